@@ -1,0 +1,112 @@
+//! How a filter is asked for.
+
+use crate::{
+    error::ParamError,
+    filter::CuckooFilter,
+    hash::{Hasher, Xxh3},
+    params::{Addressing, Params, TableKind},
+    sizing::Request,
+};
+
+/// What a filter shall be; made by [`CuckooFilter::builder`].
+///
+/// It must be told a size — [`capacity`](Self::capacity) or [`buckets`](Self::buckets) — and a precision —
+/// [`false_positive_rate`](Self::false_positive_rate) or [`fingerprint_bits`](Self::fingerprint_bits). Everything else
+/// has a default.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, TableKind};
+/// let builder = CuckooFilter::builder().capacity(1_000_000).false_positive_rate(0.001);
+/// let packed = builder.clone().params()?;
+/// assert_eq!(packed.table(), TableKind::Packed); // the smaller one
+/// let single = builder.table(TableKind::Single).params()?;
+/// assert!(packed.table_bytes() < single.table_bytes());
+/// # Ok::<(), koel::ParamError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder builds nothing until `build` is called"]
+pub struct Builder<H = Xxh3> {
+    request: Request,
+    hasher: H,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self { request: Request::default(), hasher: Xxh3 }
+    }
+}
+
+impl<H: Hasher> Builder<H> {
+    /// How many different items the filter must hold, from 0 up. They fit but for a chance below 10⁻⁴; a few more
+    /// usually do.
+    pub fn capacity(mut self, items: usize) -> Self {
+        self.request.capacity = Some(items);
+        self
+    }
+
+    /// The exact number of buckets, for experiments: even, or a power of two where the addressing wants that.
+    pub fn buckets(mut self, buckets: u64) -> Self {
+        self.request.buckets = Some(buckets);
+        self
+    }
+
+    /// The share of absent items that may seem to be there, ε, when the capacity is used up; between 0 and 1. The
+    /// shortest fingerprints that keep to it are chosen. The least that can be had is about 2·10⁻⁹.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.request.false_positive_rate = Some(rate);
+        self
+    }
+
+    /// The length of a fingerprint, f: 2 to 32 bits in the single table, 4 to 32 in the packed one.
+    pub fn fingerprint_bits(mut self, bits: u32) -> Self {
+        self.request.fingerprint_bits = Some(bits);
+        self
+    }
+
+    /// Which table. By default, whichever is smaller for the rate asked for.
+    pub fn table(mut self, table: TableKind) -> Self {
+        self.request.table = Some(table);
+        self
+    }
+
+    /// Slots in a bucket, b: 1 to 16, 4 by default. The packed table has 4.
+    pub fn bucket_size(mut self, slots: u32) -> Self {
+        self.request.bucket_size = Some(slots);
+        self
+    }
+
+    /// How an item's buckets are found. By default, [`Addressing::AnySize`].
+    pub fn addressing(mut self, addressing: Addressing) -> Self {
+        self.request.addressing = addressing;
+        self
+    }
+
+    /// What the hasher is seeded with, 0 by default. Whoever does not know the seed cannot choose items that collide.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.request.seed = seed;
+        self
+    }
+
+    /// Another hasher.
+    pub fn hasher<G: Hasher>(self, hasher: G) -> Builder<G> {
+        Builder { request: self.request, hasher }
+    }
+
+    /// The parameters that the filter would have. Allocates no table, so that any size can be tried.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), but for the memory.
+    pub fn params(self) -> Result<Params, ParamError> {
+        self.request.params()
+    }
+
+    /// An empty filter. Takes time in proportion to its table, which is filled with zeros.
+    ///
+    /// # Errors
+    /// If a parameter is out of its range, if two contradict each other, if a needed one is missing, or if the memory for
+    /// the table cannot be had. The message says what would work.
+    pub fn build(self) -> Result<CuckooFilter<H>, ParamError> {
+        CuckooFilter::new(self.request.params()?, self.hasher)
+    }
+}

@@ -1,0 +1,127 @@
+//! Four sorted nibbles as one 12-bit codeword, and back: the semi-sorted bucket of the paper (section 5.2).
+//!
+//! 16 bits hold four nibbles in any order; sorted, there are only C(19, 4) = 3876 of them, so 12 bits do. A codeword is
+//! the lexicographic rank of its quadruple. `build.rs` generates the decoding table; `tables/codebook.tsv` is the
+//! published copy that other readers of the format may use.
+
+include!(concat!(env!("OUT_DIR"), "/codebook.rs"));
+
+/// Bits of a codeword.
+pub(crate) const CODEWORD_BITS: u32 = 12;
+/// How many codewords there are: `CODEWORDS .. 4096` mean nothing and are refused wherever bytes come in.
+pub(crate) const CODEWORDS: u16 = 3876;
+/// Codewords below this one start with a zero nibble; only they can belong to a bucket with an empty slot.
+pub(crate) const CODEWORDS_WITH_ZERO: u16 = 816;
+
+/// What each nibble of a sorted quadruple adds to its rank, by its place.
+///
+/// The quadruples that come after a ≤ b ≤ c ≤ d are those with a larger first nibble, C(18−a, 4) of them, those with the
+/// same first and a larger second, C(17−b, 3), and so on with C(16−c, 2) and C(15−d, 1).
+static RANK: [[u16; 16]; 4] = {
+    let mut rank = [[0; 16]; 4];
+    let mut nibble = 0;
+    while nibble < 16 {
+        rank[0][nibble as usize] = CODEWORDS - 1 - binomial(18 - nibble, 4);
+        rank[1][nibble as usize] = binomial(17 - nibble, 3);
+        rank[2][nibble as usize] = binomial(16 - nibble, 2);
+        rank[3][nibble as usize] = binomial(15 - nibble, 1);
+        nibble += 1;
+    }
+    rank
+};
+
+const fn binomial(n: u16, k: u16) -> u16 {
+    let (mut product, mut divisor, mut i) = (1, 1, 0);
+    while i < k {
+        // Counts downwards to zero where n < k, which makes the product zero as it should be.
+        product *= (n as u32).saturating_sub(i as u32);
+        divisor *= i as u32 + 1;
+        i += 1;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "C(18, 4) = 3060 is the largest")]
+    let quotient = (product / divisor) as u16;
+    quotient
+}
+
+/// The nibbles of a codeword, the smallest in the lowest four bits.
+///
+/// # Panics
+/// For a codeword that is none: whoever takes bytes from outside checks them against [`CODEWORDS`] first.
+#[inline]
+pub(crate) fn decode(codeword: u16) -> u16 {
+    NIBBLES[usize::from(codeword)]
+}
+
+/// The codeword of four nibbles that ascend.
+#[inline]
+pub(crate) fn encode(nibbles: [u8; 4]) -> u16 {
+    debug_assert!(nibbles.is_sorted() && nibbles[3] < 16, "{nibbles:?}");
+    let [a, b, c, d] = nibbles.map(|nibble| usize::from(nibble & 15));
+    RANK[0][a] - RANK[1][b] - RANK[2][c] - RANK[3][d]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    /// Counted up as a base-16 number, kept when its digits ascend: nothing in common with the nested loops of `build.rs`.
+    fn enumeration() -> Vec<[u8; 4]> {
+        (0..0x1_0000u32)
+            .map(|word| [12, 8, 4, 0].map(|shift| (word >> shift & 15) as u8))
+            .filter(|nibbles| nibbles.windows(2).all(|pair| pair[0] <= pair[1]))
+            .collect()
+    }
+
+    fn nibbles_of(codeword: u16) -> [u8; 4] {
+        [0, 4, 8, 12].map(|shift| (decode(codeword) >> shift & 15) as u8)
+    }
+
+    #[test]
+    fn the_generated_table_is_the_enumeration() {
+        let expected = enumeration();
+        assert_eq!(expected.len(), usize::from(CODEWORDS));
+        assert_eq!(NIBBLES.len(), usize::from(CODEWORDS));
+        for (codeword, nibbles) in (0..).zip(expected) {
+            assert_eq!(nibbles_of(codeword), nibbles);
+        }
+    }
+
+    #[test]
+    fn the_published_table_is_the_enumeration() {
+        let rows: Vec<&str> = include_str!("../tables/codebook.tsv").lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(rows[0], "codeword\ta\tb\tc\td");
+        assert_eq!(rows.len() - 1, usize::from(CODEWORDS));
+        for ((codeword, [a, b, c, d]), row) in enumeration().into_iter().enumerate().zip(&rows[1..]) {
+            assert_eq!(*row, alloc::format!("{codeword}\t{a}\t{b}\t{c}\t{d}"));
+        }
+    }
+
+    #[test]
+    fn encode_undoes_decode() {
+        for codeword in 0..CODEWORDS {
+            assert_eq!(encode(nibbles_of(codeword)), codeword);
+        }
+    }
+
+    #[test]
+    fn every_quadruple_encodes_as_its_sorted_self() {
+        for word in 0..=u16::MAX {
+            let mut nibbles = [0, 4, 8, 12].map(|shift| (word >> shift & 15) as u8);
+            nibbles.sort_unstable();
+            assert_eq!(nibbles_of(encode(nibbles)), nibbles);
+        }
+    }
+
+    #[test]
+    fn codewords_with_a_zero_nibble_come_first() {
+        assert_eq!(nibbles_of(0), [0; 4]);
+        assert_eq!((0..CODEWORDS).take_while(|&codeword| nibbles_of(codeword)[0] == 0).count(), usize::from(CODEWORDS_WITH_ZERO));
+        assert!((CODEWORDS_WITH_ZERO..CODEWORDS).all(|codeword| nibbles_of(codeword)[0] > 0));
+    }
+
+    #[test]
+    fn the_static_data_fits_eight_kibibytes() {
+        assert!(size_of_val(&NIBBLES) + size_of_val(&RANK) <= 8 << 10);
+    }
+}

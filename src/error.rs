@@ -1,0 +1,258 @@
+//! The errors. Each names the value, the limit and the remedy; their insides are their own.
+
+use alloc::string::String;
+use core::{error::Error, fmt};
+
+/// A parameter that no filter can have.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, TableKind};
+/// let error = CuckooFilter::builder().capacity(100).fingerprint_bits(3).table(TableKind::Packed).build().unwrap_err();
+/// assert_eq!(error.parameter(), "fingerprint bits");
+/// assert_eq!(error.to_string(), "fingerprint bits: 3 given, but the packed table takes 4 to 32; the nearest that works is 4");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamError {
+    pub(crate) parameter: &'static str,
+    pub(crate) given: String,
+    /// What is possible, as the end of a sentence: "the packed table takes 4 to 32".
+    pub(crate) limit: String,
+    /// What to do, as a sentence: "the nearest that works is 4".
+    pub(crate) remedy: String,
+}
+
+impl ParamError {
+    /// The parameter in question, in words.
+    #[must_use]
+    pub fn parameter(&self) -> &'static str {
+        self.parameter
+    }
+}
+
+impl fmt::Display for ParamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} given, but {}; {}", self.parameter, self.given, self.limit, self.remedy)
+    }
+}
+
+impl Error for ParamError {}
+
+/// The filter has no room for an item. Not one of its bits was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Full {
+    pub(crate) len: usize,
+    pub(crate) slots: usize,
+    pub(crate) copies: u32,
+    pub(crate) most_copies: u32,
+}
+
+impl Full {
+    /// Items in the filter.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if the filter has no items, which no full one has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Slots of the filter, taken or not.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// True if the item's two buckets hold nothing but copies of it: then it is this item that has no room, and others
+    /// may still have.
+    #[must_use]
+    pub fn is_duplicate(&self) -> bool {
+        self.copies >= self.most_copies
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { len, slots, copies, most_copies } = self;
+        if self.is_duplicate() {
+            write!(
+                f,
+                "no room for another copy of the item: {copies} are in the filter and its buckets hold {most_copies}; \
+                 insert_unique stores an item once"
+            )
+        } else {
+            write!(
+                f,
+                "the filter is full: {len} items in {slots} slots ({:.1} %) left no room for another; \
+                 build it with a larger capacity",
+                100.0 * *len as f64 / *slots as f64
+            )
+        }
+    }
+}
+
+impl Error for Full {}
+
+/// A batch met a full filter: the items before that one are in, the others are not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchFull {
+    pub(crate) inserted: usize,
+    pub(crate) full: Full,
+}
+
+impl BatchFull {
+    /// How many items of the batch are in the filter: the first so many. The next one was refused.
+    #[must_use]
+    pub fn inserted(&self) -> usize {
+        self.inserted
+    }
+
+    /// Why the next one was refused.
+    #[must_use]
+    pub fn full(&self) -> &Full {
+        &self.full
+    }
+}
+
+impl fmt::Display for BatchFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "item {} of the batch was refused, those before it are in: {}", self.inserted, self.full)
+    }
+}
+
+impl Error for BatchFull {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.full)
+    }
+}
+
+/// Two filters could not be merged. Not one bit of either was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// The filters differ in a parameter, so that an item has different buckets or fingerprints in them.
+    Different(DifferentParams),
+    /// The items of both do not fit into one.
+    Full(Full),
+    /// There was no memory for the copy that makes a merge all or nothing.
+    OutOfMemory {
+        /// Bytes of the copy.
+        bytes: usize,
+    },
+}
+
+/// The first parameter in which two filters differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DifferentParams {
+    pub(crate) parameter: &'static str,
+    pub(crate) ours: String,
+    pub(crate) theirs: String,
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Different(DifferentParams { parameter, ours, theirs }) => write!(
+                f,
+                "only filters with the same parameters can be merged: the {parameter} is {ours} here and {theirs} there; \
+                 build both from the same parameters"
+            ),
+            Self::Full(full) => full.fmt(f),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "a merge needs a copy of the table, {bytes} bytes, which could not be allocated")
+            }
+        }
+    }
+}
+
+impl Error for MergeError {}
+
+/// Bytes that are no snapshot of a filter, or not of one that can be read here.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, SnapshotErrorKind, Xxh3};
+/// let error = CuckooFilter::<Xxh3>::from_bytes(b"not a filter").unwrap_err();
+/// assert_eq!(error.kind(), SnapshotErrorKind::Magic);
+/// assert_eq!(error.offset(), 0);
+/// ```
+#[derive(Debug)]
+pub struct SnapshotError {
+    pub(crate) kind: SnapshotErrorKind,
+    pub(crate) offset: u64,
+    pub(crate) what: String,
+    #[cfg(feature = "std")]
+    pub(crate) source: Option<std::io::Error>,
+}
+
+/// What is wrong with the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SnapshotErrorKind {
+    /// They do not begin as a snapshot does.
+    Magic,
+    /// They are a snapshot of a version that this release does not know.
+    Version,
+    /// They end too early, or go on after the end.
+    Length,
+    /// The header is not what was written.
+    HeaderChecksum,
+    /// The header describes a filter that cannot be.
+    Parameter,
+    /// The filter was built with a hasher other than the one asked for.
+    Hasher,
+    /// The table is not what was written.
+    BodyChecksum,
+    /// A packed bucket has a codeword that means nothing, or fingerprints out of order; or a bit beyond the last bucket
+    /// is set.
+    Table,
+    /// The table does not hold as many items as the header says.
+    Count,
+    /// The table does not fit into memory.
+    OutOfMemory,
+    /// The reader failed; [`source`](Error::source) says how.
+    Io,
+}
+
+impl SnapshotError {
+    pub(crate) fn new(kind: SnapshotErrorKind, offset: impl Into<u64>, what: String) -> Self {
+        Self {
+            kind,
+            offset: offset.into(),
+            what,
+            #[cfg(feature = "std")]
+            source: None,
+        }
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn kind(&self) -> SnapshotErrorKind {
+        self.kind
+    }
+
+    /// Where: the offset in bytes, from the start of the snapshot, of what is wrong.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.offset, self.what)
+    }
+}
+
+impl Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        #[cfg(feature = "std")]
+        if let Some(source) = &self.source {
+            return Some(source);
+        }
+        None
+    }
+}

@@ -1,0 +1,133 @@
+//! What there is to know about a filter.
+
+use core::fmt;
+
+use super::CuckooFilter;
+use crate::{hash::Hasher, params::Params};
+
+impl<H: Hasher> CuckooFilter<H> {
+    /// Items in the filter, duplicates counted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Is nothing in the filter?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many different items surely fit ([`Params::capacity`]): no fewer than were asked for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.params.capacity()
+    }
+
+    /// Slots of the table.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.params.slots()
+    }
+
+    /// The load α: the share of the slots that is taken, 0 … 1.
+    #[must_use]
+    pub fn load_factor(&self) -> f64 {
+        self.len as f64 / self.slots() as f64
+    }
+
+    /// Bits of the table for each item in it; infinite as long as there is none.
+    #[must_use]
+    pub fn bits_per_item(&self) -> f64 {
+        8.0 * self.params.table_bytes() as f64 / self.len as f64
+    }
+
+    /// All memory of the filter in bytes: the table with its padding, and the filter itself.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() + self.table.size_in_bytes()
+    }
+
+    /// The false-positive rate ε to expect at the present load ([`Params::false_positive_rate_at`]).
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.params.false_positive_rate_at(self.load_factor())
+    }
+
+    /// The false-positive rate found by asking for `samples` random hashes, always the same ones; 0 if there are none.
+    /// Changes nothing.
+    ///
+    /// Its standard error is about √(ε/samples): ask for 100/ε of them to know ε to a tenth of itself.
+    #[must_use]
+    pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
+        let hashes = (1..=samples as u64).map(scramble);
+        let hits = hashes.filter(|&hash| self.contains_hash(hash)).count();
+        hits as f64 / samples.max(1) as f64
+    }
+
+    /// What the filter is made of.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The hasher.
+    #[must_use]
+    pub fn hasher(&self) -> &H {
+        &self.hasher
+    }
+}
+
+/// The n-th number of the `SplitMix64` sequence (Steele, Lea and Flood, 2014).
+fn scramble(n: u64) -> u64 {
+    let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    state = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ state >> 31
+}
+
+/// The facts that a person wants, in one line.
+impl<H: Hasher> fmt::Display for CuckooFilter<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let params = &self.params;
+        write!(
+            f,
+            "{} table, {}-bit fingerprints, {} buckets of {} ({}), {}: {} of {} slots taken ({:.1} %), {} bytes, ",
+            params.table(),
+            params.fingerprint_bits(),
+            params.buckets(),
+            params.bucket_size(),
+            params.addressing(),
+            self.hasher.id(),
+            self.len,
+            self.slots(),
+            100.0 * self.load_factor(),
+            params.table_bytes(),
+        )?;
+        if !self.is_empty() {
+            write!(f, "{:.2} bits per item, ", self.bits_per_item())?;
+        }
+        write!(f, "false-positive rate {:.2e}", self.false_positive_rate())
+    }
+}
+
+/// The facts without the table's bytes.
+impl<H: Hasher> fmt::Debug for CuckooFilter<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CuckooFilter")
+            .field("params", &self.params)
+            .field("hasher", &self.hasher.id())
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Equal filters have the same parameters, the same hasher and the same bytes, and so give the same answers for ever. Two
+/// filters with the same items need not be equal: their order of insertion counts.
+impl<H: Hasher> PartialEq for CuckooFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.params == other.params && self.hasher.id() == other.hasher.id() && self.len == other.len && self.table == other.table
+    }
+}
+
+impl<H: Hasher> Eq for CuckooFilter<H> {}

@@ -1,0 +1,65 @@
+//! Two filters become one.
+
+use alloc::string::{String, ToString};
+
+use super::{CuckooFilter, place::place};
+use crate::{
+    error::{DifferentParams, MergeError},
+    hash::Hasher,
+    table::{Table, with_table},
+};
+
+impl<H: Hasher> CuckooFilter<H> {
+    /// Adds everything that is in `other`, duplicates included, as if it had been inserted here.
+    ///
+    /// All or nothing: works on a copy of the table, so that for the time being there are two of them in memory.
+    ///
+    /// # Errors
+    /// If the two differ in a parameter, the hasher or its seed; if not everything fits; or if there is no memory for the
+    /// copy. This filter is then bit for bit as it was.
+    ///
+    /// # Example
+    /// ```
+    /// let builder = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);
+    /// left.insert("alice")?;
+    /// right.insert("bob")?;
+    /// left.merge(&right)?;
+    /// assert!(left.contains("alice") && left.contains("bob"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if let Some(different) = self.first_difference(other) {
+            return Err(MergeError::Different(different));
+        }
+        let len = self.len.checked_add(other.len).filter(|&len| len <= self.params.slots());
+        let len = len.ok_or_else(|| MergeError::Full(self.full(0)))?;
+        let bytes = self.table.size_in_bytes();
+        let mut merged = self.table.try_clone(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
+        for bucket in 0..self.params.buckets() {
+            for fingerprint in with_table!(&other.table, table => table.bucket(bucket)).fingerprints() {
+                if !with_table!(&mut merged, table => place(table, &self.address, bucket, fingerprint)) {
+                    return Err(MergeError::Full(self.full(0)));
+                }
+            }
+        }
+        self.table = merged;
+        self.len = len;
+        Ok(())
+    }
+
+    fn first_difference(&self, other: &Self) -> Option<DifferentParams> {
+        let (ours, theirs) = (&self.params, &other.params);
+        let rows: [(_, String, String); 7] = [
+            ("table", ours.table().to_string(), theirs.table().to_string()),
+            ("fingerprint's length", ours.fingerprint_bits().to_string(), theirs.fingerprint_bits().to_string()),
+            ("bucket size", ours.bucket_size().to_string(), theirs.bucket_size().to_string()),
+            ("number of buckets", ours.buckets().to_string(), theirs.buckets().to_string()),
+            ("addressing", ours.addressing().to_string(), theirs.addressing().to_string()),
+            ("seed", ours.seed().to_string(), theirs.seed().to_string()),
+            ("hasher", self.hasher.id().to_string(), other.hasher.id().to_string()),
+        ];
+        let (parameter, ours, theirs) = rows.into_iter().find(|(_, ours, theirs)| ours != theirs)?;
+        Some(DifferentParams { parameter, ours, theirs })
+    }
+}

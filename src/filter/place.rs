@@ -1,0 +1,74 @@
+//! Finding a slot: the eviction walk.
+//!
+//! An item goes into the emptier of its two buckets. When both are full, the walk looks, breadth first, for the nearest
+//! bucket with room that evictions can reach: first among the alternates of the residents of the two (the look one step
+//! ahead), then among the alternates of those alternates' residents, and so on. Only once it has found one does anything
+//! move, last move first. So a walk that gives up has changed nothing, there is nothing to roll back, and no generator of
+//! random numbers to make two runs differ.
+//!
+//! A path never visits a bucket twice: had its second visit led to room, the first, expanded earlier, would have too.
+
+use alloc::vec::Vec;
+
+use crate::{
+    address::Address,
+    table::{Fingerprint, Table},
+};
+
+/// Full buckets that a walk expands before it gives up. docs/DESIGN.md, "Insertion", has what other bounds do.
+const MAX_EXPANDED: usize = 4096;
+
+/// A full bucket of the walk.
+struct Node {
+    bucket: u64,
+    /// The node whose resident has this bucket as its alternate; itself for the item's own buckets.
+    parent: usize,
+    /// What moves into this bucket: that resident, or the item itself.
+    incoming: Fingerprint,
+}
+
+/// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
+#[inline]
+pub(super) fn place<T: Table>(table: &mut T, address: &Address, first: u64, fingerprint: Fingerprint) -> bool {
+    let second = address.alternate(first, fingerprint);
+    let emptier = if table.taken(second) < table.taken(first) { second } else { first };
+    table.insert(emptier, fingerprint) || evict(table, address, [first, second], fingerprint)
+}
+
+/// Makes room in one of two full buckets.
+#[cold]
+fn evict<T: Table>(table: &mut T, address: &Address, roots: [u64; 2], fingerprint: Fingerprint) -> bool {
+    let mut nodes = Vec::with_capacity(32);
+    for (parent, bucket) in roots.into_iter().enumerate() {
+        nodes.push(Node { bucket, parent, incoming: fingerprint });
+    }
+    let mut next = 0;
+    while next < nodes.len() {
+        let bucket = nodes[next].bucket;
+        for resident in table.bucket(bucket).fingerprints() {
+            let alternate = address.alternate(bucket, resident);
+            if table.has_room(alternate) {
+                table.insert(alternate, resident);
+                shift(table, &nodes, next, resident);
+                return true;
+            }
+            if nodes.len() < MAX_EXPANDED {
+                nodes.push(Node { bucket: alternate, parent: next, incoming: resident });
+            }
+        }
+        next += 1;
+    }
+    false
+}
+
+/// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards.
+fn shift<T: Table>(table: &mut T, nodes: &[Node], mut last: usize, mut outgoing: Fingerprint) {
+    loop {
+        let Node { bucket, parent, incoming } = nodes[last];
+        table.replace(bucket, outgoing, incoming);
+        if parent == last {
+            return;
+        }
+        (last, outgoing) = (parent, incoming);
+    }
+}

@@ -1,0 +1,164 @@
+//! The hashers, and the numbers by which a snapshot knows them.
+
+use core::fmt;
+
+/// The number by which a snapshot knows its hasher. Below 0x8000 they are this crate's to give; from there on they are
+/// the user's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HasherId(
+    /// The number.
+    pub u16,
+);
+
+impl HasherId {
+    /// [`Xxh3`].
+    pub const XXH3: Self = Self(1);
+    /// `MetroHash64`, whether or not it was compiled in.
+    pub const METRO_HASH_64: Self = Self(2);
+}
+
+impl fmt::Display for HasherId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::XXH3 => f.write_str("xxh3"),
+            Self::METRO_HASH_64 => f.write_str("metrohash64"),
+            Self(id) => write!(f, "hasher {id:#06x}"),
+        }
+    }
+}
+
+/// From bytes and a seed to 64 bits that are all alike: each of them unpredictable from the others.
+///
+/// A hasher must give the same answer on every machine and in every release; what it is asked for travels in snapshots
+/// as its [`id`](Self::id).
+///
+/// # Example
+/// A hasher of one's own takes an id from 0x8000 on:
+/// ```
+/// use koel::{CuckooFilter, Hasher, HasherId, Xxh3};
+///
+/// /// For items whose case does not matter.
+/// #[derive(Clone, Debug)]
+/// struct IgnoreCase;
+///
+/// impl Hasher for IgnoreCase {
+///     fn from_id(id: HasherId) -> Option<Self> {
+///         (id == HasherId(0x8000)).then_some(Self)
+///     }
+///     fn id(&self) -> HasherId {
+///         HasherId(0x8000)
+///     }
+///     fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+///         Xxh3.hash(seed, &bytes.to_ascii_lowercase())
+///     }
+/// }
+///
+/// let mut names = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).hasher(IgnoreCase).build()?;
+/// names.insert("Koel")?;
+/// assert!(names.contains("KOEL"));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub trait Hasher: Clone {
+    /// The hasher of that id, or `None` if this type is not the one.
+    fn from_id(id: HasherId) -> Option<Self>;
+
+    /// The id that [`from_id`](Self::from_id) answers to.
+    fn id(&self) -> HasherId;
+
+    /// The hash of `bytes` under `seed`.
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64;
+}
+
+/// XXH3, 64 bits: the default. Specified, fast on short items, and there is one for every language.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Xxh3;
+
+impl Hasher for Xxh3 {
+    fn from_id(id: HasherId) -> Option<Self> {
+        (id == HasherId::XXH3).then_some(Self)
+    }
+
+    fn id(&self) -> HasherId {
+        HasherId::XXH3
+    }
+
+    #[inline]
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+        xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
+    }
+}
+
+/// `MetroHash64`, as Go's linvon/cuckoo-filter computes it (there with the seed 1337).
+///
+/// Only on little-endian targets: the crate behind it reads words in the machine's own order.
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetroHash64;
+
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+impl Hasher for MetroHash64 {
+    fn from_id(id: HasherId) -> Option<Self> {
+        (id == HasherId::METRO_HASH_64).then_some(Self)
+    }
+
+    fn id(&self) -> HasherId {
+        HasherId::METRO_HASH_64
+    }
+
+    #[inline]
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+        use core::hash::Hasher as _;
+        let mut hasher = metrohash::MetroHash64::with_seed(seed);
+        hasher.write(bytes);
+        hasher.finish()
+    }
+}
+
+/// Any of this crate's hashers, chosen at run time: for snapshots of unknown origin, and for tools.
+///
+/// # Example
+/// ```
+/// use koel::{AnyHasher, CuckooFilter};
+///
+/// let filter = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
+/// let read = CuckooFilter::<AnyHasher>::from_bytes(&filter.to_bytes())?;
+/// assert_eq!(read.hasher(), &AnyHasher::Xxh3);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnyHasher {
+    /// [`Xxh3`]
+    Xxh3,
+    /// [`MetroHash64`]
+    #[cfg(all(feature = "metrohash", target_endian = "little"))]
+    MetroHash64,
+}
+
+impl Hasher for AnyHasher {
+    fn from_id(id: HasherId) -> Option<Self> {
+        match id {
+            HasherId::XXH3 => Some(Self::Xxh3),
+            #[cfg(all(feature = "metrohash", target_endian = "little"))]
+            HasherId::METRO_HASH_64 => Some(Self::MetroHash64),
+            _ => None,
+        }
+    }
+
+    fn id(&self) -> HasherId {
+        match self {
+            Self::Xxh3 => Xxh3.id(),
+            #[cfg(all(feature = "metrohash", target_endian = "little"))]
+            Self::MetroHash64 => MetroHash64.id(),
+        }
+    }
+
+    #[inline]
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+        match self {
+            Self::Xxh3 => Xxh3.hash(seed, bytes),
+            #[cfg(all(feature = "metrohash", target_endian = "little"))]
+            Self::MetroHash64 => MetroHash64.hash(seed, bytes),
+        }
+    }
+}

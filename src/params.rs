@@ -1,0 +1,257 @@
+//! What a filter is made of, validated: the only place where limits live.
+
+use alloc::{format, string::ToString};
+use core::{fmt, ops::RangeInclusive};
+
+use crate::{
+    error::ParamError,
+    max_load,
+    num::{index, wide},
+    tuning,
+};
+
+/// How the table stores its fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TableKind {
+    /// Slot after slot: any bucket size from 1 to 16, fingerprints of 2 to 32 bits.
+    Single,
+    /// Semi-sorted buckets of four slots, one bit less for each: fingerprints of 4 to 32 bits. Smaller at the same
+    /// false-positive rate.
+    Packed,
+}
+
+impl TableKind {
+    /// Lengths of a fingerprint that the table takes, in bits.
+    #[must_use]
+    pub const fn fingerprint_bits(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Single => 2..=32,
+            Self::Packed => 4..=32,
+        }
+    }
+
+    /// Slots that a bucket of the table may have.
+    #[must_use]
+    pub const fn bucket_sizes(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Single => 1..=16,
+            Self::Packed => 4..=4,
+        }
+    }
+
+    /// Bits of a bucket of `b` slots with fingerprints of `f` bits.
+    const fn bucket_bits(self, f: u32, b: u32) -> u32 {
+        match self {
+            Self::Single => b * f,
+            // 12 bits of codeword stand for the 16 of four low nibbles.
+            Self::Packed => b * (f - 1),
+        }
+    }
+}
+
+impl fmt::Display for TableKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Single => "single",
+            Self::Packed => "packed",
+        })
+    }
+}
+
+/// How an item's two buckets are found. docs/DESIGN.md has the formulas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Addressing {
+    /// Any even number of buckets, so that a filter is as large as it must be and no larger.
+    #[default]
+    AnySize,
+    /// A power of two, by the formulas of Go's linvon/cuckoo-filter: for exchange with it. Up to twice as large, and an
+    /// item whose fingerprint is a multiple of the number of buckets has one bucket instead of two.
+    PowerOfTwo,
+}
+
+impl fmt::Display for Addressing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::AnySize => "any size",
+            Self::PowerOfTwo => "power of two",
+        })
+    }
+}
+
+/// The parameters of a filter: what two filters must share to be merged, and what a snapshot's header holds.
+///
+/// Made by [`Builder::params`](crate::Builder::params), which allocates no table, and by every filter
+/// ([`CuckooFilter::params`](crate::CuckooFilter::params)).
+///
+/// # Example
+/// What would a filter for a billion items take?
+/// ```
+/// let params = koel::CuckooFilter::builder().capacity(1_000_000_000).false_positive_rate(0.001).params()?;
+/// assert_eq!(params.fingerprint_bits(), 13);
+/// assert!(params.table_bytes() < 1_600_000_000);
+/// # Ok::<(), koel::ParamError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Params {
+    table: TableKind,
+    fingerprint_bits: u32,
+    bucket_size: u32,
+    buckets: u64,
+    addressing: Addressing,
+    seed: u64,
+}
+
+/// Slots in a bucket when nobody says otherwise: reaches the highest load of all sizes the packed table could have.
+pub(crate) const DEFAULT_BUCKET_SIZE: u32 = 4;
+
+/// The longest table: one allocation holds it, and the position of its last bit fits 64 bits.
+pub(crate) const MAX_TABLE_BYTES: u64 = {
+    let allocation = wide(isize::MAX as usize) - wide(crate::table::PADDING);
+    if allocation < u64::MAX / 8 { allocation } else { u64::MAX / 8 }
+};
+
+impl Params {
+    /// Checks everything but the memory at hand.
+    pub(crate) fn new(
+        table: TableKind,
+        fingerprint_bits: u32,
+        bucket_size: u32,
+        buckets: u64,
+        addressing: Addressing,
+        seed: u64,
+    ) -> Result<Self, ParamError> {
+        check_range("bucket size", bucket_size, table.bucket_sizes(), table)?;
+        check_range("fingerprint bits", fingerprint_bits, table.fingerprint_bits(), table)?;
+        let params = Self { table, fingerprint_bits, bucket_size, buckets, addressing, seed };
+        params.check_buckets()?;
+        Ok(params)
+    }
+
+    fn check_buckets(&self) -> Result<(), ParamError> {
+        let (largest, step) = (self.most_buckets(), self.addressing);
+        let works = match step {
+            Addressing::AnySize => self.buckets >= 2 && self.buckets.is_multiple_of(2),
+            Addressing::PowerOfTwo => self.buckets.is_power_of_two(),
+        };
+        if works && self.buckets <= largest {
+            return Ok(());
+        }
+        let nearest = match step {
+            Addressing::AnySize => self.buckets.saturating_add(self.buckets % 2).clamp(2, largest),
+            Addressing::PowerOfTwo => self.buckets.min(largest).next_power_of_two(),
+        };
+        Err(ParamError {
+            parameter: "buckets",
+            given: self.buckets.to_string(),
+            limit: match step {
+                Addressing::AnySize => format!("addressing of any size takes an even number from 2 to {largest}"),
+                Addressing::PowerOfTwo => format!("addressing by powers of two takes one from 1 to {largest}"),
+            },
+            remedy: format!("the nearest that works is {nearest}"),
+        })
+    }
+
+    /// The most buckets of this kind that a machine can address.
+    pub(crate) fn most_buckets(&self) -> u64 {
+        let in_bytes = u128::from(MAX_TABLE_BYTES) * 8 / u128::from(self.bucket_bits());
+        let in_slots = wide(usize::MAX) / u64::from(self.bucket_size);
+        let most = u64::try_from(in_bytes).map_or(in_slots, |in_bytes| in_bytes.min(in_slots));
+        match self.addressing {
+            Addressing::AnySize => most & !1,
+            // The index is drawn from the hash's upper 32 bits, as Go does it.
+            Addressing::PowerOfTwo => 1 << most.ilog2().min(32),
+        }
+    }
+
+    /// The same, with another number of buckets.
+    pub(crate) fn with_buckets(&self, buckets: u64) -> Result<Self, ParamError> {
+        Self::new(self.table, self.fingerprint_bits, self.bucket_size, buckets, self.addressing, self.seed)
+    }
+
+    pub(crate) fn bucket_bits(&self) -> u32 {
+        self.table.bucket_bits(self.fingerprint_bits, self.bucket_size)
+    }
+
+    /// How fingerprints are stored.
+    #[must_use]
+    pub fn table(&self) -> TableKind {
+        self.table
+    }
+
+    /// Length of a fingerprint, f, in bits.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.fingerprint_bits
+    }
+
+    /// Slots in a bucket, b.
+    #[must_use]
+    pub fn bucket_size(&self) -> u32 {
+        self.bucket_size
+    }
+
+    /// Buckets in the table, m.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.buckets
+    }
+
+    /// How an item's buckets are found.
+    #[must_use]
+    pub fn addressing(&self) -> Addressing {
+        self.addressing
+    }
+
+    /// What the hasher is seeded with.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Slots in the table, m·b. Never are they all taken: see [`capacity`](Self::capacity).
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        index(self.buckets * u64::from(self.bucket_size))
+    }
+
+    /// Bytes of the table, ⌈m·(bits of a bucket)/8⌉.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        index((self.buckets * u64::from(self.bucket_bits())).div_ceil(8))
+    }
+
+    /// How many different items surely fit: the chance that fewer do is below 10⁻⁴, by measurement
+    /// (`tables/max_load.tsv`). A few more usually do.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        let load = max_load::safe_load(self.addressing, self.bucket_size, self.fingerprint_bits, self.buckets);
+        index(load.of(wide(self.slots())))
+    }
+
+    /// The false-positive rate ε to expect at `load` = items/slots: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
+    ///
+    /// This is the paper's bound (section 5.1) before it is rounded up to 2b/2ᶠ.
+    #[must_use]
+    pub fn false_positive_rate_at(&self, load: f64) -> f64 {
+        tuning::false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
+    }
+
+    /// ε when `capacity` items are in.
+    pub(crate) fn false_positive_rate_at_capacity(&self) -> f64 {
+        self.false_positive_rate_at(self.capacity() as f64 / self.slots() as f64)
+    }
+}
+
+fn check_range(parameter: &'static str, given: u32, limits: RangeInclusive<u32>, table: TableKind) -> Result<(), ParamError> {
+    if limits.contains(&given) {
+        return Ok(());
+    }
+    let (least, most) = limits.into_inner();
+    let limit = if least == most {
+        format!("the {table} table takes {least}")
+    } else {
+        format!("the {table} table takes {least} to {most}")
+    };
+    let remedy = format!("the nearest that works is {}", given.clamp(least, most));
+    Err(ParamError { parameter, given: given.to_string(), limit, remedy })
+}

@@ -1,0 +1,192 @@
+//! Version 1 of the format: the header's offsets, and what may stand there.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+};
+
+use crate::{
+    error::{SnapshotError, SnapshotErrorKind as Kind},
+    hash::HasherId,
+    num::{index, wide},
+    params::{Addressing, Params, TableKind},
+};
+
+/// Letters to be known by, then what a transfer in text mode would change: the trick of PNG.
+pub(super) const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
+pub(super) const VERSION: u16 = 1;
+
+// Each field begins where the one before it ends.
+const MAGIC_AT: usize = 0;
+const VERSION_AT: usize = MAGIC_AT + 8;
+const TABLE_AT: usize = VERSION_AT + 2;
+const FINGERPRINT_BITS_AT: usize = TABLE_AT + 1;
+const BUCKET_SIZE_AT: usize = FINGERPRINT_BITS_AT + 1;
+const ADDRESSING_AT: usize = BUCKET_SIZE_AT + 1;
+pub(super) const HASHER_AT: usize = ADDRESSING_AT + 1;
+const SEED_AT: usize = HASHER_AT + 2;
+const BUCKETS_AT: usize = SEED_AT + 8;
+pub(super) const ITEMS_AT: usize = BUCKETS_AT + 8;
+const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
+const RESERVED_AT: usize = TABLE_BYTES_AT + 8;
+const CHECKSUM_AT: usize = RESERVED_AT + 8;
+/// The table begins here: at a multiple of 64, so that in a mapped file it begins with a cache line.
+pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
+const _: () = assert!(HEADER_BYTES == 64);
+
+/// The checksum behind the table.
+pub(super) const TRAILER_BYTES: usize = 8;
+
+const SINGLE: u8 = 0;
+const PACKED: u8 = 1;
+const ANY_SIZE: u8 = 0;
+const POWER_OF_TWO: u8 = 1;
+
+pub(super) type HeaderBytes = [u8; HEADER_BYTES];
+
+/// What a header says.
+pub(super) struct Header {
+    pub(super) params: Params,
+    pub(super) hasher: HasherId,
+    /// Items in the table.
+    pub(super) len: usize,
+    /// Of the header itself. It seeds the table's, so that header and table cannot be of two different snapshots.
+    pub(super) checksum: u64,
+}
+
+impl Header {
+    /// The header's bytes, and their checksum.
+    pub(super) fn encode(params: &Params, hasher: HasherId, len: usize) -> (HeaderBytes, u64) {
+        let table = match params.table() {
+            TableKind::Single => SINGLE,
+            TableKind::Packed => PACKED,
+        };
+        let addressing = match params.addressing() {
+            Addressing::AnySize => ANY_SIZE,
+            Addressing::PowerOfTwo => POWER_OF_TWO,
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
+        let (f, b) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
+        let mut header = [0; HEADER_BYTES];
+        put(&mut header, MAGIC_AT, MAGIC);
+        put(&mut header, VERSION_AT, VERSION.to_le_bytes());
+        put(&mut header, TABLE_AT, [table]);
+        put(&mut header, FINGERPRINT_BITS_AT, [f]);
+        put(&mut header, BUCKET_SIZE_AT, [b]);
+        put(&mut header, ADDRESSING_AT, [addressing]);
+        put(&mut header, HASHER_AT, hasher.0.to_le_bytes());
+        put(&mut header, SEED_AT, params.seed().to_le_bytes());
+        put(&mut header, BUCKETS_AT, params.buckets().to_le_bytes());
+        put(&mut header, ITEMS_AT, wide(len).to_le_bytes());
+        put(&mut header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
+        let checksum = checksum(&header[..CHECKSUM_AT], 0);
+        put(&mut header, CHECKSUM_AT, checksum.to_le_bytes());
+        (header, checksum)
+    }
+
+    /// Checks everything that can be checked without the table.
+    pub(super) fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
+        if take(header, MAGIC_AT) != MAGIC {
+            return Err(not_a_snapshot());
+        }
+        let version = u16::from_le_bytes(take(header, VERSION_AT));
+        if version != VERSION {
+            let what =
+                format!("a snapshot of version {version}, but this release reads version {VERSION}; use a release that reads it");
+            return Err(SnapshotError::new(Kind::Version, VERSION_AT as u64, what));
+        }
+        let (stored, computed) = (u64::from_le_bytes(take(header, CHECKSUM_AT)), checksum(&header[..CHECKSUM_AT], 0));
+        if stored != computed {
+            return Err(differs(Kind::HeaderChecksum, CHECKSUM_AT as u64, "header", stored, computed));
+        }
+        let params = params(header)?;
+        let items = u64::from_le_bytes(take(header, ITEMS_AT));
+        let slots = params.slots();
+        let len = usize::try_from(items).ok().filter(|&len| len <= slots);
+        let len = len.ok_or_else(|| parameter(ITEMS_AT, format!("{items} items in {slots} slots")))?;
+        let table_bytes = u64::from_le_bytes(take(header, TABLE_BYTES_AT));
+        if table_bytes != wide(params.table_bytes()) {
+            let what = format!("a table of {table_bytes} bytes, but {} follow from the other fields", params.table_bytes());
+            return Err(parameter(TABLE_BYTES_AT, what));
+        }
+        if take(header, RESERVED_AT) != [0; 8] {
+            return Err(parameter(RESERVED_AT, String::from("bytes that version 1 keeps zero are not")));
+        }
+        Ok(Self { params, hasher: HasherId(u16::from_le_bytes(take(header, HASHER_AT))), len, checksum: stored })
+    }
+}
+
+fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
+    let byte = |at| take::<1>(header, at)[0];
+    let table = match byte(TABLE_AT) {
+        SINGLE => TableKind::Single,
+        PACKED => TableKind::Packed,
+        other => return Err(parameter(TABLE_AT, format!("table kind {other}: {SINGLE} is single, {PACKED} is packed"))),
+    };
+    let addressing = match byte(ADDRESSING_AT) {
+        ANY_SIZE => Addressing::AnySize,
+        POWER_OF_TWO => Addressing::PowerOfTwo,
+        other => {
+            return Err(parameter(
+                ADDRESSING_AT,
+                format!("addressing {other}: {ANY_SIZE} is any size, {POWER_OF_TWO} is powers of two"),
+            ));
+        }
+    };
+    let (f, b) = (byte(FINGERPRINT_BITS_AT), byte(BUCKET_SIZE_AT));
+    let buckets = u64::from_le_bytes(take(header, BUCKETS_AT));
+    let seed = u64::from_le_bytes(take(header, SEED_AT));
+    Params::new(table, f.into(), b.into(), buckets, addressing, seed).map_err(|error| {
+        let at = match error.parameter() {
+            "fingerprint bits" => FINGERPRINT_BITS_AT,
+            "bucket size" => BUCKET_SIZE_AT,
+            _ => BUCKETS_AT,
+        };
+        parameter(at, error.to_string())
+    })
+}
+
+/// XXH3, 64 bits: [`Xxh3`](crate::Xxh3)'s function, so that a reader needs one hash and no more.
+pub(super) fn checksum(bytes: &[u8], seed: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
+}
+
+pub(super) fn not_a_snapshot() -> SnapshotError {
+    SnapshotError::new(Kind::Magic, MAGIC_AT as u64, String::from("these bytes do not begin as a koel snapshot does"))
+}
+
+/// A checksum is not what was computed.
+pub(super) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
+    let what =
+        format!("the {part} was altered: its checksum is {stored:#018x}, but it should be {computed:#018x}; get another copy");
+    SnapshotError::new(kind, offset, what)
+}
+
+fn parameter(at: usize, what: String) -> SnapshotError {
+    SnapshotError::new(Kind::Parameter, wide(at), what)
+}
+
+fn put<const N: usize>(header: &mut HeaderBytes, at: usize, bytes: [u8; N]) {
+    header[at..at + N].copy_from_slice(&bytes);
+}
+
+fn take<const N: usize>(header: &HeaderBytes, at: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&header[at..at + N]);
+    bytes
+}
+
+/// Where in the snapshot byte `at` of the table is.
+pub(super) fn in_table(at: u64) -> u64 {
+    wide(HEADER_BYTES) + at
+}
+
+/// The snapshot's length.
+pub(super) fn snapshot_bytes(params: &Params) -> u64 {
+    in_table(wide(params.table_bytes())) + wide(TRAILER_BYTES)
+}
+
+/// The same, once the table is in memory. (On 32-bit targets it could be too long for that by a few bytes.)
+pub(super) fn snapshot_capacity(params: &Params) -> usize {
+    index(snapshot_bytes(params))
+}

@@ -1,0 +1,5 @@
+//! A filter as bytes, and back. docs/FORMAT.md is the format's own document.
+
+mod format;
+mod read;
+mod write;

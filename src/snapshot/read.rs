@@ -1,0 +1,166 @@
+//! From bytes to a filter: nothing is believed.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::format::{
+    HASHER_AT, HEADER_BYTES, Header, HeaderBytes, ITEMS_AT, MAGIC, TRAILER_BYTES, checksum, differs, in_table, not_a_snapshot,
+    snapshot_bytes,
+};
+use crate::{
+    error::{SnapshotError, SnapshotErrorKind as Kind},
+    filter::CuckooFilter,
+    hash::Hasher,
+    num::wide,
+    params::Params,
+    table::{AnyTable, Corrupt, PADDING, Table, with_table},
+};
+
+impl<H: Hasher> CuckooFilter<H> {
+    /// The filter whose snapshot this is, all of it and nothing else.
+    ///
+    /// Checks everything: whatever these bytes are, the answer is an error or a filter that keeps its promises, and no
+    /// more memory is taken than they are long.
+    ///
+    /// # Errors
+    /// What is wrong, and where. Among others if the filter was built with a hasher other than `H`: say
+    /// [`CuckooFilter::<AnyHasher>::from_bytes`](crate::AnyHasher) to take any.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(header_too_short(bytes));
+        };
+        let (header, hasher) = open::<H>(header)?;
+        let expected = snapshot_bytes(&header.params);
+        if wide(bytes.len()) != expected {
+            return Err(wrong_length(wide(bytes.len()), expected));
+        }
+        let (table, trailer) = body.split_at(header.params.table_bytes());
+        let mut padded = Vec::new();
+        reserve(&mut padded, table.len() + PADDING)?;
+        padded.extend_from_slice(table);
+        finish(&header, hasher, padded, trailer)
+    }
+
+    /// Reads one snapshot from a reader and no byte more, so that others may follow.
+    ///
+    /// Checks everything, as [`from_bytes`](Self::from_bytes) does. Memory is taken as bytes arrive, not as the header
+    /// promises them.
+    ///
+    /// # Errors
+    /// What is wrong, and where; or, as the kind [`Io`](Kind::Io), what the reader said.
+    #[cfg(feature = "std")]
+    pub fn read_from<R: std::io::Read>(mut reader: R) -> Result<Self, SnapshotError> {
+        let mut header = Vec::new();
+        fill(&mut reader, &mut header, HEADER_BYTES, 0)?;
+        let Some(header) = header.first_chunk::<HEADER_BYTES>() else {
+            return Err(header_too_short(&header));
+        };
+        let (header, hasher) = open::<H>(header)?;
+        let (table_bytes, expected) = (header.params.table_bytes(), snapshot_bytes(&header.params));
+        let mut padded = Vec::new();
+        while padded.len() < table_bytes {
+            let step = (table_bytes - padded.len()).min(padded.len().max(FIRST_STEP));
+            reserve(&mut padded, step + PADDING)?;
+            let offset = in_table(wide(padded.len()));
+            let read = fill(&mut reader, &mut padded, step, offset)?;
+            if read < step {
+                return Err(wrong_length(offset + wide(read), expected));
+            }
+        }
+        let mut trailer = Vec::new();
+        let offset = in_table(wide(table_bytes));
+        let read = fill(&mut reader, &mut trailer, TRAILER_BYTES, offset)?;
+        if read < TRAILER_BYTES {
+            return Err(wrong_length(offset + wide(read), expected));
+        }
+        finish(&header, hasher, padded, &trailer)
+    }
+}
+
+/// Bytes of a table that are read before memory for more is taken; from there on, as much again as has arrived.
+#[cfg(feature = "std")]
+const FIRST_STEP: usize = 64 << 10;
+
+/// Appends the reader's next `wanted` bytes, or fewer if it ends.
+#[cfg(feature = "std")]
+fn fill<R: std::io::Read>(reader: &mut R, bytes: &mut Vec<u8>, wanted: usize, offset: u64) -> Result<usize, SnapshotError> {
+    use std::io::Read as _;
+    reader.by_ref().take(wide(wanted)).read_to_end(bytes).map_err(|error| {
+        let mut failed = SnapshotError::new(Kind::Io, offset, format!("reading failed: {error}"));
+        failed.source = Some(error);
+        failed
+    })
+}
+
+/// The header, and the hasher it asks for.
+fn open<H: Hasher>(header: &HeaderBytes) -> Result<(Header, H), SnapshotError> {
+    let header = Header::decode(header)?;
+    let hasher = H::from_id(header.hasher).ok_or_else(|| {
+        let what = format!(
+            "the filter was built with {}, which is not the hasher asked for; ask for that one, or for AnyHasher",
+            header.hasher
+        );
+        SnapshotError::new(Kind::Hasher, HASHER_AT as u64, what)
+    })?;
+    Ok((header, hasher))
+}
+
+/// Checks the table, adds its padding and makes a filter of it.
+fn finish<H: Hasher>(header: &Header, hasher: H, mut padded: Vec<u8>, trailer: &[u8]) -> Result<CuckooFilter<H>, SnapshotError> {
+    let params = &header.params;
+    let computed = checksum(&padded, header.checksum);
+    let stored = trailer.iter().rev().fold(0, |stored, &byte| stored << 8 | u64::from(byte));
+    if stored != computed {
+        return Err(differs(Kind::BodyChecksum, in_table(wide(padded.len())), "table", stored, computed));
+    }
+    padded.resize(padded.len() + PADDING, 0);
+    let table = AnyTable::from_padded(params, padded);
+    with_table!(&table, table => check(params, table, header.len))?;
+    Ok(CuckooFilter::from_parts(params.clone(), table, header.len, hasher))
+}
+
+/// Checksums can be forged: could the library itself have written this table?
+fn check<T: Table>(params: &Params, table: &T, len: usize) -> Result<(), SnapshotError> {
+    let mut items = 0;
+    for bucket in 0..params.buckets() {
+        table.check(bucket).map_err(|corrupt| {
+            let what = match corrupt {
+                Corrupt::Codeword(codeword) => {
+                    format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook")
+                }
+                Corrupt::Order => format!("the fingerprints of bucket {bucket} are not in order"),
+            };
+            SnapshotError::new(Kind::Table, in_table(bucket * u64::from(params.bucket_bits()) / 8), what)
+        })?;
+        items += u64::from(table.taken(bucket));
+    }
+    let used_bits = params.buckets() * u64::from(params.bucket_bits());
+    let last = params.table_bytes() - 1;
+    if !used_bits.is_multiple_of(8) && table.bytes()[last] >> (used_bits % 8) != 0 {
+        let what = String::from("bits beyond the last bucket are set");
+        return Err(SnapshotError::new(Kind::Table, in_table(wide(last)), what));
+    }
+    if items != wide(len) {
+        let what = format!("the table holds {items} items, but the header says {len}");
+        return Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what));
+    }
+    Ok(())
+}
+
+fn reserve(bytes: &mut Vec<u8>, additional: usize) -> Result<(), SnapshotError> {
+    bytes.try_reserve_exact(additional).map_err(|_| {
+        let what = format!("{} bytes of memory for the table could not be had", bytes.len() + additional);
+        SnapshotError::new(Kind::OutOfMemory, in_table(0), what)
+    })
+}
+
+fn header_too_short(bytes: &[u8]) -> SnapshotError {
+    if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
+        return not_a_snapshot();
+    }
+    wrong_length(wide(bytes.len()), wide(HEADER_BYTES + TRAILER_BYTES))
+}
+
+fn wrong_length(given: u64, expected: u64) -> SnapshotError {
+    let (what, offset) = if given < expected { ("end too early", given) } else { ("go on after the snapshot's end", expected) };
+    SnapshotError::new(Kind::Length, offset, format!("the bytes {what}: there are {given}, and there should be {expected}"))
+}

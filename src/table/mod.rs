@@ -1,0 +1,159 @@
+//! Where fingerprints are stored: buckets of them, found by number. A table never sees an item or a hash.
+
+mod bits;
+mod packed;
+mod single;
+
+use alloc::{format, vec::Vec};
+use core::num::NonZeroU32;
+
+pub(crate) use bits::PADDING;
+
+use crate::{
+    error::ParamError,
+    params::{Params, TableKind},
+};
+use packed::Packed;
+use single::Single;
+
+/// The f bits by which a bucket knows an item. Never 0, which is the empty slot.
+pub(crate) type Fingerprint = NonZeroU32;
+
+/// Slots in the largest bucket.
+const MAX_BUCKET_SIZE: usize = 16;
+
+/// What is in a bucket.
+#[derive(Clone, Copy)]
+pub(crate) struct Bucket {
+    slots: [u32; MAX_BUCKET_SIZE],
+    len: usize,
+}
+
+impl Bucket {
+    #[inline]
+    fn new(values: impl IntoIterator<Item = u32>) -> Self {
+        let mut bucket = Self { slots: [0; MAX_BUCKET_SIZE], len: 0 };
+        for (slot, value) in bucket.slots.iter_mut().zip(values) {
+            *slot = value;
+            bucket.len += 1;
+        }
+        bucket
+    }
+
+    /// The fingerprints, in the order of their slots.
+    #[inline]
+    pub(crate) fn fingerprints(&self) -> impl Iterator<Item = Fingerprint> {
+        self.slots[..self.len].iter().filter_map(|&slot| Fingerprint::new(slot))
+    }
+}
+
+/// Why a bucket that came in from outside is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Corrupt {
+    /// The codeword is not in the codebook.
+    Codeword(u16),
+    /// The fingerprints are not in order.
+    Order,
+}
+
+/// The contract of a table. Buckets are numbered from 0; a number beyond the last is a panic.
+pub(crate) trait Table {
+    /// Is the fingerprint in the bucket?
+    fn contains(&self, bucket: u64, fingerprint: Fingerprint) -> bool;
+    /// Everything in the bucket.
+    fn bucket(&self, bucket: u64) -> Bucket;
+    /// Slots of the bucket that are taken.
+    fn taken(&self, bucket: u64) -> u32;
+    /// Has the bucket an empty slot?
+    fn has_room(&self, bucket: u64) -> bool;
+    /// Puts the fingerprint into an empty slot. False, and nothing changed, if there is none.
+    fn insert(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
+    /// Takes one copy of the fingerprint out. False, and nothing changed, if there is none.
+    fn remove(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
+    /// Puts `new` into the place of a copy of `old`, which is there.
+    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
+    /// Could these bits have been written by this table? Before this, nothing else may be asked of a bucket that came in
+    /// from outside.
+    fn check(&self, _bucket: u64) -> Result<(), Corrupt> {
+        Ok(())
+    }
+    /// The buckets' bits, and [`PADDING`] bytes of zero.
+    fn bytes(&self) -> &[u8];
+    /// The same, to be filled with others.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+/// Either table, chosen at run time. Whoever does more than one thing with it matches once, and goes on with the table
+/// itself.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum AnyTable {
+    Single(Single),
+    Packed(Packed),
+}
+
+/// Evaluates an expression with `$table` bound to whichever table it is.
+macro_rules! with_table {
+    ($any:expr, $table:ident => $body:expr) => {
+        match $any {
+            $crate::table::AnyTable::Single($table) => $body,
+            $crate::table::AnyTable::Packed($table) => $body,
+        }
+    };
+}
+pub(crate) use with_table;
+
+impl AnyTable {
+    /// The factory: an empty table as the parameters want it.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
+        let bytes = zeros(params.table_bytes() + PADDING).ok_or_else(|| ParamError {
+            parameter: "table size",
+            given: format!("{} bytes", params.table_bytes()),
+            limit: "that much memory could not be allocated".into(),
+            remedy: "ask for a smaller capacity or a higher false-positive rate".into(),
+        })?;
+        Ok(Self::from_padded(params, bytes))
+    }
+
+    /// A table of these bytes, [`PADDING`] included.
+    pub(crate) fn from_padded(params: &Params, bytes: Vec<u8>) -> Self {
+        debug_assert_eq!(bytes.len(), params.table_bytes() + PADDING);
+        match params.table() {
+            TableKind::Single => Self::Single(Single::new(params, bytes)),
+            TableKind::Packed => Self::Packed(Packed::new(params, bytes)),
+        }
+    }
+
+    /// The buckets' bits, without the padding.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let padded = with_table!(self, table => table.bytes());
+        &padded[..padded.len() - PADDING]
+    }
+
+    pub(crate) fn clear(&mut self) {
+        with_table!(self, table => table.bytes_mut()).fill(0);
+    }
+
+    /// What the table takes of the heap, in bytes.
+    pub(crate) fn size_in_bytes(&self) -> usize {
+        with_table!(self, table => table.bytes().len())
+    }
+
+    /// A copy, or `None` if there is no memory for it.
+    pub(crate) fn try_clone(&self, params: &Params) -> Option<Self> {
+        let padded = with_table!(self, table => table.bytes());
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(padded.len()).ok()?;
+        bytes.extend_from_slice(padded);
+        Some(Self::from_padded(params, bytes))
+    }
+}
+
+fn zeros(len: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).ok()?;
+    bytes.resize(len, 0);
+    Some(bytes)
+}
