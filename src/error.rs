@@ -174,8 +174,8 @@ impl Error for MergeError {}
 ///
 /// # Example
 /// ```
-/// use koel::{CuckooFilter, SnapshotErrorKind, Xxh3};
-/// let error = CuckooFilter::<Xxh3>::from_bytes(b"not a filter").unwrap_err();
+/// use koel::{CuckooFilter, SnapshotErrorKind};
+/// let error = CuckooFilter::from_bytes(b"not a filter").unwrap_err();
 /// assert_eq!(error.kind(), SnapshotErrorKind::Magic);
 /// assert_eq!(error.offset(), 0);
 /// ```

@@ -42,9 +42,6 @@ impl fmt::Display for HasherId {
 /// struct IgnoreCase;
 ///
 /// impl Hasher for IgnoreCase {
-///     fn from_id(id: HasherId) -> Option<Self> {
-///         (id == HasherId(0x8000)).then_some(Self)
-///     }
 ///     fn id(&self) -> HasherId {
 ///         HasherId(0x8000)
 ///     }
@@ -55,14 +52,13 @@ impl fmt::Display for HasherId {
 ///
 /// let mut names = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).hasher(IgnoreCase).build()?;
 /// names.insert("Koel")?;
-/// assert!(names.contains("KOEL"));
+/// let bytes = names.to_bytes();
+/// let read = CuckooFilter::from_bytes_with(&bytes, |id| (id == IgnoreCase.id()).then_some(IgnoreCase))?;
+/// assert!(read.contains("KOEL"));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub trait Hasher: Clone {
-    /// The hasher of that id, or `None` if this type is not the one.
-    fn from_id(id: HasherId) -> Option<Self>;
-
-    /// The id that [`from_id`](Self::from_id) answers to.
+    /// The number that goes into a snapshot's header.
     fn id(&self) -> HasherId;
 
     /// The hash of `bytes` under `seed`.
@@ -74,10 +70,6 @@ pub trait Hasher: Clone {
 pub struct Xxh3;
 
 impl Hasher for Xxh3 {
-    fn from_id(id: HasherId) -> Option<Self> {
-        (id == HasherId::XXH3).then_some(Self)
-    }
-
     fn id(&self) -> HasherId {
         HasherId::XXH3
     }
@@ -97,10 +89,6 @@ pub struct MetroHash64;
 
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 impl Hasher for MetroHash64 {
-    fn from_id(id: HasherId) -> Option<Self> {
-        (id == HasherId::METRO_HASH_64).then_some(Self)
-    }
-
     fn id(&self) -> HasherId {
         HasherId::METRO_HASH_64
     }
@@ -121,7 +109,7 @@ impl Hasher for MetroHash64 {
 /// use koel::{AnyHasher, CuckooFilter};
 ///
 /// let filter = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
-/// let read = CuckooFilter::<AnyHasher>::from_bytes(&filter.to_bytes())?;
+/// let read = CuckooFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id)?;
 /// assert_eq!(read.hasher(), &AnyHasher::Xxh3);
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
@@ -135,8 +123,10 @@ pub enum AnyHasher {
     MetroHash64,
 }
 
-impl Hasher for AnyHasher {
-    fn from_id(id: HasherId) -> Option<Self> {
+impl AnyHasher {
+    /// The hasher of that id, or `None` if there is none in this build.
+    #[must_use]
+    pub fn from_id(id: HasherId) -> Option<Self> {
         match id {
             HasherId::XXH3 => Some(Self::Xxh3),
             #[cfg(all(feature = "metrohash", target_endian = "little"))]
@@ -144,7 +134,9 @@ impl Hasher for AnyHasher {
             _ => None,
         }
     }
+}
 
+impl Hasher for AnyHasher {
     fn id(&self) -> HasherId {
         match self {
             Self::Xxh3 => Xxh3.id(),

@@ -9,26 +9,54 @@ use super::format::{
 use crate::{
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
-    hash::Hasher,
+    hash::{Hasher, HasherId, Xxh3},
     num::wide,
     params::Params,
     table::{AnyTable, Corrupt, PADDING, Table, with_table},
 };
 
-impl<H: Hasher> CuckooFilter<H> {
+impl CuckooFilter {
     /// The filter whose snapshot this is, all of it and nothing else.
     ///
     /// Checks everything: whatever these bytes are, the answer is an error or a filter that keeps its promises, and no
-    /// more memory is taken than they are long.
+    /// more memory is taken than they are long. Takes time in proportion to them.
     ///
     /// # Errors
-    /// What is wrong, and where. Among others if the filter was built with a hasher other than `H`: say
-    /// [`CuckooFilter::<AnyHasher>::from_bytes`](crate::AnyHasher) to take any.
+    /// What is wrong, and where. Among others if the filter's hasher is not [`Xxh3`]:
+    /// [`from_bytes_with`](Self::from_bytes_with) reads it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        Self::from_bytes_with(bytes, xxh3)
+    }
+
+    /// Reads one snapshot from a reader and no byte more, so that others may follow.
+    ///
+    /// Checks everything, as [`from_bytes`](Self::from_bytes) does. Memory is taken as bytes arrive, not as the header
+    /// promises them.
+    ///
+    /// # Errors
+    /// What is wrong, and where; or, as the kind [`Io`](Kind::Io), what the reader said.
+    #[cfg(feature = "std")]
+    pub fn read_from<R: std::io::Read>(reader: R) -> Result<Self, SnapshotError> {
+        Self::read_from_with(reader, xxh3)
+    }
+}
+
+fn xxh3(id: HasherId) -> Option<Xxh3> {
+    (id == Xxh3.id()).then_some(Xxh3)
+}
+
+impl<H: Hasher> CuckooFilter<H> {
+    /// [`from_bytes`](CuckooFilter::from_bytes) for filters with other hashers: `hasher` gives the one with the
+    /// snapshot's id, or `None` to refuse it. [`AnyHasher::from_id`](crate::AnyHasher::from_id) takes every one of this
+    /// crate's.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err(header_too_short(bytes));
         };
-        let (header, hasher) = open::<H>(header)?;
+        let (header, hasher) = open(header, hasher)?;
         let expected = snapshot_bytes(&header.params);
         if wide(bytes.len()) != expected {
             return Err(wrong_length(wide(bytes.len()), expected));
@@ -40,21 +68,22 @@ impl<H: Hasher> CuckooFilter<H> {
         finish(&header, hasher, padded, trailer)
     }
 
-    /// Reads one snapshot from a reader and no byte more, so that others may follow.
-    ///
-    /// Checks everything, as [`from_bytes`](Self::from_bytes) does. Memory is taken as bytes arrive, not as the header
-    /// promises them.
+    /// [`read_from`](CuckooFilter::read_from) for filters with other hashers, as
+    /// [`from_bytes_with`](Self::from_bytes_with) takes them.
     ///
     /// # Errors
     /// What is wrong, and where; or, as the kind [`Io`](Kind::Io), what the reader said.
     #[cfg(feature = "std")]
-    pub fn read_from<R: std::io::Read>(mut reader: R) -> Result<Self, SnapshotError> {
+    pub fn read_from_with<R: std::io::Read>(
+        mut reader: R,
+        hasher: impl FnOnce(HasherId) -> Option<H>,
+    ) -> Result<Self, SnapshotError> {
         let mut header = Vec::new();
         fill(&mut reader, &mut header, HEADER_BYTES, 0)?;
         let Some(header) = header.first_chunk::<HEADER_BYTES>() else {
             return Err(header_too_short(&header));
         };
-        let (header, hasher) = open::<H>(header)?;
+        let (header, hasher) = open(header, hasher)?;
         let (table_bytes, expected) = (header.params.table_bytes(), snapshot_bytes(&header.params));
         let mut padded = Vec::new();
         while padded.len() < table_bytes {
@@ -92,11 +121,11 @@ fn fill<R: std::io::Read>(reader: &mut R, bytes: &mut Vec<u8>, wanted: usize, of
 }
 
 /// The header, and the hasher it asks for.
-fn open<H: Hasher>(header: &HeaderBytes) -> Result<(Header, H), SnapshotError> {
+fn open<H>(header: &HeaderBytes, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Header, H), SnapshotError> {
     let header = Header::decode(header)?;
-    let hasher = H::from_id(header.hasher).ok_or_else(|| {
+    let hasher = hasher(header.hasher).ok_or_else(|| {
         let what = format!(
-            "the filter was built with {}, which is not the hasher asked for; ask for that one, or for AnyHasher",
+            "the filter was built with {}, which is not the hasher asked for; read it with that one, or with AnyHasher",
             header.hasher
         );
         SnapshotError::new(Kind::Hasher, HASHER_AT as u64, what)
