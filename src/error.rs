@@ -43,8 +43,7 @@ impl Error for ParamError {}
 pub struct Full {
     pub(crate) len: usize,
     pub(crate) slots: usize,
-    pub(crate) copies: u32,
-    pub(crate) most_copies: u32,
+    pub(crate) duplicate: bool,
 }
 
 impl Full {
@@ -66,22 +65,21 @@ impl Full {
         self.slots
     }
 
-    /// True if the item's two buckets hold nothing but copies of it: then it is this item that has no room, and others
-    /// may still have.
+    /// True if the item's two buckets hold nothing but its fingerprint: copies of it, most likely, which leave room for
+    /// others but for no more of the same.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
-        self.copies >= self.most_copies
+        self.duplicate
     }
 }
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { len, slots, copies, most_copies } = self;
-        if self.is_duplicate() {
-            write!(
-                f,
-                "no room for another copy of the item: {copies} are in the filter and its buckets hold {most_copies}; \
-                 insert_unique stores an item once"
+        let Self { len, slots, duplicate } = self;
+        if *duplicate {
+            f.write_str(
+                "no room for one more copy of the item: its two buckets hold nothing but copies of it; \
+                 insert_unique stores an item once",
             )
         } else {
             write!(

@@ -3,6 +3,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Loads and rates are for people to read: the last bits of a count beyond 2⁵³ are not missed.
 #![allow(clippy::cast_precision_loss)]
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests count in small numbers"))]
 
 extern crate alloc;
 #[cfg(any(feature = "std", test))]

@@ -33,13 +33,13 @@ impl<H: Hasher> CuckooFilter<H> {
             return Err(MergeError::Different(different));
         }
         let len = self.len.checked_add(other.len).filter(|&len| len <= self.params.slots());
-        let len = len.ok_or_else(|| MergeError::Full(self.full(0)))?;
+        let len = len.ok_or_else(|| MergeError::Full(self.full(false)))?;
         let bytes = self.table.size_in_bytes();
         let mut merged = self.table.try_clone(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
         for bucket in 0..self.params.buckets() {
             for fingerprint in with_table!(&other.table, table => table.bucket(bucket)).fingerprints() {
                 if !with_table!(&mut merged, table => place(table, &self.address, bucket, fingerprint)) {
-                    return Err(MergeError::Full(self.full(0)));
+                    return Err(MergeError::Full(self.full(false)));
                 }
             }
         }

@@ -106,7 +106,9 @@ impl<H: Hasher> CuckooFilter<H> {
             self.len += 1;
             Ok(())
         } else {
-            Err(self.full(self.count_hash(hash)))
+            let two_buckets = self.address.alternate(bucket, fingerprint) != bucket;
+            let room = self.params.bucket_size() * (1 + u32::from(two_buckets));
+            Err(self.full(self.count_hash(hash) == room))
         }
     }
 
@@ -215,8 +217,8 @@ impl<H: Hasher> CuckooFilter<H> {
         self.len = 0;
     }
 
-    /// The refusal of an item of which `copies` are in.
-    fn full(&self, copies: u32) -> Full {
-        Full { len: self.len, slots: self.params.slots(), copies, most_copies: 2 * self.params.bucket_size() }
+    /// The refusal of an item, whose buckets may hold nothing but copies of it.
+    fn full(&self, duplicate: bool) -> Full {
+        Full { len: self.len, slots: self.params.slots(), duplicate }
     }
 }

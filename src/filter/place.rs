@@ -12,11 +12,15 @@ use alloc::vec::Vec;
 
 use crate::{
     address::Address,
+    num::index,
     table::{Fingerprint, Table},
 };
 
 /// Full buckets that a walk expands before it gives up. docs/DESIGN.md, "Insertion", has what other bounds do.
 const MAX_EXPANDED: usize = 4096;
+
+/// Nodes of a walk from which on it pays to remember where it has been. Most walks are over by then.
+const LONG_WALK: usize = 64;
 
 /// A full bucket of the walk.
 struct Node {
@@ -38,15 +42,22 @@ pub(super) fn place<T: Table>(table: &mut T, address: &Address, first: u64, fing
 /// Makes room in one of two full buckets.
 #[cold]
 fn evict<T: Table>(table: &mut T, address: &Address, roots: [u64; 2], fingerprint: Fingerprint) -> bool {
-    let mut nodes = Vec::with_capacity(32);
+    let mut nodes = Vec::with_capacity(LONG_WALK);
     for (parent, bucket) in roots.into_iter().enumerate() {
         nodes.push(Node { bucket, parent, incoming: fingerprint });
     }
+    let mut visited = None;
     let mut next = 0;
     while next < nodes.len() {
+        if visited.is_none() && nodes.len() >= LONG_WALK {
+            visited = Some(Visited::all(&nodes));
+        }
         let bucket = nodes[next].bucket;
         for resident in table.bucket(bucket).fingerprints() {
             let alternate = address.alternate(bucket, resident);
+            if visited.as_ref().is_some_and(|visited| visited.contains(alternate)) {
+                continue;
+            }
             if table.has_room(alternate) {
                 table.insert(alternate, resident);
                 shift(table, &nodes, next, resident);
@@ -54,6 +65,9 @@ fn evict<T: Table>(table: &mut T, address: &Address, roots: [u64; 2], fingerprin
             }
             if nodes.len() < MAX_EXPANDED {
                 nodes.push(Node { bucket: alternate, parent: next, incoming: resident });
+                if let Some(visited) = &mut visited {
+                    visited.insert(alternate);
+                }
             }
         }
         next += 1;
@@ -70,5 +84,37 @@ fn shift<T: Table>(table: &mut T, nodes: &[Node], mut last: usize, mut outgoing:
             return;
         }
         (last, outgoing) = (parent, incoming);
+    }
+}
+
+/// Where a walk has been, a bit for each bucket; buckets that are a multiple of [`Visited::BITS`] apart share one. In
+/// larger tables a walk may thus miss a bucket it has not seen, which costs it less than visiting others again and again
+/// would cost it in smaller ones.
+struct Visited([u64; Self::BITS / 64]);
+
+impl Visited {
+    const BITS: usize = 1 << 14;
+
+    fn all(nodes: &[Node]) -> Self {
+        let mut visited = Self([0; Self::BITS / 64]);
+        for node in nodes {
+            visited.insert(node.bucket);
+        }
+        visited
+    }
+
+    fn place(bucket: u64) -> (usize, u64) {
+        let bit = index(bucket) % Self::BITS;
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    fn insert(&mut self, bucket: u64) {
+        let (word, bit) = Self::place(bucket);
+        self.0[word] |= bit;
+    }
+
+    fn contains(&self, bucket: u64) -> bool {
+        let (word, bit) = Self::place(bucket);
+        self.0[word] & bit != 0
     }
 }

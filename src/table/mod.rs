@@ -3,6 +3,8 @@
 mod bits;
 mod packed;
 mod single;
+#[cfg(test)]
+mod tests;
 
 use alloc::{format, vec::Vec};
 use core::num::NonZeroU32;

@@ -1,0 +1,175 @@
+//! Both tables, every width, against an oracle that knows neither windows nor codewords: it keeps each bucket as a list
+//! and writes the documented layout through bitvec.
+
+use alloc::{vec, vec::Vec};
+use bitvec::{field::BitField, order::Lsb0, vec::BitVec};
+use proptest::{
+    prelude::*,
+    test_runner::{RngSeed, TestRunner},
+};
+
+use super::{AnyTable, Corrupt, Fingerprint, Table, with_table};
+use crate::params::{Addressing, Params, TableKind};
+
+const BUCKETS: u64 = 6;
+
+/// What a table should hold, slot by slot; 0 is an empty slot.
+struct Oracle {
+    kind: TableKind,
+    f: usize,
+    buckets: Vec<Vec<u32>>,
+}
+
+impl Oracle {
+    fn new(kind: TableKind, f: u32, b: u32) -> Self {
+        Self { kind, f: f as usize, buckets: vec![vec![0; b as usize]; BUCKETS as usize] }
+    }
+
+    /// Changes the first `old` to `new`.
+    fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
+        let bucket = &mut self.buckets[bucket as usize];
+        let Some(slot) = bucket.iter().position(|&value| value == old) else { return false };
+        bucket[slot] = new;
+        if self.kind == TableKind::Packed {
+            bucket.sort_by_key(|value| (value % 16, value / 16));
+        }
+        true
+    }
+
+    /// docs/FORMAT.md, "The table", to the letter.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bits = BitVec::<u8, Lsb0>::new();
+        let mut push = |value: u64, width: usize| bits.extend((0..width).map(|bit| value >> bit & 1 == 1));
+        for bucket in &self.buckets {
+            match self.kind {
+                TableKind::Single => bucket.iter().for_each(|&value| push(value.into(), self.f)),
+                TableKind::Packed => {
+                    let nibbles: Vec<u32> = bucket.iter().map(|value| value % 16).collect();
+                    push(rank(&nibbles), 12);
+                    bucket.iter().for_each(|&value| push((value / 16).into(), self.f - 4));
+                }
+            }
+        }
+        bits.resize(bits.len().next_multiple_of(8), false);
+        bits.chunks(8).map(BitField::load_le).collect()
+    }
+}
+
+/// The place among all sorted quadruples, by counting those before it.
+fn rank(nibbles: &[u32]) -> u64 {
+    let quadruples = (0..0x1_0000u32).map(|word| [word >> 12, word >> 8 & 15, word >> 4 & 15, word & 15]);
+    quadruples.filter(|other| other.is_sorted()).take_while(|other| other != nibbles).count() as u64
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Insert,
+    Remove,
+    Replace,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![4 => Just(Step::Insert), 2 => Just(Step::Remove), 1 => Just(Step::Replace)]
+}
+
+fn params(kind: TableKind, f: u32, b: u32, buckets: u64) -> Params {
+    Params::new(kind, f, b, buckets, Addressing::AnySize, 0).unwrap()
+}
+
+fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u32, prop::sample::Index)]) -> Result<(), TestCaseError> {
+    let mut oracle = Oracle::new(kind, f, b);
+    let mut any = AnyTable::new(&params(kind, f, b, BUCKETS)).unwrap();
+    for &(step, bucket, value, index) in steps {
+        // Few values, so that buckets hold copies and equal nibbles.
+        let fingerprint = Fingerprint::new(value % (u32::MAX >> (32 - f)) + 1).unwrap();
+        let residents: Vec<_> = with_table!(&any, table => table.bucket(bucket)).fingerprints().collect();
+        match step {
+            Step::Insert => {
+                let expected = oracle.change(bucket, 0, fingerprint.get());
+                prop_assert_eq!(with_table!(&mut any, table => table.insert(bucket, fingerprint)), expected);
+            }
+            Step::Remove => {
+                let victim = if residents.is_empty() || value % 3 == 0 { fingerprint } else { *index.get(&residents) };
+                let expected = oracle.change(bucket, victim.get(), 0);
+                prop_assert_eq!(with_table!(&mut any, table => table.remove(bucket, victim)), expected);
+            }
+            Step::Replace if residents.is_empty() => {}
+            Step::Replace => {
+                let old = *index.get(&residents);
+                oracle.change(bucket, old.get(), fingerprint.get());
+                with_table!(&mut any, table => table.replace(bucket, old, fingerprint));
+            }
+        }
+        let values: Vec<u32> = oracle.buckets[bucket as usize].iter().copied().filter(|&value| value != 0).collect();
+        let found: Vec<u32> = with_table!(&any, table => table.bucket(bucket)).fingerprints().map(Fingerprint::get).collect();
+        prop_assert_eq!(&found, &values);
+        prop_assert_eq!(with_table!(&any, table => table.taken(bucket)), values.len() as u32);
+        prop_assert_eq!(with_table!(&any, table => table.has_room(bucket)), values.len() < b as usize);
+        prop_assert_eq!(with_table!(&any, table => table.contains(bucket, fingerprint)), values.contains(&fingerprint.get()));
+        prop_assert_eq!(with_table!(&any, table => table.check(bucket)), Ok(()));
+    }
+    prop_assert_eq!(any.bytes(), oracle.bytes());
+    prop_assert!(with_table!(&any, table => table.bytes()).ends_with(&[0; super::PADDING]));
+    Ok(())
+}
+
+fn every_width(kind: TableKind, sizes: &[u32]) {
+    for f in kind.fingerprint_bits() {
+        for &b in sizes {
+            let config = ProptestConfig {
+                cases: 8,
+                rng_seed: RngSeed::Fixed(u64::from(f * 100 + b)),
+                failure_persistence: None,
+                ..ProptestConfig::default()
+            };
+            let values = prop_oneof![0u32..8, any::<u32>()];
+            let steps = prop::collection::vec((step(), 0..BUCKETS, values, any::<prop::sample::Index>()), 1..150);
+            TestRunner::new(config)
+                .run(&steps, |steps| agree(kind, f, b, &steps))
+                .unwrap_or_else(|error| panic!("{kind} f = {f} b = {b}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn the_single_table_is_the_oracles_bit_for_bit() {
+    every_width(TableKind::Single, &(1..=16).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_packed_table_is_the_oracles_bit_for_bit() {
+    every_width(TableKind::Packed, &[4]);
+}
+
+/// All 4096 codewords in a bucket that comes from outside, at every width.
+#[test]
+fn codewords_beyond_the_codebook_are_refused() {
+    for f in TableKind::Packed.fingerprint_bits() {
+        let params = params(TableKind::Packed, f, 4, 2);
+        for codeword in 0..4096u16 {
+            let mut bytes = vec![0; params.table_bytes() + super::PADDING];
+            super::bits::set(&mut bytes, u64::from(4 * (f - 1)), 12, codeword.into());
+            let any = AnyTable::from_padded(&params, bytes);
+            let expected = if codeword < 3876 { Ok(()) } else { Err(Corrupt::Codeword(codeword)) };
+            assert_eq!(with_table!(&any, table => table.check(1)), expected, "f = {f}");
+            assert_eq!(with_table!(&any, table => table.check(0)), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn fingerprints_out_of_order_are_refused() {
+    let params = params(TableKind::Packed, 13, 4, 2);
+    let mut any = AnyTable::new(&params).unwrap();
+    for value in [0x15, 0x25] {
+        assert!(with_table!(&mut any, table => table.insert(0, Fingerprint::new(value).unwrap())));
+    }
+    let mut bytes = any.bytes().to_vec();
+    bytes.extend([0; super::PADDING]);
+    let high = |slot: u64| 12 + 9 * slot;
+    assert_eq!((super::bits::get(&bytes, high(2), 9), super::bits::get(&bytes, high(3), 9)), (1, 2));
+    super::bits::set(&mut bytes, high(2), 9, 2);
+    super::bits::set(&mut bytes, high(3), 9, 1);
+    let any = AnyTable::from_padded(&params, bytes);
+    assert_eq!(with_table!(&any, table => table.check(0)), Err(Corrupt::Order));
+}

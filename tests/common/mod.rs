@@ -1,0 +1,62 @@
+//! What several stories share: the kinds of filters there are, and a random generator with fixed seeds.
+
+#![allow(dead_code, reason = "each story uses a part of it")]
+
+use koel::{Addressing, CuckooFilter, TableKind};
+
+pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
+pub(crate) const BUCKET_SIZES: [u32; 7] = [1, 2, 3, 4, 5, 8, 16];
+
+/// One way to build a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) table: TableKind,
+    pub(crate) f: u32,
+    pub(crate) b: u32,
+    pub(crate) addressing: Addressing,
+}
+
+impl Kind {
+    pub(crate) fn filter(self, buckets: u64) -> CuckooFilter {
+        CuckooFilter::builder()
+            .table(self.table)
+            .fingerprint_bits(self.f)
+            .bucket_size(self.b)
+            .addressing(self.addressing)
+            .buckets(buckets)
+            .build()
+            .unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    }
+}
+
+/// Every table, every f from 4 to 32, every bucket size above, both addressings.
+pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
+    (4..=32).flat_map(|f| ADDRESSINGS.into_iter().flat_map(move |addressing| kinds_of(f, addressing)))
+}
+
+fn kinds_of(f: u32, addressing: Addressing) -> impl Iterator<Item = Kind> {
+    let single = BUCKET_SIZES.into_iter().map(move |b| Kind { table: TableKind::Single, f, b, addressing });
+    single.chain([Kind { table: TableKind::Packed, f, b: 4, addressing }])
+}
+
+/// The generator of Steele, Lea and Flood (2014).
+#[derive(Clone)]
+pub(crate) struct SplitMix64(pub(crate) u64);
+
+impl Iterator for SplitMix64 {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Some(word ^ word >> 31)
+    }
+}
+
+/// The table's part of a snapshot.
+pub(crate) fn table_bytes(filter: &CuckooFilter) -> Vec<u8> {
+    let bytes = filter.to_bytes();
+    bytes[64..bytes.len() - 8].to_vec()
+}

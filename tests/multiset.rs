@@ -1,0 +1,229 @@
+//! The filter against a multiset that never errs: no false negative, no loss, no trace left behind.
+
+mod common;
+
+use common::{Kind, SplitMix64, kinds, table_bytes};
+use koel::CuckooFilter;
+use proptest::{
+    prelude::*,
+    test_runner::{RngSeed, TestRunner},
+};
+use std::collections::BTreeMap;
+
+const BUCKETS: u64 = 8;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u8),
+    InsertUnique(u8),
+    Remove(u8),
+    /// Fresh items until one is refused.
+    Fill(u64),
+    Merge(Vec<u8>),
+    Clear,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Few items, so that there are many duplicates of them; `Fill` brings the rest.
+    prop_oneof![
+        30 => (0u8..24).prop_map(Step::Insert),
+        6 => (0u8..24).prop_map(Step::InsertUnique),
+        20 => (0u8..24).prop_map(Step::Remove),
+        2 => (1u64..1 << 40).prop_map(Step::Fill),
+        2 => prop::collection::vec(0u8..24, 0..6).prop_map(Step::Merge),
+        1 => Just(Step::Clear),
+    ]
+}
+
+/// A filter and what should be in it: items by how often.
+struct Model {
+    filter: CuckooFilter,
+    items: BTreeMap<u64, u32>,
+}
+
+impl Model {
+    fn insert(&mut self, item: u64) -> Result<bool, TestCaseError> {
+        let before = self.filter.to_bytes();
+        let inserted = self.filter.insert(&item);
+        match &inserted {
+            Ok(()) => *self.items.entry(item).or_default() += 1,
+            Err(full) => {
+                prop_assert_eq!(self.filter.to_bytes(), before, "a refused insertion changed something");
+                prop_assert_eq!(full.len(), self.len());
+                prop_assert_eq!(full.slots(), self.filter.slots());
+            }
+        }
+        Ok(inserted.is_ok())
+    }
+
+    fn remove(&mut self, item: u64) -> Result<(), TestCaseError> {
+        prop_assert!(self.filter.remove(&item), "{} was in the filter and could not be removed", item);
+        let copies = self.items.get_mut(&item).expect("only what is in is removed");
+        *copies -= 1;
+        if *copies == 0 {
+            self.items.remove(&item);
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        self.items.values().map(|&copies| copies as usize).sum()
+    }
+
+    fn apply(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Insert(item) => {
+                self.insert(u64::from(*item))?;
+            }
+            Step::InsertUnique(item) => {
+                let item = u64::from(*item);
+                let there = self.filter.contains(&item);
+                let before = self.filter.to_bytes();
+                let Ok(stored) = self.filter.insert_unique(&item) else {
+                    prop_assert_eq!(self.filter.to_bytes(), before);
+                    return Ok(());
+                };
+                prop_assert_eq!(stored, !there);
+                if stored {
+                    *self.items.entry(item).or_default() += 1;
+                }
+            }
+            Step::Remove(item) if self.items.contains_key(&u64::from(*item)) => self.remove(u64::from(*item))?,
+            Step::Remove(_) => {}
+            Step::Fill(first) => {
+                let mut fresh = (1 << 40) + first * 1000;
+                while self.insert(fresh)? {
+                    fresh += 1;
+                }
+            }
+            Step::Merge(items) => self.merge(items)?,
+            Step::Clear => {
+                self.filter.clear();
+                self.items.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, items: &[u8]) -> Result<(), TestCaseError> {
+        let mut other = self.filter.clone();
+        other.clear();
+        let mut added = Vec::new();
+        for item in items {
+            if other.insert(&u64::from(*item)).is_ok() {
+                added.push(u64::from(*item));
+            }
+        }
+        let before = self.filter.to_bytes();
+        if self.filter.merge(&other).is_ok() {
+            added.into_iter().for_each(|item| *self.items.entry(item).or_default() += 1);
+        } else {
+            prop_assert_eq!(self.filter.to_bytes(), before, "a refused merge changed something");
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        prop_assert_eq!(self.filter.len(), self.len());
+        prop_assert_eq!(self.filter.is_empty(), self.items.is_empty());
+        for (item, &copies) in &self.items {
+            prop_assert!(self.filter.contains(item), "false negative: {}", item);
+            prop_assert!(self.filter.count(item) >= copies, "{} of {} copies of {}", self.filter.count(item), copies, item);
+        }
+        let back = CuckooFilter::from_bytes(&self.filter.to_bytes());
+        prop_assert!(back.is_ok_and(|back| back == self.filter), "not what was written comes back");
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), TestCaseError> {
+        while let Some((&item, _)) = self.items.iter().next() {
+            self.remove(item)?;
+            prop_assert!(self.items.keys().all(|item| self.filter.contains(item)), "a removal took another item along");
+        }
+        prop_assert!(self.filter.is_empty());
+        prop_assert!(table_bytes(&self.filter).iter().all(|&byte| byte == 0), "a drained table is not zero");
+        Ok(())
+    }
+}
+
+fn agree(kind: Kind, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut model = Model { filter: kind.filter(BUCKETS), items: BTreeMap::new() };
+    for step in steps {
+        model.apply(step)?;
+        model.check()?;
+    }
+    model.drain()
+}
+
+#[test]
+fn every_kind_of_filter_is_a_multiset() {
+    for (seed, kind) in (0..).zip(kinds()) {
+        let config =
+            ProptestConfig { cases: 6, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() };
+        TestRunner::new(config)
+            .run(&prop::collection::vec(step(), 1..40), |steps| agree(kind, &steps))
+            .unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+    }
+}
+
+/// Larger than the walk's first levels, and up to the very last item that fits.
+#[test]
+fn a_filter_filled_to_the_brim_loses_nothing() {
+    for (seed, kind) in (0..).zip(kinds()) {
+        let mut filter = kind.filter(256);
+        let mut inserted = Vec::new();
+        let mut refused = 0;
+        for hash in SplitMix64(seed) {
+            let before = (refused == 0).then(|| filter.clone());
+            if filter.insert_hash(hash).is_ok() {
+                inserted.push(hash);
+                continue;
+            }
+            assert!(before.is_none_or(|before| before == filter), "{kind:?}");
+            refused += 1;
+            if refused == 3 {
+                break;
+            }
+        }
+        assert_eq!(filter.len(), inserted.len());
+        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{kind:?}");
+        for (removed, &hash) in inserted.iter().enumerate() {
+            assert!(filter.remove_hash(hash), "{kind:?}");
+            // A few of those that are left, not all: that would be quadratic.
+            assert!(inserted[removed + 1..].iter().step_by(61).all(|&hash| filter.contains_hash(hash)), "{kind:?}");
+        }
+        assert!(filter.is_empty() && table_bytes(&filter).iter().all(|&byte| byte == 0), "{kind:?}");
+    }
+}
+
+#[test]
+fn an_item_has_room_for_twice_a_buckets_slots() {
+    for kind in kinds().filter(|kind| kind.f > 10) {
+        let mut filter = kind.filter(1 << 10);
+        for copies in 0..2 * kind.b {
+            assert_eq!(filter.count("koel"), copies);
+            filter.insert("koel").unwrap_or_else(|full| panic!("{kind:?}: {full}"));
+        }
+        let full = filter.insert("koel").expect_err("there is no room for more");
+        assert!(full.is_duplicate(), "{full}");
+        assert!(full.to_string().contains("insert_unique"), "{full}");
+        assert!(filter.insert("another").is_ok());
+        for _ in 0..2 * kind.b {
+            assert!(filter.remove("koel"));
+        }
+        assert!(!filter.remove("koel"));
+    }
+}
+
+#[test]
+fn same_operations_give_same_bytes() {
+    for kind in kinds().filter(|kind| kind.f % 7 == 5) {
+        let run = || {
+            let mut filter = kind.filter(64);
+            let inserted: Vec<u64> = SplitMix64(9).take_while(|&hash| filter.insert_hash(hash).is_ok()).collect();
+            inserted.iter().step_by(3).for_each(|&hash| assert!(filter.remove_hash(hash)));
+            filter.to_bytes()
+        };
+        assert_eq!(run(), run(), "{kind:?}");
+    }
+}
