@@ -88,43 +88,48 @@ impl Request {
     }
 
     fn table(&self, kind: TableKind, b: u32, size: Size, precision: Precision) -> Result<Params, ParamError> {
-        let sized = |f| self.sized(kind, f, b, size);
         match precision {
-            Precision::Bits(f) => sized(f),
-            Precision::Rate(rate) => {
-                let (least, most) = kind.fingerprint_bits().into_inner();
-                for f in least..most {
-                    let params = sized(f)?;
-                    if params.false_positive_rate_at_capacity() <= rate {
-                        return Ok(params);
-                    }
-                }
-                let params = sized(most)?;
-                let best = params.false_positive_rate_at_capacity();
-                if best <= rate {
-                    return Ok(params);
-                }
-                Err(ParamError {
-                    parameter: "false-positive rate",
-                    given: format!("{rate:e}"),
-                    limit: format!("fingerprints have {most} bits at most"),
-                    // A little more than the best, since it is rounded.
-                    remedy: format!("the nearest that works is {:.2e}", best * 1.01),
-                })
-            }
+            Precision::Bits(f) => sized(&self.smallest(kind, f, b)?, size),
+            Precision::Rate(rate) => self.precise(kind, b, size, rate),
         }
     }
 
-    fn sized(&self, kind: TableKind, f: u32, b: u32, size: Size) -> Result<Params, ParamError> {
-        let least = match self.addressing {
+    /// The table with the shortest fingerprints that keep to the rate.
+    fn precise(&self, kind: TableKind, b: u32, size: Size, rate: f64) -> Result<Params, ParamError> {
+        let mut best = 1.0;
+        for f in kind.fingerprint_bits() {
+            let smallest = self.smallest(kind, f, b)?;
+            let sized = sized(&smallest, size);
+            // Where the size is too large, these fingerprints are to be complained of only if they are the ones to use.
+            let params = sized.clone().or_else(|_| smallest.with_buckets(smallest.most_buckets()))?;
+            best = params.false_positive_rate_at_capacity();
+            if best <= rate {
+                return sized;
+            }
+        }
+        Err(ParamError {
+            parameter: "false-positive rate",
+            given: format!("{rate:e}"),
+            limit: format!("fingerprints have {} bits at most", kind.fingerprint_bits().end()),
+            // A little more than the best, since it is rounded.
+            remedy: format!("the nearest that works is {:.2e}", best * 1.01),
+        })
+    }
+
+    fn smallest(&self, kind: TableKind, f: u32, b: u32) -> Result<Params, ParamError> {
+        let buckets = match self.addressing {
             Addressing::AnySize => 2,
             Addressing::PowerOfTwo => 1,
         };
-        let smallest = Params::new(kind, f, b, least, self.addressing, self.seed)?;
-        match size {
-            Size::Buckets(buckets) => smallest.with_buckets(buckets),
-            Size::Capacity(capacity) => fit(&smallest, capacity),
-        }
+        Params::new(kind, f, b, buckets, self.addressing, self.seed)
+    }
+}
+
+/// The kind of `smallest` in the size asked for.
+fn sized(smallest: &Params, size: Size) -> Result<Params, ParamError> {
+    match size {
+        Size::Buckets(buckets) => smallest.with_buckets(buckets),
+        Size::Capacity(capacity) => fit(smallest, capacity),
     }
 }
 

@@ -1,0 +1,90 @@
+//! The hashers against vectors that other programs published.
+
+use koel::{AnyHasher, CuckooFilter, Hasher, HasherId, Xxh3};
+
+/// From xxHash's own sanity tests: length, seed, hash; the bytes are those of `sanity_buffer`.
+const XXH3: [(usize, u64, u64); 24] = [
+    (0, 0, 0x2d06_8005_38d3_94c2),
+    (0, PRIME64, 0xa8a6_b918_b2f0_364a),
+    (1, 0, 0xc44b_dff4_074e_ecdb),
+    (1, PRIME64, 0x032b_e332_dd76_6ef8),
+    (6, 0, 0x27b5_6a84_cd2d_7325),
+    (6, PRIME64, 0x8458_9c11_6ab5_9ab9),
+    (12, 0, 0xa713_daf0_dfbb_77e7),
+    (12, PRIME64, 0xe730_3e1b_2336_de0e),
+    (24, 0, 0xa3fe_70bf_9d35_10eb),
+    (24, PRIME64, 0x850e_80fc_35bd_d690),
+    (48, 0, 0x397d_a259_ecba_1f11),
+    (48, PRIME64, 0xadc2_cbaa_44ac_c616),
+    (80, 0, 0xbcde_fbbb_2c47_c90a),
+    (80, PRIME64, 0xc6dd_0cb6_9953_2e73),
+    (195, 0, 0xcd94_217e_e362_ec3a),
+    (195, PRIME64, 0xba68_003d_370c_b3d9),
+    (403, 0, 0xcdeb_804d_65c6_dea4),
+    (403, PRIME64, 0x6259_f6ec_fd64_43fd),
+    (512, 0, 0x617e_4959_9013_cb6b),
+    (512, PRIME64, 0x3ce4_57de_14c2_7708),
+    (2048, 0, 0xdd59_e2c3_a5f0_38e0),
+    (2048, PRIME64, 0x66f8_1670_669a_babc),
+    (2240, 0, 0x6e73_a905_39cf_2948),
+    (2240, PRIME64, 0x757b_a848_7d1b_5247),
+];
+const PRIME32: u64 = 2_654_435_761;
+const PRIME64: u64 = 11_400_714_785_074_694_797;
+
+fn sanity_buffer(len: usize) -> Vec<u8> {
+    let mut state = PRIME32;
+    let mut next = || {
+        let byte = state.to_be_bytes()[0];
+        state = state.wrapping_mul(PRIME64);
+        byte
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[test]
+fn xxh3_is_the_published_one() {
+    for (len, seed, expected) in XXH3 {
+        assert_eq!(Xxh3.hash(seed, &sanity_buffer(len)), expected, "{len} bytes, seed {seed}");
+        assert_eq!(AnyHasher::Xxh3.hash(seed, &sanity_buffer(len)), expected);
+    }
+}
+
+/// `MetroHash64` of 131 byte strings, as Go's go-metro computes it.
+#[test]
+#[cfg(feature = "metrohash")]
+fn metrohash_is_gos() {
+    use koel::MetroHash64;
+
+    let vectors: Vec<serde_json::Value> = serde_json::from_str(include_str!("data/go/metro64.json")).expect("it is JSON");
+    assert_eq!(vectors.len(), 131);
+    for vector in vectors {
+        let text = |name: &str| vector[name].as_str().expect("a string").to_owned();
+        let key = text("key_hex");
+        let key: Vec<u8> = (0..key.len() / 2).map(|i| u8::from_str_radix(&key[2 * i..2 * i + 2], 16).expect("hex")).collect();
+        let expected = u64::from_str_radix(&text("metro64_seed1337"), 16).expect("hex");
+        assert_eq!(MetroHash64.hash(1337, &key), expected, "{} bytes", key.len());
+        assert_eq!(AnyHasher::MetroHash64.hash(1337, &key), expected);
+    }
+}
+
+#[test]
+fn ids_are_for_ever() {
+    assert_eq!((HasherId::XXH3, HasherId::METRO_HASH_64), (HasherId(1), HasherId(2)));
+    for id in [0, 3, 0x8000] {
+        assert_eq!(AnyHasher::from_id(HasherId(id)), None);
+    }
+    assert_eq!(AnyHasher::from_id(HasherId::XXH3).map(|hasher| hasher.id()), Some(HasherId::XXH3));
+    #[cfg(feature = "metrohash")]
+    assert_eq!(AnyHasher::from_id(HasherId::METRO_HASH_64).map(|hasher| hasher.id()), Some(HasherId::METRO_HASH_64));
+}
+
+#[test]
+fn the_seed_and_the_hasher_change_everything() {
+    let filter = |seed| CuckooFilter::builder().capacity(100).fingerprint_bits(16).seed(seed).build().expect("right");
+    assert_eq!(filter(0).hash("koel"), Xxh3.hash(0, b"koel"));
+    assert_ne!(filter(0).hash("koel"), filter(1).hash("koel"));
+    // The same bytes are the same item, whatever type carries them.
+    assert_eq!(filter(5).hash("koel"), filter(5).hash(&b"koel".to_vec()));
+    assert_eq!(filter(5).hash(&0x0102_u16), filter(5).hash(&[2u8, 1]));
+}
