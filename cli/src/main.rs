@@ -1,1 +1,58 @@
-fn main() {}
+//! The command `koel`: builds, queries, changes and inspects cuckoo filters, through the library's public face.
+
+// `println!` and its like panic when the pipe behind them is closed.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+// Loads, rates and shares are for people to read.
+#![allow(clippy::cast_precision_loss)]
+
+mod build;
+mod demo;
+mod edit;
+mod facts;
+mod file;
+mod info;
+mod items;
+mod messages;
+mod options;
+mod progress;
+mod query;
+mod stdout;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Cuckoo filters from the command line: a list of items becomes a small file that answers "surely not in the list" or
+/// "probably in it", and that items can be added to and removed from.
+#[derive(Parser)]
+#[command(version, after_help = "`koel COMMAND --help` has an example. Exit status: 0 done, 1 nothing found, 2 error.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Build(build::Build),
+    Query(query::Query),
+    Add(edit::Add),
+    Remove(edit::Remove),
+    Info(info::Info),
+    Demo(demo::Demo),
+}
+
+fn main() -> ExitCode {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return messages::usage(&error),
+    };
+    let status = match command {
+        Command::Build(build) => build.run(),
+        Command::Query(query) => query.run(),
+        Command::Add(add) => add.run(),
+        Command::Remove(remove) => remove.run(),
+        Command::Info(info) => info.run(),
+        Command::Demo(demo) => demo.run(),
+    };
+    status.unwrap_or_else(|error| messages::failure(&error))
+}

@@ -1,0 +1,203 @@
+//! `koel build`
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::bail;
+use clap::Args;
+use koel::{AnyHasher, Builder, CuckooFilter, Full, HasherId};
+
+use crate::{
+    facts,
+    file::{Filter, Output},
+    items::{Items, Separator},
+    messages,
+    options::{self, Address, Hash, Table},
+    progress::Progress,
+    stdout,
+};
+
+/// Build a filter from a list of items.
+///
+/// Reads the list once. With --capacity, items go straight into the filter, and nothing but the filter takes memory. Without it,
+/// 8 bytes are kept for each item until all are counted (16 with --unique), and the filter gets the size they need.
+///
+/// An item that comes twice is stored twice, and must be removed twice; --unique stores it once. The file is replaced at one go
+/// when all items are in: if anything fails, an old file stays as it was.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+    printf 'apple\\nbanana\\ncherry\\n' > fruit.txt
+    koel build fruit.txt -o fruit.koel
+    sort -u fruit.txt | koel build - -o fruit.koel --capacity 1000 --fpr 0.0001
+    find . -print0 | koel build - -o files.koel --nul")]
+pub(crate) struct Build {
+    /// The items, one a line; `-` is standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+
+    /// The file to write the filter to; `-` is standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    separator: Separator,
+
+    /// The share of absent items that may seem to be there, between 0 and 1
+    #[arg(long, value_name = "E", default_value = "0.001", value_parser = options::rate, allow_negative_numbers = true)]
+    fpr: f64,
+
+    /// The length of a fingerprint in bits, instead of --fpr
+    #[arg(long, value_name = "F", value_parser = options::small, conflicts_with = "fpr", allow_negative_numbers = true)]
+    bits: Option<u32>,
+
+    /// How many items the filter must hold; by default, as many as there are
+    #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
+    capacity: Option<usize>,
+
+    /// Which table; by default, whichever is smaller
+    #[arg(long, value_name = "TABLE")]
+    table: Option<Table>,
+
+    /// Slots in a bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
+    #[arg(long, value_name = "B", value_parser = options::small, allow_negative_numbers = true)]
+    bucket_size: Option<u32>,
+
+    /// How an item's buckets are found
+    #[arg(long, value_name = "HOW", default_value = "any-size")]
+    addressing: Address,
+
+    /// What hashes the items
+    #[arg(long, value_name = "HASHER", default_value = "xxh3")]
+    hasher: Hash,
+
+    /// What the hasher is seeded with: a number, or 0x and hexadecimal digits
+    #[arg(long, value_name = "S", default_value = "0", value_parser = options::seed, allow_negative_numbers = true)]
+    seed: u64,
+
+    /// Skip items that seem to be in the filter already
+    #[arg(long)]
+    unique: bool,
+}
+
+impl Build {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let builder = self.builder()?;
+        // What is wrong with the parameters shall be said before the list is read, not after.
+        builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| messages::parameter(&error))?;
+        let output = Output::new(&self.output)?;
+        if output.is(&self.input) {
+            bail!("{}: is both the list and the filter to write; give another name for one of them", output.name());
+        }
+        let items = Items::open(&self.input, self.separator, true)?;
+        let (filter, skipped) = match self.capacity {
+            Some(capacity) => stream(&builder, capacity, items, self.unique)?,
+            None => collect(&builder, items, self.unique)?,
+        };
+        let bytes = output.save(&filter)?;
+        let mut lines = vec![("filter", output.name().to_owned())];
+        lines.extend(facts::lines(&filter, bytes));
+        if self.unique {
+            lines.insert(2, ("  skipped", format!("{skipped}, since they seemed to be there")));
+        }
+        let text = facts::aligned(&lines);
+        if output.is_stdout() {
+            messages::say(format_args!("{text}"));
+        } else {
+            stdout::say(&text)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Everything but the capacity.
+    fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
+        let id = HasherId::from(self.hasher);
+        let Some(hasher) = AnyHasher::from_id(id) else {
+            bail!("--hasher: {id} given, but this machine's byte order rules it out; use xxh3");
+        };
+        let mut builder = CuckooFilter::builder().hasher(hasher).seed(self.seed).addressing(self.addressing.into());
+        builder = match self.bits {
+            Some(bits) => builder.fingerprint_bits(bits),
+            None => builder.false_positive_rate(self.fpr),
+        };
+        if let Some(table) = self.table {
+            builder = builder.table(table.into());
+        }
+        if let Some(slots) = self.bucket_size {
+            builder = builder.bucket_size(slots);
+        }
+        Ok(builder)
+    }
+}
+
+/// The empty filter.
+fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter> {
+    builder.clone().capacity(capacity).build().map_err(|error| messages::parameter(&error))
+}
+
+/// True if the item was stored, false if it was skipped.
+fn insert(filter: &mut Filter, hash: u64, unique: bool) -> Result<bool, Full> {
+    if unique { filter.insert_unique_hash(hash) } else { filter.insert_hash(hash).map(|()| true) }
+}
+
+fn refused(place: &str, full: &Full, filter: &Filter) -> anyhow::Error {
+    anyhow::anyhow!("{}; nothing was written", messages::full(place, full, filter, "give"))
+}
+
+/// Items go into the filter as they come. How many were skipped comes with it.
+fn stream(builder: &Builder<AnyHasher>, capacity: usize, mut items: Items, unique: bool) -> anyhow::Result<(Filter, u64)> {
+    let mut filter = empty(builder, capacity)?;
+    let mut stored = 0;
+    while let Some(item) = items.advance()? {
+        let hash = filter.hash(item);
+        match insert(&mut filter, hash, unique) {
+            Ok(fresh) => stored += u64::from(fresh),
+            Err(full) => return Err(refused(&items.place(), &full, &filter)),
+        }
+    }
+    Ok((filter, items.count() - stored))
+}
+
+/// Items are hashed and counted first; then the filter gets the size they need.
+fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Filter, u64)> {
+    // The smallest filter there is knows the hasher and its seed.
+    let hasher = empty(builder, 0)?;
+    let mut hashes = Vec::new();
+    while let Some(item) = items.advance()? {
+        let hash = hasher.hash(item);
+        if hashes.len() == hashes.capacity() && hashes.try_reserve(1).is_err() {
+            bail!("{}: no memory left to count the items, at 8 bytes each; give --capacity, which needs none", items.place());
+        }
+        hashes.push(hash);
+    }
+    let capacity = if unique { distinct(&hashes)? } else { hashes.len() };
+    let mut filter = empty(builder, capacity)?;
+    let mut stored = 0;
+    let progress = Progress::inserting(hashes.len());
+    let mut number = 0;
+    for piece in hashes.chunks(1 << 16) {
+        progress.at(0, number);
+        for &hash in piece {
+            number += 1;
+            match insert(&mut filter, hash, unique) {
+                Ok(fresh) => stored += u64::from(fresh),
+                Err(full) => return Err(refused(&items.place_of(number), &full, &filter)),
+            }
+        }
+    }
+    Ok((filter, number - stored))
+}
+
+/// How many different ones there are.
+fn distinct(hashes: &[u64]) -> anyhow::Result<usize> {
+    let mut sorted = Vec::new();
+    if sorted.try_reserve_exact(hashes.len()).is_err() {
+        bail!(
+            "no memory left to count {} items, at 16 bytes each with --unique; give --capacity, which needs none",
+            hashes.len()
+        );
+    }
+    sorted.extend_from_slice(hashes);
+    sorted.sort_unstable();
+    sorted.dedup();
+    Ok(sorted.len())
+}

@@ -1,0 +1,127 @@
+//! `koel add` and `koel remove`: read a filter, change it, replace the file.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::{
+    file::{self, Filter, Output},
+    items::{ItemArgs, Items},
+    messages, stdout,
+};
+
+/// Add items to a filter.
+///
+/// The filter's file is replaced at one go once all items are in. If they do not all fit, it stays as it was. Changes that two
+/// commands make at the same time are not merged: the later one wins.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+    printf 'apple\\nbanana\\n' | koel build - -o fruit.koel --capacity 100
+    koel add fruit.koel --item cherry
+    printf 'cherry\\nfig\\n' | koel add fruit.koel --unique")]
+pub(crate) struct Add {
+    /// The filter
+    filter: PathBuf,
+
+    #[command(flatten)]
+    items: ItemArgs,
+
+    /// Skip items that seem to be in the filter already
+    #[arg(long)]
+    unique: bool,
+}
+
+/// Remove items from a filter. Remove only what was added.
+///
+/// Of each item the filter keeps a short fingerprint, which some other item may share. Removing an item that was never added may
+/// therefore remove the fingerprint of another one, which is then no longer found. Nothing can tell the two apart. For the same
+/// reason, an item that was added twice must be removed twice, and one that `--unique` skipped must not be removed.
+///
+/// Items that are not found are counted. The others are removed all the same, and the file is replaced at one go. Exit status: 0
+/// if all items were found, 1 if one was not, 2 if there was an error. Changes that two commands make at the same time are not
+/// merged: the later one wins.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+    printf 'apple\\nbanana\\ncherry\\n' | koel build - -o fruit.koel
+    koel remove fruit.koel --item apple
+    printf 'banana\\ncherry\\n' | koel remove fruit.koel")]
+pub(crate) struct Remove {
+    /// The filter
+    filter: PathBuf,
+
+    #[command(flatten)]
+    items: ItemArgs,
+}
+
+/// What both work on.
+struct Edit {
+    output: Output,
+    filter: Filter,
+    items: Items,
+}
+
+impl Edit {
+    fn open(path: &Path, items: ItemArgs) -> anyhow::Result<Self> {
+        let (filter, _) = file::load(path)?;
+        let output = Output::new(path)?;
+        if !output.is_regular() {
+            bail!("{}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file", output.name());
+        }
+        if items.path().is_some_and(|items| output.is(items)) {
+            bail!("{}: cannot be both the filter and the items; give another file for one of them", output.name());
+        }
+        Ok(Self { output, filter, items: items.open(true)? })
+    }
+
+    /// Replaces the file, and reports what was done.
+    fn save(self, changed: bool, done: &str) -> anyhow::Result<()> {
+        if changed {
+            self.output.save(&self.filter)?;
+        }
+        let load = 100.0 * self.filter.load_factor();
+        stdout::say(&format!("{done}; {} in {} now (load {load:.2} %)\n", self.filter.len(), self.output.name()))
+    }
+}
+
+impl Add {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let mut edit = Edit::open(&self.filter, self.items)?;
+        let (mut added, mut skipped) = (0_u64, 0_u64);
+        while let Some(item) = edit.items.advance()? {
+            let stored = if self.unique { edit.filter.insert_unique(item) } else { edit.filter.insert(item).map(|()| true) };
+            match stored {
+                Ok(true) => added += 1,
+                Ok(false) => skipped += 1,
+                Err(full) => {
+                    let full = messages::full(&edit.items.place(), &full, &edit.filter, "build a new filter with");
+                    bail!("{full}; {} stays as it was", edit.output.name());
+                }
+            }
+        }
+        let skipped = if self.unique { format!(", {skipped} skipped since they seemed to be there") } else { String::new() };
+        edit.save(added > 0, &format!("{added} added{skipped}"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Remove {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let mut edit = Edit::open(&self.filter, self.items)?;
+        let (mut removed, mut missing) = (0_u64, 0_u64);
+        while let Some(item) = edit.items.advance()? {
+            if edit.filter.remove(item) {
+                removed += 1;
+            } else {
+                missing += 1;
+            }
+        }
+        edit.save(removed > 0, &format!("{removed} removed, {missing} not found"))?;
+        Ok(ExitCode::from(u8::from(missing > 0)))
+    }
+}

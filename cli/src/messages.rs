@@ -1,0 +1,73 @@
+//! What is said on standard error, and the words of errors that more than one subcommand has.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use koel::{Full, ParamError};
+
+use crate::{file::Filter, stdout::Closed};
+
+/// The status of everything that went wrong. 1 is taken, as grep has it: nothing found.
+const FAILED: u8 = 2;
+
+/// Reports an error and gives its exit status.
+pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
+    if error.is::<Closed>() {
+        // Whoever was reading has seen enough. That is no error, and there is nobody to tell.
+        return ExitCode::SUCCESS;
+    }
+    say(format_args!("koel: {error:#}\n"));
+    ExitCode::from(FAILED)
+}
+
+/// Answers arguments that are no command: help and version on standard output, mistakes on standard error.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // A reader that is gone wants no help.
+        error.print().ok();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(message) => say(format_args!("koel: {message}")),
+        None => say(format_args!("{text}")),
+    }
+    ExitCode::from(FAILED)
+}
+
+/// Writes to standard error. If that fails, there is nowhere left to say so.
+pub(crate) fn say(text: std::fmt::Arguments<'_>) {
+    io::stderr().lock().write_fmt(text).ok();
+}
+
+/// A parameter that the library refuses, with the option that set it.
+pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
+    let option = match error.parameter() {
+        "capacity" => "--capacity: ",
+        "false-positive rate" => "--fpr: ",
+        "fingerprint bits" => "--bits: ",
+        "bucket size" => "--bucket-size: ",
+        _ => "",
+    };
+    anyhow::anyhow!("{option}{error}")
+}
+
+/// An item that has no room: which, why, and what to do. `larger` begins the remedy for a filter that is too small.
+pub(crate) fn full(place: &str, full: &Full, filter: &Filter, larger: &str) -> String {
+    let (capacity, copies) = (filter.capacity(), 2 * filter.params().bucket_size());
+    if full.is_duplicate() {
+        return format!(
+            "{place}: the filter holds {copies} copies of an item at most, and has them; --unique stores an item once"
+        );
+    }
+    let (len, slots) = (full.len(), full.slots());
+    // A filter that is full before its time was given some items again and again.
+    let or_unique = if len < capacity { ", or --unique, which stores an item once if it comes often" } else { "" };
+    format!(
+        "{place}: the filter is full: {len} items in {slots} slots leave no room for this one; {larger} a --capacity above \
+         {}{or_unique}",
+        capacity.max(len)
+    )
+}

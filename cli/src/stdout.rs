@@ -1,0 +1,55 @@
+//! Standard output, which others may close at any time.
+
+use std::{
+    fmt,
+    io::{self, BufWriter, ErrorKind, StdoutLock, Write},
+};
+
+use anyhow::Context as _;
+
+/// The error that is none: whoever reads standard output has closed it.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// Gives a failure to write to standard output its name, and [`Closed`] if that is what it is.
+pub(crate) fn named<T>(result: io::Result<T>) -> anyhow::Result<T> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed.into()),
+        other => other.context("standard output"),
+    }
+}
+
+/// Prints text. If nobody reads it any more, that is all right: what it reports has been done.
+pub(crate) fn say(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match named(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())) {
+        Err(error) if error.is::<Closed>() => Ok(()),
+        other => other,
+    }
+}
+
+/// Standard output for many items: locked once, written in large pieces.
+pub(crate) struct Out(BufWriter<StdoutLock<'static>>);
+
+impl Out {
+    pub(crate) fn new() -> Self {
+        Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
+    }
+
+    #[inline]
+    pub(crate) fn item(&mut self, item: &[u8], separator: u8) -> anyhow::Result<()> {
+        named(self.0.write_all(item).and_then(|()| self.0.write_all(&[separator])))
+    }
+
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        named(self.0.flush())
+    }
+}
