@@ -1,0 +1,172 @@
+//! The rest of a filter's face: batches, merging, the facts, what it looks like.
+
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+mod common;
+
+use common::SplitMix64;
+use koel::{Addressing, AnyHasher, CuckooFilter, MergeError, TableKind};
+
+fn filter(capacity: usize) -> CuckooFilter {
+    CuckooFilter::builder().capacity(capacity).false_positive_rate(1e-6).build().expect("right")
+}
+
+#[test]
+fn batches_do_what_single_calls_do() {
+    let words: Vec<String> = (0..1000).map(|n| format!("word-{n}")).collect();
+    let (mut batch, mut single) = (filter(1000), filter(1000));
+    batch.insert_batch(&words).expect("they fit");
+    words.iter().for_each(|word| single.insert(word).expect("they fit"));
+    assert_eq!(batch, single);
+
+    let probes: Vec<String> = (500..1500).map(|n| format!("word-{n}")).collect();
+    let mut found = vec![false; probes.len()];
+    batch.contains_batch(&probes, &mut found);
+    assert!(probes.iter().zip(&found).all(|(probe, &found)| single.contains(probe) == found));
+    assert_eq!(batch.count_batch(&probes), 500);
+
+    let mut removed = vec![false; probes.len()];
+    batch.remove_batch(&probes, &mut removed);
+    assert!(probes.iter().zip(&removed).all(|(probe, &removed)| single.remove(probe) == removed));
+    assert_eq!(batch, single);
+    batch.contains_batch::<u8>(&[], &mut []);
+}
+
+#[test]
+fn a_batch_that_does_not_fit_says_how_much_of_it_did() {
+    let mut filter = CuckooFilter::builder().fingerprint_bits(12).buckets(8).build().expect("right");
+    let items: Vec<u64> = SplitMix64(1).take(100).collect();
+    let error = filter.insert_batch(&items).expect_err("there are 32 slots");
+    assert_eq!(error.inserted(), filter.len());
+    assert!(items[..error.inserted()].iter().all(|item| filter.contains(item)));
+    let message = error.to_string();
+    for part in
+        [format!("item {} of the batch", filter.len()), format!("{} items in 32 slots", filter.len()), "larger capacity".into()]
+    {
+        assert!(message.contains(&part), "{part:?} is not in {message:?}");
+    }
+    assert_eq!(error.full().len(), filter.len());
+}
+
+#[test]
+#[should_panic(expected = "2 items but room for 3 answers")]
+fn answers_need_as_much_room_as_there_are_questions() {
+    filter(10).contains_batch(&[1u8, 2], &mut [false; 3]);
+}
+
+#[test]
+fn a_filter_can_be_extended() {
+    let mut filter = filter(100);
+    filter.extend(["alice", "bob"]);
+    filter.extend((0..50u64).map(|n| n * n));
+    filter.extend(vec![String::from("carol")]);
+    assert_eq!(filter.len(), 53);
+    assert!(filter.contains("bob") && filter.contains(&49u64) && filter.contains("carol"));
+}
+
+#[test]
+#[should_panic(expected = "the filter is full")]
+fn extending_a_full_filter_is_loud() {
+    CuckooFilter::builder().fingerprint_bits(12).buckets(2).build().expect("right").extend(SplitMix64(1).take(100));
+}
+
+#[test]
+fn merging_adds_up() {
+    let (mut left, mut right) = (filter(2000), filter(2000));
+    (0..1000u64).for_each(|n| left.insert(&n).expect("it fits"));
+    (500..1500u64).for_each(|n| right.insert(&n).expect("it fits"));
+    left.merge(&right).expect("they fit");
+    assert_eq!(left.len(), 2000);
+    assert!((0..1500u64).all(|n| left.count(&n) >= 1 + u32::from((500..1000).contains(&n))));
+    for n in (0..1000u64).chain(500..1500) {
+        assert!(left.remove(&n));
+    }
+    assert!(left.is_empty());
+}
+
+#[test]
+fn what_does_not_fit_is_not_merged_in_part() {
+    let build = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).build().expect("right");
+    let (mut left, mut right) = (build(), build());
+    // More than all slots together; and fewer, but more than a table can be filled with.
+    for (ours, theirs) in [(200, 100), (128, 128)] {
+        left.clear();
+        right.clear();
+        SplitMix64(1).take(ours).for_each(|hash| left.insert_hash(hash).expect("it fits"));
+        SplitMix64(2).take(theirs).for_each(|hash| right.insert_hash(hash).expect("it fits"));
+        let before = left.clone();
+        let error = left.merge(&right).expect_err("it does not fit");
+        assert!(matches!(error, MergeError::Full(_)), "{error}");
+        assert_eq!(left, before);
+    }
+}
+
+#[test]
+fn only_filters_of_a_kind_are_merged() {
+    let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).hasher(AnyHasher::Xxh3);
+    let others = [
+        ("table is packed here and single there", builder().table(TableKind::Single)),
+        ("fingerprint's length is 12 here and 13 there", builder().fingerprint_bits(13)),
+        ("number of buckets is 64 here and 66 there", builder().buckets(66)),
+        ("addressing is any size here and power of two there", builder().addressing(Addressing::PowerOfTwo)),
+        ("seed is 0 here and 1 there", builder().seed(1)),
+        #[cfg(feature = "metrohash")]
+        ("hasher is xxh3 here and metrohash64 there", builder().hasher(AnyHasher::MetroHash64)),
+    ];
+    for (difference, other) in others {
+        let mut ours = builder().build().expect("right");
+        ours.insert("koel").expect("it fits");
+        let before = ours.clone();
+        let error = ours.merge(&other.build().expect("right")).expect_err("they differ");
+        assert!(matches!(error, MergeError::Different(_)));
+        assert!(error.to_string().contains(difference), "{error}");
+        assert_eq!(ours, before);
+    }
+}
+
+#[test]
+fn the_facts_are_consistent() {
+    let mut filter = CuckooFilter::builder().capacity(1_000_000).false_positive_rate(0.001).build().expect("right");
+    assert!(filter.is_empty() && filter.bits_per_item().is_infinite() && filter.false_positive_rate() == 0.0);
+    SplitMix64(4).take(1_000_000).for_each(|hash| filter.insert_hash(hash).expect("the capacity fits"));
+    assert_eq!(filter.len(), 1_000_000);
+    assert!(filter.capacity() >= 1_000_000 && filter.slots() > filter.capacity());
+    assert!((filter.load_factor() - 1e6 / filter.slots() as f64).abs() < 1e-12);
+    assert!(filter.bits_per_item() < 12.5 && filter.false_positive_rate() < 0.001);
+    let table = filter.params().table_bytes();
+    assert!(filter.size_in_bytes() >= table && filter.size_in_bytes() < table + 200);
+    let line = filter.to_string();
+    for fact in ["packed table", "13-bit", "1000000 of ", "any size", "xxh3", "bits per item", "e-4"] {
+        assert!(line.contains(fact), "{fact:?} is not in {line:?}");
+    }
+    let debug = format!("{filter:?}");
+    assert!(debug.len() < 400 && debug.contains("len: 1000000"), "{debug}");
+    filter.clear();
+    assert!(filter.is_empty() && filter.to_bytes()[64..].iter().rev().skip(8).all(|&byte| byte == 0));
+}
+
+#[test]
+fn hashing_once_serves_several_filters() {
+    let (mut a, b) = (filter(100), filter(100));
+    let hash = a.hash("koel");
+    assert_eq!(hash, b.hash("koel"));
+    a.insert_hash(hash).expect("it fits");
+    assert!(a.contains("koel") && a.contains_hash(hash) && !b.contains_hash(hash));
+    assert_eq!((a.count_hash(hash), a.insert_unique_hash(hash)), (1, Ok(false)));
+    assert!(a.remove_hash(hash) && a.is_empty());
+}
+
+#[test]
+fn threads_may_share_a_filter() {
+    fn shared<T: Send + Sync + Clone + 'static>() {}
+    shared::<CuckooFilter>();
+    shared::<CuckooFilter<AnyHasher>>();
+    let mut filter = filter(1000);
+    filter.extend(0..1000u64);
+    std::thread::scope(|scope| {
+        for part in 0..4u64 {
+            let filter = &filter;
+            scope.spawn(move || assert!((part * 250..part * 250 + 250).all(|n| filter.contains(&n))));
+        }
+    });
+}
