@@ -60,7 +60,7 @@ fn max_load(tsv: &str) -> String {
         let _ = writeln!(
             text,
             "Row {{ addressing: Addressing::{addressing}, bucket_size: {b}, fingerprint_bits: {f}, log2_buckets: {log2_buckets}, load: {} }},",
-            (load * 10_000.0).floor(),
+            (load * 10_000.0).round(),
         );
     }
     text.push_str("];\n");

@@ -52,7 +52,7 @@ impl<H: Hasher> Builder<H> {
     }
 
     /// The share of absent items that may seem to be there, ε, when the capacity is used up; between 0 and 1. The
-    /// shortest fingerprints that keep to it are chosen. The least that can be had is about 2·10⁻⁹.
+    /// smallest table that keeps to it is chosen. The least that can be had is about 2·10⁻⁹.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.request.false_positive_rate = Some(rate);
         self

@@ -217,7 +217,13 @@ impl Params {
     /// Bytes of the table, ⌈m·(bits of a bucket)/8⌉.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        index((self.buckets * u64::from(self.bucket_bits())).div_ceil(8))
+        self.table_bytes_of(self.buckets)
+    }
+
+    /// Bytes of a table like this one with so many buckets, or as many as a `usize` can say.
+    pub(crate) fn table_bytes_of(&self, buckets: u64) -> usize {
+        let bits = u128::from(buckets) * u128::from(self.bucket_bits());
+        usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX)
     }
 
     /// How many different items surely fit: the chance that fewer do is below 10⁻⁴, by measurement

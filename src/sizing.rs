@@ -94,20 +94,30 @@ impl Request {
         }
     }
 
-    /// The table with the shortest fingerprints that keep to the rate.
+    /// The smallest table that keeps to the rate. Mostly the one with the shortest fingerprints that do; but very short
+    /// ones cannot fill a very large table, and longer ones then take less.
     fn precise(&self, kind: TableKind, b: u32, size: Size, rate: f64) -> Result<Params, ParamError> {
         let mut best = 1.0;
+        let mut smallest_table: Option<Params> = None;
         for f in kind.fingerprint_bits() {
             let smallest = self.smallest(kind, f, b)?;
+            if smallest_table.as_ref().is_some_and(|params| params.table_bytes() <= full_table_bytes(&smallest, size)) {
+                break;
+            }
             let sized = sized(&smallest, size);
             // Where the size is too large, these fingerprints are to be complained of only if they are the ones to use.
             let params = sized.clone().or_else(|_| smallest.with_buckets(smallest.most_buckets()))?;
             best = params.false_positive_rate_at_capacity();
             if best <= rate {
-                return sized;
+                match (sized, &smallest_table) {
+                    (Err(error), None) => return Err(error),
+                    (Ok(params), None) => smallest_table = Some(params),
+                    (Ok(params), Some(other)) if params.table_bytes() < other.table_bytes() => smallest_table = Some(params),
+                    _ => {}
+                }
             }
         }
-        Err(ParamError {
+        smallest_table.ok_or_else(|| ParamError {
             parameter: "false-positive rate",
             given: format!("{rate:e}"),
             limit: format!("fingerprints have {} bits at most", kind.fingerprint_bits().end()),
@@ -123,6 +133,15 @@ impl Request {
         };
         Params::new(kind, f, b, buckets, self.addressing, self.seed)
     }
+}
+
+/// Bytes of a table of the kind of `smallest` if it could be filled to the last slot.
+fn full_table_bytes(smallest: &Params, size: Size) -> usize {
+    let buckets = match size {
+        Size::Buckets(buckets) => buckets,
+        Size::Capacity(capacity) => wide(capacity).div_ceil(smallest.bucket_size().into()),
+    };
+    smallest.table_bytes_of(buckets)
 }
 
 /// The kind of `smallest` in the size asked for.

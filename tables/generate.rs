@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! cargo run --release --example tables -- codebook > tables/codebook.tsv
-//! cargo run --release --example tables -- max_load > tables/max_load.tsv    (half an hour on two cores)
-//! cargo run --release --example tables -- max_load 4 12                     (one bucket size and fingerprint length)
+//! cargo run --release --example tables -- max_load > new.tsv     (a quarter of an hour on two cores)
+//! cargo run --release --example tables -- max_load 4 12          (one bucket size and fingerprint length of it)
+//! cargo run --release --example tables -- plan new.tsv > tables/max_load.tsv   (the safe loads alone, from those measured)
 //! ```
 
-use std::{env, process::ExitCode};
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+use std::{env, fs, process::ExitCode};
 
 mod max_load;
+mod plan;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -20,13 +24,22 @@ fn main() -> ExitCode {
             (Ok(b), Ok(f)) => max_load::print(&[b], &[f]),
             _ => return usage(),
         },
+        ["plan", file] => match fs::read_to_string(file).as_deref().map(plan::read) {
+            Ok(Some((seed, groups))) => plan::print(seed, &groups),
+            Ok(None) => return complain(&format!("{file} is not a table of loads")),
+            Err(error) => return complain(&format!("{file}: {error}")),
+        },
         _ => return usage(),
     }
     ExitCode::SUCCESS
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: tables codebook | tables max_load [BUCKET_SIZE FINGERPRINT_BITS]");
+    complain("usage: tables codebook | max_load [BUCKET_SIZE FINGERPRINT_BITS] | plan FILE")
+}
+
+fn complain(what: &str) -> ExitCode {
+    eprintln!("{what}");
     ExitCode::from(2)
 }
 

@@ -6,7 +6,10 @@ mod common;
 
 use common::{Kind, SplitMix64, kinds};
 use koel::{Addressing, AnyHasher, CuckooFilter, Hasher, HasherId, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    path::Path,
+};
 
 const HEADER: usize = 64;
 
@@ -286,58 +289,21 @@ fn each_hasher_reads_its_own() {
 #[test]
 #[cfg(feature = "metrohash")]
 fn golden_files_are_read_and_written() {
-    let goldens: [(&[u8], &str, u64, TableKind, u32, u32, Addressing, AnyHasher, u64); 4] = [
-        (
-            include_bytes!("data/packed_f13_any.koel"),
-            "packed_f13_any",
-            26,
-            TableKind::Packed,
-            13,
-            4,
-            Addressing::AnySize,
-            AnyHasher::Xxh3,
-            0,
-        ),
-        (
-            include_bytes!("data/packed_f4_pow2.koel"),
-            "packed_f4_pow2",
-            16,
-            TableKind::Packed,
-            4,
-            4,
-            Addressing::PowerOfTwo,
-            AnyHasher::MetroHash64,
-            1337,
-        ),
-        (
-            include_bytes!("data/single_f7_b3_any.koel"),
-            "single_f7_b3_any",
-            34,
-            TableKind::Single,
-            7,
-            3,
-            Addressing::AnySize,
-            AnyHasher::MetroHash64,
-            u64::MAX,
-        ),
-        (
-            include_bytes!("data/single_f32_b8_pow2.koel"),
-            "single_f32_b8_pow2",
-            8,
-            TableKind::Single,
-            32,
-            8,
-            Addressing::PowerOfTwo,
-            AnyHasher::Xxh3,
-            42,
-        ),
-    ];
-    for (golden, name, buckets, table, f, b, addressing, hasher, seed) in goldens {
-        let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).addressing(addressing);
-        let mut filter = builder.buckets(buckets).hasher(hasher).seed(seed).build().expect("right");
+    let kind = |table, f, b, addressing| Kind { table, f, b, addressing };
+    let (any, pow2) = (Addressing::AnySize, Addressing::PowerOfTwo);
+    for (name, kind, buckets, hasher, seed) in [
+        ("packed_f13_any", kind(TableKind::Packed, 13, 4, any), 26, AnyHasher::Xxh3, 0),
+        ("packed_f4_pow2", kind(TableKind::Packed, 4, 4, pow2), 16, AnyHasher::MetroHash64, 1337),
+        ("single_f7_b3_any", kind(TableKind::Single, 7, 3, any), 34, AnyHasher::MetroHash64, u64::MAX),
+        ("single_f32_b8_pow2", kind(TableKind::Single, 32, 8, pow2), 8, AnyHasher::Xxh3, 42),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.koel"));
+        let golden = std::fs::read(path).expect("the file is here");
+        let builder = kind.builder().buckets(buckets).hasher(hasher).seed(seed);
+        let mut filter = builder.build().expect("right");
         let items: Vec<String> = (0..filter.slots() * 9 / 10).map(|n| format!("item-{n}")).collect();
         let stored = items.iter().take_while(|item| filter.insert(*item).is_ok()).count();
-        let read = CuckooFilter::from_bytes_with(golden, AnyHasher::from_id);
+        let read = CuckooFilter::from_bytes_with(&golden, AnyHasher::from_id);
         assert!(filter.to_bytes() == golden, "{name} is written in another way");
         let read = read.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(read == filter && items[..stored].iter().all(|item| read.contains(item)), "{name}");

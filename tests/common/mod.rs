@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each story uses a part of it")]
 
-use koel::{Addressing, CuckooFilter, TableKind};
+use koel::{Addressing, Builder, CuckooFilter, TableKind};
 
 pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
 pub(crate) const BUCKET_SIZES: [u32; 7] = [1, 2, 3, 4, 5, 8, 16];
@@ -17,15 +17,12 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
+    pub(crate) fn builder(self) -> Builder {
+        CuckooFilter::builder().table(self.table).fingerprint_bits(self.f).bucket_size(self.b).addressing(self.addressing)
+    }
+
     pub(crate) fn filter(self, buckets: u64) -> CuckooFilter {
-        CuckooFilter::builder()
-            .table(self.table)
-            .fingerprint_bits(self.f)
-            .bucket_size(self.b)
-            .addressing(self.addressing)
-            .buckets(buckets)
-            .build()
-            .unwrap_or_else(|error| panic!("{self:?}: {error}"))
+        self.builder().buckets(buckets).build().unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 }
 

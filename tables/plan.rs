@@ -1,0 +1,156 @@
+//! From measured loads to safe ones: those that fewer than one table in 10⁴ falls short of.
+//!
+//! Two things keep a table from filling up. The walk no longer finds room, at a load that hardly varies from table to
+//! table ([`concentrated`]); or, with short fingerprints or small buckets, more than 2b items have the same two buckets,
+//! which comes early in some tables and late in others ([`scattered`], [`crowding`]).
+
+use koel::Addressing;
+
+/// Sizes beyond the measured ones for which a load is planned, as logarithms of the number of buckets.
+const PLANNED: [u32; 6] = [22, 25, 28, 32, 36, 40];
+/// With more trials than this, the worst of them speaks for itself.
+const MANY_TRIALS: u64 = 20_000;
+/// With fewer trials than this, their standard deviation says little.
+const FEW_TRIALS: u64 = 50;
+/// The chance of a refusal that a plan allows where it can be computed; a share is left for what cannot.
+const CHANCE: f64 = 8e-5;
+/// And where it is extrapolated from the worst trial, which is itself a matter of luck.
+const EXTRAPOLATED_CHANCE: f64 = 3e-5;
+
+/// The tables of one kind, whatever their size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) addressing: Addressing,
+    pub(crate) b: u32,
+    pub(crate) f: u32,
+}
+
+/// All kinds of tables, and what was measured of each.
+pub(crate) type Measured = Vec<(Group, Vec<Cell>)>;
+
+/// The loads at first refusal of tables of one size.
+#[derive(Clone, Copy)]
+pub(crate) struct Cell {
+    pub(crate) log2_buckets: u32,
+    pub(crate) trials: u64,
+    pub(crate) min: f64,
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+}
+
+impl Cell {
+    /// To the digits of the file, so that a plan from the file is the plan from the measurement.
+    pub(crate) fn rounded(self) -> Self {
+        Self { min: digits(self.min, 4), mean: digits(self.mean, 4), deviation: digits(self.deviation, 5), ..self }
+    }
+}
+
+fn digits(value: f64, digits: usize) -> f64 {
+    format!("{value:.digits$}").parse().expect("a number")
+}
+
+/// Prints the whole file.
+pub(crate) fn print(seed: u64, groups: &[(Group, Vec<Cell>)]) {
+    println!("# Safe loads of cuckoo tables: README.md has the columns, the method and the command. Seed {seed}.");
+    println!("addressing\tb\tf\tlog2_buckets\tsafe_load\ttrials\tmin\tmean\tdeviation");
+    for (group, cells) in groups {
+        let Group { addressing, b, f } = group;
+        let mut safe_loads = Vec::new();
+        let mut spread = 0.0;
+        for cell in cells {
+            // Larger tables spread less; a few trials do not tell how much less.
+            spread = if cell.trials < FEW_TRIALS { cell.deviation.max(spread) } else { cell.deviation };
+            let safe = safe_load(*group, cell, spread);
+            safe_loads.push(safe);
+            let Cell { log2_buckets, trials, min, mean, deviation } = cell;
+            println!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t{trials}\t{min:.4}\t{mean:.4}\t{deviation:.5}");
+        }
+        for log2_buckets in PLANNED {
+            let safe = beyond(*group, cells, &safe_loads, log2_buckets);
+            println!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t0\t-\t-\t-");
+        }
+    }
+}
+
+/// Reads what [`print`] printed: the seed and the measured cells.
+pub(crate) fn read(text: &str) -> Option<(u64, Measured)> {
+    let mut lines = text.lines();
+    let seed = lines.next()?.rsplit(' ').next()?.trim_end_matches('.').parse().ok()?;
+    let mut groups = Measured::new();
+    for line in lines.skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [addressing, b, f, log2_buckets, _, trials, min, mean, deviation] = fields[..] else { return None };
+        let addressing = if addressing == "AnySize" { Addressing::AnySize } else { Addressing::PowerOfTwo };
+        let group = Group { addressing, b: b.parse().ok()?, f: f.parse().ok()? };
+        if groups.last().is_none_or(|(last, _)| *last != group) {
+            groups.push((group, Vec::new()));
+        }
+        let trials = trials.parse().ok()?;
+        if trials > 0 {
+            let [min, mean, deviation] = [min.parse().ok()?, mean.parse().ok()?, deviation.parse().ok()?];
+            groups.last_mut()?.1.push(Cell { log2_buckets: log2_buckets.parse().ok()?, trials, min, mean, deviation });
+        }
+    }
+    Some((seed, groups))
+}
+
+fn safe_load(group: Group, cell: &Cell, spread: f64) -> f64 {
+    // There is room for as many items as a bucket has slots, whatever they are.
+    let least = 0.5f64.powi(cell.log2_buckets.cast_signed());
+    if cell.trials > MANY_TRIALS {
+        return cell.min;
+    }
+    let planned = concentrated(cell, spread).max(scattered(group, cell)).min(crowding(group, cell.log2_buckets));
+    cell.min.min(planned).max(least)
+}
+
+/// 5.5 standard deviations below the mean: the distribution leans to the low side, and 4 would do for a normal one.
+fn concentrated(cell: &Cell, spread: f64) -> f64 {
+    cell.mean - 5.5 * spread
+}
+
+/// The chance that more than 2b items meet grows with the load to the power of 2b + 1; so does what the worst of so many
+/// trials tells about the worst of many more.
+fn scattered(group: Group, cell: &Cell) -> f64 {
+    cell.min * (EXTRAPOLATED_CHANCE * cell.trials as f64).min(1.0).powf(1.0 / meeting(group))
+}
+
+fn meeting(group: Group) -> f64 {
+    f64::from(2 * group.b + 1)
+}
+
+/// The load at which the expected number of bucket pairs with more than 2b items is [`CHANCE`].
+///
+/// There are m(2ᶠ − 1)/2 pairs; the items of each are Poisson distributed.
+fn crowding(group: Group, log2_buckets: u32) -> f64 {
+    let Group { b, f, .. } = group;
+    let buckets = 2f64.powi(log2_buckets.cast_signed());
+    let pairs = buckets * (2f64.powi(f.cast_signed()) - 1.0) / 2.0;
+    let crowded = |load: f64| {
+        let items = load * f64::from(b) * buckets / pairs;
+        let mut term = (1..=2 * b + 1).map(|k| items / f64::from(k)).product::<f64>() * (-items).exp();
+        let mut tail = 0.0;
+        for k in 2 * b + 2..2 * b + 200 {
+            tail += term;
+            term *= items / f64::from(k);
+        }
+        pairs * tail
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if crowded(middle) > CHANCE { high = middle } else { low = middle }
+    }
+    low
+}
+
+/// For sizes that are not measured: what the last doublings lost, each further one loses again; or, where items that meet
+/// are the limit, as much less as keeps their chance the same in a larger table.
+fn beyond(group: Group, cells: &[Cell], safe_loads: &[f64], log2_buckets: u32) -> f64 {
+    let ([.., before, _, last], [.., safe]) = (cells, safe_loads) else { unreachable!("there are more than three sizes") };
+    let loss = ((before.mean - last.mean) / f64::from(last.log2_buckets - before.log2_buckets)).max(0.0);
+    let doublings = f64::from(log2_buckets - last.log2_buckets);
+    let concentrated = safe - loss * doublings;
+    let scattered = safe * 2f64.powf(-doublings / meeting(group));
+    concentrated.max(scattered).min(crowding(group, log2_buckets)).max(1e-4)
+}
