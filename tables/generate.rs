@@ -17,20 +17,21 @@ mod plan;
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
+    let file = match words[..] {
         ["codebook"] => codebook(),
-        ["max_load"] => max_load::print(&max_load::BUCKET_SIZES, &max_load::FINGERPRINT_BITS),
+        ["max_load"] => max_load::file(&max_load::BUCKET_SIZES, &max_load::FINGERPRINT_BITS),
         ["max_load", b, f] => match (b.parse(), f.parse()) {
-            (Ok(b), Ok(f)) => max_load::print(&[b], &[f]),
+            (Ok(b), Ok(f)) => max_load::file(&[b], &[f]),
             _ => return usage(),
         },
         ["plan", file] => match fs::read_to_string(file).as_deref().map(plan::read) {
-            Ok(Some((seed, groups))) => plan::print(seed, &groups),
+            Ok(Some((seed, groups))) => plan::file(seed, &groups),
             Ok(None) => return complain(&format!("{file} is not a table of loads")),
             Err(error) => return complain(&format!("{file}: {error}")),
         },
         _ => return usage(),
-    }
+    };
+    print!("{file}");
     ExitCode::SUCCESS
 }
 
@@ -43,20 +44,17 @@ fn complain(what: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn codebook() {
-    println!(
-        "# The semi-sorted bucket codebook: the codeword of four sorted nibbles a <= b <= c <= d. See README.md. Never reordered."
-    );
-    println!("codeword\ta\tb\tc\td");
-    let mut codeword = 0;
+fn codebook() -> String {
+    let mut rows = Vec::new();
     for a in 0..16 {
         for b in a..16 {
             for c in b..16 {
                 for d in c..16 {
-                    println!("{codeword}\t{a}\t{b}\t{c}\t{d}");
-                    codeword += 1;
+                    rows.push(format!("{}\t{a}\t{b}\t{c}\t{d}\n", rows.len()));
                 }
             }
         }
     }
+    let about = "# The semi-sorted bucket codebook: the codeword of four sorted nibbles a <= b <= c <= d. See README.md. Never reordered.";
+    format!("{about}\ncodeword\ta\tb\tc\td\n{}", rows.concat())
 }

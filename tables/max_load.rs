@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::plan::{self, Cell, Group};
+use super::plan::{self, Cell, Group};
 
 pub(crate) const BUCKET_SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 pub(crate) const FINGERPRINT_BITS: [u32; 7] = [2, 3, 4, 5, 6, 8, 12];
@@ -18,8 +18,8 @@ const MOST_TRIALS: u64 = 40_000;
 const LEAST_TRIALS: u64 = 6;
 const SEED: u64 = 20_261_120;
 
-/// Measures all these kinds of tables, on all processors, and prints the file.
-pub(crate) fn print(bucket_sizes: &[u32], fingerprint_bits: &[u32]) {
+/// Measures all these kinds of tables, on all processors; the whole file.
+pub(crate) fn file(bucket_sizes: &[u32], fingerprint_bits: &[u32]) -> String {
     let mut groups = Vec::new();
     for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
         for &b in bucket_sizes {
@@ -41,7 +41,7 @@ pub(crate) fn print(bucket_sizes: &[u32], fingerprint_bits: &[u32]) {
         }
     });
     let cells = done.into_inner().expect("no thread panics");
-    plan::print(SEED, &groups.into_iter().zip(cells).collect::<Vec<_>>());
+    plan::file(SEED, &groups.into_iter().zip(cells).collect::<Vec<_>>())
 }
 
 fn measure_group(group: Group) -> Vec<Cell> {
@@ -51,7 +51,8 @@ fn measure_group(group: Group) -> Vec<Cell> {
     first.into_iter().chain(MEASURED.iter().map(|&log2| measure(group, log2))).collect()
 }
 
-fn measure(group: Group, log2_buckets: u32) -> Cell {
+/// Fills tables of one size until they refuse an item.
+pub(crate) fn measure(group: Group, log2_buckets: u32) -> Cell {
     let Group { addressing, b, f } = group;
     let slots = u64::from(b) << log2_buckets;
     let trials = (SLOTS_PER_CELL / slots).clamp(LEAST_TRIALS, MOST_TRIALS);

@@ -29,7 +29,7 @@ pub(crate) struct Group {
 pub(crate) type Measured = Vec<(Group, Vec<Cell>)>;
 
 /// The loads at first refusal of tables of one size.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) log2_buckets: u32,
     pub(crate) trials: u64,
@@ -49,10 +49,12 @@ fn digits(value: f64, digits: usize) -> f64 {
     format!("{value:.digits$}").parse().expect("a number")
 }
 
-/// Prints the whole file.
-pub(crate) fn print(seed: u64, groups: &[(Group, Vec<Cell>)]) {
-    println!("# Safe loads of cuckoo tables: README.md has the columns, the method and the command. Seed {seed}.");
-    println!("addressing\tb\tf\tlog2_buckets\tsafe_load\ttrials\tmin\tmean\tdeviation");
+/// The whole file.
+pub(crate) fn file(seed: u64, groups: &[(Group, Vec<Cell>)]) -> String {
+    let mut lines = vec![
+        format!("# Safe loads of cuckoo tables: README.md has the columns, the method and the command. Seed {seed}."),
+        String::from("addressing\tb\tf\tlog2_buckets\tsafe_load\ttrials\tmin\tmean\tdeviation"),
+    ];
     for (group, cells) in groups {
         let Group { addressing, b, f } = group;
         let mut safe_loads = Vec::new();
@@ -63,16 +65,19 @@ pub(crate) fn print(seed: u64, groups: &[(Group, Vec<Cell>)]) {
             let safe = safe_load(*group, cell, spread);
             safe_loads.push(safe);
             let Cell { log2_buckets, trials, min, mean, deviation } = cell;
-            println!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t{trials}\t{min:.4}\t{mean:.4}\t{deviation:.5}");
+            lines.push(format!(
+                "{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t{trials}\t{min:.4}\t{mean:.4}\t{deviation:.5}"
+            ));
         }
         for log2_buckets in PLANNED {
             let safe = beyond(*group, cells, &safe_loads, log2_buckets);
-            println!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t0\t-\t-\t-");
+            lines.push(format!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t0\t-\t-\t-"));
         }
     }
+    lines.join("\n") + "\n"
 }
 
-/// Reads what [`print`] printed: the seed and the measured cells.
+/// Reads what [`file`] wrote: the seed and the measured cells.
 pub(crate) fn read(text: &str) -> Option<(u64, Measured)> {
     let mut lines = text.lines();
     let seed = lines.next()?.rsplit(' ').next()?.trim_end_matches('.').parse().ok()?;
