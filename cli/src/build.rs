@@ -28,7 +28,8 @@ use crate::{
 Examples:
     printf 'apple\\nbanana\\ncherry\\n' > fruit.txt
     koel build fruit.txt -o fruit.koel
-    sort -u fruit.txt | koel build - -o fruit.koel --capacity 1000 --fpr 0.0001
+    sort -u fruit.txt | koel build - -o fruit.koel --capacity 1000
+    koel build fruit.txt -o fruit.koel --fpr 0.0001 --table single
     find . -print0 | koel build - -o files.koel --nul")]
 pub(crate) struct Build {
     /// The items, one a line; `-` is standard input
@@ -139,8 +140,8 @@ fn insert(filter: &mut Filter, hash: u64, unique: bool) -> Result<bool, Full> {
     if unique { filter.insert_unique_hash(hash) } else { filter.insert_hash(hash).map(|()| true) }
 }
 
-fn refused(place: &str, full: &Full, filter: &Filter) -> anyhow::Error {
-    anyhow::anyhow!("{}; nothing was written", messages::full(place, full, filter, "give"))
+fn refused(place: &str, full: &Full, filter: &Filter, larger: &str) -> anyhow::Error {
+    anyhow::anyhow!("{}; nothing was written", messages::full(place, full, filter, larger))
 }
 
 /// Items go into the filter as they come. How many were skipped comes with it.
@@ -151,7 +152,7 @@ fn stream(builder: &Builder<AnyHasher>, capacity: usize, mut items: Items, uniqu
         let hash = filter.hash(item);
         match insert(&mut filter, hash, unique) {
             Ok(fresh) => stored += u64::from(fresh),
-            Err(full) => return Err(refused(&items.place(), &full, &filter)),
+            Err(full) => return Err(refused(&items.place(), &full, &filter, "leave --capacity out, or give")),
         }
     }
     Ok((filter, items.count() - stored))
@@ -180,7 +181,7 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
             number += 1;
             match insert(&mut filter, hash, unique) {
                 Ok(fresh) => stored += u64::from(fresh),
-                Err(full) => return Err(refused(&items.place_of(number), &full, &filter)),
+                Err(full) => return Err(refused(&items.place_of(number), &full, &filter, "give")),
             }
         }
     }

@@ -215,7 +215,11 @@ impl Output {
         }
         #[cfg(not(unix))]
         let _ = old;
-        builder.tempfile_in(folder(target)).with_context(|| format!("{}: its folder cannot be written to", self.name))
+        builder.tempfile_in(folder(target)).map_err(|error| {
+            // The error itself goes on about the temporary name.
+            let (folder, kind) = (folder(target).display(), error.kind());
+            anyhow::anyhow!("{}: no file can be made in the folder {folder}: {kind}; give a name in another one", self.name)
+        })
     }
 }
 

@@ -18,7 +18,7 @@ const PIECE: usize = 256 << 10;
 
 /// The longest item. What is longer is no list of items, but a file of another kind, and would be read until the memory is
 /// used up.
-const LONGEST: u64 = 1 << 30;
+const LONGEST: u64 = 256 << 20;
 
 // No doc comment here: clap would take it for the help of every command that has these options.
 #[derive(Args)]

@@ -25,7 +25,12 @@ use clap::{Parser, Subcommand};
 /// Cuckoo filters from the command line: a list of items becomes a small file that answers "surely not in the list" or
 /// "probably in it", and that items can be added to and removed from.
 #[derive(Parser)]
-#[command(version, after_help = "`koel COMMAND --help` has an example. Exit status: 0 done, 1 nothing found, 2 error.")]
+#[command(
+    name = "koel",
+    version,
+    max_term_width = 100,
+    after_help = "`koel COMMAND --help` has an example. Exit status: 0 done, 1 nothing found, 2 error."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

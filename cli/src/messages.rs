@@ -7,7 +7,10 @@ use std::{
 
 use koel::{Full, ParamError};
 
-use crate::{file::Filter, stdout::Closed};
+use crate::{
+    file::Filter,
+    stdout::{self, Closed},
+};
 
 /// The status of everything that went wrong. 1 is taken, as grep has it: nothing found.
 const FAILED: u8 = 2;
@@ -25,9 +28,7 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
 /// Answers arguments that are no command: help and version on standard output, mistakes on standard error.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // A reader that is gone wants no help.
-        error.print().ok();
-        return ExitCode::SUCCESS;
+        return stdout::named(error.print()).map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
     }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {

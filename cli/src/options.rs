@@ -49,7 +49,7 @@ pub(crate) fn addressing_name(addressing: Addressing) -> &'static str {
 pub(crate) enum Hash {
     /// XXH3, 64 bits
     Xxh3,
-    /// `MetroHash64`, as Go's linvon/cuckoo-filter has it (there with the seed 1337)
+    /// As Go's linvon/cuckoo-filter hashes, there with the seed 1337
     #[value(name = "metrohash64")]
     MetroHash64,
 }

@@ -16,22 +16,18 @@ impl Progress {
 
     /// For input of so many bytes, if that is known.
     pub(crate) fn reading(bytes: Option<u64>) -> Self {
-        let bar = ProgressBar::new_spinner();
-        match bytes {
-            Some(bytes) => {
-                bar.set_length(bytes);
-                bar.set_style(style("{wide_bar} {bytes} of {total_bytes}, {eta} left"));
-            }
-            None => bar.set_style(style("{spinner} {human_pos} items, {per_sec}")),
-        }
+        let bar = match bytes {
+            Some(bytes) => ProgressBar::new(bytes).with_style(style("{wide_bar} {bytes} of {total_bytes}, {eta} left")),
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {human_pos} items")),
+        };
         Self { bar, by_bytes: bytes.is_some() }
     }
 
     /// For work on so many items.
     pub(crate) fn inserting(items: usize) -> Self {
         let bar = ProgressBar::new(items as u64);
-        bar.set_style(style("{wide_bar} {human_pos} of {human_len} items in the filter, {eta} left"));
-        Self { bar, by_bytes: false }
+        let style = style("{wide_bar} {human_pos} of {human_len} items in the filter, {eta} left");
+        Self { bar: bar.with_style(style), by_bytes: false }
     }
 
     /// To be called at every large piece of input, not at every item.

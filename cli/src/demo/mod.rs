@@ -38,7 +38,6 @@ const ABSENT_PER_WORD: usize = 20;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-    koel demo
     koel demo --keep words
     koel query words/packed.koel --item zebra")]
 pub(crate) struct Demo {

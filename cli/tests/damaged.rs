@@ -1,0 +1,62 @@
+//! Files that are not what a filter's file should be. None is read, none is written, and each is told what it is.
+
+mod common;
+
+use common::{Koel, numbers};
+
+/// Every subcommand that reads filters refuses this one, and leaves it alone.
+#[track_caller]
+fn refused(koel: &Koel, bytes: &[u8], parts: &[&str]) {
+    koel.write("bad.koel", bytes);
+    let mut parts = parts.to_vec();
+    parts.push("bad.koel: ");
+    koel.run(["info", "bad.koel"]).error(&parts);
+    koel.run(["query", "bad.koel", "--item", "1"]).error(&parts);
+    koel.run(["add", "bad.koel", "--item", "1"]).error(&parts);
+    koel.run(["remove", "bad.koel", "--item", "1"]).error(&parts);
+    assert!(koel.read("bad.koel") == bytes);
+}
+
+#[test]
+fn other_files_are_not_filters() {
+    let koel = Koel::new();
+    refused(&koel, b"apple\nbanana\n", &["a file that `koel build` wrote"]);
+    refused(&koel, &[0; 1000], &["a file that `koel build` wrote"]);
+    refused(&koel, b"", &["there are 0", "another copy"]);
+}
+
+#[test]
+fn short_and_long_files_are_refused() {
+    let koel = Koel::with_filter(&numbers(0..100));
+    let good = koel.read("f.koel");
+    for length in [1, 7, 8, 63, 64, 65, good.len() - 9, good.len() - 8, good.len() - 1] {
+        refused(&koel, &good[..length], &[&format!("there are {length}"), "too early", "another copy"]);
+    }
+    for more in [&b"\0"[..], b"\n", &good] {
+        refused(&koel, &[&good, more].concat(), &[&format!("after byte {}", good.len()), "another copy"]);
+    }
+}
+
+#[test]
+fn altered_bytes_are_refused() {
+    let koel = Koel::with_filter("a\nb\nc\n");
+    let good = koel.read("f.koel");
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        koel.write("bad.koel", &bad);
+        koel.run(["info", "bad.koel"]).error(&["bad.koel: at byte "]);
+    }
+    let mut bad = good.clone();
+    bad[64] ^= 1;
+    refused(&koel, &bad, &["the table was altered", "another copy"]);
+    assert!(koel.read("f.koel") == good);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_list_without_end_is_no_list() {
+    // One item of nothing but zeros, longer than any: refused before the memory is used up.
+    let run = Koel::new().shell("head -c 270000000 /dev/zero | koel build - -o f.koel 2>&1 || test $? = 2");
+    assert!(run.text().contains("line 1 of standard input: longer than 268435456 bytes"), "{}", run.text());
+}

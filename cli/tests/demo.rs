@@ -1,0 +1,57 @@
+//! `koel demo`, and the words that come with it.
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::{Koel, facts};
+
+const WORDS: &str = include_str!("../data/words.txt");
+
+#[test]
+fn the_words_are_as_the_demo_needs_them() {
+    let words: HashSet<&str> = WORDS.lines().collect();
+    assert_eq!(words.len(), 104_334);
+    assert_eq!(WORDS.lines().count(), words.len());
+    assert!(words.iter().all(|word| !word.is_empty() && !word.contains(' ')));
+}
+
+#[test]
+fn the_demo_shows_both_tables_and_a_hash_set() {
+    let koel = Koel::new();
+    let run = koel.run(["demo", "--keep", "kept"]);
+    let text = String::from_utf8_lossy(run.ok()).into_owned();
+    let row = |name: &str| -> Vec<String> {
+        let line =
+            text.lines().find(|line| line.starts_with(&format!("| {name}"))).unwrap_or_else(|| panic!("no {name}: {text}"));
+        line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    assert_eq!(row(" ").len(), 9);
+    let number = |cell: &str| cell.trim_end_matches(" %").parse::<f64>().unwrap_or_else(|_| panic!("{cell}: {text}"));
+    let [single, packed, set] = ["single table", "packed table", "HashSet"].map(row);
+    let [bytes, bits_per_item, measured, expected] = [1, 2, 3, 4];
+    assert!(number(&packed[bytes]) < number(&single[bytes]) && number(&single[bytes]) < number(&set[bytes]));
+    assert!(number(&packed[bits_per_item]) < number(&single[bits_per_item]));
+    for table in [&single, &packed] {
+        // Two million samples of a rate of about 0.001: six standard errors are 15 %.
+        assert!((number(&table[measured]) / number(&table[expected]) - 1.0).abs() < 0.15, "{text}");
+        assert!(number(&table[expected]) <= 0.1, "{text}");
+    }
+    assert!([single, packed, set].iter().all(|row| row[5..].iter().all(|time| number(time) > 0.0)), "{text}");
+    assert!(text.contains("The packed table holds 104334 words in "), "{text}");
+
+    assert!(koel.read("kept/words.txt") == WORDS.as_bytes());
+    for table in ["single", "packed"] {
+        let filter = format!("kept/{table}.koel");
+        assert_eq!(facts(&koel, &filter)["table"], table);
+        assert_eq!(facts(&koel, &filter)["items"], 104_334);
+        assert_eq!(koel.run(["query", &filter, "kept/words.txt", "--absent"]).status(1), b"");
+    }
+}
+
+#[test]
+fn another_rate_is_another_table() {
+    let koel = Koel::new();
+    koel.run(["demo", "--fpr", "7"]).error(&["--fpr", "7 given", "between 0 and 1"]);
+    assert!(koel.names().is_empty());
+}

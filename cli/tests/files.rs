@@ -1,0 +1,149 @@
+//! Files are replaced at one go or not at all, and stay what they are otherwise.
+#![cfg(unix)]
+
+mod common;
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink},
+};
+
+use common::{Koel, facts, numbers};
+
+fn mode(koel: &Koel, name: &str) -> u32 {
+    fs::metadata(koel.path(name)).expect("a file").permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_link_stays_and_what_it_leads_to_is_replaced() {
+    let koel = Koel::new();
+    fs::create_dir(koel.path("far")).unwrap();
+    symlink("far/away.koel", koel.path("near.koel")).unwrap();
+    symlink("near.koel", koel.path("link.koel")).unwrap();
+    // At first it leads to nothing.
+    for items in [5, 7] {
+        koel.feed(numbers(0..items), ["build", "-", "-o", "link.koel"]).ok();
+        assert_eq!(facts(&koel, "far/away.koel")["items"], items);
+    }
+    koel.run(["add", "link.koel", "--item", "x"]).ok();
+    koel.run(["remove", "link.koel", "--item", "1"]).ok();
+    assert_eq!(facts(&koel, "far/away.koel")["items"], 7);
+    for link in ["link.koel", "near.koel"] {
+        assert!(fs::symlink_metadata(koel.path(link)).unwrap().is_symlink());
+    }
+    symlink("round", koel.path("round")).unwrap();
+    koel.run(["build", "-", "-o", "round"]).error(&["round"]);
+    assert_eq!(koel.names(), ["far", "link.koel", "near.koel", "round"]);
+}
+
+#[test]
+fn the_old_permissions_stay_and_new_files_have_the_usual_ones() {
+    let koel = Koel::new();
+    for (mask, expected) in [("022", 0o644), ("077", 0o600), ("002", 0o664)] {
+        koel.shell(&format!("umask {mask}; rm -f f.koel; echo a | koel build - -o f.koel")).ok();
+        assert_eq!(mode(&koel, "f.koel"), expected);
+    }
+    for expected in [0o600, 0o666, 0o750] {
+        fs::set_permissions(koel.path("f.koel"), Permissions::from_mode(expected)).unwrap();
+        koel.run(["add", "f.koel", "--item", "b"]).ok();
+        assert_eq!(mode(&koel, "f.koel"), expected);
+        koel.feed("a\n", ["build", "-", "-o", "f.koel", "--capacity", "100"]).ok();
+        assert_eq!(mode(&koel, "f.koel"), expected);
+    }
+}
+
+#[test]
+fn a_file_is_replaced_not_written_into() {
+    let koel = Koel::with_filter("a\n");
+    fs::hard_link(koel.path("f.koel"), koel.path("before.koel")).unwrap();
+    let before = koel.read("f.koel");
+    koel.run(["add", "f.koel", "--item", "b"]).ok();
+    assert!(koel.read("before.koel") == before && koel.read("f.koel") != before);
+    assert_ne!(fs::metadata(koel.path("f.koel")).unwrap().ino(), fs::metadata(koel.path("before.koel")).unwrap().ino());
+}
+
+#[test]
+fn folders_are_no_files() {
+    let koel = Koel::with_filter("a\n");
+    fs::create_dir(koel.path("folder")).unwrap();
+    koel.feed("a\n", ["build", "-", "-o", "folder"]).error(&["folder: is a folder", "name of a file"]);
+    koel.feed("a\n", ["build", "-", "-o", "missing/f.koel"]).error(&["missing/f.koel", "the folder missing", "another"]);
+    koel.feed("a\n", ["build", "-", "-o", "f.koel/f.koel"]).error(&["f.koel/f.koel", "Not a directory"]);
+    koel.feed("a\n", ["build", "-", "-o", &"x".repeat(300)]).error(&["xxx"]);
+    koel.feed("a\n", ["build", "-", "-o", ""]).error(&["koel: "]);
+    assert_eq!(koel.names(), ["f.koel", "folder"]);
+}
+
+#[test]
+fn what_is_protected_stays() {
+    let koel = Koel::with_filter("a\n");
+    let before = koel.read("f.koel");
+    fs::set_permissions(koel.path("f.koel"), Permissions::from_mode(0o444)).unwrap();
+    fs::create_dir(koel.path("closed")).unwrap();
+    fs::set_permissions(koel.path("closed"), Permissions::from_mode(0o555)).unwrap();
+    // Nothing is protected from the superuser.
+    if fs::write(koel.path("closed/probe"), "").is_err() {
+        koel.run(["add", "f.koel", "--item", "b"]).error(&["f.koel: cannot be written", "Permission denied"]);
+        koel.feed("a\n", ["build", "-", "-o", "f.koel"]).error(&["f.koel: cannot be written", "Permission denied"]);
+        koel.feed("a\n", ["build", "-", "-o", "closed/f.koel"]).error(&["closed/f.koel", "permission denied", "another"]);
+        assert!(koel.read("f.koel") == before);
+    }
+    fs::set_permissions(koel.path("closed"), Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_leaves_the_old_file() {
+    let koel = Koel::with_filter(&numbers(0..10));
+    let before = koel.read("f.koel");
+    // A limit on the length of files fails in the same place as a full disk does.
+    let run = koel.shell("trap '' XFSZ; ulimit -f 1; seq 100000 | koel build - -o f.koel 2>&1 || test $? = 2");
+    assert!(run.text().contains("koel: f.koel: cannot be written; it is as it was: File too large"), "{}", run.text());
+    let run = koel.shell("trap '' XFSZ; ulimit -f 1; seq 100000 | koel build - -o new.koel 2>&1 || test $? = 2");
+    assert!(run.text().contains("koel: new.koel: cannot be written: File too large"), "{}", run.text());
+    assert!(koel.read("f.koel") == before);
+    assert_eq!(koel.names(), ["f.koel"]);
+    koel.feed("a\n", ["build", "-", "-o", "/dev/full"]).error(&["/dev/full: cannot be written", "No space left"]);
+    for command in ["query f.koel --item 1", "query f.koel --item 1 --count", "info f.koel", "--help"] {
+        let run = koel.shell(&format!("koel {command} 2>&1 > /dev/full || test $? = 2"));
+        assert!(run.text().contains("koel: standard output: No space left"), "{command}: {}", run.text());
+    }
+}
+
+#[test]
+fn devices_and_pipes_are_written_into() {
+    let koel = Koel::new();
+    koel.feed("a\n", ["build", "-", "-o", "/dev/null"]).ok();
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    koel.run(["build", "/dev/null", "-o", "/dev/null"]).ok();
+    koel.shell("mkfifo pipe; cat pipe > f.koel & echo a | koel build - -o pipe; wait").ok();
+    assert_eq!(facts(&koel, "f.koel")["items"], 1);
+    assert!(fs::metadata(koel.path("pipe")).unwrap().file_type().is_fifo());
+    // Changing a filter means reading it first, and replacing it.
+    koel.shell("cat f.koel > pipe & koel add pipe --item x 2>&1 || test $? = 2; wait").status(0);
+    assert!(fs::metadata(koel.path("pipe")).unwrap().file_type().is_fifo());
+    koel.run(["add", "/dev/null", "--item", "x"]).error(&["/dev/null"]);
+    assert_eq!(koel.names(), ["f.koel", "pipe"]);
+}
+
+#[test]
+fn redirected_output_is_not_replaced() {
+    let koel = Koel::new();
+    // The filter comes after what is there, as with any command.
+    koel.shell("{ printf before; echo a | koel build - -o /dev/stdout; printf after; } > all 2> facts").status(0);
+    let all = koel.read("all");
+    assert!(all.starts_with(b"before") && all.ends_with(b"after"));
+    koel.write("f.koel", &all[6..all.len() - 5]);
+    assert_eq!(facts(&koel, "f.koel")["items"], 1);
+}
+
+#[test]
+fn odd_names_are_names() {
+    let koel = Koel::new();
+    for name in ["name with spaces", "-o", "café.koel", &"y".repeat(250)] {
+        let out = format!("--output={name}");
+        koel.feed("a\n", ["build", "-", &out]).ok();
+        koel.run(["add", "--item", "b", "--", name]).ok();
+        assert_eq!(koel.run(["query", "--item", "b", "--", name]).ok(), b"b\n");
+    }
+}

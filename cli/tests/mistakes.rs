@@ -1,0 +1,75 @@
+//! Mistakes in the arguments: each message names the value, the limit and the remedy, and nothing is written.
+
+mod common;
+
+use common::Koel;
+
+#[test]
+fn parameters_have_limits() {
+    let koel = Koel::new();
+    let cases: [(&str, &[&str]); 20] = [
+        ("--fpr 2", &["--fpr", "2 given", "between 0 and 1", "nearest"]),
+        ("--fpr 0", &["--fpr", "0 given", "between 0 and 1", "nearest"]),
+        ("--fpr -0.5", &["--fpr", "-0.5 given", "between 0 and 1", "nearest"]),
+        ("--fpr NaN", &["--fpr", "NaN given", "between 0 and 1", "nearest"]),
+        ("--fpr 1e-12", &["--fpr", "1e-12 given", "32 bits at most", "nearest"]),
+        ("--fpr few", &["--fpr", "'few'", "between 0 and 1", "0.001"]),
+        ("--bits 0", &["--bits", "0 given", "2 to 32", "nearest that works is 2"]),
+        ("--bits 33", &["--bits", "33 given", "2 to 32", "nearest that works is 32"]),
+        ("--bits 3 --table packed", &["--bits", "3 given", "4 to 32", "nearest that works is 4"]),
+        ("--bits -1", &["--bits", "'-1'", "whole number"]),
+        ("--bits 9 --fpr 0.1", &["--bits", "--fpr", "cannot be used with"]),
+        ("--bucket-size 0", &["--bucket-size", "0 given", "1 to 16", "nearest that works is 1"]),
+        ("--bucket-size 17", &["--bucket-size", "17 given", "1 to 16", "nearest that works is 16"]),
+        ("--bucket-size 8 --table packed", &["--bucket-size", "8 given", "takes 4"]),
+        ("--capacity -1", &["--capacity", "'-1'", "whole number from 0"]),
+        ("--capacity 1e6", &["--capacity", "'1e6'", "1000000"]),
+        ("--capacity 999999999999999999", &["bytes given", "smaller capacity"]),
+        ("--table cuckoo", &["--table", "'cuckoo'", "single, packed"]),
+        ("--hasher md5", &["--hasher", "'md5'", "xxh3, metrohash64"]),
+        ("--seed 0xyz", &["--seed", "'0xyz'", "hexadecimal"]),
+    ];
+    for (options, parts) in cases {
+        koel.feed("a\n", ["build", "-", "-o", "f.koel"].into_iter().chain(options.split(' '))).error(parts);
+        assert!(koel.names().is_empty(), "{options}");
+    }
+}
+
+#[test]
+fn parameters_are_refused_before_the_list_is_read() {
+    let koel = Koel::new();
+    koel.run(["build", "no.txt", "-o", "f.koel", "--bits", "99"]).error(&["--bits"]);
+    koel.run(["build", "no.txt", "-o", "no/f.koel"]).error(&["no/f.koel", "the folder no", "another"]);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let koel = Koel::new();
+    koel.run(["build"]).error(&["<IN>", "--output <OUT>"]);
+    koel.run(["build", "list.txt"]).error(&["--output <OUT>"]);
+    koel.run(["query"]).error(&["<FILTER>"]);
+    koel.run(["unbuild"]).error(&["'unbuild'"]);
+    koel.run(["build", "no.txt", "-o", "f.koel"]).error(&["no.txt", "No such file"]);
+    koel.run(["add", "no.koel", "--item", "x"]).error(&["no.koel", "No such file"]);
+    koel.run(["remove", "no.koel", "--item", "x"]).error(&["no.koel", "No such file"]);
+    koel.run(["info", "no.koel"]).error(&["no.koel", "No such file"]);
+    let run = koel.run::<&str>([]);
+    run.status(2);
+    assert!(run.stderr.contains("Usage: koel <COMMAND>"), "{}", run.stderr);
+    assert!(koel.names().is_empty());
+}
+
+#[test]
+fn one_file_cannot_be_two_things() {
+    let koel = Koel::with_filter("a\n");
+    koel.write("list.txt", "a\nb\n");
+    koel.run(["build", "list.txt", "-o", "list.txt"]).error(&["list.txt", "both", "another name"]);
+    koel.run(["build", "list.txt", "-o", "./list.txt"]).error(&["list.txt", "both"]);
+    koel.run(["add", "f.koel", "f.koel"]).error(&["f.koel", "both"]);
+    koel.run(["remove", "f.koel", "./f.koel"]).error(&["f.koel", "both"]);
+    if cfg!(unix) {
+        koel.shell("ln -s list.txt link; koel build list.txt -o link 2>&1 || test $? = 2").status(0);
+        koel.shell("koel build - -o list.txt < list.txt 2>&1 || test $? = 2").status(0);
+    }
+    assert_eq!(koel.read("list.txt"), b"a\nb\n");
+}
