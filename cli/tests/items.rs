@@ -8,7 +8,7 @@ use common::{Koel, facts, numbers};
 #[track_caller]
 fn count(koel: &Koel, input: &[u8], options: &[&str]) -> u64 {
     koel.feed(input, ["build", "-", "-o", "f.koel"].iter().chain(options)).ok();
-    facts(koel, "f.koel")["items"].as_u64().unwrap()
+    facts(koel, "f.koel")["items"].as_u64().expect("a number")
 }
 
 #[test]

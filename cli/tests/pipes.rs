@@ -9,7 +9,7 @@ use common::{Koel, numbers};
 #[track_caller]
 fn into(reader: &str, koel: &Koel, command: &str) -> (String, String) {
     koel.shell(&format!("{{ koel {command} && echo 0 > status || echo $? > status; }} 2> said | {reader}")).status(0);
-    let [status, said] = ["status", "said"].map(|name| String::from_utf8(koel.read(name)).unwrap());
+    let [status, said] = ["status", "said"].map(|name| String::from_utf8(koel.read(name)).expect("UTF-8"));
     (status.trim().to_owned(), said)
 }
 
