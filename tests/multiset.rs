@@ -159,7 +159,7 @@ fn agree(kind: Kind, steps: &[Step]) -> Result<(), TestCaseError> {
 fn every_kind_of_filter_is_a_multiset() {
     for (seed, kind) in (0..).zip(kinds()) {
         let config =
-            ProptestConfig { cases: 6, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() };
+            ProptestConfig { cases: 16, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() };
         TestRunner::new(config)
             .run(&prop::collection::vec(step(), 1..40), |steps| agree(kind, &steps))
             .unwrap_or_else(|error| panic!("{kind:?}: {error}"));

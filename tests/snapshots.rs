@@ -5,11 +5,8 @@
 mod common;
 
 use common::{Kind, SplitMix64, kinds};
-use koel::{Addressing, AnyHasher, CuckooFilter, Hasher, HasherId, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
-use std::{
-    io::{self, Read},
-    path::Path,
-};
+use koel::{Addressing, CuckooFilter, Hasher, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
+use std::io::{self, Read};
 
 const HEADER: usize = 64;
 
@@ -264,48 +261,5 @@ fn other_bytes_are_no_snapshot() {
     for bytes in [&b"not a filter"[..], b"KOEK", &[0; 1000], b"\x7fELF", &[0xff; 64]] {
         let error = refused(bytes, SnapshotErrorKind::Magic);
         assert_eq!(error.offset(), 0);
-    }
-}
-
-#[test]
-#[cfg(feature = "metrohash")]
-fn each_hasher_reads_its_own() {
-    use koel::MetroHash64;
-
-    let mut filter =
-        CuckooFilter::builder().capacity(100).fingerprint_bits(12).hasher(MetroHash64).seed(1337).build().expect("right");
-    filter.insert("koel").expect("there is room");
-    let bytes = filter.to_bytes();
-    let error = refused(&bytes, SnapshotErrorKind::Hasher);
-    assert!(error.to_string().contains("metrohash64"), "{error}");
-    let own = |id| (id == HasherId::METRO_HASH_64).then_some(MetroHash64);
-    assert!(CuckooFilter::from_bytes_with(&bytes, own).expect("its own hasher") == filter);
-    let any = CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).expect("any hasher");
-    assert!(any.contains("koel") && any.params().seed() == 1337);
-    assert_eq!(any.to_bytes(), bytes);
-}
-
-/// Files of this version are read, and written, for ever.
-#[test]
-#[cfg(feature = "metrohash")]
-fn golden_files_are_read_and_written() {
-    let kind = |table, f, b, addressing| Kind { table, f, b, addressing };
-    let (any, pow2) = (Addressing::AnySize, Addressing::PowerOfTwo);
-    for (name, kind, buckets, hasher, seed) in [
-        ("packed_f13_any", kind(TableKind::Packed, 13, 4, any), 26, AnyHasher::Xxh3, 0),
-        ("packed_f4_pow2", kind(TableKind::Packed, 4, 4, pow2), 16, AnyHasher::MetroHash64, 1337),
-        ("single_f7_b3_any", kind(TableKind::Single, 7, 3, any), 34, AnyHasher::MetroHash64, u64::MAX),
-        ("single_f32_b8_pow2", kind(TableKind::Single, 32, 8, pow2), 8, AnyHasher::Xxh3, 42),
-    ] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.koel"));
-        let golden = std::fs::read(path).expect("the file is here");
-        let builder = kind.builder().buckets(buckets).hasher(hasher).seed(seed);
-        let mut filter = builder.build().expect("right");
-        let items: Vec<String> = (0..filter.slots() * 9 / 10).map(|n| format!("item-{n}")).collect();
-        let stored = items.iter().take_while(|item| filter.insert(*item).is_ok()).count();
-        let read = CuckooFilter::from_bytes_with(&golden, AnyHasher::from_id);
-        assert!(filter.to_bytes() == golden, "{name} is written in another way");
-        let read = read.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(read == filter && items[..stored].iter().all(|item| read.contains(item)), "{name}");
     }
 }
