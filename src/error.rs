@@ -215,6 +215,21 @@ pub enum SnapshotErrorKind {
     Io,
 }
 
+impl SnapshotErrorKind {
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Magic => "read what a filter was written to",
+            Self::Version => "read it with a release that knows this version",
+            Self::Hasher => "read it with that hasher, or with AnyHasher",
+            Self::OutOfMemory => "read it where there is more memory",
+            Self::Io => "",
+            Self::Length | Self::HeaderChecksum | Self::Parameter | Self::BodyChecksum | Self::Table | Self::Count => {
+                "the bytes are damaged, get another copy"
+            }
+        }
+    }
+}
+
 impl SnapshotError {
     pub(crate) fn new(kind: SnapshotErrorKind, offset: impl Into<u64>, what: String) -> Self {
         Self {
@@ -241,7 +256,11 @@ impl SnapshotError {
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}", self.offset, self.what)
+        write!(f, "at byte {}: {}", self.offset, self.what)?;
+        match self.kind.remedy() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
+        }
     }
 }
 

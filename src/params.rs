@@ -242,8 +242,9 @@ impl Params {
         tuning::false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
     }
 
-    /// ε when `capacity` items are in.
-    pub(crate) fn false_positive_rate_at_capacity(&self) -> f64 {
+    /// The false-positive rate to expect when [`capacity`](Self::capacity) items are in: what a builder's rate is compared with.
+    #[must_use]
+    pub fn false_positive_rate_at_capacity(&self) -> f64 {
         self.false_positive_rate_at(self.capacity() as f64 / self.slots() as f64)
     }
 }

@@ -5,11 +5,6 @@ use serde_json::{Value, json};
 
 use crate::{file::Filter, options::addressing_name};
 
-/// ε when as many items are in as the filter was planned for.
-fn rate_at_capacity(filter: &Filter) -> f64 {
-    filter.params().false_positive_rate_at(filter.capacity() as f64 / filter.slots() as f64)
-}
-
 /// A line for each fact.
 pub(crate) fn lines(filter: &Filter, file_bytes: u64) -> Vec<(&'static str, String)> {
     let params = filter.params();
@@ -27,7 +22,7 @@ pub(crate) fn lines(filter: &Filter, file_bytes: u64) -> Vec<(&'static str, Stri
         ("load", format!("{:.2} % of {} slots", 100.0 * filter.load_factor(), filter.slots())),
         ("bits per item", bits_per_item),
         ("false positives", rate(filter.false_positive_rate())),
-        ("  at capacity", rate(rate_at_capacity(filter))),
+        ("  at capacity", rate(params.false_positive_rate_at_capacity())),
         ("hasher", format!("{}, seed {}", filter.hasher().id(), params.seed())),
         ("table bytes", params.table_bytes().to_string()),
         ("file bytes", file_bytes.to_string()),
@@ -50,7 +45,7 @@ pub(crate) fn object(filter: &Filter, file_bytes: u64) -> Value {
         // Infinite when there are no items, for which JSON has no number.
         "bits_per_item": (!filter.is_empty()).then(|| filter.bits_per_item()),
         "false_positive_rate": filter.false_positive_rate(),
-        "false_positive_rate_at_capacity": rate_at_capacity(filter),
+        "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
         "hasher": filter.hasher().id().to_string(),
         "seed": params.seed(),
         "table_bytes": params.table_bytes(),

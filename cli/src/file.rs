@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use koel::{AnyHasher, CuckooFilter, SnapshotError, SnapshotErrorKind as Kind};
+use koel::{AnyHasher, CuckooFilter};
 use tempfile::NamedTempFile;
 
 /// The filters of this command: which hasher they have turns out at run time.
@@ -91,7 +91,7 @@ fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
     let filter = match (filter, unknown) {
         (Ok(filter), _) => filter,
         (Err(_), Some(id)) => bail!("{name}: built with {id}, which this command does not have; use the program that built it"),
-        (Err(error), None) => bail!("{name}: {error}{}", remedy(&error)),
+        (Err(error), None) => bail!("{name}: {error}"),
     };
     let end = reader.bytes;
     let beyond = io::copy(&mut reader.take(1), &mut io::sink()).with_context(|| format!("{name}: cannot be read further"))?;
@@ -99,15 +99,6 @@ fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
         bail!("{name}: goes on after byte {end}, where the filter ends; get another copy");
     }
     Ok((filter, end))
-}
-
-/// What to do about a file that is no filter, where the library's message does not say it.
-fn remedy(error: &SnapshotError) -> &'static str {
-    match error.kind() {
-        Kind::Magic => "; give a file that `koel build` wrote",
-        Kind::Length | Kind::Parameter | Kind::Table | Kind::Count => "; get another copy",
-        _ => "",
-    }
 }
 
 /// Where a filter goes.

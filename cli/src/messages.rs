@@ -57,10 +57,11 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
 
 /// An item that has no room: which, why, and what to do. `larger` begins the remedy for a filter that is too small.
 pub(crate) fn full(place: &str, full: &Full, filter: &Filter, larger: &str) -> String {
-    let (capacity, copies) = (filter.capacity(), 2 * filter.params().bucket_size());
+    let capacity = filter.capacity();
     if full.is_duplicate() {
         return format!(
-            "{place}: the filter holds {copies} copies of an item at most, and has them; --unique stores an item once"
+            "{place}: no room for one more copy of this item: its buckets hold nothing but copies of it; --unique stores an \
+             item once"
         );
     }
     let (len, slots) = (full.len(), full.slots());

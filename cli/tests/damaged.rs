@@ -20,8 +20,8 @@ fn refused(koel: &Koel, bytes: &[u8], parts: &[&str]) {
 #[test]
 fn other_files_are_not_filters() {
     let koel = Koel::new();
-    refused(&koel, b"apple\nbanana\n", &["a file that `koel build` wrote"]);
-    refused(&koel, &[0; 1000], &["a file that `koel build` wrote"]);
+    refused(&koel, b"apple\nbanana\n", &["do not begin as a koel snapshot does", "what a filter was written to"]);
+    refused(&koel, &[0; 1000], &["do not begin as a koel snapshot does", "what a filter was written to"]);
     refused(&koel, b"", &["there are 0", "another copy"]);
 }
 

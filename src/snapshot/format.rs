@@ -91,8 +91,7 @@ impl Header {
         }
         let version = u16::from_le_bytes(take(header, VERSION_AT));
         if version != VERSION {
-            let what =
-                format!("a snapshot of version {version}, but this release reads version {VERSION}; use a release that reads it");
+            let what = format!("a snapshot of version {version}, but this release reads version {VERSION}");
             return Err(SnapshotError::new(Kind::Version, VERSION_AT as u64, what));
         }
         let (stored, computed) = (u64::from_le_bytes(take(header, CHECKSUM_AT)), checksum(&header[..CHECKSUM_AT], 0));
@@ -157,8 +156,7 @@ pub(super) fn not_a_snapshot() -> SnapshotError {
 
 /// A checksum is not what was computed.
 pub(super) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
-    let what =
-        format!("the {part} was altered: its checksum is {stored:#018x}, but it should be {computed:#018x}; get another copy");
+    let what = format!("the {part} was altered: its checksum is {stored:#018x}, but it should be {computed:#018x}");
     SnapshotError::new(kind, offset, what)
 }
 

@@ -124,10 +124,7 @@ fn fill<R: std::io::Read>(reader: &mut R, bytes: &mut Vec<u8>, wanted: usize, of
 fn open<H>(header: &HeaderBytes, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Header, H), SnapshotError> {
     let header = Header::decode(header)?;
     let hasher = hasher(header.hasher).ok_or_else(|| {
-        let what = format!(
-            "the filter was built with {}, which is not the hasher asked for; read it with that one, or with AnyHasher",
-            header.hasher
-        );
+        let what = format!("the filter was built with {}, which is not the hasher asked for", header.hasher);
         SnapshotError::new(Kind::Hasher, HASHER_AT as u64, what)
     })?;
     Ok((header, hasher))
