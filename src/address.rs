@@ -1,8 +1,9 @@
 //! From a hash to a fingerprint and two buckets: the only owner of addressing arithmetic, all of it in 64 bits.
 
 use crate::{
+    kind::Addressing,
     num::{low_half, product},
-    params::{Addressing, Params},
+    params::Params,
     table::Fingerprint,
 };
 

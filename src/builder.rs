@@ -4,7 +4,8 @@ use crate::{
     error::ParamError,
     filter::CuckooFilter,
     hash::{Hasher, Xxh3},
-    params::{Addressing, Params, TableKind},
+    kind::{Addressing, TableKind},
+    params::Params,
     sizing::Request,
 };
 
@@ -31,9 +32,10 @@ pub struct Builder<H = Xxh3> {
     hasher: H,
 }
 
-impl Builder {
-    pub(crate) fn new() -> Self {
-        Self { request: Request::default(), hasher: Xxh3 }
+impl CuckooFilter {
+    /// Starts the description of a new filter.
+    pub fn builder() -> Builder {
+        Builder { request: Request::default(), hasher: Xxh3 }
     }
 }
 

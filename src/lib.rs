@@ -10,11 +10,13 @@ extern crate alloc;
 extern crate std;
 
 mod address;
+mod bits;
 mod builder;
 mod codebook;
 mod error;
 mod filter;
 mod hash;
+mod kind;
 mod max_load;
 mod num;
 mod params;
@@ -30,5 +32,6 @@ pub use {
     error::{BatchFull, DifferentParams, Full, MergeError, ParamError, SnapshotError, SnapshotErrorKind},
     filter::CuckooFilter,
     hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
-    params::{Addressing, Params, TableKind},
+    kind::{Addressing, TableKind},
+    params::Params,
 };

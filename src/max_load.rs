@@ -1,6 +1,6 @@
 //! How full a table may be planned: `tables/max_load.tsv`, measured, compiled in by `build.rs`.
 
-use crate::params::Addressing;
+use crate::kind::Addressing;
 
 include!(concat!(env!("OUT_DIR"), "/max_load.rs"));
 

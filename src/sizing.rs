@@ -8,9 +8,10 @@ use alloc::{
 
 use crate::{
     error::ParamError,
+    kind::{Addressing, TableKind},
     max_load,
     num::wide,
-    params::{Addressing, DEFAULT_BUCKET_SIZE, Params, TableKind},
+    params::{DEFAULT_BUCKET_SIZE, Params},
 };
 
 /// What a [`Builder`](crate::Builder) was told. `None`: nothing.

@@ -7,7 +7,6 @@ mod place;
 
 use crate::{
     address::Address,
-    builder::Builder,
     error::{Full, ParamError},
     hash::{Hasher, Item, Xxh3},
     params::Params,
@@ -47,13 +46,6 @@ pub struct CuckooFilter<H = Xxh3> {
     table: AnyTable,
     len: usize,
     hasher: H,
-}
-
-impl CuckooFilter {
-    /// Starts the description of a new filter.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
 }
 
 impl<H: Hasher> CuckooFilter<H> {

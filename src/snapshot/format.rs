@@ -8,8 +8,9 @@ use alloc::{
 use crate::{
     error::{SnapshotError, SnapshotErrorKind as Kind},
     hash::HasherId,
+    kind::{Addressing, TableKind},
     num::{index, wide},
-    params::{Addressing, Params, TableKind},
+    params::Params,
 };
 
 /// Letters to be known by, then what a transfer in text mode would change: the trick of PNG.

@@ -7,12 +7,13 @@ use super::format::{
     snapshot_bytes,
 };
 use crate::{
+    bits::PADDING,
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
     hash::{Hasher, HasherId, Xxh3},
     num::wide,
     params::Params,
-    table::{AnyTable, Corrupt, PADDING, Table, with_table},
+    table::{AnyTable, Corrupt, Table, with_table},
 };
 
 impl CuckooFilter {

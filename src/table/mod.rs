@@ -1,6 +1,5 @@
 //! Where fingerprints are stored: buckets of them, found by number. A table never sees an item or a hash.
 
-mod bits;
 mod packed;
 mod single;
 #[cfg(test)]
@@ -9,12 +8,7 @@ mod tests;
 use alloc::{format, vec::Vec};
 use core::num::NonZeroU32;
 
-pub(crate) use bits::PADDING;
-
-use crate::{
-    error::ParamError,
-    params::{Params, TableKind},
-};
+use crate::{bits::PADDING, error::ParamError, kind::TableKind, params::Params};
 use packed::Packed;
 use single::Single;
 

@@ -6,8 +6,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Bucket, Corrupt, Fingerprint, Table, bits};
+use super::{Bucket, Corrupt, Fingerprint, Table};
 use crate::{
+    bits,
     codebook::{self, CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO},
     params::Params,
 };

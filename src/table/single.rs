@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::{Bucket, Fingerprint, Table, bits};
-use crate::params::Params;
+use super::{Bucket, Fingerprint, Table};
+use crate::{bits, params::Params};
 
 /// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
 #[derive(Clone, PartialEq, Eq)]

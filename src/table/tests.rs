@@ -9,7 +9,11 @@ use proptest::{
 };
 
 use super::{AnyTable, Corrupt, Fingerprint, Table, with_table};
-use crate::params::{Addressing, Params, TableKind};
+use crate::{
+    bits::{self, PADDING},
+    kind::{Addressing, TableKind},
+    params::Params,
+};
 
 const BUCKETS: u64 = 6;
 
@@ -109,7 +113,7 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u32, prop::sample
         prop_assert_eq!(with_table!(&any, table => table.check(bucket)), Ok(()));
     }
     prop_assert_eq!(any.bytes(), oracle.bytes());
-    prop_assert!(with_table!(&any, table => table.bytes()).ends_with(&[0; super::PADDING]));
+    prop_assert!(with_table!(&any, table => table.bytes()).ends_with(&[0; PADDING]));
     Ok(())
 }
 
@@ -147,8 +151,8 @@ fn codewords_beyond_the_codebook_are_refused() {
     for f in TableKind::Packed.fingerprint_bits() {
         let params = params(TableKind::Packed, f, 4, 2);
         for codeword in 0..4096u16 {
-            let mut bytes = vec![0; params.table_bytes() + super::PADDING];
-            super::bits::set(&mut bytes, u64::from(4 * (f - 1)), 12, codeword.into());
+            let mut bytes = vec![0; params.table_bytes() + PADDING];
+            bits::set(&mut bytes, u64::from(4 * (f - 1)), 12, codeword.into());
             let any = AnyTable::from_padded(&params, bytes);
             let expected = if codeword < 3876 { Ok(()) } else { Err(Corrupt::Codeword(codeword)) };
             assert_eq!(with_table!(&any, table => table.check(1)), expected, "f = {f}");
@@ -165,11 +169,11 @@ fn fingerprints_out_of_order_are_refused() {
         assert!(with_table!(&mut any, table => table.insert(0, Fingerprint::new(value).unwrap())));
     }
     let mut bytes = any.bytes().to_vec();
-    bytes.extend([0; super::PADDING]);
+    bytes.extend([0; PADDING]);
     let high = |slot: u64| 12 + 9 * slot;
-    assert_eq!((super::bits::get(&bytes, high(2), 9), super::bits::get(&bytes, high(3), 9)), (1, 2));
-    super::bits::set(&mut bytes, high(2), 9, 2);
-    super::bits::set(&mut bytes, high(3), 9, 1);
+    assert_eq!((bits::get(&bytes, high(2), 9), bits::get(&bytes, high(3), 9)), (1, 2));
+    bits::set(&mut bytes, high(2), 9, 2);
+    bits::set(&mut bytes, high(3), 9, 1);
     let any = AnyTable::from_padded(&params, bytes);
     assert_eq!(with_table!(&any, table => table.check(0)), Err(Corrupt::Order));
 }
