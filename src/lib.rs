@@ -1,6 +1,40 @@
-#![doc = include_str!("../README.md")]
+//! Cuckoo filters with bit-packed, semi-sorted buckets: sets that answer "surely not in it" or "probably in it" in a few
+//! bits per item, and that can delete.
+//!
+//! ```
+//! use koel::CuckooFilter;
+//!
+//! let mut filter = CuckooFilter::builder()
+//!     .capacity(1_000_000) // items it must hold
+//!     .false_positive_rate(0.001) // at most, when it holds them
+//!     .build()?;
+//! filter.insert("alice")?; // Err(Full) if there is no room
+//! filter.insert(&42u64)?;
+//! assert!(filter.contains("alice"));
+//! assert!(filter.remove("alice"));
+//! assert!(!filter.contains("alice"));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+//!
+//! - [`CuckooFilter`] is the filter. Its page says what it promises, and what duplicates, removals and threads do.
+//! - [`Builder`] is how it is asked for: by a capacity and a false-positive rate, and by whatever else matters. It chooses
+//!   the smaller of two tables ([`TableKind`]). [`Params`] is what comes of it, also without building anything.
+//! - [`Item`] is what can be put in: strings, byte strings, integers, references to them, types of one's own.
+//! - [`Hasher`] turns an item's bytes into a hash: [`Xxh3`] by default, [`MetroHash64`] for exchange with Go, one's own.
+//! - [`CuckooFilter::to_bytes`] and [`write_to`](CuckooFilter::write_to) make a snapshot, the same on every machine;
+//!   [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) trust none.
+//!
+//! # Features
+//! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
+//! - `metrohash` (default): [`MetroHash64`], on little-endian targets.
+//!
+//! # Where the formulas come from
+//! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
+//! docs/DESIGN.md and docs/FORMAT.md in the package have what is not in it.
+
 #![no_std]
-#![cfg_attr(docsrs, feature(doc_cfg))]
+// Published with all features; without them some links lead nowhere.
+#![cfg_attr(not(all(feature = "std", feature = "metrohash")), allow(rustdoc::broken_intra_doc_links))]
 // Loads and rates are for people to read: the last bits of a count beyond 2⁵³ are not missed.
 #![allow(clippy::cast_precision_loss)]
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests count in small numbers"))]
@@ -8,6 +42,10 @@
 extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod address;
 mod bits;

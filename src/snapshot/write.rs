@@ -10,6 +10,9 @@ impl<H: Hasher> CuckooFilter<H> {
     ///
     /// Equal filters give equal bytes, on every machine.
     ///
+    /// # Panics
+    /// As every vector does if there is no memory for them; [`write_to`](Self::write_to) needs none.
+    ///
     /// # Example
     /// ```
     /// use koel::CuckooFilter;
