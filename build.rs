@@ -45,24 +45,37 @@ fn codebook() -> String {
     text
 }
 
-/// Turns `tables/max_load.tsv` into an array of rows, in the order of the file.
+/// Turns `tables/max_load.tsv` into an array of its rows, each one number, in the order of the file: from the top 1 bit of
+/// addressing, 5 of b, 6 of f, 6 of the logarithm of the number of buckets, 14 of the load in ten-thousandths.
 fn max_load(tsv: &str) -> String {
-    let mut text = String::from("static ROWS: &[Row] = &[\n");
+    let mut rows: Vec<u32> = Vec::new();
     for (number, line) in tsv.lines().enumerate() {
         if line.starts_with('#') || line.starts_with("addressing\t") {
             continue;
         }
-        let fields: Vec<&str> = line.split('\t').collect();
-        let [addressing, b, f, log2_buckets, safe_load, ..] = fields[..] else {
-            panic!("{MAX_LOAD}:{}: five columns or more expected", number + 1);
-        };
-        let load: f64 = safe_load.parse().unwrap_or_else(|error| panic!("{MAX_LOAD}:{}: {error}", number + 1));
-        let _ = writeln!(
-            text,
-            "Row {{ addressing: Addressing::{addressing}, bucket_size: {b}, fingerprint_bits: {f}, log2_buckets: {log2_buckets}, load: {} }},",
-            (load * 10_000.0).round(),
-        );
+        let row = row(line).unwrap_or_else(|| panic!("{MAX_LOAD}:{}: addressing, b, f, log2_buckets, load expected", number + 1));
+        assert!(rows.last().is_none_or(|last| last >> 14 < row >> 14), "{MAX_LOAD}:{}: out of order", number + 1);
+        rows.push(row);
     }
-    text.push_str("];\n");
+    let mut text = format!("static ROWS: [u32; {}] = [\n", rows.len());
+    for row in rows {
+        let _ = write!(text, "0x{:04x}_{:04x},", row >> 16, row & 0xffff);
+    }
+    text.push_str("\n];\n");
     text
+}
+
+fn row(line: &str) -> Option<u32> {
+    let mut fields = line.split('\t');
+    let addressing = match fields.next()? {
+        "AnySize" => 0,
+        "PowerOfTwo" => 1,
+        _ => return None,
+    };
+    let mut number = |most: u32| fields.next()?.parse().ok().filter(|&number: &u32| number <= most);
+    let (b, f, log2_buckets) = (number(16)?, number(32)?, number(63)?);
+    let load: f64 = fields.next()?.parse().ok()?;
+    let load = (load * 10_000.0).round();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 10,000")]
+    (load > 0.0 && load <= 10_000.0).then_some(addressing << 31 | b << 26 | f << 20 | log2_buckets << 14 | load as u32)
 }

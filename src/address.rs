@@ -73,7 +73,7 @@ fn mix(fingerprint: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::{prelude::*, test_runner::RngSeed};
 
     fn address(f: u32, buckets: u64, addressing: Addressing) -> Address {
         // Not by way of `Params`: these tables are larger than any machine's memory.
@@ -85,6 +85,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn any_size_is_an_involution_without_fixed_points(f in 2u32..=32, buckets in sizes(), hash: u64) {
             let address = address(f, buckets, Addressing::AnySize);
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn powers_of_two_are_gos() {
-        // By hand from the formulas in docs/DESIGN.md: m = 1024, f = 13.
+        // By hand from the formulas in docs/FORMAT.md: m = 1024, f = 13.
         let address = address(13, 1024, Addressing::PowerOfTwo);
         let hash = 0x1234_5678_9abc_def0_u64;
         let (bucket, fingerprint) = address.locate(hash);
@@ -122,12 +124,12 @@ mod tests {
 
     #[test]
     fn every_bucket_and_fingerprint_is_reached_beyond_two_to_the_32_slots() {
-        let address = address(32, 1 << 40, Addressing::AnySize);
+        let address = address(24, 1 << 40, Addressing::AnySize);
         let (first, lowest) = address.locate(0);
         let (last, highest) = address.locate(u64::MAX);
         assert_eq!((first, last), (0, (1 << 40) - 1));
         assert_eq!(lowest.get(), 1);
-        assert!(highest.get() > u32::MAX - (1 << 8));
+        assert_eq!(highest.get(), (1 << 24) - 1);
     }
 
     /// The fingerprint must not be foretold by the bucket: at every f and with few or many buckets, the fingerprints

@@ -57,9 +57,11 @@ mod tests {
     use super::*;
     use alloc::{vec, vec::Vec};
     use bitvec::{field::BitField, order::Lsb0, view::BitView};
-    use proptest::prelude::*;
+    use proptest::{prelude::*, test_runner::RngSeed};
 
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
         /// Against bitvec, which knows nothing of windows: the field is written, and nothing else is.
         #[test]
         fn fields_agree_with_bitvec(

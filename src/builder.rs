@@ -54,7 +54,8 @@ impl<H: Hasher> Builder<H> {
     }
 
     /// The share of absent items that may seem to be there, ε, when the capacity is used up; between 0 and 1. The
-    /// smallest table that keeps to it is chosen. The least that can be had is about 2·10⁻⁹.
+    /// smallest table that keeps to it is chosen. The least that can be had is about
+    /// b·5·10⁻¹⁰.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.request.false_positive_rate = Some(rate);
         self
@@ -84,7 +85,8 @@ impl<H: Hasher> Builder<H> {
         self
     }
 
-    /// What the hasher is seeded with, 0 by default. Whoever does not know the seed cannot choose items that collide.
+    /// What the hasher is seeded with, 0 by default. A secret seed makes it hard to choose items that collide, for those who
+    /// know neither it nor a snapshot, which contains it. The hashers are not cryptographic.
     pub fn seed(mut self, seed: u64) -> Self {
         self.request.seed = seed;
         self

@@ -7,14 +7,14 @@ use core::{error::Error, fmt};
 ///
 /// # Example
 /// ```
-/// use koel::{CuckooFilter, TableKind};
+/// use koel::{CuckooFilter, Parameter, TableKind};
 /// let error = CuckooFilter::builder().capacity(100).fingerprint_bits(3).table(TableKind::Packed).build().unwrap_err();
-/// assert_eq!(error.parameter(), "fingerprint bits");
+/// assert_eq!(error.parameter(), Parameter::FingerprintBits);
 /// assert_eq!(error.to_string(), "fingerprint bits: 3 given, but the packed table takes 4 to 32; the nearest that works is 4");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError {
-    pub(crate) parameter: &'static str,
+    pub(crate) parameter: Parameter,
     pub(crate) given: String,
     /// What is possible, as the end of a sentence: "the packed table takes 4 to 32".
     pub(crate) limit: String,
@@ -23,10 +23,41 @@ pub struct ParamError {
 }
 
 impl ParamError {
-    /// The parameter in question, in words.
+    /// The parameter in question.
     #[must_use]
-    pub fn parameter(&self) -> &'static str {
+    pub fn parameter(&self) -> Parameter {
         self.parameter
+    }
+}
+
+/// What a filter's builder can be told; displayed in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// Items the filter must hold.
+    Capacity,
+    /// Buckets of the table.
+    Buckets,
+    /// The false-positive rate.
+    FalsePositiveRate,
+    /// The length of a fingerprint.
+    FingerprintBits,
+    /// Slots of a bucket.
+    BucketSize,
+    /// The memory that the table takes, which follows from the others.
+    TableSize,
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Capacity => "capacity",
+            Self::Buckets => "buckets",
+            Self::FalsePositiveRate => "false-positive rate",
+            Self::FingerprintBits => "fingerprint bits",
+            Self::BucketSize => "bucket size",
+            Self::TableSize => "table size",
+        })
     }
 }
 
@@ -41,7 +72,7 @@ impl Error for ParamError {}
 /// The filter has no room for an item. Not one of its bits was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
-    pub(crate) len: usize,
+    pub(crate) items: usize,
     pub(crate) slots: usize,
     pub(crate) duplicate: bool,
 }
@@ -49,14 +80,8 @@ pub struct Full {
 impl Full {
     /// Items in the filter.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// True if the filter has no items, which no full one has.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
+    pub fn items(&self) -> usize {
+        self.items
     }
 
     /// Slots of the filter, taken or not.
@@ -75,7 +100,7 @@ impl Full {
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { len, slots, duplicate } = self;
+        let Self { items, slots, duplicate } = self;
         if *duplicate {
             f.write_str(
                 "no room for one more copy of the item: its two buckets hold nothing but copies of it; \
@@ -84,9 +109,9 @@ impl fmt::Display for Full {
         } else {
             write!(
                 f,
-                "the filter is full: {len} items in {slots} slots ({:.1} %) left no room for another; \
+                "the filter is full: {items} items in {slots} slots ({:.1} %) left no room for another; \
                  build it with a larger capacity",
-                100.0 * *len as f64 / *slots as f64
+                100.0 * *items as f64 / *slots as f64
             )
         }
     }
@@ -117,15 +142,11 @@ impl BatchFull {
 
 impl fmt::Display for BatchFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "item {} of the batch was refused, those before it are in: {}", self.inserted, self.full)
+        write!(f, "the first {} items of the batch are in, the next was refused: {}", self.inserted, self.full)
     }
 }
 
-impl Error for BatchFull {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.full)
-    }
-}
+impl Error for BatchFull {}
 
 /// Two filters could not be merged. Not one bit of either was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,12 +155,35 @@ pub enum MergeError {
     /// The filters differ in a parameter, so that an item has different buckets or fingerprints in them.
     Different(DifferentParams),
     /// The items of both do not fit into one.
-    Full(Full),
+    Full(MergedFull),
     /// There was no memory for the copy that makes a merge all or nothing.
     OutOfMemory {
         /// Bytes of the copy.
         bytes: usize,
     },
+}
+
+/// More items than one filter has room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedFull {
+    pub(crate) ours: usize,
+    pub(crate) theirs: usize,
+    pub(crate) slots: usize,
+    pub(crate) capacity: usize,
+}
+
+impl MergedFull {
+    /// Items of both filters.
+    #[must_use]
+    pub fn items(&self) -> usize {
+        self.ours.saturating_add(self.theirs)
+    }
+
+    /// Slots of either.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
 }
 
 /// The first parameter in which two filters differ.
@@ -150,6 +194,14 @@ pub struct DifferentParams {
     pub(crate) theirs: String,
 }
 
+impl DifferentParams {
+    /// Which it is, in words.
+    #[must_use]
+    pub fn parameter(&self) -> &'static str {
+        self.parameter
+    }
+}
+
 impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -158,7 +210,11 @@ impl fmt::Display for MergeError {
                 "only filters with the same parameters can be merged: the {parameter} is {ours} here and {theirs} there; \
                  build both from the same parameters"
             ),
-            Self::Full(full) => full.fmt(f),
+            Self::Full(MergedFull { ours, theirs, slots, capacity }) => write!(
+                f,
+                "{ours} and {theirs} items do not fit into one filter of {slots} slots, planned for {capacity}; \
+                 build both with a capacity for all of them"
+            ),
             Self::OutOfMemory { bytes } => {
                 write!(f, "a merge needs a copy of the table, {bytes} bytes, which could not be allocated")
             }

@@ -4,6 +4,7 @@ use core::{fmt, ops::RangeInclusive};
 
 /// How the table stores its fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TableKind {
     /// Slot after slot: any bucket size from 1 to 16, fingerprints of 2 to 32 bits.
     Single,
@@ -50,8 +51,9 @@ impl fmt::Display for TableKind {
     }
 }
 
-/// How an item's two buckets are found. docs/DESIGN.md has the formulas.
+/// How an item's two buckets are found. docs/FORMAT.md has the formulas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Addressing {
     /// Any even number of buckets, so that a filter is as large as it must be and no larger.
     #[default]

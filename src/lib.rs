@@ -67,7 +67,7 @@ mod tuning;
 pub use hash::MetroHash64;
 pub use {
     builder::Builder,
-    error::{BatchFull, DifferentParams, Full, MergeError, ParamError, SnapshotError, SnapshotErrorKind},
+    error::{BatchFull, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError, SnapshotErrorKind},
     filter::CuckooFilter,
     hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
     kind::{Addressing, TableKind},

@@ -4,18 +4,9 @@ use crate::kind::Addressing;
 
 include!(concat!(env!("OUT_DIR"), "/max_load.rs"));
 
-/// A row of the file, which is sorted by these fields in this order.
-struct Row {
-    addressing: Addressing,
-    bucket_size: u8,
-    fingerprint_bits: u8,
-    log2_buckets: u8,
-    load: u16,
-}
-
 /// A load in ten-thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Load(u16);
+pub(crate) struct Load(u32);
 
 const WHOLE: u128 = 10_000;
 
@@ -36,57 +27,71 @@ fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-impl Row {
-    /// The first `fields` columns as one number, in the order of the file.
-    fn place(&self, fields: usize) -> u32 {
-        place([self.addressing as u8, self.bucket_size, self.fingerprint_bits, self.log2_buckets], fields)
-    }
-}
+/// Where the rows of a kind of table begin in the order of the file; `build.rs` has the bits.
+const LOAD_BITS: u32 = 14;
+const BUCKETS_BITS: u32 = LOAD_BITS + 6;
+const FINGERPRINT_BITS: u32 = BUCKETS_BITS + 6;
 
-fn place(row: [u8; 4], fields: usize) -> u32 {
-    u32::from_be_bytes(row) >> (8 * (4 - fields))
-}
-
-/// The last row whose first `fields` columns do not come after those of `wanted`.
-fn last_row(wanted: [u8; 4], fields: usize) -> usize {
-    ROWS.partition_point(|row| row.place(fields) <= place(wanted, fields)).saturating_sub(1)
+/// The last row that agrees with `wanted` from bit `low` on, or comes before it: rows are sorted, and the first of all
+/// comes before everything that can be asked for.
+fn last_row(wanted: u32, low: u32) -> usize {
+    ROWS.partition_point(|row| row >> low <= wanted >> low).saturating_sub(1)
 }
 
 /// The load up to which a table of `buckets` buckets is planned.
 ///
 /// Between two measured sizes, the smaller load of the two; for bucket sizes and fingerprints between the measured ones,
 /// that of the next smaller: larger buckets and longer fingerprints only help.
-#[expect(clippy::cast_possible_truncation, reason = "f and b are at most 32, a logarithm at most 63")]
 pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> Load {
-    let mut wanted = [addressing as u8, bucket_size as u8, fingerprint_bits as u8, buckets.ilog2() as u8];
-    wanted[1] = ROWS[last_row(wanted, 2)].bucket_size;
-    wanted[2] = ROWS[last_row(wanted, 3)].fingerprint_bits;
-    let below = last_row(wanted, 4);
-    let measured = buckets == 1 << ROWS[below].log2_buckets;
-    let above = ROWS.get(below + 1).filter(|row| !measured && row.place(3) == place(wanted, 3));
-    Load(above.map_or(u16::MAX, |row| row.load).min(ROWS[below].load))
+    let kind = (addressing as u32) << 5 | bucket_size;
+    let kind = ROWS[last_row(kind << FINGERPRINT_BITS, FINGERPRINT_BITS)] >> FINGERPRINT_BITS;
+    let kind = kind << 6 | fingerprint_bits;
+    let kind = ROWS[last_row(kind << BUCKETS_BITS, BUCKETS_BITS)] >> BUCKETS_BITS;
+    let size = kind << 6 | buckets.ilog2();
+    let below = last_row(size << LOAD_BITS, LOAD_BITS);
+    let measured = buckets.is_power_of_two() && ROWS[below] >> LOAD_BITS == size;
+    let above = ROWS.get(below + 1).filter(|&row| !measured && row >> BUCKETS_BITS == kind);
+    let load = |row| Load(row & ((1 << LOAD_BITS) - 1));
+    above.map_or(load(ROWS[below]), |&above| load(ROWS[below]).min(load(above)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
-    #[test]
-    fn the_rows_are_in_order() {
-        assert!(ROWS.is_sorted_by(|a, b| a.place(4) < b.place(4)));
-        assert!(ROWS.iter().all(|row| row.load > 0 && u128::from(row.load) <= WHOLE));
+    struct Row {
+        kind: (Addressing, u32, u32),
+        log2_buckets: u32,
+        load: Load,
+    }
+
+    /// The file anew, not by way of `build.rs`.
+    fn rows() -> Vec<Row> {
+        let lines = include_str!("../tables/max_load.tsv").lines().skip(2);
+        let row = |line: &str| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let number = |at: usize| fields[at].parse().expect("a number");
+            let addressing = if fields[0] == "AnySize" { Addressing::AnySize } else { Addressing::PowerOfTwo };
+            let load = fields[4].replace("0.", "").replace("1.", "1").parse().expect("a load");
+            Row { kind: (addressing, number(1), number(2)), log2_buckets: number(3), load: Load(load) }
+        };
+        lines.map(row).collect()
     }
 
     #[test]
     fn a_measured_size_has_its_own_load_and_others_the_smaller_of_their_neighbours() {
-        for pair in ROWS.windows(2).filter(|pair| pair[0].place(3) == pair[1].place(3)) {
+        let rows = rows();
+        assert_eq!(rows.len(), ROWS.len());
+        for pair in rows.windows(2).filter(|pair| pair[0].kind == pair[1].kind) {
             let [below, above] = pair else { unreachable!() };
-            let load = |buckets| safe_load(below.addressing, below.bucket_size.into(), below.fingerprint_bits.into(), buckets);
-            assert_eq!(load(1 << below.log2_buckets), Load(below.load));
-            assert_eq!(load(1 << above.log2_buckets), Load(above.load));
+            let (addressing, b, f) = below.kind;
+            let load = |buckets| safe_load(addressing, b, f, buckets);
+            assert_eq!(load(1 << below.log2_buckets), below.load);
+            assert_eq!(load(1 << above.log2_buckets), above.load);
             if below.log2_buckets > 0 {
                 let between = load((1 << below.log2_buckets) + 1);
-                assert_eq!(between, Load(below.load.min(above.load)));
+                assert_eq!(between, below.load.min(above.load));
                 assert_eq!(load((1 << above.log2_buckets) - 1), between);
             }
         }
@@ -96,7 +101,7 @@ mod tests {
     fn what_was_not_measured_is_taken_for_the_next_smaller() {
         for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
             assert_eq!(safe_load(addressing, 5, 8, 1 << 10), safe_load(addressing, 4, 8, 1 << 10));
-            assert_eq!(safe_load(addressing, 4, 7, 1 << 10), safe_load(addressing, 4, 6, 1 << 10));
+            assert_eq!(safe_load(addressing, 4, 11, 1 << 10), safe_load(addressing, 4, 8, 1 << 10));
             assert_eq!(safe_load(addressing, 4, 32, 1 << 10), safe_load(addressing, 4, 12, 1 << 10));
             assert_eq!(safe_load(addressing, 4, 12, 1 << 40), safe_load(addressing, 4, 12, 1 << 60));
         }

@@ -5,7 +5,7 @@ use core::ops::RangeInclusive;
 
 use crate::{
     bits::PADDING,
-    error::ParamError,
+    error::{ParamError, Parameter},
     kind::{Addressing, TableKind},
     max_load,
     num::{index, wide},
@@ -54,8 +54,8 @@ impl Params {
         addressing: Addressing,
         seed: u64,
     ) -> Result<Self, ParamError> {
-        check_range("bucket size", bucket_size, table.bucket_sizes(), table)?;
-        check_range("fingerprint bits", fingerprint_bits, table.fingerprint_bits(), table)?;
+        check_range(Parameter::BucketSize, bucket_size, table.bucket_sizes(), table)?;
+        check_range(Parameter::FingerprintBits, fingerprint_bits, table.fingerprint_bits(), table)?;
         let params = Self { table, fingerprint_bits, bucket_size, buckets, addressing, seed };
         params.check_buckets()?;
         Ok(params)
@@ -75,7 +75,7 @@ impl Params {
             Addressing::PowerOfTwo => self.buckets.min(largest).next_power_of_two(),
         };
         Err(ParamError {
-            parameter: "buckets",
+            parameter: Parameter::Buckets,
             given: self.buckets.to_string(),
             limit: match step {
                 Addressing::AnySize => format!("addressing of any size takes an even number from 2 to {largest}"),
@@ -91,7 +91,8 @@ impl Params {
         let in_slots = wide(usize::MAX) / u64::from(self.bucket_size);
         let most = u64::try_from(in_bytes).map_or(in_slots, |in_bytes| in_bytes.min(in_slots));
         match self.addressing {
-            Addressing::AnySize => most & !1,
+            // Beyond these, a bucket's share of the 2⁶⁴ hashes is too small to have all the fingerprints in it.
+            Addressing::AnySize => most.min(1 << (64 - self.fingerprint_bits)) & !1,
             // The index is drawn from the hash's upper 32 bits, as Go does it.
             Addressing::PowerOfTwo => 1 << most.ilog2().min(32),
         }
@@ -170,7 +171,7 @@ impl Params {
 
     /// The false-positive rate ε to expect at `load` = items/slots: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
     ///
-    /// This is the paper's bound (section 5.1) before it is rounded up to 2b/2ᶠ.
+    /// This is the paper's bound (section 5.1) before it is rounded up to 2b/2ᶠ. Meaningful for loads from 0 to 1.
     #[must_use]
     pub fn false_positive_rate_at(&self, load: f64) -> f64 {
         tuning::false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
@@ -183,7 +184,7 @@ impl Params {
     }
 }
 
-fn check_range(parameter: &'static str, given: u32, limits: RangeInclusive<u32>, table: TableKind) -> Result<(), ParamError> {
+fn check_range(parameter: Parameter, given: u32, limits: RangeInclusive<u32>, table: TableKind) -> Result<(), ParamError> {
     if limits.contains(&given) {
         return Ok(());
     }

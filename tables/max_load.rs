@@ -9,7 +9,7 @@ use std::sync::{
 use super::plan::{self, Cell, Group};
 
 pub(crate) const BUCKET_SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
-pub(crate) const FINGERPRINT_BITS: [u32; 7] = [2, 3, 4, 5, 6, 8, 12];
+pub(crate) const FINGERPRINT_BITS: [u32; 8] = [2, 3, 4, 5, 6, 7, 8, 12];
 /// Sizes that are measured, as logarithms of the number of buckets.
 const MEASURED: [u32; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 19];
 /// Slots filled for each size; it divides into trials.

@@ -6,10 +6,12 @@
 
 use koel::Addressing;
 
-/// Sizes beyond the measured ones for which a load is planned, as logarithms of the number of buckets.
+/// Sizes beyond the measured ones for which a load is planned, as logarithms of the number of buckets: always these, and
+/// between them those at which the load changes by more than [`STEP`].
 const PLANNED: [u32; 6] = [22, 25, 28, 32, 36, 40];
+const STEP: f64 = 0.003;
 /// With more trials than this, the worst of them speaks for itself.
-const MANY_TRIALS: u64 = 20_000;
+const MANY_TRIALS: u64 = 30_000;
 /// With fewer trials than this, their standard deviation says little.
 const FEW_TRIALS: u64 = 50;
 /// The chance of a refusal that a plan allows where it can be computed; a share is left for what cannot.
@@ -69,8 +71,14 @@ pub(crate) fn file(seed: u64, groups: &[(Group, Vec<Cell>)]) -> String {
                 "{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t{trials}\t{min:.4}\t{mean:.4}\t{deviation:.5}"
             ));
         }
-        for log2_buckets in PLANNED {
-            let safe = beyond(*group, cells, &safe_loads, log2_buckets);
+        let last = cells.last().map_or(0, |cell| cell.log2_buckets);
+        let beyond = |log2_buckets| beyond(*group, cells, &safe_loads, log2_buckets);
+        let steps = |log2_buckets: u32| (beyond(log2_buckets - 1) - beyond(log2_buckets)).abs() > STEP;
+        for log2_buckets in last + 1..=PLANNED[PLANNED.len() - 1] {
+            if !PLANNED.contains(&log2_buckets) && !steps(log2_buckets) && !steps(log2_buckets + 1) {
+                continue;
+            }
+            let safe = beyond(log2_buckets);
             lines.push(format!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t0\t-\t-\t-"));
         }
     }
@@ -102,11 +110,9 @@ pub(crate) fn read(text: &str) -> Option<(u64, Measured)> {
 fn safe_load(group: Group, cell: &Cell, spread: f64) -> f64 {
     // There is room for as many items as a bucket has slots, whatever they are.
     let least = 0.5f64.powi(cell.log2_buckets.cast_signed());
-    if cell.trials > MANY_TRIALS {
-        return cell.min;
-    }
-    let planned = concentrated(cell, spread).max(scattered(group, cell)).min(crowding(group, cell.log2_buckets));
-    cell.min.min(planned).max(least)
+    let extrapolated = concentrated(cell, spread).max(scattered(group, cell));
+    let measured = if cell.trials > MANY_TRIALS { cell.min } else { cell.min.min(extrapolated) };
+    measured.min(crowding(group, cell.log2_buckets)).max(least)
 }
 
 /// 5.5 standard deviations below the mean: the distribution leans to the low side, and 4 would do for a normal one.

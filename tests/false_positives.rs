@@ -15,7 +15,7 @@ const SAMPLES: usize = 4_000_000;
 fn check(table: TableKind, f: u32, b: u32, addressing: Addressing, load: f64) {
     let buckets = match addressing {
         Addressing::AnySize => (ITEMS as f64 / load / f64::from(b)) as u64 & !1,
-        Addressing::PowerOfTwo => (1 << 17) / u64::from(b).next_power_of_two(),
+        _ => (1 << 17) / u64::from(b).next_power_of_two(),
     };
     let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).addressing(addressing);
     let mut filter = builder.buckets(buckets).build().expect("the parameters are right");

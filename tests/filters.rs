@@ -41,11 +41,11 @@ fn a_batch_that_does_not_fit_says_how_much_of_it_did() {
     assert!(items[..error.inserted()].iter().all(|item| filter.contains(item)));
     let message = error.to_string();
     for part in
-        [format!("item {} of the batch", filter.len()), format!("{} items in 32 slots", filter.len()), "larger capacity".into()]
+        [format!("the first {} items", filter.len()), format!("{} items in 32 slots", filter.len()), "larger capacity".into()]
     {
         assert!(message.contains(&part), "{part:?} is not in {message:?}");
     }
-    assert_eq!(error.full().len(), filter.len());
+    assert_eq!(error.full().items(), filter.len());
 }
 
 #[test]
@@ -72,7 +72,8 @@ fn extending_a_full_filter_is_loud() {
 
 #[test]
 fn merging_adds_up() {
-    let (mut left, mut right) = (filter(2000), filter(2000));
+    // A capacity is one of different items; duplicates need more room.
+    let (mut left, mut right) = (filter(2500), filter(2500));
     (0..1000u64).for_each(|n| left.insert(&n).expect("it fits"));
     (500..1500u64).for_each(|n| right.insert(&n).expect("it fits"));
     left.merge(&right).expect("they fit");
@@ -82,6 +83,19 @@ fn merging_adds_up() {
         assert!(left.remove(&n));
     }
     assert!(left.is_empty());
+}
+
+/// A quarter of all items is there twice: most of 20 filters for as many different items refuse one.
+#[test]
+fn duplicates_need_more_room_than_different_items() {
+    let refuses = |copies: usize, seed: u64| {
+        let mut filter = CuckooFilter::builder().capacity(2000).fingerprint_bits(20).build().expect("right");
+        let hashes = SplitMix64(seed).take(2000 - 500 * (copies - 1)).enumerate();
+        let mut all = hashes.flat_map(|(n, hash)| std::iter::repeat_n(hash, if n < 500 { copies } else { 1 }));
+        all.any(|hash| filter.insert_hash(hash).is_err())
+    };
+    assert_eq!((0..20).filter(|&seed| refuses(1, seed)).count(), 0);
+    assert!((0..20).filter(|&seed| refuses(2, seed)).count() > 10);
 }
 
 #[test]
@@ -97,6 +111,8 @@ fn what_does_not_fit_is_not_merged_in_part() {
         let before = left.clone();
         let error = left.merge(&right).expect_err("it does not fit");
         assert!(matches!(error, MergeError::Full(_)), "{error}");
+        let message = error.to_string();
+        assert!(message.contains(&format!("{ours} and {theirs} items")) && message.contains("256 slots"), "{message}");
         assert_eq!(left, before);
     }
 }
@@ -108,16 +124,20 @@ fn only_filters_of_a_kind_are_merged() {
         ("table is packed here and single there", builder().table(TableKind::Single)),
         ("fingerprint's length is 12 here and 13 there", builder().fingerprint_bits(13)),
         ("number of buckets is 64 here and 66 there", builder().buckets(66)),
+        ("bucket size is 4 here and 8 there", builder().table(TableKind::Single).bucket_size(8)),
         ("addressing is any size here and power of two there", builder().addressing(Addressing::PowerOfTwo)),
         ("seed is 0 here and 1 there", builder().seed(1)),
         #[cfg(feature = "metrohash")]
         ("hasher is xxh3 here and metrohash64 there", builder().hasher(AnyHasher::MetroHash64)),
     ];
     for (difference, other) in others {
-        let mut ours = builder().build().expect("right");
+        let theirs = other.build().expect("right");
+        // Of the table's own kind, so that it is the bucket size that differs and not the table.
+        let ours = if difference.starts_with("bucket size") { builder().table(TableKind::Single) } else { builder() };
+        let mut ours = ours.build().expect("right");
         ours.insert("koel").expect("it fits");
         let before = ours.clone();
-        let error = ours.merge(&other.build().expect("right")).expect_err("they differ");
+        let error = ours.merge(&theirs).expect_err("they differ");
         assert!(matches!(error, MergeError::Different(_)));
         assert!(error.to_string().contains(difference), "{error}");
         assert_eq!(ours, before);
@@ -134,7 +154,7 @@ fn the_facts_are_consistent() {
     assert!((filter.load_factor() - 1e6 / filter.slots() as f64).abs() < 1e-12);
     assert!(filter.bits_per_item() < 12.5 && filter.false_positive_rate() < 0.001);
     let table = filter.params().table_bytes();
-    assert!(filter.size_in_bytes() >= table && filter.size_in_bytes() < table + 200);
+    assert!(filter.size_in_bytes() > table + size_of::<CuckooFilter>() && filter.size_in_bytes() < table + 200);
     let line = filter.to_string();
     for fact in ["packed table", "13-bit", "1000000 of ", "any size", "xxh3", "bits per item", "e-4"] {
         assert!(line.contains(fact), "{fact:?} is not in {line:?}");
@@ -143,6 +163,43 @@ fn the_facts_are_consistent() {
     assert!(debug.len() < 400 && debug.contains("len: 1000000"), "{debug}");
     filter.clear();
     assert!(filter.is_empty() && filter.to_bytes()[64..].iter().rev().skip(8).all(|&byte| byte == 0));
+}
+
+/// Other tests take `==` for "unchanged": it must see every change.
+#[test]
+fn equality_sees_parameters_hashers_and_every_item() {
+    let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).hasher(AnyHasher::Xxh3);
+    let with = |builder: koel::Builder<AnyHasher>, item: &str| {
+        let mut filter = builder.build().expect("right");
+        filter.insert(item).expect("it fits");
+        filter
+    };
+    let filter = with(builder(), "koel");
+    assert_eq!(filter, with(builder(), "koel"));
+    assert_ne!(filter, with(builder(), "owl"));
+    assert_ne!(filter, with(builder().seed(1), "koel"));
+    assert_ne!(filter, with(builder().buckets(66), "koel"));
+    assert_ne!(filter, builder().build().expect("right"));
+    #[cfg(feature = "metrohash")]
+    assert_ne!(builder().build().expect("right"), builder().hasher(AnyHasher::MetroHash64).build().expect("right"));
+}
+
+/// With one bucket, both of an item's are the same: copies must not be counted twice.
+#[test]
+fn an_item_with_one_bucket_has_room_for_half_as_many_copies() {
+    let builder = CuckooFilter::builder().fingerprint_bits(12).addressing(Addressing::PowerOfTwo).buckets(1);
+    let mut filter = builder.build().expect("right");
+    for copies in 0..4 {
+        assert_eq!(filter.count("koel"), copies);
+        filter.insert("koel").expect("there is a slot");
+    }
+    assert_eq!(filter.count("koel"), 4);
+    assert!(filter.insert("koel").expect_err("no slot is left").is_duplicate());
+    assert!(!filter.insert("owl").expect_err("no slot is left").is_duplicate());
+    // One copy less makes room for another item, and then it is not copies that fill the bucket.
+    assert!(filter.remove("koel"));
+    filter.insert("owl").expect("there is a slot");
+    assert!(!filter.insert("koel").expect_err("no slot is left").is_duplicate());
 }
 
 #[test]

@@ -70,13 +70,18 @@ fn metrohash_is_gos() {
 
 #[test]
 fn ids_are_for_ever() {
-    assert_eq!((HasherId::XXH3, HasherId::METRO_HASH_64), (HasherId(1), HasherId(2)));
-    for id in [0, 3, 0x8000] {
-        assert_eq!(AnyHasher::from_id(HasherId(id)), None);
-    }
+    assert_eq!((HasherId::XXH3.number(), HasherId::METRO_HASH_64.number()), (1, 2));
+    assert_eq!(HasherId::custom(0x8000).number(), 0x8000);
+    assert_eq!(AnyHasher::from_id(HasherId::custom(0x8000)), None);
     assert_eq!(AnyHasher::from_id(HasherId::XXH3).map(|hasher| hasher.id()), Some(HasherId::XXH3));
     #[cfg(feature = "metrohash")]
     assert_eq!(AnyHasher::from_id(HasherId::METRO_HASH_64).map(|hasher| hasher.id()), Some(HasherId::METRO_HASH_64));
+}
+
+#[test]
+#[should_panic(expected = "ids below 0x8000")]
+fn ids_of_ours_are_not_for_others() {
+    let _ = HasherId::custom(1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Kind, SplitMix64, kinds, table_bytes};
-use koel::CuckooFilter;
+use koel::{Addressing, CuckooFilter, TableKind};
 use proptest::{
     prelude::*,
     test_runner::{RngSeed, TestRunner},
@@ -49,7 +49,7 @@ impl Model {
             Ok(()) => *self.items.entry(item).or_default() += 1,
             Err(full) => {
                 prop_assert_eq!(self.filter.to_bytes(), before, "a refused insertion changed something");
-                prop_assert_eq!(full.len(), self.len());
+                prop_assert_eq!(full.items(), self.len());
                 prop_assert_eq!(full.slots(), self.filter.slots());
             }
         }
@@ -192,6 +192,33 @@ fn a_filter_filled_to_the_brim_loses_nothing() {
             // A few of those that are left, not all: that would be quadratic.
             assert!(inserted[removed + 1..].iter().step_by(61).all(|&hash| filter.contains_hash(hash)), "{kind:?}");
         }
+        assert!(filter.is_empty() && table_bytes(&filter).iter().all(|&byte| byte == 0), "{kind:?}");
+    }
+}
+
+/// Walks of thousands of buckets, longer than any in small tables: they lose nothing either.
+#[test]
+fn the_longest_walks_lose_nothing() {
+    let kind = |table, f, b, addressing| Kind { table, f, b, addressing };
+    for kind in [
+        kind(TableKind::Packed, 13, 4, Addressing::AnySize),
+        kind(TableKind::Packed, 6, 4, Addressing::PowerOfTwo),
+        kind(TableKind::Single, 8, 3, Addressing::AnySize),
+    ] {
+        let mut filter = kind.filter(1 << 15);
+        let (mut inserted, mut refused) = (Vec::new(), 0);
+        for hash in SplitMix64(u64::from(kind.f)) {
+            if filter.insert_hash(hash).is_ok() {
+                inserted.push(hash);
+            } else {
+                refused += 1;
+                if refused == 8 {
+                    break;
+                }
+            }
+        }
+        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{kind:?}");
+        assert!(inserted.iter().all(|&hash| filter.remove_hash(hash)), "{kind:?}");
         assert!(filter.is_empty() && table_bytes(&filter).iter().all(|&byte| byte == 0), "{kind:?}");
     }
 }

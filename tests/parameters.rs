@@ -5,14 +5,14 @@
 mod common;
 
 use common::{ADDRESSINGS, SplitMix64};
-use koel::{Addressing, Builder, CuckooFilter, ParamError, TableKind};
+use koel::{Addressing, Builder, CuckooFilter, ParamError, Parameter, TableKind};
 
 fn builder() -> Builder {
     CuckooFilter::builder()
 }
 
 #[track_caller]
-fn refused(builder: Builder, parameter: &str, parts: &[&str]) -> ParamError {
+fn refused(builder: Builder, parameter: Parameter, parts: &[&str]) -> ParamError {
     let error = builder.build().expect_err("this cannot be built");
     let message = error.to_string();
     assert_eq!(error.parameter(), parameter, "{message}");
@@ -26,60 +26,64 @@ fn refused(builder: Builder, parameter: &str, parts: &[&str]) -> ParamError {
 fn each_wrong_parameter_is_named_with_its_limit_and_what_would_work() {
     let sized = || builder().capacity(1000);
     let packed = || sized().table(TableKind::Packed);
-    refused(packed().fingerprint_bits(3), "fingerprint bits", &["3 given", "packed", "4 to 32", "works is 4"]);
-    refused(packed().fingerprint_bits(33), "fingerprint bits", &["33 given", "packed", "4 to 32", "works is 32"]);
+    refused(packed().fingerprint_bits(3), Parameter::FingerprintBits, &["3 given", "packed", "4 to 32", "works is 4"]);
+    refused(packed().fingerprint_bits(33), Parameter::FingerprintBits, &["33 given", "packed", "4 to 32", "works is 32"]);
     refused(
         sized().table(TableKind::Single).fingerprint_bits(1),
-        "fingerprint bits",
+        Parameter::FingerprintBits,
         &["1 given", "single", "2 to 32", "works is 2"],
     );
-    refused(sized().fingerprint_bits(0), "fingerprint bits", &["0 given", "2 to 32"]);
-    refused(sized().fingerprint_bits(u32::MAX), "fingerprint bits", &["4294967295 given", "works is 32"]);
+    refused(sized().fingerprint_bits(0), Parameter::FingerprintBits, &["0 given", "2 to 32"]);
+    refused(sized().fingerprint_bits(u32::MAX), Parameter::FingerprintBits, &["4294967295 given", "works is 32"]);
     for b in [0, 1, 3, 5, 8, u32::MAX] {
         refused(
             packed().fingerprint_bits(9).bucket_size(b),
-            "bucket size",
+            Parameter::BucketSize,
             &[&format!("{b} given"), "packed table takes 4;", "works is 4"],
         );
-        refused(packed().false_positive_rate(0.01).bucket_size(b), "bucket size", &["works is 4"]);
+        refused(packed().false_positive_rate(0.01).bucket_size(b), Parameter::BucketSize, &["works is 4"]);
     }
-    refused(sized().fingerprint_bits(9).bucket_size(0), "bucket size", &["0 given", "1 to 16", "works is 1"]);
-    refused(sized().fingerprint_bits(9).bucket_size(17), "bucket size", &["17 given", "1 to 16", "works is 16"]);
+    refused(sized().fingerprint_bits(9).bucket_size(0), Parameter::BucketSize, &["0 given", "1 to 16", "works is 1"]);
+    refused(sized().fingerprint_bits(9).bucket_size(17), Parameter::BucketSize, &["17 given", "1 to 16", "works is 16"]);
     for rate in [0.0, -0.1, 1.0, 1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        refused(sized().false_positive_rate(rate), "false-positive rate", &["between 0 and 1", "nearest that works"]);
+        refused(sized().false_positive_rate(rate), Parameter::FalsePositiveRate, &["between 0 and 1", "nearest that works"]);
     }
-    refused(sized().false_positive_rate(1e-12), "false-positive rate", &["1e-12 given", "32 bits at most"]);
+    refused(sized().false_positive_rate(1e-12), Parameter::FalsePositiveRate, &["1e-12 given", "32 bits at most"]);
 }
 
 #[test]
 fn the_size_and_the_precision_are_each_given_once() {
-    refused(builder().fingerprint_bits(9), "capacity", &["nothing given", "exactly one"]);
-    refused(builder().fingerprint_bits(9).capacity(1).buckets(2), "capacity", &["two answers"]);
-    refused(builder().capacity(1), "false-positive rate", &["nothing given"]);
-    refused(builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9), "false-positive rate", &["two answers"]);
+    refused(builder().fingerprint_bits(9), Parameter::Capacity, &["nothing given", "exactly one"]);
+    refused(builder().fingerprint_bits(9).capacity(1).buckets(2), Parameter::Capacity, &["two answers"]);
+    refused(builder().capacity(1), Parameter::FalsePositiveRate, &["nothing given"]);
+    refused(builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9), Parameter::FalsePositiveRate, &["two answers"]);
 }
 
 #[test]
 fn numbers_of_buckets_must_suit_the_addressing() {
     let bits = || builder().fingerprint_bits(13);
     for (buckets, nearest) in [(0, 2), (1, 2), (7, 8)] {
-        refused(bits().buckets(buckets), "buckets", &[&format!("{buckets} given"), "even", &format!("works is {nearest}")]);
+        refused(
+            bits().buckets(buckets),
+            Parameter::Buckets,
+            &[&format!("{buckets} given"), "even", &format!("works is {nearest}")],
+        );
     }
     for (buckets, nearest) in [(0, 1), (3, 4), (1000, 1024)] {
         let power = bits().addressing(Addressing::PowerOfTwo).buckets(buckets);
-        refused(power, "buckets", &["powers of two", &format!("works is {nearest}")]);
+        refused(power, Parameter::Buckets, &["powers of two", &format!("works is {nearest}")]);
     }
     // Go draws the index from 32 bits.
     let most = bits().addressing(Addressing::PowerOfTwo).buckets(1 << 33);
-    refused(most, "buckets", &["8589934592 given", "works is 4294967296"]);
-    refused(bits().buckets(u64::MAX), "buckets", &["18446744073709551615 given", "nearest that works"]);
+    refused(most, Parameter::Buckets, &["8589934592 given", "works is 4294967296"]);
+    refused(bits().buckets(u64::MAX), Parameter::Buckets, &["18446744073709551615 given", "nearest that works"]);
 }
 
 /// The remedy of each message is one: what it calls the nearest that works, works.
 #[test]
 fn the_nearest_that_works_works() {
     let nearest = |error: &ParamError| error.to_string().rsplit(' ').next().expect("a last word").to_owned();
-    let error = refused(builder().capacity(1000).false_positive_rate(1e-12), "false-positive rate", &[]);
+    let error = refused(builder().capacity(1000).false_positive_rate(1e-12), Parameter::FalsePositiveRate, &[]);
     let rate: f64 = nearest(&error).parse().expect("a number");
     assert!(builder().capacity(1000).false_positive_rate(rate).build().is_ok(), "{error}");
 
@@ -91,14 +95,14 @@ fn the_nearest_that_works_works() {
         for addressing in ADDRESSINGS {
             let request = request.clone().addressing(addressing);
             let error = request.clone().capacity(usize::MAX).params().expect_err("too many");
-            assert_eq!(error.parameter(), "capacity", "{error}");
+            assert_eq!(error.parameter(), Parameter::Capacity, "{error}");
             assert!(error.to_string().contains(&usize::MAX.to_string()), "{error}");
             let capacity: usize = nearest(&error).parse().expect("a number");
             let params = request.capacity(capacity).params().unwrap_or_else(|again| panic!("{error}: {again}"));
             assert!(params.capacity() >= capacity);
         }
     }
-    let error = refused(builder().fingerprint_bits(13).buckets(u64::MAX), "buckets", &[]);
+    let error = refused(builder().fingerprint_bits(13).buckets(u64::MAX), Parameter::Buckets, &[]);
     let buckets: u64 = nearest(&error).parse().expect("a number");
     assert!(builder().fingerprint_bits(13).buckets(buckets).params().is_ok());
 }
@@ -107,8 +111,8 @@ fn the_nearest_that_works_works() {
 #[test]
 fn memory_that_cannot_be_had_is_an_error() {
     refused(
-        builder().fingerprint_bits(32).buckets(1 << 55),
-        "table size",
+        builder().fingerprint_bits(8).buckets(1 << 55),
+        Parameter::TableSize,
         &["bytes given", "could not be allocated", "smaller capacity"],
     );
 }

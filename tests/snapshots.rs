@@ -71,6 +71,32 @@ fn every_kind_comes_back_as_it_was() {
     }
 }
 
+/// Of every size of the last byte's remainder, and full, so that every bit of it counts.
+#[test]
+fn full_tables_come_back_as_they_were() {
+    for kind in kinds() {
+        for buckets in if kind.addressing == Addressing::PowerOfTwo { [1, 2, 4] } else { [2, 6, 10] } {
+            let mut filter = kind.filter(buckets);
+            SplitMix64(2).take(4 * filter.slots()).for_each(|hash| drop(filter.insert_hash(hash)));
+            assert_eq!(CuckooFilter::from_bytes(&filter.to_bytes()).expect("a snapshot"), filter, "{kind:?}");
+        }
+    }
+}
+
+/// Longer than the reader's first step, by a little and by a lot.
+#[test]
+fn long_snapshots_are_read_from_streams() {
+    for buckets in [10_924, 40_000, 300_000] {
+        let filter = filled(Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize }, buckets);
+        let bytes = filter.to_bytes();
+        assert_eq!(CuckooFilter::read_from(&bytes[..]).expect("a snapshot"), filter);
+        for len in [70_000, bytes.len() - 1] {
+            let error = CuckooFilter::read_from(&bytes[..len.min(bytes.len() - 1)]).expect_err("too short");
+            assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Length, len.min(bytes.len() - 1) as u64));
+        }
+    }
+}
+
 #[test]
 fn a_filter_that_comes_back_goes_on() {
     let mut filter = filled(Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize }, 64);
@@ -127,8 +153,18 @@ fn a_reader_that_fails_says_so() {
     for read in [0, 10, HEADER, HEADER + 10, snapshot.len() - 1] {
         let error = CuckooFilter::read_from((&snapshot[..read]).chain(Broken)).expect_err("the reader failed");
         assert_eq!(error.kind(), SnapshotErrorKind::Io);
-        assert!(error.to_string().contains("the cable is out"), "{error}");
-        assert!(std::error::Error::source(&error).is_some());
+        // Where the part began that could not be read.
+        let part = if read < HEADER {
+            0
+        } else if read < snapshot.len() - 8 {
+            HEADER
+        } else {
+            snapshot.len() - 8
+        };
+        assert_eq!(error.offset(), part as u64);
+        assert!(error.to_string().contains("reading failed"), "{error}");
+        let source = std::error::Error::source(&error).expect("the reader's own error");
+        assert_eq!(source.to_string(), "the cable is out");
     }
 }
 
@@ -246,6 +282,9 @@ fn a_table_that_no_filter_writes_is_refused_even_with_the_right_checksum() {
         CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(13).buckets(2).build().expect("right").to_bytes();
     let error = refused(&forged(&empty, |bytes| bytes[HEADER + 1] |= 0x10), SnapshotErrorKind::Table);
     assert!(error.to_string().contains("bucket 0 are not in order"), "{error}");
+    // The third bucket of 48 bits.
+    let error = refused(&forged(packed, |bytes| bytes[HEADER + 12..HEADER + 14].fill(0xff)), SnapshotErrorKind::Table);
+    assert_eq!(error.offset(), HEADER as u64 + 12);
     // 6 · 3 · 7 = 126 bits: two are left over in the last byte.
     let single = &small_snapshots()[3];
     let last = single.len() - 9;

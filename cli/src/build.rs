@@ -22,7 +22,8 @@ use crate::{
 /// 8 bytes are kept for each item until all are counted (16 with --unique), and the filter gets the size they need.
 ///
 /// An item that comes twice is stored twice, and must be removed twice; --unique stores it once. The file is replaced at one go
-/// when all items are in: if anything fails, an old file stays as it was.
+/// when all items are in: if anything fails, an old file stays as it was. (A command that is killed while it writes may leave
+/// a file named .koel-….tmp, which can be deleted.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +31,7 @@ Examples:
     koel build fruit.txt -o fruit.koel
     sort -u fruit.txt | koel build - -o fruit.koel --capacity 1000
     koel build fruit.txt -o fruit.koel --fpr 0.0001 --table single
-    find . -print0 | koel build - -o files.koel --nul")]
+    find /usr/bin -print0 | koel build - -o files.koel --nul")]
 pub(crate) struct Build {
     /// The items, one a line; `-` is standard input
     #[arg(value_name = "IN")]
@@ -48,10 +49,10 @@ pub(crate) struct Build {
     fpr: f64,
 
     /// The length of a fingerprint in bits, instead of --fpr
-    #[arg(long, value_name = "F", value_parser = options::small, conflicts_with = "fpr", allow_negative_numbers = true)]
+    #[arg(long, value_name = "F", value_parser = options::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
     bits: Option<u32>,
 
-    /// How many items the filter must hold; by default, as many as there are
+    /// How many items the filter must hold; by default, as many as there are, with next to no room for more
     #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
     capacity: Option<usize>,
 
@@ -60,7 +61,7 @@ pub(crate) struct Build {
     table: Option<Table>,
 
     /// Slots in a bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
-    #[arg(long, value_name = "B", value_parser = options::small, allow_negative_numbers = true)]
+    #[arg(long, value_name = "B", value_parser = options::slots, allow_negative_numbers = true)]
     bucket_size: Option<u32>,
 
     /// How an item's buckets are found
@@ -104,7 +105,7 @@ impl Build {
         if output.is_stdout() {
             messages::say(format_args!("{text}"));
         } else {
-            stdout::say(&text)?;
+            stdout::report(&text, output.name())?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,6 +1,7 @@
 //! `koel add` and `koel remove`: read a filter, change it, replace the file.
 
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -16,8 +17,8 @@ use crate::{
 
 /// Add items to a filter.
 ///
-/// The filter's file is replaced at one go once all items are in. If they do not all fit, it stays as it was. Changes that two
-/// commands make at the same time are not merged: the later one wins.
+/// The filter's file is replaced at one go once all items are in. If they do not all fit, it stays as it was. While
+/// one command changes a filter, others that want to wait for it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -43,8 +44,8 @@ pub(crate) struct Add {
 /// reason, an item that was added twice must be removed twice, and one that `--unique` skipped must not be removed.
 ///
 /// Items that are not found are counted. The others are removed all the same, and the file is replaced at one go. Exit status: 0
-/// if all items were found, 1 if one was not, 2 if there was an error. Changes that two commands make at the same time are not
-/// merged: the later one wins.
+/// if all items were found, 1 if one was not, 2 if there was an error. While one command changes a filter, others that want
+/// to wait for it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -64,11 +65,15 @@ struct Edit {
     output: Output,
     filter: Filter,
     items: Items,
+    /// Nobody else may change the filter meanwhile.
+    _lock: File,
 }
 
 impl Edit {
     fn open(path: &Path, items: ItemArgs) -> anyhow::Result<Self> {
-        let (filter, _) = file::load(path)?;
+        if file::is_dash(path) {
+            bail!("standard input: cannot be replaced by the changed filter; give a file");
+        }
         let output = Output::new(path)?;
         if !output.is_regular() {
             bail!("{}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file", output.name());
@@ -76,7 +81,8 @@ impl Edit {
         if items.path().is_some_and(|items| output.is(items)) {
             bail!("{}: cannot be both the filter and the items; give another file for one of them", output.name());
         }
-        Ok(Self { output, filter, items: items.open(true)? })
+        let (filter, lock) = file::load_locked(path)?;
+        Ok(Self { output, filter, items: items.open(true)?, _lock: lock })
     }
 
     /// Replaces the file, and reports what was done.
@@ -85,7 +91,8 @@ impl Edit {
             self.output.save(&self.filter)?;
         }
         let load = 100.0 * self.filter.load_factor();
-        stdout::say(&format!("{done}; {} in {} now (load {load:.2} %)\n", self.filter.len(), self.output.name()))
+        let report = format!("{done}; {} in {} now (load {load:.2} %)\n", self.filter.len(), self.output.name());
+        if changed { stdout::report(&report, self.output.name()) } else { stdout::say(&report) }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{file::Filter, options::addressing_name};
 pub(crate) fn lines(filter: &Filter, file_bytes: u64) -> Vec<(&'static str, String)> {
     let params = filter.params();
     let multiple = match params.addressing() {
-        Addressing::AnySize => "any even number",
         Addressing::PowerOfTwo => "a power of two",
+        _ => "any even number",
     };
     let bits_per_item = if filter.is_empty() { String::from("-") } else { format!("{:.2}", filter.bits_per_item()) };
     vec![
@@ -61,7 +61,12 @@ pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
 
 /// A rate as people say it.
 pub(crate) fn rate(rate: f64) -> String {
-    if rate > 0.0 { format!("{}, one in {:.0}", percent(rate), 1.0 / rate) } else { String::from("none") }
+    match rate {
+        0.0 => String::from("none"),
+        // "One in 1" says nothing.
+        0.1.. => percent(rate),
+        _ => format!("{}, one in {:.0}", percent(rate), 1.0 / rate),
+    }
 }
 
 /// Three digits that count, in per cent.
@@ -94,6 +99,7 @@ mod tests {
         assert_eq!(percent(0.000_946), "0.0946 %");
         assert_eq!(percent(1.234e-9), "1.23e-7 %");
         assert_eq!(rate(0.001), "0.100 %, one in 1000");
+        assert_eq!(rate(0.25), "25.00 %");
         assert_eq!(rate(0.0), "none");
     }
 }

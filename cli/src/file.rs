@@ -80,6 +80,25 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
     read(file, &name)
 }
 
+/// Reads a filter that is to be changed, and keeps others from changing it until the file that comes with it is dropped.
+pub(crate) fn load_locked(path: &Path) -> anyhow::Result<(Filter, File)> {
+    let name = path.display().to_string();
+    loop {
+        let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
+        match file.lock() {
+            Err(error) if error.kind() != ErrorKind::Unsupported => {
+                return Err(error).with_context(|| format!("{name}: cannot be locked"));
+            }
+            // Where there are no locks, the later of two changes wins.
+            _ => {}
+        }
+        // Whoever had the lock has put another file in this one's place, most likely.
+        if is_still_at(&file, path) {
+            return Ok((read(&file, &name)?.0, file));
+        }
+    }
+}
+
 fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
     let mut reader = Counted { inner: reader, bytes: 0 };
     let mut unknown = None;
@@ -91,7 +110,7 @@ fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
     let filter = match (filter, unknown) {
         (Ok(filter), _) => filter,
         (Err(_), Some(id)) => bail!("{name}: built with {id}, which this command does not have; use the program that built it"),
-        (Err(error), None) => bail!("{name}: {error}"),
+        (Err(error), None) => return Err(error).with_context(|| name.to_owned()),
     };
     let end = reader.bytes;
     let beyond = io::copy(&mut reader.take(1), &mut io::sink()).with_context(|| format!("{name}: cannot be read further"))?;
@@ -209,6 +228,9 @@ impl Output {
         builder.tempfile_in(folder(target)).map_err(|error| {
             // The error itself goes on about the temporary name.
             let (folder, kind) = (folder(target).display(), error.kind());
+            if kind == ErrorKind::NotFound {
+                return anyhow::anyhow!("{}: there is no folder {folder}; make it first", self.name);
+            }
             anyhow::anyhow!("{}: no file can be made in the folder {folder}: {kind}; give a name in another one", self.name)
         })
     }
@@ -244,6 +266,20 @@ fn same(input: &Path, target: &Path) -> bool {
     let input = if is_dash(input) { stdin_metadata() } else { fs::metadata(input).ok() };
     let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
     input.is_some_and(|input| fs::metadata(target).is_ok_and(|target| place(input) == place(target)))
+}
+
+/// Is it this file that the path leads to?
+#[cfg(unix)]
+fn is_still_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    file.metadata().is_ok_and(|ours| fs::metadata(path).is_ok_and(|theirs| place(ours) == place(theirs)))
+}
+
+/// Is it this file that the path leads to? What is locked cannot be replaced here.
+#[cfg(not(unix))]
+fn is_still_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 /// Are they one file? What standard input is, is not known here.

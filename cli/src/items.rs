@@ -61,6 +61,9 @@ impl ItemArgs {
     /// Opens what the options name. With `progress` there is a bar, if there is a terminal for it.
     pub(crate) fn open(self, progress: bool) -> anyhow::Result<Items> {
         if let Some(path) = self.path() {
+            if !file::is_dash(path) && !path.exists() {
+                bail!("{}: No such file of items; to give an item itself, say --item", path.display());
+            }
             return Items::open(path, self.separator, progress);
         }
         let name = String::from("the command line");

@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use koel::{Full, ParamError};
+use koel::{Full, ParamError, Parameter};
 
 use crate::{
     file::Filter,
@@ -46,13 +46,16 @@ pub(crate) fn say(text: std::fmt::Arguments<'_>) {
 /// A parameter that the library refuses, with the option that set it.
 pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
     let option = match error.parameter() {
-        "capacity" => "--capacity: ",
-        "false-positive rate" => "--fpr: ",
-        "fingerprint bits" => "--bits: ",
-        "bucket size" => "--bucket-size: ",
-        _ => "",
+        Parameter::Capacity => "--capacity",
+        Parameter::FalsePositiveRate => "--fpr",
+        Parameter::FingerprintBits => "--bits",
+        Parameter::BucketSize => "--bucket-size",
+        _ => return anyhow::anyhow!("{error}"),
     };
-    anyhow::anyhow!("{option}{error}")
+    let message = error.to_string();
+    // The option says which parameter it is.
+    let rest = message.strip_prefix(&error.parameter().to_string()).unwrap_or(&message);
+    anyhow::anyhow!("{option}{rest}")
 }
 
 /// An item that has no room: which, why, and what to do. `larger` begins the remedy for a filter that is too small.
@@ -64,7 +67,7 @@ pub(crate) fn full(place: &str, full: &Full, filter: &Filter, larger: &str) -> S
              item once"
         );
     }
-    let (len, slots) = (full.len(), full.slots());
+    let (len, slots) = (full.items(), full.slots());
     // A filter that is full before its time was given some items again and again.
     let or_unique = if len < capacity { ", or --unique, which stores an item once if it comes often" } else { "" };
     format!(

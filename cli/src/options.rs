@@ -42,6 +42,7 @@ pub(crate) fn addressing_name(addressing: Addressing) -> &'static str {
     match addressing {
         Addressing::AnySize => "any-size",
         Addressing::PowerOfTwo => "power-of-two",
+        _ => "other",
     }
 }
 
@@ -73,9 +74,14 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| String::from("it takes a number between 0 and 1, such as 0.001"))
 }
 
-/// A number of bits or slots; the library knows the limits.
-pub(crate) fn small(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| String::from("it takes a small whole number, such as 4"))
+/// A number of bits; the library knows the limits of each table.
+pub(crate) fn bits(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| String::from("it takes a whole number from 2 to 32, such as 13"))
+}
+
+/// A number of slots; the library knows the limits of each table.
+pub(crate) fn slots(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| String::from("it takes a whole number from 1 to 16, such as 4"))
 }
 
 /// A seed, decimal or hexadecimal.

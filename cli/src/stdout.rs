@@ -27,6 +27,11 @@ pub(crate) fn named<T>(result: io::Result<T>) -> anyhow::Result<T> {
     }
 }
 
+/// Prints what was done to a file. That it could not be printed must not be taken for its not having been done.
+pub(crate) fn report(text: &str, file: &str) -> anyhow::Result<()> {
+    say(text).with_context(|| format!("{file} was written, but the report of it could not be"))
+}
+
 /// Prints text. If nobody reads it any more, that is all right: what it reports has been done.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();

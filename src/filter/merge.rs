@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 
 use super::{CuckooFilter, place::place};
 use crate::{
-    error::{DifferentParams, MergeError},
+    error::{DifferentParams, MergeError, MergedFull},
     hash::Hasher,
     table::{Table, with_table},
 };
@@ -32,14 +32,17 @@ impl<H: Hasher> CuckooFilter<H> {
         if let Some(different) = self.first_difference(other) {
             return Err(MergeError::Different(different));
         }
-        let len = self.len.checked_add(other.len).filter(|&len| len <= self.params.slots());
-        let len = len.ok_or_else(|| MergeError::Full(self.full(false)))?;
+        let full = || {
+            let (slots, capacity) = (self.params.slots(), self.params.capacity());
+            MergeError::Full(MergedFull { ours: self.len, theirs: other.len, slots, capacity })
+        };
+        let len = self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
         let bytes = self.table.size_in_bytes();
         let mut merged = self.table.try_clone(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
         for bucket in 0..self.params.buckets() {
             for fingerprint in with_table!(&other.table, table => table.bucket(bucket)).fingerprints() {
                 if !with_table!(&mut merged, table => place(table, &self.address, bucket, fingerprint)) {
-                    return Err(MergeError::Full(self.full(false)));
+                    return Err(full());
                 }
             }
         }

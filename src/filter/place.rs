@@ -118,3 +118,70 @@ impl Visited {
         self.0[word] & bit != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        kind::{Addressing, TableKind},
+        params::Params,
+        table::{AnyTable, Bucket, Packed},
+    };
+    use core::cell::Cell;
+
+    /// Counts how often it is asked whether a bucket has room.
+    struct Counting<'a> {
+        table: &'a mut Packed,
+        asked: Cell<u32>,
+    }
+
+    impl Table for Counting<'_> {
+        fn contains(&self, bucket: u64, fingerprint: Fingerprint) -> bool {
+            self.table.contains(bucket, fingerprint)
+        }
+        fn bucket(&self, bucket: u64) -> Bucket {
+            self.table.bucket(bucket)
+        }
+        fn taken(&self, bucket: u64) -> u32 {
+            self.table.taken(bucket)
+        }
+        fn has_room(&self, bucket: u64) -> bool {
+            self.asked.set(self.asked.get() + 1);
+            self.table.has_room(bucket)
+        }
+        fn insert(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+            self.table.insert(bucket, fingerprint)
+        }
+        fn remove(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+            self.table.remove(bucket, fingerprint)
+        }
+        fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
+            self.table.replace(bucket, old, new);
+        }
+        fn bytes(&self) -> &[u8] {
+            self.table.bytes()
+        }
+        fn bytes_mut(&mut self) -> &mut [u8] {
+            self.table.bytes_mut()
+        }
+    }
+
+    /// A refusal that has been everywhere once is soon over; without a memory it would ask 4 · 4096 times.
+    #[test]
+    fn a_long_walk_visits_no_bucket_twice() {
+        let params = Params::new(TableKind::Packed, 13, 4, 128, Addressing::AnySize, 0).unwrap();
+        let address = Address::new(&params);
+        let AnyTable::Packed(mut table) = AnyTable::new(&params).unwrap() else { unreachable!() };
+        let hash = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let mut refusals = 0;
+        for n in 1..2000 {
+            let mut counting = Counting { table: &mut table, asked: Cell::new(0) };
+            let (bucket, fingerprint) = address.locate(hash(n));
+            if !place(&mut counting, &address, bucket, fingerprint) {
+                refusals += 1;
+                assert!(counting.asked.get() <= 4 * LONG_WALK as u32 + 128, "{} buckets asked", counting.asked.get());
+            }
+        }
+        assert!(refusals > 1000, "{refusals}");
+    }
+}

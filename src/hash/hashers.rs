@@ -2,19 +2,38 @@
 
 use core::fmt;
 
-/// The number by which a snapshot knows its hasher. Below 0x8000 they are this crate's to give; from there on they are
-/// the user's own.
+/// The number by which a snapshot knows its hasher. Below 0x8000 they are this crate's; from there on they are the user's
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct HasherId(
-    /// The number.
-    pub u16,
-);
+pub struct HasherId(u16);
 
 impl HasherId {
     /// [`Xxh3`].
     pub const XXH3: Self = Self(1);
     /// `MetroHash64`, whether or not it was compiled in.
     pub const METRO_HASH_64: Self = Self(2);
+
+    const FIRST_CUSTOM: u16 = 0x8000;
+
+    /// The id of a hasher of one's own.
+    ///
+    /// # Panics
+    /// If `number` is below 0x8000; in a constant, when it is compiled.
+    #[must_use]
+    pub const fn custom(number: u16) -> Self {
+        assert!(number >= Self::FIRST_CUSTOM, "ids below 0x8000 are koel's own");
+        Self(number)
+    }
+
+    /// The number, as it stands in a snapshot's header.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    pub(crate) const fn from_number(number: u16) -> Self {
+        Self(number)
+    }
 }
 
 impl fmt::Display for HasherId {
@@ -30,7 +49,7 @@ impl fmt::Display for HasherId {
 /// From bytes and a seed to 64 bits that are all alike: each of them unpredictable from the others.
 ///
 /// A hasher must give the same answer on every machine and in every release; what it is asked for travels in snapshots
-/// as its [`id`](Self::id).
+/// as its [`id`](Self::id). (Not to be confused with `core::hash::Hasher`, which is fed piece by piece.)
 ///
 /// # Example
 /// A hasher of one's own takes an id from 0x8000 on:
@@ -43,7 +62,7 @@ impl fmt::Display for HasherId {
 ///
 /// impl Hasher for IgnoreCase {
 ///     fn id(&self) -> HasherId {
-///         HasherId(0x8000)
+///         const { HasherId::custom(0x8000) }
 ///     }
 ///     fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
 ///         Xxh3.hash(seed, &bytes.to_ascii_lowercase())
@@ -57,7 +76,7 @@ impl fmt::Display for HasherId {
 /// assert!(read.contains("KOEL"));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub trait Hasher: Clone {
+pub trait Hasher {
     /// The number that goes into a snapshot's header.
     fn id(&self) -> HasherId;
 

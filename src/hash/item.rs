@@ -5,7 +5,6 @@ use alloc::{
     boxed::Box,
     rc::Rc,
     string::String,
-    sync::Arc,
     vec::Vec,
 };
 
@@ -35,6 +34,10 @@ use alloc::{
 /// assert!(seen.contains(&Endpoint { address: [127, 0, 0, 1], port: 80 }));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be put into a filter",
+    note = "strings, byte strings, integers and references to them can; for other types, implement `koel::Item`"
+)]
 pub trait Item {
     /// Calls `read` once with the item's bytes and returns what it returned.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
@@ -92,7 +95,10 @@ macro_rules! pointers {
         }
     )*};
 }
-pointers!(&T, &mut T, Box<T>, Rc<T>, Arc<T>);
+pointers!(&T, &mut T, Box<T>, Rc<T>);
+// Some of the smallest processors have no atomic pointers.
+#[cfg(target_has_atomic = "ptr")]
+pointers!(alloc::sync::Arc<T>);
 
 macro_rules! integers {
     ($($integer:ty as $wide:ty),*) => {$(
@@ -128,7 +134,7 @@ mod tests {
         assert_eq!(bytes(&b"koel"[..]), expected);
         assert_eq!(bytes(&b"koel".to_vec()), expected);
         assert_eq!(bytes(&Box::<str>::from("koel")), expected);
-        assert_eq!(bytes(&Arc::<[u8]>::from(&b"koel"[..])), expected);
+        assert_eq!(bytes(&alloc::sync::Arc::<[u8]>::from(&b"koel"[..])), expected);
         assert!(bytes("").is_empty());
     }
 

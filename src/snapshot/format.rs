@@ -6,7 +6,7 @@ use alloc::{
 };
 
 use crate::{
-    error::{SnapshotError, SnapshotErrorKind as Kind},
+    error::{Parameter, SnapshotError, SnapshotErrorKind as Kind},
     hash::HasherId,
     kind::{Addressing, TableKind},
     num::{index, wide},
@@ -75,7 +75,7 @@ impl Header {
         put(&mut header, FINGERPRINT_BITS_AT, [f]);
         put(&mut header, BUCKET_SIZE_AT, [b]);
         put(&mut header, ADDRESSING_AT, [addressing]);
-        put(&mut header, HASHER_AT, hasher.0.to_le_bytes());
+        put(&mut header, HASHER_AT, hasher.number().to_le_bytes());
         put(&mut header, SEED_AT, params.seed().to_le_bytes());
         put(&mut header, BUCKETS_AT, params.buckets().to_le_bytes());
         put(&mut header, ITEMS_AT, wide(len).to_le_bytes());
@@ -112,7 +112,7 @@ impl Header {
         if take(header, RESERVED_AT) != [0; 8] {
             return Err(parameter(RESERVED_AT, String::from("bytes that version 1 keeps zero are not")));
         }
-        Ok(Self { params, hasher: HasherId(u16::from_le_bytes(take(header, HASHER_AT))), len, checksum: stored })
+        Ok(Self { params, hasher: HasherId::from_number(u16::from_le_bytes(take(header, HASHER_AT))), len, checksum: stored })
     }
 }
 
@@ -138,8 +138,8 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
     let seed = u64::from_le_bytes(take(header, SEED_AT));
     Params::new(table, f.into(), b.into(), buckets, addressing, seed).map_err(|error| {
         let at = match error.parameter() {
-            "fingerprint bits" => FINGERPRINT_BITS_AT,
-            "bucket size" => BUCKET_SIZE_AT,
+            Parameter::FingerprintBits => FINGERPRINT_BITS_AT,
+            Parameter::BucketSize => BUCKET_SIZE_AT,
             _ => BUCKETS_AT,
         };
         parameter(at, error.to_string())

@@ -48,7 +48,7 @@ fn xxh3(id: HasherId) -> Option<Xxh3> {
 
 impl<H: Hasher> CuckooFilter<H> {
     /// [`from_bytes`](CuckooFilter::from_bytes) for filters with other hashers: `hasher` gives the one with the
-    /// snapshot's id, or `None` to refuse it. [`AnyHasher::from_id`](crate::AnyHasher::from_id) takes every one of this
+    /// snapshot's id, or `None` to refuse it; one with another id is refused, too. [`AnyHasher::from_id`](crate::AnyHasher::from_id) takes every one of this
     /// crate's.
     ///
     /// # Errors
@@ -115,16 +115,16 @@ const FIRST_STEP: usize = 64 << 10;
 fn fill<R: std::io::Read>(reader: &mut R, bytes: &mut Vec<u8>, wanted: usize, offset: u64) -> Result<usize, SnapshotError> {
     use std::io::Read as _;
     reader.by_ref().take(wide(wanted)).read_to_end(bytes).map_err(|error| {
-        let mut failed = SnapshotError::new(Kind::Io, offset, format!("reading failed: {error}"));
+        let mut failed = SnapshotError::new(Kind::Io, offset, "reading failed".into());
         failed.source = Some(error);
         failed
     })
 }
 
 /// The header, and the hasher it asks for.
-fn open<H>(header: &HeaderBytes, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Header, H), SnapshotError> {
+fn open<H: Hasher>(header: &HeaderBytes, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Header, H), SnapshotError> {
     let header = Header::decode(header)?;
-    let hasher = hasher(header.hasher).ok_or_else(|| {
+    let hasher = hasher(header.hasher).filter(|hasher| hasher.id() == header.hasher).ok_or_else(|| {
         let what = format!("the filter was built with {}, which is not the hasher asked for", header.hasher);
         SnapshotError::new(Kind::Hasher, HASHER_AT as u64, what)
     })?;

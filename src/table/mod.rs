@@ -8,8 +8,13 @@ mod tests;
 use alloc::{format, vec::Vec};
 use core::num::NonZeroU32;
 
-use crate::{bits::PADDING, error::ParamError, kind::TableKind, params::Params};
-use packed::Packed;
+use crate::{
+    bits::PADDING,
+    error::{ParamError, Parameter},
+    kind::TableKind,
+    params::Params,
+};
+pub(crate) use packed::Packed;
 use single::Single;
 
 /// The f bits by which a bucket knows an item. Never 0, which is the empty slot.
@@ -105,7 +110,7 @@ impl AnyTable {
     /// If there is no memory for it.
     pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
         let bytes = zeros(params.table_bytes() + PADDING).ok_or_else(|| ParamError {
-            parameter: "table size",
+            parameter: Parameter::TableSize,
             given: format!("{} bytes", params.table_bytes()),
             limit: "that much memory could not be allocated".into(),
             remedy: "ask for a smaller capacity or a higher false-positive rate".into(),

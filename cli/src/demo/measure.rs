@@ -143,8 +143,18 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) const HEADINGS: [&str; 9] =
-        ["", "bytes", "bits/item", "false pos.", "expected", "insert", "find present", "absent", "remove"];
+    /// What the cells are, from the first to the last.
+    pub(super) const LABELS: [&str; 9] = [
+        "",
+        "bytes",
+        "bits per item",
+        "false positives",
+        "- expected",
+        "ns to insert a word",
+        "ns to find a word",
+        "ns to miss another",
+        "ns to remove a word",
+    ];
 
     pub(super) fn cells(&self) -> [String; 9] {
         let (measured, expected) = match self.false_positives {

@@ -113,8 +113,8 @@ fn live(mut filter: Filter, words: &[&[u8]], absent: &Absent, folder: &Path) -> 
     }
     ensure!(read == empty, "the {table} table: all words are removed, and something is left; please report this");
     stdout::say(&format!(
-        "The {table} table: built, saved in {bytes} bytes, read back; all words found; {mistaken} of {} absent\n  items seemed to \
-         be there; all words removed, and it is empty again.\n",
+        "The {table} table: saved in {bytes} bytes, read back; all words found;\n  \
+         {mistaken} of {} absent items seemed to be there; emptied without a trace.\n",
         absent.len()
     ))?;
     Ok(Row {
@@ -147,19 +147,19 @@ fn hash_set(words: &[&[u8]], absent: &Absent) -> anyhow::Result<Row> {
 }
 
 fn report(single: &Row, packed: &Row, set: &Row, words: usize) -> String {
+    let columns = [single, packed, set].map(Row::cells);
     let mut table = Builder::new();
-    table.push_record(Row::HEADINGS);
-    for row in [single, packed, set] {
-        table.push_record(row.cells());
+    for (label, row) in Row::LABELS.into_iter().zip(0..) {
+        table.push_record([label].into_iter().chain(columns.iter().map(|column| column[row].as_str())));
     }
     let mut table = table.build();
     table.with(Style::markdown()).modify(Columns::new(1..), Alignment::right());
     let share = |of: &Row| percent(packed.bytes as f64 / of.bytes as f64);
     format!(
-        "\n{table}\n\nThe packed table holds {words} words in {} of the hash set's bytes and {} of the single table's.\n\
-         Times are in ns for each operation, in this run.\n\
-         * HashSet<Box<[u8]>>: 17 bytes for each bucket of its table, and the letters; what the allocator adds to each word\n  \
-         is not counted.\n",
+        "\n{table}\n\nThe packed table holds {words} words in {} of the hash set's bytes,\nand in {} of the single table's. \
+         Times are those of this run.\n\
+         * HashSet<Box<[u8]>>: 17 bytes for each bucket of its table, and the letters;\n  \
+         what the allocator adds to each word is not counted.\n",
         share(set),
         share(single)
     )

@@ -1,0 +1,162 @@
+//! One item at a time.
+
+use super::{CuckooFilter, place};
+use crate::{
+    error::Full,
+    hash::{Hasher, Item},
+    table::{Table as _, with_table},
+};
+
+impl<H: Hasher> CuckooFilter<H> {
+    /// The hash of an item, as the `*_hash` forms take it: hash once, ask several filters with the same hasher and seed.
+    #[inline]
+    #[must_use]
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> u64 {
+        item.with_bytes(|bytes| self.hasher.hash(self.params.seed(), bytes))
+    }
+
+    /// Stores an item, also if it is there already: see [Duplicates](Self#duplicates).
+    ///
+    /// # Errors
+    /// [`Full`] if there is no room. The filter is then bit for bit as it was.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// filter.insert(&42u64)?;
+    /// assert!(filter.contains("alice") && filter.contains(&42u64));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<(), Full> {
+        self.insert_hash(self.hash(item))
+    }
+
+    /// [`insert`](Self::insert) for a hash from [`hash`](Self::hash), or for any other whose 64 bits are uniform.
+    ///
+    /// # Errors
+    /// As `insert`.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+        let (bucket, fingerprint) = self.address.locate(hash);
+        if with_table!(&mut self.table, table => place::place(table, &self.address, bucket, fingerprint)) {
+            self.len += 1;
+            Ok(())
+        } else {
+            let two_buckets = self.address.alternate(bucket, fingerprint) != bucket;
+            let room = self.params.bucket_size() * (1 + u32::from(two_buckets));
+            Err(self.full(self.count_hash(hash) == room))
+        }
+    }
+
+    /// Stores an item unless it seems to be there. True if it was stored.
+    ///
+    /// With the probability ε an item that was not there is taken for one that was. It is found all the same; but if it
+    /// is removed, what goes is the other's fingerprint. So do not mix this with removals unless the caller knows what is
+    /// in the filter.
+    ///
+    /// # Errors
+    /// [`Full`] if it is not there and there is no room. The filter is then bit for bit as it was.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// assert!(filter.insert_unique("alice")?);
+    /// assert!(!filter.insert_unique("alice")?);
+    /// assert_eq!(filter.len(), 1);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_unique<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, Full> {
+        self.insert_unique_hash(self.hash(item))
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for a hash.
+    ///
+    /// # Errors
+    /// As `insert_unique`.
+    #[inline]
+    pub fn insert_unique_hash(&mut self, hash: u64) -> Result<bool, Full> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        self.insert_hash(hash).map(|()| true)
+    }
+
+    /// False: the item is not in the filter. True: it probably is.
+    #[inline]
+    #[must_use]
+    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+        self.contains_hash(self.hash(item))
+    }
+
+    /// [`contains`](Self::contains) for a hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let (first, fingerprint) = self.address.locate(hash);
+        let second = self.address.alternate(first, fingerprint);
+        with_table!(&self.table, table => table.contains(first, fingerprint) || table.contains(second, fingerprint))
+    }
+
+    /// How many copies of an item are in the filter: no fewer than were inserted and not removed, and more only by
+    /// chance, as others have the same fingerprint.
+    #[inline]
+    #[must_use]
+    pub fn count<T: Item + ?Sized>(&self, item: &T) -> u32 {
+        self.count_hash(self.hash(item))
+    }
+
+    /// [`count`](Self::count) for a hash.
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> u32 {
+        let (first, fingerprint) = self.address.locate(hash);
+        let second = self.address.alternate(first, fingerprint);
+        let copies = |bucket| {
+            with_table!(&self.table, table => table.bucket(bucket))
+                .fingerprints()
+                .map(|other| u32::from(other == fingerprint))
+                .sum()
+        };
+        let in_second: u32 = if second == first { 0 } else { copies(second) };
+        in_second + copies(first)
+    }
+
+    /// Removes one copy of an item; true if one was found. Read [Removal](Self#removal) first.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// assert!(filter.remove("alice"));
+    /// assert!(!filter.contains("alice"));
+    /// assert!(!filter.remove("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove<T: Item + ?Sized>(&mut self, item: &T) -> bool {
+        self.remove_hash(self.hash(item))
+    }
+
+    /// [`remove`](Self::remove) for a hash.
+    #[inline]
+    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        let (first, fingerprint) = self.address.locate(hash);
+        let second = self.address.alternate(first, fingerprint);
+        let found = with_table!(&mut self.table, table => table.remove(first, fingerprint) || table.remove(second, fingerprint));
+        self.len -= usize::from(found);
+        found
+    }
+
+    /// Removes everything. The table keeps its size.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.len = 0;
+    }
+
+    /// The refusal of an item, whose buckets may hold nothing but copies of it.
+    fn full(&self, duplicate: bool) -> Full {
+        Full { items: self.len, slots: self.params.slots(), duplicate }
+    }
+}
