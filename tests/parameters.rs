@@ -170,21 +170,33 @@ fn large_tables_are_planned_in_64_bits() {
     assert!((params.slots() as f64) < (1u64 << 40) as f64 / 0.95);
 }
 
-/// No doubling at powers of two, and small filters are small.
+/// No doubling at powers of two. Short fingerprints are too few to tell very many items apart (docs/DESIGN.md, "Capacity").
 #[test]
 fn bits_per_item_hold_at_every_size() {
-    let mut sizes: Vec<usize> =
-        (14..27).flat_map(|log2| [(1 << log2) - 1, 1 << log2, (1 << log2) + 1, 3 << (log2 - 1)]).collect();
-    sizes.extend([10_000, 100_000, 1_000_000, 10_000_000, 100_000_000]);
-    for capacity in sizes {
-        // Five bits are too few to tell apart the items of more than two million slots: docs/DESIGN.md, "Capacity".
-        for f in [5, 6, 8, 13, 25].into_iter().filter(|&f| f > 5 || capacity <= 2_000_000) {
+    let powers = (14..34).flat_map(|log2| [(1 << log2) - 1, 1 << log2, (1 << log2) + 1, 3 << (log2 - 1)]);
+    let sizes: Vec<usize> = powers.chain((4..=10).map(|zeros| 10_usize.pow(zeros))).collect();
+    for (f, most) in [(5, 2_000_000), (6, 130_000_000), (7, usize::MAX), (8, usize::MAX), (13, usize::MAX), (25, usize::MAX)] {
+        for &capacity in sizes.iter().filter(|&&capacity| capacity <= most) {
             let params = builder().capacity(capacity).fingerprint_bits(f).table(TableKind::Packed).params().expect("right");
             let bits_per_item = 8.0 * params.table_bytes() as f64 / capacity as f64;
             let rate = params.false_positive_rate_at(capacity as f64 / params.slots() as f64);
             assert!(bits_per_item <= f64::from(f - 1) / 0.97 * 1.01, "n = {capacity}, f = {f}: {bits_per_item}");
             assert!(bits_per_item <= (2.1 - rate.log2()) / 0.97, "n = {capacity}, f = {f}: {bits_per_item} bits, {rate}");
         }
+    }
+}
+
+/// The table in the README, "How small".
+#[test]
+fn the_readmes_sizes_are_right() {
+    let readme = include_str!("../README.md");
+    for rate in [0.1, 0.01, 0.001, 0.0001] {
+        let bits = [100, 1_000, 10_000, 1_000_000].map(|items| {
+            let params = builder().capacity(items).false_positive_rate(rate).params().expect("right");
+            format!("{:.1}", 8.0 * params.table_bytes() as f64 / items as f64)
+        });
+        let row = format!("| {rate} | {} |", bits.join(" | "));
+        assert!(readme.contains(&row), "README.md should have {row}");
     }
 }
 

@@ -122,7 +122,8 @@ impl Table for Packed {
 
     #[inline]
     fn taken(&self, bucket: u64) -> u32 {
-        self.keys(bucket).iter().map(|&key| u32::from(key != 0)).sum()
+        // Empty slots come first, and most buckets have none: then there is nothing to decode.
+        if self.has_room(bucket) { self.keys(bucket).iter().map(|&key| u32::from(key != 0)).sum() } else { SLOTS }
     }
 
     #[inline]
