@@ -184,7 +184,7 @@ fn fit(smallest: &Params, capacity: usize) -> Result<Params, ParamError> {
         if needed(power) <= power {
             return smallest.with_buckets(power);
         }
-        let (first, last) = (power + 2, most.min(power - 2 + power));
+        let (first, last) = (power + 2, most.min(power + power.saturating_sub(2)));
         if addressing == Addressing::AnySize && first <= last {
             let buckets = needed(first).max(first).checked_next_multiple_of(2);
             if let Some(buckets) = buckets.filter(|&buckets| buckets <= last) {
