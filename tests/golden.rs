@@ -5,7 +5,7 @@
 mod common;
 
 use common::Kind;
-use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, MetroHash64, SnapshotErrorKind, TableKind};
+use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, MetroHash64, SnapshotErrorKind, TableKind, Xxh3};
 use std::path::Path;
 
 #[test]
@@ -17,6 +17,9 @@ fn each_hasher_reads_its_own() {
     let error = CuckooFilter::from_bytes(&bytes).expect_err("not its hasher");
     assert_eq!(error.kind(), SnapshotErrorKind::Hasher);
     assert!(error.to_string().contains("metrohash64"), "{error}");
+    // Not even if the caller insists: every answer would be wrong.
+    let error = CuckooFilter::from_bytes_with(&bytes, |_| Some(Xxh3)).expect_err("not its hasher");
+    assert_eq!(error.kind(), SnapshotErrorKind::Hasher);
     let own = |id| (id == HasherId::METRO_HASH_64).then_some(MetroHash64);
     assert!(CuckooFilter::from_bytes_with(&bytes, own).expect("its own hasher") == filter);
     let any = CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).expect("any hasher");

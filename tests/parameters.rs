@@ -76,6 +76,10 @@ fn numbers_of_buckets_must_suit_the_addressing() {
     // Go draws the index from 32 bits.
     let most = bits().addressing(Addressing::PowerOfTwo).buckets(1 << 33);
     refused(most, Parameter::Buckets, &["8589934592 given", "works is 4294967296"]);
+    // Fingerprints of 32 bits leave 32 of the hash for the bucket.
+    let long = || builder().fingerprint_bits(32);
+    refused(long().buckets((1 << 32) + 2), Parameter::Buckets, &["4294967298 given", "works is 4294967296"]);
+    assert!(long().buckets(1 << 32).params().is_ok());
     refused(bits().buckets(u64::MAX), Parameter::Buckets, &["18446744073709551615 given", "nearest that works"]);
 }
 
