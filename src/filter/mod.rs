@@ -19,6 +19,16 @@ use crate::{
 /// A cuckoo filter: a set that answers "surely not in it" or "probably in it", in a few bits per item, and that can
 /// delete.
 ///
+/// ```
+/// use koel::CuckooFilter;
+/// let mut seen = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+/// seen.insert("alice")?;
+/// assert!(seen.contains("alice"));
+/// seen.remove("alice");
+/// assert!(!seen.contains("alice"));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+///
 /// # What it promises
 /// - No false negative: an item that was inserted is found until it is removed.
 /// - A refused insertion changes nothing.
@@ -42,7 +52,7 @@ use crate::{
 ///
 /// # Complexity
 /// Looking up, counting and removing read two buckets. Inserting reads two as long as one of them has room, and a few
-/// more as the load approaches the capacity; a refused insertion has looked at some 16,000 (4096·b).
+/// more as the load approaches the capacity; a refused insertion has looked at 4096·b at most.
 #[derive(Clone)]
 pub struct CuckooFilter<H = Xxh3> {
     params: Params,

@@ -8,13 +8,6 @@ use crate::{
 };
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// The hash of an item, as the `*_hash` forms take it: hash once, ask several filters with the same hasher and seed.
-    #[inline]
-    #[must_use]
-    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> u64 {
-        item.with_bytes(|bytes| self.hasher.hash(self.params.seed(), bytes))
-    }
-
     /// Stores an item, also if it is there already: see [Duplicates](Self#duplicates).
     ///
     /// # Errors
@@ -153,6 +146,13 @@ impl<H: Hasher> CuckooFilter<H> {
     pub fn clear(&mut self) {
         self.table.clear();
         self.len = 0;
+    }
+
+    /// The hash of an item, as the `*_hash` forms take it: hash once, ask several filters with the same hasher and seed.
+    #[inline]
+    #[must_use]
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> u64 {
+        item.with_bytes(|bytes| self.hasher.hash(self.params.seed(), bytes))
     }
 
     /// The refusal of an item, whose buckets may hold nothing but copies of it.
