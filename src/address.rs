@@ -62,8 +62,8 @@ fn nonzero(number: u64) -> Fingerprint {
     Fingerprint::MIN.saturating_add(low_half(number))
 }
 
-/// Spreads a fingerprint over 64 bits. One multiplication alone would leave the sums of short fingerprints so regular
-/// that the table fills to 0.92 instead of 0.975 at f = 5: docs/DESIGN.md, "Addressing".
+/// Spreads a fingerprint over 64 bits. One multiplication alone would leave the sums of short fingerprints so regular that
+/// tables with f = 5 fill to 0.964 instead of 0.977: docs/DESIGN.md, "Addressing".
 #[inline]
 fn mix(fingerprint: u64) -> u64 {
     let product = fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15);

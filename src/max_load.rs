@@ -27,10 +27,10 @@ fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Where the rows of a kind of table begin in the order of the file; `build.rs` has the bits.
-const LOAD_BITS: u32 = 14;
-const BUCKETS_BITS: u32 = LOAD_BITS + 6;
-const FINGERPRINT_BITS: u32 = BUCKETS_BITS + 6;
+// Where each field of a row begins; `build.rs` puts them there. The load is in the bits below.
+const BUCKETS_AT: u32 = 14;
+const FINGERPRINT_BITS_AT: u32 = BUCKETS_AT + 6;
+const BUCKET_SIZE_AT: u32 = FINGERPRINT_BITS_AT + 6;
 
 /// The last row that agrees with `wanted` from bit `low` on, or comes before it: rows are sorted, and the first of all
 /// comes before everything that can be asked for.
@@ -43,15 +43,15 @@ fn last_row(wanted: u32, low: u32) -> usize {
 /// Between two measured sizes, the smaller load of the two; for bucket sizes and fingerprints between the measured ones,
 /// that of the next smaller: larger buckets and longer fingerprints only help.
 pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> Load {
-    let kind = (addressing as u32) << 5 | bucket_size;
-    let kind = ROWS[last_row(kind << FINGERPRINT_BITS, FINGERPRINT_BITS)] >> FINGERPRINT_BITS;
-    let kind = kind << 6 | fingerprint_bits;
-    let kind = ROWS[last_row(kind << BUCKETS_BITS, BUCKETS_BITS)] >> BUCKETS_BITS;
+    let sizes = (addressing as u32) << 5 | bucket_size;
+    let sizes = ROWS[last_row(sizes << BUCKET_SIZE_AT, BUCKET_SIZE_AT)] >> BUCKET_SIZE_AT;
+    let kind = sizes << 6 | fingerprint_bits;
+    let kind = ROWS[last_row(kind << FINGERPRINT_BITS_AT, FINGERPRINT_BITS_AT)] >> FINGERPRINT_BITS_AT;
     let size = kind << 6 | buckets.ilog2();
-    let below = last_row(size << LOAD_BITS, LOAD_BITS);
-    let measured = buckets.is_power_of_two() && ROWS[below] >> LOAD_BITS == size;
-    let above = ROWS.get(below + 1).filter(|&row| !measured && row >> BUCKETS_BITS == kind);
-    let load = |row| Load(row & ((1 << LOAD_BITS) - 1));
+    let below = last_row(size << BUCKETS_AT, BUCKETS_AT);
+    let measured = buckets.is_power_of_two() && ROWS[below] >> BUCKETS_AT == size;
+    let above = ROWS.get(below + 1).filter(|&row| !measured && row >> FINGERPRINT_BITS_AT == kind);
+    let load = |row| Load(row & ((1 << BUCKETS_AT) - 1));
     above.map_or(load(ROWS[below]), |&above| load(ROWS[below]).min(load(above)))
 }
 

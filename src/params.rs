@@ -35,7 +35,7 @@ pub struct Params {
     seed: u64,
 }
 
-/// Slots in a bucket when nobody says otherwise: reaches the highest load of all sizes the packed table could have.
+/// Slots in a bucket when nobody says otherwise: the packed table's.
 pub(crate) const DEFAULT_BUCKET_SIZE: u32 = 4;
 
 /// The longest table: one allocation holds it, and the position of its last bit fits 64 bits.
@@ -62,25 +62,26 @@ impl Params {
     }
 
     fn check_buckets(&self) -> Result<(), ParamError> {
-        let (largest, step) = (self.most_buckets(), self.addressing);
-        let works = match step {
-            Addressing::AnySize => self.buckets >= 2 && self.buckets.is_multiple_of(2),
-            Addressing::PowerOfTwo => self.buckets.is_power_of_two(),
+        let (buckets, largest) = (self.buckets, self.most_buckets());
+        let (works, limit, nearest) = match self.addressing {
+            Addressing::AnySize => (
+                buckets >= 2 && buckets.is_multiple_of(2),
+                "addressing of any size takes an even number from 2",
+                buckets.saturating_add(buckets % 2).clamp(2, largest),
+            ),
+            Addressing::PowerOfTwo => (
+                buckets.is_power_of_two(),
+                "addressing by powers of two takes one from 1",
+                buckets.min(largest).next_power_of_two(),
+            ),
         };
-        if works && self.buckets <= largest {
+        if works && buckets <= largest {
             return Ok(());
         }
-        let nearest = match step {
-            Addressing::AnySize => self.buckets.saturating_add(self.buckets % 2).clamp(2, largest),
-            Addressing::PowerOfTwo => self.buckets.min(largest).next_power_of_two(),
-        };
         Err(ParamError {
             parameter: Parameter::Buckets,
-            given: self.buckets.to_string(),
-            limit: match step {
-                Addressing::AnySize => format!("addressing of any size takes an even number from 2 to {largest}"),
-                Addressing::PowerOfTwo => format!("addressing by powers of two takes one from 1 to {largest}"),
-            },
+            given: buckets.to_string(),
+            limit: format!("{limit} to {largest}"),
             remedy: format!("the nearest that works is {nearest}"),
         })
     }
@@ -143,7 +144,7 @@ impl Params {
         self.seed
     }
 
-    /// Slots in the table, m·b. Never are they all taken: see [`capacity`](Self::capacity).
+    /// Slots in the table, m·b. Hardly ever can all be taken: see [`capacity`](Self::capacity).
     #[must_use]
     pub fn slots(&self) -> usize {
         index(self.buckets * u64::from(self.bucket_size))

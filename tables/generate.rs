@@ -4,7 +4,7 @@
 //! cargo run --release --example tables -- codebook > tables/codebook.tsv
 //! cargo run --release --example tables -- max_load > new.tsv     (a quarter of an hour on two cores)
 //! cargo run --release --example tables -- max_load 4 12          (one bucket size and fingerprint length of it)
-//! cargo run --release --example tables -- plan new.tsv > tables/max_load.tsv   (the safe loads alone, from those measured)
+//! cargo run --release --example tables -- plan tables/max_load.tsv > new.tsv   (the safe loads anew, from those measured)
 //! ```
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
@@ -13,6 +13,8 @@ use std::{env, fs, process::ExitCode};
 
 mod max_load;
 mod plan;
+#[path = "../tests/common/split_mix.rs"]
+mod split_mix;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();

@@ -6,7 +6,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use super::plan::{self, Cell, Group};
+use super::{
+    plan::{self, Cell, Group},
+    split_mix::SplitMix64,
+};
 
 pub(crate) const BUCKET_SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 pub(crate) const FINGERPRINT_BITS: [u32; 8] = [2, 3, 4, 5, 6, 7, 8, 12];
@@ -58,24 +61,15 @@ pub(crate) fn measure(group: Group, log2_buckets: u32) -> Cell {
     let trials = (SLOTS_PER_CELL / slots).clamp(LEAST_TRIALS, MOST_TRIALS);
     let builder = CuckooFilter::builder().table(TableKind::Single).addressing(addressing).buckets(1 << log2_buckets);
     let mut filter = builder.bucket_size(b).fingerprint_bits(f).build().expect("the parameters are right");
-    let mut random = SEED ^ u64::from(b) << 56 ^ u64::from(f) << 48 ^ u64::from(log2_buckets) << 40;
+    let mut random = SplitMix64(SEED ^ u64::from(b) << 56 ^ u64::from(f) << 48 ^ u64::from(log2_buckets) << 40);
     let loads: Vec<f64> = (0..trials)
         .map(|_| {
             filter.clear();
-            while filter.insert_hash(split_mix(&mut random)).is_ok() {}
+            while random.next().is_some_and(|hash| filter.insert_hash(hash).is_ok()) {}
             filter.load_factor()
         })
         .collect();
     let mean = loads.iter().sum::<f64>() / trials as f64;
     let deviation = (loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>() / (trials as f64 - 1.0)).sqrt();
     Cell { log2_buckets, trials, min: loads.into_iter().fold(1.0, f64::min), mean, deviation }.rounded()
-}
-
-/// The generator of Steele, Lea and Flood (2014).
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut word = *state;
-    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }

@@ -6,6 +6,8 @@
 mod max_load;
 #[path = "../tables/plan.rs"]
 mod plan;
+#[path = "common/split_mix.rs"]
+mod split_mix;
 
 const MAX_LOAD: &str = include_str!("../tables/max_load.tsv");
 
@@ -26,4 +28,12 @@ fn the_measured_loads_are_measured_again() {
             assert_eq!(max_load::measure(*group, log2_buckets), *expected, "{group:?} {log2_buckets}");
         }
     }
+}
+
+/// What docs/DESIGN.md says in "Capacity" about five bits, to the digits that it gives.
+#[test]
+fn nine_items_meet_as_often_as_the_design_says() {
+    let group = plan::Group { addressing: koel::Addressing::AnySize, b: 4, f: 5 };
+    let chance = |log2_buckets| format!("{:.1e}", plan::crowded_pairs(group, log2_buckets, 0.97));
+    assert_eq!([chance(19), chance(28)], ["6.9e-5", "3.5e-2"]);
 }

@@ -48,8 +48,8 @@ fn xxh3(id: HasherId) -> Option<Xxh3> {
 
 impl<H: Hasher> CuckooFilter<H> {
     /// [`from_bytes`](CuckooFilter::from_bytes) for filters with other hashers: `hasher` gives the one with the
-    /// snapshot's id, or `None` to refuse it; one with another id is refused, too. [`AnyHasher::from_id`](crate::AnyHasher::from_id) takes every one of this
-    /// crate's.
+    /// snapshot's id, or `None` to refuse it; one with another id is refused, too.
+    /// [`AnyHasher::from_id`](crate::AnyHasher::from_id) takes every one of this crate's.
     ///
     /// # Errors
     /// What is wrong, and where.
@@ -184,7 +184,9 @@ fn header_too_short(bytes: &[u8]) -> SnapshotError {
     if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
         return not_a_snapshot();
     }
-    wrong_length(wide(bytes.len()), wide(HEADER_BYTES + TRAILER_BYTES))
+    // How long they should be is in the header, which is not all there.
+    let what = format!("the bytes end too early: there are {}, and the header alone has {HEADER_BYTES}", bytes.len());
+    SnapshotError::new(Kind::Length, wide(bytes.len()), what)
 }
 
 fn wrong_length(given: u64, expected: u64) -> SnapshotError {

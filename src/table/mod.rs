@@ -109,12 +109,14 @@ impl AnyTable {
     /// # Errors
     /// If there is no memory for it.
     pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
-        let bytes = zeros(params.table_bytes() + PADDING).ok_or_else(|| ParamError {
+        let len = params.table_bytes() + PADDING;
+        let mut bytes = reserved(len).ok_or_else(|| ParamError {
             parameter: Parameter::TableSize,
             given: format!("{} bytes", params.table_bytes()),
             limit: "that much memory could not be allocated".into(),
             remedy: "ask for a smaller capacity or a higher false-positive rate".into(),
         })?;
+        bytes.resize(len, 0);
         Ok(Self::from_padded(params, bytes))
     }
 
@@ -145,16 +147,15 @@ impl AnyTable {
     /// A copy, or `None` if there is no memory for it.
     pub(crate) fn try_clone(&self, params: &Params) -> Option<Self> {
         let padded = with_table!(self, table => table.bytes());
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(padded.len()).ok()?;
+        let mut bytes = reserved(padded.len())?;
         bytes.extend_from_slice(padded);
         Some(Self::from_padded(params, bytes))
     }
 }
 
-fn zeros(len: usize) -> Option<Vec<u8>> {
+/// Memory for `len` bytes, if it can be had.
+fn reserved(len: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).ok()?;
-    bytes.resize(len, 0);
     Some(bytes)
 }

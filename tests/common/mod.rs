@@ -1,6 +1,10 @@
 //! What several stories share: the kinds of filters there are, and a random generator with fixed seeds.
 
-#![allow(dead_code, reason = "each story uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each story uses a part of it")]
+
+mod split_mix;
+
+pub(crate) use split_mix::SplitMix64;
 
 use koel::{Addressing, Builder, CuckooFilter, TableKind};
 
@@ -34,22 +38,6 @@ pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
 fn kinds_of(f: u32, addressing: Addressing) -> impl Iterator<Item = Kind> {
     let single = BUCKET_SIZES.into_iter().map(move |b| Kind { table: TableKind::Single, f, b, addressing });
     single.chain([Kind { table: TableKind::Packed, f, b: 4, addressing }])
-}
-
-/// The generator of Steele, Lea and Flood (2014).
-#[derive(Clone)]
-pub(crate) struct SplitMix64(pub(crate) u64);
-
-impl Iterator for SplitMix64 {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Some(word ^ word >> 31)
-    }
 }
 
 /// The table's part of a snapshot.

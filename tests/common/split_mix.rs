@@ -1,0 +1,17 @@
+//! Random numbers with fixed seeds, for tests and for the tables' generator.
+
+/// The generator of Steele, Lea and Flood (2014).
+#[derive(Clone)]
+pub(crate) struct SplitMix64(pub(crate) u64);
+
+impl Iterator for SplitMix64 {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Some(word ^ word >> 31)
+    }
+}
