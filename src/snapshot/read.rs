@@ -2,9 +2,10 @@
 
 use alloc::{format, string::String, vec::Vec};
 
+#[cfg(feature = "std")]
+use super::format::TRAILER_BYTES;
 use super::format::{
-    HASHER_AT, HEADER_BYTES, Header, HeaderBytes, ITEMS_AT, MAGIC, TRAILER_BYTES, checksum, differs, in_table, not_a_snapshot,
-    snapshot_bytes,
+    HASHER_AT, HEADER_BYTES, Header, HeaderBytes, ITEMS_AT, MAGIC, checksum, differs, in_table, not_a_snapshot, snapshot_bytes,
 };
 use crate::{
     bits::PADDING,
