@@ -34,8 +34,10 @@ fn codebook() -> String {
             }
         }
     }
+    // Zeros stand for whatever is no codeword; and eight bytes can be fetched from there, too.
+    words.resize(words.len() + 4, 0);
     let mut text = format!(
-        "/// The codeword's four nibbles, the smallest in the lowest bits.\nstatic NIBBLES: [u16; {}] = [\n",
+        "/// The codeword's four nibbles, the smallest in the lowest bits; then zeros.\nstatic NIBBLES: [u16; {}] = [\n",
         words.len()
     );
     for word in words {

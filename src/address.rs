@@ -23,6 +23,15 @@ impl Address {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprints: (1 << params.fingerprint_bits()) - 1 }
     }
 
+    /// The number of buckets, if it may be any: kernels that do their own arithmetic do this one.
+    pub(crate) fn buckets_of_any_size(&self) -> Option<u64> {
+        (self.addressing == Addressing::AnySize).then_some(self.buckets)
+    }
+
+    pub(crate) fn fingerprints(&self) -> u64 {
+        self.fingerprints
+    }
+
     /// An item's first bucket and its fingerprint.
     #[inline]
     pub(crate) fn locate(&self, hash: u64) -> (u64, Fingerprint) {
@@ -38,6 +47,13 @@ impl Address {
                 (bucket, nonzero(u64::from(low_half(hash)) % self.fingerprints))
             }
         }
+    }
+
+    /// An item's two buckets, and its fingerprint.
+    #[inline]
+    pub(crate) fn buckets(&self, hash: u64) -> ([u64; 2], Fingerprint) {
+        let (first, fingerprint) = self.locate(hash);
+        ([first, self.alternate(first, fingerprint)], fingerprint)
     }
 
     /// The other bucket of a fingerprint that is in `bucket`: its own inverse.
@@ -62,12 +78,15 @@ fn nonzero(number: u64) -> Fingerprint {
     Fingerprint::MIN.saturating_add(low_half(number))
 }
 
+/// The multipliers of [`mix`].
+pub(crate) const MIX: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+
 /// Spreads a fingerprint over 64 bits. One multiplication alone would leave the sums of short fingerprints so regular that
 /// tables with f = 5 fill to 0.964 instead of 0.977: docs/DESIGN.md, "Addressing".
 #[inline]
 fn mix(fingerprint: u64) -> u64 {
-    let product = fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (product ^ product >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    let product = fingerprint.wrapping_mul(MIX[0]);
+    (product ^ product >> 32).wrapping_mul(MIX[1])
 }
 
 #[cfg(test)]

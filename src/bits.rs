@@ -10,11 +10,26 @@ pub(crate) const PADDING: usize = 8;
 /// Bits that one window of eight bytes surely holds, wherever in its first byte they begin.
 const WINDOW_BITS: u32 = 56;
 
+/// The same for bits that begin at a multiple of `step`: the more often that is where a byte begins, the more they are.
+pub(crate) const fn window_bits(step: u32) -> u32 {
+    let zeros = step.trailing_zeros();
+    WINDOW_BITS + (1 << if zeros < 3 { zeros } else { 3 })
+}
+
 #[inline]
 fn window(bytes: &[u8], byte: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[byte..byte + 8]);
     u64::from_le_bytes(word)
+}
+
+/// What follows `bit`: [`window_bits`] of it, and whatever is behind them.
+///
+/// # Panics
+/// If `bit` lies outside `bytes`, or nearer to their end than [`PADDING`].
+#[inline]
+pub(crate) fn word(bytes: &[u8], bit: u64) -> u64 {
+    window(bytes, index(bit / 8)) >> (bit % 8)
 }
 
 /// The field of `width` ≤ 32 bits at `bit`.
@@ -24,26 +39,19 @@ fn window(bytes: &[u8], byte: usize) -> u64 {
 #[inline]
 pub(crate) fn get(bytes: &[u8], bit: u64, width: u32) -> u32 {
     debug_assert!(width <= 32);
-    low_half(window(bytes, index(bit / 8)) >> (bit % 8) & mask(width))
+    low_half(word(bytes, bit) & mask(width))
 }
 
-/// Stores the `width` ≤ 128 lowest bits of `value` at `bit`; every other bit stays.
+/// Stores the `width` lowest bits of `value` at `bit`, as many as [`window_bits`] has there at most; every other bit stays.
 ///
 /// # Panics
-/// As [`get`] does.
+/// As [`word`] does.
 #[inline]
-pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, mut value: u128) {
-    let (mut byte, shift, mut left) = (index(bit / 8), bit % 8, width);
-    while left > 0 {
-        let piece = mask(left.min(WINDOW_BITS));
-        #[expect(clippy::cast_possible_truncation, reason = "one piece at a time")]
-        let bits = value as u64 & piece;
-        let word = window(bytes, byte) & !(piece << shift) | bits << shift;
-        bytes[byte..byte + 8].copy_from_slice(&word.to_le_bytes());
-        value >>= WINDOW_BITS;
-        left = left.saturating_sub(WINDOW_BITS);
-        byte += WINDOW_BITS as usize / 8;
-    }
+pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
+    let (byte, shift, mask) = (index(bit / 8), bit % 8, mask(width));
+    debug_assert!(width + low_half(shift) <= 64);
+    let word = window(bytes, byte) & !(mask << shift) | (value & mask) << shift;
+    bytes[byte..byte + 8].copy_from_slice(&word.to_le_bytes());
 }
 
 /// `width` < 64 ones.
@@ -67,17 +75,21 @@ mod tests {
         fn fields_agree_with_bitvec(
             before in prop::collection::vec(any::<u8>(), 48),
             bit in 0usize..200,
-            width in 1u32..=128,
-            value: u128,
+            step in 0u32..=3,
+            width in 1u32..=63,
+            value: u64,
         ) {
-            let value = value & u128::MAX >> (128 - width);
+            let bit = bit >> step << step;
+            let width = width.min(window_bits(1 << step));
+            let value = value & u64::MAX >> (64 - width);
             let mut ours: Vec<u8> = before.clone();
             set(&mut ours, bit as u64, width, value);
             let mut oracle = before;
             oracle.view_bits_mut::<Lsb0>()[bit..bit + width as usize].store_le(value);
             prop_assert_eq!(&ours, &oracle);
+            prop_assert_eq!(word(&ours, bit as u64) & mask(width), value);
             if width <= 32 {
-                prop_assert_eq!(u128::from(get(&ours, bit as u64, width)), value);
+                prop_assert_eq!(u64::from(get(&ours, bit as u64, width)), value);
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::{
     error::ParamError,
     filter::CuckooFilter,
     hash::{Hasher, Xxh3},
+    kernel::Kernel,
     kind::{Addressing, TableKind},
     params::Params,
     sizing::Request,
@@ -30,12 +31,13 @@ use crate::{
 pub struct Builder<H = Xxh3> {
     request: Request,
     hasher: H,
+    kernel: Option<Kernel>,
 }
 
 impl CuckooFilter {
     /// Starts the description of a new filter.
     pub fn builder() -> Builder {
-        Builder { request: Request::default(), hasher: Xxh3 }
+        Builder { request: Request::default(), hasher: Xxh3, kernel: None }
     }
 }
 
@@ -92,9 +94,15 @@ impl<H: Hasher> Builder<H> {
         self
     }
 
+    /// The instructions with which the filter looks items up. By default, [`Kernel::best`]. Only the speed depends on it.
+    pub fn kernel(mut self, kernel: Kernel) -> Self {
+        self.kernel = Some(kernel);
+        self
+    }
+
     /// Another hasher.
     pub fn hasher<G: Hasher>(self, hasher: G) -> Builder<G> {
-        Builder { request: self.request, hasher }
+        Builder { request: self.request, hasher, kernel: self.kernel }
     }
 
     /// The parameters that the filter would have. Allocates no table, so that any size can be tried.
@@ -111,6 +119,10 @@ impl<H: Hasher> Builder<H> {
     /// If a parameter is out of its range, if two contradict each other, if a needed one is missing, or if the memory for
     /// the table cannot be had. The message says what would work.
     pub fn build(self) -> Result<CuckooFilter<H>, ParamError> {
-        CuckooFilter::new(self.request.params()?, self.hasher)
+        let mut filter = CuckooFilter::new(self.request.params()?, self.hasher)?;
+        if let Some(kernel) = self.kernel {
+            filter.set_kernel(kernel)?;
+        }
+        Ok(filter)
     }
 }

@@ -4,6 +4,8 @@
 //! the lexicographic rank of its quadruple. `build.rs` generates the decoding table; `tables/codebook.tsv` is the
 //! published copy that other readers of the format may use.
 
+use crate::num::index;
+
 include!(concat!(env!("OUT_DIR"), "/codebook.rs"));
 
 /// Bits of a codeword.
@@ -43,13 +45,17 @@ const fn binomial(n: u16, k: u16) -> u16 {
     quotient
 }
 
-/// The nibbles of a codeword, the smallest in the lowest four bits.
-///
-/// # Panics
-/// For a codeword that is none: whoever takes bytes from outside checks them against [`CODEWORDS`] first.
+/// The nibbles of the codeword in the lowest 12 bits, the smallest in the lowest four. Zeros for what is no codeword:
+/// whoever takes bytes from outside checks them against [`CODEWORDS`].
 #[inline]
-pub(crate) fn decode(codeword: u16) -> u16 {
-    NIBBLES[usize::from(codeword)]
+pub(crate) fn decode(codeword: u64) -> u16 {
+    let codeword = codeword & ((1 << CODEWORD_BITS) - 1);
+    NIBBLES[index(codeword.min(CODEWORDS.into()))]
+}
+
+/// All of them, by codeword, and some zeros: eight bytes can be fetched from any place up to [`CODEWORDS`].
+pub(crate) fn nibbles() -> &'static [u16] {
+    &NIBBLES
 }
 
 /// The codeword of four nibbles that ascend.
@@ -74,14 +80,15 @@ mod tests {
     }
 
     fn nibbles_of(codeword: u16) -> [u8; 4] {
-        [0, 4, 8, 12].map(|shift| (decode(codeword) >> shift & 15) as u8)
+        [0, 4, 8, 12].map(|shift| (decode(codeword.into()) >> shift & 15) as u8)
     }
 
     #[test]
     fn the_generated_table_is_the_enumeration() {
         let expected = enumeration();
         assert_eq!(expected.len(), usize::from(CODEWORDS));
-        assert_eq!(NIBBLES.len(), usize::from(CODEWORDS));
+        assert!(NIBBLES[usize::from(CODEWORDS)..].iter().all(|&nibbles| nibbles == 0));
+        assert!((CODEWORDS..4096).all(|codeword| nibbles_of(codeword) == [0; 4]));
         for (codeword, nibbles) in (0..).zip(expected) {
             assert_eq!(nibbles_of(codeword), nibbles);
         }

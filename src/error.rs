@@ -44,6 +44,8 @@ pub enum Parameter {
     FingerprintBits,
     /// Slots of a bucket.
     BucketSize,
+    /// The kernel that looks items up.
+    Kernel,
     /// The memory that the table takes, which follows from the others.
     TableSize,
 }
@@ -56,6 +58,7 @@ impl fmt::Display for Parameter {
             Self::FalsePositiveRate => "false-positive rate",
             Self::FingerprintBits => "fingerprint bits",
             Self::BucketSize => "bucket size",
+            Self::Kernel => "kernel",
             Self::TableSize => "table size",
         })
     }

@@ -27,12 +27,19 @@
 //! # Features
 //! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
 //! - `metrohash` (default): [`MetroHash64`], on little-endian targets.
+//! - `kernels` (default): look-ups in the instructions of the processor at hand ([`Kernel`]), without `std`, too.
+//! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.
+//!
+//! Without the last two there is no `unsafe` code.
 //!
 //! # Where the formulas come from
 //! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
 //! docs/DESIGN.md and docs/FORMAT.md in the package have what is not in it.
 
 #![no_std]
+// What only kernels ask for is not worth a condition each; with them, nothing is dead.
+#![cfg_attr(not(all(feature = "kernels", target_arch = "x86_64")), allow(dead_code))]
+#![cfg_attr(not(any(feature = "kernels", feature = "huge-pages")), forbid(unsafe_code))]
 // Published with all features; without them some links lead nowhere.
 #![cfg_attr(not(all(feature = "std", feature = "metrohash")), allow(rustdoc::broken_intra_doc_links))]
 // Loads and rates are for people to read: the last bits of a count beyond 2⁵³ are not missed.
@@ -52,8 +59,10 @@ mod bits;
 mod builder;
 mod codebook;
 mod error;
+mod fields;
 mod filter;
 mod hash;
+mod kernel;
 mod kind;
 mod max_load;
 mod num;
@@ -70,6 +79,7 @@ pub use {
     error::{BatchFull, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError, SnapshotErrorKind},
     filter::CuckooFilter,
     hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
+    kernel::Kernel,
     kind::{Addressing, TableKind},
     params::Params,
 };

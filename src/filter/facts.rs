@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::CuckooFilter;
-use crate::{hash::Hasher, params::Params};
+use crate::{error::ParamError, hash::Hasher, kernel::Kernel, params::Params};
 
 impl<H: Hasher> CuckooFilter<H> {
     /// Items in the filter, duplicates counted.
@@ -69,6 +69,22 @@ impl<H: Hasher> CuckooFilter<H> {
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// The instructions with which items are looked up.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// Chooses other instructions to look items up with, of those that are [`available`](Kernel::available). For tests and
+    /// comparisons, and for filters that come from a snapshot: the answers stay the same.
+    ///
+    /// # Errors
+    /// If the kernel is not available.
+    pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
+        self.kernel = kernel.check()?;
+        Ok(())
     }
 
     /// The hasher.

@@ -12,6 +12,7 @@ use crate::{
     address::Address,
     error::ParamError,
     hash::{Hasher, Xxh3},
+    kernel::Kernel,
     params::Params,
     table::AnyTable,
 };
@@ -60,6 +61,7 @@ pub struct CuckooFilter<H = Xxh3> {
     table: AnyTable,
     len: usize,
     hasher: H,
+    kernel: Kernel,
 }
 
 impl<H: Hasher> CuckooFilter<H> {
@@ -84,7 +86,7 @@ impl<H: Hasher> CuckooFilter<H> {
 
     /// A filter of a table that holds `len` items.
     pub(crate) fn from_parts(params: Params, table: AnyTable, len: usize, hasher: H) -> Self {
-        Self { address: Address::new(&params), params, table, len, hasher }
+        Self { address: Address::new(&params), params, table, len, hasher, kernel: Kernel::best() }
     }
 
     pub(crate) fn table(&self) -> &AnyTable {

@@ -1,6 +1,6 @@
 //! One item at a time.
 
-use super::{CuckooFilter, place};
+use super::{CuckooFilter, place::place};
 use crate::{
     error::Full,
     hash::{Hasher, Item},
@@ -32,14 +32,12 @@ impl<H: Hasher> CuckooFilter<H> {
     /// As `insert`.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
-        let (bucket, fingerprint) = self.address.locate(hash);
-        if with_table!(&mut self.table, table => place::place(table, &self.address, bucket, fingerprint)) {
+        let (buckets, fingerprint) = self.address.buckets(hash);
+        if with_table!(&mut self.table, table => place(table, &self.address, buckets, fingerprint)) {
             self.len += 1;
             Ok(())
         } else {
-            let two_buckets = self.address.alternate(bucket, fingerprint) != bucket;
-            let room = self.params.bucket_size() * (1 + u32::from(two_buckets));
-            Err(self.full(self.count_hash(hash) == room))
+            Err(self.refusal(hash))
         }
     }
 
@@ -88,9 +86,7 @@ impl<H: Hasher> CuckooFilter<H> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let (first, fingerprint) = self.address.locate(hash);
-        let second = self.address.alternate(first, fingerprint);
-        with_table!(&self.table, table => table.contains(first, fingerprint) || table.contains(second, fingerprint))
+        self.kernel.contains(&self.table, &self.address, hash)
     }
 
     /// How many copies of an item are in the filter: no fewer than were inserted and not removed, and more only by
@@ -104,8 +100,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// [`count`](Self::count) for a hash.
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> u32 {
-        let (first, fingerprint) = self.address.locate(hash);
-        let second = self.address.alternate(first, fingerprint);
+        let ([first, second], fingerprint) = self.address.buckets(hash);
         let copies = |bucket| {
             with_table!(&self.table, table => table.bucket(bucket))
                 .fingerprints()
@@ -135,9 +130,8 @@ impl<H: Hasher> CuckooFilter<H> {
     /// [`remove`](Self::remove) for a hash.
     #[inline]
     pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let (first, fingerprint) = self.address.locate(hash);
-        let second = self.address.alternate(first, fingerprint);
-        let found = with_table!(&mut self.table, table => table.remove(first, fingerprint) || table.remove(second, fingerprint));
+        let (buckets, fingerprint) = self.address.buckets(hash);
+        let found = with_table!(&mut self.table, table => table.remove(buckets, fingerprint));
         self.len -= usize::from(found);
         found
     }
@@ -155,8 +149,11 @@ impl<H: Hasher> CuckooFilter<H> {
         item.with_bytes(|bytes| self.hasher.hash(self.params.seed(), bytes))
     }
 
-    /// The refusal of an item, whose buckets may hold nothing but copies of it.
-    fn full(&self, duplicate: bool) -> Full {
-        Full { items: self.len, slots: self.params.slots(), duplicate }
+    /// What to say of an item that has no room.
+    #[cold]
+    pub(super) fn refusal(&self, hash: u64) -> Full {
+        let ([first, second], _) = self.address.buckets(hash);
+        let room = self.params.bucket_size() * (1 + u32::from(first != second));
+        Full { items: self.len, slots: self.params.slots(), duplicate: self.count_hash(hash) == room }
     }
 }

@@ -34,10 +34,8 @@ struct Node {
 
 /// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
 #[inline]
-pub(super) fn place<T: Table>(table: &mut T, address: &Address, first: u64, fingerprint: Fingerprint) -> bool {
-    let second = address.alternate(first, fingerprint);
-    let emptier = if table.taken(second) < table.taken(first) { second } else { first };
-    table.insert(emptier, fingerprint) || evict(table, address, [first, second], fingerprint)
+pub(super) fn place<T: Table>(table: &mut T, address: &Address, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
+    table.insert(buckets, fingerprint) || evict(table, address, buckets, fingerprint)
 }
 
 /// Makes room in one of two full buckets.
@@ -60,7 +58,7 @@ fn evict<T: Table>(table: &mut T, address: &Address, roots: [u64; 2], fingerprin
                 continue;
             }
             if table.has_room(alternate) {
-                table.insert(alternate, resident);
+                table.put(alternate, resident);
                 shift(table, &nodes, next, resident);
                 return true;
             }
@@ -124,6 +122,7 @@ impl Visited {
 mod tests {
     use super::*;
     use crate::{
+        kernel::Memory,
         kind::{Addressing, TableKind},
         params::Params,
         table::{AnyTable, Bucket, Packed},
@@ -137,33 +136,36 @@ mod tests {
     }
 
     impl Table for Counting<'_> {
-        fn contains(&self, bucket: u64, fingerprint: Fingerprint) -> bool {
-            self.table.contains(bucket, fingerprint)
+        fn contains(&self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
+            self.table.contains(buckets, fingerprint)
+        }
+        fn insert(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
+            self.table.insert(buckets, fingerprint)
+        }
+        fn remove(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
+            self.table.remove(buckets, fingerprint)
         }
         fn bucket(&self, bucket: u64) -> Bucket {
             self.table.bucket(bucket)
-        }
-        fn taken(&self, bucket: u64) -> u32 {
-            self.table.taken(bucket)
         }
         fn has_room(&self, bucket: u64) -> bool {
             self.asked.set(self.asked.get() + 1);
             self.table.has_room(bucket)
         }
-        fn insert(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-            self.table.insert(bucket, fingerprint)
+        fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+            self.table.put(bucket, fingerprint)
         }
-        fn remove(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-            self.table.remove(bucket, fingerprint)
+        fn position(&self, bucket: u64) -> usize {
+            self.table.position(bucket)
         }
         fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
             self.table.replace(bucket, old, new);
         }
-        fn bytes(&self) -> &[u8] {
-            self.table.bytes()
+        fn memory(&self) -> &Memory {
+            self.table.memory()
         }
-        fn bytes_mut(&mut self) -> &mut [u8] {
-            self.table.bytes_mut()
+        fn memory_mut(&mut self) -> &mut Memory {
+            self.table.memory_mut()
         }
     }
 
@@ -177,8 +179,8 @@ mod tests {
         let mut refusals = 0;
         for n in 1..2000 {
             let mut counting = Counting { table: &mut table, asked: Cell::new(0) };
-            let (bucket, fingerprint) = address.locate(hash(n));
-            if !place(&mut counting, &address, bucket, fingerprint) {
+            let (buckets, fingerprint) = address.buckets(hash(n));
+            if !place(&mut counting, &address, buckets, fingerprint) {
                 refusals += 1;
                 assert!(counting.asked.get() <= 4 * LONG_WALK as u32 + 128, "{} buckets asked", counting.asked.get());
             }

@@ -1,6 +1,6 @@
 //! From bytes to a filter: nothing is believed.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
 #[cfg(feature = "std")]
 use super::format::TRAILER_BYTES;
@@ -12,6 +12,7 @@ use crate::{
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
     hash::{Hasher, HasherId, Xxh3},
+    kernel::Memory,
     num::wide,
     params::Params,
     table::{AnyTable, Corrupt, Table, with_table},
@@ -64,10 +65,9 @@ impl<H: Hasher> CuckooFilter<H> {
             return Err(wrong_length(wide(bytes.len()), expected));
         }
         let (table, trailer) = body.split_at(header.params.table_bytes());
-        let mut padded = Vec::new();
-        reserve(&mut padded, table.len() + PADDING)?;
-        padded.extend_from_slice(table);
-        finish(&header, hasher, padded, trailer)
+        let mut memory = Memory::zeroed(table.len() + PADDING).ok_or_else(|| out_of_memory(table.len()))?;
+        memory[..table.len()].copy_from_slice(table);
+        finish(&header, hasher, memory, trailer)
     }
 
     /// [`read_from`](CuckooFilter::read_from) for filters with other hashers, as
@@ -80,30 +80,35 @@ impl<H: Hasher> CuckooFilter<H> {
         mut reader: R,
         hasher: impl FnOnce(HasherId) -> Option<H>,
     ) -> Result<Self, SnapshotError> {
-        let mut header = Vec::new();
-        fill(&mut reader, &mut header, HEADER_BYTES, 0)?;
-        let Some(header) = header.first_chunk::<HEADER_BYTES>() else {
-            return Err(header_too_short(&header));
-        };
-        let (header, hasher) = open(header, hasher)?;
-        let (table_bytes, expected) = (header.params.table_bytes(), snapshot_bytes(&header.params));
-        let mut padded = Vec::new();
-        while padded.len() < table_bytes {
-            let step = (table_bytes - padded.len()).min(padded.len().max(FIRST_STEP));
-            reserve(&mut padded, step + PADDING)?;
-            let offset = in_table(wide(padded.len()));
-            let read = fill(&mut reader, &mut padded, step, offset)?;
-            if read < step {
-                return Err(wrong_length(offset + wide(read), expected));
-            }
+        let mut header = [0; HEADER_BYTES];
+        let read = fill(&mut reader, &mut header, 0)?;
+        if read < HEADER_BYTES {
+            return Err(header_too_short(&header[..read]));
         }
-        let mut trailer = Vec::new();
+        let (header, hasher) = open(&header, hasher)?;
+        let (table_bytes, expected) = (header.params.table_bytes(), snapshot_bytes(&header.params));
+        let mut memory = Memory::zeroed(table_bytes.min(FIRST_STEP) + PADDING).ok_or_else(|| out_of_memory(table_bytes))?;
+        let mut start = 0;
+        loop {
+            let end = memory.len() - PADDING;
+            let read = fill(&mut reader, &mut memory[start..end], in_table(wide(start)))?;
+            if start + read < end {
+                return Err(wrong_length(in_table(wide(start + read)), expected));
+            }
+            if end == table_bytes {
+                break;
+            }
+            start = end;
+            let twice = table_bytes.min(2 * end);
+            memory = memory.grown(twice + PADDING).ok_or_else(|| out_of_memory(twice))?;
+        }
+        let mut trailer = [0; TRAILER_BYTES];
         let offset = in_table(wide(table_bytes));
-        let read = fill(&mut reader, &mut trailer, TRAILER_BYTES, offset)?;
+        let read = fill(&mut reader, &mut trailer, offset)?;
         if read < TRAILER_BYTES {
             return Err(wrong_length(offset + wide(read), expected));
         }
-        finish(&header, hasher, padded, &trailer)
+        finish(&header, hasher, memory, &trailer)
     }
 }
 
@@ -111,15 +116,24 @@ impl<H: Hasher> CuckooFilter<H> {
 #[cfg(feature = "std")]
 const FIRST_STEP: usize = 64 << 10;
 
-/// Appends the reader's next `wanted` bytes, or fewer if it ends.
+/// Fills the bytes from the reader, or fewer of them if it ends. Says how many.
 #[cfg(feature = "std")]
-fn fill<R: std::io::Read>(reader: &mut R, bytes: &mut Vec<u8>, wanted: usize, offset: u64) -> Result<usize, SnapshotError> {
-    use std::io::Read as _;
-    reader.by_ref().take(wide(wanted)).read_to_end(bytes).map_err(|error| {
-        let mut failed = SnapshotError::new(Kind::Io, offset, "reading failed".into());
-        failed.source = Some(error);
-        failed
-    })
+fn fill<R: std::io::Read>(reader: &mut R, mut bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
+    let wanted = bytes.len();
+    while !bytes.is_empty() {
+        match reader.read(bytes) {
+            Ok(0) => break,
+            Ok(read) => bytes = &mut bytes[read..],
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let at = offset + wide(wanted - bytes.len());
+                let mut failed = SnapshotError::new(Kind::Io, at, "reading failed".into());
+                failed.source = Some(error);
+                return Err(failed);
+            }
+        }
+    }
+    Ok(wanted - bytes.len())
 }
 
 /// The header, and the hasher it asks for.
@@ -132,16 +146,16 @@ fn open<H: Hasher>(header: &HeaderBytes, hasher: impl FnOnce(HasherId) -> Option
     Ok((header, hasher))
 }
 
-/// Checks the table, adds its padding and makes a filter of it.
-fn finish<H: Hasher>(header: &Header, hasher: H, mut padded: Vec<u8>, trailer: &[u8]) -> Result<CuckooFilter<H>, SnapshotError> {
+/// Checks the table and makes a filter of it.
+fn finish<H: Hasher>(header: &Header, hasher: H, memory: Memory, trailer: &[u8]) -> Result<CuckooFilter<H>, SnapshotError> {
     let params = &header.params;
-    let computed = checksum(&padded, header.checksum);
+    let table = &memory[..params.table_bytes()];
+    let computed = checksum(table, header.checksum);
     let stored = trailer.iter().rev().fold(0, |stored, &byte| stored << 8 | u64::from(byte));
     if stored != computed {
-        return Err(differs(Kind::BodyChecksum, in_table(wide(padded.len())), "table", stored, computed));
+        return Err(differs(Kind::BodyChecksum, in_table(wide(table.len())), "table", stored, computed));
     }
-    padded.resize(padded.len() + PADDING, 0);
-    let table = AnyTable::from_padded(params, padded);
+    let table = AnyTable::from_padded(params, memory);
     with_table!(&table, table => check(params, table, header.len))?;
     Ok(CuckooFilter::from_parts(params.clone(), table, header.len, hasher))
 }
@@ -159,11 +173,11 @@ fn check<T: Table>(params: &Params, table: &T, len: usize) -> Result<(), Snapsho
             };
             SnapshotError::new(Kind::Table, in_table(bucket * u64::from(params.bucket_bits()) / 8), what)
         })?;
-        items += u64::from(table.taken(bucket));
+        items += wide(table.bucket(bucket).fingerprints().count());
     }
     let used_bits = params.buckets() * u64::from(params.bucket_bits());
     let last = params.table_bytes() - 1;
-    if !used_bits.is_multiple_of(8) && table.bytes()[last] >> (used_bits % 8) != 0 {
+    if !used_bits.is_multiple_of(8) && table.memory()[last] >> (used_bits % 8) != 0 {
         let what = String::from("bits beyond the last bucket are set");
         return Err(SnapshotError::new(Kind::Table, in_table(wide(last)), what));
     }
@@ -174,11 +188,8 @@ fn check<T: Table>(params: &Params, table: &T, len: usize) -> Result<(), Snapsho
     Ok(())
 }
 
-fn reserve(bytes: &mut Vec<u8>, additional: usize) -> Result<(), SnapshotError> {
-    bytes.try_reserve_exact(additional).map_err(|_| {
-        let what = format!("{} bytes of memory for the table could not be had", bytes.len() + additional);
-        SnapshotError::new(Kind::OutOfMemory, in_table(0), what)
-    })
+fn out_of_memory(bytes: usize) -> SnapshotError {
+    SnapshotError::new(Kind::OutOfMemory, in_table(0), format!("{bytes} bytes of memory for the table could not be had"))
 }
 
 fn header_too_short(bytes: &[u8]) -> SnapshotError {

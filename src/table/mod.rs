@@ -1,21 +1,26 @@
 //! Where fingerprints are stored: buckets of them, found by number. A table never sees an item or a hash.
 
+mod layout;
 mod packed;
 mod single;
 #[cfg(test)]
 mod tests;
 
-use alloc::{format, vec::Vec};
+use alloc::format;
 use core::num::NonZeroU32;
 
 use crate::{
     bits::PADDING,
     error::{ParamError, Parameter},
+    kernel::Memory,
     kind::TableKind,
     params::Params,
 };
+use layout::Layout;
 pub(crate) use packed::Packed;
-use single::Single;
+#[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+pub(crate) use packed::{NARROW, Stored, WIDE};
+pub(crate) use single::Single;
 
 /// The f bits by which a bucket knows an item. Never 0, which is the empty slot.
 pub(crate) type Fingerprint = NonZeroU32;
@@ -52,25 +57,29 @@ impl Bucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Corrupt {
     /// The codeword is not in the codebook.
-    Codeword(u16),
+    Codeword(u32),
     /// The fingerprints are not in order.
     Order,
 }
 
 /// The contract of a table. Buckets are numbered from 0; a number beyond the last is a panic.
 pub(crate) trait Table {
-    /// Is the fingerprint in the bucket?
-    fn contains(&self, bucket: u64, fingerprint: Fingerprint) -> bool;
+    /// Is the fingerprint in one of the buckets?
+    fn contains(&self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool;
+    /// Puts the fingerprint into the emptier of two buckets, the first if neither is. False, and nothing changed, if both are
+    /// full.
+    fn insert(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool;
+    /// Takes one copy of the fingerprint out, of the first bucket if it is in both. False, and nothing changed, if there is
+    /// none.
+    fn remove(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool;
     /// Everything in the bucket.
     fn bucket(&self, bucket: u64) -> Bucket;
-    /// Slots of the bucket that are taken.
-    fn taken(&self, bucket: u64) -> u32;
     /// Has the bucket an empty slot?
     fn has_room(&self, bucket: u64) -> bool;
     /// Puts the fingerprint into an empty slot. False, and nothing changed, if there is none.
-    fn insert(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
-    /// Takes one copy of the fingerprint out. False, and nothing changed, if there is none.
-    fn remove(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
+    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
+    /// The byte in which the bucket begins.
+    fn position(&self, bucket: u64) -> usize;
     /// Puts `new` into the place of a copy of `old`, which is there.
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
     /// Could these bits have been written by this table? Before this, nothing else may be asked of a bucket that came in
@@ -79,9 +88,9 @@ pub(crate) trait Table {
         Ok(())
     }
     /// The buckets' bits, and [`PADDING`] bytes of zero.
-    fn bytes(&self) -> &[u8];
+    fn memory(&self) -> &Memory;
     /// The same, to be filled with others.
-    fn bytes_mut(&mut self) -> &mut [u8];
+    fn memory_mut(&mut self) -> &mut Memory;
 }
 
 /// Either table, chosen at run time. Whoever does more than one thing with it matches once, and goes on with the table
@@ -110,18 +119,17 @@ impl AnyTable {
     /// If there is no memory for it.
     pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
         let len = params.table_bytes() + PADDING;
-        let mut bytes = reserved(len).ok_or_else(|| ParamError {
+        let bytes = Memory::zeroed(len).ok_or_else(|| ParamError {
             parameter: Parameter::TableSize,
             given: format!("{} bytes", params.table_bytes()),
             limit: "that much memory could not be allocated".into(),
             remedy: "ask for a smaller capacity or a higher false-positive rate".into(),
         })?;
-        bytes.resize(len, 0);
         Ok(Self::from_padded(params, bytes))
     }
 
     /// A table of these bytes, [`PADDING`] included.
-    pub(crate) fn from_padded(params: &Params, bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_padded(params: &Params, bytes: Memory) -> Self {
         debug_assert_eq!(bytes.len(), params.table_bytes() + PADDING);
         match params.table() {
             TableKind::Single => Self::Single(Single::new(params, bytes)),
@@ -131,31 +139,21 @@ impl AnyTable {
 
     /// The buckets' bits, without the padding.
     pub(crate) fn bytes(&self) -> &[u8] {
-        let padded = with_table!(self, table => table.bytes());
+        let padded = with_table!(self, table => table.memory());
         &padded[..padded.len() - PADDING]
     }
 
     pub(crate) fn clear(&mut self) {
-        with_table!(self, table => table.bytes_mut()).fill(0);
+        with_table!(self, table => table.memory_mut()).fill(0);
     }
 
     /// What the table takes of the heap, in bytes.
     pub(crate) fn size_in_bytes(&self) -> usize {
-        with_table!(self, table => table.bytes().len())
+        with_table!(self, table => table.memory().len())
     }
 
     /// A copy, or `None` if there is no memory for it.
     pub(crate) fn try_clone(&self, params: &Params) -> Option<Self> {
-        let padded = with_table!(self, table => table.bytes());
-        let mut bytes = reserved(padded.len())?;
-        bytes.extend_from_slice(padded);
-        Some(Self::from_padded(params, bytes))
+        Some(Self::from_padded(params, with_table!(self, table => table.memory()).try_clone()?))
     }
-}
-
-/// Memory for `len` bytes, if it can be had.
-fn reserved(len: usize) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).ok()?;
-    Some(bytes)
 }

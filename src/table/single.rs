@@ -1,45 +1,46 @@
 //! The plain table: slots of f bits, one after the other, in no order. Any b, any f.
 
-use alloc::vec::Vec;
+use core::hint::select_unpredictable;
 
-use super::{Bucket, Fingerprint, Table};
-use crate::{bits, params::Params};
+use super::{Bucket, Fingerprint, Layout, Table};
+use crate::{bits, kernel::Memory, num::index, params::Params};
 
 /// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Single {
+    layout: Layout,
     fingerprint_bits: u32,
     bucket_size: u32,
-    bytes: Vec<u8>,
+    memory: Memory,
 }
 
 impl Single {
-    pub(super) fn new(params: &Params, bytes: Vec<u8>) -> Self {
-        Self { fingerprint_bits: params.fingerprint_bits(), bucket_size: params.bucket_size(), bytes }
+    pub(super) fn new(params: &Params, memory: Memory) -> Self {
+        let (f, b) = (params.fingerprint_bits(), params.bucket_size());
+        Self { layout: Layout::new(f, b), fingerprint_bits: f, bucket_size: b, memory }
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How many slots hold `value`, 0 being an empty one.
+    #[inline]
+    fn count(&self, bucket: u64, value: u32) -> u64 {
+        self.layout.fold(&self.memory, bucket, value, |count, marks| count + u64::from(marks.count_ones()))
     }
 
     #[inline]
-    fn bit(&self, bucket: u64, slot: u32) -> u64 {
-        (bucket * u64::from(self.bucket_size) + u64::from(slot)) * u64::from(self.fingerprint_bits)
-    }
-
-    #[inline]
-    fn get(&self, bucket: u64, slot: u32) -> u32 {
-        bits::get(&self.bytes, self.bit(bucket, slot), self.fingerprint_bits)
-    }
-
-    #[inline]
-    fn set(&mut self, bucket: u64, slot: u32, value: u32) {
-        let bit = self.bit(bucket, slot);
-        bits::set(&mut self.bytes, bit, self.fingerprint_bits, value.into());
+    fn holds(&self, bucket: u64, value: u32) -> bool {
+        self.layout.fold(&self.memory, bucket, value, |all, marks| all | marks) != 0
     }
 
     /// Changes the first slot that holds `old` to `new`, 0 meaning an empty one. False if there is none.
     #[inline]
     fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
-        let slot = (0..self.bucket_size).find(|&slot| self.get(bucket, slot) == old);
+        let slot = self.layout.find(&self.memory, bucket, old);
         if let Some(slot) = slot {
-            self.set(bucket, slot, new);
+            bits::set(&mut self.memory, slot, self.fingerprint_bits, new.into());
         }
         slot.is_some()
     }
@@ -47,33 +48,41 @@ impl Single {
 
 impl Table for Single {
     #[inline]
-    fn contains(&self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        (0..self.bucket_size).any(|slot| self.get(bucket, slot) == fingerprint.get())
+    fn contains(&self, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+        self.holds(first, fingerprint.get()) | self.holds(second, fingerprint.get())
+    }
+
+    #[inline]
+    fn insert(&mut self, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+        let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
+        self.change(emptier, 0, fingerprint.get())
+    }
+
+    #[inline]
+    fn remove(&mut self, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+        let holder = select_unpredictable(self.holds(first, fingerprint.get()), first, second);
+        self.change(holder, fingerprint.get(), 0)
     }
 
     #[inline]
     fn bucket(&self, bucket: u64) -> Bucket {
-        Bucket::new((0..self.bucket_size).map(|slot| self.get(bucket, slot)))
-    }
-
-    #[inline]
-    fn taken(&self, bucket: u64) -> u32 {
-        (0..self.bucket_size).map(|slot| u32::from(self.get(bucket, slot) != 0)).sum()
+        let slot = |slot| self.layout.bit(bucket) + u64::from(slot * self.fingerprint_bits);
+        Bucket::new((0..self.bucket_size).map(|j| bits::get(&self.memory, slot(j), self.fingerprint_bits)))
     }
 
     #[inline]
     fn has_room(&self, bucket: u64) -> bool {
-        (0..self.bucket_size).any(|slot| self.get(bucket, slot) == 0)
+        self.holds(bucket, 0)
     }
 
     #[inline]
-    fn insert(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
         self.change(bucket, 0, fingerprint.get())
     }
 
     #[inline]
-    fn remove(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        self.change(bucket, fingerprint.get(), 0)
+    fn position(&self, bucket: u64) -> usize {
+        index(self.layout.bit(bucket) / 8)
     }
 
     #[inline]
@@ -82,11 +91,12 @@ impl Table for Single {
         debug_assert!(found);
     }
 
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
+    #[inline]
+    fn memory(&self) -> &Memory {
+        &self.memory
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+    fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
     }
 }

@@ -1,0 +1,116 @@
+//! Every kernel that this processor has, against an oracle that reads buckets one slot after the other.
+
+use alloc::{format, vec, vec::Vec};
+
+use super::{BATCH, Kernel};
+use crate::{
+    address::Address,
+    kind::{Addressing, TableKind},
+    params::Params,
+    table::{AnyTable, Fingerprint, Table as _, with_table},
+};
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    }
+}
+
+/// A table that is about as full as `load` of 4 says, whether or not its fingerprints belong where they are: half of them
+/// from the hashes, half of them similar ones.
+fn filled(params: &Params, address: &Address, hashes: &[u64], load: u64, random: &mut Random) -> AnyTable {
+    let mut any = AnyTable::new(params).unwrap();
+    let slots = params.buckets() * u64::from(params.bucket_size());
+    for &hash in hashes.iter().cycle().take((slots * load / 4) as usize) {
+        let (buckets, fingerprint) = address.buckets(hash);
+        let flipped = fingerprint.get() ^ 1 << (random.next() % u64::from(params.fingerprint_bits()));
+        let fingerprint = if random.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
+        if let Some(fingerprint) = fingerprint {
+            let bucket = buckets[(random.next() % 2) as usize];
+            with_table!(&mut any, table => table.put(bucket, fingerprint));
+        }
+    }
+    any
+}
+
+fn oracle(any: &AnyTable, address: &Address, hash: u64) -> bool {
+    let (buckets, fingerprint) = address.buckets(hash);
+    buckets
+        .into_iter()
+        .any(|bucket| with_table!(any, table => table.bucket(bucket)).fingerprints().any(|other| other == fingerprint))
+}
+
+fn agree(params: &Params) {
+    let address = Address::new(params);
+    let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()));
+    for load in 0..=4 {
+        // Of every length of a batch there is one, whole or not.
+        let hashes: Vec<u64> = (0..=3 * BATCH + load as usize * 17).map(|_| random.next()).collect();
+        let table = filled(params, &address, &hashes, load, &mut random);
+        let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&table, &address, hash)).collect();
+        for kernel in Kernel::available() {
+            let what = format!("{kernel}, {params:?}, load {load}/4");
+            for (&hash, &expected) in hashes.iter().zip(&expected) {
+                assert_eq!(kernel.contains(&table, &address, hash), expected, "{what}");
+            }
+            for len in (0..hashes.len()).step_by(if load == 3 { 1 } else { 61 }) {
+                let mut found = Vec::new();
+                kernel.contains_all(&table, &address, &&hashes[..len], |answers| {
+                    found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
+                });
+                assert_eq!(found.len(), len.next_multiple_of(BATCH), "{what}, {len} hashes");
+                assert_eq!(found[..len], expected[..len], "{what}, {len} hashes");
+                assert!(!found[len..].contains(&true), "{what}: answers behind the last of {len} hashes");
+            }
+        }
+    }
+}
+
+#[test]
+fn all_kernels_agree_on_packed_tables() {
+    for f in TableKind::Packed.fingerprint_bits() {
+        for (addressing, buckets) in [(Addressing::AnySize, 2), (Addressing::AnySize, 86), (Addressing::PowerOfTwo, 64)] {
+            agree(&Params::new(TableKind::Packed, f, 4, buckets, addressing, 0).unwrap());
+        }
+    }
+}
+
+#[test]
+fn all_kernels_agree_on_single_tables() {
+    for f in TableKind::Single.fingerprint_bits() {
+        for b in TableKind::Single.bucket_sizes() {
+            for (addressing, buckets) in [(Addressing::AnySize, 46), (Addressing::PowerOfTwo, 32)] {
+                agree(&Params::new(TableKind::Single, f, b, buckets, addressing, 0).unwrap());
+            }
+        }
+    }
+}
+
+/// Large enough for buckets to be fetched ahead.
+#[test]
+fn all_kernels_agree_on_large_tables() {
+    for (table, f, b) in [(TableKind::Packed, 13, 4), (TableKind::Packed, 25, 4), (TableKind::Single, 12, 4)] {
+        for (addressing, buckets) in [(Addressing::AnySize, (1 << 20) - 2), (Addressing::PowerOfTwo, 1 << 20)] {
+            let params = Params::new(table, f, b, buckets, addressing, 0).unwrap();
+            assert!(params.table_bytes() >= super::batch::FETCH_FROM);
+            let address = Address::new(&params);
+            let mut random = Random(7);
+            let hashes: Vec<u64> = (0..100_000).map(|_| random.next()).collect();
+            let any = filled(&params, &address, &hashes, 1, &mut random);
+            let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&any, &address, hash)).collect();
+            assert!(expected.iter().filter(|&&expected| expected).count() > 30_000);
+            for kernel in Kernel::available() {
+                let mut found = vec![];
+                kernel.contains_all(&any, &address, &&hashes[..], |answers| {
+                    found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
+                });
+                assert_eq!(found[..hashes.len()], expected, "{kernel} {params:?}");
+            }
+        }
+    }
+}

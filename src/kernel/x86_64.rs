@@ -1,0 +1,307 @@
+//! The kernels of x86-64.
+//!
+//! # Safety
+//! Every function here may only be called on a processor that has the instructions it is compiled for.
+
+#![allow(unsafe_code, reason = "the instructions of particular processors")]
+
+use core::arch::x86_64::{
+    __m256i, __m512i, _MM_HINT_T0, _mm_cvtsi32_si128, _mm_prefetch, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_pd,
+    _mm256_cmpeq_epi64, _mm256_cmpgt_epi64, _mm256_i64gather_epi64, _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_pd,
+    _mm256_mul_epu32, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srl_epi64,
+    _mm256_srlv_epi64, _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256, _mm512_add_epi64, _mm512_and_si512,
+    _mm512_i64gather_epi64, _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_min_epu64, _mm512_movepi64_mask, _mm512_mul_epu32,
+    _mm512_mullo_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_srl_epi64, _mm512_srlv_epi64, _mm512_storeu_si512,
+    _mm512_sub_epi64, _mm512_testn_epi64_mask, _mm512_xor_si512, _pdep_u64,
+};
+
+use super::{
+    Kernel,
+    batch::{Hashes, run},
+    scalar,
+    vector::{Lanes, Places, Vector},
+};
+use crate::{
+    address::Address,
+    codebook::{self, CODEWORD_BITS},
+    table::{AnyTable, Fingerprint, NARROW, Packed, Stored, Table as _, WIDE},
+};
+
+/// Looks one hash up: spreads both buckets over fields of 16 or 32 bits and compares all their fingerprints, without a
+/// branch. Absent or present costs the same.
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+pub(super) fn contains(table: &Packed, address: &Address, hash: u64) -> bool {
+    let (buckets, fingerprint) = address.buckets(hash);
+    in_buckets(table, buckets, fingerprint)
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+fn in_buckets(table: &Packed, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+    if !table.is_narrow() {
+        return in_wide_buckets(table, first, second, fingerprint);
+    }
+    let spread = table.spread();
+    let (first, second) = (table.narrow(first), table.narrow(second));
+    let wanted = u64::from(fingerprint.get()).wrapping_mul(NARROW);
+    let fingerprints = |bucket: u64| {
+        let nibbles = u64::from(codebook::decode(bucket));
+        _pdep_u64(bucket >> CODEWORD_BITS, spread) | _pdep_u64(nibbles, 15 * NARROW)
+    };
+    has_zero(fingerprints(first) ^ wanted, NARROW) | has_zero(fingerprints(second) ^ wanted, NARROW)
+}
+
+/// Of its own, for the registers that it takes.
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline(never)]
+fn in_wide_buckets(table: &Packed, first: u64, second: u64, fingerprint: Fingerprint) -> bool {
+    let (first, second, spread) = (table.stored(first), table.stored(second), table.spread());
+    let wanted = u64::from(fingerprint.get()).wrapping_mul(WIDE);
+    let in_bucket = |bucket: Stored| {
+        let nibbles = u64::from(codebook::decode(bucket.codeword));
+        let pair = |high, nibbles| _pdep_u64(high, spread) | _pdep_u64(nibbles, 15 * WIDE);
+        has_zero(pair(bucket.high[0], nibbles) ^ wanted, WIDE) | has_zero(pair(bucket.high[1], nibbles >> 8) ^ wanted, WIDE)
+    };
+    in_bucket(first) | in_bucket(second)
+}
+
+/// Is one of the fields zero that begin where `ones` has its bits, and fill the word?
+#[inline]
+fn has_zero(word: u64, ones: u64) -> bool {
+    // The lowest field that is zero borrows, and none below it does.
+    word.wrapping_sub(ones) & !word & ones.rotate_right(1) != 0
+}
+
+/// Has the cache line with a byte fetched.
+#[inline]
+pub(super) fn fetch(byte: *const u8) {
+    // SAFETY: SSE is part of every x86-64 processor, and a prefetch of whatever address is harmless.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(byte.cast()) };
+}
+
+/// One at a time, fetched ahead.
+#[target_feature(enable = "bmi1,bmi2")]
+pub(super) fn bmi2(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+    match table {
+        AnyTable::Packed(table) => {
+            let contains = |buckets, fingerprint| in_buckets(table, buckets, fingerprint);
+            scalar::contains_all(Kernel::Bmi2, table, address, hashes, contains, answer);
+        }
+        AnyTable::Single(table) => {
+            let contains = |buckets, fingerprint| table.contains(buckets, fingerprint);
+            scalar::contains_all(Kernel::Bmi2, table, address, hashes, contains, answer);
+        }
+    }
+}
+
+/// Four at a time.
+#[target_feature(enable = "bmi1,bmi2,avx2")]
+pub(super) fn avx2(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+    // SAFETY: this function is compiled for it.
+    let vector = unsafe { Vector::<Four>::new(table, address) };
+    run(&vector, [Places::new(), Places::new()], hashes, answer);
+}
+
+/// Eight at a time.
+#[target_feature(enable = "bmi1,bmi2,avx2,avx512f,avx512dq")]
+pub(super) fn avx512(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+    // SAFETY: this function is compiled for it.
+    let vector = unsafe { Vector::<Eight>::new(table, address) };
+    run(&vector, [Places::new(), Places::new()], hashes, answer);
+}
+
+/// Implements [`Lanes`] by one instruction for each method that is one.
+macro_rules! lanes {
+    ($name:ident($vector:ty) { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
+        #[derive(Clone, Copy)]
+        struct $name($vector);
+
+        // SAFETY: each method is the instruction that its name says.
+        unsafe impl Lanes for $name {
+            $(
+                #[inline(always)]
+                unsafe fn $method(self, other: Self) -> Self {
+                    Self(unsafe { $instruction(self.0, other.0) })
+                }
+            )*
+            #[inline(always)]
+            unsafe fn fetch(byte: *const u8) {
+                fetch(byte);
+            }
+            $($rest)*
+        }
+    };
+}
+
+lanes! {
+    Four(__m256i) {
+        add = _mm256_add_epi64;
+        sub = _mm256_sub_epi64;
+        and = _mm256_and_si256;
+        or = _mm256_or_si256;
+        xor = _mm256_xor_si256;
+        shift_right_by = _mm256_srlv_epi64;
+        product = _mm256_mul_epu32;
+        min = _mm256_min_epu32;
+    }
+
+    const COUNT: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(value: u64) -> Self {
+        Self(unsafe { _mm256_set1_epi64x(value.cast_signed()) })
+    }
+
+    #[inline(always)]
+    unsafe fn load(values: &[u64]) -> Self {
+        Self(unsafe { _mm256_loadu_si256(values[..Self::COUNT].as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, values: &mut [u64]) {
+        unsafe { _mm256_storeu_si256(values[..Self::COUNT].as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn shift_right<const BITS: u32>(self) -> Self {
+        Self(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed())) })
+    }
+
+    #[inline(always)]
+    unsafe fn product_low(self, other: Self) -> Self {
+        unsafe {
+            // The upper halves' product is beyond the lower half of the whole.
+            let (self_high, other_high) = (self.shift_right::<32>(), other.shift_right::<32>());
+            let crossed = self_high.product(other).add(self.product(other_high));
+            self.product(other).add(Self(_mm256_slli_epi64::<32>(crossed.0)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn none(self, mask: Self) -> u32 {
+        let equal = unsafe { _mm256_cmpeq_epi64(_mm256_and_si256(self.0, mask.0), _mm256_setzero_si256()) };
+        unsafe { _mm256_movemask_pd(_mm256_castsi256_pd(equal)) }.cast_unsigned()
+    }
+
+    #[inline(always)]
+    unsafe fn add_if_negative(self, other: Self) -> Self {
+        unsafe { self.add(Self(_mm256_cmpgt_epi64(_mm256_setzero_si256(), self.0)).and(other)) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(self, base: *const u8) -> Self {
+        Self(unsafe { _mm256_i64gather_epi64::<1>(base.cast(), self.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_pairs(self, base: *const u16) -> Self {
+        Self(unsafe { _mm256_i64gather_epi64::<2>(base.cast(), self.0) })
+    }
+}
+
+lanes! {
+    Eight(__m512i) {
+        add = _mm512_add_epi64;
+        sub = _mm512_sub_epi64;
+        and = _mm512_and_si512;
+        or = _mm512_or_si512;
+        xor = _mm512_xor_si512;
+        shift_right_by = _mm512_srlv_epi64;
+        product = _mm512_mul_epu32;
+        product_low = _mm512_mullo_epi64;
+        min = _mm512_min_epu64;
+    }
+
+    const COUNT: usize = 8;
+
+    #[inline(always)]
+    unsafe fn splat(value: u64) -> Self {
+        Self(unsafe { _mm512_set1_epi64(value.cast_signed()) })
+    }
+
+    #[inline(always)]
+    unsafe fn load(values: &[u64]) -> Self {
+        Self(unsafe { _mm512_loadu_si512(values[..Self::COUNT].as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, values: &mut [u64]) {
+        unsafe { _mm512_storeu_si512(values[..Self::COUNT].as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn shift_right<const BITS: u32>(self) -> Self {
+        Self(unsafe { _mm512_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed())) })
+    }
+
+    #[inline(always)]
+    unsafe fn none(self, mask: Self) -> u32 {
+        unsafe { _mm512_testn_epi64_mask(self.0, mask.0) }.into()
+    }
+
+    #[inline(always)]
+    unsafe fn add_if_negative(self, other: Self) -> Self {
+        Self(unsafe { _mm512_mask_add_epi64(self.0, _mm512_movepi64_mask(self.0), self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather(self, base: *const u8) -> Self {
+        Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, base.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_pairs(self, base: *const u16) -> Self {
+        Self(unsafe { _mm512_i64gather_epi64::<2>(self.0, base.cast()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::batch::{BATCH, Steps},
+        *,
+    };
+    use crate::{
+        kind::{Addressing, TableKind},
+        params::Params,
+    };
+
+    /// Buckets of tables that no machine has the memory for: only where they would be is compared.
+    fn agree<L: Lanes>(f: u32, buckets: u64, addressing: Addressing) {
+        let params = |buckets| Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
+        let (table, address) = (AnyTable::new(&params(2)).unwrap(), Address::new(&params(buckets)));
+        // SAFETY: the caller has checked.
+        let vector = unsafe { Vector::<L>::new(&table, &address) };
+        let mut hashes = [0; BATCH];
+        for (i, hash) in hashes.iter_mut().enumerate() {
+            *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);
+        }
+        hashes[..4].copy_from_slice(&[0, 1, u64::MAX, u64::MAX << 32]);
+        let mut places = Places::new();
+        vector.locate(&hashes, BATCH, &mut places);
+        for (i, &hash) in hashes.iter().enumerate() {
+            let ([first, second], fingerprint) = address.buckets(hash);
+            let bits = u64::from(params(2).bucket_bits());
+            assert_eq!(places.bits.map(|bits| bits[i]), [first * bits, second * bits], "{f} {buckets} {addressing} {hash:#x}");
+            assert_eq!(places.fingerprints[i], u64::from(fingerprint.get()));
+        }
+    }
+
+    #[test]
+    fn vectors_find_the_same_buckets() {
+        for f in [2, 5, 8, 13, 21, 28] {
+            for buckets in [2, 6, 1 << 20, (1 << 31) - 2, 1 << 31, (1 << 32) - 2, 1 << 32, (1 << 32) + 2, 1 << 35] {
+                if Kernel::Avx2.is_available() {
+                    agree::<Four>(f, buckets, Addressing::AnySize);
+                }
+                if Kernel::Avx512.is_available() {
+                    agree::<Eight>(f, buckets, Addressing::AnySize);
+                }
+            }
+        }
+        if Kernel::Avx2.is_available() {
+            agree::<Four>(13, 1 << 31, Addressing::PowerOfTwo);
+        }
+    }
+}
