@@ -1,10 +1,12 @@
 //! From a hash to a fingerprint and two buckets: the only owner of addressing arithmetic, all of it in 64 bits.
 
+use core::hint::select_unpredictable;
+
 use crate::{
     kind::Addressing,
     num::{low_half, product},
     params::Params,
-    table::Fingerprint,
+    table::{Fingerprint, Pair},
 };
 
 /// The constant of `MurmurHash2`, by which Go's library turns a fingerprint into a distance.
@@ -51,9 +53,9 @@ impl Address {
 
     /// An item's two buckets, and its fingerprint.
     #[inline]
-    pub(crate) fn buckets(&self, hash: u64) -> ([u64; 2], Fingerprint) {
+    pub(crate) fn buckets(&self, hash: u64) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
-        ([first, self.alternate(first, fingerprint)], fingerprint)
+        ((first, self.alternate(first, fingerprint)), fingerprint)
     }
 
     /// The other bucket of a fingerprint that is in `bucket`: its own inverse.
@@ -64,8 +66,8 @@ impl Address {
             Addressing::AnySize => {
                 // Bucket and alternate add up to an odd number, modulo an even one: they cannot be the same.
                 let sum = product(mix(fingerprint), self.buckets).0 | 1;
-                let difference = sum.wrapping_sub(bucket);
-                if sum >= bucket { difference } else { difference.wrapping_add(self.buckets) }
+                let (difference, below) = sum.overflowing_sub(bucket);
+                difference.wrapping_add(select_unpredictable(below, self.buckets, 0))
             }
             Addressing::PowerOfTwo => (bucket ^ u64::from(low_half(fingerprint * GO_MULTIPLIER))) & (self.buckets - 1),
         }

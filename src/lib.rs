@@ -65,6 +65,7 @@ mod hash;
 mod kernel;
 mod kind;
 mod max_load;
+mod memory;
 mod num;
 mod params;
 mod sizing;

@@ -28,3 +28,10 @@ pub(crate) const fn product(a: u64, b: u64) -> (u64, u64) {
 pub(crate) const fn low_half(value: u64) -> u32 {
     value as u32
 }
+
+/// The lowest 16 bits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lowest quarter is what is asked for")]
+pub(crate) const fn low_quarter(value: u64) -> u16 {
+    value as u16
+}

@@ -2,13 +2,13 @@
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's processor, what is called is not")]
 
-use super::{CuckooFilter, place::place};
+use super::{CuckooFilter, place::evict};
 use crate::{
     address::Address,
     error::BatchFull,
     hash::{Hasher, Item},
-    kernel::{BATCH, Hashes, Kernel, Located},
-    table::{AnyTable, Fingerprint, Table, with_table},
+    kernel::{BATCH, Hashes, Kernel},
+    table::{AnyTable, with_table},
 };
 
 /// The hashes of items.
@@ -157,11 +157,11 @@ fn spread(answers: u64, found: &mut [bool]) {
 /// How many of the items went in, until one had no room.
 fn insert_all(table: &mut AnyTable, address: &Address, kernel: Kernel, hashes: &impl Hashes) -> usize {
     let mut inserted = 0;
-    with_table!(table, table => for_each(table, address, kernel, hashes, |table, buckets, fingerprint| {
-        let placed = place(table, address, buckets, fingerprint);
+    for_each(table, address, kernel, hashes, |table, hash| {
+        let placed = kernel.insert(table, address, hash) || with_table!(table, table => evict(table, address, hash));
         inserted += usize::from(placed);
         placed
-    }));
+    });
     inserted
 }
 
@@ -170,30 +170,28 @@ fn insert_all(table: &mut AnyTable, address: &Address, kernel: Kernel, hashes: &
 fn remove_all(table: &mut AnyTable, address: &Address, kernel: Kernel, hashes: &impl Hashes, removed: &mut [bool]) -> usize {
     same_length(hashes.len(), removed.len());
     let mut answers = removed.iter_mut();
-    with_table!(table, table => for_each(table, address, kernel, hashes, |table, buckets, fingerprint| {
-        let found = table.remove(buckets, fingerprint);
+    for_each(table, address, kernel, hashes, |table, hash| {
+        let found = kernel.remove(table, address, hash);
         answers.next().map(|answer| *answer = found).is_some()
-    }));
+    });
     removed.iter().filter(|&&removed| removed).count()
 }
 
-/// Calls `change` for one item after the other until it says no; their buckets have been fetched by then.
-#[inline]
-fn for_each<T: Table>(
-    table: &mut T,
+/// Calls `change` with one hash after the other until it says no; their buckets have been fetched by then.
+fn for_each(
+    table: &mut AnyTable,
     address: &Address,
     kernel: Kernel,
     hashes: &impl Hashes,
-    mut change: impl FnMut(&mut T, [u64; 2], Fingerprint) -> bool,
+    mut change: impl FnMut(&mut AnyTable, u64) -> bool,
 ) {
     let mut batch = [0; BATCH];
-    let mut located = Located::new();
     for start in (0..hashes.len()).step_by(BATCH) {
-        let len = (hashes.len() - start).min(BATCH);
         hashes.fill(start, &mut batch);
-        located.locate(&batch[..len], address, |buckets| kernel.fetch(table, buckets));
-        for (&buckets, &fingerprint) in located.buckets.iter().zip(&located.fingerprints).take(len) {
-            if !change(table, buckets, fingerprint) {
+        let batch = &batch[..(hashes.len() - start).min(BATCH)];
+        with_table!(&*table, table => kernel.fetch(table, address, batch));
+        for &hash in batch {
+            if !change(table, hash) {
                 return;
             }
         }

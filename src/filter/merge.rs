@@ -41,7 +41,7 @@ impl<H: Hasher> CuckooFilter<H> {
         let mut merged = self.table.try_clone(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
         for bucket in 0..self.params.buckets() {
             for fingerprint in with_table!(&other.table, table => table.bucket(bucket)).fingerprints() {
-                let buckets = [bucket, self.address.alternate(bucket, fingerprint)];
+                let buckets = (bucket, self.address.alternate(bucket, fingerprint));
                 if !with_table!(&mut merged, table => place(table, &self.address, buckets, fingerprint)) {
                     return Err(full());
                 }

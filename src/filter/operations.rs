@@ -1,6 +1,6 @@
 //! One item at a time.
 
-use super::{CuckooFilter, place::place};
+use super::{CuckooFilter, place::evict};
 use crate::{
     error::Full,
     hash::{Hasher, Item},
@@ -32,8 +32,9 @@ impl<H: Hasher> CuckooFilter<H> {
     /// As `insert`.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
-        let (buckets, fingerprint) = self.address.buckets(hash);
-        if with_table!(&mut self.table, table => place(table, &self.address, buckets, fingerprint)) {
+        if self.kernel.insert(&mut self.table, &self.address, hash)
+            || with_table!(&mut self.table, table => evict(table, &self.address, hash))
+        {
             self.len += 1;
             Ok(())
         } else {
@@ -100,7 +101,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// [`count`](Self::count) for a hash.
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> u32 {
-        let ([first, second], fingerprint) = self.address.buckets(hash);
+        let ((first, second), fingerprint) = self.address.buckets(hash);
         let copies = |bucket| {
             with_table!(&self.table, table => table.bucket(bucket))
                 .fingerprints()
@@ -130,8 +131,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// [`remove`](Self::remove) for a hash.
     #[inline]
     pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let (buckets, fingerprint) = self.address.buckets(hash);
-        let found = with_table!(&mut self.table, table => table.remove(buckets, fingerprint));
+        let found = self.kernel.remove(&mut self.table, &self.address, hash);
         self.len -= usize::from(found);
         found
     }
@@ -152,7 +152,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// What to say of an item that has no room.
     #[cold]
     pub(super) fn refusal(&self, hash: u64) -> Full {
-        let ([first, second], _) = self.address.buckets(hash);
+        let ((first, second), _) = self.address.buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(first != second));
         Full { items: self.len, slots: self.params.slots(), duplicate: self.count_hash(hash) == room }
     }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use crate::{
     address::Address,
     num::index,
-    table::{Fingerprint, Table},
+    table::{Fingerprint, Pair, Table},
 };
 
 /// Full buckets that a walk expands before it gives up. With a quarter of them, large tables refuse an item at a load 0.002
@@ -33,16 +33,20 @@ struct Node {
 }
 
 /// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
-#[inline]
-pub(super) fn place<T: Table>(table: &mut T, address: &Address, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
-    table.insert(buckets, fingerprint) || evict(table, address, buckets, fingerprint)
+pub(super) fn place<T: Table>(table: &mut T, address: &Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    table.insert(buckets, fingerprint) || make_room(table, address, buckets, fingerprint)
 }
 
-/// Makes room in one of two full buckets.
+/// Stores an item whose two buckets are full.
 #[cold]
-fn evict<T: Table>(table: &mut T, address: &Address, roots: [u64; 2], fingerprint: Fingerprint) -> bool {
+pub(super) fn evict<T: Table>(table: &mut T, address: &Address, hash: u64) -> bool {
+    let (buckets, fingerprint) = address.buckets(hash);
+    make_room(table, address, buckets, fingerprint)
+}
+
+fn make_room<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
     let mut nodes = Vec::with_capacity(LONG_WALK);
-    for (parent, bucket) in roots.into_iter().enumerate() {
+    for (parent, bucket) in [roots.0, roots.1].into_iter().enumerate() {
         nodes.push(Node { bucket, parent, incoming: fingerprint });
     }
     let mut visited = None;
@@ -122,8 +126,8 @@ impl Visited {
 mod tests {
     use super::*;
     use crate::{
-        kernel::Memory,
         kind::{Addressing, TableKind},
+        memory::Memory,
         params::Params,
         table::{AnyTable, Bucket, Packed},
     };
@@ -136,13 +140,13 @@ mod tests {
     }
 
     impl Table for Counting<'_> {
-        fn contains(&self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
+        fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.contains(buckets, fingerprint)
         }
-        fn insert(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
+        fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.insert(buckets, fingerprint)
         }
-        fn remove(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool {
+        fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.remove(buckets, fingerprint)
         }
         fn bucket(&self, bucket: u64) -> Bucket {

@@ -1,6 +1,7 @@
 //! Many hashes at a time: what all kernels have in common.
 
-use crate::{address::Address, table::Fingerprint};
+use super::Kernel;
+use crate::{address::Address, table::Table};
 
 /// Hashes that are looked up at one go: as many as a word has bits for the answers.
 pub(crate) const BATCH: usize = 64;
@@ -24,66 +25,31 @@ impl Hashes for &[u64] {
 
     #[inline(always)]
     fn fill(&self, start: usize, hashes: &mut [u64; BATCH]) {
-        let wanted = &self[start..];
-        let wanted = &wanted[..wanted.len().min(BATCH)];
-        hashes[..wanted.len()].copy_from_slice(wanted);
-    }
-}
-
-/// A batch of items: their buckets and fingerprints.
-pub(crate) struct Located {
-    /// First and second buckets.
-    pub(crate) buckets: [[u64; 2]; BATCH],
-    pub(crate) fingerprints: [Fingerprint; BATCH],
-}
-
-impl Located {
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Self { buckets: [[0; 2]; BATCH], fingerprints: [Fingerprint::MIN; BATCH] }
-    }
-
-    /// Locates an item for each hash, and fetches its buckets.
-    #[inline(always)]
-    pub(crate) fn locate(&mut self, hashes: &[u64], address: &Address, fetch: impl Fn([u64; 2])) {
-        for ((hash, buckets), fingerprint) in hashes.iter().zip(&mut self.buckets).zip(&mut self.fingerprints) {
-            (*buckets, *fingerprint) = address.buckets(*hash);
-            fetch(*buckets);
+        for (hash, wanted) in hashes.iter_mut().zip(&self[start..]) {
+            *hash = *wanted;
         }
     }
 }
 
-/// Two steps of looking up a batch, so that the memory is at work on one batch while the processor is on the other.
-pub(super) trait Steps {
-    type Located;
-
-    /// Finds out where to look, and has it fetched.
-    fn locate(&self, hashes: &[u64; BATCH], len: usize, located: &mut Self::Located);
-
-    /// The answers, a bit for each.
-    fn look_up(&self, located: &Self::Located, len: usize) -> u64;
-}
-
-/// Takes all hashes through both steps.
+/// Looks all hashes up one after the other, by whatever function; but the buckets of a batch are fetched all at once.
 #[inline(always)]
-pub(super) fn run<S: Steps>(steps: &S, mut located: [S::Located; 2], hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+pub(super) fn one_by_one<T: Table>(
+    kernel: Kernel,
+    table: &T,
+    address: &Address,
+    hashes: &impl Hashes,
+    contains: impl Fn(u64) -> bool,
+    mut answer: impl FnMut(u64),
+) {
     let mut batch = [0; BATCH];
-    let (total, mut start) = (hashes.len(), 0);
-    let mut before = 0;
-    loop {
-        let [one, other] = &mut located;
-        let len = (total - start).min(BATCH);
-        if len > 0 {
-            hashes.fill(start, &mut batch);
-            steps.locate(&batch, len, one);
+    for start in (0..hashes.len()).step_by(BATCH) {
+        hashes.fill(start, &mut batch);
+        let batch = &batch[..(hashes.len() - start).min(BATCH)];
+        kernel.fetch(table, address, batch);
+        let mut answers = 0;
+        for (i, &hash) in batch.iter().enumerate() {
+            answers |= u64::from(contains(hash)) << i;
         }
-        if before > 0 {
-            answer(steps.look_up(other, before));
-        }
-        if len == 0 {
-            return;
-        }
-        located.swap(0, 1);
-        (start, before) = (start + len, len);
+        answer(answers);
     }
 }

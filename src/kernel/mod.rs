@@ -1,14 +1,10 @@
-//! The look-ups, in the instructions of particular processors. All kernels give the same answers; which one gives them is
-//! chosen once per process, and can be said otherwise for each filter.
-//!
-//! All of the library's `unsafe` code is here.
+//! What is done with one item or with many, in the instructions of particular processors. All kernels give the same answers
+//! and write the same bytes; which one it is, is chosen once per process, and can be said otherwise for each filter.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's processor, what is called is not")]
 
 mod batch;
 mod choice;
-mod memory;
-mod scalar;
 #[cfg(test)]
 mod tests;
 #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
@@ -16,31 +12,37 @@ mod vector;
 #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
 mod x86_64;
 
-pub(crate) use batch::{BATCH, Hashes, Located};
-pub use choice::Kernel;
-pub(crate) use memory::Memory;
-
 use core::hint::black_box;
+
+pub(crate) use batch::{BATCH, Hashes};
+use batch::{FETCH_FROM, one_by_one};
+pub use choice::Kernel;
 
 use crate::{
     address::Address,
     table::{AnyTable, Table, with_table},
 };
 
+/// Calls one of the kernels of x86-64.
+#[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+macro_rules! x86_64 {
+    ($function:ident($($argument:expr),*)) => {{
+        #[allow(unsafe_code)]
+        // SAFETY: only a kernel that is available can be chosen, and this one is it, or part of it.
+        unsafe {
+            x86_64::$function($($argument),*)
+        }
+    }};
+}
+
+#[cfg_attr(not(all(feature = "kernels", target_arch = "x86_64")), allow(clippy::unused_self))]
 impl Kernel {
-    /// Looks one hash up.
+    /// Is the item in the table?
     #[inline]
-    #[cfg_attr(not(all(feature = "kernels", target_arch = "x86_64")), allow(clippy::unused_self))]
     pub(crate) fn contains(self, table: &AnyTable, address: &Address, hash: u64) -> bool {
         match table {
             #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-            AnyTable::Packed(packed) if self >= Self::Bmi2 => {
-                // SAFETY: only a kernel that is available can be chosen, and BMI2 is part of this one and those after it.
-                #[allow(unsafe_code)]
-                unsafe {
-                    x86_64::contains(packed, address, hash)
-                }
-            }
+            AnyTable::Packed(packed) if self >= Self::Bmi2 => x86_64!(contains(packed, address, hash)),
             table => {
                 let (buckets, fingerprint) = address.buckets(hash);
                 with_table!(table, table => table.contains(buckets, fingerprint))
@@ -48,16 +50,48 @@ impl Kernel {
         }
     }
 
-    /// Has two buckets fetched, so that they are at hand when they are needed.
+    /// Puts an item into the emptier of its buckets. False, and nothing changed, if both are full.
+    #[inline]
+    pub(crate) fn insert(self, table: &mut AnyTable, address: &Address, hash: u64) -> bool {
+        match table {
+            #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+            AnyTable::Packed(packed) if self >= Self::Bmi2 && packed.is_narrow() => x86_64!(insert(packed, address, hash)),
+            table => {
+                let (buckets, fingerprint) = address.buckets(hash);
+                with_table!(table, table => table.insert(buckets, fingerprint))
+            }
+        }
+    }
+
+    /// Takes one copy of an item out. False, and nothing changed, if there is none.
+    #[inline]
+    pub(crate) fn remove(self, table: &mut AnyTable, address: &Address, hash: u64) -> bool {
+        match table {
+            #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+            AnyTable::Packed(packed) if self >= Self::Bmi2 && packed.is_narrow() => x86_64!(remove(packed, address, hash)),
+            table => {
+                let (buckets, fingerprint) = address.buckets(hash);
+                with_table!(table, table => table.remove(buckets, fingerprint))
+            }
+        }
+    }
+
+    /// Has the buckets of items fetched, so that they are at hand when they are needed.
     #[inline(always)]
-    pub(crate) fn fetch<T: Table>(self, table: &T, buckets: [u64; 2]) {
-        for bucket in buckets {
-            let position = table.position(bucket);
-            match self {
-                #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-                Self::Bmi2 | Self::Avx2 | Self::Avx512 => x86_64::fetch(table.memory().as_ptr().wrapping_add(position)),
-                // A read that nothing waits for.
-                _ => _ = black_box(table.memory()[position]),
+    pub(crate) fn fetch<T: Table>(self, table: &T, address: &Address, hashes: &[u64]) {
+        if table.memory().len() < FETCH_FROM {
+            return;
+        }
+        for &hash in hashes {
+            let ((first, second), _) = address.buckets(hash);
+            for bucket in [first, second] {
+                let position = table.position(bucket);
+                match self {
+                    #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+                    Self::Bmi2 | Self::Avx2 | Self::Avx512 => x86_64::fetch(table.memory().as_ptr().wrapping_add(position)),
+                    // A read that nothing waits for.
+                    _ => _ = black_box(table.memory()[position]),
+                }
             }
         }
     }
@@ -67,20 +101,17 @@ impl Kernel {
     pub(crate) fn contains_all(self, table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
         match self {
             #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-            Self::Avx512 | Self::Avx2 | Self::Bmi2 => {
-                // SAFETY: only a kernel that is available can be chosen.
-                #[allow(unsafe_code)]
-                unsafe {
-                    match self {
-                        Self::Avx512 => x86_64::avx512(table, address, hashes, answer),
-                        Self::Avx2 => x86_64::avx2(table, address, hashes, answer),
-                        _ => x86_64::bmi2(table, address, hashes, answer),
-                    }
-                }
-            }
+            Self::Avx512 => x86_64!(avx512(table, address, hashes, answer)),
+            #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+            Self::Avx2 => x86_64!(avx2(table, address, hashes, answer)),
+            #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+            Self::Bmi2 => x86_64!(bmi2(table, address, hashes, answer)),
             _ => with_table!(table, table => {
-                let contains = |buckets, fingerprint| table.contains(buckets, fingerprint);
-                scalar::contains_all(self, table, address, hashes, contains, answer);
+                let contains = |hash| {
+                    let (buckets, fingerprint) = address.buckets(hash);
+                    table.contains(buckets, fingerprint)
+                };
+                one_by_one(self, table, address, hashes, contains, answer);
             }),
         }
     }

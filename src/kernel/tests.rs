@@ -31,7 +31,7 @@ fn filled(params: &Params, address: &Address, hashes: &[u64], load: u64, random:
         let flipped = fingerprint.get() ^ 1 << (random.next() % u64::from(params.fingerprint_bits()));
         let fingerprint = if random.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
         if let Some(fingerprint) = fingerprint {
-            let bucket = buckets[(random.next() % 2) as usize];
+            let bucket = if random.next().is_multiple_of(2) { buckets.0 } else { buckets.1 };
             with_table!(&mut any, table => table.put(bucket, fingerprint));
         }
     }
@@ -40,7 +40,7 @@ fn filled(params: &Params, address: &Address, hashes: &[u64], load: u64, random:
 
 fn oracle(any: &AnyTable, address: &Address, hash: u64) -> bool {
     let (buckets, fingerprint) = address.buckets(hash);
-    buckets
+    [buckets.0, buckets.1]
         .into_iter()
         .any(|bucket| with_table!(any, table => table.bucket(bucket)).fingerprints().any(|other| other == fingerprint))
 }

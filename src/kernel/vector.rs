@@ -2,9 +2,9 @@
 
 #![allow(unsafe_code, reason = "the instructions of particular processors")]
 
-use core::marker::PhantomData;
+use core::{marker::PhantomData, mem};
 
-use super::batch::{BATCH, FETCH_FROM, Steps};
+use super::batch::{BATCH, FETCH_FROM, Hashes};
 use crate::{
     address::{Address, MIX},
     codebook::{self, CODEWORD_BITS, CODEWORDS},
@@ -189,11 +189,33 @@ fn high_part(width: u32, slot: u32) -> u64 {
     ((1 << width) - 1) << ((slot * width) & 63)
 }
 
-impl<L: Lanes> Steps for Vector<'_, L> {
-    type Located = Places;
-
+impl<L: Lanes> Vector<'_, L> {
+    /// Looks all hashes up. While the memory is at work on one batch, the processor is on the one before.
     #[inline(always)]
-    fn locate(&self, hashes: &[u64; BATCH], len: usize, places: &mut Places) {
+    pub(super) fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        let mut batch = [0; BATCH];
+        let (mut places, mut places_before) = (Places::new(), Places::new());
+        let (mut start, mut len_before) = (0, 0);
+        loop {
+            let len = (hashes.len() - start).min(BATCH);
+            if len > 0 {
+                hashes.fill(start, &mut batch);
+                self.locate(&batch, len, &mut places);
+            }
+            if len_before > 0 {
+                answer(self.look_up(&places_before, len_before));
+            }
+            if len == 0 {
+                return;
+            }
+            mem::swap(&mut places, &mut places_before);
+            (start, len_before) = (start + len, len);
+        }
+    }
+
+    /// Finds out where to look, and has it fetched.
+    #[inline(always)]
+    pub(super) fn locate(&self, hashes: &[u64; BATCH], len: usize, places: &mut Places) {
         // SAFETY: as `new`.
         unsafe {
             if let Some(buckets) = self.buckets {
@@ -206,9 +228,9 @@ impl<L: Lanes> Steps for Vector<'_, L> {
                 }
             } else {
                 for (at, &hash) in hashes.iter().enumerate().take(len.next_multiple_of(L::COUNT)) {
-                    let (first, fingerprint) = self.address.locate(hash);
+                    let ((first, second), fingerprint) = self.address.buckets(hash);
                     places.bits[0][at] = first * self.bucket_bits;
-                    places.bits[1][at] = self.address.alternate(first, fingerprint) * self.bucket_bits;
+                    places.bits[1][at] = second * self.bucket_bits;
                     places.fingerprints[at] = fingerprint.get().into();
                 }
             }
@@ -220,6 +242,7 @@ impl<L: Lanes> Steps for Vector<'_, L> {
         }
     }
 
+    /// The answers, a bit for each.
     #[inline(always)]
     fn look_up(&self, places: &Places, len: usize) -> u64 {
         let mut answers = 0;

@@ -12,19 +12,19 @@ use core::arch::x86_64::{
     _mm256_srlv_epi64, _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256, _mm512_add_epi64, _mm512_and_si512,
     _mm512_i64gather_epi64, _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_min_epu64, _mm512_movepi64_mask, _mm512_mul_epu32,
     _mm512_mullo_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_srl_epi64, _mm512_srlv_epi64, _mm512_storeu_si512,
-    _mm512_sub_epi64, _mm512_testn_epi64_mask, _mm512_xor_si512, _pdep_u64,
+    _mm512_sub_epi64, _mm512_testn_epi64_mask, _mm512_xor_si512, _pdep_u64, _pext_u64,
 };
 
 use super::{
     Kernel,
-    batch::{Hashes, run},
-    scalar,
-    vector::{Lanes, Places, Vector},
+    batch::{Hashes, one_by_one},
+    vector::{Lanes, Vector},
 };
 use crate::{
     address::Address,
-    codebook::{self, CODEWORD_BITS},
-    table::{AnyTable, Fingerprint, NARROW, Packed, Stored, Table as _, WIDE},
+    codebook,
+    num::low_quarter,
+    table::{AnyTable, Fingerprint, Form as _, Keys as _, Narrow, Packed, Quad, Spread, Table as _},
 };
 
 /// Looks one hash up: spreads both buckets over fields of 16 or 32 bits and compares all their fingerprints, without a
@@ -32,36 +32,45 @@ use crate::{
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline]
 pub(super) fn contains(table: &Packed, address: &Address, hash: u64) -> bool {
-    let (buckets, fingerprint) = address.buckets(hash);
-    in_buckets(table, buckets, fingerprint)
-}
-
-#[target_feature(enable = "bmi1,bmi2")]
-#[inline]
-fn in_buckets(table: &Packed, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+    let ((first, second), fingerprint) = address.buckets(hash);
     if !table.is_narrow() {
         return in_wide_buckets(table, first, second, fingerprint);
     }
-    let spread = table.spread();
-    let (first, second) = (table.narrow(first), table.narrow(second));
-    let wanted = u64::from(fingerprint.get()).wrapping_mul(NARROW);
-    let fingerprints = |bucket: u64| {
-        let nibbles = u64::from(codebook::decode(bucket));
-        _pdep_u64(bucket >> CODEWORD_BITS, spread) | _pdep_u64(nibbles, 15 * NARROW)
-    };
-    has_zero(fingerprints(first) ^ wanted, NARROW) | has_zero(fingerprints(second) ^ wanted, NARROW)
+    let (keys, others) = (Narrow::<Deposits>::load(table, first), Narrow::<Deposits>::load(table, second));
+    let key = Quad::key(fingerprint);
+    keys.holds(key) | others.holds(key)
 }
+
+/// Inserts into a narrow table.
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+pub(super) fn insert(table: &mut Packed, address: &Address, hash: u64) -> bool {
+    let (buckets, fingerprint) = address.buckets(hash);
+    table.insert_as::<Narrow<Deposits>>(buckets, fingerprint)
+}
+
+/// Removes from a narrow table.
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+pub(super) fn remove(table: &mut Packed, address: &Address, hash: u64) -> bool {
+    let (buckets, fingerprint) = address.buckets(hash);
+    table.remove_as::<Narrow<Deposits>>(buckets, fingerprint)
+}
+
+/// The lowest bits of the two fields of a word, each for a fingerprint of a wide bucket.
+const WIDE: u64 = 0x0000_0001_0000_0001;
 
 /// Of its own, for the registers that it takes.
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline(never)]
 fn in_wide_buckets(table: &Packed, first: u64, second: u64, fingerprint: Fingerprint) -> bool {
-    let (first, second, spread) = (table.stored(first), table.stored(second), table.spread());
+    let spread = (((1 << table.high_bits()) - 1) << 4) * WIDE;
     let wanted = u64::from(fingerprint.get()).wrapping_mul(WIDE);
-    let in_bucket = |bucket: Stored| {
-        let nibbles = u64::from(codebook::decode(bucket.codeword));
+    let in_bucket = |bucket: u64| {
+        let nibbles = u64::from(codebook::decode(table.word(bucket)));
+        let [first, second] = table.pairs(bucket);
         let pair = |high, nibbles| _pdep_u64(high, spread) | _pdep_u64(nibbles, 15 * WIDE);
-        has_zero(pair(bucket.high[0], nibbles) ^ wanted, WIDE) | has_zero(pair(bucket.high[1], nibbles >> 8) ^ wanted, WIDE)
+        has_zero(pair(first, nibbles) ^ wanted, WIDE) | has_zero(pair(second, nibbles >> 8) ^ wanted, WIDE)
     };
     in_bucket(first) | in_bucket(second)
 }
@@ -71,6 +80,35 @@ fn in_wide_buckets(table: &Packed, first: u64, second: u64, fingerprint: Fingerp
 fn has_zero(word: u64, ones: u64) -> bool {
     // The lowest field that is zero borrows, and none below it does.
     word.wrapping_sub(ones) & !word & ones.rotate_right(1) != 0
+}
+
+/// By the instructions made for it.
+struct Deposits;
+
+/// The lowest bit of each lane.
+const LANES: u64 = 0x0001_0001_0001_0001;
+
+// SAFETY of all four: inlined into functions that are compiled for BMI2.
+impl Spread for Deposits {
+    #[inline(always)]
+    fn spread(fields: u64, width: u32) -> u64 {
+        unsafe { _pdep_u64(fields, ((1 << width) - 1) * LANES) }
+    }
+
+    #[inline(always)]
+    fn gather(lanes: u64, width: u32) -> u64 {
+        unsafe { _pext_u64(lanes, ((1 << width) - 1) * LANES) }
+    }
+
+    #[inline(always)]
+    fn spread_nibbles(nibbles: u16) -> u64 {
+        unsafe { _pdep_u64(nibbles.into(), LANES * 0xf000) }
+    }
+
+    #[inline(always)]
+    fn gather_nibbles(lanes: u64) -> u16 {
+        low_quarter(unsafe { _pext_u64(lanes, LANES * 0xf000) })
+    }
 }
 
 /// Has the cache line with a byte fetched.
@@ -85,12 +123,14 @@ pub(super) fn fetch(byte: *const u8) {
 pub(super) fn bmi2(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
     match table {
         AnyTable::Packed(table) => {
-            let contains = |buckets, fingerprint| in_buckets(table, buckets, fingerprint);
-            scalar::contains_all(Kernel::Bmi2, table, address, hashes, contains, answer);
+            one_by_one(Kernel::Bmi2, table, address, hashes, |hash| contains(table, address, hash), answer);
         }
         AnyTable::Single(table) => {
-            let contains = |buckets, fingerprint| table.contains(buckets, fingerprint);
-            scalar::contains_all(Kernel::Bmi2, table, address, hashes, contains, answer);
+            let contains = |hash| {
+                let (buckets, fingerprint) = address.buckets(hash);
+                table.contains(buckets, fingerprint)
+            };
+            one_by_one(Kernel::Bmi2, table, address, hashes, contains, answer);
         }
     }
 }
@@ -100,7 +140,7 @@ pub(super) fn bmi2(table: &AnyTable, address: &Address, hashes: &impl Hashes, an
 pub(super) fn avx2(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
     // SAFETY: this function is compiled for it.
     let vector = unsafe { Vector::<Four>::new(table, address) };
-    run(&vector, [Places::new(), Places::new()], hashes, answer);
+    vector.contains_all(hashes, answer);
 }
 
 /// Eight at a time.
@@ -108,7 +148,7 @@ pub(super) fn avx2(table: &AnyTable, address: &Address, hashes: &impl Hashes, an
 pub(super) fn avx512(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
     // SAFETY: this function is compiled for it.
     let vector = unsafe { Vector::<Eight>::new(table, address) };
-    run(&vector, [Places::new(), Places::new()], hashes, answer);
+    vector.contains_all(hashes, answer);
 }
 
 /// Implements [`Lanes`] by one instruction for each method that is one.
@@ -259,7 +299,7 @@ lanes! {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::batch::{BATCH, Steps},
+        super::{BATCH, vector::Places},
         *,
     };
     use crate::{
@@ -281,7 +321,7 @@ mod tests {
         let mut places = Places::new();
         vector.locate(&hashes, BATCH, &mut places);
         for (i, &hash) in hashes.iter().enumerate() {
-            let ([first, second], fingerprint) = address.buckets(hash);
+            let ((first, second), fingerprint) = address.buckets(hash);
             let bits = u64::from(params(2).bucket_bits());
             assert_eq!(places.bits.map(|bits| bits[i]), [first * bits, second * bits], "{f} {buckets} {addressing} {hash:#x}");
             assert_eq!(places.fingerprints[i], u64::from(fingerprint.get()));

@@ -12,7 +12,7 @@ use crate::{
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
     hash::{Hasher, HasherId, Xxh3},
-    kernel::Memory,
+    memory::Memory,
     num::wide,
     params::Params,
     table::{AnyTable, Corrupt, Table, with_table},

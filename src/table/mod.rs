@@ -12,18 +12,25 @@ use core::num::NonZeroU32;
 use crate::{
     bits::PADDING,
     error::{ParamError, Parameter},
-    kernel::Memory,
     kind::TableKind,
+    memory::Memory,
     params::Params,
 };
 use layout::Layout;
 pub(crate) use packed::Packed;
 #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-pub(crate) use packed::{NARROW, Stored, WIDE};
+pub(crate) use packed::{
+    Form, Keys,
+    narrow::{Narrow, Quad, Spread},
+};
 pub(crate) use single::Single;
 
 /// The f bits by which a bucket knows an item. Never 0, which is the empty slot.
 pub(crate) type Fingerprint = NonZeroU32;
+
+/// An item's first and its second bucket. Not an array: those are passed in memory, where a store to the table that is still
+/// waiting for its address holds them up.
+pub(crate) type Pair = (u64, u64);
 
 /// Slots in the largest bucket.
 const MAX_BUCKET_SIZE: usize = 16;
@@ -65,13 +72,13 @@ pub(crate) enum Corrupt {
 /// The contract of a table. Buckets are numbered from 0; a number beyond the last is a panic.
 pub(crate) trait Table {
     /// Is the fingerprint in one of the buckets?
-    fn contains(&self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool;
+    fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Puts the fingerprint into the emptier of two buckets, the first if neither is. False, and nothing changed, if both are
     /// full.
-    fn insert(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool;
+    fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Takes one copy of the fingerprint out, of the first bucket if it is in both. False, and nothing changed, if there is
     /// none.
-    fn remove(&mut self, buckets: [u64; 2], fingerprint: Fingerprint) -> bool;
+    fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Everything in the bucket.
     fn bucket(&self, bucket: u64) -> Bucket;
     /// Has the bucket an empty slot?

@@ -2,8 +2,8 @@
 
 use core::hint::select_unpredictable;
 
-use super::{Bucket, Fingerprint, Layout, Table};
-use crate::{bits, kernel::Memory, num::index, params::Params};
+use super::{Bucket, Fingerprint, Layout, Pair, Table};
+use crate::{bits, memory::Memory, num::index, params::Params};
 
 /// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,18 +48,18 @@ impl Single {
 
 impl Table for Single {
     #[inline]
-    fn contains(&self, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+    fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         self.holds(first, fingerprint.get()) | self.holds(second, fingerprint.get())
     }
 
     #[inline]
-    fn insert(&mut self, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+    fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
         self.change(emptier, 0, fingerprint.get())
     }
 
     #[inline]
-    fn remove(&mut self, [first, second]: [u64; 2], fingerprint: Fingerprint) -> bool {
+    fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let holder = select_unpredictable(self.holds(first, fingerprint.get()), first, second);
         self.change(holder, fingerprint.get(), 0)
     }

@@ -11,8 +11,8 @@ use proptest::{
 use super::{AnyTable, Corrupt, Fingerprint, Table, with_table};
 use crate::{
     bits::{self, PADDING},
-    kernel::Memory,
     kind::{Addressing, TableKind},
+    memory::Memory,
     params::Params,
 };
 
@@ -101,12 +101,12 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::s
             Step::Insert => {
                 let emptier = if oracle.taken(other) < oracle.taken(bucket) { other } else { bucket };
                 let expected = oracle.change(emptier, 0, fingerprint.get());
-                prop_assert_eq!(with_table!(&mut any, table => table.insert([bucket, other], fingerprint)), expected);
+                prop_assert_eq!(with_table!(&mut any, table => table.insert((bucket, other), fingerprint)), expected);
             }
             Step::Remove => {
                 let victim = if residents.is_empty() || value % 3 == 0 { fingerprint } else { *index.get(&residents) };
                 let expected = oracle.change(bucket, victim.get(), 0) || oracle.change(other, victim.get(), 0);
-                prop_assert_eq!(with_table!(&mut any, table => table.remove([bucket, other], victim)), expected);
+                prop_assert_eq!(with_table!(&mut any, table => table.remove((bucket, other), victim)), expected);
             }
             Step::Replace if residents.is_empty() => {}
             Step::Replace => {
@@ -122,7 +122,7 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::s
         for value in [fingerprint.get(), fingerprint.get() ^ 1, fingerprint.get() ^ 1 << (f - 1)] {
             let Some(fingerprint) = Fingerprint::new(value) else { continue };
             let expected = [bucket, other].map(|bucket| oracle.buckets[bucket as usize].contains(&value));
-            let found = with_table!(&any, table => table.contains([bucket, other], fingerprint));
+            let found = with_table!(&any, table => table.contains((bucket, other), fingerprint));
             prop_assert_eq!(found, expected[0] || expected[1]);
         }
         prop_assert_eq!(with_table!(&any, table => table.check(bucket)), Ok(()));
