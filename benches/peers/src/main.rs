@@ -1,0 +1,89 @@
+//! Koel beside the other filters of crates.io, in one table: `cargo run --release -p koel-peers`.
+//!
+//! All filters get the same keys in one process, one thread, one round after another, so that a machine that slows down
+//! slows down everybody. Every answer is consumed and counted: a figure of a filter that forgets its keys is none.
+
+// `println!` and its like panic when the pipe behind them is closed.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+// Times, rates and sizes are for people to read.
+#![allow(clippy::cast_precision_loss)]
+
+mod keys;
+mod machine;
+mod measure;
+mod memory;
+mod options;
+mod ours;
+mod peer;
+mod rivals;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io::{self, ErrorKind, Write as _},
+    process::ExitCode,
+    time::Instant,
+};
+
+use anyhow::Context as _;
+use clap::Parser as _;
+
+use crate::{
+    keys::Keys,
+    measure::{Contestant, Row},
+    options::Options,
+};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(failed) => {
+            say(format_args!("koel-peers: {failed} of the filters could not be measured; the notes say why\n"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            say(format_args!("koel-peers: {error:#}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Everybody who is measured: koel first.
+fn contestants() -> Vec<Box<dyn Contestant>> {
+    ours::all().into_iter().chain(rivals::all()).collect()
+}
+
+/// Measures, prints, and says how many failed.
+fn run(options: &Options) -> anyhow::Result<usize> {
+    let keys = Keys::new(options.items)?;
+    let rows = measure_all(&contestants(), &keys, options.rounds);
+    let text = table::markdown(&rows, options.items) + "\n" + &machine::line(options.items, options.rounds) + "\n";
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // Whoever was reading has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written.context("standard output")?,
+    }
+    Ok(rows.iter().filter(|row| row.failure().is_some()).count())
+}
+
+/// Round after round, and in each of them everybody.
+fn measure_all(contestants: &[Box<dyn Contestant>], keys: &Keys, rounds: u32) -> Vec<Row> {
+    let start = Instant::now();
+    let mut rows: Vec<_> = contestants.iter().map(|contestant| Row::new(contestant.title(keys.len()))).collect();
+    for round in 1..=rounds {
+        for (contestant, row) in contestants.iter().zip(&mut rows) {
+            if row.failure().is_none() {
+                say(format_args!("{:4} s  round {round} of {rounds}: {}\n", start.elapsed().as_secs(), row.title()));
+                row.push(contestant.measure(keys));
+            }
+        }
+    }
+    rows
+}
+
+/// Writes to standard error. If that fails, there is nowhere left to say so.
+fn say(text: std::fmt::Arguments<'_>) {
+    io::stderr().lock().write_fmt(text).ok();
+}

@@ -1,0 +1,149 @@
+//! Koel's own rows.
+
+use std::hint::black_box;
+
+use anyhow::Context as _;
+use koel::{Builder, CuckooFilter, Params, TableKind};
+
+use crate::{
+    measure::Contestant,
+    peer::{Peer, count},
+};
+
+/// Another way of building or asking becomes a row here: a struct that implements [`Peer`], and a line in this list.
+pub(crate) fn all() -> Vec<Box<dyn Contestant>> {
+    vec![
+        Box::new(OneByOne(Plan { load: 0.95, ..REFERENCE })),
+        Box::new(OneByOne(Plan { load: 0.97, ..REFERENCE })),
+        Box::new(Batches(Plan { load: 0.95, ..REFERENCE })),
+        Box::new(Batches(Plan { load: 0.97, ..REFERENCE })),
+        // The same size, and the same rate.
+        Box::new(OneByOne(Plan { table: TableKind::Single, fingerprint_bits: 12, load: 0.95 })),
+        Box::new(OneByOne(Plan { table: TableKind::Single, fingerprint_bits: 13, load: 0.95 })),
+    ]
+}
+
+/// The filter that the others are compared with.
+const REFERENCE: Plan = Plan { table: TableKind::Packed, fingerprint_bits: 13, load: 0.95 };
+
+/// The false-positive rate of [`REFERENCE`], for the others to come near to. It depends on the load, not on the size.
+pub(crate) fn reference_rate() -> f64 {
+    let tiny = REFERENCE.builder().buckets(2).params().expect("the reference's parameters are right");
+    tiny.false_positive_rate_at(REFERENCE.load)
+}
+
+/// Items of a batch: as many as a caller may have at hand, with their answers in the nearest cache.
+const BATCH: usize = 1024;
+
+/// A table and how full it shall be.
+#[derive(Clone, Copy)]
+struct Plan {
+    table: TableKind,
+    fingerprint_bits: u32,
+    load: f64,
+}
+
+impl Plan {
+    fn builder(&self) -> Builder {
+        CuckooFilter::builder().table(self.table).fingerprint_bits(self.fingerprint_bits)
+    }
+
+    /// The table that has this load when all items are in; or, if it is so small that they might not fit, the smallest in
+    /// which they surely do.
+    fn params(&self, items: usize) -> anyhow::Result<Params> {
+        let safe = self.builder().capacity(items).params()?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "items are 2³² at most")]
+        let buckets = (items as f64 / (self.load * f64::from(safe.bucket_size()))).ceil() as u64;
+        let buckets = buckets.next_multiple_of(2);
+        if buckets <= safe.buckets() { Ok(safe) } else { Ok(self.builder().buckets(buckets).params()?) }
+    }
+
+    fn empty(&self, items: usize) -> anyhow::Result<CuckooFilter> {
+        Ok(CuckooFilter::new(self.params(items)?, koel::Xxh3)?)
+    }
+
+    fn title(&self, items: usize) -> String {
+        let load = self.params(items).map_or(self.load, |params| items as f64 / params.slots() as f64);
+        format!("koel {} f = {}, load {load:.2}", self.table, self.fingerprint_bits)
+    }
+}
+
+/// What both ways of using the filter share.
+fn expected_rate(filter: &CuckooFilter, items: usize) -> f64 {
+    filter.params().false_positive_rate_at(items as f64 / filter.slots() as f64)
+}
+
+/// One operation for each key.
+struct OneByOne(Plan);
+
+impl Peer for OneByOne {
+    type Filter = CuckooFilter;
+
+    fn title(&self, items: usize) -> String {
+        self.0.title(items)
+    }
+
+    fn build(&self, keys: &[u64]) -> anyhow::Result<CuckooFilter> {
+        let mut filter = self.0.empty(keys.len())?;
+        for key in keys {
+            filter.insert(key).context("an item was refused")?;
+        }
+        Ok(filter)
+    }
+
+    fn expected_rate(&self, filter: &CuckooFilter, items: usize) -> f64 {
+        expected_rate(filter, items)
+    }
+
+    fn find(&self, filter: &CuckooFilter, keys: &[u64]) -> usize {
+        count(keys, |key| filter.contains(&key))
+    }
+
+    fn remove(&self, filter: &mut CuckooFilter, keys: &[u64]) -> Option<usize> {
+        Some(count(keys, |key| filter.remove(&key)))
+    }
+}
+
+/// One operation for each [`BATCH`] of keys.
+struct Batches(Plan);
+
+impl Batches {
+    /// How many "yes" there are when `ask` answers batch after batch.
+    fn count(keys: &[u64], mut ask: impl FnMut(&[u64], &mut [bool])) -> usize {
+        let mut answers = [false; BATCH];
+        let batches = keys.chunks(BATCH).map(|batch| {
+            let answers = &mut answers[..batch.len()];
+            ask(batch, answers);
+            black_box(&*answers).iter().filter(|&&answer| answer).count()
+        });
+        batches.sum()
+    }
+}
+
+impl Peer for Batches {
+    type Filter = CuckooFilter;
+
+    fn title(&self, items: usize) -> String {
+        format!("{}, batches of {BATCH}", self.0.title(items))
+    }
+
+    fn build(&self, keys: &[u64]) -> anyhow::Result<CuckooFilter> {
+        let mut filter = self.0.empty(keys.len())?;
+        for batch in keys.chunks(BATCH) {
+            filter.insert_batch(batch).context("an item was refused")?;
+        }
+        Ok(filter)
+    }
+
+    fn expected_rate(&self, filter: &CuckooFilter, items: usize) -> f64 {
+        expected_rate(filter, items)
+    }
+
+    fn find(&self, filter: &CuckooFilter, keys: &[u64]) -> usize {
+        Self::count(keys, |batch, found| filter.contains_batch(batch, found))
+    }
+
+    fn remove(&self, filter: &mut CuckooFilter, keys: &[u64]) -> Option<usize> {
+        Some(Self::count(keys, |batch, removed| filter.remove_batch(batch, removed)))
+    }
+}
