@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Compares the counts of benches/instructions.rs with those in benches/instructions.tsv.
+
+python3 benches/instructions.py             fails if a count is more than 3 % above its baseline
+python3 benches/instructions.py --update    writes today's counts into the file
+
+Both need valgrind and gungraun-runner, and install them where they are missing. (gungraun's own limits are compiled in,
+one for each benchmark, and their message knows neither the baseline nor this command.)
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BASELINES = ROOT / "benches" / "instructions.tsv"
+UPDATE = "python3 benches/instructions.py --update"
+TOLERANCE = 0.03
+
+HEADER = f"""\
+# Instructions of benches/instructions.rs: of 10,000 operations each. `.ci/run` compares; this writes the file anew:
+#     {UPDATE}
+# Compilers differ. These are the counts of
+# {{compiler}}
+benchmark\tinstructions
+"""
+
+
+def output(*command):
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def compiler():
+    said = output("rustc", "-vV")
+    return said.splitlines()[0] + " for " + re.search(r"^host: (.+)$", said, re.MULTILINE)[1]
+
+
+def install_valgrind():
+    if shutil.which("valgrind"):
+        return
+    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    try:
+        for arguments in (["update"], ["install", "--yes", "valgrind"]):
+            subprocess.run([*sudo, "apt-get", "--quiet", *arguments], check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"Counting instructions needs valgrind, and it could not be installed ({error}). Install it, and try again.")
+
+
+def install_runner():
+    """It refuses a benchmark that was built with another version of gungraun than its own, so Cargo.lock says which."""
+    locked = re.search(r'^name = "gungraun-runner"\nversion = "(.+)"$', (ROOT / "Cargo.lock").read_text(), re.MULTILINE)[1]
+    if shutil.which("gungraun-runner") and output("gungraun-runner", "--version").split()[-1] == locked:
+        return
+    print(f"gungraun-runner {locked} is not installed yet: this takes some minutes, once")
+    subprocess.run(["cargo", "install", "--quiet", "--locked", "--version", locked, "gungraun-runner"], cwd=ROOT, check=True)
+
+
+def measure():
+    """What each benchmark costs, in the order of the source."""
+    bench = ["cargo", "bench", "-p", "koel", "--locked", "--bench", "instructions", "--", "--output-format=json"]
+    counts = {}
+    for line in output(*bench).splitlines():
+        summary = json.loads(line)
+        [profile] = summary["profiles"]
+        count = profile["data"]["total"]["metrics"]["Ir"]["values"]["new"]
+        counts[f"{summary['function_name']} {summary['id']}"] = count
+    return counts
+
+
+def read():
+    """The baselines, and the compiler that they are of."""
+    comments, rows = [], []
+    for line in BASELINES.read_text().splitlines():
+        (comments if line.startswith("#") else rows).append(line)
+    return {name: int(count) for name, count in (row.split("\t") for row in rows[1:])}, comments[-1].removeprefix("# ")
+
+
+def compare(counts, baselines):
+    """Prints every count; returns what is wrong."""
+    wrong = []
+    for name in baselines.keys() - counts.keys():
+        wrong.append(f"{name} has a baseline, but was not measured.")
+    for name, count in counts.items():
+        if (baseline := baselines.get(name)) is None:
+            wrong.append(f"{name} costs {count:,} instructions, and has no baseline.")
+            continue
+        change = count / baseline - 1
+        print(f"{name:<28}{count:>14,}{baseline:>14,}{change * 100:>+8.2f} %")
+        if change > TOLERANCE:
+            wrong.append(f"{name} costs {count:,} instructions, {change * 100:.1f} % more than its baseline, {baseline:,}.")
+        elif change < -TOLERANCE:
+            print(f"    Keep what was gained: {UPDATE}")
+    return wrong
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--update"]):
+        sys.exit(__doc__)
+    sys.stdout.reconfigure(line_buffering=True)  # in step with what cargo says on the other stream
+    os.environ["PATH"] += os.pathsep + str(Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "bin")
+    this = compiler()
+    update = len(sys.argv) > 1
+    if not update:
+        baselines, theirs = read()
+        print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.")
+        if this.split(" for ")[1] != theirs.split(" for ")[1]:
+            print("Not compared: other machines have other instructions.")
+            return
+    install_valgrind()
+    install_runner()
+    counts = measure()
+    if update:
+        BASELINES.write_text(HEADER.format(compiler=this) + "".join(f"{name}\t{count}\n" for name, count in counts.items()))
+        return
+    if wrong := compare(counts, baselines):
+        sys.exit("\n".join([
+            *wrong,
+            f"A count may rise by {TOLERANCE * 100:.0f} %. If it is worth it, or another compiler's doing, make it the baseline:",
+            f"    {UPDATE}",
+        ]))
+
+
+try:
+    main()
+except subprocess.CalledProcessError as error:
+    sys.exit(f"Failed: {' '.join(error.cmd)}")

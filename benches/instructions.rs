@@ -1,0 +1,107 @@
+//! What one operation costs in instructions, which say the same on a busy machine as on an idle one: `.ci/run` compares
+//! them with `benches/instructions.tsv`. The keys are hashed as part of the operation, but generated before it.
+#![allow(missing_docs, reason = "gungraun's macros make functions")]
+
+use gungraun::{Callgrind, prelude::*};
+use koel::{CuckooFilter, Kernel, TableKind};
+use std::hint::black_box;
+
+/// Of four slots: the items fill them to 0.95.
+const BUCKETS: u64 = 26_316;
+const ITEMS: u64 = 100_000;
+/// A power of ten, so that the counts read as those of one operation, with decimals.
+const OPERATIONS: u64 = 10_000;
+
+/// What is measured: a further kind is a constant here and a line at each operation.
+struct Kind {
+    table: TableKind,
+    fingerprint_bits: u32,
+    kernel: Kernel,
+}
+
+/// Of one size: the packed table stores a fingerprint in one bit less.
+const PACKED_13: Kind = Kind { table: TableKind::Packed, fingerprint_bits: 13, kernel: Kernel::Portable };
+const SINGLE_12: Kind = Kind { table: TableKind::Single, fingerprint_bits: 12, kernel: Kernel::Portable };
+const PACKED_13_BMI2: Kind = Kind { kernel: Kernel::Bmi2, ..PACKED_13 };
+
+struct Prepared {
+    filter: CuckooFilter,
+    keys: Vec<u64>,
+}
+
+/// Distinct, and in no order.
+fn key(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn filter(kind: &Kind, items: u64) -> CuckooFilter {
+    let builder =
+        CuckooFilter::builder().table(kind.table).fingerprint_bits(kind.fingerprint_bits).buckets(BUCKETS).kernel(kind.kernel);
+    let mut filter = builder.build().expect("the parameters are right");
+    (0..items).for_each(|n| filter.insert(&key(n)).expect("there is room"));
+    filter
+}
+
+/// Lacks the last items, which fill it from 0.855 to 0.95.
+fn nearly_full(kind: Kind) -> Prepared {
+    Prepared { filter: filter(&kind, ITEMS - OPERATIONS), keys: (ITEMS - OPERATIONS..ITEMS).map(key).collect() }
+}
+
+/// Asked for items early and late, some of which have been evicted.
+fn present(kind: Kind) -> Prepared {
+    let step = usize::try_from(ITEMS / OPERATIONS).expect("small");
+    Prepared { filter: filter(&kind, ITEMS), keys: (0..ITEMS).step_by(step).map(key).collect() }
+}
+
+fn absent(kind: Kind) -> Prepared {
+    Prepared { filter: filter(&kind, ITEMS), keys: (ITEMS..ITEMS + OPERATIONS).map(key).collect() }
+}
+
+/// How many of the prepared keys an operation is true of.
+fn count(keys: &[u64], mut operation: impl FnMut(&u64) -> bool) -> u64 {
+    keys.iter().map(|key| u64::from(black_box(operation(black_box(key))))).sum()
+}
+
+// What was prepared is given back, since freeing it is no part of the operation.
+
+#[library_benchmark(setup = nearly_full)]
+#[bench::packed_13(PACKED_13)]
+#[bench::packed_13_bmi2(PACKED_13_BMI2)]
+#[bench::single_12(SINGLE_12)]
+fn insert(mut prepared: Prepared) -> Prepared {
+    assert_eq!(count(&prepared.keys, |key| prepared.filter.insert(key).is_ok()), OPERATIONS);
+    prepared
+}
+
+#[library_benchmark(setup = present)]
+#[bench::packed_13(PACKED_13)]
+#[bench::packed_13_bmi2(PACKED_13_BMI2)]
+#[bench::single_12(SINGLE_12)]
+fn contains_present(prepared: Prepared) -> Prepared {
+    assert_eq!(count(&prepared.keys, |key| prepared.filter.contains(key)), OPERATIONS);
+    prepared
+}
+
+#[library_benchmark(setup = absent)]
+#[bench::packed_13(PACKED_13)]
+#[bench::packed_13_bmi2(PACKED_13_BMI2)]
+#[bench::single_12(SINGLE_12)]
+fn contains_absent(prepared: Prepared) -> Prepared {
+    assert!(count(&prepared.keys, |key| prepared.filter.contains(key)) < OPERATIONS / 100);
+    prepared
+}
+
+#[library_benchmark(setup = present)]
+#[bench::packed_13(PACKED_13)]
+#[bench::packed_13_bmi2(PACKED_13_BMI2)]
+#[bench::single_12(SINGLE_12)]
+fn remove(mut prepared: Prepared) -> Prepared {
+    assert_eq!(count(&prepared.keys, |key| prepared.filter.remove(key)), OPERATIONS);
+    prepared
+}
+
+library_benchmark_group!(name = operations, benchmarks = [insert, contains_present, contains_absent, remove]);
+main!(
+    config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"])),
+    library_benchmark_groups = operations
+);
