@@ -38,13 +38,36 @@ pub(super) fn place<T: Table>(table: &mut T, address: &Address, buckets: Pair, f
 }
 
 /// Stores an item whose two buckets are full.
-#[cold]
+#[inline(never)]
 pub(super) fn evict<T: Table>(table: &mut T, address: &Address, hash: u64) -> bool {
     let (buckets, fingerprint) = address.buckets(hash);
     make_room(table, address, buckets, fingerprint)
 }
 
 fn make_room<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
+    one_step(table, address, roots, fingerprint) || walk(table, address, roots, fingerprint)
+}
+
+/// The walk's beginning, which mostly is all of it, and needs no list of nodes: moves one of the residents of the two buckets
+/// to its alternate.
+#[inline]
+fn one_step<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
+    for bucket in [roots.0, roots.1] {
+        for resident in table.bucket(bucket).fingerprints() {
+            let alternate = address.alternate(bucket, resident);
+            if table.has_room(alternate) {
+                table.put(alternate, resident);
+                table.replace(bucket, resident, fingerprint);
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The walk from the beginning.
+#[cold]
+fn walk<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
     let mut nodes = Vec::with_capacity(LONG_WALK);
     for (parent, bucket) in [roots.0, roots.1].into_iter().enumerate() {
         nodes.push(Node { bucket, parent, incoming: fingerprint });
