@@ -6,7 +6,7 @@ use super::{CuckooFilter, place::place};
 use crate::{
     error::{DifferentParams, MergeError, MergedFull},
     hash::Hasher,
-    table::{Table, with_table},
+    table::{Table, fingerprints, with_table},
 };
 
 impl<H: Hasher> CuckooFilter<H> {
@@ -39,12 +39,14 @@ impl<H: Hasher> CuckooFilter<H> {
         let len = self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
         let bytes = self.table.size_in_bytes();
         let mut merged = self.table.try_clone(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
+        let mut put = |bucket, fingerprint| {
+            let buckets = (bucket, self.address.alternate(bucket, fingerprint));
+            with_table!(&mut merged, table => place(table, &self.address, buckets, fingerprint))
+        };
         for bucket in 0..self.params.buckets() {
-            for fingerprint in with_table!(&other.table, table => table.bucket(bucket)).fingerprints() {
-                let buckets = (bucket, self.address.alternate(bucket, fingerprint));
-                if !with_table!(&mut merged, table => place(table, &self.address, buckets, fingerprint)) {
-                    return Err(full());
-                }
+            if !with_table!(&other.table, table => fingerprints(&table.values(bucket)).all(|fingerprint| put(bucket, fingerprint)))
+            {
+                return Err(full());
             }
         }
         self.table = merged;

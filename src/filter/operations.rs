@@ -4,7 +4,7 @@ use super::{CuckooFilter, place::evict};
 use crate::{
     error::Full,
     hash::{Hasher, Item},
-    table::{Table as _, with_table},
+    table::{Table as _, fingerprints, with_table},
 };
 
 impl<H: Hasher> CuckooFilter<H> {
@@ -102,13 +102,12 @@ impl<H: Hasher> CuckooFilter<H> {
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> u32 {
         let ((first, second), fingerprint) = self.address.buckets(hash);
-        let copies = |bucket| {
-            with_table!(&self.table, table => table.bucket(bucket))
-                .fingerprints()
-                .map(|other| u32::from(other == fingerprint))
-                .sum()
+        let copies = |bucket| -> u32 {
+            with_table!(&self.table, table => {
+                fingerprints(&table.values(bucket)).map(|other| u32::from(other == fingerprint)).sum()
+            })
         };
-        let in_second: u32 = if second == first { 0 } else { copies(second) };
+        let in_second = if second == first { 0 } else { copies(second) };
         in_second + copies(first)
     }
 

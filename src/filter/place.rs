@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use crate::{
     address::Address,
     num::index,
-    table::{Fingerprint, Pair, Table},
+    table::{Fingerprint, Pair, Table, fingerprints},
 };
 
 /// Full buckets that a walk expands before it gives up. With a quarter of them, large tables refuse an item at a load 0.002
@@ -23,11 +23,11 @@ const MAX_EXPANDED: usize = 4096;
 /// Nodes of a walk from which on it pays to remember where it has been. Most walks are over by then.
 const LONG_WALK: usize = 64;
 
-/// A full bucket of the walk.
+/// A full bucket of the walk. Small, so that the list of a short walk is what an allocator has at hand.
 struct Node {
     bucket: u64,
     /// The node whose resident has this bucket as its alternate; itself for the item's own buckets.
-    parent: usize,
+    parent: u16,
     /// What moves into this bucket: that resident, or the item itself.
     incoming: Fingerprint,
 }
@@ -53,7 +53,7 @@ fn make_room<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprin
 #[inline]
 fn one_step<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
     for bucket in [roots.0, roots.1] {
-        for resident in table.bucket(bucket).fingerprints() {
+        for resident in fingerprints(&table.values(bucket)) {
             let alternate = address.alternate(bucket, resident);
             if table.has_room(alternate) {
                 table.put(alternate, resident);
@@ -69,17 +69,17 @@ fn one_step<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint
 #[cold]
 fn walk<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
     let mut nodes = Vec::with_capacity(LONG_WALK);
-    for (parent, bucket) in [roots.0, roots.1].into_iter().enumerate() {
+    for (parent, bucket) in [(0, roots.0), (1, roots.1)] {
         nodes.push(Node { bucket, parent, incoming: fingerprint });
     }
     let mut visited = None;
-    let mut next = 0;
-    while next < nodes.len() {
+    let mut next: u16 = 0;
+    while usize::from(next) < nodes.len() {
         if visited.is_none() && nodes.len() >= LONG_WALK {
             visited = Some(Visited::all(&nodes));
         }
-        let bucket = nodes[next].bucket;
-        for resident in table.bucket(bucket).fingerprints() {
+        let bucket = nodes[usize::from(next)].bucket;
+        for resident in fingerprints(&table.values(bucket)) {
             let alternate = address.alternate(bucket, resident);
             if visited.as_ref().is_some_and(|visited| visited.contains(alternate)) {
                 continue;
@@ -102,9 +102,9 @@ fn walk<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fi
 }
 
 /// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards.
-fn shift<T: Table>(table: &mut T, nodes: &[Node], mut last: usize, mut outgoing: Fingerprint) {
+fn shift<T: Table>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) {
     loop {
-        let Node { bucket, parent, incoming } = nodes[last];
+        let Node { bucket, parent, incoming } = nodes[usize::from(last)];
         table.replace(bucket, outgoing, incoming);
         if parent == last {
             return;
@@ -152,7 +152,7 @@ mod tests {
         kind::{Addressing, TableKind},
         memory::Memory,
         params::Params,
-        table::{AnyTable, Bucket, Packed},
+        table::{AnyTable, Packed},
     };
     use core::cell::Cell;
 
@@ -163,6 +163,8 @@ mod tests {
     }
 
     impl Table for Counting<'_> {
+        type Values = [u32; 4];
+
         fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.contains(buckets, fingerprint)
         }
@@ -172,8 +174,8 @@ mod tests {
         fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.remove(buckets, fingerprint)
         }
-        fn bucket(&self, bucket: u64) -> Bucket {
-            self.table.bucket(bucket)
+        fn values(&self, bucket: u64) -> [u32; 4] {
+            self.table.values(bucket)
         }
         fn has_room(&self, bucket: u64) -> bool {
             self.asked.set(self.asked.get() + 1);

@@ -7,7 +7,7 @@ use crate::{
     address::Address,
     kind::{Addressing, TableKind},
     params::Params,
-    table::{AnyTable, Fingerprint, Table as _, with_table},
+    table::{AnyTable, Fingerprint, Table as _, fingerprints, with_table},
 };
 
 struct Random(u64);
@@ -42,7 +42,7 @@ fn oracle(any: &AnyTable, address: &Address, hash: u64) -> bool {
     let (buckets, fingerprint) = address.buckets(hash);
     [buckets.0, buckets.1]
         .into_iter()
-        .any(|bucket| with_table!(any, table => table.bucket(bucket)).fingerprints().any(|other| other == fingerprint))
+        .any(|bucket| with_table!(any, table => fingerprints(&table.values(bucket)).any(|other| other == fingerprint)))
 }
 
 fn agree(params: &Params) {

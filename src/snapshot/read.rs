@@ -15,7 +15,7 @@ use crate::{
     memory::Memory,
     num::wide,
     params::Params,
-    table::{AnyTable, Corrupt, Table, with_table},
+    table::{AnyTable, Corrupt, Table, fingerprints, with_table},
 };
 
 impl CuckooFilter {
@@ -173,7 +173,7 @@ fn check<T: Table>(params: &Params, table: &T, len: usize) -> Result<(), Snapsho
             };
             SnapshotError::new(Kind::Table, in_table(bucket * u64::from(params.bucket_bits()) / 8), what)
         })?;
-        items += wide(table.bucket(bucket).fingerprints().count());
+        items += wide(fingerprints(&table.values(bucket)).count());
     }
     let used_bits = params.buckets() * u64::from(params.bucket_bits());
     let last = params.table_bytes() - 1;

@@ -32,32 +32,10 @@ pub(crate) type Fingerprint = NonZeroU32;
 /// waiting for its address holds them up.
 pub(crate) type Pair = (u64, u64);
 
-/// Slots in the largest bucket.
-const MAX_BUCKET_SIZE: usize = 16;
-
-/// What is in a bucket.
-#[derive(Clone, Copy)]
-pub(crate) struct Bucket {
-    slots: [u32; MAX_BUCKET_SIZE],
-    len: usize,
-}
-
-impl Bucket {
-    #[inline]
-    fn new(values: impl IntoIterator<Item = u32>) -> Self {
-        let mut bucket = Self { slots: [0; MAX_BUCKET_SIZE], len: 0 };
-        for (slot, value) in bucket.slots.iter_mut().zip(values) {
-            *slot = value;
-            bucket.len += 1;
-        }
-        bucket
-    }
-
-    /// The fingerprints, in the order of their slots.
-    #[inline]
-    pub(crate) fn fingerprints(&self) -> impl Iterator<Item = Fingerprint> {
-        self.slots[..self.len].iter().filter_map(|&slot| Fingerprint::new(slot))
-    }
+/// The fingerprints among the values of a bucket's slots.
+#[inline]
+pub(crate) fn fingerprints(values: &impl AsRef<[u32]>) -> impl Iterator<Item = Fingerprint> {
+    values.as_ref().iter().filter_map(|&value| Fingerprint::new(value))
 }
 
 /// Why a bucket that came in from outside is none.
@@ -71,6 +49,9 @@ pub(crate) enum Corrupt {
 
 /// The contract of a table. Buckets are numbered from 0; a number beyond the last is a panic.
 pub(crate) trait Table {
+    /// The values of a bucket's slots, in their order; 0 for empty ones.
+    type Values: AsRef<[u32]>;
+
     /// Is the fingerprint in one of the buckets?
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Puts the fingerprint into the emptier of two buckets, the first if neither is. False, and nothing changed, if both are
@@ -80,7 +61,7 @@ pub(crate) trait Table {
     /// none.
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Everything in the bucket.
-    fn bucket(&self, bucket: u64) -> Bucket;
+    fn values(&self, bucket: u64) -> Self::Values;
     /// Has the bucket an empty slot?
     fn has_room(&self, bucket: u64) -> bool;
     /// Puts the fingerprint into an empty slot. False, and nothing changed, if there is none.

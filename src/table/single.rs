@@ -2,7 +2,7 @@
 
 use core::hint::select_unpredictable;
 
-use super::{Bucket, Fingerprint, Layout, Pair, Table};
+use super::{Fingerprint, Layout, Pair, Table};
 use crate::{bits, memory::Memory, num::index, params::Params};
 
 /// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
@@ -12,6 +12,22 @@ pub(crate) struct Single {
     fingerprint_bits: u32,
     bucket_size: u32,
     memory: Memory,
+}
+
+/// Slots in the largest bucket.
+const MAX_BUCKET_SIZE: usize = 16;
+
+/// The slots of a bucket.
+pub(crate) struct Values {
+    slots: [u32; MAX_BUCKET_SIZE],
+    len: usize,
+}
+
+impl AsRef<[u32]> for Values {
+    #[inline]
+    fn as_ref(&self) -> &[u32] {
+        &self.slots[..self.len]
+    }
 }
 
 impl Single {
@@ -47,6 +63,8 @@ impl Single {
 }
 
 impl Table for Single {
+    type Values = Values;
+
     #[inline]
     fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         self.holds(first, fingerprint.get()) | self.holds(second, fingerprint.get())
@@ -65,9 +83,13 @@ impl Table for Single {
     }
 
     #[inline]
-    fn bucket(&self, bucket: u64) -> Bucket {
-        let slot = |slot| self.layout.bit(bucket) + u64::from(slot * self.fingerprint_bits);
-        Bucket::new((0..self.bucket_size).map(|j| bits::get(&self.memory, slot(j), self.fingerprint_bits)))
+    fn values(&self, bucket: u64) -> Values {
+        let first = self.layout.bit(bucket);
+        let mut values = Values { slots: [0; MAX_BUCKET_SIZE], len: self.bucket_size as usize };
+        for (value, slot) in values.slots.iter_mut().zip(0..self.bucket_size) {
+            *value = bits::get(&self.memory, first + u64::from(slot * self.fingerprint_bits), self.fingerprint_bits);
+        }
+        values
     }
 
     #[inline]

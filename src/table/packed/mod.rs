@@ -13,7 +13,7 @@ mod wide;
 
 use core::hint::select_unpredictable;
 
-use super::{Bucket, Corrupt, Fingerprint, Pair, Table};
+use super::{Corrupt, Fingerprint, Pair, Table};
 use crate::{
     bits,
     codebook::{self, CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO},
@@ -215,6 +215,8 @@ macro_rules! in_form {
 }
 
 impl Table for Packed {
+    type Values = [u32; 4];
+
     /// Compares the high parts, all at once. Mostly none agrees, and there is nothing to decode.
     #[inline]
     fn contains(&self, (mut first, second): Pair, fingerprint: Fingerprint) -> bool {
@@ -248,12 +250,8 @@ impl Table for Packed {
     }
 
     #[inline]
-    fn bucket(&self, bucket: u64) -> Bucket {
-        Bucket::new(if self.is_narrow {
-            Narrow::<Shifts>::load(self, bucket).values()
-        } else {
-            Wide::load(self, bucket).values()
-        })
+    fn values(&self, bucket: u64) -> [u32; 4] {
+        if self.is_narrow { Narrow::<Shifts>::load(self, bucket).values() } else { Wide::load(self, bucket).values() }
     }
 
     #[inline]
