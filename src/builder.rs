@@ -1,9 +1,9 @@
 //! How a filter is asked for.
 
 use crate::{
-    error::ParamError,
+    error::{BuildError, ParamError},
     filter::CuckooFilter,
-    hash::{Hasher, Xxh3},
+    hash::{Hasher, Item, Xxh3},
     kernel::Kernel,
     kind::{Addressing, TableKind},
     params::Params,
@@ -124,5 +124,37 @@ impl<H: Hasher> Builder<H> {
             filter.set_kernel(kernel)?;
         }
         Ok(filter)
+    }
+
+    /// A filter of these items, duplicates included: [`CuckooFilter::from_items`]. Its capacity, unless another was asked for,
+    /// is their number.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and if not everything fits, for example many copies of one item.
+    ///
+    /// # Example
+    /// ```
+    /// let items = ["alice", "bob", "carol"];
+    /// let filter = koel::CuckooFilter::builder().false_positive_rate(0.001).build_from_items(&items)?;
+    /// assert_eq!(filter.count_batch(&items), 3);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn build_from_items<T: Item>(self, items: &[T]) -> Result<CuckooFilter<H>, BuildError> {
+        self.with_room_for(items.len()).build()?.filled_with_items(items)
+    }
+
+    /// [`build_from_items`](Self::build_from_items) for hashes.
+    ///
+    /// # Errors
+    /// As `build_from_items`.
+    pub fn build_from_hashes(self, hashes: &[u64]) -> Result<CuckooFilter<H>, BuildError> {
+        self.with_room_for(hashes.len()).build()?.filled_with_hashes(hashes)
+    }
+
+    fn with_room_for(mut self, items: usize) -> Self {
+        if self.request.buckets.is_none() {
+            self.request.capacity.get_or_insert(items);
+        }
+        self
     }
 }

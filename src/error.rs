@@ -151,6 +151,33 @@ impl fmt::Display for BatchFull {
 
 impl Error for BatchFull {}
 
+/// A set could not be made a filter of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No filter can be like that, or there is no memory for it.
+    Param(ParamError),
+    /// Not everything fits.
+    Full(Full),
+}
+
+impl From<ParamError> for BuildError {
+    fn from(error: ParamError) -> Self {
+        Self::Param(error)
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Param(error) => error.fmt(f),
+            Self::Full(full) => full.fmt(f),
+        }
+    }
+}
+
+impl Error for BuildError {}
+
 /// Two filters could not be merged. Not one bit of either was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

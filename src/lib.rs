@@ -77,7 +77,10 @@ mod tuning;
 pub use hash::MetroHash64;
 pub use {
     builder::Builder,
-    error::{BatchFull, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError, SnapshotErrorKind},
+    error::{
+        BatchFull, BuildError, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError,
+        SnapshotErrorKind,
+    },
     filter::CuckooFilter,
     hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
     kernel::Kernel,

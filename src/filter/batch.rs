@@ -8,14 +8,15 @@ use crate::{
     error::BatchFull,
     hash::{Hasher, Item},
     kernel::{BATCH, Hashes, Kernel},
+    params::Params,
     table::{AnyTable, with_table},
 };
 
 /// The hashes of items.
-struct Hashed<'a, T, H> {
-    items: &'a [T],
-    hasher: &'a H,
-    seed: u64,
+pub(super) struct Hashed<'a, T, H> {
+    pub(super) items: &'a [T],
+    pub(super) hasher: &'a H,
+    pub(super) seed: u64,
 }
 
 impl<T: Item, H: Hasher> Hashes for Hashed<'_, T, H> {
@@ -101,7 +102,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// At the first item that has no room: it and those after it are not in the filter, those before it are.
     pub fn insert_batch<T: Item>(&mut self, items: &[T]) -> Result<(), BatchFull> {
         let hashes = Hashed { items, hasher: &self.hasher, seed: self.params.seed() };
-        let inserted = insert_all(&mut self.table, &self.address, self.kernel, &hashes);
+        let inserted = insert_all(&mut self.table, &self.address, self.kernel, self.len >= crowded(&self.params), &hashes);
         self.inserted(inserted, items.len(), |filter| filter.hash(&items[inserted]))
     }
 
@@ -110,7 +111,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// # Errors
     /// As `insert_batch`.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BatchFull> {
-        let inserted = insert_all(&mut self.table, &self.address, self.kernel, &hashes);
+        let inserted = insert_all(&mut self.table, &self.address, self.kernel, self.len >= crowded(&self.params), &hashes);
         self.inserted(inserted, hashes.len(), |_| hashes[inserted])
     }
 
@@ -154,10 +155,29 @@ fn spread(answers: u64, found: &mut [bool]) {
     }
 }
 
-/// How many of the items went in, until one had no room.
-fn insert_all(table: &mut AnyTable, address: &Address, kernel: Kernel, hashes: &impl Hashes) -> usize {
+/// Items from which on so many buckets are full that it pays to fetch where evicted items would go.
+pub(super) fn crowded(params: &Params) -> usize {
+    params.slots() / 4 * 3
+}
+
+/// How many of the items went in, until one had no room. In a crowded table, what a walk's first step needs is fetched, too.
+pub(super) fn insert_all(
+    table: &mut AnyTable,
+    address: &Address,
+    kernel: Kernel,
+    is_crowded: bool,
+    hashes: &impl Hashes,
+) -> usize {
     let mut inserted = 0;
-    for_each(table, address, kernel, hashes, |table, hash| {
+    let fetch = |table: &AnyTable, batch: &[u64]| {
+        with_table!(table, table => {
+            kernel.fetch(table, address, batch);
+            if is_crowded {
+                kernel.fetch_alternates(table, address, batch);
+            }
+        });
+    };
+    for_each(table, hashes, fetch, |table, hash| {
         let placed = kernel.insert(table, address, hash) || with_table!(table, table => evict(table, address, hash));
         inserted += usize::from(placed);
         placed
@@ -170,26 +190,26 @@ fn insert_all(table: &mut AnyTable, address: &Address, kernel: Kernel, hashes: &
 fn remove_all(table: &mut AnyTable, address: &Address, kernel: Kernel, hashes: &impl Hashes, removed: &mut [bool]) -> usize {
     same_length(hashes.len(), removed.len());
     let mut answers = removed.iter_mut();
-    for_each(table, address, kernel, hashes, |table, hash| {
+    let fetch = |table: &AnyTable, batch: &[u64]| with_table!(table, table => kernel.fetch(table, address, batch));
+    for_each(table, hashes, fetch, |table, hash| {
         let found = kernel.remove(table, address, hash);
         answers.next().map(|answer| *answer = found).is_some()
     });
     removed.iter().filter(|&&removed| removed).count()
 }
 
-/// Calls `change` with one hash after the other until it says no; their buckets have been fetched by then.
+/// Calls `change` with one hash after the other until it says no, and `fetch` with each batch before its hashes' turn comes.
 fn for_each(
     table: &mut AnyTable,
-    address: &Address,
-    kernel: Kernel,
     hashes: &impl Hashes,
+    fetch: impl Fn(&AnyTable, &[u64]),
     mut change: impl FnMut(&mut AnyTable, u64) -> bool,
 ) {
     let mut batch = [0; BATCH];
     for start in (0..hashes.len()).step_by(BATCH) {
         hashes.fill(start, &mut batch);
         let batch = &batch[..(hashes.len() - start).min(BATCH)];
-        with_table!(&*table, table => kernel.fetch(table, address, batch));
+        fetch(table, batch);
         for &hash in batch {
             if !change(table, hash) {
                 return;

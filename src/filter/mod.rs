@@ -4,6 +4,7 @@
 mod operations;
 
 mod batch;
+mod bulk;
 mod facts;
 mod merge;
 mod place;

@@ -20,7 +20,7 @@ pub use choice::Kernel;
 
 use crate::{
     address::Address,
-    table::{AnyTable, Table, with_table},
+    table::{AnyTable, Table, fingerprints, with_table},
 };
 
 /// Calls one of the kernels of x86-64.
@@ -76,6 +76,19 @@ impl Kernel {
         }
     }
 
+    /// Puts an item into its first bucket. False, and nothing changed, if that is full.
+    #[inline]
+    pub(crate) fn put(self, table: &mut AnyTable, address: &Address, hash: u64) -> bool {
+        match table {
+            #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+            AnyTable::Packed(packed) if self >= Self::Bmi2 && packed.is_narrow() => x86_64!(put(packed, address, hash)),
+            table => {
+                let (bucket, fingerprint) = address.locate(hash);
+                with_table!(table, table => table.put(bucket, fingerprint))
+            }
+        }
+    }
+
     /// Has the buckets of items fetched, so that they are at hand when they are needed.
     #[inline(always)]
     pub(crate) fn fetch<T: Table>(self, table: &T, address: &Address, hashes: &[u64]) {
@@ -84,15 +97,45 @@ impl Kernel {
         }
         for &hash in hashes {
             let ((first, second), _) = address.buckets(hash);
-            for bucket in [first, second] {
-                let position = table.position(bucket);
-                match self {
-                    #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-                    Self::Bmi2 | Self::Avx2 | Self::Avx512 => x86_64::fetch(table.memory().as_ptr().wrapping_add(position)),
-                    // A read that nothing waits for.
-                    _ => _ = black_box(table.memory()[position]),
-                }
+            self.fetch_bucket(table, first);
+            self.fetch_bucket(table, second);
+        }
+    }
+
+    /// Of items whose buckets are full, has the alternates of those buckets' residents fetched.
+    #[inline(always)]
+    pub(crate) fn fetch_alternates<T: Table>(self, table: &T, address: &Address, hashes: &[u64]) {
+        if table.memory().len() < FETCH_FROM {
+            return;
+        }
+        for &hash in hashes {
+            let ((first, second), _) = address.buckets(hash);
+            if !table.has_room(first) & !table.has_room(second) {
+                self.fetch_residents(table, address, first);
+                self.fetch_residents(table, address, second);
             }
+        }
+    }
+
+    /// Has the alternates of a bucket's residents fetched.
+    #[inline(always)]
+    pub(crate) fn fetch_residents<T: Table>(self, table: &T, address: &Address, bucket: u64) {
+        if table.memory().len() < FETCH_FROM {
+            return;
+        }
+        for resident in fingerprints(&table.values(bucket)) {
+            self.fetch_bucket(table, address.alternate(bucket, resident));
+        }
+    }
+
+    #[inline(always)]
+    fn fetch_bucket<T: Table>(self, table: &T, bucket: u64) {
+        let position = table.position(bucket);
+        match self {
+            #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+            Self::Bmi2 | Self::Avx2 | Self::Avx512 => x86_64::fetch(table.memory().as_ptr().wrapping_add(position)),
+            // A read that nothing waits for.
+            _ => _ = black_box(table.memory()[position]),
         }
     }
 

@@ -49,6 +49,14 @@ pub(super) fn insert(table: &mut Packed, address: &Address, hash: u64) -> bool {
     table.insert_as::<Narrow<Deposits>>(buckets, fingerprint)
 }
 
+/// Inserts into a narrow table, into the item's first bucket only.
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+pub(super) fn put(table: &mut Packed, address: &Address, hash: u64) -> bool {
+    let (bucket, fingerprint) = address.locate(hash);
+    table.put_as::<Narrow<Deposits>>(bucket, fingerprint)
+}
+
 /// Removes from a narrow table.
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline]

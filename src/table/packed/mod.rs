@@ -160,7 +160,7 @@ impl Packed {
     }
 
     #[inline(always)]
-    fn put_as<F: Form>(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+    pub(crate) fn put_as<F: Form>(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
         let keys = F::load(self, bucket);
         let room = keys.free() > 0;
         if room {
