@@ -127,6 +127,9 @@ impl Build {
         if let Some(slots) = self.bucket_size {
             builder = builder.bucket_size(slots);
         }
+        if let Some(kernel) = options::kernel()? {
+            builder = builder.kernel(kernel);
+        }
         Ok(builder)
     }
 }
@@ -178,15 +181,29 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
     let mut number = 0;
     for piece in hashes.chunks(1 << 16) {
         progress.at(0, number);
-        for &hash in piece {
-            number += 1;
-            match insert(&mut filter, hash, unique) {
-                Ok(fresh) => stored += u64::from(fresh),
-                Err(full) => return Err(refused(&items.place_of(number), &full, &filter, "give")),
-            }
+        let (fresh, refusal) = insert_all(&mut filter, piece, unique);
+        if let Some((before, full)) = refusal {
+            return Err(refused(&items.place_of(number + before + 1), &full, &filter, "give"));
         }
+        (stored, number) = (stored + fresh, number + piece.len() as u64);
     }
     Ok((filter, number - stored))
+}
+
+/// How many were stored and not skipped; and, if one was refused, how many came before it, and why.
+fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option<(u64, Full)>) {
+    if !unique {
+        let refusal = filter.insert_hashes(hashes).err().map(|batch| (batch.inserted() as u64, batch.full().clone()));
+        return (hashes.len() as u64, refusal);
+    }
+    let mut stored = 0;
+    for (before, &hash) in (0..).zip(hashes) {
+        match filter.insert_unique_hash(hash) {
+            Ok(fresh) => stored += u64::from(fresh),
+            Err(full) => return (stored, Some((before, full))),
+        }
+    }
+    (stored, None)
 }
 
 /// How many different ones there are.

@@ -10,6 +10,8 @@ use anyhow::{Context as _, bail};
 use koel::{AnyHasher, CuckooFilter};
 use tempfile::NamedTempFile;
 
+use crate::options;
+
 /// The filters of this command: which hasher they have turns out at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;
 
@@ -107,7 +109,7 @@ fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
         unknown = hasher.is_none().then_some(id);
         hasher
     });
-    let filter = match (filter, unknown) {
+    let mut filter = match (filter, unknown) {
         (Ok(filter), _) => filter,
         (Err(_), Some(id)) => bail!("{name}: built with {id}, which this command does not have; use the program that built it"),
         (Err(error), None) => return Err(error).with_context(|| name.to_owned()),
@@ -116,6 +118,9 @@ fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
     let beyond = io::copy(&mut reader.take(1), &mut io::sink()).with_context(|| format!("{name}: cannot be read further"))?;
     if beyond > 0 {
         bail!("{name}: goes on after byte {end}, where the filter ends; get another copy");
+    }
+    if let Some(kernel) = options::kernel()? {
+        filter.set_kernel(kernel)?;
     }
     Ok((filter, end))
 }

@@ -1,7 +1,22 @@
 //! How option values are written.
 
+use std::env;
+
+use anyhow::bail;
 use clap::ValueEnum;
-use koel::{Addressing, HasherId, TableKind};
+use koel::{Addressing, HasherId, Kernel, TableKind};
+
+/// The variable that says which instructions items are looked up with.
+const KERNEL: &str = "KOEL_KERNEL";
+
+/// The kernel that was asked for, if any was.
+pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
+    let Some(name) = env::var_os(KERNEL).filter(|name| !name.is_empty()) else { return Ok(None) };
+    match name.to_string_lossy().parse() {
+        Ok(kernel) => Ok(Some(kernel)),
+        Err(error) => bail!("{KERNEL}: {error}"),
+    }
+}
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Table {

@@ -73,3 +73,13 @@ fn one_file_cannot_be_two_things() {
     }
     assert_eq!(koel.read("list.txt"), b"a\nb\n");
 }
+
+#[test]
+fn a_kernel_that_is_not_there_is_named_with_those_that_are() {
+    let koel = Koel::with_filter("a\n");
+    for command in [&["query", "f.koel", "--item", "a"][..], &["build", "-", "-o", "g.koel"], &["info", "f.koel"]] {
+        koel.run_with("KOEL_KERNEL", "mmx", command).error(&["KOEL_KERNEL", "mmx given", "portable"]);
+    }
+    // An empty variable is none.
+    koel.run_with("KOEL_KERNEL", "", &["query", "f.koel", "--item", "a"]).ok();
+}

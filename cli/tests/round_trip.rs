@@ -135,3 +135,20 @@ fn the_smaller_table_is_the_default_and_the_rate_is_kept() {
         assert!(told["false_positive_rate_at_capacity"].as_f64().unwrap() <= rate.parse().unwrap());
     }
 }
+
+#[test]
+fn every_kernel_builds_and_finds_the_same() {
+    let koel = Koel::new();
+    koel.write("items.txt", numbers(0..5000));
+    koel.write("others.txt", numbers(0..50_000));
+    let run = |kernel: koel::Kernel| {
+        let kernel = kernel.to_string();
+        koel.run_with("KOEL_KERNEL", &kernel, &["build", "items.txt", "-o", "f.koel", "--fpr", "0.01"]).ok();
+        let found = koel.run_with("KOEL_KERNEL", &kernel, &["query", "f.koel", "others.txt"]).ok().to_vec();
+        (koel.read("f.koel"), found)
+    };
+    let portable = run(koel::Kernel::Portable);
+    for kernel in koel::Kernel::available() {
+        assert!(run(kernel) == portable, "{kernel}");
+    }
+}

@@ -80,6 +80,7 @@ impl<H: Hasher> CuckooFilter<H> {
 }
 
 /// The first hash for which no room was found, and how many are left with it.
+#[derive(Clone, Copy)]
 struct Refused {
     hash: u64,
     left: usize,

@@ -71,6 +71,13 @@ impl Koel {
         self.feed("", args)
     }
 
+    /// Runs `koel` with a variable in its environment.
+    pub(crate) fn run_with(&self, variable: &str, value: &str, args: &[&str]) -> Run {
+        let mut command = Command::new(KOEL);
+        command.env(variable, value).args(args);
+        self.finish(b"", command)
+    }
+
     /// Runs `koel` with something to read, through a pipe.
     pub(crate) fn feed<A: AsRef<OsStr>>(&self, input: impl AsRef<[u8]>, args: impl IntoIterator<Item = A>) -> Run {
         let mut command = Command::new(KOEL);
