@@ -12,7 +12,8 @@ pub(crate) fn line(items: usize, rounds: u32) -> String {
     let rounds = if rounds == 1 { String::from("1 round") } else { format!("medians of {rounds} rounds") };
     let rustc = option_env!("PEERS_RUSTC").map_or_else(String::new, |rustc| format!(", {rustc}"));
     let unoptimized = if cfg!(debug_assertions) { ", WITHOUT OPTIMIZATION: add --release" } else { "" };
-    format!("{cpu}, {cores}, {}: {items} items, {rounds}{rustc}{unoptimized}", consts::OS)
+    let kernel = koel::Kernel::best();
+    format!("{cpu}, {cores}, {}, koel's kernel {kernel}: {items} items, {rounds}{rustc}{unoptimized}", consts::OS)
 }
 
 /// The processor's name, where Linux has it.

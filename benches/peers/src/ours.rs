@@ -17,6 +17,7 @@ pub(crate) fn all() -> Vec<Box<dyn Contestant>> {
         Box::new(OneByOne(Plan { load: 0.97, ..REFERENCE })),
         Box::new(Batches(Plan { load: 0.95, ..REFERENCE })),
         Box::new(Batches(Plan { load: 0.97, ..REFERENCE })),
+        Box::new(KnownSet(REFERENCE)),
         // The same size, and the same rate.
         Box::new(OneByOne(Plan { table: TableKind::Single, fingerprint_bits: 12, load: 0.95 })),
         Box::new(OneByOne(Plan { table: TableKind::Single, fingerprint_bits: 13, load: 0.95 })),
@@ -145,5 +146,32 @@ impl Peer for Batches {
 
     fn remove(&self, filter: &mut CuckooFilter, keys: &[u64]) -> Option<usize> {
         Some(Self::count(keys, |batch, removed| filter.remove_batch(batch, removed)))
+    }
+}
+
+/// Built from all keys at once; asked as [`OneByOne`] is.
+struct KnownSet(Plan);
+
+impl Peer for KnownSet {
+    type Filter = CuckooFilter;
+
+    fn title(&self, items: usize) -> String {
+        format!("{}, from_items", self.0.title(items))
+    }
+
+    fn build(&self, keys: &[u64]) -> anyhow::Result<CuckooFilter> {
+        CuckooFilter::from_items(self.0.params(keys.len())?, koel::Xxh3, keys).context("an item was refused")
+    }
+
+    fn expected_rate(&self, filter: &CuckooFilter, items: usize) -> f64 {
+        expected_rate(filter, items)
+    }
+
+    fn find(&self, filter: &CuckooFilter, keys: &[u64]) -> usize {
+        OneByOne(self.0).find(filter, keys)
+    }
+
+    fn remove(&self, filter: &mut CuckooFilter, keys: &[u64]) -> Option<usize> {
+        OneByOne(self.0).remove(filter, keys)
     }
 }

@@ -2,7 +2,7 @@
 //! items that it will get, by whatever its documentation recommends for that.
 
 use std::{
-    hash::{BuildHasherDefault, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher},
     marker::PhantomData,
 };
 
@@ -17,10 +17,12 @@ use crate::{
 
 pub(crate) fn all() -> Vec<Box<dyn Contestant>> {
     vec![
-        Box::new(Cuckoo),
+        Box::new(Cuckoo::<DefaultHasher>::new("its default hasher")),
+        Box::new(Cuckoo::<Xxh3>::new("XXH3")),
         Box::new(ScalableCuckoo),
         Box::new(Quotient),
-        Box::new(FastBloom),
+        Box::new(FastBloom::<fastbloom::DefaultHasher>::new("its default hasher")),
+        Box::new(FastBloom::<BuildHasherDefault<Xxh3>>::new("XXH3")),
         Box::new(Bloom),
         Box::new(Fuse::<xorf::BinaryFuse8>::new("BinaryFuse8", 8)),
         Box::new(Fuse::<xorf::BinaryFuse16>::new("BinaryFuse16", 16)),
@@ -55,15 +57,24 @@ fn nearest_bits(ratio: f64) -> i32 {
 }
 
 /// Fingerprints of 8 bits, nothing else. An insertion that finds no room throws out another item.
-struct Cuckoo;
+struct Cuckoo<H> {
+    hasher: &'static str,
+    marker: PhantomData<fn() -> H>,
+}
 
-impl Peer for Cuckoo {
-    type Filter = cuckoofilter::CuckooFilter<Xxh3>;
+impl<H> Cuckoo<H> {
+    fn new(hasher: &'static str) -> Self {
+        Self { hasher, marker: PhantomData }
+    }
+}
+
+impl<H: Hasher + Default> Peer for Cuckoo<H> {
+    type Filter = cuckoofilter::CuckooFilter<H>;
 
     const MAY_LOSE: bool = true;
 
     fn title(&self, items: usize) -> String {
-        format!("cuckoofilter 0.5, f = 8, load {:.2}", load_of_four(items))
+        format!("cuckoofilter 0.5, f = 8, load {:.2}, {}", load_of_four(items), self.hasher)
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
@@ -185,17 +196,26 @@ impl Peer for Quotient {
 }
 
 /// A Bloom filter that makes all positions from one hash.
-struct FastBloom;
+struct FastBloom<S> {
+    hasher: &'static str,
+    marker: PhantomData<fn() -> S>,
+}
 
-impl Peer for FastBloom {
-    type Filter = fastbloom::BloomFilter<BuildHasherDefault<Xxh3>>;
+impl<S> FastBloom<S> {
+    fn new(hasher: &'static str) -> Self {
+        Self { hasher, marker: PhantomData }
+    }
+}
+
+impl<S: BuildHasher + Default> Peer for FastBloom<S> {
+    type Filter = fastbloom::BloomFilter<S>;
 
     fn title(&self, _: usize) -> String {
-        String::from("fastbloom 0.17")
+        format!("fastbloom 0.17, {}", self.hasher)
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
-        let builder = fastbloom::BloomFilter::with_false_pos(reference_rate()).hasher(BuildHasherDefault::default());
+        let builder = fastbloom::BloomFilter::with_false_pos(reference_rate()).hasher(S::default());
         let mut filter = builder.expected_items(keys.len());
         // It answers whether the item seemed to be there, which nobody asked for.
         count(keys, |key| filter.insert(&key));
