@@ -1,0 +1,41 @@
+//! What one operation costs in time, beside the least that it can cost: two random reads of memory.
+//!
+//! ```text
+//! cargo bench --bench filter                       tables of 100,000 to 100 M items: L2, 16 MB, 160 MB
+//! cargo bench --bench filter -- 'find/L2'          what has this in its name
+//! KOEL_BENCH_LARGE=1 cargo bench --bench filter    also 1.6 GB, which takes hours more, and some 4 GB
+//! python3 benches/summary.py                       medians, and their ratio to the floor, of what has been run
+//! ```
+//!
+//! With `-- --test` everything runs once, at a size that takes no time, as a test of its assertions.
+//!
+//! A name says the table, the length of its fingerprints, the kernel, whether the operation is called for each key or for
+//! a batch of 10,000, and what is asked for: `packed 13 avx512 batch absent`. A table's floor stands beside it:
+//! `packed 13 floor`, and `packed 13 dense floor` for batches that fetch ahead.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
+
+mod buffer;
+mod change;
+mod find;
+mod floor;
+mod keys;
+mod locality;
+mod sizes;
+mod tables;
+
+use criterion::Criterion;
+use std::time::Duration;
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .sample_size(30)
+        .nresamples(10_000)
+        .configure_from_args();
+    find::benches(&mut criterion);
+    change::benches(&mut criterion);
+    locality::benches(&mut criterion);
+    criterion.final_summary();
+}
