@@ -22,9 +22,9 @@ use super::{
 };
 use crate::{
     address::Address,
-    codebook,
+    codebook::{self, CODEWORD_BITS},
     num::low_quarter,
-    table::{AnyTable, Fingerprint, Form as _, Keys as _, Narrow, Packed, Quad, Spread, Table as _},
+    table::{AnyTable, Fingerprint, Narrow, Packed, Spread, Table as _},
 };
 
 /// Looks one hash up: spreads both buckets over fields of 16 or 32 bits and compares all their fingerprints, without a
@@ -36,9 +36,14 @@ pub(super) fn contains(table: &Packed, address: &Address, hash: u64) -> bool {
     if !table.is_narrow() {
         return in_wide_buckets(table, first, second, fingerprint);
     }
-    let (keys, others) = (Narrow::<Deposits>::load(table, first), Narrow::<Deposits>::load(table, second));
-    let key = Quad::key(fingerprint);
-    keys.holds(key) | others.holds(key)
+    // Not keys, in the order of the slots: fingerprints as they are take fewer steps to compare.
+    let (spread, wanted) = (table.spread(), u64::from(fingerprint.get()).wrapping_mul(LANES));
+    let (first, second) = (table.word(first), table.word(second));
+    let difference = |bucket: u64| {
+        let nibbles = u64::from(codebook::decode(bucket));
+        (_pdep_u64(bucket >> CODEWORD_BITS, spread) | _pdep_u64(nibbles, 15 * LANES)) ^ wanted
+    };
+    has_zero(difference(first), LANES) | has_zero(difference(second), LANES)
 }
 
 /// Inserts into a narrow table.
@@ -72,7 +77,7 @@ const WIDE: u64 = 0x0000_0001_0000_0001;
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline(never)]
 fn in_wide_buckets(table: &Packed, first: u64, second: u64, fingerprint: Fingerprint) -> bool {
-    let spread = (((1 << table.high_bits()) - 1) << 4) * WIDE;
+    let spread = table.spread();
     let wanted = u64::from(fingerprint.get()).wrapping_mul(WIDE);
     let in_bucket = |bucket: u64| {
         let nibbles = u64::from(codebook::decode(table.word(bucket)));

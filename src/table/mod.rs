@@ -19,10 +19,7 @@ use crate::{
 use layout::Layout;
 pub(crate) use packed::Packed;
 #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-pub(crate) use packed::{
-    Form, Keys,
-    narrow::{Narrow, Quad, Spread},
-};
+pub(crate) use packed::narrow::{Narrow, Spread};
 pub(crate) use single::Single;
 
 /// The f bits by which a bucket knows an item. Never 0, which is the empty slot.

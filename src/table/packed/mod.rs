@@ -43,6 +43,8 @@ pub(crate) struct Packed {
     high_bits: u32,
     /// The high parts in a word.
     highs: Fields,
+    /// Where the high parts are once the fields of a word are spread over lanes of 16 bits, or of 32 if it is wide.
+    spread: u64,
     /// 2¹⁶ / `high_bits`, and a little more.
     reciprocal: u32,
     memory: Memory,
@@ -81,7 +83,9 @@ impl Packed {
         let (f, bucket_bits) = (params.fingerprint_bits(), params.bucket_bits());
         let (is_narrow, high_bits) = (f <= LONGEST_NARROW, f - 4);
         let highs = Fields::new(high_bits, if is_narrow { 4 } else { 2 });
-        Self { is_narrow, bucket_bits, high_bits, highs, reciprocal: (1 << 16) / high_bits.max(1) + 1, memory }
+        let lanes = if is_narrow { 0x0001_0001_0001_0001 } else { 0x0000_0001_0000_0001 };
+        let spread = (((1 << high_bits) - 1) << 4) * lanes;
+        Self { is_narrow, bucket_bits, high_bits, highs, spread, reciprocal: (1 << 16) / high_bits.max(1) + 1, memory }
     }
 
     pub(crate) fn is_narrow(&self) -> bool {
@@ -94,6 +98,10 @@ impl Packed {
 
     pub(crate) fn high_bits(&self) -> u32 {
         self.high_bits
+    }
+
+    pub(crate) fn spread(&self) -> u64 {
+        self.spread
     }
 
     pub(crate) fn highs(&self) -> Fields {
