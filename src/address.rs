@@ -1,4 +1,5 @@
-//! From a hash to a fingerprint and two buckets: the only owner of addressing arithmetic, all of it in 64 bits.
+//! From a hash to a fingerprint and two buckets: the owner of addressing arithmetic, all of it in 64 bits. (Vectors have
+//! a copy of it in products of 32 bits, `kernel/vector.rs`, which is compared with this one in `kernel/x86_64.rs`.)
 
 use core::hint::select_unpredictable;
 
@@ -23,6 +24,10 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn new(params: &Params) -> Self {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprints: (1 << params.fingerprint_bits()) - 1 }
+    }
+
+    pub(crate) fn bucket_count(&self) -> u64 {
+        self.buckets
     }
 
     /// The number of buckets, if it may be any: kernels that do their own arithmetic do this one.

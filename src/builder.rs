@@ -94,7 +94,7 @@ impl<H: Hasher> Builder<H> {
         self
     }
 
-    /// The instructions with which the filter looks items up. By default, [`Kernel::best`]. Only the speed depends on it.
+    /// The instructions with which the filter does its work. By default, [`Kernel::best`]. Only the speed depends on it.
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
         self
@@ -108,7 +108,7 @@ impl<H: Hasher> Builder<H> {
     /// The parameters that the filter would have. Allocates no table, so that any size can be tried.
     ///
     /// # Errors
-    /// As [`build`](Self::build), but for the memory.
+    /// As [`build`](Self::build), but for the memory and the kernel.
     pub fn params(self) -> Result<Params, ParamError> {
         self.request.params()
     }
@@ -116,13 +116,13 @@ impl<H: Hasher> Builder<H> {
     /// An empty filter. Takes time in proportion to its table, which is filled with zeros.
     ///
     /// # Errors
-    /// If a parameter is out of its range, if two contradict each other, if a needed one is missing, or if the memory for
-    /// the table cannot be had. The message says what would work.
+    /// If a parameter is out of its range, if two contradict each other, if a needed one is missing, if the kernel is not
+    /// available, or if the memory for the table cannot be had. The message says what would work.
     pub fn build(self) -> Result<CuckooFilter<H>, ParamError> {
+        // Before there is a table, which may be large.
+        let kernel = self.kernel.map_or_else(|| Ok(Kernel::best()), Kernel::check)?;
         let mut filter = CuckooFilter::new(self.request.params()?, self.hasher)?;
-        if let Some(kernel) = self.kernel {
-            filter.set_kernel(kernel)?;
-        }
+        filter.set_kernel(kernel)?;
         Ok(filter)
     }
 

@@ -44,7 +44,7 @@ pub enum Parameter {
     FingerprintBits,
     /// Slots of a bucket.
     BucketSize,
-    /// The kernel that looks items up.
+    /// The kernel: the instructions that a filter works with.
     Kernel,
     /// The memory that the table takes, which follows from the others.
     TableSize,

@@ -27,7 +27,7 @@
 //! # Features
 //! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
 //! - `metrohash` (default): [`MetroHash64`], on little-endian targets.
-//! - `kernels` (default): look-ups in the instructions of the processor at hand ([`Kernel`]), without `std`, too.
+//! - `kernels` (default): the instructions of the processor at hand ([`Kernel`]), without `std`, too.
 //! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.
 //!
 //! Without the last two there is no `unsafe` code.

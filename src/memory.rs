@@ -32,14 +32,14 @@ mod aligned {
     unsafe impl Sync for Memory {}
 
     impl Memory {
-        /// Zeros, if there is memory for them. There is at least one.
+        /// Zeros, if there is at least one, and memory for them.
         pub(crate) fn zeroed(len: usize) -> Option<Self> {
             let layout = Self::layout(len)?;
             // SAFETY: the layout is not empty.
             let start = NonNull::new(unsafe { alloc(layout) })?;
             if len >= HUGE_PAGE {
-                // Before the first byte is written, for that is when pages are made. The last, incomplete one stays small, so
-                // that the table takes no more than it says. It is advice: an error changes nothing.
+                // Before the first byte is written, for that is when pages are made. None is asked for at
+                // the incomplete end. It is advice: an error changes nothing.
                 // SAFETY: these bytes were allocated above.
                 _ = unsafe { libc::madvise(start.as_ptr().cast(), len - len % HUGE_PAGE, libc::MADV_HUGEPAGE) };
             }
@@ -49,8 +49,8 @@ mod aligned {
         }
 
         fn layout(len: usize) -> Option<Layout> {
-            debug_assert!(len > 0);
-            Layout::from_size_align(len, if len < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE }).ok()
+            let layout = Layout::from_size_align(len, if len < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE });
+            layout.ok().filter(|layout| layout.size() > 0)
         }
     }
 
@@ -83,12 +83,10 @@ mod aligned {
 
     impl Clone for Memory {
         fn clone(&self) -> Self {
-            let mut copy = Self::zeroed(self.len).unwrap_or_else(|| match Self::layout(self.len) {
+            self.try_clone().unwrap_or_else(|| match Self::layout(self.len) {
                 Some(layout) => handle_alloc_error(layout),
                 None => unreachable!("there is a layout for what was allocated"),
-            });
-            copy.copy_from_slice(self);
-            copy
+            })
         }
     }
 }
@@ -179,6 +177,8 @@ mod tests {
     fn what_cannot_be_had_is_none() {
         assert!(Memory::zeroed(isize::MAX as usize).is_none());
         assert!(Memory::zeroed(usize::MAX).is_none());
+        #[cfg(all(feature = "huge-pages", target_os = "linux"))]
+        assert!(Memory::zeroed(0).is_none());
     }
 
     #[cfg(all(feature = "huge-pages", target_os = "linux"))]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Kind, SplitMix64, kinds};
-use koel::{Addressing, BuildError, CuckooFilter, Kernel, MetroHash64, TableKind};
+use koel::{Addressing, BuildError, CuckooFilter, Kernel, TableKind};
 
 /// Enough for several batches and a part of one.
 const ITEMS: usize = 500;
@@ -123,7 +123,7 @@ fn a_capacity_fits_when_it_is_built_from_a_known_set_too() {
 #[test]
 fn a_known_set_may_ask_for_more_room_or_less() {
     let items = items(6, 1000);
-    let builder = CuckooFilter::builder().fingerprint_bits(12).hasher(MetroHash64).seed(9).addressing(Addressing::PowerOfTwo);
+    let builder = CuckooFilter::builder().fingerprint_bits(12).seed(9).addressing(Addressing::PowerOfTwo);
     let roomy = builder.clone().capacity(5000).build_from_items(&items).expect("there is room");
     assert!(roomy.capacity() >= 5000 && roomy.len() == 1000);
     let hashes: Vec<u64> = items.iter().map(|item| roomy.hash(item)).collect();
@@ -134,6 +134,29 @@ fn a_known_set_may_ask_for_more_room_or_less() {
     assert!(error.to_string().contains("build it with a larger capacity"), "{error}");
     let error = builder.fingerprint_bits(1).build_from_items(&items).expect_err("too short");
     assert!(matches!(error, BuildError::Param(_)), "{error}");
+}
+
+/// An item of the user's may panic in the middle of a batch: what is in the filter by then is counted.
+#[test]
+fn a_batch_that_panics_leaves_a_filter_that_is_whole() {
+    struct Bomb(u32);
+    impl koel::Item for Bomb {
+        fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+            assert!(self.0 != 200, "the bomb goes off");
+            read(&self.0.to_le_bytes())
+        }
+    }
+    let bombs: Vec<Bomb> = (0..300).map(Bomb).collect();
+    let mut filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).build().expect("right");
+    let insert = std::panic::AssertUnwindSafe(|| filter.insert_batch(&bombs));
+    assert!(std::panic::catch_unwind(insert).is_err());
+    let whole = CuckooFilter::from_bytes(&filter.to_bytes()).expect("as many items as it says");
+    assert!(whole.len() == filter.len() && filter.len() <= 200);
+    let len = filter.len();
+    let remove = std::panic::AssertUnwindSafe(|| filter.remove_batch(&bombs, &mut vec![false; 300]));
+    assert!(std::panic::catch_unwind(remove).is_err());
+    let whole = CuckooFilter::from_bytes(&filter.to_bytes()).expect("as many items as it says");
+    assert!(whole.len() == filter.len() && filter.len() <= len);
 }
 
 #[test]

@@ -102,6 +102,7 @@ pub(crate) fn load_locked(path: &Path) -> anyhow::Result<(Filter, File)> {
 }
 
 fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
+    let kernel = options::kernel()?;
     let mut reader = Counted { inner: reader, bytes: 0 };
     let mut unknown = None;
     let filter = Filter::read_from_with(&mut reader, |id| {
@@ -119,7 +120,7 @@ fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
     if beyond > 0 {
         bail!("{name}: goes on after byte {end}, where the filter ends; get another copy");
     }
-    if let Some(kernel) = options::kernel()? {
+    if let Some(kernel) = kernel {
         filter.set_kernel(kernel)?;
     }
     Ok((filter, end))

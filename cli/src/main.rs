@@ -31,8 +31,8 @@ use clap::{Parser, Subcommand};
     max_term_width = 100,
     after_help = "`koel COMMAND --help` has an example. Exit status: 0 done, 1 nothing found, 2 error.
 
-Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 chooses the instructions that items are looked up with; by \
-default, the fastest that this machine has. The results are the same."
+Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 chooses the instructions to work with; by default, the \
+best for this machine. The results are the same."
 )]
 struct Cli {
     #[command(subcommand)]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's processor, what is called is not")]
 
+use core::cell::Cell;
+
 use super::{CuckooFilter, place::evict};
 use crate::{
     address::Address,
@@ -101,9 +103,10 @@ impl<H: Hasher> CuckooFilter<H> {
     /// # Errors
     /// At the first item that has no room: it and those after it are not in the filter, those before it are.
     pub fn insert_batch<T: Item>(&mut self, items: &[T]) -> Result<(), BatchFull> {
+        let before = self.len;
         let hashes = Hashed { items, hasher: &self.hasher, seed: self.params.seed() };
-        let inserted = insert_all(&mut self.table, &self.address, self.kernel, self.len >= crowded(&self.params), &hashes);
-        self.inserted(inserted, items.len(), |filter| filter.hash(&items[inserted]))
+        insert_all(&mut self.table, &mut self.len, &self.params, &self.address, self.kernel, &hashes);
+        self.inserted(before, items.len(), |filter, next| filter.hash(&items[next]))
     }
 
     /// [`insert_batch`](Self::insert_batch) for hashes.
@@ -111,14 +114,15 @@ impl<H: Hasher> CuckooFilter<H> {
     /// # Errors
     /// As `insert_batch`.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BatchFull> {
-        let inserted = insert_all(&mut self.table, &self.address, self.kernel, self.len >= crowded(&self.params), &hashes);
-        self.inserted(inserted, hashes.len(), |_| hashes[inserted])
+        let before = self.len;
+        insert_all(&mut self.table, &mut self.len, &self.params, &self.address, self.kernel, &hashes);
+        self.inserted(before, hashes.len(), |_, next| hashes[next])
     }
 
-    /// Counts what was inserted; of `total` items, the one with the `next` hash was refused unless all are in.
-    fn inserted(&mut self, inserted: usize, total: usize, next: impl FnOnce(&Self) -> u64) -> Result<(), BatchFull> {
-        self.len += inserted;
-        if inserted == total { Ok(()) } else { Err(BatchFull { inserted, full: self.refusal(next(self)) }) }
+    /// What came of inserting `total` items, when there were so many before; `hash` gives that of the one that was refused.
+    fn inserted(&self, before: usize, total: usize, hash: impl FnOnce(&Self, usize) -> u64) -> Result<(), BatchFull> {
+        let inserted = self.len - before;
+        if inserted == total { Ok(()) } else { Err(BatchFull { inserted, full: self.refusal(hash(self, inserted)) }) }
     }
 
     /// [`remove`](Self::remove) for each item, in their order: whether `items[i]` was there goes to `removed[i]`.
@@ -127,7 +131,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// If the slices differ in length.
     pub fn remove_batch<T: Item>(&mut self, items: &[T], removed: &mut [bool]) {
         let hashes = Hashed { items, hasher: &self.hasher, seed: self.params.seed() };
-        self.len -= remove_all(&mut self.table, &self.address, self.kernel, &hashes, removed);
+        remove_all(&mut self.table, &mut self.len, &self.address, self.kernel, &hashes, removed);
     }
 
     /// [`remove_batch`](Self::remove_batch) for hashes.
@@ -135,7 +139,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// # Panics
     /// If the slices differ in length.
     pub fn remove_hashes(&mut self, hashes: &[u64], removed: &mut [bool]) {
-        self.len -= remove_all(&mut self.table, &self.address, self.kernel, &hashes, removed);
+        remove_all(&mut self.table, &mut self.len, &self.address, self.kernel, &hashes, removed);
     }
 
     fn hashed<'a, T: Item>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
@@ -155,47 +159,51 @@ fn spread(answers: u64, found: &mut [bool]) {
     }
 }
 
-/// Items from which on so many buckets are full that it pays to fetch where evicted items would go.
-pub(super) fn crowded(params: &Params) -> usize {
-    params.slots() / 4 * 3
-}
-
-/// How many of the items went in, until one had no room. In a crowded table, what a walk's first step needs is fetched, too.
+/// Inserts the items, until one has no room. Each is counted as soon as it is in: an item of the user's may panic.
 pub(super) fn insert_all(
     table: &mut AnyTable,
+    len: &mut usize,
+    params: &Params,
     address: &Address,
     kernel: Kernel,
-    is_crowded: bool,
     hashes: &impl Hashes,
-) -> usize {
-    let mut inserted = 0;
+) {
+    // From here on so many buckets are full that it pays to fetch where evicted items would go.
+    let crowded = params.slots() / 4 * 3;
+    let len = Cell::from_mut(len);
     let fetch = |table: &AnyTable, batch: &[u64]| {
         with_table!(table, table => {
             kernel.fetch(table, address, batch);
-            if is_crowded {
+            if len.get() >= crowded {
                 kernel.fetch_alternates(table, address, batch);
             }
         });
     };
     for_each(table, hashes, fetch, |table, hash| {
         let placed = kernel.insert(table, address, hash) || with_table!(table, table => evict(table, address, hash));
-        inserted += usize::from(placed);
+        len.set(len.get() + usize::from(placed));
         placed
     });
-    inserted
 }
 
-/// How many of the items were removed.
+/// Removes the items, and says which were there.
 #[track_caller]
-fn remove_all(table: &mut AnyTable, address: &Address, kernel: Kernel, hashes: &impl Hashes, removed: &mut [bool]) -> usize {
+fn remove_all(
+    table: &mut AnyTable,
+    len: &mut usize,
+    address: &Address,
+    kernel: Kernel,
+    hashes: &impl Hashes,
+    removed: &mut [bool],
+) {
     same_length(hashes.len(), removed.len());
     let mut answers = removed.iter_mut();
     let fetch = |table: &AnyTable, batch: &[u64]| with_table!(table, table => kernel.fetch(table, address, batch));
     for_each(table, hashes, fetch, |table, hash| {
         let found = kernel.remove(table, address, hash);
+        *len -= usize::from(found);
         answers.next().map(|answer| *answer = found).is_some()
     });
-    removed.iter().filter(|&&removed| removed).count()
 }
 
 /// Calls `change` with one hash after the other until it says no, and `fetch` with each batch before its hashes' turn comes.
@@ -205,17 +213,10 @@ fn for_each(
     fetch: impl Fn(&AnyTable, &[u64]),
     mut change: impl FnMut(&mut AnyTable, u64) -> bool,
 ) {
-    let mut batch = [0; BATCH];
-    for start in (0..hashes.len()).step_by(BATCH) {
-        hashes.fill(start, &mut batch);
-        let batch = &batch[..(hashes.len() - start).min(BATCH)];
+    hashes.each_batch(0..hashes.len(), |batch| {
         fetch(table, batch);
-        for &hash in batch {
-            if !change(table, hash) {
-                return;
-            }
-        }
-    }
+        batch.iter().all(|&hash| change(table, hash))
+    });
 }
 
 #[track_caller]

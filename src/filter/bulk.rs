@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::{
     CuckooFilter,
-    batch::{Hashed, crowded, insert_all},
+    batch::{Hashed, insert_all},
 };
 use crate::{
     address::Address,
@@ -17,6 +17,11 @@ use crate::{
     table::AnyTable,
 };
 
+/// Bytes of a table from which on sorting pays: smaller ones are in some cache. In unit tests everything is sorted.
+const fn sorted_from() -> usize {
+    if cfg!(test) { 0 } else { 64 << 20 }
+}
+
 /// Items that are sorted at a time, eight bytes each. (In unit tests few, so that there are several parts.)
 const PART: usize = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
@@ -24,11 +29,12 @@ const PART: usize = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 const REGION: u64 = 1 << 14;
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// A filter of these items, duplicates included. Faster than inserting them one by one if the table is larger than the
-    /// processor's caches, as they are sorted by where they go (docs/PERFORMANCE.md); the filter is as good, but not the same.
+    /// A filter of these items, duplicates included: what [`insert_batch`](Self::insert_batch) makes of an empty one, as long as
+    /// the table is smaller than 64 MiB. For a larger one the items are sorted by where they go, 16 M at a time; that is a
+    /// little faster (docs/PERFORMANCE.md), and the filter is as good, but not the same.
     ///
-    /// Each item is hashed twice, and in the meantime eight bytes more are needed for each, up to 128 MiB. Same items in the
-    /// same order give the same filter, on every machine.
+    /// When sorting, each item is hashed twice — it must have the same bytes both times —, and in the meantime eight bytes more are needed for each, up to 128 MiB. Same
+    /// items in the same order give the same filter, on every machine.
     ///
     /// [`Builder::build_from_items`](crate::Builder::build_from_items) finds the parameters for it.
     ///
@@ -58,48 +64,45 @@ impl<H: Hasher> CuckooFilter<H> {
     /// This filter, which is empty, with the items in it.
     pub(crate) fn filled_with_items<T: Item>(mut self, items: &[T]) -> Result<Self, BuildError> {
         let hashes = Hashed { items, hasher: &self.hasher, seed: self.params.seed() };
-        let refused = fill(&self.params, &mut self.table, &self.address, self.kernel, &hashes)?;
-        self.filled(items.len(), refused)
+        let refused = fill(&mut self.table, &mut self.len, &self.params, &self.address, self.kernel, &hashes)?;
+        self.unless(refused)
     }
 
     /// This filter, which is empty, with the hashes in it.
     pub(crate) fn filled_with_hashes(mut self, hashes: &[u64]) -> Result<Self, BuildError> {
-        let refused = fill(&self.params, &mut self.table, &self.address, self.kernel, &hashes)?;
-        self.filled(hashes.len(), refused)
+        let refused = fill(&mut self.table, &mut self.len, &self.params, &self.address, self.kernel, &hashes)?;
+        self.unless(refused)
     }
 
-    /// This filter, now that all of `items` are in it but those that were refused.
-    fn filled(mut self, items: usize, refused: Option<Refused>) -> Result<Self, BuildError> {
-        let Some(Refused { hash, left }) = refused else {
-            self.len = items;
-            return Ok(self);
-        };
-        self.len = items - left;
-        Err(BuildError::Full(self.refusal(hash)))
+    /// This filter, unless the item with some hash was refused.
+    fn unless(self, refused: Option<u64>) -> Result<Self, BuildError> {
+        match refused {
+            None => Ok(self),
+            Some(hash) => Err(BuildError::Full(self.refusal(hash))),
+        }
     }
 }
 
-/// The first hash for which no room was found, and how many are left with it.
-#[derive(Clone, Copy)]
-struct Refused {
-    hash: u64,
-    left: usize,
-}
-
-/// Puts everything into an empty table, a large part of it after the other.
+/// Puts everything into an empty table: a small one as a batch, a large one a part after the other. Gives the hash for which
+/// there was no room, if there was one.
 ///
 /// Each part is sorted by the region of the table in which the first buckets lie; then every item goes into its first bucket,
 /// if that has room. Those that find it full go where there is room, if need be by an eviction walk.
 fn fill(
-    params: &Params,
     table: &mut AnyTable,
+    len: &mut usize,
+    params: &Params,
     address: &Address,
     kernel: Kernel,
     hashes: &impl Hashes,
-) -> Result<Option<Refused>, ParamError> {
+) -> Result<Option<u64>, ParamError> {
+    if params.table_bytes() < sorted_from() {
+        insert_all(table, len, params, address, kernel, hashes);
+        return Ok((*len < hashes.len()).then(|| hash_at(hashes, *len)));
+    }
     let region = |hash| index(address.locate(hash).0 / REGION);
-    let mut ends = zeros::<usize>(index(params.buckets().div_ceil(REGION)))?;
-    let mut sorted = zeros::<u64>(hashes.len().min(PART))?;
+    let mut ends = zeros::<usize>(index(params.buckets().div_ceil(REGION)), hashes.len())?;
+    let mut sorted = zeros::<u64>(hashes.len().min(PART), hashes.len())?;
     for start in (0..hashes.len()).step_by(PART) {
         let part = start..hashes.len().min(start + PART);
         let sorted = &mut sorted[..part.len()];
@@ -116,34 +119,41 @@ fn fill(
         });
         let mut left = 0;
         for i in 0..sorted.len() {
-            if !kernel.put(table, address, sorted[i]) {
+            if kernel.put(table, address, sorted[i]) {
+                *len += 1;
+            } else {
                 sorted[left] = sorted[i];
                 left += 1;
             }
         }
-        let is_crowded = part.end > crowded(params);
-        let inserted = insert_all(table, address, kernel, is_crowded, &&sorted[..left]);
-        if inserted < left {
-            return Ok(Some(Refused { hash: sorted[inserted], left: hashes.len() - part.end + left - inserted }));
+        let before = *len;
+        insert_all(table, len, params, address, kernel, &&sorted[..left]);
+        if *len - before < left {
+            return Ok(Some(sorted[*len - before]));
         }
     }
     Ok(None)
 }
 
-fn for_each(hashes: &impl Hashes, part: Range<usize>, mut act: impl FnMut(u64)) {
+fn hash_at(hashes: &impl Hashes, place: usize) -> u64 {
     let mut batch = [0; BATCH];
-    for start in part.clone().step_by(BATCH) {
-        hashes.fill(start, &mut batch);
-        batch[..(part.end - start).min(BATCH)].iter().for_each(|&hash| act(hash));
-    }
+    hashes.fill(place, &mut batch);
+    batch[0]
 }
 
-/// So many zeros, if there is memory for them.
-fn zeros<N: Copy + Default>(len: usize) -> Result<Vec<N>, ParamError> {
+fn for_each(hashes: &impl Hashes, part: Range<usize>, mut act: impl FnMut(u64)) {
+    hashes.each_batch(part, |batch| {
+        batch.iter().for_each(|&hash| act(hash));
+        true
+    });
+}
+
+/// So many zeros, if there is memory for them, to build a filter of so many items.
+fn zeros<N: Copy + Default>(len: usize, items: usize) -> Result<Vec<N>, ParamError> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).map_err(|_| ParamError {
         parameter: Parameter::Capacity,
-        given: format!("{len} items to build from"),
+        given: format!("{items} items to build from"),
         limit: format!("{} bytes of memory to sort them could not be allocated", wide(len).saturating_mul(wide(size_of::<N>()))),
         remedy: "insert them into an empty filter, which needs none".into(),
     })?;
@@ -168,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted() {
-        // Of 3000 items twice as many as there are slots, and of another nine copies, behind the others.
+        // Twice as many items as there are slots; and, of two items, more copies than their buckets have room for.
         let params = CuckooFilter::builder().buckets(400).fingerprint_bits(13).params().unwrap();
         let items: Vec<u64> = (0..3000).collect();
         let Err(BuildError::Full(full)) = CuckooFilter::from_items(params.clone(), Xxh3, &items) else { unreachable!() };

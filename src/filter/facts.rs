@@ -71,13 +71,13 @@ impl<H: Hasher> CuckooFilter<H> {
         &self.params
     }
 
-    /// The instructions with which items are looked up.
+    /// The instructions with which the filter does its work.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
 
-    /// Chooses other instructions to look items up with, of those that are [`available`](Kernel::available). For tests and
+    /// Chooses other instructions to work with, of those that are [`available`](Kernel::available). For tests and
     /// comparisons, and for filters that come from a snapshot: the answers stay the same.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Many hashes at a time: what all kernels have in common.
 
+use core::ops::Range;
+
 use super::Kernel;
 use crate::{address::Address, table::Table};
 
@@ -15,6 +17,18 @@ pub(crate) trait Hashes {
 
     /// Writes the hashes from `start` on into `hashes`, as many as there are room for or left.
     fn fill(&self, start: usize, hashes: &mut [u64; BATCH]);
+
+    /// Calls `act` with one batch after the other of those in `range`, until it says no.
+    #[inline(always)]
+    fn each_batch(&self, range: Range<usize>, mut act: impl FnMut(&[u64]) -> bool) {
+        let mut batch = [0; BATCH];
+        for start in range.clone().step_by(BATCH) {
+            self.fill(start, &mut batch);
+            if !act(&batch[..(range.end - start).min(BATCH)]) {
+                return;
+            }
+        }
+    }
 }
 
 impl Hashes for &[u64] {
@@ -41,15 +55,13 @@ pub(super) fn one_by_one<T: Table>(
     contains: impl Fn(u64) -> bool,
     mut answer: impl FnMut(u64),
 ) {
-    let mut batch = [0; BATCH];
-    for start in (0..hashes.len()).step_by(BATCH) {
-        hashes.fill(start, &mut batch);
-        let batch = &batch[..(hashes.len() - start).min(BATCH)];
+    hashes.each_batch(0..hashes.len(), |batch| {
         kernel.fetch(table, address, batch);
         let mut answers = 0;
         for (i, &hash) in batch.iter().enumerate() {
             answers |= u64::from(contains(hash)) << i;
         }
         answer(answers);
-    }
+        true
+    });
 }

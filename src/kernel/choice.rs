@@ -5,7 +5,7 @@ use core::{fmt, str::FromStr};
 
 use crate::error::{ParamError, Parameter};
 
-/// The instructions with which a filter looks items up. All kernels give the same answers, and all of them write the same
+/// The instructions with which a filter looks items up, puts them in and takes them out. All kernels give the same answers, and all of them write the same
 /// bytes; they differ in speed only (docs/PERFORMANCE.md).
 ///
 /// Without being told otherwise, a filter takes the [`best`](Self::best) one.
@@ -35,10 +35,10 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// All of them, from the slowest to the fastest.
+    /// All of them. Each has the instructions of those before it, which is what their order means.
     const ALL: [Self; 4] = [Self::Portable, Self::Bmi2, Self::Avx2, Self::Avx512];
 
-    /// The kernels of this build that the processor can run, from the slowest to the fastest.
+    /// The kernels of this build that the processor can run, from the fewest instructions to the most.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
@@ -109,7 +109,8 @@ mod detect {
 
     cpufeatures::new!(bmi2, "bmi1", "bmi2");
     cpufeatures::new!(avx2, "avx2");
-    cpufeatures::new!(avx512, "avx512f", "avx512dq");
+    // To the compiler, AVX-512 comes with FMA.
+    cpufeatures::new!(avx512, "avx512f", "avx512dq", "fma");
 
     pub(super) fn runs(kernel: Kernel) -> bool {
         match kernel {
@@ -136,9 +137,10 @@ mod detect {
         // SAFETY: every x86-64 processor has the instruction. (Newer compilers know it.)
         #[allow(unused_unsafe)]
         let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1)) };
-        let amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD";
+        let vendor = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
         let family = (version.eax >> 8 & 15) + (version.eax >> 20 & 255);
-        kernel != Kernel::Portable && amd && family <= 0x17
+        // Hygon's are AMD's first ones, by another name.
+        kernel != Kernel::Portable && (vendor == b"AuthenticAMD" && family <= 0x17 || vendor == b"HygonGenuine")
     }
 }
 

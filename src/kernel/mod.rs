@@ -119,10 +119,7 @@ impl Kernel {
 
     /// Has the alternates of a bucket's residents fetched.
     #[inline(always)]
-    pub(crate) fn fetch_residents<T: Table>(self, table: &T, address: &Address, bucket: u64) {
-        if table.memory().len() < FETCH_FROM {
-            return;
-        }
+    fn fetch_residents<T: Table>(self, table: &T, address: &Address, bucket: u64) {
         for resident in fingerprints(&table.values(bucket)) {
             self.fetch_bucket(table, address.alternate(bucket, resident));
         }

@@ -74,7 +74,9 @@ fn agree(params: &Params) {
 #[test]
 fn all_kernels_agree_on_packed_tables() {
     for f in TableKind::Packed.fingerprint_bits() {
-        for (addressing, buckets) in [(Addressing::AnySize, 2), (Addressing::AnySize, 86), (Addressing::PowerOfTwo, 64)] {
+        for (addressing, buckets) in
+            [(Addressing::AnySize, 2), (Addressing::AnySize, 86), (Addressing::PowerOfTwo, 1), (Addressing::PowerOfTwo, 64)]
+        {
             agree(&Params::new(TableKind::Packed, f, 4, buckets, addressing, 0).unwrap());
         }
     }
@@ -84,7 +86,9 @@ fn all_kernels_agree_on_packed_tables() {
 fn all_kernels_agree_on_single_tables() {
     for f in TableKind::Single.fingerprint_bits() {
         for b in TableKind::Single.bucket_sizes() {
-            for (addressing, buckets) in [(Addressing::AnySize, 46), (Addressing::PowerOfTwo, 32)] {
+            for (addressing, buckets) in
+                [(Addressing::AnySize, 2), (Addressing::AnySize, 46), (Addressing::PowerOfTwo, 1), (Addressing::PowerOfTwo, 32)]
+            {
                 agree(&Params::new(TableKind::Single, f, b, buckets, addressing, 0).unwrap());
             }
         }

@@ -7,6 +7,7 @@ use core::marker::PhantomData;
 use super::batch::{BATCH, FETCH_FROM, Hashes};
 use crate::{
     address::{Address, MIX},
+    bits::PADDING,
     codebook::{self, CODEWORD_BITS, CODEWORDS},
     num::{index, wide},
     table::{AnyTable, Packed, Single, Table as _, with_table},
@@ -193,6 +194,9 @@ impl<L: Lanes> Vector<'_, L> {
     /// Looks all hashes up. While the memory is at work on one batch, the processor is on the one before.
     #[inline(always)]
     pub(super) fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        // What is gathered below is inside the table because every bucket is.
+        let bits = u128::from(self.address.bucket_count()) * u128::from(self.bucket_bits);
+        assert!(bits <= 8 * (self.bytes.len() - PADDING) as u128, "the addressing is another table's");
         let mut batch = [0; BATCH];
         // Of this batch and the one before, in turns: copying them would cost a quarter of the whole.
         let mut places = [Places::new(), Places::new()];

@@ -56,8 +56,8 @@ impl Layout {
         bucket * u64::from(self.bucket_bits)
     }
 
-    /// What `marked` makes of each window and its marks at the slots that hold `value`, all together. Nearly all tables have
-    /// one window, which is quicker without a loop.
+    /// Adds the marks of every window, at the slots that hold `value`, to a sum that begins with 0. Nearly all tables have one
+    /// window, which is quicker without a loop.
     #[inline]
     pub(super) fn fold(&self, bytes: &[u8], bucket: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
         let bit = self.bit(bucket);

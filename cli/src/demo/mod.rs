@@ -79,7 +79,10 @@ impl Demo {
     }
 
     fn empty(&self, table: TableKind) -> anyhow::Result<Filter> {
-        let builder = CuckooFilter::builder().hasher(AnyHasher::Xxh3).capacity(words().len());
+        let mut builder = CuckooFilter::builder().hasher(AnyHasher::Xxh3).capacity(words().len());
+        if let Some(kernel) = options::kernel()? {
+            builder = builder.kernel(kernel);
+        }
         builder.table(table).false_positive_rate(self.fpr).build().map_err(|error| messages::parameter(&error))
     }
 }

@@ -34,7 +34,7 @@ pub(crate) const SLOTS: u32 = 4;
 /// The longest fingerprint with which a bucket is no longer than a word: buckets begin at whole nibbles.
 const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
-/// A word has all four high parts of a narrow bucket, or two of a wide one.
+/// Buckets of four sorted fingerprints. A word holds all high parts of a narrow bucket, or two of a wide one.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Packed {
     is_narrow: bool,
@@ -268,7 +268,7 @@ impl Table for Packed {
         let bit = self.bit(bucket);
         let codeword = bits::word(&self.memory, bit);
         let first = if self.is_narrow { codeword >> CODEWORD_BITS } else { bits::word(&self.memory, self.high_bit(bit, 0)) };
-        (low_half(codeword) & 0xfff < u32::from(CODEWORDS_WITH_ZERO)) & (first & self.high_mask() == 0)
+        (low_half(codeword) & ((1 << CODEWORD_BITS) - 1) < u32::from(CODEWORDS_WITH_ZERO)) & (first & self.high_mask() == 0)
     }
 
     #[inline]

@@ -121,7 +121,7 @@ impl Keys for Quad {
 
     #[inline(always)]
     fn remove(self, key: u64) -> Self {
-        // The lowest mark is exact. Everything before it moves up.
+        // Everything before it moves up.
         let place = LANES.equal(self.0, low_half(key)).trailing_zeros() / LANE;
         let (moved, kept) = (Self::first(place), !Self::first(place + 1));
         Self((self.0 & moved) << LANE | self.0 & kept)
