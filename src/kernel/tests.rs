@@ -49,7 +49,9 @@ fn agree(params: &Params) {
     let address = Address::new(params);
     let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()));
     for load in 0..=4 {
-        // Of every length of a batch there is one, whole or not.
+        // Of every length of a batch there is one, whole or not; for some kinds of tables, since there are thousands.
+        let all_lengths = load == 3 && params.bucket_size() == 4 && params.fingerprint_bits() % 8 == 5;
+        let step = if all_lengths { 1 } else { 61 };
         let hashes: Vec<u64> = (0..=3 * BATCH + load as usize * 17).map(|_| random.next()).collect();
         let table = filled(params, &address, &hashes, load, &mut random);
         let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&table, &address, hash)).collect();
@@ -58,7 +60,7 @@ fn agree(params: &Params) {
             for (&hash, &expected) in hashes.iter().zip(&expected) {
                 assert_eq!(kernel.contains(&table, &address, hash), expected, "{what}");
             }
-            for len in (0..hashes.len()).step_by(if load == 3 { 1 } else { 61 }) {
+            for len in (0..hashes.len()).step_by(step) {
                 let mut found = Vec::new();
                 kernel.contains_all(&table, &address, &&hashes[..len], |answers| {
                     found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
