@@ -33,8 +33,8 @@ impl<H: Hasher> CuckooFilter<H> {
     /// the table is smaller than 64 MiB. For a larger one the items are sorted by where they go, 16 M at a time; that is a
     /// little faster (docs/PERFORMANCE.md), and the filter is as good, but not the same.
     ///
-    /// When sorting, each item is hashed twice — it must have the same bytes both times —, and in the meantime eight bytes more are needed for each, up to 128 MiB. Same
-    /// items in the same order give the same filter, on every machine.
+    /// When sorting, each item is hashed twice (it must have the same bytes both times), and in the meantime eight bytes more
+    /// are needed for each, up to 128 MiB. Same items in the same order give the same filter, on every machine.
     ///
     /// [`Builder::build_from_items`](crate::Builder::build_from_items) finds the parameters for it.
     ///
