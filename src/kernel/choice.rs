@@ -5,8 +5,8 @@ use core::{fmt, str::FromStr};
 
 use crate::error::{ParamError, Parameter};
 
-/// The instructions with which a filter looks items up, puts them in and takes them out. All kernels give the same answers, and all of them write the same
-/// bytes; they differ in speed only (docs/PERFORMANCE.md).
+/// The instructions with which a filter looks items up, puts them in and takes them out. All kernels give the same answers,
+/// and all of them write the same bytes; they differ in speed only (docs/PERFORMANCE.md).
 ///
 /// Without being told otherwise, a filter takes the [`best`](Self::best) one.
 ///
