@@ -101,7 +101,7 @@ struct Deposits;
 /// The lowest bit of each lane.
 const LANES: u64 = 0x0001_0001_0001_0001;
 
-// SAFETY of all four: inlined into functions that are compiled for BMI2.
+// SAFETY of all four: nobody sees this type but the functions above, which are compiled for BMI2.
 impl Spread for Deposits {
     #[inline(always)]
     fn spread(fields: u64, width: u32) -> u64 {
