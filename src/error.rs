@@ -327,6 +327,12 @@ impl SnapshotError {
         }
     }
 
+    /// The reader, or the system, failed.
+    #[cfg(feature = "std")]
+    pub(crate) fn io(offset: u64, what: &str, source: std::io::Error) -> Self {
+        Self { kind: SnapshotErrorKind::Io, offset, what: what.into(), source: Some(source) }
+    }
+
     /// What is wrong.
     #[must_use]
     pub fn kind(&self) -> SnapshotErrorKind {

@@ -39,7 +39,7 @@
 #![no_std]
 // What only kernels ask for is not worth a condition each; with them, nothing is dead.
 #![cfg_attr(not(all(feature = "kernels", target_arch = "x86_64")), allow(dead_code))]
-#![cfg_attr(not(any(feature = "kernels", feature = "huge-pages")), forbid(unsafe_code))]
+#![cfg_attr(not(any(feature = "kernels", feature = "huge-pages", feature = "mmap")), forbid(unsafe_code))]
 // Published with all features; without them some links lead nowhere.
 #![cfg_attr(not(all(feature = "std", feature = "metrohash")), allow(rustdoc::broken_intra_doc_links))]
 // Loads and rates are for people to read: the last bits of a count beyond 2⁵³ are not missed.
@@ -70,6 +70,7 @@ mod num;
 mod params;
 mod sizing;
 mod snapshot;
+mod storage;
 mod table;
 mod tuning;
 
@@ -81,9 +82,11 @@ pub use {
         BatchFull, BuildError, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError,
         SnapshotErrorKind,
     },
-    filter::CuckooFilter,
+    filter::{CuckooFilter, FilterView},
     hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
     kernel::Kernel,
     kind::{Addressing, TableKind},
+    memory::Memory,
     params::Params,
+    storage::{Borrowed, Storage},
 };

@@ -1,17 +1,24 @@
 //! The memory of a table. With the feature `huge-pages`, on Linux: aligned to cache lines, and in pages of 2 MiB from that
 //! size on, so that the processor has fewer addresses to translate. Elsewhere: a vector.
+//!
+//! A vector can become a table's memory, too: what comes in piece by piece grows in one, which the allocator mostly does by
+//! moving pages, not bytes.
 
 #[cfg(all(feature = "huge-pages", target_os = "linux"))]
-pub(crate) use aligned::Memory;
+pub use aligned::Memory;
 #[cfg(not(all(feature = "huge-pages", target_os = "linux")))]
-pub(crate) use vector::Memory;
+pub use vector::Memory;
 
 #[cfg(all(feature = "huge-pages", target_os = "linux"))]
 mod aligned {
     #![allow(unsafe_code, reason = "memory with an alignment, and advice about it, are to be had in no other way")]
 
-    use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+    use alloc::{
+        alloc::{Layout, alloc, dealloc, handle_alloc_error},
+        vec::Vec,
+    };
     use core::{
+        mem::ManuallyDrop,
         ops::{Deref, DerefMut},
         ptr::NonNull,
         slice,
@@ -20,10 +27,12 @@ mod aligned {
     const CACHE_LINE: usize = 64;
     const HUGE_PAGE: usize = 2 << 20;
 
-    /// Bytes that belong to one table, all of them initialised.
-    pub(crate) struct Memory {
+    /// Memory of a filter's own: where a filter's table is, unless it is a [`FilterView`](crate::FilterView).
+    pub struct Memory {
         start: NonNull<u8>,
+        /// Bytes that are initialised: all of them, but for what a vector may have had to spare.
         len: usize,
+        layout: Layout,
     }
 
     // SAFETY: the bytes belong to this alone, as those of a `Vec<u8>` do.
@@ -34,6 +43,26 @@ mod aligned {
     impl Memory {
         /// Zeros, if there is at least one, and memory for them.
         pub(crate) fn zeroed(len: usize) -> Option<Self> {
+            let (start, layout) = Self::allocate(len)?;
+            // SAFETY: these bytes were allocated for it.
+            unsafe { start.write_bytes(0, len) };
+            Some(Self { start, len, layout })
+        }
+
+        /// These bytes and so many zeros behind them, if there is at least one, and memory for them.
+        pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
+            let len = bytes.len().checked_add(zeros)?;
+            let (start, layout) = Self::allocate(len)?;
+            // SAFETY: these bytes were allocated for it, and nobody else has them.
+            unsafe {
+                start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
+                start.add(bytes.len()).write_bytes(0, zeros);
+            }
+            Some(Self { start, len, layout })
+        }
+
+        /// At least one byte, if there is memory. They are not initialised.
+        fn allocate(len: usize) -> Option<(NonNull<u8>, Layout)> {
             let layout = Self::layout(len)?;
             // SAFETY: the layout is not empty.
             let start = NonNull::new(unsafe { alloc(layout) })?;
@@ -43,9 +72,7 @@ mod aligned {
                 // SAFETY: these bytes were allocated above.
                 _ = unsafe { libc::madvise(start.as_ptr().cast(), len - len % HUGE_PAGE, libc::MADV_HUGEPAGE) };
             }
-            // SAFETY: these bytes were allocated above.
-            unsafe { start.write_bytes(0, len) };
-            Some(Self { start, len })
+            Some((start, layout))
         }
 
         fn layout(len: usize) -> Option<Layout> {
@@ -56,9 +83,21 @@ mod aligned {
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            if let Some(layout) = Self::layout(self.len) {
-                // SAFETY: allocated by `zeroed` with this layout.
-                unsafe { dealloc(self.start.as_ptr(), layout) };
+            if self.layout.size() > 0 {
+                // SAFETY: allocated with this layout.
+                unsafe { dealloc(self.start.as_ptr(), self.layout) };
+            }
+        }
+    }
+
+    /// The vector's bytes, where they are.
+    impl From<Vec<u8>> for Memory {
+        fn from(bytes: Vec<u8>) -> Self {
+            let mut bytes = ManuallyDrop::new(bytes);
+            let (start, len, capacity) = (NonNull::from(bytes.as_mut_slice()).cast(), bytes.len(), bytes.capacity());
+            match Layout::array::<u8>(capacity) {
+                Ok(layout) => Self { start, len, layout },
+                Err(_) => unreachable!("there is a layout for what was allocated"),
             }
         }
     }
@@ -68,7 +107,7 @@ mod aligned {
 
         #[inline]
         fn deref(&self) -> &[u8] {
-            // SAFETY: `zeroed` allocated and initialised them.
+            // SAFETY: whoever made this has initialised them.
             unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
         }
     }
@@ -76,17 +115,14 @@ mod aligned {
     impl DerefMut for Memory {
         #[inline]
         fn deref_mut(&mut self) -> &mut [u8] {
-            // SAFETY: `zeroed` allocated and initialised them, and they belong to this alone.
+            // SAFETY: whoever made this has initialised them, and they belong to this alone.
             unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
         }
     }
 
     impl Clone for Memory {
         fn clone(&self) -> Self {
-            self.try_clone().unwrap_or_else(|| match Self::layout(self.len) {
-                Some(layout) => handle_alloc_error(layout),
-                None => unreachable!("there is a layout for what was allocated"),
-            })
+            Self::copied(self, 0).unwrap_or_else(|| handle_alloc_error(self.layout))
         }
     }
 }
@@ -96,9 +132,9 @@ mod vector {
     use alloc::vec::Vec;
     use core::ops::{Deref, DerefMut};
 
-    /// Bytes that belong to one table.
+    /// Memory of a filter's own: where a filter's table is, unless it is a [`FilterView`](crate::FilterView).
     #[derive(Clone)]
-    pub(crate) struct Memory(Vec<u8>);
+    pub struct Memory(Vec<u8>);
 
     impl Memory {
         /// Zeros, if there is memory for them.
@@ -107,6 +143,21 @@ mod vector {
             bytes.try_reserve_exact(len).ok()?;
             bytes.resize(len, 0);
             Some(Self(bytes))
+        }
+
+        /// These bytes and so many zeros behind them, if there is memory for them.
+        pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
+            let mut copy = Vec::new();
+            copy.try_reserve_exact(bytes.len().checked_add(zeros)?).ok()?;
+            copy.extend_from_slice(bytes);
+            copy.resize(bytes.len() + zeros, 0);
+            Some(Self(copy))
+        }
+    }
+
+    impl From<Vec<u8>> for Memory {
+        fn from(bytes: Vec<u8>) -> Self {
+            Self(bytes)
         }
     }
 
@@ -127,49 +178,40 @@ mod vector {
     }
 }
 
-impl Memory {
-    /// A copy, if there is memory for it.
-    pub(crate) fn try_clone(&self) -> Option<Self> {
-        let mut copy = Self::zeroed(self.len())?;
-        copy.copy_from_slice(self);
-        Some(copy)
-    }
-
-    /// The same bytes and then zeros, `len` in all, if there is memory for it.
-    #[cfg(feature = "std")]
-    pub(crate) fn grown(self, len: usize) -> Option<Self> {
-        let mut grown = Self::zeroed(len)?;
-        grown[..self.len()].copy_from_slice(&self);
-        Some(grown)
+impl core::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
     }
 }
-
-impl PartialEq for Memory {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for Memory {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
-    fn it_is_zero_and_grows_and_is_copied() {
+    fn it_is_zero_and_is_copied() {
         for len in [1, 63, 64, 65, (2 << 20) - 1, 2 << 20, (4 << 20) + 5] {
             let mut memory = Memory::zeroed(len).unwrap();
             assert_eq!(memory.len(), len);
             assert!(memory.iter().all(|&byte| byte == 0));
             memory.fill(7);
-            let copy = memory.clone();
-            assert!(copy == memory && copy == memory.try_clone().unwrap());
-            #[cfg(feature = "std")]
-            {
-                let grown = memory.grown(2 * len).unwrap();
-                assert!(grown[..len] == *copy && grown[len..].iter().all(|&byte| byte == 0));
-            }
+            assert!(*memory.clone() == *memory);
+            let copy = Memory::copied(&memory, 9).unwrap();
+            assert!(copy[..len] == *memory && copy[len..] == [0; 9]);
+        }
+    }
+
+    #[test]
+    fn a_vector_becomes_memory_where_it_is() {
+        for (len, spare) in [(1, 0), (1, 10), (100, 0), (100, 1000), (5 << 20, 0)] {
+            let mut bytes = Vec::with_capacity(len + spare);
+            bytes.resize(len, 7);
+            let start = bytes.as_ptr();
+            let memory = Memory::from(bytes);
+            assert_eq!(memory.as_ptr(), start);
+            assert_eq!(memory.len(), len);
+            assert!(memory.iter().all(|&byte| byte == 7) && *memory.clone() == *memory);
         }
     }
 
@@ -177,6 +219,7 @@ mod tests {
     fn what_cannot_be_had_is_none() {
         assert!(Memory::zeroed(isize::MAX as usize).is_none());
         assert!(Memory::zeroed(usize::MAX).is_none());
+        assert!(Memory::copied(&[1], usize::MAX).is_none());
         #[cfg(all(feature = "huge-pages", target_os = "linux"))]
         assert!(Memory::zeroed(0).is_none());
     }

@@ -11,6 +11,7 @@ use crate::{
     hash::{Hasher, Item},
     kernel::{BATCH, Hashes, Kernel},
     params::Params,
+    storage::Storage,
     table::{AnyTable, with_table},
 };
 
@@ -35,7 +36,7 @@ impl<T: Item, H: Hasher> Hashes for Hashed<'_, T, H> {
     }
 }
 
-impl<H: Hasher> CuckooFilter<H> {
+impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// [`contains`](Self::contains) for each item: the answer for `items[i]` goes to `found[i]`.
     ///
     /// With the vector kernels two to three times as fast as asking one by one, for the memory is at work on many items at once
@@ -99,6 +100,12 @@ impl<H: Hasher> CuckooFilter<H> {
         count
     }
 
+    fn hashed<'a, T: Item>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
+        Hashed { items, hasher: &self.hasher, seed: self.params.seed() }
+    }
+}
+
+impl<H: Hasher> CuckooFilter<H> {
     /// [`insert`](Self::insert) for each item, in their order.
     ///
     /// # Errors
@@ -141,10 +148,6 @@ impl<H: Hasher> CuckooFilter<H> {
     /// If the slices differ in length.
     pub fn remove_hashes(&mut self, hashes: &[u64], removed: &mut [bool]) {
         remove_all(&mut self.table, &mut self.len, &self.address, self.kernel, &hashes, removed);
-    }
-
-    fn hashed<'a, T: Item>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
-        Hashed { items, hasher: &self.hasher, seed: self.params.seed() }
     }
 }
 

@@ -3,9 +3,9 @@
 use core::fmt;
 
 use super::CuckooFilter;
-use crate::{error::ParamError, hash::Hasher, kernel::Kernel, params::Params};
+use crate::{error::ParamError, hash::Hasher, kernel::Kernel, params::Params, storage::Storage};
 
-impl<H: Hasher> CuckooFilter<H> {
+impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// Items in the filter, duplicates counted.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -42,7 +42,8 @@ impl<H: Hasher> CuckooFilter<H> {
         8.0 * self.params.table_bytes() as f64 / self.len as f64
     }
 
-    /// All memory of the filter in bytes: the table with its padding, and the filter itself.
+    /// All memory of the filter in bytes: the table with its padding, and the filter itself. (The bytes of a
+    /// [`FilterView`](crate::FilterView) are somebody else's, but are counted, too.)
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         size_of::<Self>() + self.table.size_in_bytes()
@@ -103,7 +104,7 @@ fn scramble(n: u64) -> u64 {
 }
 
 /// The facts that a person wants, in one line.
-impl<H: Hasher> fmt::Display for CuckooFilter<H> {
+impl<H: Hasher, S: Storage> fmt::Display for CuckooFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let params = &self.params;
         write!(
@@ -128,7 +129,7 @@ impl<H: Hasher> fmt::Display for CuckooFilter<H> {
 }
 
 /// The facts without the table's bytes.
-impl<H: Hasher> fmt::Debug for CuckooFilter<H> {
+impl<H: Hasher, S: Storage> fmt::Debug for CuckooFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CuckooFilter")
             .field("params", &self.params)
@@ -140,10 +141,13 @@ impl<H: Hasher> fmt::Debug for CuckooFilter<H> {
 
 /// Equal filters have the same parameters, the same hasher and the same bytes, and so give the same answers for ever. Two
 /// filters with the same items need not be equal: their order of insertion counts.
-impl<H: Hasher> PartialEq for CuckooFilter<H> {
-    fn eq(&self, other: &Self) -> bool {
-        self.params == other.params && self.hasher.id() == other.hasher.id() && self.len == other.len && self.table == other.table
+impl<H: Hasher, S: Storage, T: Storage> PartialEq<CuckooFilter<H, T>> for CuckooFilter<H, S> {
+    fn eq(&self, other: &CuckooFilter<H, T>) -> bool {
+        self.params == other.params
+            && self.hasher.id() == other.hasher.id()
+            && self.len == other.len
+            && self.table.bytes() == other.table.bytes()
     }
 }
 
-impl<H: Hasher> Eq for CuckooFilter<H> {}
+impl<H: Hasher, S: Storage> Eq for CuckooFilter<H, S> {}

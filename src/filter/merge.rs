@@ -6,7 +6,8 @@ use super::{CuckooFilter, place::place};
 use crate::{
     error::{DifferentParams, MergeError, MergedFull},
     hash::Hasher,
-    table::{Table, fingerprints, with_table},
+    storage::Storage,
+    table::{Table as _, fingerprints, with_table},
 };
 
 impl<H: Hasher> CuckooFilter<H> {
@@ -28,7 +29,7 @@ impl<H: Hasher> CuckooFilter<H> {
     /// assert!(left.contains("alice") && left.contains("bob"));
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+    pub fn merge<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
         if let Some(different) = self.first_difference(other) {
             return Err(MergeError::Different(different));
         }
@@ -38,7 +39,7 @@ impl<H: Hasher> CuckooFilter<H> {
         };
         let len = self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
         let bytes = self.table.size_in_bytes();
-        let mut merged = self.table.try_clone(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
+        let mut merged = self.table.to_owned(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
         let mut put = |bucket, fingerprint| {
             let buckets = (bucket, self.address.alternate(bucket, fingerprint));
             with_table!(&mut merged, table => place(table, &self.address, buckets, fingerprint))
@@ -54,7 +55,7 @@ impl<H: Hasher> CuckooFilter<H> {
         Ok(())
     }
 
-    fn first_difference(&self, other: &Self) -> Option<DifferentParams> {
+    fn first_difference<S: Storage>(&self, other: &CuckooFilter<H, S>) -> Option<DifferentParams> {
         let (ours, theirs) = (&self.params, &other.params);
         let rows: [(_, String, String); 7] = [
             ("table", ours.table().to_string(), theirs.table().to_string()),

@@ -4,6 +4,7 @@ use super::{CuckooFilter, place::evict};
 use crate::{
     error::Full,
     hash::{Hasher, Item},
+    storage::Storage,
     table::{Table as _, fingerprints, with_table},
 };
 
@@ -76,6 +77,38 @@ impl<H: Hasher> CuckooFilter<H> {
         self.insert_hash(hash).map(|()| true)
     }
 
+    /// Removes one copy of an item; true if one was found. Read [Removal](Self#removal) first.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// assert!(filter.remove("alice"));
+    /// assert!(!filter.contains("alice"));
+    /// assert!(!filter.remove("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove<T: Item + ?Sized>(&mut self, item: &T) -> bool {
+        self.remove_hash(self.hash(item))
+    }
+
+    /// [`remove`](Self::remove) for a hash.
+    #[inline]
+    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        let found = self.kernel.remove(&mut self.table, &self.address, hash);
+        self.len -= usize::from(found);
+        found
+    }
+
+    /// Removes everything. The table keeps its size.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.len = 0;
+    }
+}
+
+impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// False: the item is not in the filter. True: it probably is.
     #[inline]
     #[must_use]
@@ -109,36 +142,6 @@ impl<H: Hasher> CuckooFilter<H> {
         };
         let in_second = if second == first { 0 } else { copies(second) };
         in_second + copies(first)
-    }
-
-    /// Removes one copy of an item; true if one was found. Read [Removal](Self#removal) first.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// assert!(filter.remove("alice"));
-    /// assert!(!filter.contains("alice"));
-    /// assert!(!filter.remove("alice"));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn remove<T: Item + ?Sized>(&mut self, item: &T) -> bool {
-        self.remove_hash(self.hash(item))
-    }
-
-    /// [`remove`](Self::remove) for a hash.
-    #[inline]
-    pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let found = self.kernel.remove(&mut self.table, &self.address, hash);
-        self.len -= usize::from(found);
-        found
-    }
-
-    /// Removes everything. The table keeps its size.
-    pub fn clear(&mut self) {
-        self.table.clear();
-        self.len = 0;
     }
 
     /// The hash of an item, as the `*_hash` forms take it: hash once, ask several filters with the same hasher and seed.

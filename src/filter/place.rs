@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use crate::{
     address::Address,
     num::index,
-    table::{Fingerprint, Pair, Table, fingerprints},
+    table::{Fingerprint, Pair, TableMut, fingerprints},
 };
 
 /// Full buckets that a walk expands before it gives up. With a quarter of them, large tables refuse an item at a load 0.002
@@ -33,25 +33,25 @@ struct Node {
 }
 
 /// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
-pub(super) fn place<T: Table>(table: &mut T, address: &Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
+pub(super) fn place<T: TableMut>(table: &mut T, address: &Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
     table.insert(buckets, fingerprint) || make_room(table, address, buckets, fingerprint)
 }
 
 /// Stores an item whose two buckets are full.
 #[inline(never)]
-pub(super) fn evict<T: Table>(table: &mut T, address: &Address, hash: u64) -> bool {
+pub(super) fn evict<T: TableMut>(table: &mut T, address: &Address, hash: u64) -> bool {
     let (buckets, fingerprint) = address.buckets(hash);
     make_room(table, address, buckets, fingerprint)
 }
 
-fn make_room<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
+fn make_room<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
     one_step(table, address, roots, fingerprint) || walk(table, address, roots, fingerprint)
 }
 
 /// The walk's beginning, which mostly is all of it, and needs no list of nodes: moves one of the residents of the two buckets
 /// to its alternate.
 #[inline]
-fn one_step<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
+fn one_step<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
     for bucket in [roots.0, roots.1] {
         for resident in fingerprints(&table.values(bucket)) {
             let alternate = address.alternate(bucket, resident);
@@ -67,7 +67,7 @@ fn one_step<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint
 
 /// The walk from the beginning.
 #[cold]
-fn walk<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
+fn walk<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
     let mut nodes = Vec::with_capacity(LONG_WALK);
     for (parent, bucket) in [(0, roots.0), (1, roots.1)] {
         nodes.push(Node { bucket, parent, incoming: fingerprint });
@@ -102,7 +102,7 @@ fn walk<T: Table>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fi
 }
 
 /// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards.
-fn shift<T: Table>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) {
+fn shift<T: TableMut>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) {
     loop {
         let Node { bucket, parent, incoming } = nodes[usize::from(last)];
         table.replace(bucket, outgoing, incoming);
@@ -150,9 +150,8 @@ mod tests {
     use super::*;
     use crate::{
         kind::{Addressing, TableKind},
-        memory::Memory,
         params::Params,
-        table::{AnyTable, Packed},
+        table::{AnyTable, Corrupt, Packed, Table},
     };
     use core::cell::Cell;
 
@@ -168,12 +167,6 @@ mod tests {
         fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.contains(buckets, fingerprint)
         }
-        fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-            self.table.insert(buckets, fingerprint)
-        }
-        fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-            self.table.remove(buckets, fingerprint)
-        }
         fn values(&self, bucket: u64) -> [u32; 4] {
             self.table.values(bucket)
         }
@@ -181,19 +174,31 @@ mod tests {
             self.asked.set(self.asked.get() + 1);
             self.table.has_room(bucket)
         }
-        fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-            self.table.put(bucket, fingerprint)
-        }
         fn position(&self, bucket: u64) -> usize {
             self.table.position(bucket)
+        }
+        fn check(&self, bucket: u64) -> Result<u32, Corrupt> {
+            self.table.check(bucket)
+        }
+        fn memory(&self) -> &[u8] {
+            self.table.memory()
+        }
+    }
+
+    impl TableMut for Counting<'_> {
+        fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+            self.table.insert(buckets, fingerprint)
+        }
+        fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+            self.table.remove(buckets, fingerprint)
+        }
+        fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+            self.table.put(bucket, fingerprint)
         }
         fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
             self.table.replace(bucket, old, new);
         }
-        fn memory(&self) -> &Memory {
-            self.table.memory()
-        }
-        fn memory_mut(&mut self) -> &mut Memory {
+        fn memory_mut(&mut self) -> &mut [u8] {
             self.table.memory_mut()
         }
     }

@@ -20,7 +20,8 @@ pub use choice::Kernel;
 
 use crate::{
     address::Address,
-    table::{AnyTable, Table, fingerprints, with_table},
+    storage::Storage,
+    table::{AnyTable, Table, TableMut as _, fingerprints, with_table},
 };
 
 /// Calls one of the kernels of x86-64.
@@ -39,7 +40,7 @@ macro_rules! x86_64 {
 impl Kernel {
     /// Is the item in the table?
     #[inline]
-    pub(crate) fn contains(self, table: &AnyTable, address: &Address, hash: u64) -> bool {
+    pub(crate) fn contains(self, table: &AnyTable<impl Storage>, address: &Address, hash: u64) -> bool {
         match table {
             #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
             AnyTable::Packed(packed) if self >= Self::Bmi2 => x86_64!(contains(packed, address, hash)),
@@ -138,7 +139,13 @@ impl Kernel {
 
     /// Looks all hashes up. Each [`BATCH`] of them, in their order, gives `answer` one number whose bit i is the answer for
     /// the i-th of them.
-    pub(crate) fn contains_all(self, table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+    pub(crate) fn contains_all(
+        self,
+        table: &AnyTable<impl Storage>,
+        address: &Address,
+        hashes: &impl Hashes,
+        answer: impl FnMut(u64),
+    ) {
         match self {
             #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
             Self::Avx512 => x86_64!(avx512(table, address, hashes, answer)),

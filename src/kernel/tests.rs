@@ -7,7 +7,7 @@ use crate::{
     address::Address,
     kind::{Addressing, TableKind},
     params::Params,
-    table::{AnyTable, Fingerprint, Table as _, fingerprints, with_table},
+    table::{AnyTable, Fingerprint, Table as _, TableMut as _, fingerprints, with_table},
 };
 
 struct Random(u64);

@@ -10,6 +10,7 @@ use crate::{
     bits::PADDING,
     codebook::{self, CODEWORD_BITS, CODEWORDS},
     num::{index, wide},
+    storage::Storage,
     table::{AnyTable, Packed, Single, Table as _, with_table},
 };
 
@@ -63,8 +64,8 @@ impl Places {
 }
 
 /// Look-ups in one table.
-pub(super) struct Vector<'a, L> {
-    table: &'a AnyTable,
+pub(super) struct Vector<'a, L, S> {
+    table: &'a AnyTable<S>,
     bytes: &'a [u8],
     bucket_bits: u64,
     address: &'a Address,
@@ -75,11 +76,11 @@ pub(super) struct Vector<'a, L> {
     lanes: PhantomData<L>,
 }
 
-impl<'a, L: Lanes> Vector<'a, L> {
+impl<'a, L: Lanes, S: Storage> Vector<'a, L, S> {
     /// # Safety
     /// The processor has the instructions of `L`, and what uses this is compiled for them.
     #[inline(always)]
-    pub(super) unsafe fn new(table: &'a AnyTable, address: &'a Address) -> Self {
+    pub(super) unsafe fn new(table: &'a AnyTable<S>, address: &'a Address) -> Self {
         let bucket_bits = match table {
             AnyTable::Single(single) => single.layout().bucket_bits(),
             AnyTable::Packed(packed) => packed.bucket_bits(),
@@ -116,7 +117,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
 
     /// Bit i is set if item i is in one of its buckets of a single table, which begin at the bits.
     #[inline(always)]
-    unsafe fn in_single(&self, table: &Single, buckets: [L; 2], fingerprints: L) -> u32 {
+    unsafe fn in_single(&self, table: &Single<S>, buckets: [L; 2], fingerprints: L) -> u32 {
         unsafe {
             let mut found = 0;
             for (offset, slots) in table.layout().windows() {
@@ -135,7 +136,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
 
     /// Bit i is set if item i is in one of its buckets of a packed table, which begin at the bits.
     #[inline(always)]
-    unsafe fn in_packed(&self, table: &Packed, buckets: [L; 2], fingerprints: L) -> u32 {
+    unsafe fn in_packed(&self, table: &Packed<S>, buckets: [L; 2], fingerprints: L) -> u32 {
         unsafe {
             let width = table.high_bits();
             let wanted = fingerprints.shift_right::<4>().product_low(L::splat(table.highs().splat(1)));
@@ -190,7 +191,7 @@ fn high_part(width: u32, slot: u32) -> u64 {
     ((1 << width) - 1) << ((slot * width) & 63)
 }
 
-impl<L: Lanes> Vector<'_, L> {
+impl<L: Lanes, S: Storage> Vector<'_, L, S> {
     /// Looks all hashes up. While the memory is at work on one batch, the processor is on the one before.
     #[inline(always)]
     pub(super) fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {

@@ -24,6 +24,7 @@ use crate::{
     address::Address,
     codebook::{self, CODEWORD_BITS},
     num::low_quarter,
+    storage::Storage,
     table::{AnyTable, Fingerprint, Narrow, Packed, Spread, Table as _},
 };
 
@@ -31,7 +32,7 @@ use crate::{
 /// branch. Absent or present costs the same.
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline]
-pub(super) fn contains(table: &Packed, address: &Address, hash: u64) -> bool {
+pub(super) fn contains<S: Storage>(table: &Packed<S>, address: &Address, hash: u64) -> bool {
     let ((first, second), fingerprint) = address.buckets(hash);
     if !table.is_narrow() {
         return in_wide_buckets(table, first, second, fingerprint);
@@ -76,7 +77,7 @@ const WIDE: u64 = 0x0000_0001_0000_0001;
 /// Of its own, for the registers that it takes.
 #[target_feature(enable = "bmi1,bmi2")]
 #[inline(never)]
-fn in_wide_buckets(table: &Packed, first: u64, second: u64, fingerprint: Fingerprint) -> bool {
+fn in_wide_buckets<S: Storage>(table: &Packed<S>, first: u64, second: u64, fingerprint: Fingerprint) -> bool {
     let spread = table.spread();
     let wanted = u64::from(fingerprint.get()).wrapping_mul(WIDE);
     let in_bucket = |bucket: u64| {
@@ -133,7 +134,7 @@ pub(super) fn fetch(byte: *const u8) {
 
 /// One at a time, fetched ahead.
 #[target_feature(enable = "bmi1,bmi2")]
-pub(super) fn bmi2(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+pub(super) fn bmi2(table: &AnyTable<impl Storage>, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
     match table {
         AnyTable::Packed(table) => {
             one_by_one(Kernel::Bmi2, table, address, hashes, |hash| contains(table, address, hash), answer);
@@ -150,17 +151,17 @@ pub(super) fn bmi2(table: &AnyTable, address: &Address, hashes: &impl Hashes, an
 
 /// Four at a time.
 #[target_feature(enable = "bmi1,bmi2,avx2")]
-pub(super) fn avx2(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+pub(super) fn avx2(table: &AnyTable<impl Storage>, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
     // SAFETY: this function is compiled for it.
-    let vector = unsafe { Vector::<Four>::new(table, address) };
+    let vector = unsafe { Vector::<Four, _>::new(table, address) };
     vector.contains_all(hashes, answer);
 }
 
 /// Eight at a time.
 #[target_feature(enable = "bmi1,bmi2,avx2,avx512f,avx512dq")]
-pub(super) fn avx512(table: &AnyTable, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+pub(super) fn avx512(table: &AnyTable<impl Storage>, address: &Address, hashes: &impl Hashes, answer: impl FnMut(u64)) {
     // SAFETY: this function is compiled for it.
-    let vector = unsafe { Vector::<Eight>::new(table, address) };
+    let vector = unsafe { Vector::<Eight, _>::new(table, address) };
     vector.contains_all(hashes, answer);
 }
 
@@ -325,7 +326,7 @@ mod tests {
         let params = |buckets| Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (table, address) = (AnyTable::new(&params(2)).unwrap(), Address::new(&params(buckets)));
         // SAFETY: the caller has checked.
-        let vector = unsafe { Vector::<L>::new(&table, &address) };
+        let vector = unsafe { Vector::<L, _>::new(&table, &address) };
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
             *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);

@@ -6,6 +6,7 @@ use alloc::{
 };
 
 use crate::{
+    bits::PADDING,
     error::{Parameter, SnapshotError, SnapshotErrorKind as Kind},
     hash::HasherId,
     kind::{Addressing, TableKind},
@@ -35,8 +36,9 @@ const CHECKSUM_AT: usize = RESERVED_AT + 8;
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const _: () = assert!(HEADER_BYTES == 64);
 
-/// The checksum behind the table.
+/// The checksum behind the table. As long as the padding that look-ups need there, so that a table can be read where it is.
 pub(super) const TRAILER_BYTES: usize = 8;
+const _: () = assert!(TRAILER_BYTES == PADDING);
 
 const SINGLE: u8 = 0;
 const PACKED: u8 = 1;
@@ -149,6 +151,23 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
 /// XXH3, 64 bits: [`Xxh3`](crate::Xxh3)'s function, so that a reader needs one hash and no more.
 pub(super) fn checksum(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
+}
+
+/// The same, of a table that comes piece by piece.
+pub(super) struct Checksum(xxhash_rust::xxh3::Xxh3);
+
+impl Checksum {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(xxhash_rust::xxh3::Xxh3::with_seed(seed))
+    }
+
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(super) fn finish(&self) -> u64 {
+        self.0.digest()
+    }
 }
 
 pub(super) fn not_a_snapshot() -> SnapshotError {

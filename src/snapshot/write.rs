@@ -1,11 +1,14 @@
-//! From a filter to bytes.
+//! From a filter to bytes in memory.
 
 use alloc::vec::Vec;
 
-use super::format::{Header, HeaderBytes, checksum, snapshot_capacity};
-use crate::{filter::CuckooFilter, hash::Hasher};
+use super::format::{Checksum, Header, snapshot_capacity};
+use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
 
-impl<H: Hasher> CuckooFilter<H> {
+/// Bytes that are copied at a time: they are still in the cache when their checksum is taken.
+const PIECE: usize = 32 << 10;
+
+impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// The filter as a snapshot: 64 bytes of header, the table, 8 bytes of checksum. docs/FORMAT.md describes it.
     ///
     /// Equal filters give equal bytes, on every machine.
@@ -25,29 +28,14 @@ impl<H: Hasher> CuckooFilter<H> {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(snapshot_capacity(self.params()));
-        let (header, table, trailer) = self.parts();
+        let (header, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
         bytes.extend_from_slice(&header);
-        bytes.extend_from_slice(table);
-        bytes.extend_from_slice(&trailer);
+        let mut checksum = Checksum::new(seed);
+        for piece in self.table().bytes().chunks(PIECE) {
+            checksum.update(piece);
+            bytes.extend_from_slice(piece);
+        }
+        bytes.extend_from_slice(&checksum.finish().to_le_bytes());
         bytes
-    }
-
-    /// Writes the bytes of [`to_bytes`](Self::to_bytes), without holding them a second time. Few large writes: a buffer
-    /// would only slow them down.
-    ///
-    /// # Errors
-    /// What the writer says. What it has taken by then is no snapshot.
-    #[cfg(feature = "std")]
-    pub fn write_to<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
-        let (header, table, trailer) = self.parts();
-        writer.write_all(&header)?;
-        writer.write_all(table)?;
-        writer.write_all(&trailer)
-    }
-
-    fn parts(&self) -> (HeaderBytes, &[u8], [u8; 8]) {
-        let (header, checksum_seed) = Header::encode(self.params(), self.hasher().id(), self.len());
-        let table = self.table().bytes();
-        (header, table, checksum(table, checksum_seed).to_le_bytes())
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     kind::TableKind,
     memory::Memory,
     params::Params,
+    storage::Storage,
 };
 use layout::Layout;
 pub(crate) use packed::Packed;
@@ -44,46 +45,48 @@ pub(crate) enum Corrupt {
     Order,
 }
 
-/// The contract of a table. Buckets are numbered from 0; a number beyond the last is a panic.
+/// What can be asked of a table, whoever's its bytes are. Buckets are numbered from 0; a number beyond the last is a panic.
 pub(crate) trait Table {
     /// The values of a bucket's slots, in their order; 0 for empty ones.
     type Values: AsRef<[u32]>;
 
     /// Is the fingerprint in one of the buckets?
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
+    /// Everything in the bucket.
+    fn values(&self, bucket: u64) -> Self::Values;
+    /// Has the bucket an empty slot?
+    fn has_room(&self, bucket: u64) -> bool;
+    /// The byte in which the bucket begins.
+    fn position(&self, bucket: u64) -> usize;
+    /// How many slots of the bucket are taken, if its bits could have been written by this table. Buckets that came in from
+    /// outside are only read until this has been asked of them, and their answers mean nothing.
+    fn check(&self, bucket: u64) -> Result<u32, Corrupt>;
+    /// The buckets' bits, and [`PADDING`] bytes behind them.
+    fn memory(&self) -> &[u8];
+}
+
+/// What can be done to a table. All its buckets are ones that this could have written.
+pub(crate) trait TableMut: Table {
     /// Puts the fingerprint into the emptier of two buckets, the first if neither is. False, and nothing changed, if both are
     /// full.
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Takes one copy of the fingerprint out, of the first bucket if it is in both. False, and nothing changed, if there is
     /// none.
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Everything in the bucket.
-    fn values(&self, bucket: u64) -> Self::Values;
-    /// Has the bucket an empty slot?
-    fn has_room(&self, bucket: u64) -> bool;
     /// Puts the fingerprint into an empty slot. False, and nothing changed, if there is none.
     fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
-    /// The byte in which the bucket begins.
-    fn position(&self, bucket: u64) -> usize;
     /// Puts `new` into the place of a copy of `old`, which is there.
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
-    /// Could these bits have been written by this table? Before this, nothing else may be asked of a bucket that came in
-    /// from outside.
-    fn check(&self, _bucket: u64) -> Result<(), Corrupt> {
-        Ok(())
-    }
-    /// The buckets' bits, and [`PADDING`] bytes of zero.
-    fn memory(&self) -> &Memory;
-    /// The same, to be filled with others.
-    fn memory_mut(&mut self) -> &mut Memory;
+    /// The buckets' bits, and [`PADDING`] bytes of zero, to be filled with others.
+    fn memory_mut(&mut self) -> &mut [u8];
 }
 
 /// Either table, chosen at run time. Whoever does more than one thing with it matches once, and goes on with the table
 /// itself.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum AnyTable {
-    Single(Single),
-    Packed(Packed),
+#[derive(Clone)]
+pub(crate) enum AnyTable<S = Memory> {
+    Single(Single<S>),
+    Packed(Packed<S>),
 }
 
 /// Evaluates an expression with `$table` bound to whichever table it is.
@@ -113,9 +116,18 @@ impl AnyTable {
         Ok(Self::from_padded(params, bytes))
     }
 
+    pub(crate) fn clear(&mut self) {
+        with_table!(self, table => table.memory_mut()).fill(0);
+    }
+}
+
+impl<S: Storage> AnyTable<S> {
     /// A table of these bytes, [`PADDING`] included.
-    pub(crate) fn from_padded(params: &Params, bytes: Memory) -> Self {
-        debug_assert_eq!(bytes.len(), params.table_bytes() + PADDING);
+    ///
+    /// # Panics
+    /// If they are not as many as the parameters say: what vectors gather is not checked again.
+    pub(crate) fn from_padded(params: &Params, bytes: S) -> Self {
+        assert!(bytes.len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
         match params.table() {
             TableKind::Single => Self::Single(Single::new(params, bytes)),
             TableKind::Packed => Self::Packed(Packed::new(params, bytes)),
@@ -128,17 +140,18 @@ impl AnyTable {
         &padded[..padded.len() - PADDING]
     }
 
-    pub(crate) fn clear(&mut self) {
-        with_table!(self, table => table.memory_mut()).fill(0);
+    /// What holds the bytes.
+    pub(crate) fn storage(&self) -> &S {
+        with_table!(self, table => table.storage())
     }
 
-    /// What the table takes of the heap, in bytes.
+    /// The table with its padding, in bytes.
     pub(crate) fn size_in_bytes(&self) -> usize {
         with_table!(self, table => table.memory().len())
     }
 
     /// A copy, or `None` if there is no memory for it.
-    pub(crate) fn try_clone(&self, params: &Params) -> Option<Self> {
-        Some(Self::from_padded(params, with_table!(self, table => table.memory()).try_clone()?))
+    pub(crate) fn to_owned(&self, params: &Params) -> Option<AnyTable> {
+        Some(AnyTable::from_padded(params, Memory::copied(self.bytes(), PADDING)?))
     }
 }

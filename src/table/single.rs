@@ -2,16 +2,22 @@
 
 use core::hint::select_unpredictable;
 
-use super::{Fingerprint, Layout, Pair, Table};
-use crate::{bits, memory::Memory, num::index, params::Params};
+use super::{Corrupt, Fingerprint, Layout, Pair, Table, TableMut};
+use crate::{
+    bits,
+    memory::Memory,
+    num::{index, low_half},
+    params::Params,
+    storage::Storage,
+};
 
 /// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Single {
+#[derive(Clone)]
+pub(crate) struct Single<S = Memory> {
     layout: Layout,
     fingerprint_bits: u32,
     bucket_size: u32,
-    memory: Memory,
+    memory: S,
 }
 
 /// Slots in the largest bucket.
@@ -30,10 +36,14 @@ impl AsRef<[u32]> for Values {
     }
 }
 
-impl Single {
-    pub(super) fn new(params: &Params, memory: Memory) -> Self {
+impl<S: Storage> Single<S> {
+    pub(super) fn new(params: &Params, memory: S) -> Self {
         let (f, b) = (params.fingerprint_bits(), params.bucket_size());
         Self { layout: Layout::new(f, b), fingerprint_bits: f, bucket_size: b, memory }
+    }
+
+    pub(super) fn storage(&self) -> &S {
+        &self.memory
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -50,7 +60,9 @@ impl Single {
     fn holds(&self, bucket: u64, value: u32) -> bool {
         self.layout.fold(&self.memory, bucket, value, |all, marks| all | marks) != 0
     }
+}
 
+impl Single {
     /// Changes the first slot that holds `old` to `new`, 0 meaning an empty one. False if there is none.
     #[inline]
     fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
@@ -62,24 +74,12 @@ impl Single {
     }
 }
 
-impl Table for Single {
+impl<S: Storage> Table for Single<S> {
     type Values = Values;
 
     #[inline]
     fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         self.holds(first, fingerprint.get()) | self.holds(second, fingerprint.get())
-    }
-
-    #[inline]
-    fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
-        self.change(emptier, 0, fingerprint.get())
-    }
-
-    #[inline]
-    fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        let holder = select_unpredictable(self.holds(first, fingerprint.get()), first, second);
-        self.change(holder, fingerprint.get(), 0)
     }
 
     #[inline]
@@ -98,13 +98,38 @@ impl Table for Single {
     }
 
     #[inline]
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        self.change(bucket, 0, fingerprint.get())
+    fn position(&self, bucket: u64) -> usize {
+        index(self.layout.bit(bucket) / 8)
+    }
+
+    /// Whatever the bits are, they are fingerprints.
+    #[inline]
+    fn check(&self, bucket: u64) -> Result<u32, Corrupt> {
+        Ok(self.bucket_size - low_half(self.count(bucket, 0)))
     }
 
     #[inline]
-    fn position(&self, bucket: u64) -> usize {
-        index(self.layout.bit(bucket) / 8)
+    fn memory(&self) -> &[u8] {
+        &self.memory
+    }
+}
+
+impl TableMut for Single {
+    #[inline]
+    fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
+        self.change(emptier, 0, fingerprint.get())
+    }
+
+    #[inline]
+    fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        let holder = select_unpredictable(self.holds(first, fingerprint.get()), first, second);
+        self.change(holder, fingerprint.get(), 0)
+    }
+
+    #[inline]
+    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+        self.change(bucket, 0, fingerprint.get())
     }
 
     #[inline]
@@ -113,12 +138,7 @@ impl Table for Single {
         debug_assert!(found);
     }
 
-    #[inline]
-    fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    fn memory_mut(&mut self) -> &mut Memory {
+    fn memory_mut(&mut self) -> &mut [u8] {
         &mut self.memory
     }
 }

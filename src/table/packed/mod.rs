@@ -13,7 +13,7 @@ mod wide;
 
 use core::hint::select_unpredictable;
 
-use super::{Corrupt, Fingerprint, Pair, Table};
+use super::{Corrupt, Fingerprint, Pair, Table, TableMut};
 use crate::{
     bits,
     codebook::{self, CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO},
@@ -21,6 +21,7 @@ use crate::{
     memory::Memory,
     num::{index, low_half},
     params::Params,
+    storage::Storage,
 };
 use narrow::{Narrow, Shifts};
 use wide::Wide;
@@ -35,8 +36,8 @@ pub(crate) const SLOTS: u32 = 4;
 const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
 /// Buckets of four sorted fingerprints. A word holds all high parts of a narrow bucket, or two of a wide one.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Packed {
+#[derive(Clone)]
+pub(crate) struct Packed<S = Memory> {
     is_narrow: bool,
     bucket_bits: u32,
     /// Bits of the high part, f − 4.
@@ -47,14 +48,14 @@ pub(crate) struct Packed {
     spread: u64,
     /// 2¹⁶ / `high_bits`, and a little more.
     reciprocal: u32,
-    memory: Memory,
+    memory: S,
 }
 
 /// A way to decode and encode a bucket.
 pub(crate) trait Form {
     type Keys: Keys;
 
-    fn load(table: &Packed, bucket: u64) -> Self::Keys;
+    fn load<S: Storage>(table: &Packed<S>, bucket: u64) -> Self::Keys;
     fn store(table: &mut Packed, bucket: u64, keys: Self::Keys);
 }
 
@@ -78,14 +79,18 @@ pub(crate) trait Keys: Copy {
     fn is_sorted(self) -> bool;
 }
 
-impl Packed {
-    pub(super) fn new(params: &Params, memory: Memory) -> Self {
+impl<S: Storage> Packed<S> {
+    pub(super) fn new(params: &Params, memory: S) -> Self {
         let (f, bucket_bits) = (params.fingerprint_bits(), params.bucket_bits());
         let (is_narrow, high_bits) = (f <= LONGEST_NARROW, f - 4);
         let highs = Fields::new(high_bits, if is_narrow { 4 } else { 2 });
         let lanes = if is_narrow { 0x0001_0001_0001_0001 } else { 0x0000_0001_0000_0001 };
         let spread = (((1 << high_bits) - 1) << 4) * lanes;
         Self { is_narrow, bucket_bits, high_bits, highs, spread, reciprocal: (1 << 16) / high_bits.max(1) + 1, memory }
+    }
+
+    pub(super) fn storage(&self) -> &S {
+        &self.memory
     }
 
     pub(crate) fn is_narrow(&self) -> bool {
@@ -138,7 +143,46 @@ impl Packed {
         bit + u64::from(CODEWORD_BITS + pair * 2 * self.high_bits)
     }
 
-    /// [`Table::insert`], in a form that is the table's.
+    #[inline(always)]
+    fn holds_as<F: Form>(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        let key = F::Keys::key(fingerprint);
+        F::load(self, first).holds(key) | F::load(self, second).holds(key)
+    }
+
+    /// How many slots are taken, if the fingerprints are in order.
+    #[inline(always)]
+    fn taken_as<F: Form>(&self, bucket: u64) -> Option<u32> {
+        let keys = F::load(self, bucket);
+        keys.is_sorted().then(|| SLOTS - keys.free())
+    }
+
+    /// Marks the slots whose high part is `high`; [`slot`](Self::slot) tells which they are.
+    #[inline]
+    fn high_marks(&self, bucket: u64, high: u32) -> u64 {
+        if self.is_narrow {
+            return self.highs.equal(self.word(bucket) >> CODEWORD_BITS, high);
+        }
+        let [first, second] = self.pairs(bucket);
+        self.highs.equal(first, high) | self.highs.equal(second, high) << 1
+    }
+
+    /// The slot of the lowest mark.
+    #[inline]
+    fn slot(&self, marks: u64) -> u32 {
+        // In fields of w bits, the j-th has its mark at (j + 1)·w − 1; those of the second pair are one bit higher.
+        let end = marks.trailing_zeros() + 1;
+        let fields = (end * self.reciprocal) >> 16;
+        fields - 1 + 2 * (end - fields * self.high_bits)
+    }
+
+    #[inline]
+    fn nibble(&self, bucket: u64, slot: u32) -> u32 {
+        u32::from(codebook::decode(self.word(bucket))) >> (4 * slot) & 15
+    }
+}
+
+impl Packed {
+    /// [`TableMut::insert`], in a form that is the table's.
     #[inline(always)]
     pub(crate) fn insert_as<F: Form>(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let (keys, others) = (F::load(self, first), F::load(self, second));
@@ -153,7 +197,7 @@ impl Packed {
         true
     }
 
-    /// [`Table::remove`], in a form that is the table's.
+    /// [`TableMut::remove`], in a form that is the table's.
     #[inline(always)]
     pub(crate) fn remove_as<F: Form>(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let key = F::Keys::key(fingerprint);
@@ -183,36 +227,6 @@ impl Packed {
         debug_assert!(keys.holds(F::Keys::key(old)));
         F::store(self, bucket, keys.remove(F::Keys::key(old)).insert(F::Keys::key(new)));
     }
-
-    #[inline(always)]
-    fn holds_as<F: Form>(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        let key = F::Keys::key(fingerprint);
-        F::load(self, first).holds(key) | F::load(self, second).holds(key)
-    }
-
-    /// Marks the slots whose high part is `high`; [`slot`](Self::slot) tells which they are.
-    #[inline]
-    fn high_marks(&self, bucket: u64, high: u32) -> u64 {
-        if self.is_narrow {
-            return self.highs.equal(self.word(bucket) >> CODEWORD_BITS, high);
-        }
-        let [first, second] = self.pairs(bucket);
-        self.highs.equal(first, high) | self.highs.equal(second, high) << 1
-    }
-
-    /// The slot of the lowest mark.
-    #[inline]
-    fn slot(&self, marks: u64) -> u32 {
-        // In fields of w bits, the j-th has its mark at (j + 1)·w − 1; those of the second pair are one bit higher.
-        let end = marks.trailing_zeros() + 1;
-        let fields = (end * self.reciprocal) >> 16;
-        fields - 1 + 2 * (end - fields * self.high_bits)
-    }
-
-    #[inline]
-    fn nibble(&self, bucket: u64, slot: u32) -> u32 {
-        u32::from(codebook::decode(self.word(bucket))) >> (4 * slot) & 15
-    }
 }
 
 /// Calls the method in whichever form is the table's.
@@ -222,7 +236,7 @@ macro_rules! in_form {
     };
 }
 
-impl Table for Packed {
+impl<S: Storage> Table for Packed<S> {
     type Values = [u32; 4];
 
     /// Compares the high parts, all at once. Mostly none agrees, and there is nothing to decode.
@@ -248,16 +262,6 @@ impl Table for Packed {
     }
 
     #[inline]
-    fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        in_form!(self.insert_as(buckets, fingerprint))
-    }
-
-    #[inline]
-    fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        in_form!(self.remove_as(buckets, fingerprint))
-    }
-
-    #[inline]
     fn values(&self, bucket: u64) -> [u32; 4] {
         if self.is_narrow { Narrow::<Shifts>::load(self, bucket).values() } else { Wide::load(self, bucket).values() }
     }
@@ -272,13 +276,39 @@ impl Table for Packed {
     }
 
     #[inline]
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        in_form!(self.put_as(bucket, fingerprint))
+    fn position(&self, bucket: u64) -> usize {
+        index(self.bit(bucket) / 8)
     }
 
     #[inline]
-    fn position(&self, bucket: u64) -> usize {
-        index(self.bit(bucket) / 8)
+    fn check(&self, bucket: u64) -> Result<u32, Corrupt> {
+        let codeword = low_half(self.word(bucket)) & ((1 << CODEWORD_BITS) - 1);
+        if codeword >= CODEWORDS.into() {
+            return Err(Corrupt::Codeword(codeword));
+        }
+        in_form!(self.taken_as(bucket)).ok_or(Corrupt::Order)
+    }
+
+    #[inline]
+    fn memory(&self) -> &[u8] {
+        &self.memory
+    }
+}
+
+impl TableMut for Packed {
+    #[inline]
+    fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        in_form!(self.insert_as(buckets, fingerprint))
+    }
+
+    #[inline]
+    fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        in_form!(self.remove_as(buckets, fingerprint))
+    }
+
+    #[inline]
+    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+        in_form!(self.put_as(bucket, fingerprint))
     }
 
     #[inline]
@@ -286,22 +316,7 @@ impl Table for Packed {
         in_form!(self.replace_as(bucket, old, new));
     }
 
-    fn check(&self, bucket: u64) -> Result<(), Corrupt> {
-        let codeword = bits::get(&self.memory, self.bit(bucket), CODEWORD_BITS);
-        if codeword >= CODEWORDS.into() {
-            return Err(Corrupt::Codeword(codeword));
-        }
-        let is_sorted =
-            if self.is_narrow { Narrow::<Shifts>::load(self, bucket).is_sorted() } else { Wide::load(self, bucket).is_sorted() };
-        if is_sorted { Ok(()) } else { Err(Corrupt::Order) }
-    }
-
-    #[inline]
-    fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    fn memory_mut(&mut self) -> &mut Memory {
+    fn memory_mut(&mut self) -> &mut [u8] {
         &mut self.memory
     }
 }

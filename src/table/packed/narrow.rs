@@ -8,6 +8,7 @@ use crate::{
     codebook::{self, CODEWORD_BITS},
     fields::Fields,
     num::{low_half, low_quarter},
+    storage::Storage,
     table::Fingerprint,
 };
 
@@ -66,7 +67,7 @@ impl<S: Spread> Form for Narrow<S> {
     type Keys = Quad;
 
     #[inline(always)]
-    fn load(table: &Packed, bucket: u64) -> Quad {
+    fn load<M: Storage>(table: &Packed<M>, bucket: u64) -> Quad {
         let word = table.word(bucket);
         Quad(S::spread(word >> CODEWORD_BITS, table.high_bits) | S::spread_nibbles(codebook::decode(word)))
     }

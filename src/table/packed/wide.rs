@@ -7,6 +7,7 @@ use crate::{
     bits,
     codebook::{self, CODEWORD_BITS},
     num::{low_half, low_quarter},
+    storage::Storage,
     table::Fingerprint,
 };
 
@@ -17,7 +18,7 @@ impl Form for Wide {
     type Keys = [u32; 4];
 
     #[inline(always)]
-    fn load(table: &Packed, bucket: u64) -> [u32; 4] {
+    fn load<S: Storage>(table: &Packed<S>, bucket: u64) -> [u32; 4] {
         let nibbles = u32::from(codebook::decode(table.word(bucket)));
         let [first, second] = table.pairs(bucket);
         let high = |word: u64| low_half(word & table.high_mask());

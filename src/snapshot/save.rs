@@ -1,0 +1,168 @@
+//! Files that are replaced at one go: at any time there is the whole old one or the whole new one, also after a power cut.
+
+use alloc::{format, string::String};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    process,
+};
+
+use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
+
+/// Symbolic links that are followed before they are taken for a circle.
+const MOST_LINKS: usize = 40;
+
+impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
+    /// Writes the filter to a file, which it creates or replaces.
+    ///
+    /// Atomic and durable: the bytes go to a temporary file in the same folder (`.koel-….tmp`), which takes the old one's place
+    /// once it is complete and on the disk. Whatever happens in between — an error, a full disk, a power cut — the old file is
+    /// still there; whoever has it open or mapped keeps it. When this returns, the new one is there to stay. (Only a process
+    /// that is killed leaves its temporary file behind.)
+    ///
+    /// The permissions of an old file are kept, and its owner, if the process may do that. A symbolic link stays, and the file
+    /// that it leads to is replaced.
+    ///
+    /// # Errors
+    /// What the system says, with the path. The old file is as it was, unless the message says otherwise: that it has been
+    /// replaced, but might come back after a power cut.
+    ///
+    /// # Example
+    /// ```
+    /// # let folder = std::env::temp_dir();
+    /// # let path = folder.join(format!("koel-doc-{}.koel", std::process::id()));
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// filter.save(&path)?;
+    /// let read = koel::CuckooFilter::read_from(std::fs::File::open(&path)?)?;
+    /// assert!(read.contains("alice"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        replace(path.as_ref(), |file| self.write_to(file))
+    }
+}
+
+/// Replaces a file, or creates it, by what `write` writes.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let said = |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{}: {what}: {error}", path.display()));
+    let target = follow(path).map_err(|error| said("cannot be written", error))?;
+    let old = fs::metadata(&target).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        // A device or a pipe would be gone for good.
+        let what = "is no regular file, so that it cannot be replaced; give the name of one, or write into it with write_to";
+        return Err(io::Error::new(ErrorKind::InvalidInput, format!("{}: {what}", path.display())));
+    }
+    let failed = if old.is_some() { "cannot be written; it is as it was" } else { "cannot be written" };
+    Temporary::beside(&target, old.is_some())
+        .and_then(|temporary| {
+            write(&temporary.file)?;
+            if let Some(old) = &old {
+                keep_owner(&temporary.file, old);
+                temporary.file.set_permissions(old.permissions())?;
+            }
+            temporary.file.sync_all()?;
+            temporary.take_the_place_of(&target)
+        })
+        .map_err(|error| said(failed, error))?;
+    sync(folder(&target))
+        .map_err(|error| said("was written, but a power cut might bring the old one back: its folder cannot be synced", error))
+}
+
+/// A new file, deleted unless it takes another's place.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temporary {
+    /// In the same folder. While there is an old file whose permissions it will get, it is nobody else's to read; otherwise it
+    /// has those of any new file.
+    fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if is_private {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600);
+        }
+        #[cfg(not(unix))]
+        let _ = is_private;
+        loop {
+            // Those that a killed process of the same number has left are passed over.
+            let name = format!(".koel-{}-{}.tmp", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+            let path = folder(target).join(name);
+            match options.open(&path) {
+                Ok(file) => return Ok(Self { path, file }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn take_the_place_of(mut self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.path, target)?;
+        self.path = PathBuf::new();
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+/// The file to replace: not the symbolic link, but what it leads to, be it there or not.
+fn follow(path: &Path) -> io::Result<PathBuf> {
+    let mut target = PathBuf::from(path);
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&target) {
+            Ok(link) => target = folder(&target).join(link),
+            Err(_) if target.file_name().is_some() => return Ok(target),
+            Err(_) => return Err(io::Error::new(ErrorKind::InvalidInput, String::from("there is no file's name in it"))),
+        }
+    }
+    let what = format!("leads through more than {MOST_LINKS} symbolic links; give the file they should lead to");
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Who may not give files away keeps at least the group, if that is possible; if it is not, the new file is the writer's own,
+/// as any new file is.
+#[cfg(unix)]
+fn keep_owner(file: &File, old: &Metadata) {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    if fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
+        fchown(file, None, Some(old.gid())).ok();
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &Metadata) {}
+
+/// Makes the new name durable.
+#[cfg(unix)]
+fn sync(folder: &Path) -> io::Result<()> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Folders that cannot be read, and file systems that cannot do it: nothing more can be done there.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+#[cfg(not(unix))]
+fn sync(_: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Could the library itself have written this table?
+
+use alloc::{format, string::String};
+
+use super::format::{Checksum, Header, ITEMS_AT, differs, in_table};
+use crate::{
+    bits::PADDING,
+    error::{SnapshotError, SnapshotErrorKind as Kind},
+    filter::FilterView,
+    hash::Hasher,
+    num::{index, wide},
+    params::Params,
+    storage::Storage,
+    table::{AnyTable, Corrupt, Table, with_table},
+};
+
+/// Buckets that are checked at a time: their bytes are still in the cache when their checksum has been taken. A multiple of 8,
+/// so that they begin where a byte does.
+const PIECE: usize = 4096;
+
+/// The checksum of a table, as a snapshot has it.
+pub(super) struct Expected {
+    seed: u64,
+    stored: u64,
+}
+
+impl Expected {
+    /// What is stored behind a view's table.
+    pub(super) fn of<H: Hasher>(view: &FilterView<'_, H>) -> Self {
+        let (_, seed) = Header::encode(view.params(), view.hasher().id(), view.len());
+        let memory = with_table!(view.table(), table => table.memory());
+        let mut trailer = [0; PADDING];
+        trailer.copy_from_slice(&memory[memory.len() - PADDING..]);
+        Self { seed, stored: u64::from_le_bytes(trailer) }
+    }
+}
+
+/// Checks a table from outside: its checksum, unless that has been done; and since checksums can be forged, all buckets, the
+/// bits behind the last one, and that there are `len` items.
+pub(super) fn table<S: Storage>(
+    params: &Params,
+    any: &AnyTable<S>,
+    len: usize,
+    expected: Option<&Expected>,
+) -> Result<(), SnapshotError> {
+    with_table!(any, table => {
+        let found = buckets(params, table, expected)?;
+        check_end(params, any.bytes())?;
+        if found == wide(len) {
+            return Ok(());
+        }
+        let what = format!("the table holds {found} items, but the header says {len}");
+        Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what))
+    })
+}
+
+/// How many items are in the buckets. A wrong checksum goes before a wrong bucket: it says that bytes were altered on their way.
+fn buckets<T: Table>(params: &Params, table: &T, expected: Option<&Expected>) -> Result<u64, SnapshotError> {
+    let bytes = &table.memory()[..params.table_bytes()];
+    let bucket_bits = u64::from(params.bucket_bits());
+    let mut checksum = expected.map(|expected| Checksum::new(expected.seed));
+    let mut items = Ok(0);
+    for first in (0..params.buckets()).step_by(PIECE) {
+        let end = params.buckets().min(first + wide(PIECE));
+        if let Some(checksum) = &mut checksum {
+            checksum.update(&bytes[index(first * bucket_bits / 8)..index((end * bucket_bits).div_ceil(8))]);
+        }
+        items = items.and_then(|items| Ok(items + piece(params, table, first, end)?));
+    }
+    if let (Some(checksum), Some(expected)) = (checksum, expected) {
+        check_sum(params, expected.stored, checksum.finish())?;
+    }
+    items
+}
+
+/// How many items are in some buckets.
+fn piece<T: Table>(params: &Params, table: &T, first: u64, end: u64) -> Result<u64, SnapshotError> {
+    let mut items = 0;
+    for bucket in first..end {
+        match table.check(bucket) {
+            Ok(taken) => items += u64::from(taken),
+            Err(corrupt) => return Err(corrupt_bucket(params, bucket, corrupt)),
+        }
+    }
+    Ok(items)
+}
+
+#[cold]
+fn corrupt_bucket(params: &Params, bucket: u64, corrupt: Corrupt) -> SnapshotError {
+    let what = match corrupt {
+        Corrupt::Codeword(codeword) => {
+            format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook")
+        }
+        Corrupt::Order => format!("the fingerprints of bucket {bucket} are not in order"),
+    };
+    SnapshotError::new(Kind::Table, in_table(bucket * u64::from(params.bucket_bits()) / 8), what)
+}
+
+/// Compares the table's checksum, as it was stored behind the table and as it was computed.
+pub(super) fn check_sum(params: &Params, stored: u64, computed: u64) -> Result<(), SnapshotError> {
+    if stored == computed {
+        return Ok(());
+    }
+    Err(differs(Kind::BodyChecksum, in_table(wide(params.table_bytes())), "table", stored, computed))
+}
+
+fn check_end(params: &Params, bytes: &[u8]) -> Result<(), SnapshotError> {
+    let used_bits = params.buckets() * u64::from(params.bucket_bits());
+    let last = bytes.len() - 1;
+    if used_bits.is_multiple_of(8) || bytes[last] >> (used_bits % 8) == 0 {
+        return Ok(());
+    }
+    let what = String::from("bits beyond the last bucket are set");
+    Err(SnapshotError::new(Kind::Table, in_table(wide(last)), what))
+}
