@@ -22,6 +22,7 @@ mod floor;
 mod keys;
 mod locality;
 mod sizes;
+mod snapshots;
 mod tables;
 
 use criterion::Criterion;
@@ -36,6 +37,7 @@ fn main() {
         .configure_from_args();
     find::benches(&mut criterion);
     change::benches(&mut criterion);
+    snapshots::benches(&mut criterion);
     locality::benches(&mut criterion);
     criterion.final_summary();
 }

@@ -153,7 +153,7 @@ mod tests {
         params::Params,
         table::{AnyTable, Corrupt, Packed, Table},
     };
-    use core::cell::Cell;
+    use core::{cell::Cell, ops::Range};
 
     /// Counts how often it is asked whether a bucket has room.
     struct Counting<'a> {
@@ -177,8 +177,11 @@ mod tests {
         fn position(&self, bucket: u64) -> usize {
             self.table.position(bucket)
         }
-        fn check(&self, bucket: u64) -> Result<u32, Corrupt> {
-            self.table.check(bucket)
+        fn taken(&self, buckets: Range<u64>) -> Option<u64> {
+            self.table.taken(buckets)
+        }
+        fn corrupt(&self, bucket: u64) -> Option<Corrupt> {
+            self.table.corrupt(bucket)
         }
         fn memory(&self) -> &[u8] {
             self.table.memory()

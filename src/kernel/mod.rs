@@ -12,7 +12,7 @@ mod vector;
 #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
 mod x86_64;
 
-use core::hint::black_box;
+use core::{hint::black_box, ops::Range};
 
 pub(crate) use batch::{BATCH, Hashes};
 use batch::{FETCH_FROM, one_by_one};
@@ -138,6 +138,15 @@ impl Kernel {
             Self::Bmi2 | Self::Avx2 | Self::Avx512 => x86_64::fetch(table.memory().as_ptr().wrapping_add(position)),
             // A read that nothing waits for.
             _ => _ = black_box(table.memory()[position]),
+        }
+    }
+
+    /// [`Table::taken`].
+    pub(crate) fn taken(self, table: &AnyTable<impl Storage>, buckets: Range<u64>) -> Option<u64> {
+        match table {
+            #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
+            AnyTable::Packed(packed) if self >= Self::Bmi2 && packed.is_narrow() => x86_64!(taken(packed, buckets)),
+            table => with_table!(table, table => table.taken(buckets)),
         }
     }
 

@@ -14,6 +14,7 @@ use core::arch::x86_64::{
     _mm512_mullo_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_srl_epi64, _mm512_srlv_epi64, _mm512_storeu_si512,
     _mm512_sub_epi64, _mm512_testn_epi64_mask, _mm512_xor_si512, _pdep_u64, _pext_u64,
 };
+use core::ops::Range;
 
 use super::{
     Kernel,
@@ -69,6 +70,12 @@ pub(super) fn put(table: &mut Packed, address: &Address, hash: u64) -> bool {
 pub(super) fn remove(table: &mut Packed, address: &Address, hash: u64) -> bool {
     let (buckets, fingerprint) = address.buckets(hash);
     table.remove_as::<Narrow<Deposits>>(buckets, fingerprint)
+}
+
+/// Checks buckets of a narrow table, and counts what is in them.
+#[target_feature(enable = "bmi1,bmi2")]
+pub(super) fn taken<S: Storage>(table: &Packed<S>, buckets: Range<u64>) -> Option<u64> {
+    table.taken_as::<Narrow<Deposits>>(buckets)
 }
 
 /// The lowest bits of the two fields of a word, each for a fingerprint of a wide bucket.

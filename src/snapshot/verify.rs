@@ -1,6 +1,7 @@
 //! Could the library itself have written this table?
 
 use alloc::{format, string::String};
+use core::ops::Range;
 
 use super::format::{Checksum, Header, ITEMS_AT, differs, in_table};
 use crate::{
@@ -8,10 +9,11 @@ use crate::{
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::FilterView,
     hash::Hasher,
+    kernel::Kernel,
     num::{index, wide},
     params::Params,
     storage::Storage,
-    table::{AnyTable, Corrupt, Table, with_table},
+    table::{AnyTable, Corrupt, Table as _, with_table},
 };
 
 /// Buckets that are checked at a time: their bytes are still in the cache when their checksum has been taken. A multiple of 8,
@@ -37,26 +39,24 @@ impl Expected {
 
 /// Checks a table from outside: its checksum, unless that has been done; and since checksums can be forged, all buckets, the
 /// bits behind the last one, and that there are `len` items.
-pub(super) fn table<S: Storage>(
+pub(super) fn table(
     params: &Params,
-    any: &AnyTable<S>,
+    any: &AnyTable<impl Storage>,
     len: usize,
     expected: Option<&Expected>,
 ) -> Result<(), SnapshotError> {
-    with_table!(any, table => {
-        let found = buckets(params, table, expected)?;
-        check_end(params, any.bytes())?;
-        if found == wide(len) {
-            return Ok(());
-        }
-        let what = format!("the table holds {found} items, but the header says {len}");
-        Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what))
-    })
+    let found = buckets(params, any, expected)?;
+    check_end(params, any.bytes())?;
+    if found == wide(len) {
+        return Ok(());
+    }
+    let what = format!("the table holds {found} items, but the header says {len}");
+    Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what))
 }
 
 /// How many items are in the buckets. A wrong checksum goes before a wrong bucket: it says that bytes were altered on their way.
-fn buckets<T: Table>(params: &Params, table: &T, expected: Option<&Expected>) -> Result<u64, SnapshotError> {
-    let bytes = &table.memory()[..params.table_bytes()];
+fn buckets(params: &Params, any: &AnyTable<impl Storage>, expected: Option<&Expected>) -> Result<u64, SnapshotError> {
+    let bytes = any.bytes();
     let bucket_bits = u64::from(params.bucket_bits());
     let mut checksum = expected.map(|expected| Checksum::new(expected.seed));
     let mut items = Ok(0);
@@ -65,7 +65,7 @@ fn buckets<T: Table>(params: &Params, table: &T, expected: Option<&Expected>) ->
         if let Some(checksum) = &mut checksum {
             checksum.update(&bytes[index(first * bucket_bits / 8)..index((end * bucket_bits).div_ceil(8))]);
         }
-        items = items.and_then(|items| Ok(items + piece(params, table, first, end)?));
+        items = items.and_then(|items| Ok(items + piece(params, any, first..end)?));
     }
     if let (Some(checksum), Some(expected)) = (checksum, expected) {
         check_sum(params, expected.stored, checksum.finish())?;
@@ -74,26 +74,20 @@ fn buckets<T: Table>(params: &Params, table: &T, expected: Option<&Expected>) ->
 }
 
 /// How many items are in some buckets.
-fn piece<T: Table>(params: &Params, table: &T, first: u64, end: u64) -> Result<u64, SnapshotError> {
-    let mut items = 0;
-    for bucket in first..end {
-        match table.check(bucket) {
-            Ok(taken) => items += u64::from(taken),
-            Err(corrupt) => return Err(corrupt_bucket(params, bucket, corrupt)),
-        }
+fn piece(params: &Params, any: &AnyTable<impl Storage>, mut buckets: Range<u64>) -> Result<u64, SnapshotError> {
+    if let Some(taken) = Kernel::best().taken(any, buckets.clone()) {
+        return Ok(taken);
     }
-    Ok(items)
-}
-
-#[cold]
-fn corrupt_bucket(params: &Params, bucket: u64, corrupt: Corrupt) -> SnapshotError {
-    let what = match corrupt {
-        Corrupt::Codeword(codeword) => {
-            format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook")
+    let corrupt = buckets.find_map(|bucket| Some((bucket, with_table!(any, table => table.corrupt(bucket))?)));
+    let (bucket, what) = match corrupt {
+        Some((bucket, Corrupt::Codeword(codeword))) => {
+            (bucket, format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook"))
         }
-        Corrupt::Order => format!("the fingerprints of bucket {bucket} are not in order"),
+        Some((bucket, Corrupt::Order)) => (bucket, format!("the fingerprints of bucket {bucket} are not in order")),
+        // Somebody has changed them meanwhile.
+        None => (buckets.start, String::from("the buckets are not what they were a moment ago")),
     };
-    SnapshotError::new(Kind::Table, in_table(bucket * u64::from(params.bucket_bits()) / 8), what)
+    Err(SnapshotError::new(Kind::Table, in_table(bucket * u64::from(params.bucket_bits()) / 8), what))
 }
 
 /// Compares the table's checksum, as it was stored behind the table and as it was computed.

@@ -7,7 +7,7 @@ mod single;
 mod tests;
 
 use alloc::format;
-use core::num::NonZeroU32;
+use core::{num::NonZeroU32, ops::Range};
 
 use crate::{
     bits::PADDING,
@@ -58,9 +58,11 @@ pub(crate) trait Table {
     fn has_room(&self, bucket: u64) -> bool;
     /// The byte in which the bucket begins.
     fn position(&self, bucket: u64) -> usize;
-    /// How many slots of the bucket are taken, if its bits could have been written by this table. Buckets that came in from
-    /// outside are only read until this has been asked of them, and their answers mean nothing.
-    fn check(&self, bucket: u64) -> Result<u32, Corrupt>;
+    /// How many slots of the buckets are taken, if this table could have written all of them. Until this has been asked of
+    /// buckets that came in from outside, they are only read, and their answers mean nothing.
+    fn taken(&self, buckets: Range<u64>) -> Option<u64>;
+    /// Why this table could not have written the bucket, if it could not.
+    fn corrupt(&self, bucket: u64) -> Option<Corrupt>;
     /// The buckets' bits, and [`PADDING`] bytes behind them.
     fn memory(&self) -> &[u8];
 }

@@ -1,15 +1,9 @@
 //! The plain table: slots of f bits, one after the other, in no order. Any b, any f.
 
-use core::hint::select_unpredictable;
+use core::{hint::select_unpredictable, ops::Range};
 
 use super::{Corrupt, Fingerprint, Layout, Pair, Table, TableMut};
-use crate::{
-    bits,
-    memory::Memory,
-    num::{index, low_half},
-    params::Params,
-    storage::Storage,
-};
+use crate::{bits, memory::Memory, num::index, params::Params, storage::Storage};
 
 /// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
 #[derive(Clone)]
@@ -102,10 +96,13 @@ impl<S: Storage> Table for Single<S> {
         index(self.layout.bit(bucket) / 8)
     }
 
+    fn taken(&self, buckets: Range<u64>) -> Option<u64> {
+        Some(buckets.map(|bucket| u64::from(self.bucket_size) - self.count(bucket, 0)).sum())
+    }
+
     /// Whatever the bits are, they are fingerprints.
-    #[inline]
-    fn check(&self, bucket: u64) -> Result<u32, Corrupt> {
-        Ok(self.bucket_size - low_half(self.count(bucket, 0)))
+    fn corrupt(&self, _: u64) -> Option<Corrupt> {
+        None
     }
 
     #[inline]

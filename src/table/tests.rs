@@ -126,7 +126,8 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::s
             let found = with_table!(&any, table => table.contains((bucket, other), fingerprint));
             prop_assert_eq!(found, expected[0] || expected[1]);
         }
-        prop_assert_eq!(with_table!(&any, table => table.check(bucket)), Ok(values.len() as u32));
+        prop_assert_eq!(with_table!(&any, table => table.taken(bucket..bucket + 1)), Some(values.len() as u64));
+        prop_assert_eq!(with_table!(&any, table => table.corrupt(bucket)), None);
     }
     prop_assert_eq!(any.bytes(), oracle.bytes());
     prop_assert!(with_table!(&any, table => table.memory()).ends_with(&[0; PADDING]));
@@ -170,14 +171,13 @@ fn codewords_beyond_the_codebook_are_refused() {
             let mut bytes = Memory::zeroed(params.table_bytes() + PADDING).unwrap();
             bits::set(&mut bytes, u64::from(4 * (f - 1)), 12, codeword.into());
             let any = AnyTable::from_padded(&params, bytes);
-            let zeros =
-                (codeword < 3876).then(|| (0..4).filter(|n| codebook::decode(codeword.into()) >> (4 * n) & 15 == 0).count());
-            let expected = match zeros {
-                Some(zeros) => Ok(4 - zeros as u32),
-                None => Err(Corrupt::Codeword(codeword.into())),
-            };
-            assert_eq!(with_table!(&any, table => table.check(1)), expected, "f = {f}");
-            assert_eq!(with_table!(&any, table => table.check(0)), Ok(0));
+            let zeros = (codeword < 3876)
+                .then(|| (0..4).filter(|n| (codebook::decode(codeword.into()) >> (4 * n)).trailing_zeros() >= 4).count());
+            let corrupt = zeros.is_none().then_some(Corrupt::Codeword(codeword.into()));
+            assert_eq!(with_table!(&any, table => table.corrupt(1)), corrupt, "f = {f}");
+            let taken = zeros.map(|zeros| 4 - zeros as u64);
+            assert_eq!(with_table!(&any, table => table.taken(0..2)), taken, "f = {f}");
+            assert_eq!(with_table!(&any, table => table.taken(0..1)), Some(0));
         }
     }
 }
@@ -195,5 +195,6 @@ fn fingerprints_out_of_order_are_refused() {
     bits::set(&mut bytes, high(2), 9, 2);
     bits::set(&mut bytes, high(3), 9, 1);
     let any = AnyTable::from_padded(&params, bytes);
-    assert_eq!(with_table!(&any, table => table.check(0)), Err(Corrupt::Order));
+    assert_eq!(with_table!(&any, table => table.corrupt(0)), Some(Corrupt::Order));
+    assert_eq!(with_table!(&any, table => table.taken(0..2)), None);
 }

@@ -139,8 +139,13 @@ impl Keys for Quad {
         [value(0), value(1), value(2), value(3)]
     }
 
+    #[inline(always)]
     fn is_sorted(self) -> bool {
-        let lane = |n: u32| self.0 >> (n * LANE) & 0xffff;
-        [lane(0), lane(1), lane(2), lane(3)].is_sorted()
+        // Each lane from the one above it, all at once: with the highest bit of the greater set and that of the less cleared, no
+        // lane borrows from the next. Where the highest bits differ they decide, where they do not the borrow does.
+        let (less, greater) = (self.0 & Self::first(3), self.0 >> LANE);
+        let tops = LANES.tops();
+        let rest = (greater | tops) - (less & !tops);
+        (greater & !less | !(greater ^ less) & rest) & tops == tops
     }
 }

@@ -89,7 +89,9 @@ impl Keys for [u32; 4] {
         self.map(|key| key.rotate_left(4))
     }
 
+    #[inline(always)]
     fn is_sorted(self) -> bool {
-        self.as_slice().is_sorted()
+        let [a, b, c, d] = self;
+        u8::from(a <= b) & u8::from(b <= c) & u8::from(c <= d) == 1
     }
 }

@@ -1,0 +1,63 @@
+//! Filters to bytes and back, beside a copy of the same bytes.
+
+use crate::{
+    keys::key,
+    sizes::sizes,
+    tables::{PACKED_13, SINGLE_13, Table},
+};
+use criterion::{BatchSize, Criterion, Throughput};
+use koel::{CuckooFilter, FilterView};
+use std::{env, fs, hint::black_box, io, process};
+
+const TABLES: [Table; 3] = [PACKED_13, SINGLE_13, Table::packed(25)];
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    for size in sizes() {
+        let mut group = criterion.benchmark_group(format!("snapshot/{}", size.name));
+        group.sample_size(10);
+        for table in TABLES.into_iter().filter(|table| size.is_small || table.is_main()) {
+            let mut made = None;
+            let mut bench = |name: &str, run: &dyn Fn(&CuckooFilter, &[u8])| {
+                group.bench_function(format!("{table} {name}"), |bencher| {
+                    let (filter, bytes) = made.get_or_insert_with(|| {
+                        let filter = table.full(size.items);
+                        let bytes = filter.to_bytes();
+                        (filter, bytes)
+                    });
+                    bencher.iter_batched(|| (), |()| run(filter, bytes), BatchSize::PerIteration);
+                });
+            };
+            // What a copy costs that has to ask for its memory, as the others do.
+            bench("memcpy", &|_, bytes| _ = black_box(bytes.to_vec()));
+            bench("to_bytes", &|filter, bytes| assert_eq!(black_box(filter.to_bytes()).len(), bytes.len()));
+            bench("from_bytes", &|filter, bytes| assert_eq!(read(CuckooFilter::from_bytes(bytes)).len(), filter.len()));
+            bench("verify", &|_, bytes| read(FilterView::over(bytes).and_then(|view| view.verify())));
+            bench("write_to", &|filter, _| filter.write_to(black_box(io::sink())).expect("a sink takes everything"));
+            bench("read_from", &|filter, bytes| assert_eq!(read(CuckooFilter::read_from(bytes)).len(), filter.len()));
+        }
+        group.throughput(Throughput::Elements(1));
+        open(&mut group, size.items);
+        group.finish();
+    }
+}
+
+fn open(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>, items: u64) {
+    let path = env::temp_dir().join(format!("koel-bench-{}.koel", process::id()));
+    let mut saved = false;
+    group.bench_function(format!("{PACKED_13} open and one query"), |bencher| {
+        if !saved {
+            PACKED_13.full(items).save(&path).expect("there is room on the disk");
+            saved = true;
+        }
+        let mut n = 0;
+        bencher.iter(|| {
+            n = (n + 1) % items;
+            assert!(black_box(read(FilterView::open(&path)).contains(&key(n))));
+        });
+    });
+    fs::remove_file(&path).ok();
+}
+
+fn read<T>(result: Result<T, koel::SnapshotError>) -> T {
+    result.expect("it is a snapshot")
+}
