@@ -119,7 +119,7 @@ class Snapshot:
         if self.addressing == ANY_SIZE:
             works = self.m % 2 == 0 and 2 <= self.m <= 2 ** (64 - self.f)
         else:
-            works = self.m.bit_count() == 1 and self.m <= 2**32
+            works = self.m & (self.m - 1) == 0 < self.m <= 2**32
         need(works and self.m * self.bucket_bits <= 2**64 - 8, "parameter", f"m = {self.m}")
         need(self.items <= self.m * self.b, "parameter", f"{self.items} items in {self.m * self.b} slots")
         need(self.table_bytes == (self.m * self.bucket_bits + 7) // 8, "parameter", f"L = {self.table_bytes}")

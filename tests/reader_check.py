@@ -15,6 +15,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+sys.dont_write_bytecode = True  # No __pycache__ in tests.
+
 import reader
 from reader import Snapshot, SnapshotError, metrohash64
 from xxhash import xxh3_64_intdigest
@@ -125,7 +127,7 @@ def check_document():
     example = path.read_bytes().hex(" ")
     shown = " ".join(line.split("│")[1].strip() for line in document.splitlines() if "│" in line and line[:1].isdigit())
     assert shown == example, f"docs/FORMAT.md has {shown}, the file {example}"
-    command = [sys.executable, HERE / "reader.py", path, "item-0", "item-3"]
+    command = [sys.executable, HERE / "reader.py", path, "item-0", "item-3", "probe-882"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     for line in printed.splitlines():
         assert line in document, f"docs/FORMAT.md lacks: {line}"

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --example goldens                        (tests/data: those of goldens.json that are not there yet)
-//! cargo run --example goldens -- random FOLDER       (some of random kinds, and damaged ones, for readers to prove themselves)
+//! cargo run --example goldens -- random FOLDER       (a new one: some of random kinds, and damaged ones)
 //! ```
 //!
 //! A new golden file begins as an entry without answers in `tests/data/goldens.json`. Those that are there stay as they are.
@@ -31,11 +31,8 @@ fn main() -> io::Result<()> {
         }
         ["random", folder] => {
             let folder = Path::new(folder);
-            // What an earlier run left there is no golden file.
-            if folder.exists() {
-                fs::remove_dir_all(folder)?;
-            }
-            fs::create_dir_all(folder)?;
+            // Nothing of an earlier run's is among them.
+            fs::create_dir(folder).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
             let files = random::goldens();
             let damaged = random::damaged(&files);
             write(folder, files, &damaged)
@@ -66,6 +63,10 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::File::create_new(path) {
         Ok(mut file) => file.write_all(bytes),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && fs::read(path)? == bytes => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::Error::other(format!(
+            "{} is there, with other bytes: golden files stay as they are, take another name",
+            path.display()
+        ))),
         Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
     }
 }

@@ -72,14 +72,46 @@ pub(crate) fn damaged(files: &[Golden]) -> Vec<String> {
     let mut random = Random(SplitMix64(2));
     let made = files.iter().filter_map(Golden::make).map(|(filter, _)| filter.to_bytes());
     let small = made.filter(|bytes| bytes.len() <= SMALL);
-    let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| {
-        let bytes = damage(&mut random, bytes);
+    let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| damage(&mut random, bytes));
+    let judged = damaged.chain(headers()).map(|bytes| {
         let verdict =
             CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).map_or_else(|error| kind(error.kind()), |_| "none");
         let hex: String = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
         format!("{{ \"kind\": \"{verdict}\", \"hex\": \"{hex}\" }}")
     });
-    damaged.collect()
+    judged.collect()
+}
+
+/// Headers at the limits of every field, with the length that follows from it, but with no table.
+fn headers() -> Vec<Vec<u8>> {
+    let mut headers = Vec::new();
+    for (packed, power_of_two, f, b) in limits() {
+        let bucket_bits = bucket_bits(packed == 1, f.into(), b.into());
+        let most = [1 << 32, 1 << 64u8.saturating_sub(f).min(63), (u64::MAX - 7) / bucket_bits.max(1)];
+        let most = most.into_iter().flat_map(|most| [most - most % 2, most - most % 2 + 1, most - most % 2 + 2]);
+        for buckets in (0..5).chain([1 << 31, 1 << 33, 1 << 63]).chain(most) {
+            let Ok(len) = u64::try_from((u128::from(buckets) * u128::from(bucket_bits)).div_ceil(8)) else { continue };
+            let mut bytes = CuckooFilter::builder().buckets(2).fingerprint_bits(8).build().expect("right").to_bytes();
+            bytes.truncate(HEADER);
+            bytes[10..14].copy_from_slice(&[packed, f, b, power_of_two]);
+            bytes[24..32].copy_from_slice(&buckets.to_le_bytes());
+            bytes[40..48].copy_from_slice(&len.to_le_bytes());
+            bytes.extend([0; 8]);
+            forge(&mut bytes);
+            headers.push(bytes);
+        }
+    }
+    headers
+}
+
+fn limits() -> impl Iterator<Item = (u8, u8, u8, u8)> {
+    let kinds = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (0, 2)].into_iter();
+    let lengths = kinds.flat_map(|(packed, power_of_two)| [1, 2, 3, 4, 32, 33].map(|f| (packed, power_of_two, f)));
+    lengths.flat_map(|(packed, power_of_two, f)| [0, 1, 4, 5, 16, 17].map(|b| (packed, power_of_two, f, b)))
+}
+
+fn bucket_bits(packed: bool, f: u64, b: u64) -> u64 {
+    if packed { 4 * f.saturating_sub(1) } else { b * f }
 }
 
 fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
@@ -111,11 +143,9 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// Makes the table as long as the other fields say.
 fn fit(bytes: &mut Vec<u8>) {
-    let (packed, f, b) = (bytes[10] == 1, usize::from(bytes[11]), usize::from(bytes[12]));
-    let bucket_bits = if packed { 4 * f.saturating_sub(1) } else { b * f };
-    let len = (usize::from(bytes[24]) * bucket_bits).div_ceil(8);
-    bytes.resize(HEADER + len + 8, 0);
-    bytes[40..48].copy_from_slice(&(len as u64).to_le_bytes());
+    let len = (u64::from(bytes[24]) * bucket_bits(bytes[10] == 1, bytes[11].into(), bytes[12].into())).div_ceil(8);
+    bytes.resize(HEADER + usize::try_from(len).expect("a small table") + 8, 0);
+    bytes[40..48].copy_from_slice(&len.to_le_bytes());
 }
 
 fn forge(bytes: &mut [u8]) {
