@@ -1,10 +1,15 @@
 //! Snapshots with either hasher, and those that every release reads and writes as they are.
 
-mod common;
+#[path = "common/golden.rs"]
+mod manifest;
 
-use common::Kind;
-use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, TableKind};
-use std::path::Path;
+use koel::{AnyHasher, CuckooFilter, FilterView, HasherId};
+use manifest::{Golden, Step};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
@@ -27,30 +32,96 @@ fn each_hasher_reads_its_own() {
     assert_eq!(any.to_bytes(), bytes);
 }
 
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+}
+
+fn goldens() -> Vec<Golden> {
+    Golden::list(&fs::read_to_string(folder().join("goldens.json")).expect("the list is here"))
+}
+
 /// Files of this version are read, and written, for ever.
 #[test]
 fn golden_files_are_read_and_written() {
-    let kind = |table, f, b, addressing| Kind { table, f, b, addressing };
-    let (any, pow2) = (Addressing::AnySize, Addressing::PowerOfTwo);
-    for (name, kind, buckets, id, seed) in [
-        ("packed_f13_any", kind(TableKind::Packed, 13, 4, any), 26, HasherId::XXH3, 0),
-        ("packed_f4_pow2", kind(TableKind::Packed, 4, 4, pow2), 16, HasherId::METRO_HASH_64, 1337),
-        ("single_f7_b3_any", kind(TableKind::Single, 7, 3, any), 34, HasherId::METRO_HASH_64, u64::MAX),
-        ("single_f32_b8_pow2", kind(TableKind::Single, 32, 8, pow2), 8, HasherId::XXH3, 42),
-    ] {
-        let Some(hasher) = AnyHasher::from_id(id) else {
-            assert_eq!(id, HasherId::METRO_HASH_64, "the default hasher is everywhere");
+    for golden in goldens() {
+        let name = &golden.file;
+        let bytes = fs::read(folder().join(name)).expect("the file is here");
+        let Some((filter, answers)) = golden.make() else {
+            assert_eq!(golden.hasher, HasherId::METRO_HASH_64, "the default hasher is everywhere");
             continue;
         };
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.koel"));
-        let golden = std::fs::read(path).expect("the file is here");
-        let builder = kind.builder().buckets(buckets).hasher(hasher).seed(seed);
-        let mut filter = builder.build().expect("right");
-        let items: Vec<String> = (0..filter.slots() * 9 / 10).map(|n| format!("item-{n}")).collect();
-        let stored = items.iter().take_while(|item| filter.insert(*item).is_ok()).count();
-        let read = CuckooFilter::from_bytes_with(&golden, AnyHasher::from_id);
-        assert!(filter.to_bytes() == golden, "{name} is written in another way");
+        assert!(filter.to_bytes() == bytes, "{name} is written in another way");
+        let read = CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id);
         let read = read.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(read == filter && items[..stored].iter().all(|item| read.contains(item)), "{name}");
+        assert!(read == filter, "{name} is read in another way");
+        assert_eq!(golden.answers.as_ref(), Some(&answers), "{name}");
+        assert_eq!(golden.found(|probe| read.contains(probe)), answers.found, "{name}");
+        let view = FilterView::over_with(&bytes, AnyHasher::from_id).unwrap_or_else(|error| panic!("{name}: {error}"));
+        view.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(golden.found(|probe| view.contains(probe)), answers.found, "{name}");
+        for (n, copies) in answers.holds.iter().flat_map(|(run, copies)| run.clone().map(move |n| (n, *copies))) {
+            assert!(u64::from(read.count(&golden.items.item(n))) >= copies, "{name} has lost item {n}");
+        }
+        let copies: u64 = answers.holds.iter().map(|(run, copies)| (run.end - run.start) * copies).sum();
+        assert_eq!(read.len() as u64, copies, "{name}");
+    }
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn golden_files_go_through_streams() {
+    for golden in goldens() {
+        let bytes = fs::read(folder().join(&golden.file)).expect("the file is here");
+        if AnyHasher::from_id(golden.hasher).is_none() {
+            continue;
+        }
+        // Something follows it, as it may in a stream.
+        let stream = [&bytes[..], b"more"].concat();
+        let mut rest = &stream[..];
+        let read = CuckooFilter::read_from_with(&mut rest, AnyHasher::from_id);
+        let read = read.unwrap_or_else(|error| panic!("{}: {error}", golden.file));
+        assert_eq!(rest, b"more");
+        let mut written = Vec::new();
+        read.write_to(&mut written).expect("a vector takes everything");
+        assert!(written == bytes, "{} is written in another way", golden.file);
+    }
+}
+
+/// Every file is in the list and every kind of thing in the files.
+#[test]
+fn golden_files_are_of_every_kind() {
+    let goldens = goldens();
+    let listed: BTreeSet<String> = goldens.iter().map(|golden| golden.file.clone()).collect();
+    let paths = fs::read_dir(folder()).expect("it is here").map(|entry| entry.expect("it is readable").path());
+    let snapshots = paths.filter(|path| path.extension().is_some_and(|extension| extension == "koel"));
+    let files = snapshots.map(|path| path.file_name().expect("it is a file").to_string_lossy().into_owned()).collect();
+    assert_eq!(listed, files);
+    let kinds = |of: fn(&Golden) -> String| goldens.iter().map(of).collect::<BTreeSet<_>>();
+    assert_eq!(kinds(|golden| format!("{} {} {}", golden.table, golden.addressing, golden.hasher)).len(), 8);
+    for f in [2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 21, 25, 32] {
+        assert!(goldens.iter().any(|golden| golden.f == f), "f = {f}");
+    }
+    for b in [1, 2, 3, 4, 8, 16] {
+        assert!(goldens.iter().any(|golden| golden.b == b), "b = {b}");
+    }
+    assert_eq!(kinds(|golden| format!("{:?}", golden.items)).len(), 3);
+    let any = |which: fn(&Golden) -> bool| goldens.iter().filter(|golden| which(golden)).count() > 1;
+    assert!(any(|golden| golden.steps.is_empty()), "empty");
+    assert!(any(|golden| golden.steps.iter().any(|step| matches!(step, Step::Remove(_)))), "with items removed");
+    assert!(any(|golden| holds(golden).iter().any(|(_, copies)| *copies > 1)), "with duplicates");
+    assert!(any(|golden| golden.seed != 0), "with a seed");
+    let full = |golden: &Golden| holds(golden).iter().map(|(run, _)| run.end).max() < last_asked_for(golden);
+    assert!(goldens.iter().filter(|golden| full(golden)).count() > 1, "full");
+}
+
+fn holds(golden: &Golden) -> &[(std::ops::Range<u64>, u64)] {
+    &golden.answers.as_ref().expect("`cargo run --example goldens` writes the answers").holds
+}
+
+/// The last item that it was to have, had there been room.
+fn last_asked_for(golden: &Golden) -> Option<u64> {
+    match &golden.steps[..] {
+        [Step::Insert(items)] => Some(items.end),
+        _ => None,
     }
 }

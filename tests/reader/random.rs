@@ -1,0 +1,173 @@
+//! Snapshots of random kinds, and damaged ones with the library's verdict. The seeds are fixed.
+
+use crate::{
+    golden::{Golden, Items, Step},
+    split_mix::SplitMix64,
+};
+use koel::{Addressing, AnyHasher, CuckooFilter, Hasher, HasherId, SnapshotErrorKind, TableKind, Xxh3};
+use std::ops::Range;
+
+const SNAPSHOTS: usize = 60;
+/// Of every snapshot that is small enough.
+const DAMAGED: usize = 40;
+const SMALL: usize = 600;
+const HEADER: usize = 64;
+
+struct Random(SplitMix64);
+
+impl Random {
+    fn word(&mut self) -> u64 {
+        self.0.next().expect("it has no end")
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.word() % end as u64).expect("less than a usize")
+    }
+
+    fn of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
+
+    fn in_range(&mut self, range: Range<u32>) -> u32 {
+        range.start + u32::try_from(self.word() % u64::from(range.end - range.start)).expect("less than a u32")
+    }
+}
+
+pub(crate) fn goldens() -> Vec<Golden> {
+    let mut random = Random(SplitMix64(1));
+    (0..SNAPSHOTS).map(|n| golden(&mut random, n)).collect()
+}
+
+fn golden(random: &mut Random, n: usize) -> Golden {
+    let table = [TableKind::Single, TableKind::Packed][n % 2];
+    let (f, b) = match table {
+        TableKind::Packed => (random.in_range(4..33), 4),
+        _ => (random.in_range(2..33), random.in_range(1..17)),
+    };
+    let addressing = random.of(&[Addressing::AnySize, Addressing::PowerOfTwo]);
+    let buckets = match addressing {
+        Addressing::PowerOfTwo => 1 << random.in_range(0..7),
+        _ => 2 * u64::from(random.in_range(1..60)),
+    };
+    let slots = buckets * u64::from(b);
+    let mut part = || random.word() % slots;
+    let steps = vec![Step::Insert(0..part() + slots / 2), Step::Remove(0..part()), Step::Insert(slots / 4..part())];
+    Golden {
+        file: format!("random_{n}.koel"),
+        table,
+        f,
+        b,
+        addressing,
+        buckets,
+        hasher: random.of(&[HasherId::XXH3, HasherId::METRO_HASH_64]),
+        seed: random.word(),
+        items: random.of(&[Items::Text, Items::U32, Items::Long]),
+        steps,
+        answers: None,
+    }
+}
+
+/// Snapshots changed at random, as JSON: their bytes, and as which kind of error the library refuses them, if it does.
+pub(crate) fn damaged(files: &[Golden]) -> Vec<String> {
+    let mut random = Random(SplitMix64(2));
+    let made = files.iter().filter_map(Golden::make).map(|(filter, _)| filter.to_bytes());
+    let small = made.filter(|bytes| bytes.len() <= SMALL);
+    let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| damage(&mut random, bytes));
+    let judged = damaged.chain(headers()).map(|bytes| {
+        let verdict =
+            CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).map_or_else(|error| kind(error.kind()), |_| "none");
+        let hex: String = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        format!("{{ \"kind\": \"{verdict}\", \"hex\": \"{hex}\" }}")
+    });
+    judged.collect()
+}
+
+/// Headers at the limits of every field, with the length that follows from it, but with no table.
+fn headers() -> Vec<Vec<u8>> {
+    let mut headers = Vec::new();
+    for (packed, power_of_two, f, b) in limits() {
+        let bucket_bits = bucket_bits(packed == 1, f.into(), b.into());
+        let most = [1 << 32, 1 << 64u8.saturating_sub(f).min(63), (u64::MAX - 7) / bucket_bits.max(1)];
+        let most = most.into_iter().flat_map(|most| [most - most % 2, most - most % 2 + 1, most - most % 2 + 2]);
+        for buckets in (0..5).chain([1 << 31, 1 << 33, 1 << 63]).chain(most) {
+            let Ok(len) = u64::try_from((u128::from(buckets) * u128::from(bucket_bits)).div_ceil(8)) else { continue };
+            let mut bytes = CuckooFilter::builder().buckets(2).fingerprint_bits(8).build().expect("right").to_bytes();
+            bytes.truncate(HEADER);
+            bytes[10..14].copy_from_slice(&[packed, f, b, power_of_two]);
+            bytes[24..32].copy_from_slice(&buckets.to_le_bytes());
+            bytes[40..48].copy_from_slice(&len.to_le_bytes());
+            bytes.extend([0; 8]);
+            forge(&mut bytes);
+            headers.push(bytes);
+        }
+    }
+    headers
+}
+
+fn limits() -> impl Iterator<Item = (u8, u8, u8, u8)> {
+    let kinds = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (0, 2)].into_iter();
+    let lengths = kinds.flat_map(|(packed, power_of_two)| [1, 2, 3, 4, 32, 33].map(|f| (packed, power_of_two, f)));
+    lengths.flat_map(|(packed, power_of_two, f)| [0, 1, 4, 5, 16, 17].map(|b| (packed, power_of_two, f, b)))
+}
+
+fn bucket_bits(packed: bool, f: u64, b: u64) -> u64 {
+    if packed { 4 * f.saturating_sub(1) } else { b * f }
+}
+
+fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
+    let place = random.below(bytes.len());
+    match random.below(6) {
+        0 => bytes[place] ^= 1 << random.below(8),
+        1 => bytes.truncate(place),
+        2 => bytes.extend(vec![0; 1 + random.below(9)]),
+        // One bit, and one field, with both checksums as if nothing had happened.
+        3 => {
+            bytes[place] ^= 1 << random.below(8);
+            forge(&mut bytes);
+        }
+        4 => {
+            bytes[HEADER..].rotate_left(1);
+            forge(&mut bytes);
+        }
+        // Another kind of filter, with a table of the length that it should have.
+        _ => {
+            let at = 10 + random.below(6);
+            bytes[at] = random.of(&[0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 128, 255]);
+            bytes[24] = random.of(&[0, 1, 2, 3, 4, 6, 8, bytes[24]]);
+            fit(&mut bytes);
+            forge(&mut bytes);
+        }
+    }
+    bytes
+}
+
+/// Makes the table as long as the other fields say.
+fn fit(bytes: &mut Vec<u8>) {
+    let len = (u64::from(bytes[24]) * bucket_bits(bytes[10] == 1, bytes[11].into(), bytes[12].into())).div_ceil(8);
+    bytes.resize(HEADER + usize::try_from(len).expect("a small table") + 8, 0);
+    bytes[40..48].copy_from_slice(&len.to_le_bytes());
+}
+
+fn forge(bytes: &mut [u8]) {
+    let header = Xxh3.hash(0, &bytes[..HEADER - 8]);
+    bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
+    let end = bytes.len() - 8;
+    let table = Xxh3.hash(header, &bytes[HEADER..end]);
+    bytes[end..].copy_from_slice(&table.to_le_bytes());
+}
+
+/// The kind's name in docs/FORMAT.md.
+fn kind(kind: SnapshotErrorKind) -> &'static str {
+    match kind {
+        SnapshotErrorKind::Magic => "magic",
+        SnapshotErrorKind::Version => "version",
+        SnapshotErrorKind::Length => "length",
+        SnapshotErrorKind::HeaderChecksum => "header checksum",
+        SnapshotErrorKind::Parameter => "parameter",
+        SnapshotErrorKind::Hasher => "hasher",
+        SnapshotErrorKind::BodyChecksum => "table checksum",
+        SnapshotErrorKind::Table => "table",
+        SnapshotErrorKind::Count => "count",
+        other => panic!("{other:?} does not come from bytes"),
+    }
+}

@@ -1,0 +1,163 @@
+"""Compares tests/reader.py with the library: `.ci/run` calls this with the folders of some snapshots.
+
+    cargo run --release --example goldens -- random target/reader
+    python3 tests/reader_check.py tests/data target/reader
+
+Every folder has a list, goldens.json: what the snapshots hold and answer, and in the second one, what the library says
+of damaged ones.
+"""
+
+import json
+import random
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # No __pycache__ in tests.
+
+import reader
+from reader import Snapshot, SnapshotError, metrohash64
+from xxhash import xxh3_64_intdigest
+
+HERE = Path(__file__).resolve().parent
+KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
+ADDRESSINGS = {"any size": reader.ANY_SIZE, "power of two": reader.POWER_OF_TWO}
+HASHERS = {"xxh3": 1, "metrohash64": 2}
+ERRORS = {"magic", "version", "header checksum", "parameter", "hasher", "length", "table checksum", "table", "count"}
+
+
+def item_bytes(items, prefix, n):
+    """tests/common/golden.rs says which bytes the items and the probes have."""
+    if items == "u32":
+        return struct.pack("<I", n + (1_000_000 if prefix == "probe" else 0))
+    return f"{prefix}-{n}".encode() * (n % 40 + 1 if items == "long" else 1)
+
+
+def check_answers(golden, data, probes):
+    snapshot = Snapshot(data)
+    assert snapshot.kind == KINDS[golden["table"]] and snapshot.addressing == ADDRESSINGS[golden["addressing"]]
+    assert snapshot.hasher == HASHERS[golden["hasher"]] and snapshot.m == golden["buckets"]
+    assert [snapshot.f, snapshot.b, snapshot.seed] == [golden[name] for name in ("f", "b", "seed")]
+    assert snapshot.items == sum((end - first) * copies for first, end, copies in golden["holds"])
+    for first, end, _ in golden["holds"]:
+        for n in range(first, end):
+            assert item_bytes(golden["items"], "item", n) in snapshot, f"item {n} is lost"
+    found = [n for n in range(probes) if item_bytes(golden["items"], "probe", n) in snapshot]
+    assert found == golden["found"], "other probes are found than by the library"
+
+
+def verdict(data):
+    try:
+        Snapshot(data)
+        return "none"
+    except SnapshotError as error:
+        return error.kind
+
+
+def forge(data):
+    """Both checksums, as if nothing had happened."""
+    header = xxh3_64_intdigest(data[:56])
+    data = data[:56] + header.to_bytes(8, "little") + data[64:-8]
+    return data + xxh3_64_intdigest(data[64:], seed=header).to_bytes(8, "little")
+
+
+def changed(data, at, new):
+    return data[:at] + new + data[at + len(new) :]
+
+
+def refused(data, *kinds):
+    assert verdict(data) in kinds, f"{verdict(data)} and not {' or '.join(kinds)}"
+
+
+def check_refusals(data, choose):
+    """What no reader may take, made from a snapshot."""
+    damage = ("magic", "version", "header checksum", "table checksum")
+    for bit in choose.sample(range(8 * len(data)), 60):
+        refused(changed(data, bit // 8, bytes([data[bit // 8] ^ 1 << bit % 8])), *damage)
+    for length in [0, 7, 8, 63, 64, len(data) - 8, len(data) - 1, *choose.sample(range(len(data)), 10)]:
+        refused(data[:length], "length")
+    refused(data + b"\0", "length")
+    refused(data + data, "length")
+    for version in (0, 2, 256, 65535):
+        # Whatever its checksums are: they could be elsewhere in another version.
+        refused(changed(data, 8, struct.pack("<H", version)), "version")
+        refused(forge(changed(data, 8, struct.pack("<H", version))), "version")
+    for hasher in (0, 3, 0x7FFF, 0x8000, 0xFFFF):
+        refused(forge(changed(data, 14, struct.pack("<H", hasher))), "hasher")
+    for at, new in ((10, b"\2"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (48, b"\1")):
+        refused(forge(changed(data, at, new)), "parameter")
+    for at in (24, 40):
+        for value in {0, 1, 2**64 - 1} - {int.from_bytes(data[at : at + 8], "little")}:
+            refused(forge(changed(data, at, struct.pack("<Q", value))), "parameter")
+    items = int.from_bytes(data[32:40], "little")
+    refused(forge(changed(data, 32, struct.pack("<Q", items + 1))), "count", "parameter")
+    refused(forge(changed(data, 32, struct.pack("<Q", 2**64 - 1))), "parameter")
+    check_table_refusals(data)
+
+
+def check_table_refusals(data):
+    snapshot = Snapshot(data)
+    table, used = int.from_bytes(data[64:-8], "little"), snapshot.m * snapshot.bucket_bits
+
+    def with_table(bits):
+        return forge(changed(data, 64, bits.to_bytes(snapshot.table_bytes, "little")))
+
+    if snapshot.kind == reader.PACKED:
+        rest = table >> snapshot.bucket_bits << snapshot.bucket_bits
+        for codeword in (3876, 4000, 4095):
+            refused(with_table(rest | codeword), "table")
+        if snapshot.f > 4:
+            # The first of four equal nibbles has the largest high part.
+            refused(with_table(rest | 1 << 12), "table")
+    for bit in range(used, 8 * snapshot.table_bytes):
+        refused(with_table(table | 1 << bit), "table")
+
+
+def check_metrohash():
+    for vector in json.loads((HERE / "data/go/metro64.json").read_text()):
+        assert metrohash64(bytes.fromhex(vector["key_hex"]), 1337) == int(vector["metro64_seed1337"], 16), vector
+
+
+def check_document():
+    """The example in docs/FORMAT.md: the file's bytes, and what this reader makes of them."""
+    document = (HERE.parent / "docs/FORMAT.md").read_text()
+    path = HERE / "data/packed_f13_any_tiny.koel"
+    example = path.read_bytes().hex(" ")
+    shown = " ".join(line.split("│")[1].strip() for line in document.splitlines() if "│" in line and line[:1].isdigit())
+    assert shown == example, f"docs/FORMAT.md has {shown}, the file {example}"
+    command = [sys.executable, HERE / "reader.py", path, "item-0", "item-3", "probe-882"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for line in printed.splitlines():
+        assert line in document, f"docs/FORMAT.md lacks: {line}"
+
+
+def main(*folders):
+    choose, counts = random.Random(1), Counter()
+    check_metrohash()
+    check_document()
+    for folder in map(Path, folders):
+        manifest = json.loads((folder / "goldens.json").read_text())
+        for golden in manifest["files"]:
+            data = (folder / golden["file"]).read_bytes()
+            try:
+                check_answers(golden, data, manifest["probes"])
+                check_refusals(data, choose)
+            except (AssertionError, SnapshotError) as error:
+                sys.exit(f"{folder / golden['file']}: {error}")
+            counts["snapshots"] += 1
+            counts["probes"] += manifest["probes"]
+        for damaged in manifest.get("damaged", []):
+            data = bytes.fromhex(damaged["hex"])
+            if verdict(data) != damaged["kind"]:
+                sys.exit(f"the library says {damaged['kind']}, this reader {verdict(data)}: {damaged['hex']}")
+            counts[damaged["kind"]] += 1
+    if "none" in counts:
+        missing = ERRORS - set(counts)
+        assert not missing, f"no damaged snapshot has the error {missing}"
+    print("tests/reader.py agrees with the library:", ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
