@@ -1,7 +1,7 @@
 """Reads the snapshots of koel's filters, version 1, in the least code that docs/FORMAT.md allows.
 
-It was written from that document alone, and is meant to be read beside it by whoever writes a reader in another
-language. `tests/reader_check.py` compares it with the library.
+It needs to know nothing that is not in that document, and is meant to be read beside it by whoever writes a reader in
+another language. `tests/reader_check.py` compares it with the library.
 
     pip install xxhash
     python3 tests/reader.py tests/data/packed_f13_any_tiny.koel item-0 item-3
