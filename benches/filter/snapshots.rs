@@ -1,13 +1,13 @@
-//! Filters to bytes and back, beside a copy of the same bytes.
+//! Filters to bytes and back, beside a copy of the same bytes; and, with `--features mmap`, how long it takes until a file of
+//! them has answered.
 
 use crate::{
-    keys::key,
     sizes::sizes,
     tables::{PACKED_13, SINGLE_13, Table},
 };
-use criterion::{BatchSize, Criterion, Throughput};
+use criterion::{BatchSize, Criterion};
 use koel::{CuckooFilter, FilterView};
-use std::{env, fs, hint::black_box, io, process};
+use std::{hint::black_box, io};
 
 const TABLES: [Table; 3] = [PACKED_13, SINGLE_13, Table::packed(25)];
 
@@ -35,29 +35,38 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             bench("write_to", &|filter, _| filter.write_to(black_box(io::sink())).expect("a sink takes everything"));
             bench("read_from", &|filter, bytes| assert_eq!(read(CuckooFilter::read_from(bytes)).len(), filter.len()));
         }
-        group.throughput(Throughput::Elements(1));
-        open(&mut group, size.items);
+        #[cfg(feature = "mmap")]
+        mapped::open(&mut group, size.items);
         group.finish();
     }
 }
 
-fn open(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>, items: u64) {
-    let path = env::temp_dir().join(format!("koel-bench-{}.koel", process::id()));
-    let mut saved = false;
-    group.bench_function(format!("{PACKED_13} open and one query"), |bencher| {
-        if !saved {
-            PACKED_13.full(items).save(&path).expect("there is room on the disk");
-            saved = true;
-        }
-        let mut n = 0;
-        bencher.iter(|| {
-            n = (n + 1) % items;
-            assert!(black_box(read(FilterView::open(&path)).contains(&key(n))));
-        });
-    });
-    fs::remove_file(&path).ok();
-}
-
 fn read<T>(result: Result<T, koel::SnapshotError>) -> T {
     result.expect("it is a snapshot")
+}
+
+#[cfg(feature = "mmap")]
+mod mapped {
+    use super::read;
+    use crate::{keys::key, tables::PACKED_13};
+    use criterion::{BenchmarkGroup, measurement::WallTime};
+    use koel::FilterView;
+    use std::{env, fs, hint::black_box, process};
+
+    pub(super) fn open(group: &mut BenchmarkGroup<'_, WallTime>, items: u64) {
+        let path = env::temp_dir().join(format!("koel-bench-{}.koel", process::id()));
+        let mut saved = false;
+        group.bench_function(format!("{PACKED_13} open and one query"), |bencher| {
+            if !saved {
+                PACKED_13.full(items).save(&path).expect("there is room on the disk");
+                saved = true;
+            }
+            let mut n = 0;
+            bencher.iter(|| {
+                n = (n + 1) % items;
+                assert!(black_box(read(FilterView::open(&path)).contains(&key(n))));
+            });
+        });
+        fs::remove_file(&path).ok();
+    }
 }

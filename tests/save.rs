@@ -1,0 +1,115 @@
+//! A file is replaced at one go or not at all, and stays what it is otherwise.
+
+mod common;
+
+use common::Folder;
+use koel::{CuckooFilter, FilterView};
+use std::{fs, io::ErrorKind};
+
+fn filter(items: u32) -> CuckooFilter {
+    let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build().expect("right");
+    (0..items).for_each(|item| filter.insert(&item).expect("there is room"));
+    filter
+}
+
+#[test]
+fn what_is_saved_is_read() {
+    let folder = Folder::new("saved");
+    for items in [10, 20, 0] {
+        let filter = filter(items);
+        filter.save(folder.path("f.koel")).expect("there is room");
+        let bytes = fs::read(folder.path("f.koel")).expect("it is there");
+        assert!(bytes == filter.to_bytes());
+        // A view, too, also to where it came from.
+        FilterView::over(&bytes)
+            .and_then(|view| Ok(view.save(folder.path("g.koel"))))
+            .expect("a snapshot")
+            .expect("there is room");
+        assert!(fs::read(folder.path("g.koel")).expect("it is there") == bytes);
+        // No temporary file is left.
+        assert_eq!(folder.names(), ["f.koel", "g.koel"]);
+    }
+}
+
+#[test]
+fn many_may_save_at_the_same_time() {
+    let folder = Folder::new("many");
+    std::thread::scope(|scope| {
+        for items in 0..8 {
+            let path = folder.path("f.koel");
+            scope.spawn(move || filter(items).save(path).expect("there is room"));
+        }
+    });
+    let saved = fs::read(folder.path("f.koel")).expect("it is there");
+    // One of them, whole.
+    assert!((0..8).any(|items| filter(items).to_bytes() == saved));
+    assert_eq!(folder.names(), ["f.koel"]);
+}
+
+#[test]
+fn what_cannot_be_replaced_stays() {
+    let folder = Folder::new("stays");
+    fs::create_dir(folder.path("inner")).expect("there is room");
+    let error = filter(1).save(folder.path("inner")).expect_err("a folder");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("inner: is no regular file"), "{error}");
+    let error = filter(1).save(folder.path("missing/f.koel")).expect_err("there is no such folder");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("missing/f.koel: cannot be written"), "{error}");
+    filter(1).save("").expect_err("no name");
+    filter(1).save(folder.path("..")).expect_err("a folder");
+    assert_eq!(folder.names(), ["inner"]);
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::{
+        fs::Permissions,
+        os::unix::{
+            fs::{FileTypeExt as _, PermissionsExt as _, symlink},
+            net::UnixListener,
+        },
+    };
+
+    #[test]
+    fn others_keep_the_file_that_is_replaced() {
+        let folder = Folder::new("kept");
+        filter(1).save(folder.path("f.koel")).expect("there is room");
+        fs::hard_link(folder.path("f.koel"), folder.path("before.koel")).expect("there is room");
+        filter(2).save(folder.path("f.koel")).expect("there is room");
+        assert!(fs::read(folder.path("before.koel")).expect("it is there") == filter(1).to_bytes());
+        assert!(fs::read(folder.path("f.koel")).expect("it is there") == filter(2).to_bytes());
+    }
+
+    #[test]
+    fn permissions_and_links_stay() {
+        let folder = Folder::new("links");
+        fs::create_dir(folder.path("far")).expect("there is room");
+        symlink("far/away.koel", folder.path("near.koel")).expect("there is room");
+        for (items, mode) in [(1, None), (2, Some(0o640)), (3, Some(0o400))] {
+            if let Some(mode) = mode {
+                fs::set_permissions(folder.path("far/away.koel"), Permissions::from_mode(mode)).expect("it is ours");
+            }
+            filter(items).save(folder.path("near.koel")).expect("there is room");
+            assert!(fs::read(folder.path("far/away.koel")).expect("it is there") == filter(items).to_bytes());
+            assert!(fs::symlink_metadata(folder.path("near.koel")).expect("it is there").is_symlink());
+            let now = fs::metadata(folder.path("far/away.koel")).expect("it is there").permissions().mode() & 0o777;
+            assert!(mode.is_none_or(|mode| mode == now), "{now:o}");
+        }
+        symlink("round", folder.path("round")).expect("there is room");
+        let error = filter(1).save(folder.path("round")).expect_err("a circle");
+        assert!(error.to_string().contains("symbolic links"), "{error}");
+    }
+
+    /// Devices would be gone if they were replaced. (A socket stands for them: tests make no devices.)
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        let folder = Folder::new("special");
+        let _socket = UnixListener::bind(folder.path("socket")).expect("there is room");
+        let error = filter(1).save(folder.path("socket")).expect_err("a socket");
+        assert!(error.to_string().contains("socket: is no regular file"), "{error}");
+        assert!(fs::metadata(folder.path("socket")).expect("it is there").file_type().is_socket());
+        assert_eq!(folder.names(), ["socket"]);
+    }
+}

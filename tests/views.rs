@@ -1,0 +1,218 @@
+//! A view answers as the filter does whose bytes it is over, wherever these are, and whatever they are.
+
+#![allow(clippy::cast_possible_truncation, reason = "small numbers")]
+
+mod common;
+
+use common::{Kind, SplitMix64, kinds};
+use koel::{Addressing, CuckooFilter, FilterView, Kernel, SnapshotErrorKind, TableKind, Xxh3};
+
+const HEADER: usize = 64;
+const PACKED: Kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
+
+/// The ends of every way to look a bucket up. (That views and filters look up with the same functions, the compiler sees to.)
+fn some_kinds() -> impl Iterator<Item = Kind> {
+    kinds().filter(|kind| [4, 7, 8, 13, 16, 17, 32].contains(&kind.f))
+}
+
+fn filled(kind: Kind, buckets: u64) -> CuckooFilter {
+    let mut filter = kind.filter(buckets);
+    let items = filter.slots() * 3 / 4;
+    for hash in SplitMix64(1).take(items) {
+        // Small tables of few fingerprints may refuse one or two.
+        let _ = filter.insert_hash(hash);
+    }
+    filter
+}
+
+/// Some that are in and some others, more than a batch of them.
+fn hashes(filter: &CuckooFilter) -> Vec<u64> {
+    let items = filter.slots() * 3 / 4;
+    SplitMix64(1).skip(items.saturating_sub(1000)).take(1100).collect()
+}
+
+#[track_caller]
+fn same(view: &FilterView<'_>, filter: &CuckooFilter) {
+    let hashes = hashes(filter);
+    let (mut ours, mut theirs) = (vec![false; hashes.len()], vec![true; hashes.len()]);
+    filter.contains_hashes(&hashes, &mut ours);
+    for kernel in Kernel::available() {
+        let mut view = view.clone();
+        view.set_kernel(kernel).expect("it is available");
+        view.contains_hashes(&hashes, &mut theirs);
+        assert_eq!(ours, theirs, "{kernel}");
+        assert_eq!(view.count_hashes(&hashes), ours.iter().filter(|&&found| found).count());
+        for (&hash, &found) in hashes.iter().zip(&ours) {
+            assert_eq!(view.contains_hash(hash), found, "{kernel}");
+            assert_eq!(view.count_hash(hash), filter.count_hash(hash), "{kernel}");
+        }
+    }
+    assert_eq!(view.to_string(), filter.to_string());
+    assert_eq!((view.len(), view.params()), (filter.len(), filter.params()));
+    assert!(*view == *filter && view.to_bytes() == filter.to_bytes());
+}
+
+#[test]
+fn a_view_answers_as_the_filter_does() {
+    for kind in some_kinds() {
+        let filter = filled(kind, 16);
+        let bytes = filter.to_bytes();
+        let view = FilterView::over(&bytes).expect("a snapshot");
+        same(&view, &filter);
+        view.verify().expect("it is as it was written");
+        same(&filter.view(), &filter);
+        filter.view().verify().expect("a filter is always right");
+    }
+}
+
+#[test]
+fn no_alignment_is_asked_for() {
+    for (kind, buckets) in [(PACKED, 200_000), (PACKED, 16), (Kind { f: 25, ..PACKED }, 46)] {
+        let filter = filled(kind, buckets);
+        let bytes = filter.to_bytes();
+        let mut moved = vec![0; bytes.len() + 9];
+        for start in 0..9 {
+            moved[start..start + bytes.len()].copy_from_slice(&bytes);
+            let view = FilterView::over(&moved[start..start + bytes.len()]).expect("a snapshot");
+            view.verify().expect("it is as it was written");
+            assert_eq!(view.count_hashes(&hashes(&filter)), filter.count_hashes(&hashes(&filter)));
+        }
+    }
+}
+
+#[test]
+fn a_view_becomes_a_filter_and_back() {
+    let filter = filled(PACKED, 64);
+    let bytes = filter.to_bytes();
+    let view = FilterView::over(&bytes).expect("a snapshot");
+    let mut owned = view.to_filter().expect("it is right");
+    assert!(owned == filter);
+    owned.insert("koel").expect("there is room");
+    assert!(owned.view().contains("koel") && owned != view);
+    let mut twice = owned.clone();
+    twice.clear();
+    twice.merge(&view).expect("there is room");
+    twice.merge(&owned.view()).expect_err("there is no room");
+    assert_eq!(twice.len(), view.len());
+}
+
+#[test]
+fn opening_checks_the_header_and_verifying_the_rest() {
+    let bytes = filled(PACKED, 16).to_bytes();
+    for bit in 0..8 * bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let expected = CuckooFilter::from_bytes(&damaged).expect_err("a bit was flipped");
+        let error = match FilterView::over(&damaged) {
+            Err(error) => error,
+            Ok(view) => {
+                assert!(bit / 8 >= HEADER, "a damaged header was opened");
+                assert_eq!(view.to_filter().expect_err("it is damaged").kind(), SnapshotErrorKind::BodyChecksum);
+                view.verify().expect_err("it is damaged")
+            }
+        };
+        assert_eq!((error.kind(), error.offset()), (expected.kind(), expected.offset()));
+    }
+    for len in 0..bytes.len() {
+        let error = FilterView::over(&bytes[..len]).expect_err("they end too early");
+        assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Length, len as u64));
+    }
+}
+
+/// Everything that can be asked, of tables that no filter has written: whatever the answer is, there is one.
+#[test]
+fn a_view_of_whatever_bytes_answers() {
+    for kind in some_kinds() {
+        let mut bytes = filled(kind, 16).to_bytes();
+        let end = bytes.len();
+        for (round, word) in SplitMix64(7).take(3).enumerate() {
+            for (byte, word) in bytes[HEADER..end].iter_mut().zip(SplitMix64(word)) {
+                // All ones, too: codewords that mean nothing, and fingerprints of every bit.
+                *byte = if round == 0 { 0xff } else { word as u8 };
+            }
+            let mut view = FilterView::over(&bytes).expect("the header is right");
+            assert!(view.verify().is_err());
+            let hashes: Vec<u64> = SplitMix64(word).take(200).collect();
+            let mut found = vec![false; hashes.len()];
+            for kernel in Kernel::available() {
+                view.set_kernel(kernel).expect("it is available");
+                view.contains_hashes(&hashes, &mut found);
+                for (&hash, &found) in hashes.iter().zip(&found) {
+                    // All kernels agree, even about what means nothing.
+                    assert_eq!(view.contains_hash(hash), found, "{kernel} {kind:?}");
+                    assert_eq!(view.count_hash(hash) > 0, found, "{kernel} {kind:?}");
+                }
+            }
+            let _ = (view.to_string(), view.measure_false_positive_rate(10), view.to_bytes(), view.load_factor());
+        }
+    }
+}
+
+#[test]
+fn views_are_shared_and_sent() {
+    fn check<T: Send + Sync + Clone>(_: &T) {}
+    let bytes = filled(PACKED, 16).to_bytes();
+    check(&FilterView::over(&bytes).expect("a snapshot"));
+    let known: FilterView<'static, Xxh3> = FilterView::over(bytes.leak()).expect("a snapshot");
+    assert_eq!(std::thread::spawn(move || known.len()).join().expect("no panic"), 48);
+}
+
+#[cfg(feature = "mmap")]
+mod mapped {
+    use super::*;
+    use common::Folder;
+    use std::{fs, path::PathBuf};
+
+    #[test]
+    fn a_file_answers_as_the_filter_does() {
+        let folder = Folder::new("answers");
+        for (kind, buckets) in [(PACKED, 16), (PACKED, 300_000), (Kind { table: TableKind::Single, f: 7, b: 3, ..PACKED }, 46)] {
+            let filter = filled(kind, buckets);
+            filter.save(folder.path("f.koel")).expect("there is room");
+            let view = FilterView::open(folder.path("f.koel")).expect("a snapshot");
+            same(&view, &filter);
+            view.verify().expect("it is as it was written");
+            // What is cloned stays mapped.
+            let (again, other) = (view.clone(), view.to_filter().expect("it is right"));
+            drop(view);
+            same(&again, &other);
+        }
+    }
+
+    #[test]
+    fn a_view_keeps_the_file_that_save_replaces() {
+        let folder = Folder::new("replaced");
+        let (old, new) = (filled(PACKED, 3000), filled(PACKED, 16));
+        old.save(folder.path("f.koel")).expect("there is room");
+        let view = FilterView::open(folder.path("f.koel")).expect("a snapshot");
+        new.save(folder.path("f.koel")).expect("there is room");
+        same(&view, &old);
+        same(&FilterView::open(folder.path("f.koel")).expect("a snapshot"), &new);
+        fs::remove_file(folder.path("f.koel")).expect("it is there");
+        view.verify().expect("it is mapped still");
+    }
+
+    #[test]
+    fn what_is_no_snapshot_is_refused() {
+        let folder = Folder::new("refused");
+        let refused = |path: PathBuf| FilterView::open(path).expect_err("it is no snapshot");
+        for (name, bytes, kind) in [
+            ("empty", &b""[..], SnapshotErrorKind::Length),
+            ("short", b"KOEL", SnapshotErrorKind::Length),
+            (
+                "text",
+                b"not a filter, but quite long: longer than a header is, which has sixty-four bytes",
+                SnapshotErrorKind::Magic,
+            ),
+        ] {
+            fs::write(folder.path(name), bytes).expect("there is room");
+            assert_eq!(refused(folder.path(name)).kind(), kind);
+        }
+        for path in [folder.path("missing"), folder.path("")] {
+            let error = refused(path.clone());
+            assert_eq!(error.kind(), SnapshotErrorKind::Io);
+            assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+            assert!(std::error::Error::source(&error).is_some());
+        }
+    }
+}
