@@ -21,10 +21,7 @@ fn what_is_saved_is_read() {
         let bytes = fs::read(folder.path("f.koel")).expect("it is there");
         assert!(bytes == filter.to_bytes());
         // A view, too, also to where it came from.
-        FilterView::over(&bytes)
-            .and_then(|view| Ok(view.save(folder.path("g.koel"))))
-            .expect("a snapshot")
-            .expect("there is room");
+        FilterView::over(&bytes).map(|view| view.save(folder.path("g.koel"))).expect("a snapshot").expect("there is room");
         assert!(fs::read(folder.path("g.koel")).expect("it is there") == bytes);
         // No temporary file is left.
         assert_eq!(folder.names(), ["f.koel", "g.koel"]);

@@ -76,7 +76,8 @@ pub(crate) trait Keys: Copy {
     fn select(condition: bool, keys: Self, others: Self) -> Self;
     /// The values of the slots, 0 for empty ones.
     fn values(self) -> [u32; 4];
-    fn is_sorted(self) -> bool;
+    /// 0 if the keys are in order, as those of all buckets are that this table has written.
+    fn disorder(self) -> u64;
 }
 
 impl<S: Storage> Packed<S> {
@@ -152,13 +153,15 @@ impl<S: Storage> Packed<S> {
     /// [`Table::taken`], in a form that is the table's. There is nothing to branch on but the end.
     #[inline(always)]
     pub(crate) fn taken_as<F: Form>(&self, buckets: Range<u64>) -> Option<u64> {
-        let (mut taken, mut is_right) = (0, true);
+        let (mut empty, mut disorder, mut highest) = (0, 0, 0);
+        let slots = (buckets.end - buckets.start) * u64::from(SLOTS);
         for bucket in buckets {
             let keys = F::load(self, bucket);
-            is_right &= (self.codeword(bucket) < CODEWORDS.into()) & keys.is_sorted();
-            taken += u64::from(SLOTS - keys.free());
+            highest = self.codeword(bucket).max(highest);
+            disorder |= keys.disorder();
+            empty += u64::from(keys.free());
         }
-        is_right.then_some(taken)
+        (highest < CODEWORDS.into() && disorder == 0).then(|| slots - empty)
     }
 
     #[inline]

@@ -140,12 +140,12 @@ impl Keys for Quad {
     }
 
     #[inline(always)]
-    fn is_sorted(self) -> bool {
+    fn disorder(self) -> u64 {
         // Each lane from the one above it, all at once: with the highest bit of the greater set and that of the less cleared, no
         // lane borrows from the next. Where the highest bits differ they decide, where they do not the borrow does.
         let (less, greater) = (self.0 & Self::first(3), self.0 >> LANE);
         let tops = LANES.tops();
         let rest = (greater | tops) - (less & !tops);
-        (greater & !less | !(greater ^ less) & rest) & tops == tops
+        !(greater & !less | !(greater ^ less) & rest) & tops
     }
 }

@@ -90,8 +90,8 @@ impl Keys for [u32; 4] {
     }
 
     #[inline(always)]
-    fn is_sorted(self) -> bool {
+    fn disorder(self) -> u64 {
         let [a, b, c, d] = self;
-        u8::from(a <= b) & u8::from(b <= c) & u8::from(c <= d) == 1
+        u64::from(a > b) | u64::from(b > c) | u64::from(c > d)
     }
 }
