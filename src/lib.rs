@@ -23,14 +23,17 @@
 //! - [`Hasher`] turns an item's bytes into a hash: [`Xxh3`] by default, [`MetroHash64`] for exchange with Go, one's own.
 //! - [`CuckooFilter::to_bytes`] and [`write_to`](CuckooFilter::write_to) make a snapshot, the same on every machine;
 //!   [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) trust none.
+//!   [`save`](CuckooFilter::save) replaces a file at one go. A [`FilterView`] asks a snapshot where it is, in memory or in a
+//!   file that is mapped.
 //!
 //! # Features
 //! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
 //! - `metrohash` (default): [`MetroHash64`], on little-endian targets.
 //! - `kernels` (default): the instructions of the processor at hand ([`Kernel`]), without `std`, too.
 //! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.
+//! - `mmap`: [`FilterView::open`], for snapshots in files.
 //!
-//! Without the last two there is no `unsafe` code.
+//! Without the last three there is no `unsafe` code.
 //!
 //! # Where the formulas come from
 //! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
