@@ -96,8 +96,25 @@ mod aligned {
             let mut bytes = ManuallyDrop::new(bytes);
             let (start, len, capacity) = (NonNull::from(bytes.as_mut_slice()).cast(), bytes.len(), bytes.capacity());
             match Layout::array::<u8>(capacity) {
-                Ok(layout) => Self { start, len, layout },
+                Ok(layout) => {
+                    collapse(start, len);
+                    Self { start, len, layout }
+                }
                 Err(_) => unreachable!("there is a layout for what was allocated"),
+            }
+        }
+    }
+
+    /// Has memory that is in small pages copied into huge ones, where it fills them; Linux can do that from 6.1 on. It is advice,
+    /// too.
+    fn collapse(start: NonNull<u8>, len: usize) {
+        let first = start.align_offset(HUGE_PAGE);
+        if let Some(whole) = len.checked_sub(first).map(|rest| rest - rest % HUGE_PAGE).filter(|&whole| whole > 0) {
+            // SAFETY: these bytes belong to the caller, and stay what they are.
+            unsafe {
+                let start = start.add(first).as_ptr().cast();
+                _ = libc::madvise(start, whole, libc::MADV_HUGEPAGE);
+                _ = libc::madvise(start, whole, libc::MADV_COLLAPSE);
             }
         }
     }
