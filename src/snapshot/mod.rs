@@ -2,4 +2,6 @@
 
 mod format;
 mod read;
+#[cfg(feature = "serde")]
+mod serde;
 mod write;

@@ -2,6 +2,8 @@
 
 use alloc::{format, string::String};
 
+#[cfg(feature = "serde")]
+use super::format::Fields;
 #[cfg(feature = "std")]
 use super::format::TRAILER_BYTES;
 use super::format::{
@@ -136,8 +138,25 @@ fn fill<R: std::io::Read>(reader: &mut R, mut bytes: &mut [u8], offset: u64) -> 
     Ok(wanted - bytes.len())
 }
 
+/// The filter of a header's fields and a table that came one by one, checked as in a snapshot. The memory is [`PADDING`]
+/// longer than the table.
+#[cfg(feature = "serde")]
+pub(super) fn from_fields<H: Hasher>(
+    fields: &Fields,
+    memory: Memory,
+    trailer: u64,
+    hasher: impl FnOnce(HasherId) -> Option<H>,
+) -> Result<CuckooFilter<H>, SnapshotError> {
+    let fields = Fields { table_bytes: wide(memory.len() - PADDING), ..*fields };
+    let (header, hasher) = open(&fields.encode().0, hasher)?;
+    finish(&header, hasher, memory, &trailer.to_le_bytes())
+}
+
 /// The header, and the hasher it asks for.
-fn open<H: Hasher>(header: &HeaderBytes, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Header, H), SnapshotError> {
+pub(super) fn open<H: Hasher>(
+    header: &HeaderBytes,
+    hasher: impl FnOnce(HasherId) -> Option<H>,
+) -> Result<(Header, H), SnapshotError> {
     let header = Header::decode(header)?;
     let hasher = hasher(header.hasher).filter(|hasher| hasher.id() == header.hasher).ok_or_else(|| {
         let what = format!("the filter was built with {}, which is not the hasher asked for", header.hasher);
@@ -147,7 +166,12 @@ fn open<H: Hasher>(header: &HeaderBytes, hasher: impl FnOnce(HasherId) -> Option
 }
 
 /// Checks the table and makes a filter of it.
-fn finish<H: Hasher>(header: &Header, hasher: H, memory: Memory, trailer: &[u8]) -> Result<CuckooFilter<H>, SnapshotError> {
+pub(super) fn finish<H: Hasher>(
+    header: &Header,
+    hasher: H,
+    memory: Memory,
+    trailer: &[u8],
+) -> Result<CuckooFilter<H>, SnapshotError> {
     let params = &header.params;
     let table = &memory[..params.table_bytes()];
     let computed = checksum(table, header.checksum);
@@ -188,11 +212,11 @@ fn check<T: Table>(params: &Params, table: &T, len: usize) -> Result<(), Snapsho
     Ok(())
 }
 
-fn out_of_memory(bytes: usize) -> SnapshotError {
+pub(super) fn out_of_memory(bytes: usize) -> SnapshotError {
     SnapshotError::new(Kind::OutOfMemory, in_table(0), format!("{bytes} bytes of memory for the table could not be had"))
 }
 
-fn header_too_short(bytes: &[u8]) -> SnapshotError {
+pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
     if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
         return not_a_snapshot();
     }
@@ -201,7 +225,7 @@ fn header_too_short(bytes: &[u8]) -> SnapshotError {
     SnapshotError::new(Kind::Length, wide(bytes.len()), what)
 }
 
-fn wrong_length(given: u64, expected: u64) -> SnapshotError {
+pub(super) fn wrong_length(given: u64, expected: u64) -> SnapshotError {
     let (what, offset) = if given < expected { ("end too early", given) } else { ("go on after the snapshot's end", expected) };
     SnapshotError::new(Kind::Length, offset, format!("the bytes {what}: there are {given}, and there should be {expected}"))
 }

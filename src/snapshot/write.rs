@@ -45,7 +45,7 @@ impl<H: Hasher> CuckooFilter<H> {
         writer.write_all(&trailer)
     }
 
-    fn parts(&self) -> (HeaderBytes, &[u8], [u8; 8]) {
+    pub(super) fn parts(&self) -> (HeaderBytes, &[u8], [u8; 8]) {
         let (header, checksum_seed) = Header::encode(self.params(), self.hasher().id(), self.len());
         let table = self.table().bytes();
         (header, table, checksum(table, checksum_seed).to_le_bytes())
