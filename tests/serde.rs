@@ -15,6 +15,7 @@ use serde::{
     de::{DeserializeOwned, value},
 };
 use serde_json::json;
+use serde_test::{Configure, Token, assert_de_tokens, assert_tokens};
 use std::fmt::Debug;
 
 /// Through every format, and every way to read it.
@@ -71,6 +72,20 @@ fn json_is_this_text() {
     let text = r#"{"version":1,"table":"packed","fingerprint_bits":13,"bucket_size":4,"addressing":"any-size","hasher":"xxh3","seed":"0xffffffffffffffff","buckets":2,"items":1,"table_base64":"AwAAAAAeAAAAAAAA","checksum":"0x1e79c1c28ea033ff"}"#;
     assert_eq!(serde_json::to_string(&filter).expect("it can be written"), text);
     assert_eq!(serde_json::from_str::<CuckooFilter>(text).expect("it can be read"), filter);
+}
+
+/// bincode and postcard write bytes and lists of them alike; others do not.
+#[test]
+fn a_binary_format_is_given_bytes_and_may_give_them_in_any_way() {
+    let filter = small().swap_remove(0);
+    // Tokens are for ever, by their type.
+    let bytes: &'static [u8] = filter.to_bytes().leak();
+    let filter = filter.compact();
+    assert_tokens(&filter, &[Token::Bytes(bytes)]);
+    assert_de_tokens(&filter, &[Token::BorrowedBytes(bytes)]);
+    assert_de_tokens(&filter, &[Token::ByteBuf(bytes)]);
+    let list = [Token::Seq { len: None }].into_iter().chain(bytes.iter().map(|&byte| Token::U8(byte))).chain([Token::SeqEnd]);
+    assert_de_tokens(&filter, &list.collect::<Vec<_>>());
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use koel::{Addressing, CuckooFilter, Hasher, TableKind, Xxh3};
 use peak_alloc::PeakAlloc;
 use serde::{
     Deserialize,
-    de::{DeserializeSeed, Deserializer, SeqAccess, Visitor, value},
+    de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor, value},
 };
 
 #[global_allocator]
@@ -49,11 +49,35 @@ impl<'de> SeqAccess<'de> for List<'_> {
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, value::Error> {
         let Some((&first, rest)) = self.0.split_first() else { return Ok(None) };
         self.0 = rest;
-        seed.deserialize(serde::de::IntoDeserializer::into_deserializer(first)).map(Some)
+        seed.deserialize(Byte(first)).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
         Some(1 << 40)
+    }
+}
+
+/// As in formats that do not say what a value is: it has to be asked for as a byte.
+struct Byte(u8);
+
+impl<'de> Deserializer<'de> for Byte {
+    type Error = value::Error;
+
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, value::Error> {
+        visitor.visit_u8(self.0)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
+        Err(value::Error::custom("this format knows what it is asked for only"))
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq tuple
+        tuple_struct map struct enum identifier ignored_any
     }
 }
 
