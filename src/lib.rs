@@ -32,8 +32,10 @@
 //! - `kernels` (default): the instructions of the processor at hand ([`Kernel`]), without `std`, too.
 //! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.
 //! - `mmap`: [`FilterView::open`], for snapshots in files.
+//! - `serde`: filters in one's own serde types, in JSON as well as in binary formats; docs/SNAPSHOTS.md shows how. Without
+//!   `std`, too.
 //!
-//! Without the last three there is no `unsafe` code.
+//! Without `kernels`, `huge-pages` and `mmap` there is no `unsafe` code.
 //!
 //! # Where the formulas come from
 //! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
@@ -57,6 +59,10 @@ extern crate std;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(all(doctest, feature = "serde", feature = "std"))]
+#[doc = include_str!("../docs/SNAPSHOTS.md")]
+struct Snapshots;
+
 mod address;
 mod bits;
 mod builder;
@@ -77,6 +83,8 @@ mod storage;
 mod table;
 mod tuning;
 
+#[cfg(feature = "serde")]
+pub use hash::FromHasherId;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub use hash::MetroHash64;
 pub use {
