@@ -25,10 +25,11 @@
 //!   [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) trust none.
 //!   [`save`](CuckooFilter::save) replaces a file at one go. A [`FilterView`] asks a snapshot where it is, in memory or in a
 //!   file that is mapped.
+//! - [`go`] reads and writes the files of Go's linvon/cuckoo-filter.
 //!
 //! # Features
 //! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
-//! - `metrohash` (default): [`MetroHash64`], on little-endian targets.
+//! - `metrohash` (default): [`MetroHash64`] and [`go`], on little-endian targets.
 //! - `kernels` (default): the instructions of the processor at hand ([`Kernel`]), without `std`, too.
 //! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.
 //! - `mmap`: [`FilterView::open`], for snapshots in files.
@@ -70,6 +71,8 @@ mod codebook;
 mod error;
 mod fields;
 mod filter;
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+pub mod go;
 mod hash;
 mod kernel;
 mod kind;
