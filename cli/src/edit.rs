@@ -1,7 +1,6 @@
 //! `koel add` and `koel remove`: read a filter, change it, replace the file.
 
 use std::{
-    fs::File,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -10,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Filter, Output},
+    file::{self, Filter, Lock, Output},
     items::{ItemArgs, Items},
     messages, stdout,
 };
@@ -66,7 +65,7 @@ struct Edit {
     filter: Filter,
     items: Items,
     /// Nobody else may change the filter meanwhile.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Edit {

@@ -9,12 +9,21 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 
-use crate::{file, items::ItemArgs, stdout};
+use crate::{
+    file::{self, Opened},
+    items::ItemArgs,
+    stdout,
+};
 
 /// Print the items that may be in a filter.
 ///
 /// An item that was put in is always printed. One that was not is printed by mistake at the filter's false-positive rate,
 /// which `koel info` tells. Exit status: 0 if something was selected, 1 if nothing was, 2 if there was an error.
+///
+/// A filter in a file is asked where it is (mapped into memory), and answers at once, however large it is. Only its header
+/// is checked then: damage further on may give wrong answers. --verify checks all of it first, and so does `koel verify` once
+/// and for all. Filters from standard input, pipes and devices are read and checked to the end. The file must not be changed
+/// in place meanwhile; `koel add` and the others may run, for they replace it, and the answers stay those of the old one.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +49,10 @@ pub(crate) struct Query {
     /// Print nothing, and stop at the first item that is selected
     #[arg(long, conflicts_with = "count")]
     quiet: bool,
+
+    /// Check all of the filter before the first answer, which takes reading it to the end
+    #[arg(long)]
+    verify: bool,
 }
 
 impl Query {
@@ -47,7 +60,17 @@ impl Query {
         if file::is_dash(&self.filter) && self.items.path().is_some_and(file::is_dash) {
             bail!("standard input: cannot be both the filter and the items; give a file for one of them, or --item");
         }
-        let (filter, _) = file::load(&self.filter)?;
+        let filter = file::open(&self.filter)?;
+        if self.verify {
+            filter.verify(&self.filter)?;
+        }
+        match filter {
+            Opened::Mapped(filter) => self.select(|item| filter.contains(item)),
+            Opened::Read(filter) => self.select(|item| filter.contains(item)),
+        }
+    }
+
+    fn select(self, contains: impl Fn(&[u8]) -> bool) -> anyhow::Result<ExitCode> {
         let separator = self.items.separator();
         let print = !self.count && !self.quiet;
         // A bar would run into items that are printed on the same screen.
@@ -55,7 +78,7 @@ impl Query {
         let mut out = stdout::Out::new();
         let mut selected = 0_u64;
         while let Some(item) = items.advance()? {
-            if filter.contains(item) != self.absent {
+            if contains(item) != self.absent {
                 selected += 1;
                 if print {
                     out.item(item, separator)?;
