@@ -14,3 +14,6 @@ mod serde;
 mod stream;
 mod verify;
 mod write;
+
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+pub(crate) use save::replace;
