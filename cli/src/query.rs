@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Opened},
+    file::{self, Opened, Stored},
     items::ItemArgs,
     stdout,
 };
@@ -31,6 +31,7 @@ Examples:
     koel query fruit.koel --item apple --item cherry
     printf 'banana\\nplum\\n' | koel query fruit.koel --absent
     if koel query fruit.koel --quiet --item apple; then echo 'probably there'; fi")]
+#[allow(clippy::struct_excessive_bools, reason = "options that are independent of each other")]
 pub(crate) struct Query {
     /// The filter; `-` is standard input
     filter: PathBuf,
@@ -66,7 +67,9 @@ impl Query {
         }
         match filter {
             Opened::Mapped(filter) => self.select(|item| filter.contains(item)),
-            Opened::Read(filter) => self.select(|item| filter.contains(item)),
+            Opened::Read(Stored::Koel(filter)) => self.select(|item| filter.contains(item)),
+            #[cfg(target_endian = "little")]
+            Opened::Read(Stored::Go(filter)) => self.select(|item| filter.contains(item)),
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use koel::{AnyHasher, CuckooFilter, FilterView};
 
-pub(crate) use read::{Lock, Opened, load, load_locked, open};
+pub(crate) use read::{Lock, Opened, Stored, load, load_any, load_locked, lock, open};
 pub(crate) use write::Output;
 
 /// The filters of this command: which hasher they have turns out at run time.

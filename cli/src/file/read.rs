@@ -7,15 +7,56 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+#[cfg(target_endian = "little")]
+use koel::go::{self, GoFilter};
 use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind};
 
 use super::{Counted, Filter, View, is_dash, length, name};
 use crate::options;
 
-/// Reads a filter, from standard input for `-`, checks all of it, and says how many bytes it takes there.
-pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
+/// Bytes with which every header is complete.
+const HEAD: u64 = 64;
+
+/// The byte of a Go file that says which table it has: the first by which another file is seen to be none.
+#[cfg(target_endian = "little")]
+const GO_TABLE_AT: u64 = 13;
+
+/// What such a file is called.
+#[cfg(target_endian = "little")]
+const GO: &str = "a file of Go's linvon/cuckoo-filter";
+
+/// A filter that has been read and checked, in whichever format it was.
+pub(crate) enum Stored {
+    Koel(Filter),
+    /// In the format of Go's linvon/cuckoo-filter.
+    #[cfg(target_endian = "little")]
+    Go(GoFilter),
+}
+
+impl Stored {
+    /// The filter, if it is one that can be changed and merged here. `name` is for the message.
+    pub(crate) fn koel(self, name: &str) -> anyhow::Result<Filter> {
+        match self {
+            Self::Koel(filter) => Ok(filter),
+            #[cfg(target_endian = "little")]
+            Self::Go(_) => bail!(
+                "{name}: is {GO}, which can be asked, but not changed or merged here; `koel convert --to koel` makes a snapshot \
+                 of it"
+            ),
+        }
+    }
+}
+
+/// Reads a filter in either format, from standard input for `-`, checks all of it, and says how many bytes it takes there.
+pub(crate) fn load_any(path: &Path) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
     if is_dash(path) { read(io::stdin().lock(), &name) } else { read(open_file(path)?, &name) }
+}
+
+/// The same for koel snapshots only.
+pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
+    let (stored, bytes) = load_any(path)?;
+    Ok((stored.koel(&name(path))?, bytes))
 }
 
 /// A filter to ask, wherever it is.
@@ -23,7 +64,7 @@ pub(crate) enum Opened {
     /// In its file, of which only the header was checked.
     Mapped(View),
     /// In memory, read and checked.
-    Read(Filter),
+    Read(Stored),
 }
 
 impl Opened {
@@ -43,7 +84,7 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     if is_file && let Some(view) = map(path)? {
         return Ok(Opened::Mapped(view));
     }
-    Ok(Opened::Read(load(path)?.0))
+    Ok(Opened::Read(load_any(path)?.0))
 }
 
 /// Maps a file. None if it has to be read: if it is not a snapshot, or where the system cannot map it.
@@ -84,7 +125,8 @@ pub(crate) fn lock(path: &Path) -> anyhow::Result<Lock> {
 /// Reads a filter that is to be changed, and locks its file.
 pub(crate) fn load_locked(path: &Path) -> anyhow::Result<(Filter, Lock)> {
     let lock = lock(path)?;
-    Ok((read(&lock.0, &name(path))?.0, lock))
+    let name = name(path);
+    Ok((read(&lock.0, &name)?.0.koel(&name)?, lock))
 }
 
 fn open_file(path: &Path) -> anyhow::Result<File> {
@@ -96,19 +138,70 @@ fn open_file(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-fn read(reader: impl Read, name: &str) -> anyhow::Result<(Filter, u64)> {
+/// What begins as a snapshot does is one; anything else may be a file of Go's, which has nothing to be known by.
+fn read(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+    let mut head = Vec::new();
+    reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
+    match FilterView::over_with(&head, AnyHasher::from_id) {
+        Err(error) if error.kind() == SnapshotErrorKind::Magic => read_other(head, reader, name, &error),
+        _ => read_koel(head.chain(reader), name),
+    }
+}
+
+fn read_koel(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let kernel = options::kernel()?;
     let mut reader = Counted::new(reader);
     let mut unknown = None;
     let filter = Filter::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
     let mut filter = filter.map_err(|error| refused(name, error, unknown))?;
     let end = reader.bytes;
+    check_end(reader, end, name)?;
+    set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
+    Ok((Stored::Koel(filter), end))
+}
+
+/// A file that is no snapshot, as `error` says, from its first bytes and the rest.
+#[cfg(target_endian = "little")]
+fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, error: &SnapshotError) -> anyhow::Result<(Stored, u64)> {
+    let kernel = options::kernel()?;
+    let refusal = loop {
+        match go::decode(&bytes) {
+            Ok(mut filter) => {
+                let end = bytes.len() as u64;
+                check_end(reader, end, name)?;
+                set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
+                return Ok((Stored::Go(filter), end));
+            }
+            // Its header promises more. That is believed as it comes.
+            Err(refusal) if refusal.kind() == SnapshotErrorKind::Length && refusal.offset() == bytes.len() as u64 => {
+                let more = reader.by_ref().take(bytes.len() as u64).read_to_end(&mut bytes);
+                if more.with_context(|| format!("{name}: cannot be read further"))? == 0 {
+                    break refusal;
+                }
+            }
+            Err(refusal) => break refusal,
+        }
+    };
+    match refusal.kind() {
+        // Nothing in it is as in such a file.
+        _ if refusal.offset() <= GO_TABLE_AT => bail!("{name}: {error}, or {GO}"),
+        SnapshotErrorKind::Parameter => bail!("{name}: {error}, or {GO}, which it cannot be: {refusal}"),
+        _ => bail!("{name}: as {GO}: {refusal}"),
+    }
+}
+
+#[cfg(not(target_endian = "little"))]
+fn read_other(_: Vec<u8>, _: impl Read, name: &str, error: &SnapshotError) -> anyhow::Result<(Stored, u64)> {
+    bail!("{name}: {error}")
+}
+
+/// Nothing may follow a filter, which ends at byte `end`.
+fn check_end(reader: impl Read, end: u64, name: &str) -> anyhow::Result<()> {
     let beyond = io::copy(&mut reader.take(1), &mut io::sink()).with_context(|| format!("{name}: cannot be read further"))?;
     if beyond > 0 {
         bail!("{name}: at byte {end}: the bytes go on after the filter's end; get another copy");
     }
-    set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
-    Ok((filter, end))
+    Ok(())
 }
 
 /// The hasher of that id; the id, if there is none.

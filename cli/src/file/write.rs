@@ -80,6 +80,15 @@ impl Output {
         self.put(|path| filter.save(path), |writer| filter.write_to(writer))
     }
 
+    /// Writes the filter as Go's `Encode` does, and says how many bytes that took.
+    #[cfg(target_endian = "little")]
+    pub(crate) fn save_go(&self, filter: &koel::go::GoFilter) -> anyhow::Result<u64> {
+        self.put(
+            |path| filter.save(path),
+            |writer| writer.write_all(&filter.encode().map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?),
+        )
+    }
+
     /// Writes in whichever way the place takes, and says how many bytes that took.
     fn put(
         &self,
