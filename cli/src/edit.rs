@@ -25,7 +25,7 @@ Examples:
     koel add fruit.koel --item cherry
     printf 'cherry\\nfig\\n' | koel add fruit.koel --unique")]
 pub(crate) struct Add {
-    /// The filter
+    /// The filter, a koel snapshot
     filter: PathBuf,
 
     #[command(flatten)]
@@ -52,7 +52,7 @@ Examples:
     koel remove fruit.koel --item apple
     printf 'banana\\ncherry\\n' | koel remove fruit.koel")]
 pub(crate) struct Remove {
-    /// The filter
+    /// The filter, a koel snapshot
     filter: PathBuf,
 
     #[command(flatten)]

@@ -19,7 +19,7 @@ Examples:
     koel info fruit.koel
     koel info fruit.koel --json")]
 pub(crate) struct Info {
-    /// The filter; `-` is standard input
+    /// The filter, a koel snapshot or a file of Go's; `-` is standard input
     filter: PathBuf,
 
     /// As a JSON object, with numbers as numbers. `format` is "koel" or "go"; `bits_per_item` is null while there are no

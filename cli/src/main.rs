@@ -32,7 +32,7 @@ use clap::{Parser, Subcommand};
     name = "koel",
     version,
     max_term_width = 100,
-    after_help = "`koel COMMAND --help` has an example. Exit status: 0 done, 1 nothing found, 2 error.
+    after_help = "`koel COMMAND --help` has examples. Exit status: 0 done, 1 nothing found, 2 error.
 
 Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 chooses the instructions to work with; by default, the \
 best for this machine. The results are the same."

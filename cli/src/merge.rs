@@ -17,7 +17,8 @@ use crate::{
 /// Make one filter of several.
 ///
 /// The new filter holds all items of the others; what is in two of them, it holds twice. All must have been built with the same
-/// parameters: the same options, and the same --capacity, which has to be enough for all items together.
+/// parameters: with the same options and the same --capacity, which has to be enough for all items together. If they are not,
+/// or if not everything fits, nothing is written.
 ///
 /// The output may be one of the filters: it is replaced at one go, or stays as it was. Takes memory for two tables, however
 /// many filters there are.
@@ -29,7 +30,7 @@ Examples:
     koel merge monday.koel tuesday.koel -o week.koel
     koel query week.koel --item apple --item fig")]
 pub(crate) struct Merge {
-    /// The filters, two or more; `-` is standard input
+    /// The filters, two or more koel snapshots; `-` is standard input
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 

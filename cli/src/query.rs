@@ -20,20 +20,23 @@ use crate::{
 /// An item that was put in is always printed. One that was not is printed by mistake at the filter's false-positive rate,
 /// which `koel info` tells. Exit status: 0 if something was selected, 1 if nothing was, 2 if there was an error.
 ///
-/// A filter in a file is asked where it is (mapped into memory), and answers at once, however large it is. Only its header
-/// is checked then: damage further on may give wrong answers. --verify checks all of it first, and so does `koel verify` once
-/// and for all. Filters from standard input, pipes and devices are read and checked to the end. The file must not be changed
-/// in place meanwhile; `koel add` and the others may run, for they replace it, and the answers stay those of the old one.
+/// A filter in a file is not read but mapped into memory, so that the answer comes at once, however large it is. Only its header
+/// is checked then, and damage behind it may give wrong answers: --verify checks everything first, and `koel verify` does so
+/// once for many queries. Filters from pipes and devices, and files of Go's linvon/cuckoo-filter, are read and checked to the
+/// end in any case.
+///
+/// While a query waits for items, `koel add` and the others may replace the file; the answers stay those of the old one. Nothing
+/// must change the file in place: if it is cut short, the system may end the query.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
     printf 'apple\\nbanana\\n' | koel build - -o fruit.koel
     koel query fruit.koel --item apple --item cherry
     printf 'banana\\nplum\\n' | koel query fruit.koel --absent
-    if koel query fruit.koel --quiet --item apple; then echo 'probably there'; fi")]
+    if koel query fruit.koel --quiet --verify --item apple; then echo 'probably there'; fi")]
 #[allow(clippy::struct_excessive_bools, reason = "options that are independent of each other")]
 pub(crate) struct Query {
-    /// The filter; `-` is standard input
+    /// The filter, a koel snapshot or a file of Go's; `-` is standard input
     filter: PathBuf,
 
     #[command(flatten)]
@@ -51,7 +54,7 @@ pub(crate) struct Query {
     #[arg(long, conflicts_with = "count")]
     quiet: bool,
 
-    /// Check all of the filter before the first answer, which takes reading it to the end
+    /// Check all of the filter before the first answer, which takes the time to read it
     #[arg(long)]
     verify: bool,
 }

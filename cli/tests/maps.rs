@@ -98,6 +98,16 @@ fn a_map_takes_no_memory() {
 }
 
 #[test]
+#[cfg(unix)]
+fn pipes_are_read_once() {
+    let koel = Koel::with_filter("apple\n");
+    let run = koel.shell("mkfifo pipe; cat f.koel > pipe & timeout 20 koel query pipe --item apple --item plum && wait $!");
+    assert_eq!(run.ok(), b"apple\n");
+    let run = koel.shell("cat f.koel > pipe & timeout 20 koel verify pipe && wait $!");
+    assert!(run.ok().starts_with(b"pipe: ok: "));
+}
+
+#[test]
 fn the_wrong_files_are_named() {
     let koel = Koel::with_filter("apple\n");
     koel.write("empty", "");

@@ -182,10 +182,15 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, error: &Sna
             Err(refusal) => break refusal,
         }
     };
-    match refusal.kind() {
+    match (refusal.kind(), refusal.offset()) {
         // Nothing in it is as in such a file.
-        _ if refusal.offset() <= GO_TABLE_AT => bail!("{name}: {error}, or {GO}"),
-        SnapshotErrorKind::Parameter => bail!("{name}: {error}, or {GO}, which it cannot be: {refusal}"),
+        (SnapshotErrorKind::Length, ..=GO_TABLE_AT) | (SnapshotErrorKind::Parameter, GO_TABLE_AT) => {
+            bail!("{name}: {error}, or {GO}")
+        }
+        // Its header is none. What is said of the victim, before the table, is said of good headers only.
+        (SnapshotErrorKind::Parameter, GO_TABLE_AT..) => bail!("{name}: {error}, or {GO}, which it cannot be: {refusal}"),
+        // How many bytes there are was not waited for.
+        (SnapshotErrorKind::Length, end) if end < bytes.len() as u64 => Err(goes_on(name, end)),
         _ => bail!("{name}: as {GO}: {refusal}"),
     }
 }
@@ -198,10 +203,11 @@ fn read_other(_: Vec<u8>, _: impl Read, name: &str, error: &SnapshotError) -> an
 /// Nothing may follow a filter, which ends at byte `end`.
 fn check_end(reader: impl Read, end: u64, name: &str) -> anyhow::Result<()> {
     let beyond = io::copy(&mut reader.take(1), &mut io::sink()).with_context(|| format!("{name}: cannot be read further"))?;
-    if beyond > 0 {
-        bail!("{name}: at byte {end}: the bytes go on after the filter's end; get another copy");
-    }
-    Ok(())
+    if beyond > 0 { Err(goes_on(name, end)) } else { Ok(()) }
+}
+
+fn goes_on(name: &str, end: u64) -> anyhow::Error {
+    anyhow::anyhow!("{name}: at byte {end}: the bytes go on after the filter's end; get another copy")
 }
 
 /// The hasher of that id; the id, if there is none.
