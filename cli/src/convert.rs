@@ -64,6 +64,7 @@ impl Convert {
     }
 }
 
+#[cfg_attr(not(target_endian = "little"), allow(unused_variables))]
 fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     match filter {
         Stored::Koel(filter) => Ok(Facts::koel(&filter, output.save(&filter)?)),

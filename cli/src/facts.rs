@@ -12,7 +12,8 @@ use crate::{
 
 /// What there is to say about a filter.
 pub(crate) struct Facts {
-    format: Format,
+    /// Of Go's files: is an item beside the table? Snapshots have no such place.
+    has_victim: Option<bool>,
     params: Params,
     hasher: HasherId,
     items: usize,
@@ -22,20 +23,11 @@ pub(crate) struct Facts {
     file_bytes: u64,
 }
 
-/// In which format the filter is stored.
-enum Format {
-    Koel,
-    #[cfg(target_endian = "little")]
-    Go {
-        has_victim: bool,
-    },
-}
-
 impl Facts {
     /// A filter that takes so many bytes as a snapshot.
     pub(crate) fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
         Self {
-            format: Format::Koel,
+            has_victim: None,
             params: filter.params().clone(),
             hasher: filter.hasher().id(),
             items: filter.len(),
@@ -49,11 +41,10 @@ impl Facts {
     /// A filter that takes so many bytes as a file of Go's.
     #[cfg(target_endian = "little")]
     pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
-        let format = Format::Go { has_victim: filter.has_victim() };
         let table = Self::koel(filter.filter(), file_bytes);
         // The victim's share: the table's bits are for all items.
         let bits_per_item = 8.0 * table.params.table_bytes() as f64 / filter.len() as f64;
-        Self { format, items: filter.len(), bits_per_item, ..table }
+        Self { has_victim: Some(filter.has_victim()), items: filter.len(), bits_per_item, ..table }
     }
 
     /// A filter that was read, and how many bytes it took.
@@ -67,11 +58,7 @@ impl Facts {
 
     /// Which format, in words.
     fn format(&self) -> &'static str {
-        match self.format {
-            Format::Koel => "koel snapshot",
-            #[cfg(target_endian = "little")]
-            Format::Go { .. } => "file of Go's linvon/cuckoo-filter",
-        }
+        if self.has_victim.is_some() { "file of Go's linvon/cuckoo-filter" } else { "koel snapshot" }
     }
 
     /// A line for each fact.
@@ -83,8 +70,7 @@ impl Facts {
         };
         let bits_per_item = if self.items == 0 { String::from("-") } else { format!("{:.2}", self.bits_per_item) };
         let mut lines = vec![("format", self.format().to_owned()), ("items", self.items.to_string())];
-        #[cfg(target_endian = "little")]
-        if let Format::Go { has_victim } = self.format {
+        if let Some(has_victim) = self.has_victim {
             let victim = if has_victim { "one of them, which Go found no room for in the table" } else { "none" };
             lines.push(("  victim", victim.to_owned()));
         }
@@ -124,7 +110,7 @@ impl Facts {
     pub(crate) fn object(&self) -> Value {
         let params = &self.params;
         let mut object = json!({
-            "format": "koel",
+            "format": if self.has_victim.is_some() { "go" } else { "koel" },
             "items": self.items,
             "capacity": params.capacity(),
             "table": params.table().to_string(),
@@ -143,9 +129,7 @@ impl Facts {
             "table_bytes": params.table_bytes(),
             "file_bytes": self.file_bytes,
         });
-        #[cfg(target_endian = "little")]
-        if let Format::Go { has_victim } = self.format {
-            object["format"] = json!("go");
+        if let Some(has_victim) = self.has_victim {
             object["victim"] = json!(has_victim);
         }
         object

@@ -99,7 +99,7 @@ fn a_map_takes_no_memory() {
 
 #[test]
 #[cfg(unix)]
-fn pipes_are_read_once() {
+fn pipes_are_read() {
     let koel = Koel::with_filter("apple\n");
     let run = koel.shell("mkfifo pipe; cat f.koel > pipe & timeout 20 koel query pipe --item apple --item plum && wait $!");
     assert_eq!(run.ok(), b"apple\n");

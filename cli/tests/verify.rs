@@ -135,7 +135,9 @@ fn what_is_no_filter_is_told_what_it_is() {
     koel.run(["verify", "zeros"]).error(&["zeros: ", neither]);
     koel.run(["verify", "folder"]).error(&["folder: is a folder"]);
     koel.run(["verify"]).error(&["<FILE>..."]);
-    koel.run_with("KOEL_KERNEL", "mmx", &["verify", "empty"]).error(&["KOEL_KERNEL", "mmx given"]);
+    let run = koel.run_with("KOEL_KERNEL", "mmx", &["verify", "empty", "text"]);
+    run.error(&["koel: KOEL_KERNEL: kernel: mmx given"]);
+    assert_eq!(run.stderr.lines().count(), 1, "that is no fault of the files: {}", run.stderr);
     koel.feed("apple\n", ["verify", "-"]).error(&["standard input: ", neither]);
 }
 

@@ -4,7 +4,7 @@ mod read;
 mod write;
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::{self, Metadata},
     io::{self, Read, Write},
     path::Path,
 };
@@ -41,7 +41,7 @@ pub(crate) fn length(metadata: &Metadata) -> Option<u64> {
 pub(crate) fn stdin_metadata() -> Option<Metadata> {
     use std::os::fd::AsFd as _;
     let stdin = io::stdin().as_fd().try_clone_to_owned().ok()?;
-    File::from(stdin).metadata().ok()
+    fs::File::from(stdin).metadata().ok()
 }
 
 /// What standard input is: not known.

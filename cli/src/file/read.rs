@@ -35,6 +35,7 @@ pub(crate) enum Stored {
 
 impl Stored {
     /// The filter, if it is one that can be changed and merged here. `name` is for the message.
+    #[cfg_attr(not(target_endian = "little"), allow(unused_variables, clippy::unnecessary_wraps))]
     pub(crate) fn koel(self, name: &str) -> anyhow::Result<Filter> {
         match self {
             Self::Koel(filter) => Ok(filter),
