@@ -26,7 +26,7 @@ use crate::{
 /// end in any case.
 ///
 /// While a query waits for items, `koel add` and the others may replace the file; the answers stay those of the old one. Nothing
-/// must change the file in place: if it is cut short, the system may end the query.
+/// may change the file in place, as `cp` onto it does: if it is cut short, the system ends the query. (`mv` is safe.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
