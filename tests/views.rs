@@ -55,12 +55,14 @@ fn same(view: &FilterView<'_>, filter: &CuckooFilter) {
 #[test]
 fn a_view_answers_as_the_filter_does() {
     for kind in some_kinds() {
-        let filter = filled(kind, 16);
+        let mut filter = filled(kind, 16);
+        filter.set_kernel(Kernel::Portable).expect("it is everywhere");
         let bytes = filter.to_bytes();
         let view = FilterView::over(&bytes).expect("a snapshot");
         same(&view, &filter);
         view.verify().expect("it is as it was written");
         same(&filter.view(), &filter);
+        assert_eq!(filter.view().kernel(), filter.kernel());
         filter.view().verify().expect("a filter is always right");
     }
 }
