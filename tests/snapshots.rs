@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Kind, SplitMix64, kinds};
-use koel::{Addressing, CuckooFilter, Hasher, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
+use koel::{Addressing, CuckooFilter, FilterView, Hasher, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
 use std::io::{self, Read};
 
 const HEADER: usize = 64;
@@ -244,6 +244,21 @@ fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
     for items in [0u64, 11, 13, 24] {
         let error = refused(&put(32, &items.to_le_bytes()), SnapshotErrorKind::Count);
         assert!(error.to_string().contains("holds 12 items"), "{error}");
+    }
+}
+
+/// Nobody has verified the view; the filter that takes it in must be one all the same.
+#[test]
+fn a_view_that_lies_about_its_items_does_not_spoil_the_filter_it_is_merged_into() {
+    let snapshot = &small_snapshots()[0];
+    let truth = FilterView::over(snapshot).expect("a snapshot");
+    for items in [0u64, 11, 13, 23] {
+        let lying = forged(snapshot, |bytes| bytes[32..40].copy_from_slice(&items.to_le_bytes()));
+        let mut filter = CuckooFilter::new(truth.params().clone(), Xxh3).expect("there is memory");
+        filter.insert_hash(7).expect("it is empty");
+        filter.merge(&FilterView::over(&lying).expect("its header is right")).expect("there is room");
+        assert_eq!(filter.len(), truth.len() + 1, "{items} items, it was said");
+        assert_eq!(CuckooFilter::from_bytes(&filter.to_bytes()).expect("a snapshot"), filter);
     }
 }
 
