@@ -295,6 +295,10 @@ pub enum SnapshotErrorKind {
     Table,
     /// The table does not hold as many items as the header says.
     Count,
+    /// A file of Go's with a table that Go's own library corrupts: some of its slots share bits.
+    Aliasing,
+    /// A file of Go's that may well be right, but with fingerprints or buckets that this library does not have.
+    Unsupported,
     /// The table does not fit into memory.
     OutOfMemory,
     /// The reader failed; [`source`](Error::source) says how.
@@ -307,6 +311,7 @@ impl SnapshotErrorKind {
             Self::Magic => "read what a filter was written to",
             Self::Version => "read it with a release that knows this version",
             Self::Hasher => "read it with that hasher, or with AnyHasher",
+            Self::Aliasing | Self::Unsupported => "fill a filter of other parameters with the items themselves",
             Self::OutOfMemory => "read it where there is more memory",
             Self::Io => "",
             Self::Length | Self::HeaderChecksum | Self::Parameter | Self::BodyChecksum | Self::Table | Self::Count => {

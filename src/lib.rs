@@ -25,15 +25,18 @@
 //!   [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) trust none.
 //!   [`save`](CuckooFilter::save) replaces a file at one go. A [`FilterView`] asks a snapshot where it is, in memory or in a
 //!   file that is mapped.
+//! - [`go`] reads and writes the files of Go's linvon/cuckoo-filter.
 //!
 //! # Features
 //! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
-//! - `metrohash` (default): [`MetroHash64`], on little-endian targets.
+//! - `metrohash` (default): [`MetroHash64`] and [`go`], on little-endian targets.
 //! - `kernels` (default): the instructions of the processor at hand ([`Kernel`]), without `std`, too.
 //! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.
 //! - `mmap`: [`FilterView::open`], for snapshots in files.
+//! - `serde`: filters in one's own serde types, in JSON as well as in binary formats; docs/SNAPSHOTS.md shows how. Without
+//!   `std`, too.
 //!
-//! Without the last three there is no `unsafe` code.
+//! Without `kernels`, `huge-pages` and `mmap` there is no `unsafe` code.
 //!
 //! # Where the formulas come from
 //! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
@@ -57,6 +60,10 @@ extern crate std;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(all(doctest, feature = "serde", feature = "std"))]
+#[doc = include_str!("../docs/SNAPSHOTS.md")]
+struct Snapshots;
+
 mod address;
 mod bits;
 mod builder;
@@ -64,6 +71,8 @@ mod codebook;
 mod error;
 mod fields;
 mod filter;
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+pub mod go;
 mod hash;
 mod kernel;
 mod kind;
@@ -77,6 +86,8 @@ mod storage;
 mod table;
 mod tuning;
 
+#[cfg(feature = "serde")]
+pub use hash::FromHasherId;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub use hash::MetroHash64;
 pub use {

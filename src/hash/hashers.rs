@@ -84,6 +84,53 @@ pub trait Hasher {
     fn hash(&self, seed: u64, bytes: &[u8]) -> u64;
 }
 
+/// A hasher that can be made from its id alone: what a filter's hasher must be for the filter to be deserialised.
+///
+/// For a hasher that needs more than that, such as a key, keep the snapshot's bytes, and give the hasher to
+/// [`CuckooFilter::from_bytes_with`](crate::CuckooFilter::from_bytes_with).
+///
+/// # Example
+/// For the hasher `IgnoreCase` of the example at [`Hasher`]:
+/// ```
+/// # use koel::{FromHasherId, Hasher, HasherId};
+/// # struct IgnoreCase;
+/// # impl Hasher for IgnoreCase {
+/// #     fn id(&self) -> HasherId { const { HasherId::custom(0x8000) } }
+/// #     fn hash(&self, seed: u64, bytes: &[u8]) -> u64 { koel::Xxh3.hash(seed, &bytes.to_ascii_lowercase()) }
+/// # }
+/// impl FromHasherId for IgnoreCase {
+///     fn from_hasher_id(id: HasherId) -> Option<Self> {
+///         (id == IgnoreCase.id()).then_some(IgnoreCase)
+///     }
+/// }
+/// ```
+#[cfg(feature = "serde")]
+pub trait FromHasherId: Hasher + Sized {
+    /// The hasher of that id, or `None` if it is not one of these. A hasher with another id is refused, too.
+    fn from_hasher_id(id: HasherId) -> Option<Self>;
+}
+
+#[cfg(feature = "serde")]
+impl FromHasherId for Xxh3 {
+    fn from_hasher_id(id: HasherId) -> Option<Self> {
+        (id == HasherId::XXH3).then_some(Self)
+    }
+}
+
+#[cfg(all(feature = "serde", feature = "metrohash", target_endian = "little"))]
+impl FromHasherId for MetroHash64 {
+    fn from_hasher_id(id: HasherId) -> Option<Self> {
+        (id == HasherId::METRO_HASH_64).then_some(Self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl FromHasherId for AnyHasher {
+    fn from_hasher_id(id: HasherId) -> Option<Self> {
+        Self::from_id(id)
+    }
+}
+
 /// XXH3, 64 bits: the default. Specified, fast on short items, and there is one for every language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Xxh3;

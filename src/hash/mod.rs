@@ -6,6 +6,8 @@
 mod hashers;
 mod item;
 
+#[cfg(feature = "serde")]
+pub use hashers::FromHasherId;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub use hashers::MetroHash64;
 pub use hashers::{AnyHasher, Hasher, HasherId, Xxh3};

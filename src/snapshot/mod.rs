@@ -3,9 +3,13 @@
 mod format;
 #[cfg(feature = "mmap")]
 mod map;
+#[cfg(any(feature = "std", feature = "serde"))]
+mod pieces;
 mod read;
 #[cfg(feature = "std")]
 mod save;
+#[cfg(feature = "serde")]
+mod serde;
 #[cfg(feature = "std")]
 mod stream;
 mod verify;

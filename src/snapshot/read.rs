@@ -2,10 +2,14 @@
 
 use alloc::format;
 
+#[cfg(feature = "serde")]
+use super::format::Fields;
 use super::{
     format::{HASHER_AT, HEADER_BYTES, Header, HeaderBytes, MAGIC, in_table, not_a_snapshot, snapshot_bytes},
     verify,
 };
+#[cfg(feature = "serde")]
+use crate::{bits::PADDING, memory::Memory};
 use crate::{
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::{CuckooFilter, FilterView},
@@ -138,6 +142,22 @@ pub(super) fn open_header<H: Hasher>(
         SnapshotError::new(Kind::Hasher, HASHER_AT as u64, what)
     })?;
     Ok((header, hasher))
+}
+
+/// The filter of a header's fields and a table that came one by one, checked as in a snapshot. The memory is [`PADDING`]
+/// longer than the table.
+#[cfg(feature = "serde")]
+pub(super) fn from_fields<H: Hasher>(
+    fields: &Fields,
+    memory: Memory,
+    stored: u64,
+    hasher: impl FnOnce(HasherId) -> Option<H>,
+) -> Result<CuckooFilter<H>, SnapshotError> {
+    let fields = Fields { table_bytes: wide(memory.len() - PADDING), ..*fields };
+    let (Header { params, len, checksum: seed, .. }, hasher) = open_header(&fields.encode().0, hasher)?;
+    let table = AnyTable::from_padded(&params, memory);
+    verify::table(&params, &table, len, Some(&verify::Expected { seed, stored }))?;
+    Ok(CuckooFilter::from_parts(params, table, len, hasher))
 }
 
 /// A view of what was opened, `body` being all that follows the header. The trailer is as long as the padding that a table

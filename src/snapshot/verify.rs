@@ -22,8 +22,9 @@ const PIECE: usize = 4096;
 
 /// The checksum of a table, as a snapshot has it.
 pub(super) struct Expected {
-    seed: u64,
-    stored: u64,
+    /// The header's checksum.
+    pub(super) seed: u64,
+    pub(super) stored: u64,
 }
 
 impl Expected {

@@ -38,4 +38,12 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
         bytes.extend_from_slice(&checksum.finish().to_le_bytes());
         bytes
     }
+
+    /// The table's bytes, and what stands behind them.
+    #[cfg(feature = "serde")]
+    pub(super) fn table_and_checksum(&self) -> (&[u8], u64) {
+        let (_, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
+        let table = self.table().bytes();
+        (table, super::format::checksum(table, seed))
+    }
 }

@@ -3,9 +3,11 @@
 #![allow(dead_code, unused_imports, reason = "each story uses a part of it")]
 
 mod folder;
+mod go_file;
 mod split_mix;
 
 pub(crate) use folder::Folder;
+pub(crate) use go_file::GoFile;
 pub(crate) use split_mix::SplitMix64;
 
 use koel::{Addressing, Builder, CuckooFilter, TableKind};

@@ -1,0 +1,53 @@
+//! From a filter to Go's bytes.
+
+use alloc::vec::Vec;
+
+use super::{
+    GoError,
+    format::{self, Victim, header_bytes, padding},
+    order::Order,
+    packed,
+};
+use crate::{bits::PADDING, filter::CuckooFilter, hash::Hasher, num::wide, storage::Storage, table::AnyTable};
+
+/// A filter as a file that Go's `Decode` reads. There is no victim in it.
+///
+/// # Errors
+/// If Go's library could not read it: it has `PowerOfTwo` addressing, `MetroHash64` and the seed 1337; its numbers of items
+/// and buckets have four bytes; and its single table loses items if fingerprints of 2, 4 or 12 bits do not fill whole bytes.
+///
+/// # Panics
+/// As every vector does if there is no memory for the bytes.
+///
+/// # Example
+/// ```
+/// use koel::{Addressing, CuckooFilter, MetroHash64, go};
+/// let builder = CuckooFilter::builder().false_positive_rate(0.001).hasher(MetroHash64).seed(1337);
+/// let filter = builder.addressing(Addressing::PowerOfTwo).build_from_items(&["alice", "bob"])?;
+/// let file = go::encode(&filter)?;
+/// assert!(go::decode(&file)?.filter() == &filter);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<u8>, GoError> {
+    file(filter, Victim::default(), &Order::default())
+}
+
+pub(super) fn file<H: Hasher, S: Storage>(
+    filter: &CuckooFilter<H, S>,
+    victim: Victim,
+    order: &Order,
+) -> Result<Vec<u8>, GoError> {
+    let params = filter.params();
+    let header = format::header(params, filter.hasher().id(), wide(filter.len()), victim)?;
+    let start = header_bytes(params);
+    let end = start + params.table_bytes();
+    let mut bytes = Vec::with_capacity(end + PADDING);
+    header.encode(&mut bytes);
+    bytes.extend_from_slice(filter.table().bytes());
+    if let AnyTable::Packed(table) = filter.table() {
+        bytes.resize(end + PADDING, 0);
+        packed::restore(order, table, &mut bytes[start..]);
+        bytes.truncate(end + padding(params));
+    }
+    Ok(bytes)
+}

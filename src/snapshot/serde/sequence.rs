@@ -1,0 +1,63 @@
+//! A snapshot's bytes one by one: from formats that have no bytes, only lists of numbers.
+
+use core::marker::PhantomData;
+
+use serde::de::SeqAccess;
+
+use super::{
+    super::{
+        format::snapshot_bytes,
+        pieces::{self, Source},
+        read::wrong_length,
+    },
+    refused,
+    scalar::Number,
+};
+use crate::{error::SnapshotError, filter::CuckooFilter, hash::FromHasherId};
+
+/// The format's own opinion of the length is not asked for: the header knows it.
+pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<CuckooFilter<H>, A::Error> {
+    let mut list = List(seq, PhantomData);
+    let filter = pieces::read(&mut list, H::from_hasher_id).map_err(|Refused(error)| error)?;
+    let more = rest(&mut list.0)?;
+    if more > 0 {
+        let expected = snapshot_bytes(filter.params());
+        return Err(refused(&wrong_length(expected + more, expected)));
+    }
+    Ok(filter)
+}
+
+/// A list of numbers as a source of bytes.
+struct List<'de, A>(A, PhantomData<&'de ()>);
+
+/// The format's error: its own, or made of the reader's.
+struct Refused<E>(E);
+
+impl<E: serde::de::Error> From<SnapshotError> for Refused<E> {
+    fn from(error: SnapshotError) -> Self {
+        Self(refused(&error))
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
+    type Error = Refused<A::Error>;
+
+    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, Self::Error> {
+        for (read, byte) in bytes.iter_mut().enumerate() {
+            match self.0.next_element_seed(Number::new("a byte of the snapshot")).map_err(Refused)? {
+                Some(next) => *byte = next,
+                None => return Ok(read),
+            }
+        }
+        Ok(bytes.len())
+    }
+}
+
+/// How many bytes there are yet.
+fn rest<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<u64, A::Error> {
+    let mut more = 0;
+    while seq.next_element_seed(Number::<u8>::new("a byte of the snapshot"))?.is_some() {
+        more += 1;
+    }
+    Ok(more)
+}

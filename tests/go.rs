@@ -1,0 +1,336 @@
+//! The files of Go's linvon/cuckoo-filter: they answer every question as they did there, false positives included, and come
+//! back byte for byte. (data/go/README.md describes those that Go itself wrote.)
+
+#![cfg(all(feature = "metrohash", target_endian = "little"))]
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+
+mod common;
+
+use common::{GoFile, SplitMix64, kinds};
+use koel::{
+    Addressing, CuckooFilter, MetroHash64, TableKind,
+    go::{self, GoError, GoFilter},
+};
+use proptest::{prelude::*, test_runner::RngSeed};
+use serde_json::Value;
+use std::{fs, path::Path};
+
+/// A file that Go wrote, and what Go said of it.
+struct Fixture {
+    about: Value,
+    bytes: Vec<u8>,
+}
+
+impl Fixture {
+    fn number(&self, name: &str) -> u64 {
+        self.about[name].as_u64().expect("a number")
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.about[name].as_str().expect("a string")
+    }
+
+    fn decode(&self) -> GoFilter {
+        go::decode(&self.bytes).unwrap_or_else(|error| panic!("{}: {error}", self.text("file")))
+    }
+
+    /// What was added and not deleted.
+    fn keys(&self) -> impl Iterator<Item = String> {
+        let has_deletions = self.number("deleted") > 0;
+        (0..self.number("added"))
+            .filter(move |n| !(has_deletions && n.is_multiple_of(3)))
+            .map(|n| format!("{}{n}", self.text("key_prefix")))
+    }
+
+    fn probes(&self) -> Vec<String> {
+        (0..self.number("probe_count")).map(|n| format!("{}{n}", self.text("probe_prefix"))).collect()
+    }
+
+    fn expected(&self) -> Vec<u64> {
+        self.about["probe_hits"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect()
+    }
+}
+
+fn fixtures() -> Vec<Fixture> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/go");
+    let text = fs::read_to_string(folder.join("fixtures.json")).expect("the fixtures are here");
+    let list: Value = serde_json::from_str(&text).expect("it is JSON");
+    let read = |about: &Value| {
+        let bytes = fs::read(folder.join(about["file"].as_str().expect("a string"))).expect("the file is here");
+        Fixture { about: about.clone(), bytes }
+    };
+    list["fixtures"].as_array().expect("a list").iter().map(read).collect()
+}
+
+fn hits(contains: impl Fn(&String) -> bool, probes: &[String]) -> Vec<u64> {
+    (0..).zip(probes).filter(|(_, probe)| contains(probe)).map(|(n, _)| n).collect()
+}
+
+#[track_caller]
+fn assert_same(go: &GoFilter, other: &GoFilter) {
+    assert!(go.filter() == other.filter());
+    assert_eq!((go.len(), go.encode()), (other.len(), other.encode()));
+}
+
+#[test]
+fn files_of_gos_answer_as_in_go_and_come_back_as_they_were() {
+    let mut victims = 0;
+    for fixture in fixtures() {
+        let (go, file) = (fixture.decode(), fixture.text("file"));
+        let params = go.filter().params();
+        assert_eq!(params.table().to_string(), fixture.text("table"));
+        assert_eq!(u64::from(params.fingerprint_bits()), fixture.number("fingerprint_bits"), "{file}");
+        assert_eq!(u64::from(params.bucket_size()), fixture.number("bucket_size"), "{file}");
+        assert_eq!(params.buckets(), fixture.number("num_buckets"), "{file}");
+        assert_eq!(go.len() as u64, fixture.number("len"), "{file}");
+        let load = go.len() as f64 / go.filter().slots() as f64;
+        assert_eq!(fixture.about["load_factor"].as_f64(), Some(load), "{file}");
+        let has_victim = go.len() != go.filter().len();
+        assert_eq!(fixture.about["victim_used"].as_bool(), Some(has_victim), "{file}");
+        victims += u32::from(has_victim);
+
+        for key in fixture.keys() {
+            assert!(go.contains(&key) && go.count(&key) > 0, "{file}: {key}");
+        }
+        let (probes, expected) = (fixture.probes(), fixture.expected());
+        assert_eq!(hits(|probe| go.contains(probe), &probes), expected, "{file}");
+        assert_eq!(hits(|probe| go.count(probe) > 0, &probes), expected, "{file}");
+        let mut found = vec![false; probes.len()];
+        go.contains_batch(&probes, &mut found);
+        assert_eq!((0..).zip(found).filter_map(|(n, found)| found.then_some(n)).collect::<Vec<u64>>(), expected, "{file}");
+        assert!(go.encode().expect("as it was") == fixture.bytes, "{file}");
+
+        // The victim finds the room that Go did not find. Nothing else is found, and nothing less.
+        let len = go.len();
+        let filter = go.into_filter().unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(filter.len(), len);
+        assert_eq!(hits(|probe| filter.contains(probe), &probes), expected, "{file}");
+    }
+    assert_eq!(victims, 3);
+}
+
+#[test]
+fn a_file_that_is_changed_goes_on() {
+    for fixture in fixtures() {
+        let (mut go, file) = (fixture.decode(), fixture.text("file"));
+        let (removed, mut kept): (Vec<_>, Vec<_>) = fixture.keys().enumerate().partition(|(n, _)| n.is_multiple_of(4));
+        for (_, key) in removed {
+            assert!(go.remove(&key), "{file}: {key}");
+        }
+        assert_eq!((go.len(), go.filter().len()), (kept.len(), kept.len()), "{file}: the victim has room now");
+        for n in 0.. {
+            let key = format!("later-{n}");
+            if go.insert(&key).is_err() {
+                break;
+            }
+            kept.push((n, key));
+        }
+        assert!(go.len() as f64 > 0.8 * go.filter().slots() as f64, "{file}");
+        let bytes = go.encode().expect("as it was");
+        assert_eq!(bytes.len(), fixture.bytes.len());
+        let read = go::decode(&bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_same(&read, &go);
+        for (_, key) in &kept {
+            assert!(read.contains(key), "{file}: {key}");
+        }
+        for (_, key) in &kept {
+            assert!(go.remove(key), "{file}: {key}");
+        }
+        assert!(go.is_empty());
+        let empty = go::decode(&go.encode().expect("as it was")).expect("an empty filter");
+        assert!(empty.is_empty() && !empty.contains("later-0"));
+    }
+}
+
+/// A hash of this bucket and fingerprint.
+fn hash(bucket: u64, fingerprint: u64) -> u64 {
+    bucket << 32 | (fingerprint - 1)
+}
+
+/// One bucket, all slots taken, and a victim: there is no room for it anywhere.
+#[test]
+fn a_victim_without_room_stays_what_it_is() {
+    let full = GoFile { buckets: vec![vec![1, 2, 3, 4]], f: 8, victim: (0, 5, 1) };
+    for bytes in [full.single(), full.packed()] {
+        let mut go = go::decode(&bytes).expect("a file");
+        assert_eq!((go.len(), go.filter().len()), (5, 4));
+        for fingerprint in 1..=5 {
+            assert!(go.contains_hash(hash(0, fingerprint)));
+            assert_eq!(go.count_hash(hash(0, fingerprint)), 1);
+        }
+        assert!(!go.contains_hash(hash(0, 6)));
+        let error = go.insert_hash(hash(0, 6)).expect_err("there is no room");
+        assert_eq!((error.items(), error.slots()), (5, 4));
+        assert_eq!(go.encode().expect("as it was"), bytes);
+        let error = go.into_filter().expect_err("there is no room");
+        assert_eq!(error.full().items(), 5);
+        assert!(error.to_string().contains("5 items in 4 slots"), "{error}");
+        go = error.into_inner();
+        assert_eq!(go.encode().expect("as it was"), bytes);
+
+        // The victim goes, and leaves its traces in the header, as in Go.
+        let mut without = go.clone();
+        assert!(without.remove_hash(hash(0, 5)) && !without.remove_hash(hash(0, 5)));
+        assert!(!without.contains_hash(hash(0, 5)));
+        let mut expected = bytes.clone();
+        expected[12] = 0;
+        assert_eq!(without.encode().expect("as it was"), expected);
+        assert_same(&go::decode(&expected).expect("a file"), &without);
+        assert_eq!(without.into_filter().expect("no victim").len(), 4);
+
+        // Another one goes, and the victim takes its place.
+        assert!(go.remove_hash(hash(0, 2)));
+        assert_eq!((go.len(), go.filter().len()), (4, 4));
+        assert!(go.contains_hash(hash(0, 5)) && !go.contains_hash(hash(0, 2)));
+        assert_same(&go::decode(&go.encode().expect("as it was")).expect("a file"), &go);
+    }
+}
+
+#[test]
+fn a_victim_and_a_copy_of_it_are_two() {
+    let mut go = go::decode(&GoFile { buckets: vec![vec![7, 9]], f: 5, victim: (0, 9, 1) }.single()).expect("a file");
+    assert_eq!(go.count_hash(hash(0, 9)), 2);
+    assert!(go.remove_hash(hash(0, 9)) && go.remove_hash(hash(0, 9)));
+    assert!(!go.remove_hash(hash(0, 9)) && go.contains_hash(hash(0, 7)));
+    assert_eq!(go.len(), 1);
+}
+
+/// With room for one of the two, the new item gets it: nobody is refused who need not be, and nobody is lost.
+#[test]
+fn an_insertion_beside_a_victim_loses_neither() {
+    for (slots, in_table) in [(vec![1, 2, 3, 0], 4), (vec![1, 2, 0, 0], 4), (vec![1, 0, 0, 0], 3)] {
+        let file = GoFile { buckets: vec![slots.clone()], f: 9, victim: (0, 5, 1) };
+        for bytes in [file.single(), file.packed()] {
+            let mut go = go::decode(&bytes).expect("a file");
+            let before = go.len();
+            go.insert_hash(hash(0, 6)).expect("there is room");
+            assert_eq!((go.len(), go.filter().len()), (before + 1, in_table));
+            for &fingerprint in slots.iter().filter(|&&value| value != 0).chain(&[5, 6]) {
+                assert!(go.contains_hash(hash(0, fingerprint.into())));
+            }
+            assert_same(&go::decode(&go.encode().expect("as it was")).expect("a file"), &go);
+        }
+    }
+}
+
+/// Either of its buckets leads to the victim, and no other does.
+#[test]
+fn the_victim_is_in_both_its_buckets() {
+    let file = GoFile { buckets: vec![vec![0; 4]; 16], f: 7, victim: (3, 77, 1) };
+    let other = (3 ^ (77 * 0x5bd1_e995_u64)) & 15;
+    for bytes in [file.single(), file.packed()] {
+        let go = go::decode(&bytes).expect("a file");
+        for bucket in 0..16 {
+            assert_eq!(go.contains_hash(hash(bucket, 77)), bucket == 3 || bucket == other);
+            assert!(!go.contains_hash(hash(bucket, 78)));
+        }
+        assert!(!go.is_empty() && go.filter().is_empty());
+        let items: Vec<String> = (0..10_000).map(|n: u64| n.to_string()).collect();
+        let mut found = vec![false; items.len()];
+        go.contains_batch(&items, &mut found);
+        assert!(items.iter().zip(&found).all(|(item, &found)| found == go.contains(item)));
+        let item = items.into_iter().find(|item| go.contains(item)).expect("one in a thousand");
+        let mut unique = go.clone();
+        assert_eq!((unique.insert_unique(&item), unique.len()), (Ok(false), 1));
+        assert_eq!((unique.insert_unique("another"), unique.len()), (Ok(true), 2));
+        let stale = GoFile { victim: (3, 77, 0), ..file.clone() };
+        let stale = go::decode(&stale.single()).expect("a file");
+        assert!(stale.is_empty() && !stale.contains_hash(hash(3, 77)));
+    }
+}
+
+#[test]
+fn native_filters_become_files_of_gos() {
+    let singles = |f| (1..=16).map(move |b| (TableKind::Single, f, b));
+    let powers = kinds().filter(|kind| kind.addressing == Addressing::PowerOfTwo).map(|kind| (kind.table, kind.f, kind.b));
+    for (table, f, b) in powers.chain(singles(2)).chain(singles(3)).chain(singles(4)).chain(singles(12)) {
+        for buckets in [1, 2, 32] {
+            let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).buckets(buckets);
+            let builder = builder.addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337);
+            let mut filter = builder.build().expect("right");
+            SplitMix64(f.into()).take(filter.slots()).for_each(|hash| drop(filter.insert_hash(hash)));
+            let is_wrong = table == TableKind::Single
+                && buckets > 1
+                && (f == 2 && !b.is_multiple_of(4) || matches!(f, 4 | 12) && !b.is_multiple_of(2));
+            if is_wrong {
+                let error = GoError::Aliasing { fingerprint_bits: f, bucket_size: b };
+                assert_eq!(go::encode(&filter), Err(error.clone()));
+                assert_eq!(GoFilter::try_from(filter), Err(error));
+                continue;
+            }
+            let bytes = go::encode(&filter).expect("Go could have it");
+            assert_eq!(go::encode(&filter.view()).as_ref(), Ok(&bytes));
+            let go = go::decode(&bytes).unwrap_or_else(|error| panic!("{table} f {f} b {b} m {buckets}: {error}"));
+            assert!(go.filter() == &filter && go.len() == filter.len());
+            assert_eq!(go.encode().as_ref(), Ok(&bytes));
+            let same = GoFilter::try_from(filter.clone()).expect("Go could have it");
+            assert_eq!(same, go);
+            assert!(same.into_filter().expect("no victim") == filter);
+        }
+    }
+}
+
+/// Slots in an order that Go can have: equal nibbles as they come, among them empty slots after others.
+fn packed_file() -> impl Strategy<Value = GoFile> {
+    // Few nibbles, so that many are equal; few high parts, so that some fingerprints are.
+    let slot = prop_oneof![Just(0), (0u32..3, any::<u32>()).prop_map(|(low, high)| low | high << 4), 1u32..0x40];
+    let buckets = (0u32..6).prop_flat_map(move |log2| prop::collection::vec(prop::collection::vec(slot.clone(), 4), 1 << log2));
+    (buckets, 4usize..=32, any::<bool>(), any::<u32>(), any::<u32>()).prop_map(
+        |(mut buckets, f, is_used, bucket, fingerprint)| {
+            let mask = u32::MAX >> (32 - f);
+            buckets.iter_mut().flatten().for_each(|value| *value &= mask);
+            let victim = (bucket % buckets.len() as u32, (fingerprint & mask).max(1), u8::from(is_used));
+            GoFile { buckets, f, victim }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_packed_file_comes_back_byte_for_byte(file in packed_file()) {
+        let bytes = file.packed();
+        let go = go::decode(&bytes).expect("a file");
+        for (bucket, &value) in (0..).zip(&file.buckets).flat_map(|(bucket, slots)| slots.iter().map(move |value| (bucket, value))) {
+            prop_assert!(value == 0 || go.contains_hash(hash(bucket, value.into())));
+        }
+        prop_assert_eq!(go.encode().expect("as it was"), bytes);
+    }
+
+    /// Whatever was changed: the bytes are a file of the same filter, and the unchanged buckets are as they were.
+    #[test]
+    fn the_order_of_a_changed_file_is_one_that_go_can_have(
+        file in packed_file(),
+        changes in prop::collection::vec((any::<bool>(), 0usize..128), 1..40),
+    ) {
+        let mut go = go::decode(&file.packed()).expect("a file");
+        let all: Vec<u64> = (0..).zip(&file.buckets).flat_map(|(bucket, slots)| {
+            slots.iter().filter(|&&value| value != 0).map(move |&value| hash(bucket, value.into()))
+        }).collect();
+        prop_assume!(!all.is_empty());
+        for (is_removal, n) in changes {
+            let hash = all[n % all.len()];
+            if is_removal { go.remove_hash(hash); } else { drop(go.insert_hash(hash)); }
+        }
+        let read = go::decode(&go.encode().expect("as it was")).expect("a file");
+        assert_same(&read, &go);
+    }
+}
+
+/// An order is remembered for as long as it may be right: when what was removed is back, so is the order.
+#[test]
+fn a_bucket_that_is_as_it_was_has_its_order_again() {
+    // Ascending would be 0, 0x10, 0x25, 0x35.
+    let file = GoFile { buckets: vec![vec![0x10, 0, 0x35, 0x25], vec![0x41, 0x31, 0x21, 0x11]], f: 7, victim: (0, 0, 0) };
+    let bytes = file.packed();
+    let mut go = go::decode(&bytes).expect("a file");
+    assert!(go.remove_hash(hash(1, 0x31)));
+    assert_ne!(go.encode().expect("as it was"), bytes);
+    assert_same(&go::decode(&go.encode().expect("as it was")).expect("a file"), &go);
+    assert!(go.remove_hash(hash(1, 0x21)));
+    // The second bucket is the emptier one, then the first of two that are alike.
+    go.insert_hash(hash(1, 0x21)).expect("there is room");
+    go.insert_hash(hash(1, 0x31)).expect("there is room");
+    assert_eq!(go.encode().expect("as it was"), bytes);
+}

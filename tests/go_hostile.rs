@@ -1,0 +1,243 @@
+//! What is no file of Go's is refused, and says why; and so is what Go's files cannot say.
+
+#![cfg(all(feature = "metrohash", target_endian = "little"))]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers")]
+
+mod common;
+
+use common::{GoFile, SplitMix64};
+use koel::{
+    Addressing, CuckooFilter, Hasher, HasherId, MetroHash64, SnapshotErrorKind, TableKind, Xxh3,
+    go::{self, GoError, GoFilter},
+};
+use proptest::{prelude::*, test_runner::RngSeed};
+
+const SINGLE_HEADER: usize = 20;
+const PACKED_HEADER: usize = 19;
+
+/// Both tables, with buckets that end within a byte and with ones that do not, with a victim, a stale one, and none.
+fn files() -> Vec<Vec<u8>> {
+    let file = |f, b: u32, buckets, victim| {
+        let mask = u32::MAX >> (32 - f);
+        let slots = |bucket: u32| (0..b).map(|slot| (bucket.wrapping_mul(0x2545_f491) >> slot) & mask).collect();
+        GoFile { buckets: (0..buckets).map(slots).collect(), f, victim }
+    };
+    vec![
+        file(13, 4, 4, (3, 0x1fff, 1)).packed(),
+        file(6, 4, 1, (0, 1, 0)).packed(),
+        file(4, 4, 1, (0, 0, 0)).packed(),
+        file(32, 4, 2, (1, u32::MAX, 1)).packed(),
+        file(7, 3, 4, (2, 0x7f, 1)).single(),
+        file(8, 4, 2, (0, 0, 0)).single(),
+        file(12, 3, 1, (0, 5, 0)).single(),
+    ]
+}
+
+#[track_caller]
+fn refused(bytes: &[u8], kind: SnapshotErrorKind, at: usize, part: &str) {
+    let error = go::decode(bytes).expect_err("these bytes are no file of Go's");
+    assert_eq!((error.kind(), error.offset()), (kind, at as u64), "{error}");
+    assert!(error.to_string().contains(part), "{error}");
+    assert!(error.to_string().contains("; "), "a remedy: {error}");
+}
+
+fn changed(bytes: &[u8], at: usize, field: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at..at + field.len()].copy_from_slice(field);
+    bytes
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    for file in files() {
+        go::decode(&file).expect("a file");
+        for len in 0..file.len() {
+            refused(&file[..len], SnapshotErrorKind::Length, len, "end too early");
+        }
+    }
+}
+
+#[test]
+fn bytes_after_the_end_are_refused() {
+    for file in files() {
+        for more in [1, 7, 1000] {
+            let longer = [&file[..], &vec![0; more]].concat();
+            refused(&longer, SnapshotErrorKind::Length, file.len(), "go on after");
+        }
+    }
+}
+
+#[test]
+fn a_header_that_lies_is_refused() {
+    use SnapshotErrorKind::{Count, Length, Parameter};
+    let (packed, single) = (&files()[0], &files()[4]);
+    let number = u32::to_le_bytes;
+    for (file, at, field, kind, part) in [
+        (packed, 0, &number(0)[..], Count, "the header says 0"),
+        (packed, 0, &number(u32::MAX), Count, "the header says 4294967295"),
+        (single, 0, &number(100), Count, "the header says 100"),
+        (packed, 4, &number(4), Parameter, "in bucket 4, but there are 4"),
+        (single, 4, &number(u32::MAX), Parameter, "in bucket 4294967295"),
+        (packed, 8, &number(0), Parameter, "fingerprint is 0"),
+        (packed, 8, &number(0x2000), Parameter, "fingerprint is 8192, but those of 13 bits are 1 to 8191"),
+        (single, 8, &number(0x80), Parameter, "fingerprint is 128"),
+        (packed, 12, &[2], Parameter, "flag is 2"),
+        (single, 12, &[255], Parameter, "flag is 255"),
+        (packed, 13, &[2], Parameter, "table type 2"),
+        (single, 13, &[255], Parameter, "table type 255"),
+        (packed, 14, &[3], Parameter, "4 to 32"),
+        (packed, 14, &[0], Parameter, "4 to 32"),
+        (packed, 14, &[33], Parameter, "4 to 32"),
+        (single, 14, &[0], Parameter, "1 to 16"),
+        (single, 15, &[0], Parameter, "2 to 32"),
+        (single, 15, &[33], Parameter, "2 to 32"),
+    ] {
+        refused(&changed(file, at, field), kind, at, part);
+    }
+    for (file, at) in [(packed, 15), (single, 16)] {
+        for buckets in [0, 3, 5, 6, 12, u32::MAX] {
+            refused(&changed(file, at, &number(buckets)), Parameter, at, "powers of two");
+        }
+        // What such a table would take is asked of the bytes, not of the memory.
+        for buckets in [1, 2, 8, 1 << 20, 1 << 31] {
+            let error = go::decode(&changed(file, at, &number(buckets))).expect_err("not so many");
+            assert!(matches!(error.kind(), Length | Parameter), "{error}");
+            assert_eq!(error.kind() == Length, cfg!(target_pointer_width = "64") || buckets < 1 << 21, "{error}");
+        }
+    }
+    // The last victim, gone since, but of another table.
+    let stale = changed(packed, 12, &[0]);
+    assert!(go::decode(&stale).is_ok());
+    refused(&changed(&stale, 4, &number(4)), Parameter, 4, "in bucket 4");
+    refused(&changed(&stale, 8, &number(0x2000)), Parameter, 8, "fingerprint is 8192");
+    refused(&changed(&stale, 8, &number(0)), Parameter, 8, "fingerprint is 0");
+    // A packed table is no single one: its fields are elsewhere.
+    refused(&changed(packed, 13, &[0]), Parameter, 16, "powers of two");
+}
+
+/// Go's single table has them, this library has not.
+#[test]
+fn what_only_go_has_is_unsupported() {
+    let single = &files()[5];
+    let unsupported = SnapshotErrorKind::Unsupported;
+    refused(&changed(single, 15, &[1]), unsupported, 15, "1 given, but the single table takes 2 to 32");
+    refused(&changed(single, 14, &[17]), unsupported, 14, "17 given, but the single table takes 1 to 16");
+    refused(&changed(single, 14, &[255]), unsupported, 14, "the items themselves");
+}
+
+#[test]
+fn codewords_that_mean_nothing_are_refused() {
+    let packed = &files()[0];
+    for codeword in 3876..4096u16 {
+        let bucket = [codeword as u8, packed[PACKED_HEADER + 1] & 0xf0 | (codeword >> 8) as u8];
+        let part = format!("bucket 0 has the codeword {codeword}");
+        refused(&changed(packed, PACKED_HEADER, &bucket), SnapshotErrorKind::Table, PACKED_HEADER, &part);
+    }
+    // The third bucket of 48 bits.
+    let at = PACKED_HEADER + 12;
+    refused(&changed(packed, at, &[0xff, 0xff]), SnapshotErrorKind::Table, at, "bucket 2 has the codeword 4095");
+}
+
+#[test]
+fn bits_behind_the_last_bucket_are_refused() {
+    let files = files();
+    // One bucket of 20 bits, one of 12, one of 36, four of 21.
+    for (file, used) in [(&files[1], 20), (&files[2], 12), (&files[4], 84), (&files[6], 36)] {
+        let header = if file[13] == 0 { SINGLE_HEADER } else { PACKED_HEADER };
+        for bit in used..8 * (file.len() - header) {
+            let at = header + bit / 8;
+            let bytes = changed(file, at, &[file[at] | 1 << (bit % 8)]);
+            refused(&bytes, SnapshotErrorKind::Table, at, "beyond the last bucket");
+        }
+    }
+}
+
+/// Those which Go's own code corrupts, whatever is in them.
+#[test]
+fn tables_whose_slots_share_bits_are_refused() {
+    for (f, b, is_right) in [(2, 1, false), (2, 2, false), (2, 4, true), (2, 6, false), (4, 1, false), (4, 2, true)]
+        .into_iter()
+        .chain([(4, 3, false), (12, 3, false), (12, 4, true), (12, 5, false), (12, 6, true), (6, 3, true), (10, 1, true)])
+    {
+        let file = |buckets| GoFile { buckets: vec![vec![1; b]; buckets], f, victim: (0, 0, 0) }.single();
+        assert!(go::decode(&file(1)).is_ok(), "one bucket begins with a byte");
+        if is_right {
+            assert!(go::decode(&file(4)).is_ok(), "f {f}, b {b}");
+        } else {
+            refused(&file(4), SnapshotErrorKind::Aliasing, 15, "share bits");
+        }
+    }
+}
+
+#[test]
+fn what_go_cannot_have_is_an_error_of_its_own() {
+    let builder =
+        || CuckooFilter::builder().fingerprint_bits(9).addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337);
+    let check = |filter: CuckooFilter<MetroHash64>, expected: GoError, parts: &[&str]| {
+        let error = go::encode(&filter).expect_err("Go has no such filter");
+        assert_eq!(error, expected);
+        assert_eq!(GoFilter::try_from(filter), Err(expected));
+        for part in parts {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    };
+    assert!(go::encode(&builder().capacity(100).build().expect("right")).is_ok());
+    let seed = builder().capacity(100).seed(0).build().expect("right");
+    check(seed, GoError::Seed(0), &["seed: 0", "1337"]);
+    let any_size = builder().capacity(100).addressing(Addressing::AnySize).build().expect("right");
+    check(any_size, GoError::Addressing(Addressing::AnySize), &["any size", "powers of two"]);
+    let thirds = builder().table(TableKind::Single).fingerprint_bits(12).bucket_size(3).buckets(8).build().expect("right");
+    check(thirds, GoError::Aliasing { fingerprint_bits: 12, bucket_size: 3 }, &["12 given with buckets of 3", "multiple of 4"]);
+    let xxh3 = CuckooFilter::builder().capacity(100).fingerprint_bits(9).addressing(Addressing::PowerOfTwo).seed(1337);
+    let error = go::encode(&xxh3.build().expect("right")).expect_err("Go has no such hasher");
+    assert_eq!(error, GoError::Hasher(HasherId::XXH3));
+    assert!(error.to_string().contains("xxh3 given") && error.to_string().contains("metrohash64"), "{error}");
+    assert_eq!(Xxh3.id(), HasherId::XXH3);
+    for error in [GoError::Buckets(1 << 32), GoError::Items(1 << 32)] {
+        assert!(error.to_string().contains("4294967296"), "{error}");
+    }
+}
+
+#[test]
+fn other_bytes_are_no_files() {
+    let snapshot = CuckooFilter::builder().capacity(100).fingerprint_bits(9).build().expect("right").to_bytes();
+    for bytes in [&snapshot[..], b"not a filter at all", &[0xff; 64], &[0; 64]] {
+        go::decode(bytes).expect_err("no file");
+    }
+}
+
+/// There is no checksum in Go's files: some altered bytes are another file. But then they are all of one, and its filter works.
+fn assert_file_or_refused(bytes: &[u8]) -> Result<(), TestCaseError> {
+    if let Ok(mut go) = go::decode(bytes) {
+        prop_assert_eq!(go.encode().expect("as it was"), bytes);
+        let before = go.len();
+        let inserted = SplitMix64(5).take(20).filter(|&hash| go.insert_hash(hash).is_ok()).count();
+        prop_assert_eq!(go.len(), before + inserted);
+        let read = go::decode(&go.encode().expect("as it was"));
+        prop_assert!(read.is_ok_and(|read| read.filter() == go.filter() && read.len() == go.len()));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_flipped_bit_is_refused_or_another_file() {
+    for file in files() {
+        for bit in 0..8 * file.len() {
+            assert_file_or_refused(&changed(&file, bit / 8, &[file[bit / 8] ^ 1 << (bit % 8)])).expect("one or the other");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bytes_are_refused_or_a_file(n in 0usize..7, edits in prop::collection::vec((any::<usize>(), any::<u8>()), 0..6)) {
+        let mut file = files().swap_remove(n);
+        for (at, byte) in edits {
+            let len = file.len();
+            file[at % len] = byte;
+        }
+        assert_file_or_refused(&file)?;
+    }
+}

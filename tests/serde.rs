@@ -1,0 +1,223 @@
+//! Filters in other people's formats come back as they were, and nothing else comes back as a filter.
+
+#![allow(clippy::cast_possible_truncation, reason = "small numbers")]
+
+mod common;
+#[path = "common/formats.rs"]
+mod formats;
+
+use bincode::config;
+use common::{Kind, kinds};
+use formats::{LIMIT, filled, from_bincode, from_json, from_postcard, small, to_bincode, to_json, to_postcard};
+use koel::{Addressing, AnyHasher, CuckooFilter, FromHasherId, Hasher, HasherId, TableKind, Xxh3};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, value},
+};
+use serde_json::json;
+use serde_test::{Configure, Token, assert_de_tokens, assert_tokens};
+use std::fmt::Debug;
+
+/// Through every format, and every way to read it.
+fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
+    let bytes = to_bincode(value);
+    assert_eq!(from_bincode::<T>(&bytes).expect("bincode, from a slice"), *value);
+    let streamed = bincode::serde::decode_from_std_read(&mut &bytes[..], config::standard().with_limit::<LIMIT>());
+    assert_eq!(streamed.ok().as_ref(), Some(value), "bincode, from a reader");
+    let legacy = config::legacy().with_limit::<LIMIT>();
+    let bytes = bincode::serde::encode_to_vec(value, legacy).expect("it can be written");
+    assert_eq!(bincode::serde::decode_from_slice::<T, _>(&bytes, legacy).expect("bincode 1").0, *value);
+    assert_eq!(from_postcard::<T>(&to_postcard(value)).expect("postcard"), *value);
+    let text = serde_json::to_string(value).expect("it can be written");
+    assert_eq!(serde_json::from_str::<T>(&text).expect("JSON, from text"), *value);
+    assert_eq!(serde_json::from_reader::<_, T>(text.as_bytes()).expect("JSON, from a reader"), *value);
+    assert_eq!(from_json::<T>(to_json(value)).expect("JSON, from a tree"), *value);
+    let pretty = serde_json::to_string_pretty(value).expect("it can be written");
+    assert_eq!(serde_json::from_str::<T>(&pretty).expect("JSON, for people"), *value);
+}
+
+#[test]
+fn every_kind_comes_back_as_it_was() {
+    for kind in kinds() {
+        for buckets in [2, 16] {
+            comes_back(&filled(kind, buckets));
+        }
+    }
+}
+
+/// docs/SNAPSHOTS.md has these figures.
+#[test]
+fn binary_formats_add_no_more_than_the_length() {
+    let kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
+    for (buckets, bincode, postcard) in [(2, 1, 1), (100, 3, 2), (10_000, 3, 3), (400_000, 5, 4)] {
+        let filter = filled(kind, buckets);
+        let bytes = filter.to_bytes();
+        let (ours, theirs) = (to_bincode(&filter), to_postcard(&filter));
+        assert_eq!((ours.len() - bytes.len(), theirs.len() - bytes.len()), (bincode, postcard), "{} bytes", bytes.len());
+        assert!(ours.ends_with(&bytes) && theirs.ends_with(&bytes));
+        let legacy = bincode::serde::encode_to_vec(&filter, config::legacy()).expect("it can be written");
+        assert_eq!(legacy.len() - bytes.len(), 8);
+        let borrowed = bincode::serde::borrow_decode_from_slice(&ours, config::standard().with_limit::<LIMIT>());
+        assert_eq!(borrowed.ok().map(|(filter, _)| filter).as_ref(), Some(&filter));
+        assert_eq!(from_postcard(&theirs), Ok(filter));
+    }
+}
+
+/// A format for ever: this text is read by every release, and written.
+#[test]
+fn json_is_this_text() {
+    let mut filter =
+        CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(13).buckets(2).seed(u64::MAX).build().expect("right");
+    filter.insert("koel").expect("there is room");
+    let text = r#"{"version":1,"table":"packed","fingerprint_bits":13,"bucket_size":4,"addressing":"any-size","hasher":"xxh3","seed":"0xffffffffffffffff","buckets":2,"items":1,"table_base64":"AwAAAAAeAAAAAAAA","checksum":"0x1e79c1c28ea033ff"}"#;
+    assert_eq!(serde_json::to_string(&filter).expect("it can be written"), text);
+    assert_eq!(serde_json::from_str::<CuckooFilter>(text).expect("it can be read"), filter);
+}
+
+/// bincode and postcard write bytes and lists of them alike; others do not.
+#[test]
+fn a_binary_format_is_given_bytes_and_may_give_them_in_any_way() {
+    let filter = small().swap_remove(0);
+    // Tokens are for ever, by their type.
+    let bytes: &'static [u8] = filter.to_bytes().leak();
+    let filter = filter.compact();
+    assert_tokens(&filter, &[Token::Bytes(bytes)]);
+    assert_de_tokens(&filter, &[Token::BorrowedBytes(bytes)]);
+    assert_de_tokens(&filter, &[Token::ByteBuf(bytes)]);
+    let list = [Token::Seq { len: None }].into_iter().chain(bytes.iter().map(|&byte| Token::U8(byte))).chain([Token::SeqEnd]);
+    assert_de_tokens(&filter, &list.collect::<Vec<_>>());
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Shard {
+    name: String,
+    seen: CuckooFilter,
+    before: Option<CuckooFilter>,
+    others: Vec<CuckooFilter>,
+    day: u32,
+}
+
+#[test]
+fn filters_are_parts_of_other_types() {
+    let [first, second, third, fourth] = small().try_into().expect("four filters");
+    let shard = |before, others| Shard { name: "day".into(), seen: first.clone(), before, others, day: 7 };
+    comes_back(&shard(Some(second.clone()), vec![third.clone(), fourth.clone()]));
+    comes_back(&shard(None, Vec::new()));
+    comes_back(&vec![second, third, fourth]);
+    comes_back(&Some(first));
+}
+
+/// serde keeps the fields of such types in a buffer first, and forgets whether the format is human-readable.
+#[test]
+fn filters_are_parts_of_flattened_and_untagged_types() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Outer {
+        #[serde(flatten)]
+        shard: Shard,
+        more: bool,
+    }
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Number(u64),
+        Filter(CuckooFilter),
+    }
+    let filter = small().swap_remove(0);
+    let shard = Shard { name: "day".into(), seen: filter.clone(), before: None, others: vec![filter.clone()], day: 7 };
+    let outer = Outer { shard, more: true };
+    assert_eq!(from_json::<Outer>(to_json(&outer)), Ok(outer));
+    let text = serde_json::to_string(&[Either::Number(1), Either::Filter(filter.clone())]).expect("it can be written");
+    let [number, either]: [Either; 2] = serde_json::from_str(&text).expect("it can be read");
+    assert_eq!((number, either), (Either::Number(1), Either::Filter(filter.clone())));
+    // What such a buffer has of a binary format: bytes that say they are human-readable.
+    let bytes = filter.to_bytes();
+    let borrowed = value::BorrowedBytesDeserializer::<value::Error>::new(&bytes);
+    assert_eq!(<CuckooFilter>::deserialize(borrowed), Ok(filter.clone()));
+    assert_eq!(<CuckooFilter>::deserialize(value::BytesDeserializer::<value::Error>::new(&bytes)), Ok(filter));
+}
+
+/// For items whose case does not matter.
+#[derive(Clone, Debug)]
+struct IgnoreCase;
+
+impl Hasher for IgnoreCase {
+    fn id(&self) -> HasherId {
+        const { HasherId::custom(0x8abc) }
+    }
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+        Xxh3.hash(seed, &bytes.to_ascii_lowercase())
+    }
+}
+
+impl FromHasherId for IgnoreCase {
+    fn from_hasher_id(id: HasherId) -> Option<Self> {
+        (id == IgnoreCase.id()).then_some(IgnoreCase)
+    }
+}
+
+/// Never the right one.
+#[derive(Debug)]
+struct Stubborn;
+
+impl Hasher for Stubborn {
+    fn id(&self) -> HasherId {
+        const { HasherId::custom(0x8abd) }
+    }
+    fn hash(&self, _: u64, _: &[u8]) -> u64 {
+        0
+    }
+}
+
+impl FromHasherId for Stubborn {
+    fn from_hasher_id(_: HasherId) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+#[track_caller]
+fn refuses<H: FromHasherId>(filter: &CuckooFilter<impl Hasher>, part: &str) {
+    let errors = [
+        from_json::<CuckooFilter<H>>(to_json(filter)).map(drop),
+        from_bincode::<CuckooFilter<H>>(&to_bincode(filter)).map(drop),
+        from_json::<CuckooFilter<H>>(json!(filter.to_bytes())).map(drop),
+    ];
+    for error in errors {
+        let error = error.expect_err("another hasher's filter");
+        assert!(error.contains(part) && error.contains("not the hasher asked for"), "{error}");
+    }
+    assert!(from_postcard::<CuckooFilter<H>>(&to_postcard(filter)).is_err());
+}
+
+#[test]
+fn each_hasher_reads_its_own() {
+    let mut names = CuckooFilter::builder().capacity(100).fingerprint_bits(12).hasher(IgnoreCase).build().expect("right");
+    names.insert("Koel").expect("there is room");
+    comes_back(&names);
+    assert_eq!(to_json(&names)["hasher"], json!("0x8abc"));
+    let read: CuckooFilter<IgnoreCase> = from_json(to_json(&names)).expect("it can be read");
+    assert!(read.contains("KOEL"));
+    refuses::<Xxh3>(&names, "hasher 0x8abc");
+    refuses::<AnyHasher>(&names, "hasher 0x8abc");
+    refuses::<Stubborn>(&names, "hasher 0x8abc");
+    let plain = small().swap_remove(0);
+    refuses::<IgnoreCase>(&plain, "xxh3");
+    let any: CuckooFilter<AnyHasher> = from_json(to_json(&plain)).expect("it can be read");
+    assert_eq!(any.to_bytes(), plain.to_bytes());
+    comes_back(&any);
+}
+
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+#[test]
+fn metrohash_reads_its_own() {
+    use koel::MetroHash64;
+    for kind in kinds().filter(|kind| kind.f == 13) {
+        let mut go = kind.builder().buckets(16).hasher(MetroHash64).seed(1337).build().expect("right");
+        go.insert("koel").expect("there is room");
+        comes_back(&go);
+        let any: CuckooFilter<AnyHasher> = from_json(to_json(&go)).expect("it can be read");
+        assert_eq!(any.hasher(), &AnyHasher::MetroHash64);
+        comes_back(&any);
+        refuses::<Xxh3>(&go, "metrohash64");
+        refuses::<MetroHash64>(&kind.filter(16), "xxh3");
+    }
+}
