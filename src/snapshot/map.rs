@@ -6,7 +6,7 @@ use memmap2::Mmap;
 
 use super::{
     format::HEADER_BYTES,
-    read::{header_too_short, open, view, xxh3},
+    read::{open, view, xxh3},
 };
 use crate::{
     error::SnapshotError,
@@ -54,11 +54,6 @@ impl<H: Hasher> FilterView<'static, H> {
         let path = path.as_ref();
         let failed = |what: &str, error| SnapshotError::io(0, &alloc::format!("{}: {what}", path.display()), error);
         let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
-        let len = file.metadata().map_err(|error| failed("cannot be examined", error))?.len();
-        if len == 0 {
-            // Nothing can be mapped of it.
-            return Err(header_too_short(&[]));
-        }
         #[allow(unsafe_code, reason = "a map is only as constant as its file")]
         // SAFETY: that the file stays as it is, is asked of the caller above; it cannot be had otherwise.
         let map = unsafe { Mmap::map(&file) }.map_err(|error| failed("cannot be mapped into memory", error))?;

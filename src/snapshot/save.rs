@@ -166,3 +166,28 @@ fn sync(folder: &Path) -> io::Result<()> {
 fn sync(_: &Path) -> io::Result<()> {
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString as _;
+    use std::io::Write as _;
+
+    #[test]
+    fn what_fails_leaves_nothing_behind_and_the_old_file_as_it_was() {
+        let folder = std::env::temp_dir().join(format!("koel-save-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("f.koel");
+        let fails = |_: &File| Err(io::Error::new(ErrorKind::StorageFull, "the disk is full"));
+        let error = replace(&path, fails).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert!(error.to_string().ends_with("f.koel: cannot be written: the disk is full"), "{error}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        replace(&path, |mut file| file.write_all(b"old")).unwrap();
+        let error = replace(&path, |mut file| file.write_all(b"new, but not all of it").and_then(|()| fails(file))).unwrap_err();
+        assert!(error.to_string().contains("f.koel: cannot be written; it is as it was: the disk is full"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
