@@ -37,12 +37,17 @@ impl<H: Hasher> CuckooFilter<H> {
             let (slots, capacity) = (self.params.slots(), self.params.capacity());
             MergeError::Full(MergedFull { ours: self.len, theirs: other.len, slots, capacity })
         };
-        let len = self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
+        // What cannot fit is not copied first.
+        self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
+        // Counted, not added up: the other may be a view of bytes that lie about it.
+        let mut len = self.len;
         let bytes = self.table.size_in_bytes();
         let mut merged = self.table.to_owned(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;
         let mut put = |bucket, fingerprint| {
             let buckets = (bucket, self.address.alternate(bucket, fingerprint));
-            with_table!(&mut merged, table => place(table, &self.address, buckets, fingerprint))
+            let placed = with_table!(&mut merged, table => place(table, &self.address, buckets, fingerprint));
+            len += usize::from(placed);
+            placed
         };
         for bucket in 0..self.params.buckets() {
             if !with_table!(&other.table, table => fingerprints(&table.values(bucket)).all(|fingerprint| put(bucket, fingerprint)))

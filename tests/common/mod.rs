@@ -10,7 +10,10 @@ pub(crate) use folder::Folder;
 pub(crate) use go_file::GoFile;
 pub(crate) use split_mix::SplitMix64;
 
-use koel::{Addressing, Builder, CuckooFilter, TableKind};
+use koel::{Addressing, Builder, CuckooFilter, Hasher, TableKind, Xxh3};
+
+/// Bytes of a snapshot before its table.
+pub(crate) const HEADER: usize = 64;
 
 pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
 pub(crate) const BUCKET_SIZES: [u32; 7] = [1, 2, 3, 4, 5, 8, 16];
@@ -48,4 +51,16 @@ fn kinds_of(f: u32, addressing: Addressing) -> impl Iterator<Item = Kind> {
 pub(crate) fn table_bytes(filter: &CuckooFilter) -> Vec<u8> {
     let bytes = filter.to_bytes();
     bytes[64..bytes.len() - 8].to_vec()
+}
+
+/// Changes a snapshot, and forges both checksums so that nothing but the change itself gives it away.
+pub(crate) fn forged(snapshot: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = snapshot.to_vec();
+    change(&mut bytes);
+    let header = Xxh3.hash(0, &bytes[..HEADER - 8]);
+    bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
+    let end = bytes.len() - 8;
+    let body = Xxh3.hash(header, &bytes[HEADER..end]);
+    bytes[end..].copy_from_slice(&body.to_le_bytes());
+    bytes
 }

@@ -1,0 +1,241 @@
+//! The format once more, from docs/FORMAT.md alone: bit by bit, slow, and with nothing of the library's own arithmetic.
+
+#![allow(clippy::cast_possible_truncation, reason = "halves and fields of known width")]
+
+use koel::{Addressing, Params, SnapshotErrorKind as Kind, TableKind};
+use std::{collections::BTreeMap, sync::OnceLock};
+
+pub const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
+pub const HEADER: usize = 64;
+
+/// What an item is to a filter: its fingerprint, and the smaller of its two buckets. Items with the same key are the same.
+pub type Key = (u32, u64);
+
+/// Where things are.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    pub is_packed: bool,
+    pub f: u32,
+    pub b: u32,
+    pub m: u64,
+    pub is_power_of_two: bool,
+}
+
+impl Model {
+    pub fn of(params: &Params) -> Self {
+        Self {
+            is_packed: params.table() == TableKind::Packed,
+            f: params.fingerprint_bits(),
+            b: params.bucket_size(),
+            m: params.buckets(),
+            is_power_of_two: params.addressing() == Addressing::PowerOfTwo,
+        }
+    }
+
+    pub fn bucket_bits(&self) -> u32 {
+        if self.is_packed { 4 * self.f.saturating_sub(1) } else { self.b * self.f }
+    }
+
+    /// L, unless it is too long for a number.
+    pub fn table_bytes(&self) -> Option<u64> {
+        Some(self.m.checked_mul(self.bucket_bits().into())?.div_ceil(8))
+    }
+
+    pub fn alternate(&self, bucket: u64, fingerprint: u32) -> u64 {
+        let t = u64::from(fingerprint);
+        if self.is_power_of_two {
+            return (bucket ^ ((t * 0x5bd1_e995) & 0xffff_ffff)) % self.m;
+        }
+        let p = t.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let g = (p ^ p >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let s = upper(g, self.m) | 1;
+        ((u128::from(s) + u128::from(self.m) - u128::from(bucket)) % u128::from(self.m)) as u64
+    }
+
+    /// An item's first bucket, and its fingerprint.
+    pub fn locate(&self, hash: u64) -> (u64, u32) {
+        let most = (1u64 << self.f) - 1;
+        if self.is_power_of_two {
+            return ((hash >> 32) % self.m, ((hash & 0xffff_ffff) % most + 1) as u32);
+        }
+        let r = hash.wrapping_mul(self.m) >> 32;
+        (upper(hash, self.m), (((r * most) >> 32) + 1) as u32)
+    }
+
+    pub fn key(&self, hash: u64) -> Key {
+        let (bucket, fingerprint) = self.locate(hash);
+        self.key_in(bucket, fingerprint)
+    }
+
+    pub fn key_in(&self, bucket: u64, fingerprint: u32) -> Key {
+        (fingerprint, bucket.min(self.alternate(bucket, fingerprint)))
+    }
+
+    /// A hash of such an item.
+    pub fn hash(&self, (fingerprint, bucket): Key) -> u64 {
+        let t = u64::from(fingerprint) - 1;
+        if self.is_power_of_two {
+            return bucket << 32 | t;
+        }
+        // The least product whose upper half is the bucket, and whose lower half gives the fingerprint.
+        let r = (t << 32).div_ceil((1 << self.f) - 1);
+        (u128::from(bucket) << 64 | u128::from(r) << 32).div_ceil(self.m.into()) as u64
+    }
+
+    /// The slots that the item may be in.
+    pub fn slots_of(&self, (fingerprint, bucket): Key) -> u32 {
+        if self.alternate(bucket, fingerprint) == bucket { self.b } else { 2 * self.b }
+    }
+
+    /// What is wrong with a snapshot, all of it looked at as docs/FORMAT.md says.
+    pub fn verdict(snapshot: &[u8]) -> Result<(Self, Vec<Vec<u32>>), Kind> {
+        let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
+        ensure(snapshot[..snapshot.len().min(8)] == MAGIC[..snapshot.len().min(8)], Kind::Magic)?;
+        ensure(snapshot.len() >= HEADER, Kind::Length)?;
+        ensure(snapshot[8..10] == [1, 0], Kind::Version)?;
+        let seed = number(snapshot, 56);
+        ensure(seed == checksum(&snapshot[..56], 0), Kind::HeaderChecksum)?;
+        let (model, items) = (Self::of_header(snapshot), number(snapshot, 32));
+        let is_known = snapshot[10] <= 1 && snapshot[13] <= 1 && number(snapshot, 48) == 0;
+        ensure(is_known && model.is_possible(), Kind::Parameter)?;
+        ensure(u128::from(items) <= u128::from(model.m) * u128::from(model.b), Kind::Parameter)?;
+        ensure(model.table_bytes() == Some(number(snapshot, 40)), Kind::Parameter)?;
+        ensure([1, 2].contains(&snapshot[14]) && snapshot[15] == 0, Kind::Hasher)?;
+        let end = HEADER as u64 + number(snapshot, 40);
+        ensure(snapshot.len() as u64 == end + 8, Kind::Length)?;
+        let table = &snapshot[HEADER..end as usize];
+        ensure(number(snapshot, end as usize) == checksum(table, seed), Kind::BodyChecksum)?;
+        let buckets = model.table(table).ok_or(Kind::Table)?;
+        ensure(buckets.iter().flatten().filter(|&&slot| slot != 0).count() as u64 == items, Kind::Count)?;
+        Ok((model, buckets))
+    }
+
+    /// What a header says, be it possible or not.
+    pub fn of_header(header: &[u8]) -> Self {
+        Self {
+            is_packed: header[10] == 1,
+            f: header[11].into(),
+            b: header[12].into(),
+            m: number(header, 24),
+            is_power_of_two: header[13] == 1,
+        }
+    }
+
+    /// Is there such a filter?
+    pub fn is_possible(&self) -> bool {
+        let Self { f, b, m, .. } = *self;
+        let of_table =
+            if self.is_packed { (4..=32).contains(&f) && b == 4 } else { (2..=32).contains(&f) && (1..=16).contains(&b) };
+        let of_addressing = if self.is_power_of_two {
+            m.is_power_of_two() && m <= 1 << 32
+        } else {
+            of_table && m >= 2 && m % 2 == 0 && m <= 1 << (64 - f)
+        };
+        of_table && of_addressing && u128::from(m) * u128::from(self.bucket_bits()) <= (1 << 64) - 8
+    }
+
+    /// The values of all slots; or nothing, if no writer writes this table.
+    pub fn table(&self, bytes: &[u8]) -> Option<Vec<Vec<u32>>> {
+        let in_order = |slots: &Vec<u32>| !self.is_packed || slots.is_sorted_by_key(|&slot| (slot & 15, slot >> 4));
+        self.slots(bytes).filter(|buckets| buckets.iter().all(in_order))
+    }
+
+    /// The same, with the high parts of packed buckets in any order.
+    pub fn slots(&self, bytes: &[u8]) -> Option<Vec<Vec<u32>>> {
+        let mut bits = Bits { bytes, at: 0 };
+        let mut buckets = Vec::new();
+        for _ in 0..self.m {
+            let slots = if self.is_packed { self.packed(&mut bits)? } else { (0..self.b).map(|_| bits.take(self.f)).collect() };
+            buckets.push(slots);
+        }
+        let rest = (8 * bytes.len() - bits.at) as u32;
+        (bits.take(rest) == 0).then_some(buckets)
+    }
+
+    fn packed(&self, bits: &mut Bits<'_>) -> Option<Vec<u32>> {
+        let nibbles = codebook().get(bits.take(12) as usize)?;
+        Some(nibbles.iter().map(|&nibble| bits.take(self.f - 4) << 4 | u32::from(nibble)).collect())
+    }
+
+    /// Makes a table of these bytes that a writer could have written; a packed one in the order of the low nibbles, and of the
+    /// high parts if they count.
+    pub fn mend(&self, bytes: &mut [u8], all_in_order: bool) {
+        let last = bytes.len() - 1;
+        let used = (self.m * u64::from(self.bucket_bits()) % 8) as u32;
+        if used != 0 {
+            bytes[last] &= (1 << used) - 1;
+        }
+        if !self.is_packed {
+            return;
+        }
+        let (mut from, mut to) = (0, 0);
+        for _ in 0..self.m {
+            let mut bits = Bits { bytes, at: from };
+            let nibbles = codebook()[bits.take(12) as usize % codebook().len()];
+            let mut slots = nibbles.map(|nibble| bits.take(self.f - 4) << 4 | u32::from(nibble));
+            from = bits.at;
+            if all_in_order {
+                slots.sort_unstable_by_key(|&slot| (slot & 15, slot >> 4));
+            }
+            let nibbles = slots.map(|slot| (slot & 15) as u8);
+            let codeword = codebook().binary_search(&nibbles).expect("they ascend") as u32;
+            put(bytes, &mut to, 12, codeword);
+            slots.iter().for_each(|slot| put(bytes, &mut to, self.f - 4, slot >> 4));
+        }
+    }
+
+    /// What is in the buckets: how many copies of each.
+    pub fn items(&self, buckets: &[Vec<u32>]) -> BTreeMap<Key, u32> {
+        let mut items = BTreeMap::new();
+        for (bucket, slots) in (0..).zip(buckets) {
+            for &fingerprint in slots.iter().filter(|&&fingerprint| fingerprint != 0) {
+                *items.entry(self.key_in(bucket, fingerprint)).or_default() += 1;
+            }
+        }
+        items
+    }
+}
+
+/// Fields of bits, one after the other.
+struct Bits<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Bits<'_> {
+    fn take(&mut self, bits: u32) -> u32 {
+        let start = self.at;
+        self.at += bits as usize;
+        (start..self.at).rev().fold(0, |value, n| value << 1 | u32::from(self.bytes[n / 8] >> (n % 8) & 1))
+    }
+}
+
+/// Writes a field, and goes on behind it.
+fn put(bytes: &mut [u8], at: &mut usize, bits: u32, value: u32) {
+    for n in 0..bits {
+        bytes[*at / 8] = bytes[*at / 8] & !(1 << (*at % 8)) | ((value >> n & 1) as u8) << (*at % 8);
+        *at += 1;
+    }
+}
+
+/// The eight bytes at `at` as a number.
+pub fn number(bytes: &[u8], at: usize) -> u64 {
+    (0..8).fold(0, |value, n| value | u64::from(bytes[at + n]) << (8 * n))
+}
+
+fn ensure(holds: bool, kind: Kind) -> Result<(), Kind> {
+    if holds { Ok(()) } else { Err(kind) }
+}
+
+fn upper(x: u64, y: u64) -> u64 {
+    ((u128::from(x) * u128::from(y)) >> 64) as u64
+}
+
+/// The ascending quadruples of nibbles in lexicographic order.
+fn codebook() -> &'static [[u8; 4]] {
+    static CODEBOOK: OnceLock<Vec<[u8; 4]>> = OnceLock::new();
+    CODEBOOK.get_or_init(|| {
+        let nibbles = |word: u16| [12, 8, 4, 0].map(|shift| (word >> shift & 15) as u8);
+        (0..=u16::MAX).map(nibbles).filter(|nibbles| nibbles.is_sorted()).collect()
+    })
+}

@@ -1,0 +1,313 @@
+//! Operations in any order: a filter is the multiset that the format's formulas say, with every kernel, to the last bit.
+
+use super::{
+    model::{Key, Model},
+    split_mix::SplitMix64,
+};
+use arbitrary::{Arbitrary, Unstructured};
+use koel::{Addressing, CuckooFilter, FilterView, Full, Kernel, TableKind, Xxh3};
+use std::{collections::BTreeMap, fmt::Debug};
+
+/// What an input says. Numbers are brought into their ranges.
+#[derive(Arbitrary, Debug)]
+struct Plan {
+    is_packed: bool,
+    is_power_of_two: bool,
+    f: u8,
+    b: u8,
+    m: u8,
+    seed: u64,
+    kernels: [u8; 2],
+    steps: Vec<Step>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Insert(Hash),
+    InsertUnique(Hash),
+    Remove(Hash),
+    InsertItem(Vec<u8>),
+    RemoveItem(Vec<u8>),
+    InsertBatch(Vec<Hash>),
+    RemoveBatch(Vec<Hash>),
+    ContainsBatch(Vec<Hash>),
+    /// Fresh ones until one is refused.
+    Fill(u8),
+    /// One copy of all that are in, but for each n-th.
+    Thin(u8),
+    Merge(Vec<Hash>),
+    Clear,
+    Reread,
+    Rebuild,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Hash {
+    /// One of few, so that there are copies.
+    Few(u8),
+    /// By bucket and fingerprint, so that they meet in buckets.
+    At(u8, u16),
+    Any(u64),
+}
+
+/// Does what the input says.
+pub fn check(input: &[u8]) {
+    if let Ok(plan) = Plan::arbitrary_take_rest(Unstructured::new(input)) {
+        let mut state = State::new(&plan);
+        plan.steps.iter().for_each(|step| state.take(step));
+        state.drain();
+    }
+}
+
+/// Two filters that differ in their kernels only, and what is in them.
+struct State {
+    twins: [CuckooFilter; 2],
+    model: Model,
+    items: BTreeMap<Key, u32>,
+}
+
+impl State {
+    fn new(plan: &Plan) -> Self {
+        let table = if plan.is_packed { TableKind::Packed } else { TableKind::Single };
+        let (f, b) = if plan.is_packed { (4 + plan.f % 29, 4) } else { (2 + plan.f % 31, 1 + plan.b % 16) };
+        let (addressing, buckets) = if plan.is_power_of_two {
+            (Addressing::PowerOfTwo, 1 << (plan.m % 6))
+        } else {
+            (Addressing::AnySize, 2 + 2 * u64::from(plan.m % 20))
+        };
+        let builder = CuckooFilter::builder().table(table).fingerprint_bits(f.into()).bucket_size(b.into());
+        let builder = builder.addressing(addressing).buckets(buckets).seed(plan.seed);
+        let kernels: Vec<Kernel> = Kernel::available().collect();
+        let twins = plan.kernels.map(|kernel| {
+            let kernel = kernels[usize::from(kernel) % kernels.len()];
+            builder.clone().kernel(kernel).build().expect("there are such filters")
+        });
+        let model = Model::of(twins[0].params());
+        Self { twins, model, items: BTreeMap::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.items.values().map(|&copies| copies as usize).sum()
+    }
+
+    fn copies(&self, hash: u64) -> u32 {
+        self.items.get(&self.model.key(hash)).copied().unwrap_or(0)
+    }
+
+    fn added(&mut self, hash: u64) {
+        *self.items.entry(self.model.key(hash)).or_default() += 1;
+    }
+
+    /// False if there was none.
+    fn removed(&mut self, hash: u64) -> bool {
+        let key = self.model.key(hash);
+        let Some(copies) = self.items.get_mut(&key) else { return false };
+        *copies -= 1;
+        if *copies == 0 {
+            self.items.remove(&key);
+        }
+        true
+    }
+
+    /// The same with both of them, which must answer the same.
+    fn both<T: Debug + PartialEq>(&mut self, mut run: impl FnMut(&mut CuckooFilter) -> T) -> T {
+        let [one, other] = self.twins.each_mut().map(&mut run);
+        assert_eq!(one, other, "{:?}", self.twins.each_ref().map(CuckooFilter::kernel));
+        one
+    }
+
+    fn hash(&self, hash: Hash) -> u64 {
+        match hash {
+            Hash::Few(n) => SplitMix64(u64::from(n % 16)).next().unwrap_or_default(),
+            Hash::At(bucket, fingerprint) => {
+                let most = ((1u64 << self.model.f) - 1).min(u64::from(u16::MAX));
+                let fingerprint = u32::from(fingerprint) % u32::try_from(most).expect("16 bits") + 1;
+                self.model.hash((fingerprint, u64::from(bucket) % self.model.m))
+            }
+            Hash::Any(hash) => hash,
+        }
+    }
+
+    fn hashes(&self, hashes: &[Hash]) -> Vec<u64> {
+        hashes.iter().map(|&hash| self.hash(hash)).collect()
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Insert(hash) => _ = self.insert(self.hash(*hash)),
+            Step::InsertUnique(hash) => self.insert_unique(self.hash(*hash)),
+            Step::Remove(hash) => self.remove(self.hash(*hash)),
+            Step::InsertItem(item) => {
+                if self.both(|filter| filter.insert(item)).is_ok() {
+                    self.added(self.twins[0].hash(item));
+                }
+            }
+            Step::RemoveItem(item) => {
+                let removed = self.both(|filter| filter.remove(item));
+                let hash = self.twins[0].hash(item);
+                assert_eq!(removed, self.removed(hash));
+            }
+            Step::InsertBatch(hashes) => self.insert_batch(&self.hashes(hashes)),
+            Step::RemoveBatch(hashes) => self.remove_batch(&self.hashes(hashes)),
+            Step::ContainsBatch(hashes) => self.contains_batch(&self.hashes(hashes)),
+            Step::Fill(seed) => {
+                let mut fresh = SplitMix64(1 << 32 | u64::from(*seed));
+                while fresh.next().is_some_and(|hash| self.insert(hash)) {}
+            }
+            Step::Thin(n) => {
+                let hashes: Vec<u64> = self.items.keys().map(|&key| self.model.hash(key)).collect();
+                let n = usize::from(*n % 8) + 2;
+                hashes.iter().enumerate().filter(|(place, _)| place % n != 0).for_each(|(_, &hash)| self.remove(hash));
+            }
+            Step::Merge(hashes) => self.merge(&self.hashes(hashes)),
+            Step::Clear => {
+                self.both(CuckooFilter::clear);
+                self.items.clear();
+            }
+            Step::Reread => self.reread(),
+            Step::Rebuild => self.rebuild(),
+        }
+        self.compare();
+    }
+
+    /// False if there was no room.
+    fn insert(&mut self, hash: u64) -> bool {
+        let before = self.twins[0].to_bytes();
+        match self.both(|filter| filter.insert_hash(hash)) {
+            Ok(()) => self.added(hash),
+            Err(full) => {
+                self.refused(&full, hash, &before);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn refused(&mut self, full: &Full, hash: u64, before: &[u8]) {
+        self.both(|filter| assert_eq!(filter.to_bytes(), before, "a refused insertion changed something"));
+        assert_eq!((full.items(), full.slots()), (self.len(), self.twins[0].slots()));
+        let key = self.model.key(hash);
+        assert_eq!(full.is_duplicate(), self.copies(hash) == self.model.slots_of(key), "{full}");
+    }
+
+    fn insert_unique(&mut self, hash: u64) {
+        let before = self.twins[0].to_bytes();
+        let is_there = self.copies(hash) > 0;
+        match self.both(|filter| filter.insert_unique_hash(hash)) {
+            Ok(stored) => {
+                assert_eq!(stored, !is_there);
+                if stored {
+                    self.added(hash);
+                }
+            }
+            Err(full) => {
+                assert!(!is_there);
+                self.refused(&full, hash, &before);
+            }
+        }
+    }
+
+    fn remove(&mut self, hash: u64) {
+        let removed = self.both(|filter| filter.remove_hash(hash));
+        assert_eq!(removed, self.removed(hash), "{hash:#x}");
+    }
+
+    fn insert_batch(&mut self, hashes: &[u64]) {
+        let mut alone = self.twins[0].clone();
+        let fitting = hashes.iter().take_while(|&&hash| alone.insert_hash(hash).is_ok()).count();
+        match self.both(|filter| filter.insert_hashes(hashes)) {
+            Ok(()) => assert_eq!(fitting, hashes.len()),
+            Err(full) => assert_eq!(full.inserted(), fitting),
+        }
+        assert!(alone == self.twins[0], "a batch is not its items one by one");
+        hashes[..fitting].iter().for_each(|&hash| self.added(hash));
+    }
+
+    fn remove_batch(&mut self, hashes: &[u64]) {
+        let removed = self.both(|filter| {
+            let mut removed = vec![false; hashes.len()];
+            filter.remove_hashes(hashes, &mut removed);
+            removed
+        });
+        let expected: Vec<bool> = hashes.iter().map(|&hash| self.removed(hash)).collect();
+        assert_eq!(removed, expected);
+    }
+
+    fn contains_batch(&mut self, hashes: &[u64]) {
+        let (found, count) = self.both(|filter| {
+            let mut found = vec![false; hashes.len()];
+            filter.contains_hashes(hashes, &mut found);
+            (found, filter.count_hashes(hashes))
+        });
+        let expected: Vec<bool> = hashes.iter().map(|&hash| self.copies(hash) > 0).collect();
+        assert_eq!(found, expected);
+        assert_eq!(count, expected.iter().filter(|&&found| found).count());
+    }
+
+    fn merge(&mut self, hashes: &[u64]) {
+        let mut other = self.twins[0].clone();
+        other.clear();
+        let taken: Vec<u64> = hashes.iter().copied().filter(|&hash| other.insert_hash(hash).is_ok()).collect();
+        let before = self.twins[0].to_bytes();
+        let merged = self.both(|filter| filter.merge(&other));
+        let viewed = CuckooFilter::from_bytes(&before).expect("a snapshot").merge(&other.view());
+        assert_eq!(merged, viewed, "a view is not what it is of");
+        if merged.is_ok() {
+            taken.into_iter().for_each(|hash| self.added(hash));
+        } else {
+            assert_eq!(self.twins[0].to_bytes(), before, "a refused merge changed something");
+        }
+    }
+
+    /// Goes on with what comes back from snapshots.
+    fn reread(&mut self) {
+        let kernels = self.twins.each_ref().map(CuckooFilter::kernel);
+        let bytes = self.twins[0].to_bytes();
+        let view = FilterView::over(&bytes).expect("a snapshot");
+        assert!(view == self.twins[1]);
+        self.twins =
+            [CuckooFilter::from_bytes(&bytes).expect("a snapshot"), CuckooFilter::read_from(&bytes[..]).expect("a snapshot")];
+        for (twin, kernel) in self.twins.iter_mut().zip(kernels) {
+            twin.set_kernel(kernel).expect("it had this one");
+        }
+    }
+
+    /// Goes on with a filter of the same items, built at one go, if there is one.
+    fn rebuild(&mut self) {
+        let copies = |(&key, &copies): (&Key, &u32)| vec![self.model.hash(key); copies as usize];
+        let hashes: Vec<u64> = self.items.iter().flat_map(copies).collect();
+        if let Ok(mut built) = CuckooFilter::from_hashes(self.twins[0].params().clone(), Xxh3, &hashes) {
+            self.twins = self.twins.each_ref().map(|twin| {
+                built.set_kernel(twin.kernel()).expect("it has this one");
+                built.clone()
+            });
+        }
+    }
+
+    /// Both have the same bytes, and in these is what should be.
+    fn compare(&self) {
+        let [bytes, others] = self.twins.each_ref().map(CuckooFilter::to_bytes);
+        assert_eq!(bytes, others, "kernels differ");
+        let (_, buckets) = Model::verdict(&bytes).expect("what a filter writes is a snapshot");
+        assert_eq!(self.model.items(&buckets), self.items);
+        for twin in &self.twins {
+            assert_eq!((twin.len(), twin.is_empty()), (self.len(), self.items.is_empty()));
+            for (&key, &copies) in &self.items {
+                assert_eq!(twin.count_hash(self.model.hash(key)), copies, "{key:?}");
+            }
+            for hash in SplitMix64(3).take(8) {
+                assert_eq!(twin.contains_hash(hash), self.copies(hash) > 0, "{hash:#x}");
+            }
+        }
+    }
+
+    fn drain(mut self) {
+        let hashes: Vec<(u64, u32)> = self.items.iter().map(|(&key, &copies)| (self.model.hash(key), copies)).collect();
+        for (hash, copies) in hashes {
+            (0..copies).for_each(|_| self.remove(hash));
+        }
+        self.compare();
+        let bytes = self.twins[0].to_bytes();
+        assert!(bytes[64..bytes.len() - 8].iter().all(|&byte| byte == 0), "a drained table is not zero");
+    }
+}

@@ -1,0 +1,85 @@
+//! Damaged snapshots made less damaged, so that fuzzed bytes get past the checks that they would hardly ever pass by chance.
+
+#![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
+
+use super::model::{HEADER, MAGIC, Model, number};
+
+/// Magic, version and the reserved bytes.
+pub const FRAME: u8 = 1;
+/// Fields that no filter has.
+const FIELDS: u8 = 1 << 1;
+/// L, and the number of bytes.
+const LENGTH: u8 = 1 << 2;
+/// Buckets that no filter writes.
+const TABLE: u8 = 1 << 3;
+/// The number of items.
+const COUNT: u8 = 1 << 4;
+pub const HEADER_CHECKSUM: u8 = 1 << 5;
+const TABLE_CHECKSUM: u8 = 1 << 6;
+
+/// Longer tables are not made: there would be fewer of them.
+const LONGEST: u64 = 1 << 13;
+
+/// Repairs whatever `what` has a bit for.
+pub fn repair(bytes: &mut Vec<u8>, what: u8) {
+    let wants = |part| what & part != 0;
+    if bytes.len() < HEADER {
+        if !wants(LENGTH) {
+            return;
+        }
+        bytes.resize(HEADER, 0);
+    }
+    if wants(FRAME) {
+        put(bytes, 0, &MAGIC);
+        put(bytes, 8, &[1, 0]);
+        put(bytes, 48, &[0; 8]);
+    }
+    if wants(FIELDS) {
+        fields(bytes);
+    }
+    let model = Model::of_header(bytes);
+    if let Some(len) = model.table_bytes().filter(|_| wants(LENGTH)) {
+        put(bytes, 40, &len.to_le_bytes());
+        if len <= LONGEST {
+            bytes.resize(HEADER + len as usize + 8, 0);
+        }
+    }
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
+    // The last eight bytes are the trailer, however long the table should be.
+    let end = bytes.len().saturating_sub(8).max(HEADER);
+    if model.is_possible() && model.table_bytes() == Some((end - HEADER) as u64) {
+        if wants(TABLE) {
+            model.mend(&mut bytes[HEADER..end], true);
+        }
+        if let Some(buckets) = model.table(&bytes[HEADER..end]).filter(|_| wants(COUNT)) {
+            let items = buckets.iter().flatten().filter(|&&slot| slot != 0).count() as u64;
+            put(bytes, 32, &items.to_le_bytes());
+        }
+    }
+    if wants(HEADER_CHECKSUM) {
+        let header = checksum(&bytes[..56], 0);
+        put(bytes, 56, &header.to_le_bytes());
+    }
+    if wants(TABLE_CHECKSUM) && bytes.len() >= end + 8 {
+        let table = checksum(&bytes[HEADER..end], number(bytes, 56));
+        put(bytes, end, &table.to_le_bytes());
+    }
+}
+
+/// Brings every field to a value that it may have, with not too many buckets.
+fn fields(bytes: &mut [u8]) {
+    bytes[10] &= 1;
+    bytes[13] &= 1;
+    bytes[14] = 1 + bytes[14] % 2;
+    bytes[15] = 0;
+    let is_packed = bytes[10] == 1;
+    bytes[11] = if is_packed { 4 + bytes[11] % 29 } else { 2 + bytes[11] % 31 };
+    bytes[12] = if is_packed { 4 } else { 1 + bytes[12] % 16 };
+    let buckets = bytes[24];
+    let buckets = if bytes[13] == 1 { 1 << (buckets % 7) } else { 2 + 2 * (u64::from(buckets) % 40) };
+    put(bytes, 24, &buckets.to_le_bytes());
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    bytes[at..at + field.len()].copy_from_slice(field);
+}

@@ -1,0 +1,140 @@
+//! Bytes in other people's formats: they give what the snapshot's own reader gives, or an error.
+
+#![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
+
+use super::{
+    model::{HEADER, Model, number},
+    repair::{FRAME, HEADER_CHECKSUM, repair},
+};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bincode::config;
+use koel::{AnyHasher, CuckooFilter};
+use serde::{Serialize, Serializer, de::DeserializeOwned};
+use std::fmt::{Debug, Display};
+
+type Filter = CuckooFilter<AnyHasher>;
+
+/// In bytes, of what bincode reads.
+const LIMIT: usize = 1 << 20;
+
+/// What begins as JSON does is read as that. Of all other inputs the rest is read by the binary formats as it is, and then,
+/// repaired as the first byte says, as the snapshot in each of them.
+pub fn check(input: &[u8]) {
+    if input.starts_with(b"{") || input.starts_with(b"[") || input.starts_with(b"\"") {
+        round_trip(serde_json::from_slice::<Filter>(input));
+        read_all(|| serde_json::from_slice::<Vec<Filter>>(input));
+        round_trip(serde_json::from_reader::<_, Filter>(input));
+        return;
+    }
+    let [what, bytes @ ..] = input else { return };
+    round_trip(postcard::from_bytes::<Filter>(bytes));
+    round_trip(from_bincode::<Filter>(bytes));
+    round_trip(bincode::serde::decode_from_std_read::<Filter, _, _>(&mut &bytes[..], limited()));
+    read_all(|| postcard::from_bytes::<Vec<Option<Filter>>>(bytes));
+    read_all(|| from_bincode::<Vec<Option<Filter>>>(bytes));
+    let mut bytes = bytes.to_vec();
+    repair(&mut bytes, *what);
+    wrapped(&bytes);
+    fields(&bytes);
+}
+
+fn limited() -> config::Configuration<config::LittleEndian, config::Varint, config::Limit<LIMIT>> {
+    config::standard().with_limit::<LIMIT>()
+}
+
+fn from_bincode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, bincode::error::DecodeError> {
+    bincode::serde::decode_from_slice(bytes, limited()).map(|(value, _)| value)
+}
+
+fn read_all<T, E: Display>(read: impl FnOnce() -> Result<T, E>) {
+    if let Err(error) = read() {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// What is read is a filter, and comes back through every format.
+fn round_trip<E: Display + Debug>(read: Result<Filter, E>) {
+    let filter = match read {
+        Ok(filter) => filter,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    Model::verdict(&filter.to_bytes()).expect("it is a filter");
+    let json = serde_json::to_string(&filter).expect("it can be written");
+    assert!(serde_json::from_str::<Filter>(&json).expect("it can be read") == filter);
+    let bytes = postcard::to_allocvec(&filter).expect("it can be written");
+    assert!(postcard::from_bytes::<Filter>(&bytes).expect("it can be read") == filter);
+    let bytes = bincode::serde::encode_to_vec(&filter, limited()).expect("it can be written");
+    assert!(from_bincode::<Filter>(&bytes).expect("it can be read") == filter);
+}
+
+/// Bytes that are written as bytes, not as a list.
+struct Bytes<'a>(&'a [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+/// As the bytes or the list that a format has of them, a snapshot is what its own reader says.
+fn wrapped(snapshot: &[u8]) {
+    let expected = Filter::from_bytes_with(snapshot, AnyHasher::from_id).ok();
+    let postcard = postcard::to_allocvec(&Bytes(snapshot)).expect("it can be written");
+    assert!(postcard::from_bytes::<Filter>(&postcard).ok() == expected, "postcard");
+    let bincode = bincode::serde::encode_to_vec(Bytes(snapshot), limited()).expect("it can be written");
+    assert!(from_bincode::<Filter>(&bincode).ok() == expected, "bincode");
+    let streamed = bincode::serde::decode_from_std_read::<Filter, _, _>(&mut &bincode[..], limited());
+    assert!(streamed.ok() == expected, "bincode from a stream");
+    let list = serde_json::to_string(snapshot).expect("it can be written");
+    let listed = serde_json::from_str::<Filter>(&list);
+    assert!(listed.ok() == expected, "a list");
+    round_trip(Filter::from_bytes_with(snapshot, AnyHasher::from_id));
+}
+
+/// As a map, without what a map leaves to its reader: magic, L, the reserved bytes, the header's checksum.
+fn fields(snapshot: &[u8]) {
+    let Some(end) = snapshot.len().checked_sub(8).filter(|&end| end >= HEADER) else { return };
+    let names = |byte: u8, names: [&'static str; 2]| names.get(usize::from(byte)).copied();
+    let (Some(table), Some(addressing)) =
+        (names(snapshot[10], ["single", "packed"]), names(snapshot[13], ["any-size", "power-of-two"]))
+    else {
+        return;
+    };
+    let hasher = match u16::from_le_bytes([snapshot[14], snapshot[15]]) {
+        1 => "xxh3".into(),
+        2 => "metrohash64".into(),
+        other => format!("{other:#06x}"),
+    };
+    let hexadecimal = |at| format!("{:#018x}", number(snapshot, at));
+    let map = serde_json::json!({
+        "version": u16::from_le_bytes([snapshot[8], snapshot[9]]),
+        "table": table,
+        "fingerprint_bits": snapshot[11],
+        "bucket_size": snapshot[12],
+        "addressing": addressing,
+        "hasher": hasher,
+        "seed": hexadecimal(16),
+        "buckets": number(snapshot, 24),
+        "items": number(snapshot, 32),
+        "table_base64": base64(&snapshot[HEADER..end]),
+        "checksum": hexadecimal(end),
+    });
+    let version = [snapshot[8], snapshot[9]];
+    let mut whole = snapshot.to_vec();
+    repair(&mut whole, FRAME);
+    whole[8..10].copy_from_slice(&version);
+    if let Some(len) = Model::of_header(&whole).table_bytes() {
+        whole[40..48].copy_from_slice(&len.to_le_bytes());
+    }
+    repair(&mut whole, HEADER_CHECKSUM);
+    let expected = Filter::from_bytes_with(&whole, AnyHasher::from_id).ok();
+    assert!(serde_json::from_value::<Filter>(map.clone()).ok() == expected, "a value: {map}");
+    assert!(serde_json::from_str::<Filter>(&map.to_string()).ok() == expected, "a text: {map}");
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let mut text = vec![0; 4 * bytes.len().div_ceil(3)];
+    let len = BASE64_STANDARD.encode_slice(bytes, &mut text).expect("it is long enough");
+    assert_eq!(len, text.len());
+    String::from_utf8(text).expect("it is ASCII")
+}

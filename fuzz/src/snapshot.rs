@@ -1,0 +1,187 @@
+//! Bytes as a snapshot: every reader gives the same answer, the format's own, and whatever can be asked can be asked.
+
+use super::{
+    model::{Key, MAGIC, Model},
+    repair::repair,
+    split_mix::SplitMix64,
+};
+use koel::{AnyHasher, CuckooFilter, FilterView, Hasher, Kernel, SnapshotError, Storage};
+use std::{
+    collections::BTreeMap,
+    hint::black_box,
+    io::{self, Read},
+};
+
+type Filter = CuckooFilter<AnyHasher>;
+type View<'a> = FilterView<'a, AnyHasher>;
+
+/// Items and hashes that are asked for, at most: more than one batch, and not a multiple of any vector's lanes.
+const ASKED: usize = 77;
+
+/// What begins as a snapshot is read as it is. Of all other inputs the first byte says what is repaired in the rest, and the
+/// second in which pieces it is read, and at which address.
+pub fn check(input: &[u8]) {
+    let (mut bytes, odd) = match input {
+        [what, odd, bytes @ ..] if !input.starts_with(&MAGIC[..4]) => {
+            let mut bytes = bytes.to_vec();
+            repair(&mut bytes, *what);
+            (bytes, usize::from(*odd))
+        }
+        _ => (input.to_vec(), 1),
+    };
+    let start = odd % 8;
+    bytes.splice(0..0, vec![0; start]);
+    check_snapshot(&bytes[start..], odd);
+}
+
+fn check_snapshot(bytes: &[u8], odd: usize) {
+    let verdict = Model::verdict(bytes);
+    let read = same_answer(bytes, odd);
+    assert_eq!(read.as_ref().err().map(SnapshotError::kind), verdict.as_ref().err().copied());
+    if let Ok(mut view) = FilterView::over_with(bytes, AnyHasher::from_id)
+        && read.is_err()
+    {
+        ask_damaged(&mut view);
+    }
+    let (Ok(filter), Ok((model, buckets))) = (read, verdict) else { return };
+    let items = model.items(&buckets);
+    let mut view = FilterView::over_with(bytes, AnyHasher::from_id).expect("it has been read");
+    assert!(filter == view && filter.to_bytes() == bytes && view.to_bytes() == bytes);
+    let mut written = Vec::new();
+    filter.write_to(&mut written).expect("a vector takes everything");
+    assert_eq!(written, bytes);
+    let mut owned = filter.clone();
+    for kernel in Kernel::available() {
+        owned.set_kernel(kernel).expect("it is available");
+        view.set_kernel(kernel).expect("it is available");
+        answers(&owned, &model, &items);
+        answers(&view, &model, &items);
+        answers(&owned.view(), &model, &items);
+    }
+    go_on(filter, &model, items);
+}
+
+/// What each reader says, which must be the same.
+fn same_answer(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
+    let said = |answer: &Result<Filter, SnapshotError>| {
+        answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
+    };
+    let read = Filter::from_bytes_with(bytes, AnyHasher::from_id);
+    let view = View::over_with(bytes, AnyHasher::from_id);
+    if let Ok(view) = &view {
+        let verified = view.verify().map_err(|error| (error.kind(), error.offset(), error.to_string()));
+        assert_eq!(verified.err(), said(&read), "verify");
+    }
+    assert_eq!(said(&view.and_then(|view| view.to_filter())), said(&read), "to_filter");
+    // To a stream, what follows is not its own.
+    let end = match &read {
+        Err(error) if error.kind() == koel::SnapshotErrorKind::Length => bytes.len().min(index(error.offset())),
+        _ => bytes.len(),
+    };
+    let mut pieces = Pieces { bytes, odd, turn: 0 };
+    let streamed = Filter::read_from_with(&mut pieces, AnyHasher::from_id);
+    if end < bytes.len() {
+        let alone = Filter::from_bytes_with(&bytes[..end], AnyHasher::from_id);
+        assert_eq!(said(&streamed), said(&alone), "read_from, before something else");
+        assert!(streamed.is_err() || pieces.bytes == &bytes[end..], "it took more than its own");
+    } else {
+        assert_eq!(said(&streamed), said(&read), "read_from");
+        assert!(streamed.is_err() || pieces.bytes.is_empty(), "it took less than its own");
+    }
+    read
+}
+
+fn index(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+/// A reader that gives a few bytes at a time, now more and now fewer, and is interrupted between them.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    odd: usize,
+    turn: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.turn += 1;
+        if self.turn.is_multiple_of(3) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let len = buffer.len().min(1 + self.odd * self.turn % 97);
+        self.bytes.read(&mut buffer[..len])
+    }
+}
+
+/// Whatever is in the table, answers come, if not the right ones.
+fn ask_damaged(view: &mut View<'_>) {
+    let hashes: Vec<u64> = SplitMix64(1).take(ASKED).collect();
+    let mut found = vec![false; hashes.len()];
+    for kernel in Kernel::available() {
+        view.set_kernel(kernel).expect("it is available");
+        for &hash in &hashes {
+            black_box((view.contains_hash(hash), view.count_hash(hash), view.contains(&hash), view.count(&hash)));
+        }
+        view.contains_hashes(&hashes, &mut found);
+        view.contains_batch(&hashes, &mut found);
+        black_box((view.count_hashes(&hashes), view.count_batch(&hashes)));
+        black_box(view.measure_false_positive_rate(ASKED));
+    }
+    black_box((format!("{view} {view:?}"), view.load_factor(), view.bits_per_item(), view.false_positive_rate()));
+    assert!(*view == view.view());
+    view.to_filter().expect_err("it is damaged");
+    black_box(view.to_bytes());
+    take_in(view);
+}
+
+/// A filter that takes in a damaged one may refuse it; it is a filter afterwards, whatever it is of.
+fn take_in(view: &View<'_>) {
+    let Ok(mut filter) = Filter::new(view.params().clone(), *view.hasher()) else { return };
+    let hash = 1 << 40;
+    filter.insert_hash(hash).expect("it is empty");
+    let before = filter.to_bytes();
+    let merged = filter.merge(view).is_ok();
+    assert!(merged || filter.to_bytes() == before, "a refused merge changed something");
+    Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("what a filter writes is read");
+    assert!(filter.remove_hash(hash), "a merge lost something");
+}
+
+/// One by one and in batches, the answers are the model's.
+pub fn answers<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, model: &Model, items: &BTreeMap<Key, u32>) {
+    let there = items.keys().take(ASKED).map(|&key| model.hash(key));
+    let hashes: Vec<u64> = SplitMix64(filter.len() as u64).take(ASKED).chain(there).collect();
+    let copies = |hash| items.get(&model.key(hash)).copied().unwrap_or(0);
+    for &hash in &hashes {
+        assert_eq!((filter.contains_hash(hash), filter.count_hash(hash)), (copies(hash) > 0, copies(hash)), "{hash:#x}");
+    }
+    let expected: Vec<bool> = hashes.iter().map(|&hash| copies(hash) > 0).collect();
+    let mut found = vec![false; hashes.len()];
+    filter.contains_hashes(&hashes, &mut found);
+    assert_eq!(found, expected);
+    assert_eq!(filter.count_hashes(&hashes), found.iter().filter(|&&found| found).count());
+}
+
+/// A filter that was read is one like any other.
+fn go_on(mut filter: Filter, model: &Model, mut items: BTreeMap<Key, u32>) {
+    let mut twice = filter.clone();
+    if twice.merge(&filter.view()).is_ok() {
+        answers(&twice, model, &items.iter().map(|(&key, &copies)| (key, 2 * copies)).collect());
+    }
+    for hash in SplitMix64(2).take(ASKED) {
+        let before = filter.to_bytes();
+        if filter.insert_hash(hash).is_ok() {
+            *items.entry(model.key(hash)).or_default() += 1;
+        } else {
+            assert_eq!(filter.to_bytes(), before, "a refused insertion changed something");
+        }
+    }
+    answers(&filter, model, &items);
+    assert!(Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).is_ok_and(|read| read == filter));
+    for (&key, &copies) in &items {
+        for _ in 0..copies {
+            assert!(filter.remove_hash(model.hash(key)), "{key:?} is lost");
+        }
+    }
+    let bytes = filter.to_bytes();
+    assert!(filter.is_empty() && bytes[64..bytes.len() - 8].iter().all(|&byte| byte == 0), "a drained table is not zero");
+}

@@ -1,0 +1,332 @@
+//! Whatever the bytes are, every reader gives the answer that docs/FORMAT.md asks for, says what is wrong and where, and takes
+//! no more memory than they warrant, by the allocator's own count.
+
+#![cfg(all(feature = "metrohash", target_endian = "little"))]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers")]
+
+mod common;
+#[path = "common/heap.rs"]
+mod heap;
+#[allow(dead_code, unreachable_pub, reason = "the fuzz targets use all of it")]
+#[path = "../fuzz/src/model.rs"]
+mod model;
+
+use common::{HEADER, Kind, forged};
+use heap::{Counting, peak};
+use koel::{Addressing, AnyHasher, CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind as Kinds, TableKind};
+use model::{Model, number};
+use std::{
+    fs,
+    io::{self, Read, Write},
+    ops::Range,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+type Filter = CuckooFilter<AnyHasher>;
+
+/// What a reader may take beside the filter.
+const SOME: usize = 64 << 10;
+
+/// What a view may: the words of its error.
+const WORDS: usize = 1 << 10;
+
+/// The count is of the whole program, so one story is told at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The golden files, which are of both tables, addressings and hashers, and of many lengths and sizes.
+fn snapshots() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let files = fs::read_dir(folder).expect("the folder is here").map(|file| file.expect("it can be read").path());
+    let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|kind| kind == "koel")).collect();
+    files.sort();
+    assert!(files.len() > 20, "there are many");
+    files.iter().map(|file| fs::read(file).expect("it can be read")).collect()
+}
+
+/// A reader that gives so many bytes at a time, and is interrupted between them.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    most: usize,
+    is_interrupted: bool,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_interrupted ^= true;
+        if self.is_interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let len = buffer.len().min(self.most);
+        self.bytes.read(&mut buffer[..len])
+    }
+}
+
+/// What `run` gives, and that it took no more than so much memory.
+#[track_caller]
+fn within<T>(most: usize, run: impl FnOnce() -> T) -> T {
+    let (answer, taken) = peak(run);
+    assert!(taken <= most, "{taken} bytes of memory, but {most} would do");
+    answer
+}
+
+fn said<T>(answer: &Result<T, SnapshotError>) -> Option<(Kinds, u64, String)> {
+    answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
+}
+
+/// Reads the bytes in every way, as a view at each of some addresses; the answer is right, and the same.
+#[track_caller]
+fn read(bytes: &[u8], addresses: Range<usize>) -> Result<Filter, SnapshotError> {
+    let most = bytes.len() + SOME;
+    let read = within(most, || Filter::from_bytes_with(bytes, AnyHasher::from_id));
+    assert_eq!(said(&read).map(|said| said.0), Model::verdict(bytes).err(), "{read:?}");
+    // To a stream, what follows is not its own.
+    let is_too_long = read.as_ref().is_err_and(|error| error.kind() == Kinds::Length && error.offset() < bytes.len() as u64);
+    for piece in [usize::MAX, 1, 13] {
+        let reader = Pieces { bytes, most: piece, is_interrupted: false };
+        let streamed = within(most, || Filter::read_from_with(reader, AnyHasher::from_id));
+        assert!(is_too_long || said(&streamed) == said(&read), "{streamed:?} / {read:?}");
+    }
+    let mut moved = vec![0; 16 + bytes.len()];
+    let aligned = moved.as_ptr().align_offset(8);
+    for address in addresses {
+        let place = aligned + address;
+        moved[place..place + bytes.len()].copy_from_slice(bytes);
+        let moved = &moved[place..place + bytes.len()];
+        let verified = within(WORDS, || FilterView::over_with(moved, AnyHasher::from_id).and_then(|view| view.verify()));
+        assert_eq!(said(&verified), said(&read), "at address {address}");
+    }
+    match &read {
+        Ok(filter) => assert_eq!(filter.to_bytes(), bytes),
+        Err(error) => names_it(error, bytes),
+    }
+    read
+}
+
+/// The message names the value that is wrong, and what to do; the offset is where it is.
+#[track_caller]
+fn names_it(error: &SnapshotError, bytes: &[u8]) {
+    let (text, offset) = (error.to_string(), error.offset() as usize);
+    assert!(offset <= bytes.len() && text.starts_with(&format!("at byte {offset}: ")), "{text}");
+    assert!(text.contains("; "), "a remedy: {text}");
+    let value = match (error.kind(), offset) {
+        (Kinds::Magic, 0) => "begin".into(),
+        (Kinds::Version, 8) => format!("version {}", u16::from_le_bytes([bytes[8], bytes[9]])),
+        (Kinds::Parameter, 10..14) => bytes[offset].to_string(),
+        (Kinds::Parameter, 24 | 32 | 40) => number(bytes, offset).to_string(),
+        (Kinds::Parameter, 48) => "zero".into(),
+        (Kinds::Hasher, 14) => format!("{:#06x}", u16::from_le_bytes([bytes[14], bytes[15]])),
+        (Kinds::Length, _) => bytes.len().to_string(),
+        (Kinds::HeaderChecksum, 56) => format!("{:#018x}", number(bytes, 56)),
+        (Kinds::BodyChecksum, _) if offset == bytes.len() - 8 => format!("{:#018x}", number(bytes, offset)),
+        (Kinds::Table, HEADER..) if offset < bytes.len() - 8 => "bucket".into(),
+        (Kinds::Count, 32) => format!("the header says {}", number(bytes, 32)),
+        _ => panic!("an offset that does not go with the error: {text}"),
+    };
+    assert!(text.contains(&value), "{value} is not in: {text}");
+}
+
+#[track_caller]
+fn refused(bytes: &[u8], addresses: Range<usize>, kind: Kinds) -> SnapshotError {
+    let error = read(bytes, addresses).expect_err("these bytes are no snapshot");
+    assert_eq!(error.kind(), kind, "{error}");
+    error
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let _alone = alone();
+    for snapshot in snapshots() {
+        read(&snapshot, 0..8).expect("whole, it is a snapshot");
+        for len in 0..snapshot.len() {
+            let error = refused(&snapshot[..len], 0..8, Kinds::Length);
+            assert_eq!(error.offset(), len as u64);
+            assert!(error.to_string().contains("end too early"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn bytes_after_the_end_are_refused() {
+    let _alone = alone();
+    for snapshot in snapshots() {
+        for (more, byte) in [(1, 0), (7, 0xff), (8, 0), (64, 0x4b), (1000, 0)] {
+            let longer = [&snapshot[..], &vec![byte; more]].concat();
+            let error = refused(&longer, 0..8, Kinds::Length);
+            assert_eq!(error.offset(), snapshot.len() as u64);
+            let mut rest = &longer[..];
+            Filter::read_from_with(&mut rest, AnyHasher::from_id).expect("a stream may go on");
+            assert_eq!(rest.len(), more);
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_refused() {
+    let _alone = alone();
+    for snapshot in snapshots() {
+        for bit in 0..8 * snapshot.len() {
+            let mut bytes = snapshot.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let kind = match bit / 8 {
+                0..8 => Kinds::Magic,
+                8..10 => Kinds::Version,
+                10..HEADER => Kinds::HeaderChecksum,
+                _ => Kinds::BodyChecksum,
+            };
+            refused(&bytes, bit % 8..bit % 8 + 1, kind);
+        }
+    }
+}
+
+/// Some of them are snapshots of other filters, with another seed for instance: [`read`] knows which.
+#[test]
+fn two_bytes_of_a_header_that_lie_are_refused_even_with_the_right_checksums() {
+    let _alone = alone();
+    let interesting = [0, 1, 0x7f, 0x80, 0xff];
+    let (mut taken, mut given) = (0, 0);
+    for snapshot in snapshots() {
+        for at in 0..HEADER - 9 {
+            for (first, second) in interesting.iter().flat_map(|&first| interesting.map(|second| (first, second))) {
+                let bytes = forged(&snapshot, |bytes| bytes[at..at + 2].copy_from_slice(&[first, second]));
+                taken += usize::from(read(&bytes, at % 8..at % 8 + 1).is_ok());
+                given += 1;
+            }
+        }
+    }
+    // Those with another seed, or with what was there before.
+    assert!(taken > given / 10 && taken < given / 4, "{taken} of {given}");
+}
+
+/// Buckets, items and length of the table, all three of them, at the edges of what numbers can be.
+#[test]
+fn numbers_that_lie_are_refused_even_with_the_right_checksums() {
+    let _alone = alone();
+    for snapshot in snapshots() {
+        let [m, items, len] = [24, 32, 40].map(|at| number(&snapshot, at));
+        let edges = |right: u64| {
+            let powers = [1u64 << 31, 1 << 32, 1 << 50, 1 << 61, 1 << 62, 1 << 63];
+            let around = powers.into_iter().flat_map(|power| [power - 1, power, power + 1, power + right]);
+            let mut edges: Vec<u64> = around.chain([0, 1, 2, right, right + 1, right + 2, u64::MAX - 7, u64::MAX]).collect();
+            edges.push(right.saturating_sub(1));
+            edges
+        };
+        for buckets in edges(m) {
+            // What would follow from them, and what would with 64 bits only.
+            let bits = u64::from(Model::of_header(&snapshot).bucket_bits());
+            let follows = Model { m: buckets, ..Model::of_header(&snapshot) }.table_bytes();
+            for table_bytes in [follows.unwrap_or(len), buckets.wrapping_mul(bits).div_ceil(8), len] {
+                lie(&snapshot, buckets, items, table_bytes);
+            }
+        }
+        edges(items).into_iter().for_each(|items| lie(&snapshot, m, items, len));
+        edges(len).into_iter().for_each(|len| lie(&snapshot, m, items, len));
+    }
+}
+
+#[track_caller]
+fn lie(snapshot: &[u8], m: u64, items: u64, len: u64) {
+    let bytes = forged(snapshot, |bytes| {
+        for (at, field) in [(24, m), (32, items), (40, len)] {
+            bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
+        }
+    });
+    let is_right = bytes == snapshot;
+    assert_eq!(read(&bytes, 0..1).is_ok(), is_right);
+}
+
+/// Wrong counts, and bytes in the table that no writer writes, or that some writer does.
+#[test]
+fn tables_that_lie_are_refused_even_with_the_right_checksums() {
+    let _alone = alone();
+    for snapshot in snapshots() {
+        let model = Model::of_header(&snapshot);
+        let right = number(&snapshot, 32);
+        for items in (0..=model.m * u64::from(model.b)).filter(|&items| items != right) {
+            let bytes = forged(&snapshot, |bytes| bytes[32..40].copy_from_slice(&items.to_le_bytes()));
+            refused(&bytes, 0..1, Kinds::Count);
+        }
+        for at in HEADER..snapshot.len() - 8 {
+            let flipped = (0..8).map(|bit| snapshot[at] ^ 1 << bit);
+            for byte in flipped.chain([0, 1, 0x7f, 0x80, 0xff, !snapshot[at]]) {
+                _ = read(&forged(&snapshot, |bytes| bytes[at] = byte), at % 8..at % 8 + 1);
+            }
+        }
+        for bucket in (0..model.m).filter(|_| model.is_packed) {
+            for codeword in [3876, 3877, 4000, 4095] {
+                // Buckets begin at whole nibbles.
+                let bit = bucket * u64::from(model.bucket_bits());
+                let at = HEADER + (bit / 8) as usize;
+                let bytes = forged(&snapshot, |bytes| {
+                    let (mask, codeword) = (0xfff << (bit % 8), codeword << (bit % 8));
+                    let field = u16::from_le_bytes([bytes[at], bytes[at + 1]]) & !mask | codeword;
+                    bytes[at..at + 2].copy_from_slice(&field.to_le_bytes());
+                });
+                let error = refused(&bytes, 0..8, Kinds::Table);
+                assert_eq!(error.offset(), at as u64);
+                assert!(error.to_string().contains(&format!("bucket {bucket} has the codeword {codeword}")), "{error}");
+            }
+        }
+    }
+}
+
+/// A stream's end, or what comes instead of a table, is found before there is memory for what the header promises.
+#[test]
+fn memory_is_taken_as_bytes_arrive() {
+    let _alone = alone();
+    let header = forged(&snapshots()[0], |bytes| {
+        bytes[10..14].copy_from_slice(&[1, 13, 4, 0]);
+        let buckets = 1u64 << 50;
+        bytes[24..32].copy_from_slice(&buckets.to_le_bytes());
+        bytes[32..40].fill(0);
+        bytes[40..48].copy_from_slice(&(6 * buckets).to_le_bytes());
+    });
+    refused(&header, 0..8, Kinds::Length);
+    for arrived in [0, 1, 1000, 100_000, 5_000_000] {
+        let stream = header[..HEADER].chain(io::repeat(0).take(arrived));
+        let read = within(arrived as usize / 4 * 5 + SOME, || Filter::read_from_with(stream, AnyHasher::from_id));
+        let error = read.expect_err("it ended");
+        assert_eq!((error.kind(), error.offset()), (Kinds::Length, HEADER as u64 + arrived), "{error}");
+    }
+}
+
+/// Takes bytes and forgets them.
+struct Nowhere(usize);
+
+impl Write for Nowhere {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_large_filter_is_in_memory_once() {
+    let _alone = alone();
+    let kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
+    let mut filter = kind.filter(12_000_000);
+    for number in 0..10_000u64 {
+        filter.insert(&number).expect("there is room");
+    }
+    let table = filter.params().table_bytes();
+    assert!(table > 64 << 20);
+    let mut nowhere = Nowhere(0);
+    within(1 << 20, || filter.write_to(&mut nowhere)).expect("it takes everything");
+    assert_eq!(nowhere.0, HEADER + table + 8);
+    let bytes = filter.to_bytes();
+    let read = within(table + (1 << 20), || CuckooFilter::read_from(&bytes[..])).expect("a snapshot");
+    assert!(read == filter);
+    let read = within(table + (1 << 20), || CuckooFilter::from_bytes(&bytes)).expect("a snapshot");
+    assert!(read == filter);
+    within(WORDS, || FilterView::over(&bytes).and_then(|view| view.verify())).expect("a snapshot");
+}
