@@ -62,12 +62,12 @@ impl Merge {
 fn add(filter: &mut Filter, path: &Path, merged: &[PathBuf]) -> anyhow::Result<()> {
     let name = file::name(path);
     let other = file::open(path)?;
-    other.verify(path)?;
     let done = match other {
         Opened::Mapped(other) => filter.merge(&other),
         Opened::Read(other) => filter.merge(&other.koel(&name)?),
     };
     done.map_err(|error| match error {
+        MergeError::Damaged { what, .. } => anyhow::anyhow!("{name}: {what}"),
         MergeError::Full(_) => {
             let all: Vec<_> = merged.iter().map(|path| file::name(path)).collect();
             anyhow::anyhow!("{} and {name}: {error}; nothing was written", all.join(", "))

@@ -28,8 +28,8 @@ use crate::{
 /// outside the table. As long as there is one, Go refuses every insertion. Here insertions go on: the table often has room
 /// that a random walk has not found, also for the victim.
 ///
-/// Everything is as [`CuckooFilter`] has it, with the same promises; only that the victim is looked up, counted and removed
-/// as if it were in the table.
+/// What there is of [`CuckooFilter`]'s methods keeps its promises; only that the victim is looked up, counted and removed as if
+/// it were in the table. [`into_filter`](Self::into_filter) has the rest.
 ///
 /// # Example
 /// ```
