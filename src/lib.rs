@@ -27,6 +27,8 @@
 //!   file that is mapped.
 //! - [`go`] reads and writes the files of Go's linvon/cuckoo-filter.
 //!
+//! - [`tuning`] chooses parameters, and says what other structures would cost.
+//!
 //! # Features
 //! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
 //! - `metrohash` (default): [`MetroHash64`] and [`go`], on little-endian targets.
@@ -71,6 +73,7 @@ mod codebook;
 mod error;
 mod fields;
 mod filter;
+mod formulas;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub mod go;
 mod hash;
@@ -84,10 +87,12 @@ mod sizing;
 mod snapshot;
 mod storage;
 mod table;
-mod tuning;
 
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
+#[cfg(feature = "std")]
+pub mod tuning;
+
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub use hash::MetroHash64;
 pub use {

@@ -16,6 +16,12 @@ impl Load {
         narrow(u128::from(slots) * u128::from(self.0) / WHOLE)
     }
 
+    /// 0 … 1.
+    #[cfg(feature = "std")]
+    pub(crate) fn share(self) -> f64 {
+        f64::from(self.0) / WHOLE as f64
+    }
+
     /// Slots of which `items` are this load.
     pub(crate) fn slots_for(self, items: u64) -> u64 {
         narrow((u128::from(items) * WHOLE).div_ceil(u128::from(self.0)))

@@ -6,10 +6,10 @@ use core::ops::RangeInclusive;
 use crate::{
     bits::PADDING,
     error::{ParamError, Parameter},
+    formulas,
     kind::{Addressing, TableKind},
     max_load,
     num::{index, wide},
-    tuning,
 };
 
 /// The parameters of a filter: what two filters must share to be merged, and what a snapshot's header holds.
@@ -175,7 +175,7 @@ impl Params {
     /// This is the paper's bound (section 5.1) before it is rounded up to 2b/2ᶠ. Meaningful for loads from 0 to 1.
     #[must_use]
     pub fn false_positive_rate_at(&self, load: f64) -> f64 {
-        tuning::false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
+        formulas::false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
     }
 
     /// The false-positive rate to expect when [`capacity`](Self::capacity) items are in: what a builder's rate is compared with.

@@ -8,11 +8,11 @@ use alloc::{
 
 use crate::{
     error::{ParamError, Parameter},
+    formulas,
     kind::{Addressing, TableKind},
     max_load,
     num::wide,
     params::{DEFAULT_BUCKET_SIZE, Params},
-    tuning,
 };
 
 /// What a [`Builder`](crate::Builder) was told. `None`: nothing.
@@ -84,7 +84,7 @@ impl Request {
                     String::from("the nearest that works is about 0.99")
                 } else {
                     // What the longest fingerprints do in a table that is full to the last slot; a little more, since it is rounded.
-                    let least = tuning::false_positive_rate(32, b.min(16), 1.0) * 1.01;
+                    let least = formulas::false_positive_rate(32, b.min(16), 1.0) * 1.01;
                     format!("the nearest that works is about {least:.2e}")
                 },
             }),

@@ -4,7 +4,7 @@
 //! table ([`concentrated`]); or, with short fingerprints or small buckets, more than 2b items have the same two buckets,
 //! which comes early in some tables and late in others ([`scattered`], [`crowding`]).
 
-use koel::Addressing;
+use koel::{Addressing, tuning::crowded_pairs};
 
 /// Sizes beyond the measured ones for which a load is planned, as logarithms of the number of buckets: always these, and
 /// between them those at which the load changes by more than [`STEP`].
@@ -135,26 +135,9 @@ fn crowding(group: Group, log2_buckets: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        if crowded_pairs(group, log2_buckets, middle) > CHANCE { high = middle } else { low = middle }
+        if crowded_pairs(group.b, group.f, 1 << log2_buckets, middle) > CHANCE { high = middle } else { low = middle }
     }
     low
-}
-
-/// The expected number of bucket pairs with more than 2b items: nearly the chance that there is one, as long as it is small.
-///
-/// There are m(2ᶠ − 1)/2 pairs; the items of each are Poisson distributed.
-pub(crate) fn crowded_pairs(group: Group, log2_buckets: u32, load: f64) -> f64 {
-    let Group { b, f, .. } = group;
-    let buckets = 2f64.powi(log2_buckets.cast_signed());
-    let pairs = buckets * (2f64.powi(f.cast_signed()) - 1.0) / 2.0;
-    let items = load * f64::from(b) * buckets / pairs;
-    let mut term = (1..=2 * b + 1).map(|k| items / f64::from(k)).product::<f64>() * (-items).exp();
-    let mut tail = 0.0;
-    for k in 2 * b + 2..2 * b + 200 {
-        tail += term;
-        term *= items / f64::from(k);
-    }
-    pairs * tail
 }
 
 /// For sizes that are not measured: what the last doublings lost, each further one loses again; or, where items that meet

@@ -33,7 +33,6 @@ fn the_measured_loads_are_measured_again() {
 /// What docs/DESIGN.md says in "Capacity" about five bits, to the digits that it gives.
 #[test]
 fn nine_items_meet_as_often_as_the_design_says() {
-    let group = plan::Group { addressing: koel::Addressing::AnySize, b: 4, f: 5 };
-    let chance = |log2_buckets| format!("{:.1e}", plan::crowded_pairs(group, log2_buckets, 0.97));
+    let chance = |log2_buckets: u32| format!("{:.1e}", koel::tuning::crowded_pairs(4, 5, 1 << log2_buckets, 0.97));
     assert_eq!([chance(19), chance(28)], ["6.9e-5", "3.5e-2"]);
 }

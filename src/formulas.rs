@@ -1,4 +1,4 @@
-//! Pure mathematics about filters. No state, no tables.
+//! The mathematics that the rest stands on. No state, no tables; `tuning` is its public face, and has more.
 
 /// The chance that an item never inserted seems to be there, ε, with fingerprints of `f` bits, buckets of `b` slots and a
 /// load of `load` (0 … 1).

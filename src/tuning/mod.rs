@@ -1,0 +1,147 @@
+//! Which parameters to take: the mathematics of filters, and a recommendation made of it. Nothing here builds a filter.
+//!
+//! ```
+//! use koel::tuning::{Constraints, Structure, recommend};
+//!
+//! let advice = recommend(1_000_000, 0.001, &Constraints::default());
+//! let best = advice.best().expect("there is a filter like that");
+//! assert!(best.bits_per_item() < 12.4);
+//! assert!(best.false_positive_rate() <= 0.001);
+//! // Others, by the formulas of those who made them.
+//! assert!(Structure::Bloom.bits_per_item(0.001).is_some_and(|bits| bits > 14.3));
+//! # Ok::<(), koel::ParamError>(())
+//! ```
+//!
+//! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
+
+mod recommend;
+mod structures;
+
+pub use recommend::{Candidate, Constraints, Recommendation, Rejection, best_rate, recommend};
+pub use structures::Structure;
+
+use crate::{
+    formulas,
+    kind::{Addressing, TableKind},
+    max_load,
+};
+
+/// The chance ε that an item never inserted seems to be there, with fingerprints of f bits, buckets of b slots and a load α
+/// (0 … 1): 1 − (1 − α/(2ᶠ − 1))²ᵇ.
+///
+/// Each of the 2b slots looked at is taken with the probability α, and then holds one of 2ᶠ − 1 fingerprints. The paper
+/// (section 5.1) rounds it up to 2b/2ᶠ.
+///
+/// # Panics
+/// If f is not from 1 to 32.
+#[must_use]
+pub fn false_positive_rate(fingerprint_bits: u32, bucket_size: u32, load: f64) -> f64 {
+    assert!((1..=32).contains(&fingerprint_bits), "fingerprints have 1 to 32 bits, not {fingerprint_bits}");
+    formulas::false_positive_rate(fingerprint_bits, bucket_size, load)
+}
+
+/// The shortest fingerprints, in bits, whose [`false_positive_rate`] at that load is no more than ε. None if 32 bits are not
+/// enough.
+///
+/// # Example
+/// ```
+/// use koel::tuning::fingerprint_bits;
+/// assert_eq!(fingerprint_bits(0.001, 4, 0.97), Some(13));
+/// assert_eq!(fingerprint_bits(1e-12, 4, 0.97), None);
+/// ```
+#[must_use]
+pub fn fingerprint_bits(rate: f64, bucket_size: u32, load: f64) -> Option<u32> {
+    (1..=32).find(|&f| formulas::false_positive_rate(f, bucket_size, load) <= rate)
+}
+
+/// Bits of the table for each item at a load α: f/α in the single table, (f − 1)/α in the packed one (paper, section 5.2).
+#[must_use]
+pub fn bits_per_item(table: TableKind, fingerprint_bits: u32, load: f64) -> f64 {
+    // Of one slot: the packed table's bucket of four has four bits less.
+    let saved = match table {
+        TableKind::Single => 0,
+        TableKind::Packed => 1,
+    };
+    f64::from(fingerprint_bits.saturating_sub(saved)) / load
+}
+
+/// The load up to which a table of so many buckets is planned: fewer than one in 10⁴ refuses an item before. Measured;
+/// tables/README.md says how.
+///
+/// # Panics
+/// If there is no bucket, or no slot in it.
+#[must_use]
+pub fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> f64 {
+    assert!(buckets > 0 && bucket_size > 0, "{buckets} buckets of {bucket_size} slots hold nothing");
+    max_load::safe_load(addressing, bucket_size, fingerprint_bits, buckets).share()
+}
+
+/// The least number of bits per item with which any structure can have that rate, log2(1/ε).
+#[must_use]
+pub fn lower_bound(rate: f64) -> f64 {
+    -rate.log2()
+}
+
+/// How long fingerprints must be, in bits, for so many items to find room: log2(n)/2b, up to a constant (paper, section 4).
+///
+/// Items whose fingerprints and buckets are the same compete for 2b slots. The shorter fingerprints are, the more of them there
+/// are; [`crowded_pairs`] says how many exactly.
+#[must_use]
+pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
+    (items.max(1) as f64).log2() / f64::from(2 * bucket_size)
+}
+
+/// The expected number of pairs of buckets to which more than 2b items belong, one of which has therefore no room: nearly the
+/// chance that there is one, as long as it is small.
+///
+/// There are m(2ᶠ − 1)/2 pairs of a bucket and its alternate, and the items of each are Poisson distributed.
+///
+/// # Example
+/// Fingerprints of five bits do for 2 M slots, but hardly for a billion:
+/// ```
+/// use koel::tuning::crowded_pairs;
+/// assert!(crowded_pairs(4, 5, 1 << 19, 0.97) < 1e-4);
+/// assert!(crowded_pairs(4, 5, 1 << 28, 0.97) > 0.03);
+/// ```
+#[must_use]
+pub fn crowded_pairs(bucket_size: u32, fingerprint_bits: u32, buckets: u64, load: f64) -> f64 {
+    let pairs = buckets as f64 * (f64::from(fingerprint_bits).exp2() - 1.0) / 2.0;
+    let items = load * f64::from(bucket_size) * buckets as f64 / pairs;
+    let room = 2 * bucket_size;
+    // The chance of exactly one more than there is room for, and then of each further one.
+    let mut chance = (1..=room + 1).map(|k| items / f64::from(k)).product::<f64>() * (-items).exp();
+    let mut tail = 0.0;
+    for k in room + 2..room + 200 {
+        tail += chance;
+        chance *= items / f64::from(k);
+    }
+    pairs * tail
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_fingerprint_that_does_and_none_shorter() {
+        for b in [1, 2, 4, 8, 16] {
+            for rate in [0.3, 0.1, 0.01, 0.001, 1e-6] {
+                let f = fingerprint_bits(rate, b, 0.95).expect("there is one");
+                assert!(false_positive_rate(f, b, 0.95) <= rate);
+                assert!(f == 1 || false_positive_rate(f - 1, b, 0.95) > rate);
+            }
+        }
+    }
+
+    #[test]
+    fn the_papers_figures() {
+        // Section 5.1: (log2(1/ε) + 3)/α with b = 4; section 5.2: one bit less.
+        let f = fingerprint_bits(0.001, 4, 0.95).expect("there is one");
+        let exact = (lower_bound(0.001) + 3.0) / 0.95;
+        assert!((bits_per_item(TableKind::Single, f, 0.95) - exact).abs() < 1.0 / 0.95);
+        assert!(
+            (bits_per_item(TableKind::Single, f, 0.95) - bits_per_item(TableKind::Packed, f, 0.95) - 1.0 / 0.95).abs() < 1e-12
+        );
+        assert!((least_fingerprint_bits(1 << 32, 4) - 4.0).abs() < 1e-12);
+    }
+}

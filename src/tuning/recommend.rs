@@ -1,0 +1,269 @@
+//! From what is wanted to a list of filters, the smallest first, and why others are not on it.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::{
+    error::ParamError,
+    kind::{Addressing, TableKind},
+    params::Params,
+    sizing::Request,
+};
+
+/// What a recommended filter must be like, besides its capacity and its rate.
+///
+/// # Example
+/// ```
+/// use koel::{TableKind, tuning::Constraints};
+/// let small = Constraints::default().max_bytes(1 << 20);
+/// let simple = Constraints::default().table(TableKind::Single).bucket_size(2);
+/// # let _ = (small, simple);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Constraints {
+    max_bytes: Option<usize>,
+    table: Option<TableKind>,
+    bucket_size: Option<u32>,
+    addressing: Addressing,
+    copies: u32,
+}
+
+impl Constraints {
+    /// The most bytes that the table may take.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Only this table.
+    pub fn table(mut self, table: TableKind) -> Self {
+        self.table = Some(table);
+        self
+    }
+
+    /// Only buckets of so many slots.
+    pub fn bucket_size(mut self, slots: u32) -> Self {
+        self.bucket_size = Some(slots);
+        self
+    }
+
+    /// This addressing, instead of [`Addressing::AnySize`].
+    pub fn addressing(mut self, addressing: Addressing) -> Self {
+        self.addressing = addressing;
+        self
+    }
+
+    /// How many copies of an item must fit at least; 1 unless it is said. There is room for 2b.
+    pub fn copies(mut self, copies: u32) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// Why a table with buckets of `b` slots is not even looked at.
+    fn excludes(&self, table: TableKind, b: u32) -> Option<String> {
+        if self.table.is_some_and(|only| only != table) {
+            return Some(format!("the {table} table was not asked for"));
+        }
+        if self.bucket_size.is_some_and(|only| only != b) {
+            return Some(format!("buckets of {b} slots were not asked for"));
+        }
+        (self.copies > 2 * b)
+            .then(|| format!("{} copies of an item were asked for, and there is room for {}", self.copies, 2 * b))
+    }
+
+    /// Why these parameters are not good enough.
+    fn refuses(&self, params: &Params) -> Option<String> {
+        let (bytes, most) = (params.table_bytes(), self.max_bytes?);
+        (bytes > most).then(|| format!("it takes {bytes} bytes, and there may be {most}"))
+    }
+}
+
+/// A filter that does what was asked, with what it will be like when as many items are in it as were asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    params: Params,
+    items: usize,
+}
+
+impl Candidate {
+    /// What it is made of; [`CuckooFilter::new`](crate::CuckooFilter::new) builds it.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Bytes of the table.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.params.table_bytes()
+    }
+
+    /// Bits of the table for each item; infinite if there are none.
+    #[must_use]
+    pub fn bits_per_item(&self) -> f64 {
+        8.0 * self.bytes() as f64 / self.items as f64
+    }
+
+    /// The load α, 0 … 1.
+    #[must_use]
+    pub fn load(&self) -> f64 {
+        self.items as f64 / self.params.slots() as f64
+    }
+
+    /// The false-positive rate ε.
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.params.false_positive_rate_at(self.load())
+    }
+
+    /// How many copies of an item there is room for, 2b.
+    #[must_use]
+    pub fn copies(&self) -> u32 {
+        2 * self.params.bucket_size()
+    }
+}
+
+/// What was not recommended, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    table: TableKind,
+    bucket_size: u32,
+    reason: String,
+}
+
+impl Rejection {
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> TableKind {
+        self.table
+    }
+
+    /// Slots of a bucket.
+    #[must_use]
+    pub fn bucket_size(&self) -> u32 {
+        self.bucket_size
+    }
+
+    /// The reason, as a sentence without a full stop.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+/// Filters that do what was asked, and those that do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recommendation {
+    candidates: Vec<Candidate>,
+    rejections: Vec<Rejection>,
+}
+
+impl Recommendation {
+    /// The first candidate.
+    #[must_use]
+    pub fn best(&self) -> Option<&Candidate> {
+        self.candidates.first()
+    }
+
+    /// The best first: for [`recommend`] the smallest, for [`best_rate`] the one with the lowest rate. The single table goes
+    /// before a packed one that is as good, and larger buckets before smaller ones.
+    #[must_use]
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// The others.
+    #[must_use]
+    pub fn rejections(&self) -> &[Rejection] {
+        &self.rejections
+    }
+
+    fn of(constraints: &Constraints, mut find: impl FnMut(Request) -> Result<Candidate, String>) -> Self {
+        let mut recommendation = Self::default();
+        for table in [TableKind::Packed, TableKind::Single] {
+            for b in table.bucket_sizes().filter(|b| b.is_power_of_two() || constraints.bucket_size == Some(*b)) {
+                let request = Request {
+                    table: Some(table),
+                    bucket_size: Some(b),
+                    addressing: constraints.addressing,
+                    ..Request::default()
+                };
+                let found = constraints.excludes(table, b).map_or_else(|| find(request), Err);
+                match found {
+                    Ok(candidate) => recommendation.candidates.push(candidate),
+                    Err(reason) => recommendation.rejections.push(Rejection { table, bucket_size: b, reason }),
+                }
+            }
+        }
+        recommendation
+    }
+}
+
+/// Filters for `items` different items with a false-positive rate of ε = `rate` at most, the smallest first: of each table and
+/// bucket size the smallest one, as [`Builder`](crate::Builder) plans it.
+///
+/// Takes a moment, and no memory to speak of, for any number of items.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, Xxh3, tuning::{Constraints, recommend}};
+/// let advice = recommend(10_000, 0.01, &Constraints::default());
+/// let best = advice.best().expect("there is a filter like that");
+/// let mut filter = CuckooFilter::new(best.params().clone(), Xxh3)?;
+/// filter.insert("alice")?;
+/// assert!(advice.rejections().iter().all(|rejection| !rejection.reason().is_empty()));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[must_use]
+pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommendation {
+    let mut recommendation = Recommendation::of(constraints, |request| {
+        let request = Request { capacity: Some(items), false_positive_rate: Some(rate), ..request };
+        let params = request.params().map_err(|error| ParamError::to_string(&error))?;
+        constraints.refuses(&params).map_or_else(|| Ok(Candidate { params, items }), Err)
+    });
+    recommendation.candidates.sort_by_key(|candidate| {
+        let is_packed = candidate.params.table() == TableKind::Packed;
+        (candidate.bytes(), is_packed, u32::MAX - candidate.params.bucket_size())
+    });
+    recommendation
+}
+
+/// The reverse: filters for `items` different items in `bytes` bytes at most, that with the lowest false-positive rate first.
+/// Of each table and bucket size the one with the longest fingerprints that fit.
+///
+/// # Example
+/// ```
+/// use koel::tuning::{Constraints, best_rate};
+/// let best = best_rate(1_000_000, 1 << 20, &Constraints::default());
+/// let rate = best.best().expect("that is enough for short fingerprints").false_positive_rate();
+/// assert!((0.03..0.07).contains(&rate), "{rate}");
+/// ```
+#[must_use]
+pub fn best_rate(items: usize, bytes: usize, constraints: &Constraints) -> Recommendation {
+    let constraints = constraints.clone().max_bytes(constraints.max_bytes.map_or(bytes, |most| most.min(bytes)));
+    let mut recommendation = Recommendation::of(&constraints, |request| {
+        let mut reason = String::from("there are no fingerprints of that length");
+        let lengths = request.table.unwrap_or(TableKind::Single).fingerprint_bits();
+        let fits = lengths.rev().find_map(|f| {
+            let params = Request { capacity: Some(items), fingerprint_bits: Some(f), ..request }.params();
+            let refusal = params.as_ref().map_or_else(|error| Some(error.to_string()), |params| constraints.refuses(params));
+            match (refusal, params) {
+                (None, Ok(params)) => Some(Candidate { params, items }),
+                (refusal, _) => {
+                    reason = format!("even with fingerprints of {f} bits, {}", refusal.unwrap_or_default());
+                    None
+                }
+            }
+        });
+        fits.ok_or(reason)
+    });
+    recommendation.candidates.sort_by(|one, other| {
+        let rates = one.false_positive_rate().total_cmp(&other.false_positive_rate());
+        rates.then(one.bytes().cmp(&other.bytes()))
+    });
+    recommendation
+}

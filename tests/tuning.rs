@@ -1,0 +1,128 @@
+//! What the laboratory predicts, real filters keep.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
+
+mod common;
+
+use common::{ADDRESSINGS, SplitMix64};
+use koel::{
+    Addressing, CuckooFilter, TableKind, Xxh3,
+    tuning::{Candidate, Constraints, Recommendation, best_rate, crowded_pairs, recommend, safe_load},
+};
+
+/// With so many standard deviations of tolerance, one of a thousand predictions may be wrong by chance in ten runs; but the
+/// hashes are always the same.
+const DEVIATIONS: f64 = 4.5;
+
+/// Builds the filter that was recommended, and holds it against the prediction.
+fn holds(candidate: &Candidate, items: usize) {
+    let mut filter = CuckooFilter::new(candidate.params().clone(), Xxh3).expect("there is memory");
+    let what = format!("{candidate:?}");
+    for hash in SplitMix64(items as u64).take(items) {
+        filter.insert_hash(hash).unwrap_or_else(|full| panic!("{what}: {full}"));
+    }
+    let bytes = filter.to_bytes();
+    assert_eq!(bytes.len() - 72, candidate.bytes(), "{what}");
+    assert!((filter.load_factor() - candidate.load()).abs() < 1e-12, "{what}");
+    assert!((filter.bits_per_item() - candidate.bits_per_item()).abs() < 1e-9, "{what}");
+    let rate = candidate.false_positive_rate();
+    let samples = 40_000;
+    let expected = rate * f64::from(samples);
+    let found = SplitMix64(!0).take(samples as usize).filter(|&hash| filter.contains_hash(hash)).count() as f64;
+    // Rates of single filters vary a little more than coins do, since their loads differ from bucket to bucket.
+    let tolerance = DEVIATIONS * (1.2 * expected * (1.0 - rate)).sqrt() + 1.0;
+    assert!((found - expected).abs() <= tolerance, "{what}: {found} of {samples} found, {expected:.1} expected");
+}
+
+#[test]
+fn predictions_hold_for_more_than_two_hundred_sets_of_parameters() {
+    let mut held = 0;
+    for items in [100, 1000, 3333, 20_000] {
+        for rate in [0.3, 0.03, 0.01, 0.001, 1e-5] {
+            for addressing in ADDRESSINGS {
+                let constraints = Constraints::default().addressing(addressing);
+                for candidate in recommend(items, rate, &constraints).candidates() {
+                    assert!(candidate.false_positive_rate() <= rate * (1.0 + 1e-12));
+                    holds(candidate, items);
+                    held += 1;
+                }
+            }
+        }
+    }
+    assert!(held >= 200, "{held}");
+}
+
+fn names(recommendation: &Recommendation) -> Vec<(TableKind, u32)> {
+    let candidates = recommendation.candidates().iter();
+    candidates.map(|candidate| (candidate.params().table(), candidate.params().bucket_size())).collect()
+}
+
+#[test]
+fn the_first_is_what_the_builder_takes() {
+    for (items, rate) in [(10, 0.1), (1000, 0.001), (1_000_000, 0.0001), (1_000_000_000, 0.03)] {
+        let advice = recommend(items, rate, &Constraints::default().bucket_size(4));
+        let params = CuckooFilter::builder().capacity(items).false_positive_rate(rate).params().expect("right");
+        assert_eq!(advice.best().map(Candidate::params), Some(&params));
+        let all = recommend(items, rate, &Constraints::default());
+        assert!(all.best().expect("there is one").bytes() <= params.table_bytes());
+        assert!(all.candidates().is_sorted_by_key(Candidate::bytes));
+    }
+}
+
+#[test]
+fn everything_is_either_recommended_or_refused_with_a_reason() {
+    let all = 1 + 5;
+    let reasons = |advice: &Recommendation, part: &str| {
+        assert_eq!(advice.candidates().len() + advice.rejections().len(), all, "{advice:?}");
+        let with = advice.rejections().iter().filter(|rejection| rejection.reason().contains(part)).count();
+        assert!(with > 0, "{part:?} is not in {advice:?}");
+        with
+    };
+    let of = |constraints: &Constraints| recommend(1000, 0.001, constraints);
+    assert_eq!(names(&of(&Constraints::default().table(TableKind::Packed))), [(TableKind::Packed, 4)]);
+    assert_eq!(reasons(&of(&Constraints::default().table(TableKind::Packed)), "single table was not asked for"), 5);
+    assert_eq!(reasons(&of(&Constraints::default().bucket_size(2)), "slots were not asked for"), 5);
+    assert_eq!(names(&of(&Constraints::default().copies(9))), [(TableKind::Single, 8), (TableKind::Single, 16)]);
+    assert_eq!(reasons(&of(&Constraints::default().copies(9)), "9 copies"), 4);
+    let smallest = of(&Constraints::default()).best().expect("there is one").bytes();
+    assert_eq!(of(&Constraints::default().max_bytes(smallest)).candidates().len(), 1);
+    assert_eq!(reasons(&of(&Constraints::default().max_bytes(smallest - 1)), &format!("there may be {}", smallest - 1)), all);
+    assert_eq!(reasons(&recommend(1000, 1e-12, &Constraints::default()), "32 bits at most"), all);
+    assert_eq!(reasons(&recommend(1000, 0.0, &Constraints::default()), "between 0 and 1"), all);
+    assert_eq!(reasons(&recommend(usize::MAX, 0.01, &Constraints::default()), "slots at most"), all);
+}
+
+#[test]
+fn the_reverse_finds_the_best_that_fits() {
+    for (items, bytes) in [(1000, 2000), (100_000, 100_000), (1_000_000_000, 1_600_000_000)] {
+        let advice = best_rate(items, bytes, &Constraints::default());
+        let best = advice.best().expect("that is enough");
+        assert!(best.bytes() <= bytes && best.params().capacity() >= items);
+        assert!(advice.candidates().iter().all(|other| other.false_positive_rate() >= best.false_positive_rate()));
+        // One bit more would not fit.
+        let longer = CuckooFilter::builder()
+            .capacity(items)
+            .table(best.params().table())
+            .bucket_size(best.params().bucket_size())
+            .fingerprint_bits(best.params().fingerprint_bits() + 1);
+        assert!(longer.params().expect("right").table_bytes() > bytes);
+    }
+    let nothing = best_rate(1000, 10, &Constraints::default());
+    assert!(nothing.best().is_none());
+    assert!(nothing.rejections().iter().all(|rejection| rejection.reason().contains("there may be 10")), "{nothing:?}");
+    // Whichever is less.
+    let twice = best_rate(1000, 4000, &Constraints::default().max_bytes(2000));
+    assert_eq!(twice, best_rate(1000, 2000, &Constraints::default()));
+}
+
+/// The paper's section 4 from both sides: where the formula says that items meet, the measured loads are low.
+#[test]
+fn short_fingerprints_cannot_fill_large_tables() {
+    let load = |f, log2: u32| safe_load(Addressing::AnySize, 4, f, 1 << log2);
+    assert!(load(12, 19) > 0.97 && load(4, 19) < 0.9);
+    for f in [4, 5, 6] {
+        assert!(load(f, 40) < load(f, 12));
+        assert!(crowded_pairs(4, f, 1 << 40, load(f, 12)) > 1e-4);
+        assert!(crowded_pairs(4, f, 1 << 40, load(f, 40)) <= 1e-4);
+    }
+}
