@@ -186,6 +186,15 @@ pub enum MergeError {
     Different(DifferentParams),
     /// The items of both do not fit into one.
     Full(MergedFull),
+    /// The other one is a view of bytes that no filter wrote.
+    Damaged {
+        /// What is wrong with them.
+        kind: SnapshotErrorKind,
+        /// Where: the offset in bytes, from the start of the snapshot.
+        offset: u64,
+        /// All of it in words.
+        what: String,
+    },
     /// There was no memory for the copy that makes a merge all or nothing.
     OutOfMemory {
         /// Bytes of the copy.
@@ -245,6 +254,7 @@ impl fmt::Display for MergeError {
                 "{ours} and {theirs} items do not fit into one filter of {slots} slots, planned for {capacity}; \
                  build both with a capacity for all of them"
             ),
+            Self::Damaged { what, .. } => write!(f, "the filter to merge with is damaged: {what}"),
             Self::OutOfMemory { bytes } => {
                 write!(f, "a merge needs a copy of the table, {bytes} bytes, which could not be allocated")
             }
@@ -334,8 +344,8 @@ impl SnapshotError {
 
     /// The reader, or the system, failed.
     #[cfg(feature = "std")]
-    pub(crate) fn io(offset: u64, what: &str, source: std::io::Error) -> Self {
-        Self { kind: SnapshotErrorKind::Io, offset, what: what.into(), source: Some(source) }
+    pub(crate) fn io(offset: u64, what: String, source: std::io::Error) -> Self {
+        Self { kind: SnapshotErrorKind::Io, offset, what, source: Some(source) }
     }
 
     /// What is wrong.
@@ -353,7 +363,11 @@ impl SnapshotError {
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}", self.offset, self.what)?;
+        // What failed to be read may have no bytes at all.
+        if self.kind != SnapshotErrorKind::Io {
+            write!(f, "at byte {}: ", self.offset)?;
+        }
+        f.write_str(&self.what)?;
         match self.kind.remedy() {
             "" => Ok(()),
             remedy => write!(f, "; {remedy}"),

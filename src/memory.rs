@@ -90,17 +90,18 @@ mod aligned {
         }
     }
 
-    /// The vector's bytes, where they are.
-    impl From<Vec<u8>> for Memory {
-        fn from(bytes: Vec<u8>) -> Self {
+    impl Memory {
+        /// The vector's bytes, where they are.
+        pub(crate) fn from_vec(bytes: Vec<u8>) -> Self {
             let mut bytes = ManuallyDrop::new(bytes);
-            let (start, len, capacity) = (NonNull::from(bytes.as_mut_slice()).cast(), bytes.len(), bytes.capacity());
-            match Layout::array::<u8>(capacity) {
-                Ok(layout) => {
+            let (len, capacity) = (bytes.len(), bytes.capacity());
+            // Of all that was allocated, not only of what is used.
+            match (NonNull::new(bytes.as_mut_ptr()), Layout::array::<u8>(capacity)) {
+                (Some(start), Ok(layout)) => {
                     collapse(start, len);
                     Self { start, len, layout }
                 }
-                Err(_) => unreachable!("there is a layout for what was allocated"),
+                _ => unreachable!("a vector has a place, and a layout of what was allocated"),
             }
         }
     }
@@ -162,6 +163,11 @@ mod vector {
             Some(Self(bytes))
         }
 
+        /// The vector's bytes, where they are.
+        pub(crate) fn from_vec(bytes: Vec<u8>) -> Self {
+            Self(bytes)
+        }
+
         /// These bytes and so many zeros behind them, if there is memory for them.
         pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let mut copy = Vec::new();
@@ -169,12 +175,6 @@ mod vector {
             copy.extend_from_slice(bytes);
             copy.resize(bytes.len() + zeros, 0);
             Some(Self(copy))
-        }
-    }
-
-    impl From<Vec<u8>> for Memory {
-        fn from(bytes: Vec<u8>) -> Self {
-            Self(bytes)
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
             let mut bytes = Vec::with_capacity(len + spare);
             bytes.resize(len, 7);
             let start = bytes.as_ptr();
-            let memory = Memory::from(bytes);
+            let memory = Memory::from_vec(bytes);
             assert_eq!(memory.as_ptr(), start);
             assert_eq!(memory.len(), len);
             assert!(memory.iter().all(|&byte| byte == 7) && *memory.clone() == *memory);

@@ -8,7 +8,7 @@ mod common;
 
 use common::{GoFile, SplitMix64, kinds};
 use koel::{
-    Addressing, CuckooFilter, MetroHash64, TableKind,
+    Addressing, AnyHasher, CuckooFilter, Kernel, MetroHash64, TableKind,
     go::{self, GoError, GoFilter},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -333,4 +333,49 @@ fn a_bucket_that_is_as_it_was_has_its_order_again() {
     go.insert_hash(hash(1, 0x21)).expect("there is room");
     go.insert_hash(hash(1, 0x31)).expect("there is room");
     assert_eq!(go.encode().expect("as it was"), bytes);
+}
+
+#[test]
+fn a_filter_whose_hasher_was_found_at_run_time_is_the_same() {
+    let builder = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).addressing(Addressing::PowerOfTwo).seed(1337);
+    let mut filter = builder.clone().hasher(AnyHasher::MetroHash64).build().expect("a filter");
+    let mut same = builder.clone().hasher(MetroHash64).build().expect("a filter");
+    for n in 0..1000u64 {
+        filter.insert(&n).and_then(|()| same.insert(&n)).expect("room");
+    }
+    let file = go::encode(&filter);
+    let go = GoFilter::try_from(filter).expect("a filter that Go could have");
+    assert_eq!((&file, go.encode()), (&go::encode(&same), file.clone()));
+    assert!(go.filter() == &same && (0..1000u64).all(|n| go.contains(&n)));
+    let native = builder.hasher(AnyHasher::Xxh3).build().expect("a filter");
+    assert_eq!(GoFilter::try_from(native), Err(GoError::Hasher(koel::HasherId::XXH3)));
+}
+
+#[test]
+fn every_kernel_gives_the_same_answers() {
+    for fixture in fixtures() {
+        let (mut go, probes) = (fixture.decode(), fixture.probes());
+        for kernel in Kernel::available() {
+            go.set_kernel(kernel).expect("it is available");
+            assert_eq!(go.filter().kernel(), kernel);
+            assert_eq!(hits(|probe| go.contains(probe), &probes), fixture.expected(), "{kernel}");
+        }
+    }
+}
+
+#[test]
+fn a_file_is_replaced_by_what_encode_gives() {
+    let folder = std::env::temp_dir().join(format!("koel-go-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("filter.go");
+    for fixture in fixtures() {
+        let go = fixture.decode();
+        assert_eq!(go.has_victim(), go.len() > go.filter().len());
+        go.save(&path).expect("it can be written");
+        assert!(fs::read(&path).expect("it can be read") == fixture.bytes);
+    }
+    assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 1, "nothing else is left");
+    let error = fixtures()[0].decode().save(folder.join("missing/filter.go")).expect_err("there is no such folder");
+    assert!(error.to_string().contains("filter.go: cannot be written: "), "{error}");
+    fs::remove_dir_all(&folder).expect("it can be deleted");
 }

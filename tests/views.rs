@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Kind, SplitMix64, kinds};
-use koel::{Addressing, CuckooFilter, FilterView, Kernel, SnapshotErrorKind, TableKind, Xxh3};
+use koel::{Addressing, CuckooFilter, FilterView, Hasher, Kernel, MergeError, SnapshotErrorKind, TableKind, Xxh3};
 
 const HEADER: usize = 64;
 const PACKED: Kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
@@ -55,12 +55,14 @@ fn same(view: &FilterView<'_>, filter: &CuckooFilter) {
 #[test]
 fn a_view_answers_as_the_filter_does() {
     for kind in some_kinds() {
-        let filter = filled(kind, 16);
+        let mut filter = filled(kind, 16);
+        filter.set_kernel(Kernel::Portable).expect("it is everywhere");
         let bytes = filter.to_bytes();
         let view = FilterView::over(&bytes).expect("a snapshot");
         same(&view, &filter);
         view.verify().expect("it is as it was written");
         same(&filter.view(), &filter);
+        assert_eq!(filter.view().kernel(), filter.kernel());
         filter.view().verify().expect("a filter is always right");
     }
 }
@@ -119,6 +121,35 @@ fn opening_checks_the_header_and_verifying_the_rest() {
     }
 }
 
+/// What is damaged stays so, wherever it goes: nothing gives it a checksum that says otherwise.
+#[test]
+fn damage_is_passed_on_as_damage() {
+    let mut bytes = filled(Kind { table: TableKind::Single, f: 8, ..PACKED }, 16).to_bytes();
+    bytes[HEADER + 7] ^= 1;
+    let view = FilterView::over(&bytes).expect("its header is right");
+    assert!(view.to_bytes() == bytes);
+    let mut filter = CuckooFilter::new(view.params().clone(), Xxh3).expect("there is memory");
+    filter.insert("koel").expect("it is empty");
+    let before = filter.to_bytes();
+    let error = filter.merge(&view).expect_err("it is damaged");
+    let MergeError::Damaged { kind, offset, .. } = &error else { panic!("{error}") };
+    assert_eq!((*kind, *offset), (SnapshotErrorKind::BodyChecksum, bytes.len() as u64 - 8));
+    assert!(error.to_string().contains("damaged: at byte"), "{error}");
+    assert!(filter.to_bytes() == before);
+    #[cfg(feature = "std")]
+    {
+        let mut written = Vec::new();
+        view.write_to(&mut written).expect("a vector takes everything");
+        assert!(written == bytes);
+    }
+    #[cfg(feature = "serde")]
+    {
+        let text = serde_json::to_string(&view).expect("it can be written");
+        let error = serde_json::from_str::<CuckooFilter>(&text).expect_err("it is damaged");
+        assert!(error.to_string().contains("`checksum`"), "{error}");
+    }
+}
+
 /// Everything that can be asked, of tables that no filter has written: whatever the answer is, there is one.
 #[test]
 fn a_view_of_whatever_bytes_answers() {
@@ -130,8 +161,13 @@ fn a_view_of_whatever_bytes_answers() {
                 // All ones, too: codewords that mean nothing, and fingerprints of every bit.
                 *byte = if round == 0 { 0xff } else { word as u8 };
             }
+            // With the right checksum, so that it is the table itself that is refused.
+            let seed = u64::from_le_bytes(bytes[HEADER - 8..HEADER].try_into().expect("eight bytes"));
+            let checksum = Xxh3.hash(seed, &bytes[HEADER..end - 8]);
+            bytes[end - 8..].copy_from_slice(&checksum.to_le_bytes());
             let mut view = FilterView::over(&bytes).expect("the header is right");
-            assert!(view.verify().is_err());
+            let error = view.verify().expect_err("no filter wrote this");
+            assert!(matches!(error.kind(), SnapshotErrorKind::Table | SnapshotErrorKind::Count), "{error}");
             let hashes: Vec<u64> = SplitMix64(word).take(200).collect();
             let mut found = vec![false; hashes.len()];
             for kernel in Kernel::available() {

@@ -7,13 +7,12 @@ use clap::Args;
 use koel::{AnyHasher, Builder, CuckooFilter, Full, HasherId};
 
 use crate::{
-    facts,
+    facts::{self, Facts},
     file::{Filter, Output},
     items::{Items, Separator},
     messages,
     options::{self, Address, Hash, Table},
     progress::Progress,
-    stdout,
 };
 
 /// Build a filter from a list of items.
@@ -96,17 +95,8 @@ impl Build {
             None => collect(&builder, items, self.unique)?,
         };
         let bytes = output.save(&filter)?;
-        let mut lines = vec![("filter", output.name().to_owned())];
-        lines.extend(facts::lines(&filter, bytes));
-        if self.unique {
-            lines.insert(2, ("  skipped", format!("{skipped}, since they seemed to be there")));
-        }
-        let text = facts::aligned(&lines);
-        if output.is_stdout() {
-            messages::say(format_args!("{text}"));
-        } else {
-            stdout::report(&text, output.name())?;
-        }
+        let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, since they seemed to be there")));
+        facts::report(&output, &Facts::koel(&filter, bytes), skipped.as_slice())?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -1,7 +1,6 @@
 //! `koel add` and `koel remove`: read a filter, change it, replace the file.
 
 use std::{
-    fs::File,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -10,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Filter, Output},
+    file::{self, Filter, Lock, Output},
     items::{ItemArgs, Items},
     messages, stdout,
 };
@@ -26,7 +25,7 @@ Examples:
     koel add fruit.koel --item cherry
     printf 'cherry\\nfig\\n' | koel add fruit.koel --unique")]
 pub(crate) struct Add {
-    /// The filter
+    /// The filter, a koel snapshot
     filter: PathBuf,
 
     #[command(flatten)]
@@ -53,7 +52,7 @@ Examples:
     koel remove fruit.koel --item apple
     printf 'banana\\ncherry\\n' | koel remove fruit.koel")]
 pub(crate) struct Remove {
-    /// The filter
+    /// The filter, a koel snapshot
     filter: PathBuf,
 
     #[command(flatten)]
@@ -66,7 +65,7 @@ struct Edit {
     filter: Filter,
     items: Items,
     /// Nobody else may change the filter meanwhile.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Edit {

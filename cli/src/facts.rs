@@ -1,56 +1,152 @@
 //! What there is to say about a filter, for people and for programs.
 
-use koel::{Addressing, Hasher as _};
+use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage};
 use serde_json::{Value, json};
 
-use crate::{file::Filter, options::addressing_name};
+use crate::{
+    file::{Output, Stored},
+    messages,
+    options::addressing_name,
+    stdout,
+};
 
-/// A line for each fact.
-pub(crate) fn lines(filter: &Filter, file_bytes: u64) -> Vec<(&'static str, String)> {
-    let params = filter.params();
-    let multiple = match params.addressing() {
-        Addressing::PowerOfTwo => "a power of two",
-        _ => "any even number",
-    };
-    let bits_per_item = if filter.is_empty() { String::from("-") } else { format!("{:.2}", filter.bits_per_item()) };
-    vec![
-        ("items", filter.len().to_string()),
-        ("capacity", filter.capacity().to_string()),
-        ("table", params.table().to_string()),
-        ("fingerprint bits", params.fingerprint_bits().to_string()),
-        ("buckets", format!("{} of {} slots ({multiple})", params.buckets(), params.bucket_size())),
-        ("load", format!("{:.2} % of {} slots", 100.0 * filter.load_factor(), filter.slots())),
-        ("bits per item", bits_per_item),
-        ("false positives", rate(filter.false_positive_rate())),
-        ("  at capacity", rate(params.false_positive_rate_at_capacity())),
-        ("hasher", format!("{}, seed {}", filter.hasher().id(), params.seed())),
-        ("table bytes", params.table_bytes().to_string()),
-        ("file bytes", file_bytes.to_string()),
-    ]
+/// What there is to say about a filter.
+pub(crate) struct Facts {
+    /// Of Go's files: is an item beside the table? Snapshots have no such place.
+    has_victim: Option<bool>,
+    params: Params,
+    hasher: HasherId,
+    items: usize,
+    load_factor: f64,
+    bits_per_item: f64,
+    false_positive_rate: f64,
+    file_bytes: u64,
 }
 
-/// The same for programs. Names and meanings stay as they are.
-pub(crate) fn object(filter: &Filter, file_bytes: u64) -> Value {
-    let params = filter.params();
-    json!({
-        "items": filter.len(),
-        "capacity": filter.capacity(),
-        "table": params.table().to_string(),
-        "fingerprint_bits": params.fingerprint_bits(),
-        "bucket_size": params.bucket_size(),
-        "buckets": params.buckets(),
-        "addressing": addressing_name(params.addressing()),
-        "slots": filter.slots(),
-        "load_factor": filter.load_factor(),
-        // Infinite when there are no items, for which JSON has no number.
-        "bits_per_item": (!filter.is_empty()).then(|| filter.bits_per_item()),
-        "false_positive_rate": filter.false_positive_rate(),
-        "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
-        "hasher": filter.hasher().id().to_string(),
-        "seed": params.seed(),
-        "table_bytes": params.table_bytes(),
-        "file_bytes": file_bytes,
-    })
+impl Facts {
+    /// A filter that takes so many bytes as a snapshot.
+    pub(crate) fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
+        Self {
+            has_victim: None,
+            params: filter.params().clone(),
+            hasher: filter.hasher().id(),
+            items: filter.len(),
+            load_factor: filter.load_factor(),
+            bits_per_item: filter.bits_per_item(),
+            false_positive_rate: filter.false_positive_rate(),
+            file_bytes,
+        }
+    }
+
+    /// A filter that takes so many bytes as a file of Go's.
+    #[cfg(target_endian = "little")]
+    pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
+        let table = Self::koel(filter.filter(), file_bytes);
+        // The victim's share: the table's bits are for all items.
+        let bits_per_item = 8.0 * table.params.table_bytes() as f64 / filter.len() as f64;
+        Self { has_victim: Some(filter.has_victim()), items: filter.len(), bits_per_item, ..table }
+    }
+
+    /// A filter that was read, and how many bytes it took.
+    pub(crate) fn of(stored: &Stored, file_bytes: u64) -> Self {
+        match stored {
+            Stored::Koel(filter) => Self::koel(filter, file_bytes),
+            #[cfg(target_endian = "little")]
+            Stored::Go(filter) => Self::go(filter, file_bytes),
+        }
+    }
+
+    /// Which format, in words.
+    fn format(&self) -> &'static str {
+        if self.has_victim.is_some() { "file of Go's linvon/cuckoo-filter" } else { "koel snapshot" }
+    }
+
+    /// A line for each fact.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
+        let params = &self.params;
+        let multiple = match params.addressing() {
+            Addressing::PowerOfTwo => "a power of two",
+            _ => "any even number",
+        };
+        let bits_per_item = if self.items == 0 { String::from("-") } else { format!("{:.2}", self.bits_per_item) };
+        let mut lines = vec![("format", self.format().to_owned()), ("items", self.items.to_string())];
+        if let Some(has_victim) = self.has_victim {
+            let victim = if has_victim { "one of them, which Go found no room for in the table" } else { "none" };
+            lines.push(("  victim", victim.to_owned()));
+        }
+        lines.extend([
+            ("capacity", params.capacity().to_string()),
+            ("table", params.table().to_string()),
+            ("fingerprint bits", params.fingerprint_bits().to_string()),
+            ("buckets", format!("{} of {} slots ({multiple})", params.buckets(), params.bucket_size())),
+            ("load", format!("{:.2} % of {} slots", 100.0 * self.load_factor, params.slots())),
+            ("bits per item", bits_per_item),
+            ("false positives", rate(self.false_positive_rate)),
+            ("  at capacity", rate(params.false_positive_rate_at_capacity())),
+            ("hasher", format!("{}, seed {}", self.hasher, params.seed())),
+            ("table bytes", params.table_bytes().to_string()),
+            ("file bytes", self.file_bytes.to_string()),
+        ]);
+        lines
+    }
+
+    /// Those that tell one filter from another.
+    pub(crate) fn summary(&self) -> String {
+        let params = &self.params;
+        format!(
+            "{}, {} items, {} table of {} slots, {} bits, {} seed {}, {} bytes",
+            self.format(),
+            self.items,
+            params.table(),
+            params.slots(),
+            params.fingerprint_bits(),
+            self.hasher,
+            params.seed(),
+            self.file_bytes
+        )
+    }
+
+    /// All of them for programs. Names and meanings stay as they are.
+    pub(crate) fn object(&self) -> Value {
+        let params = &self.params;
+        let mut object = json!({
+            "format": if self.has_victim.is_some() { "go" } else { "koel" },
+            "items": self.items,
+            "capacity": params.capacity(),
+            "table": params.table().to_string(),
+            "fingerprint_bits": params.fingerprint_bits(),
+            "bucket_size": params.bucket_size(),
+            "buckets": params.buckets(),
+            "addressing": addressing_name(params.addressing()),
+            "slots": params.slots(),
+            "load_factor": self.load_factor,
+            // Infinite when there are no items, for which JSON has no number.
+            "bits_per_item": (self.items > 0).then_some(self.bits_per_item),
+            "false_positive_rate": self.false_positive_rate,
+            "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
+            "hasher": self.hasher.to_string(),
+            "seed": params.seed(),
+            "table_bytes": params.table_bytes(),
+            "file_bytes": self.file_bytes,
+        });
+        if let Some(has_victim) = self.has_victim {
+            object["victim"] = json!(has_victim);
+        }
+        object
+    }
+}
+
+/// Tells what was written: on standard output, unless the filter itself went there.
+pub(crate) fn report(output: &Output, facts: &Facts, others: &[(&'static str, String)]) -> anyhow::Result<()> {
+    let mut lines = vec![("filter", output.name().to_owned())];
+    lines.extend_from_slice(others);
+    lines.extend(facts.lines());
+    let text = aligned(&lines);
+    if output.is_stdout() {
+        messages::say(format_args!("{text}"));
+        return Ok(());
+    }
+    stdout::report(&text, output.name())
 }
 
 /// The facts below each other, their values in one column.

@@ -1,4 +1,4 @@
-//! The command `koel`: builds, queries, changes and inspects cuckoo filters, through the library's public face.
+//! The command `koel`: builds, queries, changes, checks and converts cuckoo filters, through the library's public face.
 
 // `println!` and its like panic when the pipe behind them is closed.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -6,17 +6,20 @@
 #![allow(clippy::cast_precision_loss)]
 
 mod build;
+mod convert;
 mod demo;
 mod edit;
 mod facts;
 mod file;
 mod info;
 mod items;
+mod merge;
 mod messages;
 mod options;
 mod progress;
 mod query;
 mod stdout;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -29,7 +32,7 @@ use clap::{Parser, Subcommand};
     name = "koel",
     version,
     max_term_width = 100,
-    after_help = "`koel COMMAND --help` has an example. Exit status: 0 done, 1 nothing found, 2 error.
+    after_help = "`koel COMMAND --help` has examples. Exit status: 0 done, 1 nothing found, 2 error.
 
 Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 chooses the instructions to work with; by default, the \
 best for this machine. The results are the same."
@@ -45,7 +48,10 @@ enum Command {
     Query(query::Query),
     Add(edit::Add),
     Remove(edit::Remove),
+    Merge(merge::Merge),
     Info(info::Info),
+    Verify(verify::Verify),
+    Convert(convert::Convert),
     Demo(demo::Demo),
 }
 
@@ -59,7 +65,10 @@ fn main() -> ExitCode {
         Command::Query(query) => query.run(),
         Command::Add(add) => add.run(),
         Command::Remove(remove) => remove.run(),
+        Command::Merge(merge) => merge.run(),
         Command::Info(info) => info.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Convert(convert) => convert.run(),
         Command::Demo(demo) => demo.run(),
     };
     status.unwrap_or_else(|error| messages::failure(&error))

@@ -22,6 +22,11 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     say(format_args!("koel: {error:#}\n"));
+    failed()
+}
+
+/// The exit status of whatever went wrong and has been told.
+pub(crate) fn failed() -> ExitCode {
     ExitCode::from(FAILED)
 }
 
@@ -35,7 +40,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         Some(message) => say(format_args!("koel: {message}")),
         None => say(format_args!("{text}")),
     }
-    ExitCode::from(FAILED)
+    failed()
 }
 
 /// Writes to standard error. If that fails, there is nowhere left to say so.

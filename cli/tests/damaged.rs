@@ -7,11 +7,18 @@ use common::{Koel, numbers};
 /// Every subcommand that reads filters refuses this one, and leaves it alone.
 #[track_caller]
 fn refused(koel: &Koel, bytes: &[u8], parts: &[&str]) {
+    refused_when_read(koel, bytes, parts);
+    koel.run(["query", "bad.koel", "--item", "1"]).error(parts);
+}
+
+/// Every subcommand that reads all of a filter refuses this one, and leaves it alone.
+#[track_caller]
+fn refused_when_read(koel: &Koel, bytes: &[u8], parts: &[&str]) {
     koel.write("bad.koel", bytes);
     let mut parts = parts.to_vec();
     parts.push("bad.koel: ");
     koel.run(["info", "bad.koel"]).error(&parts);
-    koel.run(["query", "bad.koel", "--item", "1"]).error(&parts);
+    koel.run(["query", "bad.koel", "--item", "1", "--verify"]).error(&parts);
     koel.run(["add", "bad.koel", "--item", "1"]).error(&parts);
     koel.run(["remove", "bad.koel", "--item", "1"]).error(&parts);
     assert!(koel.read("bad.koel") == bytes);
@@ -33,7 +40,11 @@ fn short_and_long_files_are_refused() {
         refused(&koel, &good[..length], &[&format!("there are {length}"), "too early", "another copy"]);
     }
     for more in [&b"\0"[..], b"\n", &good] {
-        refused(&koel, &[&good, more].concat(), &[&format!("after byte {}", good.len()), "another copy"]);
+        refused(
+            &koel,
+            &[&good, more].concat(),
+            &[&format!("at byte {}: the bytes go on after the ", good.len()), "another copy"],
+        );
     }
 }
 
@@ -49,7 +60,10 @@ fn altered_bytes_are_refused() {
     }
     let mut bad = good.clone();
     bad[64] ^= 1;
-    refused(&koel, &bad, &["the table was altered", "another copy"]);
+    // A query does not read all of the table; asked to, and from a pipe, it does.
+    refused_when_read(&koel, &bad, &["the table was altered", "another copy"]);
+    assert!(koel.run(["query", "bad.koel", "--item", "1"]).status < 2);
+    koel.feed(&bad, ["query", "-", "--item", "1"]).error(&["standard input: at byte ", "the table was altered"]);
     assert!(koel.read("f.koel") == good);
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::Koel;
 
-const COMMANDS: [&str; 6] = ["build", "query", "add", "remove", "info", "demo"];
+const COMMANDS: [&str; 9] = ["build", "query", "add", "remove", "merge", "info", "verify", "convert", "demo"];
 
 /// The lines of the examples in a command's help.
 fn examples(koel: &Koel, command: &str) -> Vec<String> {
@@ -48,6 +48,16 @@ fn the_examples_show_what_they_say() {
     assert!(add.contains("1 added; 3 in") && add.contains("1 added, 1 skipped"), "{add}");
     let remove = koel.shell(&examples(&koel, "remove").join("\n")).text();
     assert!(remove.contains("2 removed, 0 not found; 0 in"), "{remove}");
+    let merge = koel.shell(&examples(&koel, "merge").join("\n")).text();
+    assert!(merge.ends_with("\napple\nfig\n"), "{merge}");
+    let verify = koel.shell(&examples(&koel, "verify").join("\n")).text();
+    assert!(verify.contains("fruit.koel: ok: ") && verify.contains("all good\nstandard input: ok: "), "{verify}");
+    #[cfg(target_endian = "little")]
+    {
+        let convert = koel.shell(&examples(&koel, "convert").join("\n")).text();
+        assert!(convert.contains("file bytes        32\napple\n"), "{convert}");
+        assert!(koel.read("again.koel") == koel.read("fruit.koel"));
+    }
 }
 
 #[test]

@@ -11,25 +11,9 @@ use crate::{
 };
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// Adds everything that is in `other`, duplicates included, as if it had been inserted here.
-    ///
-    /// All or nothing: works on a copy of the table, so that for the time being there are two of them in memory.
-    ///
-    /// # Errors
-    /// If the two differ in a parameter, the hasher or its seed; if not everything fits; or if there is no memory for the
-    /// copy. This filter is then bit for bit as it was.
-    ///
-    /// # Example
-    /// ```
-    /// let builder = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
-    /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);
-    /// left.insert("alice")?;
-    /// right.insert("bob")?;
-    /// left.merge(&right)?;
-    /// assert!(left.contains("alice") && left.contains("bob"));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn merge<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
+    /// `merge` with a filter whose table is known to be good. (What is put in is counted all the same, not added up: a mapped file
+    /// may have changed since.)
+    pub(crate) fn take_in<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
         if let Some(different) = self.first_difference(other) {
             return Err(MergeError::Different(different));
         }
@@ -39,7 +23,6 @@ impl<H: Hasher> CuckooFilter<H> {
         };
         // What cannot fit is not copied first.
         self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
-        // Counted, not added up: the other may be a view of bytes that lie about it.
         let mut len = self.len;
         let bytes = self.table.size_in_bytes();
         let mut merged = self.table.to_owned(&self.params).ok_or(MergeError::OutOfMemory { bytes })?;

@@ -152,6 +152,13 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
         &self.table
     }
 
+    /// The same filter with another hasher, one that gives the same hashes.
+    #[cfg(all(feature = "metrohash", target_endian = "little"))]
+    pub(crate) fn with_hasher<G>(self, hasher: G) -> CuckooFilter<G, S> {
+        let Self { params, address, table, len, hasher: _, kernel } = self;
+        CuckooFilter { params, address, table, len, hasher, kernel }
+    }
+
     /// The same filter in memory of its own, or the bytes of it that could not be had. Its table is known to be good.
     pub(crate) fn into_owned(self) -> Result<CuckooFilter<H>, usize> {
         let Self { params, address, table, len, hasher, kernel } = self;

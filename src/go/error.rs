@@ -1,13 +1,17 @@
 //! What Go's files cannot say, and the item that has no room.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, string::String};
 use core::{error::Error, fmt};
 
 use super::{
     GoFilter,
     format::{MOST_BUCKETS, MOST_ITEMS, SEED},
 };
-use crate::{error::Full, hash::HasherId, kind::Addressing};
+use crate::{
+    error::{Full, SnapshotErrorKind},
+    hash::HasherId,
+    kind::Addressing,
+};
 
 /// A filter that Go's library could not read.
 ///
@@ -40,6 +44,15 @@ pub enum GoError {
         /// Slots of a bucket.
         bucket_size: u32,
     },
+    /// The filter is a view of bytes that no filter wrote.
+    Damaged {
+        /// What is wrong with them.
+        kind: SnapshotErrorKind,
+        /// Where: the offset in bytes, from the start of the snapshot.
+        offset: u64,
+        /// All of it in words.
+        what: String,
+    },
 }
 
 impl fmt::Display for GoError {
@@ -54,6 +67,7 @@ impl fmt::Display for GoError {
             Self::Seed(seed) => {
                 write!(f, "seed: {seed} given, but Go's library has no other than {SEED}; build the filter with that one")
             }
+            Self::Damaged { what, .. } => write!(f, "the filter is damaged: {what}"),
             Self::Buckets(buckets) => write!(
                 f,
                 "buckets: {buckets} given, but Go's files say up to {MOST_BUCKETS}; build the filter with a smaller capacity"

@@ -1,6 +1,10 @@
 //! A filter and what Go keeps beside its table.
 
 use alloc::{boxed::Box, vec::Vec};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
 
 use super::{
     GoError, NoRoom,
@@ -10,10 +14,12 @@ use super::{
 };
 use crate::{
     address::Address,
-    error::Full,
+    error::{Full, ParamError},
     filter::CuckooFilter,
-    hash::{Hasher as _, Item, MetroHash64},
+    hash::{Hasher, Item, MetroHash64},
+    kernel::Kernel,
     num::wide,
+    snapshot::replace,
 };
 
 /// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`], and the victim.
@@ -22,8 +28,8 @@ use crate::{
 /// outside the table. As long as there is one, Go refuses every insertion. Here insertions go on: the table often has room
 /// that a random walk has not found, also for the victim.
 ///
-/// Everything is as [`CuckooFilter`] has it, with the same promises; only that the victim is looked up, counted and removed
-/// as if it were in the table.
+/// What there is of [`CuckooFilter`]'s methods keeps its promises; only that the victim is looked up, counted and removed as if
+/// it were in the table. [`into_filter`](Self::into_filter) has the rest.
 ///
 /// # Example
 /// ```
@@ -153,6 +159,20 @@ impl GoFilter {
         &self.filter
     }
 
+    /// Is there a victim?
+    #[must_use]
+    pub fn has_victim(&self) -> bool {
+        self.victim.is_used
+    }
+
+    /// [`CuckooFilter::set_kernel`].
+    ///
+    /// # Errors
+    /// If the kernel is not available.
+    pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
+        self.filter.set_kernel(kernel)
+    }
+
     /// The filter, the victim in it.
     ///
     /// # Errors
@@ -178,6 +198,33 @@ impl GoFilter {
         write::file(&self.filter, self.victim, &self.order)
     }
 
+    /// Writes the bytes of [`encode`](Self::encode) to a file, which it creates or replaces as [`CuckooFilter::save`] does.
+    ///
+    /// # Errors
+    /// What the system says, with the path; or what `encode` says, as the kind
+    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput). The old file is as it was, unless the message says otherwise.
+    ///
+    /// # Panics
+    /// As `encode` does.
+    ///
+    /// # Example
+    /// ```
+    /// # let folder = std::env::temp_dir();
+    /// # let path = folder.join(format!("koel-doc-{}.go", std::process::id()));
+    /// # let file = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 1, 0, 0, 0, 0, 0, 0, 0];
+    /// # std::fs::write(&path, file)?;
+    /// let mut filter = koel::go::decode(&std::fs::read(&path)?)?;
+    /// filter.insert("alice")?;
+    /// filter.save(&path)?;
+    /// # assert!(koel::go::decode(&std::fs::read(&path)?)?.contains("alice"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let bytes = self.encode().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        replace(path.as_ref(), |mut file| file.write_all(&bytes))
+    }
+
     fn is_victim(&self, hash: u64) -> bool {
         self.victim.is_used && {
             let (buckets, fingerprint) = Address::new(self.filter.params()).buckets(hash);
@@ -201,13 +248,13 @@ impl GoFilter {
     }
 }
 
-/// If Go could have such a filter.
-impl TryFrom<CuckooFilter<MetroHash64>> for GoFilter {
+/// If Go could have such a filter; its hasher is then `MetroHash64`, be it as [`AnyHasher`](crate::AnyHasher).
+impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
     type Error = GoError;
 
-    fn try_from(filter: CuckooFilter<MetroHash64>) -> Result<Self, GoError> {
+    fn try_from(filter: CuckooFilter<H>) -> Result<Self, GoError> {
         let victim = Victim::default();
         format::header(filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
-        Ok(Self { filter, victim, order: Order::default() })
+        Ok(Self { filter: filter.with_hasher(MetroHash64), victim, order: Order::default() })
     }
 }

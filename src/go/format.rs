@@ -171,7 +171,10 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
 /// Go's single table has larger buckets than this library, and shorter fingerprints: those are no damage.
 fn refusal(error: &ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
     let is_about_slots = matches!(error.parameter(), Parameter::FingerprintBits | Parameter::BucketSize);
-    if is_about_slots && kind == TableKind::Single && (1..=32).contains(&f) && b > 0 {
+    if kind == TableKind::Packed && (1..4).contains(&f) {
+        // Codewords of 12 bits in buckets of 4(f − 1).
+        Kind::Aliasing
+    } else if is_about_slots && kind == TableKind::Single && (1..=32).contains(&f) && b > 0 {
         Kind::Unsupported
     } else {
         Kind::Parameter

@@ -1,6 +1,6 @@
 //! From a filter to Go's bytes.
 
-use alloc::vec::Vec;
+use alloc::{string::ToString as _, vec::Vec};
 
 use super::{
     GoError,
@@ -8,13 +8,15 @@ use super::{
     order::Order,
     packed,
 };
-use crate::{bits::PADDING, filter::CuckooFilter, hash::Hasher, num::wide, storage::Storage, table::AnyTable};
+use crate::{bits::PADDING, filter::CuckooFilter, hash::Hasher, num::wide, snapshot::check, storage::Storage, table::AnyTable};
 
-/// A filter as a file that Go's `Decode` reads. There is no victim in it.
+/// A filter as a file that Go's `Decode` reads. There is no victim in it. A view of a snapshot is
+/// [verified](crate::FilterView::verify) first.
 ///
 /// # Errors
 /// If Go's library could not read it: it has `PowerOfTwo` addressing, `MetroHash64` and the seed 1337; its numbers of items
-/// and buckets have four bytes; and its single table loses items if fingerprints of 2, 4 or 12 bits do not fill whole bytes.
+/// and buckets have four bytes; and its single table loses items if fingerprints of 2, 4 or 12 bits do not fill whole bytes. Or if a view's bytes are
+/// damaged.
 ///
 /// # Panics
 /// As every vector does if there is no memory for the bytes.
@@ -29,6 +31,11 @@ use crate::{bits::PADDING, filter::CuckooFilter, hash::Hasher, num::wide, storag
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<u8>, GoError> {
+    // Go's files have no checksum by which damage would be seen.
+    check(filter).map_err(|error| {
+        let (kind, offset, what) = (error.kind(), error.offset(), error.to_string());
+        GoError::Damaged { kind, offset, what }
+    })?;
     file(filter, Victim::default(), &Order::default())
 }
 

@@ -1,6 +1,11 @@
 //! Snapshots in files, read where the system has them.
 
-use std::{fs::File, path::Path};
+use alloc::format;
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    path::Path,
+};
 
 use memmap2::Mmap;
 
@@ -52,7 +57,12 @@ impl<H: Hasher> FilterView<'static, H> {
     /// As `open`.
     pub fn open_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let failed = |what: &str, error| SnapshotError::io(0, &alloc::format!("{}: {what}", path.display()), error);
+        let failed = |what: &str, error| SnapshotError::io(0, format!("{}: {what}", path.display()), error);
+        // Before it is opened: a pipe would wait for somebody to write into it.
+        if !fs::metadata(path).map_err(|error| failed("cannot be opened", error))?.is_file() {
+            let what = "is no regular file, so that it cannot be mapped; read it with read_from";
+            return Err(failed(what, io::Error::from(ErrorKind::InvalidInput)));
+        }
         let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
         #[allow(unsafe_code, reason = "a map is only as constant as its file")]
         // SAFETY: that the file stays as it is, is asked of the caller above; it cannot be had otherwise.

@@ -3,6 +3,7 @@
 mod format;
 #[cfg(feature = "mmap")]
 mod map;
+mod merge;
 #[cfg(any(feature = "std", feature = "serde"))]
 mod pieces;
 mod read;
@@ -14,3 +15,6 @@ mod serde;
 mod stream;
 mod verify;
 mod write;
+
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+pub(crate) use {save::replace, verify::filter as check};

@@ -76,5 +76,5 @@ fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<M
     }
     verify::check_sum(params, u64::from_le_bytes(trailer), checksum.finish())?;
     table.resize(whole + PADDING, 0);
-    Ok(table.into())
+    Ok(Memory::from_vec(table))
 }

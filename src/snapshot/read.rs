@@ -87,12 +87,10 @@ impl<'a, H: Hasher> FilterView<'a, H> {
     /// # Errors
     /// What is wrong, and where.
     pub fn verify(&self) -> Result<(), SnapshotError> {
-        let table = self.table();
-        let checksum = table.storage().is_snapshot().then(|| verify::Expected::of(self));
-        verify::table(self.params(), table, self.len(), checksum.as_ref())
+        verify::filter(self)
     }
 
-    /// A filter with memory of its own, which can be changed. [Verifies](Self::verify) first.
+    /// A filter with memory of its own, which can be changed. [Verified](Self::verify).
     ///
     /// # Errors
     /// What is wrong, and where; or if there is no memory for the table.
@@ -114,8 +112,11 @@ impl<'a, H: Hasher> FilterView<'a, H> {
 
     /// The same, where the hasher cannot be cloned.
     pub(super) fn into_filter(self) -> Result<CuckooFilter<H>, SnapshotError> {
-        self.verify()?;
-        self.into_owned().map_err(out_of_memory)
+        let expected = verify::Expected::of(&self);
+        let filter = self.into_owned().map_err(out_of_memory)?;
+        // The copy, not what was copied: a mapped file may have changed in between.
+        verify::table(filter.params(), filter.table(), filter.len(), expected.as_ref())?;
+        Ok(filter)
     }
 }
 

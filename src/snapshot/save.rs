@@ -19,11 +19,13 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     ///
     /// Atomic and durable: the bytes go to a temporary file in the same folder (`.koel-….tmp`), which takes the old one's place
     /// once it is complete and on the disk. Whatever happens in between — an error, a full disk, a power cut — the old file is
-    /// still there; whoever has it open or mapped keeps it. When this returns, the new one is there to stay. (Only a process
-    /// that is killed leaves its temporary file behind.)
+    /// still there; whoever has it open or mapped keeps it. When this returns, the new one is there to stay, as far as the
+    /// system can tell (a folder that the process may write to but not read cannot be synced). Only a process that is killed
+    /// leaves its temporary file behind.
     ///
-    /// The permissions of an old file are kept, and its owner, if the process may do that. A symbolic link stays, and the file
-    /// that it leads to is replaced.
+    /// The permissions of an old file are kept, and its owner, if the process may do that; access-control lists are not. That
+    /// nobody may write to an old file does not protect it: the folder's permissions are what counts. A symbolic link stays,
+    /// and the file that it leads to is replaced.
     ///
     /// # Errors
     /// What the system says, with the path. The old file is as it was, unless the message says otherwise: that it has been
@@ -61,8 +63,7 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) 
         .and_then(|temporary| {
             write(&temporary.file)?;
             if let Some(old) = &old {
-                keep_owner(&temporary.file, old);
-                temporary.file.set_permissions(old.permissions())?;
+                keep(&temporary.file, old)?;
             }
             temporary.file.sync_all()?;
             temporary.take_the_place_of(&target)
@@ -137,18 +138,20 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Who may not give files away keeps at least the group, if that is possible; if it is not, the new file is the writer's own,
-/// as any new file is.
+/// Gives a file the owner and the permissions of another. Who may not give files away keeps at least the group, if that is
+/// possible; if it is not, the new file is the writer's own, and what the old group might do, the writer's may not.
 #[cfg(unix)]
-fn keep_owner(file: &File, old: &Metadata) {
-    use std::os::unix::fs::{MetadataExt as _, fchown};
-    if fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
-        fchown(file, None, Some(old.gid())).ok();
-    }
+fn keep(file: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+    let is_kept = fchown(file, Some(old.uid()), Some(old.gid())).is_ok() || fchown(file, None, Some(old.gid())).is_ok();
+    let mode = old.mode() & if is_kept { 0o777 } else { 0o707 };
+    file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
 #[cfg(not(unix))]
-fn keep_owner(_: &File, _: &Metadata) {}
+fn keep(file: &File, old: &Metadata) -> io::Result<()> {
+    file.set_permissions(old.permissions())
+}
 
 /// Makes the new name durable.
 #[cfg(unix)]

@@ -1,11 +1,13 @@
 //! From a reader to a filter, and from a filter to a writer.
 
+use alloc::format;
 use std::io::{self, ErrorKind, Read, Write};
 
 use super::{
-    format::{Checksum, Header},
+    format::Header,
     pieces::{MOST, Source, read},
     read::xxh3,
+    write::Sum,
 };
 use crate::{
     error::SnapshotError,
@@ -24,7 +26,8 @@ impl CuckooFilter {
     /// It grows where it is, or by moving pages, where the allocator can do that (that of Linux can), so that a filter of any
     /// size takes no more than 1 MiB besides itself.
     ///
-    /// Few large reads: a buffer would only slow them down.
+    /// Few large reads: a buffer would only slow them down. Where snapshots follow each other, the stream's end is an error of the
+    /// kind [`Length`](crate::SnapshotErrorKind::Length) at the offset 0.
     ///
     /// # Errors
     /// What is wrong, and where; or, as the kind [`Io`](crate::SnapshotErrorKind::Io), what the reader said.
@@ -53,12 +56,12 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
         let (header, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
         writer.write_all(&header)?;
-        let mut checksum = Checksum::new(seed);
+        let mut sum = Sum::new(self, seed);
         for piece in self.table().bytes().chunks(MOST) {
-            checksum.update(piece);
+            sum.update(piece);
             writer.write_all(piece)?;
         }
-        writer.write_all(&checksum.finish().to_le_bytes())
+        writer.write_all(&sum.finish().to_le_bytes())
     }
 }
 
@@ -75,7 +78,10 @@ impl<R: Read> Source for Reader<R> {
                 Ok(0) => break,
                 Ok(read) => bytes = &mut bytes[read..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(SnapshotError::io(offset + wide(wanted - bytes.len()), "reading failed", error)),
+                Err(error) => {
+                    let at = offset + wide(wanted - bytes.len());
+                    return Err(SnapshotError::io(at, format!("reading failed at byte {at}"), error));
+                }
             }
         }
         Ok(wanted - bytes.len())

@@ -7,7 +7,7 @@ use super::format::{Checksum, Header, ITEMS_AT, differs, in_table};
 use crate::{
     bits::PADDING,
     error::{SnapshotError, SnapshotErrorKind as Kind},
-    filter::FilterView,
+    filter::CuckooFilter,
     hash::Hasher,
     kernel::Kernel,
     num::{index, wide},
@@ -28,14 +28,22 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// What is stored behind a view's table.
-    pub(super) fn of<H: Hasher>(view: &FilterView<'_, H>) -> Self {
-        let (_, seed) = Header::encode(view.params(), view.hasher().id(), view.len());
-        let memory = with_table!(view.table(), table => table.memory());
+    /// What is stored behind the table, if a snapshot's trailer is.
+    pub(super) fn of<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Option<Self> {
+        if !filter.table().storage().is_snapshot() {
+            return None;
+        }
+        let (_, seed) = Header::encode(filter.params(), filter.hasher().id(), filter.len());
+        let memory = with_table!(filter.table(), table => table.memory());
         let mut trailer = [0; PADDING];
         trailer.copy_from_slice(&memory[memory.len() - PADDING..]);
-        Self { seed, stored: u64::from_le_bytes(trailer) }
+        Some(Self { seed, stored: u64::from_le_bytes(trailer) })
     }
+}
+
+/// Checks a filter whose bytes nobody has looked at yet. All others are good.
+pub(crate) fn filter<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<(), SnapshotError> {
+    Expected::of(filter).map_or(Ok(()), |expected| table(filter.params(), filter.table(), filter.len(), Some(&expected)))
 }
 
 /// Checks a table from outside: its checksum, unless that has been done; and since checksums can be forged, all buckets, the

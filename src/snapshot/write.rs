@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::format::{Checksum, Header, snapshot_capacity};
+use super::{
+    format::{Checksum, Header, snapshot_capacity},
+    verify::Expected,
+};
 use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
 
 /// Bytes that are copied at a time: they are still in the cache when their checksum is taken.
@@ -11,7 +14,8 @@ const PIECE: usize = 32 << 10;
 impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// The filter as a snapshot: 64 bytes of header, the table, 8 bytes of checksum. docs/FORMAT.md describes it.
     ///
-    /// Equal filters give equal bytes, on every machine.
+    /// Equal filters give equal bytes, on every machine. A view of a snapshot gives the snapshot, its checksum as it stands
+    /// there: damaged bytes stay bytes that everyone can see are damaged.
     ///
     /// # Panics
     /// As every vector does if there is no memory for them; [`write_to`](Self::write_to) needs none.
@@ -30,20 +34,48 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
         let mut bytes = Vec::with_capacity(snapshot_capacity(self.params()));
         let (header, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
         bytes.extend_from_slice(&header);
-        let mut checksum = Checksum::new(seed);
+        let mut sum = Sum::new(self, seed);
         for piece in self.table().bytes().chunks(PIECE) {
-            checksum.update(piece);
+            sum.update(piece);
             bytes.extend_from_slice(piece);
         }
-        bytes.extend_from_slice(&checksum.finish().to_le_bytes());
+        bytes.extend_from_slice(&sum.finish().to_le_bytes());
         bytes
     }
 
-    /// The table's bytes, and what stands behind them.
+    /// The table's bytes, and the checksum that stands behind them.
     #[cfg(feature = "serde")]
     pub(super) fn table_and_checksum(&self) -> (&[u8], u64) {
         let (_, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
-        let table = self.table().bytes();
-        (table, super::format::checksum(table, seed))
+        let (table, mut sum) = (self.table().bytes(), Sum::new(self, seed));
+        sum.update(table);
+        (table, sum.finish())
+    }
+}
+
+/// The checksum of a table that is written: computed as it goes, or, of a snapshot, the one that is there.
+#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
+pub(super) enum Sum {
+    Computed(Checksum),
+    Stored(u64),
+}
+
+impl Sum {
+    /// `seed` is the header's checksum.
+    pub(super) fn new<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, seed: u64) -> Self {
+        Expected::of(filter).map_or_else(|| Self::Computed(Checksum::new(seed)), |expected| Self::Stored(expected.stored))
+    }
+
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        if let Self::Computed(checksum) = self {
+            checksum.update(bytes);
+        }
+    }
+
+    pub(super) fn finish(&self) -> u64 {
+        match self {
+            Self::Computed(checksum) => checksum.finish(),
+            Self::Stored(stored) => *stored,
+        }
     }
 }

@@ -150,6 +150,12 @@ pub(crate) fn facts(koel: &Koel, filter: &str) -> serde_json::Value {
     serde_json::from_slice(koel.run(["info", filter, "--json"]).ok()).expect("JSON")
 }
 
+/// A file that Go's library wrote; tests/data/go/README.md describes them.
+pub(crate) fn go_file(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/go");
+    fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
 /// Numbers, one a line.
 pub(crate) fn numbers(range: std::ops::Range<u32>) -> String {
     range.fold(String::new(), |lines, number| lines + &format!("{number}\n"))

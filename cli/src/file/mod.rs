@@ -1,0 +1,98 @@
+//! Filters as files: read with suspicion, written so that a crash or a full disk leaves the old file.
+
+mod read;
+mod write;
+
+use std::{
+    fs::{self, Metadata},
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use koel::{AnyHasher, CuckooFilter, FilterView};
+
+pub(crate) use read::{Lock, Opened, Stored, load, load_any, load_locked, lock, open};
+pub(crate) use write::Output;
+
+/// The filters of this command: which hasher they have turns out at run time.
+pub(crate) type Filter = CuckooFilter<AnyHasher>;
+
+/// The same in a file that is mapped.
+pub(crate) type View = FilterView<'static, AnyHasher>;
+
+/// Does the path stand for standard input or output?
+pub(crate) fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What a file that is read is called.
+pub(crate) fn name(path: &Path) -> String {
+    if is_dash(path) { String::from("standard input") } else { path.display().to_string() }
+}
+
+/// The length of what can be read, if that is known beforehand.
+pub(crate) fn length(metadata: &Metadata) -> Option<u64> {
+    // Some files of the kernel's are regular and seem to be empty.
+    (metadata.is_file() && metadata.len() > 0).then_some(metadata.len())
+}
+
+/// What standard input is.
+#[cfg(unix)]
+pub(crate) fn stdin_metadata() -> Option<Metadata> {
+    use std::os::fd::AsFd as _;
+    let stdin = io::stdin().as_fd().try_clone_to_owned().ok()?;
+    fs::File::from(stdin).metadata().ok()
+}
+
+/// What standard input is: not known.
+#[cfg(not(unix))]
+pub(crate) fn stdin_metadata() -> Option<Metadata> {
+    None
+}
+
+/// Are they one file? `input` may be `-`.
+#[cfg(unix)]
+fn same(input: &Path, target: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let input = if is_dash(input) { stdin_metadata() } else { fs::metadata(input).ok() };
+    let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    input.is_some_and(|input| fs::metadata(target).is_ok_and(|target| place(input) == place(target)))
+}
+
+/// Are they one file? What standard input is, is not known here.
+#[cfg(not(unix))]
+fn same(input: &Path, target: &Path) -> bool {
+    !is_dash(input) && fs::canonicalize(input).is_ok_and(|input| fs::canonicalize(target).is_ok_and(|target| input == target))
+}
+
+/// Counts what passes through.
+struct Counted<T> {
+    inner: T,
+    bytes: u64,
+}
+
+impl<T> Counted<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, bytes: 0 }
+    }
+}
+
+impl<T: Read> Read for Counted<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
+impl<T: Write> Write for Counted<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,244 @@
+//! Filters from files, from pipes, and in files that are mapped.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Read},
+    path::Path,
+};
+
+use anyhow::{Context as _, bail};
+#[cfg(target_endian = "little")]
+use koel::go::{self, GoFilter};
+use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind};
+
+use super::{Counted, Filter, View, is_dash, length, name};
+use crate::options;
+
+/// Bytes with which every header is complete.
+const HEAD: u64 = 64;
+
+/// The byte of a Go file that says which table it has: the first by which another file is seen to be none.
+#[cfg(target_endian = "little")]
+const GO_TABLE_AT: u64 = 13;
+
+/// What such a file is called.
+#[cfg(target_endian = "little")]
+const GO: &str = "a file of Go's linvon/cuckoo-filter";
+
+/// A filter that has been read and checked, in whichever format it was.
+pub(crate) enum Stored {
+    Koel(Filter),
+    /// In the format of Go's linvon/cuckoo-filter.
+    #[cfg(target_endian = "little")]
+    Go(GoFilter),
+}
+
+impl Stored {
+    /// The filter, if it is one that can be changed and merged here. `name` is for the message.
+    #[cfg_attr(not(target_endian = "little"), allow(unused_variables, clippy::unnecessary_wraps))]
+    pub(crate) fn koel(self, name: &str) -> anyhow::Result<Filter> {
+        match self {
+            Self::Koel(filter) => Ok(filter),
+            #[cfg(target_endian = "little")]
+            Self::Go(_) => bail!(
+                "{name}: is {GO}, which can be asked, but not changed or merged here; `koel convert --to koel` makes a snapshot \
+                 of it"
+            ),
+        }
+    }
+}
+
+/// Reads a filter in either format, from standard input for `-`, checks all of it, and says how many bytes it takes there.
+pub(crate) fn load_any(path: &Path) -> anyhow::Result<(Stored, u64)> {
+    let name = name(path);
+    if is_dash(path) { read(io::stdin().lock(), &name) } else { read(open_file(path)?, &name) }
+}
+
+/// The same for koel snapshots only.
+pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
+    let (stored, bytes) = load_any(path)?;
+    Ok((stored.koel(&name(path))?, bytes))
+}
+
+/// A filter to ask, wherever it is.
+pub(crate) enum Opened {
+    /// In its file, of which only the header was checked.
+    Mapped(View),
+    /// In memory, read and checked.
+    Read(Stored),
+}
+
+impl Opened {
+    /// Checks what has not been checked yet. `path` is for the message.
+    pub(crate) fn verify(&self, path: &Path) -> anyhow::Result<()> {
+        match self {
+            Self::Mapped(view) => view.verify().with_context(|| name(path)),
+            Self::Read(_) => Ok(()),
+        }
+    }
+}
+
+/// Opens a filter to ask it: maps it if it is in a regular file, and reads it if it is not.
+pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
+    // Not opened to find out: whoever writes into a pipe takes its being closed for good.
+    let is_file = !is_dash(path) && fs::metadata(path).is_ok_and(|metadata| length(&metadata).is_some());
+    if is_file && let Some(view) = map(path)? {
+        return Ok(Opened::Mapped(view));
+    }
+    Ok(Opened::Read(load_any(path)?.0))
+}
+
+/// Maps a file. None if it has to be read: if it is not a snapshot, or where the system cannot map it.
+fn map(path: &Path) -> anyhow::Result<Option<View>> {
+    let kernel = options::kernel()?;
+    let mut unknown = None;
+    match FilterView::open_with(path, |id| hasher(id, &mut unknown)) {
+        Ok(mut view) => {
+            set_kernel(kernel, |kernel| view.set_kernel(kernel))?;
+            Ok(Some(view))
+        }
+        Err(error) if matches!(error.kind(), SnapshotErrorKind::Magic | SnapshotErrorKind::Io) => Ok(None),
+        Err(error) => Err(refused(&name(path), error, unknown)),
+    }
+}
+
+/// Keeps others from changing a file for as long as it is there.
+pub(crate) struct Lock(File);
+
+/// Waits until nobody else changes the file.
+pub(crate) fn lock(path: &Path) -> anyhow::Result<Lock> {
+    loop {
+        let file = open_file(path)?;
+        match file.lock() {
+            Err(error) if error.kind() != ErrorKind::Unsupported => {
+                return Err(error).with_context(|| format!("{}: cannot be locked", name(path)));
+            }
+            // Where there are no locks, the later of two changes wins.
+            _ => {}
+        }
+        // Whoever had the lock has put another file in this one's place, most likely.
+        if is_still_at(&file, path) {
+            return Ok(Lock(file));
+        }
+    }
+}
+
+/// Reads a filter that is to be changed, and locks its file.
+pub(crate) fn load_locked(path: &Path) -> anyhow::Result<(Filter, Lock)> {
+    let lock = lock(path)?;
+    let name = name(path);
+    Ok((read(&lock.0, &name)?.0.koel(&name)?, lock))
+}
+
+fn open_file(path: &Path) -> anyhow::Result<File> {
+    let name = name(path);
+    let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        bail!("{name}: is a folder; give a file that `koel build` wrote");
+    }
+    Ok(file)
+}
+
+/// What begins as a snapshot does is one; anything else may be a file of Go's, which has nothing to be known by.
+fn read(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+    let mut head = Vec::new();
+    reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
+    match FilterView::over_with(&head, AnyHasher::from_id) {
+        Err(error) if error.kind() == SnapshotErrorKind::Magic => read_other(head, reader, name, &error),
+        _ => read_koel(head.chain(reader), name),
+    }
+}
+
+fn read_koel(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+    let kernel = options::kernel()?;
+    let mut reader = Counted::new(reader);
+    let mut unknown = None;
+    let filter = Filter::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
+    let mut filter = filter.map_err(|error| refused(name, error, unknown))?;
+    let end = reader.bytes;
+    check_end(reader, end, name)?;
+    set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
+    Ok((Stored::Koel(filter), end))
+}
+
+/// A file that is no snapshot, as `error` says, from its first bytes and the rest.
+#[cfg(target_endian = "little")]
+fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, error: &SnapshotError) -> anyhow::Result<(Stored, u64)> {
+    let kernel = options::kernel()?;
+    let refusal = loop {
+        match go::decode(&bytes) {
+            Ok(mut filter) => {
+                let end = bytes.len() as u64;
+                check_end(reader, end, name)?;
+                set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
+                return Ok((Stored::Go(filter), end));
+            }
+            // Its header promises more. That is believed as it comes.
+            Err(refusal) if refusal.kind() == SnapshotErrorKind::Length && refusal.offset() == bytes.len() as u64 => {
+                let more = reader.by_ref().take(bytes.len() as u64).read_to_end(&mut bytes);
+                if more.with_context(|| format!("{name}: cannot be read further"))? == 0 {
+                    break refusal;
+                }
+            }
+            Err(refusal) => break refusal,
+        }
+    };
+    match (refusal.kind(), refusal.offset()) {
+        // Nothing in it is as in such a file.
+        (SnapshotErrorKind::Length, ..=GO_TABLE_AT) | (SnapshotErrorKind::Parameter, GO_TABLE_AT) => {
+            bail!("{name}: {error}, or {GO}")
+        }
+        // Its header is none. What is said of the victim, before the table, is said of good headers only.
+        (SnapshotErrorKind::Parameter, GO_TABLE_AT..) => bail!("{name}: {error}, or {GO}, which it cannot be: {refusal}"),
+        // How many bytes there are was not waited for.
+        (SnapshotErrorKind::Length, end) if end < bytes.len() as u64 => Err(goes_on(name, end)),
+        _ => bail!("{name}: as {GO}: {refusal}"),
+    }
+}
+
+#[cfg(not(target_endian = "little"))]
+fn read_other(_: Vec<u8>, _: impl Read, name: &str, error: &SnapshotError) -> anyhow::Result<(Stored, u64)> {
+    bail!("{name}: {error}")
+}
+
+/// Nothing may follow a filter, which ends at byte `end`.
+fn check_end(reader: impl Read, end: u64, name: &str) -> anyhow::Result<()> {
+    let beyond = io::copy(&mut reader.take(1), &mut io::sink()).with_context(|| format!("{name}: cannot be read further"))?;
+    if beyond > 0 { Err(goes_on(name, end)) } else { Ok(()) }
+}
+
+fn goes_on(name: &str, end: u64) -> anyhow::Error {
+    anyhow::anyhow!("{name}: at byte {end}: the bytes go on after the filter's end; get another copy")
+}
+
+/// The hasher of that id; the id, if there is none.
+fn hasher(id: HasherId, unknown: &mut Option<HasherId>) -> Option<AnyHasher> {
+    let hasher = AnyHasher::from_id(id);
+    *unknown = hasher.is_none().then_some(id);
+    hasher
+}
+
+fn set_kernel(kernel: Option<Kernel>, set: impl FnOnce(Kernel) -> Result<(), koel::ParamError>) -> anyhow::Result<()> {
+    Ok(kernel.map_or(Ok(()), set)?)
+}
+
+fn refused(name: &str, error: SnapshotError, unknown: Option<HasherId>) -> anyhow::Error {
+    match unknown {
+        Some(id) => anyhow::anyhow!("{name}: built with {id}, which this command does not have; use the program that built it"),
+        None => anyhow::Error::new(error).context(name.to_owned()),
+    }
+}
+
+/// Is it this file that the path leads to?
+#[cfg(unix)]
+fn is_still_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    file.metadata().is_ok_and(|ours| fs::metadata(path).is_ok_and(|theirs| place(ours) == place(theirs)))
+}
+
+/// Is it this file that the path leads to? What is locked cannot be replaced here.
+#[cfg(not(unix))]
+fn is_still_at(_: &File, _: &Path) -> bool {
+    true
+}

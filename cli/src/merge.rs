@@ -1,0 +1,77 @@
+//! `koel merge`
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::bail;
+use clap::Args;
+use koel::MergeError;
+
+use crate::{
+    facts::{self, Facts},
+    file::{self, Filter, Opened, Output},
+};
+
+/// Make one filter of several.
+///
+/// The new filter holds all items of the others; what is in two of them, it holds twice. All must have been built with the same
+/// parameters: with the same options and the same --capacity, which has to be enough for all items together. If they are not,
+/// or if not everything fits, nothing is written.
+///
+/// The output may be one of the filters: it is replaced at one go, or stays as it was. Takes memory for two tables, however
+/// many filters there are.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+    printf 'apple\\nbanana\\n' | koel build - -o monday.koel --capacity 1000
+    printf 'cherry\\nfig\\n' | koel build - -o tuesday.koel --capacity 1000
+    koel merge monday.koel tuesday.koel -o week.koel
+    koel query week.koel --item apple --item fig")]
+pub(crate) struct Merge {
+    /// The filters, two or more koel snapshots; `-` is standard input
+    #[arg(required = true, num_args = 2.., value_name = "FILTER")]
+    filters: Vec<PathBuf>,
+
+    /// The file to write the new filter to; `-` is standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+}
+
+impl Merge {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let [first, others @ ..] = &self.filters[..] else { bail!("no filter given; give two or more") };
+        if self.filters.iter().filter(|path| file::is_dash(path)).count() > 1 {
+            bail!("standard input: can be one of the filters only; give files for the others");
+        }
+        let output = Output::new(&self.output)?;
+        let _lock =
+            self.filters.iter().find(|path| !file::is_dash(path) && output.is(path)).map(|path| file::lock(path)).transpose()?;
+        let (mut filter, _) = file::load(first)?;
+        for (path, merged) in others.iter().zip(1..) {
+            add(&mut filter, path, &self.filters[..merged])?;
+        }
+        let bytes = output.save(&filter)?;
+        facts::report(&output, &Facts::koel(&filter, bytes), &[])?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Adds what is in a file to what was in others.
+fn add(filter: &mut Filter, path: &Path, merged: &[PathBuf]) -> anyhow::Result<()> {
+    let name = file::name(path);
+    let other = file::open(path)?;
+    let done = match other {
+        Opened::Mapped(other) => filter.merge(&other),
+        Opened::Read(other) => filter.merge(&other.koel(&name)?),
+    };
+    done.map_err(|error| match error {
+        MergeError::Damaged { what, .. } => anyhow::anyhow!("{name}: {what}"),
+        MergeError::Full(_) => {
+            let all: Vec<_> = merged.iter().map(|path| file::name(path)).collect();
+            anyhow::anyhow!("{} and {name}: {error}; nothing was written", all.join(", "))
+        }
+        error => anyhow::anyhow!("{} and {name}: {error}", file::name(&merged[0])),
+    })
+}

@@ -1,0 +1,143 @@
+//! `koel merge`: all items of several filters, or nothing.
+
+mod common;
+
+use common::{Koel, facts, go_file, numbers};
+
+/// A folder with filters of a hundred numbers each, from 0 on, all with room for a thousand.
+fn hundreds(names: &[&str]) -> Koel {
+    let koel = Koel::new();
+    for (name, n) in names.iter().zip(0..) {
+        koel.feed(numbers(100 * n..100 * n + 100), ["build", "-", "-o", name, "--capacity", "1000"]).ok();
+    }
+    koel
+}
+
+#[test]
+fn all_items_are_in_the_new_filter() {
+    let koel = hundreds(&["a.koel", "b.koel", "c.koel"]);
+    let before = ["a.koel", "b.koel", "c.koel"].map(|name| koel.read(name));
+    let run = koel.run(["merge", "a.koel", "b.koel", "c.koel", "-o", "all.koel"]);
+    assert!(run.ok().starts_with(b"filter            all.koel\nformat            koel snapshot\nitems             300\n"));
+    assert_eq!(koel.run(["query", "all.koel", "--verify"]).status(1), b"");
+    assert_eq!(koel.feed(numbers(0..300), ["query", "all.koel", "--verify"]).ok(), numbers(0..300).as_bytes());
+    assert!(["a.koel", "b.koel", "c.koel"].map(|name| koel.read(name)) == before);
+    // Everything can be removed again, copies as often as they were there.
+    koel.run(["merge", "all.koel", "a.koel", "-o", "twice.koel"]).ok();
+    koel.feed(numbers(0..300) + &numbers(0..100), ["remove", "twice.koel"]).ok();
+    assert_eq!(facts(&koel, "twice.koel")["items"], 0);
+}
+
+#[test]
+fn filters_come_and_go_through_pipes() {
+    let koel = hundreds(&["a.koel", "b.koel"]);
+    koel.run(["merge", "a.koel", "b.koel", "-o", "all.koel"]).ok();
+    for (input, args) in [("a.koel", ["merge", "-", "b.koel"]), ("b.koel", ["merge", "a.koel", "-"])] {
+        let run = koel.feed(koel.read(input), [&args[..], &["-o", "-"]].concat());
+        assert!(run.status(0) == koel.read("all.koel"));
+        assert!(run.stderr.starts_with("filter            standard output\n"), "{}", run.stderr);
+    }
+    koel.run(["merge", "-", "-", "-o", "x"]).error(&["standard input", "one of the filters only"]);
+}
+
+#[test]
+fn the_output_may_be_one_of_the_inputs() {
+    let koel = hundreds(&["a.koel", "b.koel"]);
+    koel.run(["merge", "a.koel", "b.koel", "-o", "all.koel"]).ok();
+    for (name, other) in [("a.koel", "b.koel"), ("b.koel", "a.koel")] {
+        let before = koel.read(name);
+        koel.run(["merge", "a.koel", "b.koel", "-o", name]).ok();
+        assert_eq!(facts(&koel, name)["items"], 200);
+        assert_eq!(koel.feed(numbers(0..200), ["query", name, "--count"]).ok(), b"200\n");
+        assert_eq!(facts(&koel, other)["items"], 100);
+        koel.write(name, before);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn merges_into_one_file_at_the_same_time_all_count() {
+    let names = ["all.koel", "1.koel", "2.koel", "3.koel", "4.koel", "5.koel"];
+    let koel = hundreds(&names);
+    std::thread::scope(|scope| {
+        for name in &names[1..] {
+            let koel = &koel;
+            scope.spawn(move || koel.run(["merge", "all.koel", name, "-o", "all.koel"]).status(0).len());
+        }
+    });
+    assert_eq!(facts(&koel, "all.koel")["items"], 600);
+    assert_eq!(koel.names().len(), names.len());
+}
+
+#[test]
+fn filters_of_other_parameters_are_refused_with_both_names() {
+    let koel = hundreds(&["a.koel", "b.koel"]);
+    let cases = [
+        ("--fpr 0.01", "the fingerprint's length is 13 here and 10 there"),
+        ("--seed 7", "the seed is 0 here and 7 there"),
+        ("--capacity 5000", "the number of buckets is "),
+        ("--table single --bits 13", "the table is packed here and single there"),
+        ("--hasher metrohash64", "the hasher is xxh3 here and metrohash64 there"),
+    ];
+    for (options, expected) in cases {
+        let options = if options.contains("--capacity") { String::from(options) } else { format!("{options} --capacity 1000") };
+        koel.feed("a\n", ["build", "-", "-o", "other.koel"].into_iter().chain(options.split(' '))).ok();
+        let run = koel.run(["merge", "a.koel", "b.koel", "other.koel", "-o", "all.koel"]);
+        run.error(&["koel: a.koel and other.koel: only filters with the same parameters", expected, "build both from the same"]);
+    }
+    assert_eq!(koel.names(), ["a.koel", "b.koel", "other.koel"]);
+}
+
+#[test]
+fn what_does_not_fit_is_not_written() {
+    let koel = Koel::new();
+    for (name, n) in [("a.koel", 0), ("b.koel", 1), ("c.koel", 2)] {
+        koel.feed(numbers(500 * n..500 * n + 500), ["build", "-", "-o", name, "--capacity", "1000"]).ok();
+    }
+    let before = koel.read("a.koel");
+    for output in ["new.koel", "a.koel"] {
+        koel.run(["merge", "a.koel", "b.koel", "c.koel", "-o", output]).error(&[
+            "koel: a.koel, b.koel and c.koel: 1000 and 500 items do not fit into one filter",
+            "with a capacity for all",
+            "nothing was written",
+        ]);
+    }
+    assert!(koel.read("a.koel") == before);
+    assert_eq!(koel.names(), ["a.koel", "b.koel", "c.koel"]);
+}
+
+#[test]
+fn damage_and_other_files_are_refused_wherever_they_come() {
+    let koel = hundreds(&["a.koel", "b.koel"]);
+    let mut bad = koel.read("b.koel");
+    bad[200] ^= 4;
+    koel.write("bad.koel", bad);
+    koel.write("text", "apple\n");
+    koel.write("f.go", go_file("single_b4_f8_n3000_m0.bin"));
+    for (file, expected) in [
+        ("bad.koel", "the table was altered"),
+        ("text", "do not begin as a koel snapshot does"),
+        ("f.go", "is a file of Go's linvon/cuckoo-filter, which can be asked, but not changed or merged here; `koel convert"),
+        ("missing", "No such file"),
+    ] {
+        for files in [["a.koel", file], [file, "a.koel"]] {
+            let run = koel.run([&["merge"], &files[..], &["-o", "all.koel"]].concat());
+            run.error(&[&format!("{file}: "), expected]);
+        }
+    }
+    koel.run(["merge", "a.koel", "-o", "all.koel"]).error(&["FILTER"]);
+    koel.run(["merge", "a.koel", "b.koel"]).error(&["--output <OUT>"]);
+    koel.run(["merge", "a.koel", "b.koel", "-o", "."]).error(&[".: is a folder"]);
+    koel.run(["merge", "a.koel", "b.koel", "-o", "no/all.koel"]).error(&["no/all.koel", "there is no folder no"]);
+    assert!(!koel.path("all.koel").exists());
+}
+
+#[test]
+fn every_kernel_merges_the_same() {
+    let koel = hundreds(&["a.koel", "b.koel"]);
+    koel.run(["merge", "a.koel", "b.koel", "-o", "all.koel"]).ok();
+    for kernel in koel::Kernel::available() {
+        koel.run_with("KOEL_KERNEL", &kernel.to_string(), &["merge", "a.koel", "b.koel", "-o", "same.koel"]).ok();
+        assert!(koel.read("same.koel") == koel.read("all.koel"), "{kernel}");
+    }
+}
