@@ -21,10 +21,9 @@ impl CuckooFilter {
     /// Reads one snapshot from a reader and no byte more, so that others may follow.
     ///
     /// Checks everything, as [`from_bytes`](Self::from_bytes) does; there is no filter until all of it has been read and found
-    /// good. Memory is taken as bytes arrive, not as the header promises them: at most a quarter more than has
-    /// arrived, and 32 KiB.
-    /// It grows where it is, or by moving pages, where the allocator can do that (that of Linux can), so that a filter of any
-    /// size takes no more than 1 MiB besides itself.
+    /// good. Memory is taken as bytes arrive, not as the header promises them: at most a quarter more than has arrived, and
+    /// 32 KiB. It grows where it is, or by moving pages, where the allocator can do that (that of Linux can), so that a filter of
+    /// any size takes no more than 1 MiB besides itself.
     ///
     /// Few large reads: a buffer would only slow them down. Where snapshots follow each other, the stream's end is an error of the
     /// kind [`Length`](crate::SnapshotErrorKind::Length) at the offset 0.

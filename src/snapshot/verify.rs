@@ -83,11 +83,11 @@ fn buckets(params: &Params, any: &AnyTable<impl Storage>, expected: Option<&Expe
 }
 
 /// How many items are in some buckets.
-fn piece(params: &Params, any: &AnyTable<impl Storage>, mut buckets: Range<u64>) -> Result<u64, SnapshotError> {
+fn piece(params: &Params, any: &AnyTable<impl Storage>, buckets: Range<u64>) -> Result<u64, SnapshotError> {
     if let Some(taken) = Kernel::best().taken(any, buckets.clone()) {
         return Ok(taken);
     }
-    let corrupt = buckets.find_map(|bucket| Some((bucket, with_table!(any, table => table.corrupt(bucket))?)));
+    let corrupt = buckets.clone().find_map(|bucket| Some((bucket, with_table!(any, table => table.corrupt(bucket))?)));
     let (bucket, what) = match corrupt {
         Some((bucket, Corrupt::Codeword(codeword))) => {
             (bucket, format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook"))
