@@ -1,4 +1,4 @@
-//! The format once more, from docs/FORMAT.md alone: bit by bit, slow, and with nothing of the library's own arithmetic.
+//! The format once more, as docs/FORMAT.md has it: bit by bit, slow, and with nothing of the library's own arithmetic.
 
 #![allow(clippy::cast_possible_truncation, reason = "halves and fields of known width")]
 
