@@ -57,7 +57,7 @@ impl Constraints {
         self
     }
 
-    /// How many copies of an item must fit at least; 1 unless it is said. There is room for 2b.
+    /// How many copies of an item must fit at least. There is room for 2b; unless this is said, no table is left out for it.
     pub fn copies(mut self, copies: u32) -> Self {
         self.copies = copies;
         self
@@ -204,7 +204,7 @@ impl Recommendation {
 }
 
 /// Filters for `items` different items with a false-positive rate of ε = `rate` at most, the smallest first: of each table and
-/// bucket size the smallest one, as [`Builder`](crate::Builder) plans it.
+/// bucket size (1, 2, 4, 8 and 16 slots, or the one asked for) the smallest one, as [`Builder`](crate::Builder) plans it.
 ///
 /// Takes a moment, and no memory to speak of, for any number of items.
 ///
