@@ -20,7 +20,6 @@ use std::{
     io::{self, Read, Write},
     ops::Range,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 #[global_allocator]
@@ -33,12 +32,6 @@ const SOME: usize = 64 << 10;
 
 /// What a view may: the words of its error.
 const WORDS: usize = 1 << 10;
-
-/// The count is of the whole program, so one story is told at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The golden files, which are of both tables, addressings and hashers, and of many lengths and sizes.
 fn snapshots() -> Vec<Vec<u8>> {
@@ -141,7 +134,6 @@ fn refused(bytes: &[u8], addresses: Range<usize>, kind: Kinds) -> SnapshotError 
 
 #[test]
 fn every_truncation_is_refused() {
-    let _alone = alone();
     for snapshot in snapshots() {
         read(&snapshot, 0..8).expect("whole, it is a snapshot");
         for len in 0..snapshot.len() {
@@ -154,7 +146,6 @@ fn every_truncation_is_refused() {
 
 #[test]
 fn bytes_after_the_end_are_refused() {
-    let _alone = alone();
     for snapshot in snapshots() {
         for (more, byte) in [(1, 0), (7, 0xff), (8, 0), (64, 0x4b), (1000, 0)] {
             let longer = [&snapshot[..], &vec![byte; more]].concat();
@@ -169,7 +160,6 @@ fn bytes_after_the_end_are_refused() {
 
 #[test]
 fn every_flipped_bit_is_refused() {
-    let _alone = alone();
     for snapshot in snapshots() {
         for bit in 0..8 * snapshot.len() {
             let mut bytes = snapshot.clone();
@@ -188,7 +178,6 @@ fn every_flipped_bit_is_refused() {
 /// Some of them are snapshots of other filters, with another seed for instance: [`read`] knows which.
 #[test]
 fn two_bytes_of_a_header_that_lie_are_refused_even_with_the_right_checksums() {
-    let _alone = alone();
     let interesting = [0, 1, 0x7f, 0x80, 0xff];
     let (mut taken, mut given) = (0, 0);
     for snapshot in snapshots() {
@@ -207,7 +196,6 @@ fn two_bytes_of_a_header_that_lie_are_refused_even_with_the_right_checksums() {
 /// Buckets, items and length of the table, all three of them, at the edges of what numbers can be.
 #[test]
 fn numbers_that_lie_are_refused_even_with_the_right_checksums() {
-    let _alone = alone();
     for snapshot in snapshots() {
         let [m, items, len] = [24, 32, 40].map(|at| number(&snapshot, at));
         let edges = |right: u64| {
@@ -244,7 +232,6 @@ fn lie(snapshot: &[u8], m: u64, items: u64, len: u64) {
 /// Wrong counts, and bytes in the table that no writer writes, or that some writer does.
 #[test]
 fn tables_that_lie_are_refused_even_with_the_right_checksums() {
-    let _alone = alone();
     for snapshot in snapshots() {
         let model = Model::of_header(&snapshot);
         let right = number(&snapshot, 32);
@@ -279,7 +266,6 @@ fn tables_that_lie_are_refused_even_with_the_right_checksums() {
 /// A stream's end, or what comes instead of a table, is found before there is memory for what the header promises.
 #[test]
 fn memory_is_taken_as_bytes_arrive() {
-    let _alone = alone();
     let header = forged(&snapshots()[0], |bytes| {
         bytes[10..14].copy_from_slice(&[1, 13, 4, 0]);
         let buckets = 1u64 << 50;
@@ -312,7 +298,6 @@ impl Write for Nowhere {
 
 #[test]
 fn a_large_filter_is_in_memory_once() {
-    let _alone = alone();
     let kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
     let mut filter = kind.filter(12_000_000);
     for number in 0..10_000u64 {

@@ -1,5 +1,4 @@
-//! What reading filters through serde takes of memory, by the allocator's own count. One test, since the count is of the
-//! whole program.
+//! What reading filters through serde takes of memory, by the allocator's own count.
 
 mod common;
 #[path = "common/formats.rs"]

@@ -1,30 +1,45 @@
-//! The most that is on the heap at a time. A program that asks for it makes [`Counting`] its allocator, and has one test: the
-//! count is of the whole program.
+//! The most that a thread has on the heap at a time. A program that asks for it makes [`Counting`] its allocator. Each thread
+//! counts for itself, so that stories may be told side by side.
 
 #![allow(unsafe_code, reason = "an allocator that counts is an allocator")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    cell::Cell,
 };
 
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// Bytes that this thread has taken and not given back. What others give back of them stays.
+    static NOW: Cell<usize> = const { Cell::new(0) };
+    static MOST: Cell<usize> = const { Cell::new(0) };
+}
 
-/// The most bytes that were on the heap at a time while `run` ran, beyond those before it.
+/// The most bytes that this thread had on the heap at a time while `run` ran, beyond those before it.
 pub(crate) fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Relaxed);
-    MOST.store(before, Relaxed);
+    let before = NOW.get();
+    MOST.set(before);
     let answer = run();
-    (answer, MOST.load(Relaxed) - before)
+    (answer, MOST.get() - before)
 }
 
 /// The system's allocator, counted. What grows where it is, or is moved by pages, is not counted twice: that is the system's own
 /// `realloc`, which must not be replaced by a copy here.
 pub(crate) struct Counting;
 
+// A thread that is ending has no counters any more, and nobody asks for them.
 fn more(bytes: usize) {
-    MOST.fetch_max(NOW.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+    let now = NOW.try_with(|now| {
+        now.set(now.get() + bytes);
+        now.get()
+    });
+    if let Ok(now) = now {
+        MOST.try_with(|most| most.set(most.get().max(now))).ok();
+    }
+}
+
+fn less(bytes: usize) {
+    // More than it has taken: another thread's.
+    NOW.try_with(|now| now.set(now.get().saturating_sub(bytes))).ok();
 }
 
 // SAFETY: all of it is the system's allocator.
@@ -40,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
+        less(layout.size());
         unsafe { System.dealloc(start, layout) };
     }
 
@@ -48,7 +63,7 @@ unsafe impl GlobalAlloc for Counting {
         if size >= layout.size() {
             more(size - layout.size());
         } else {
-            NOW.fetch_sub(layout.size() - size, Relaxed);
+            less(layout.size() - size);
         }
         unsafe { System.realloc(start, layout, size) }
     }
