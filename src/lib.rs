@@ -30,7 +30,7 @@
 //! - [`tuning`] chooses parameters, and says what other structures would cost.
 //!
 //! # Features
-//! - `std` (default): snapshots to and from `std::io`. Without it the crate needs `alloc` only.
+//! - `std` (default): snapshots to and from `std::io`, and [`tuning`]. Without it the crate needs `alloc` only.
 //! - `metrohash` (default): [`MetroHash64`] and [`go`], on little-endian targets.
 //! - `kernels` (default): the instructions of the processor at hand ([`Kernel`]), without `std`, too.
 //! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.

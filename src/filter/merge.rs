@@ -11,12 +11,9 @@ use crate::{
 };
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// `merge` with a filter whose table is known to be good. (What is put in is counted all the same, not added up: a mapped file
+    /// `merge` with a filter of the same parameters, whose table is known to be good. (What is put in is counted all the same, not added up: a mapped file
     /// may have changed since.)
     pub(crate) fn take_in<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
-        if let Some(different) = self.first_difference(other) {
-            return Err(MergeError::Different(different));
-        }
         let full = || {
             let (slots, capacity) = (self.params.slots(), self.params.capacity());
             MergeError::Full(MergedFull { ours: self.len, theirs: other.len, slots, capacity })
@@ -41,6 +38,11 @@ impl<H: Hasher> CuckooFilter<H> {
         self.table = merged;
         self.len = len;
         Ok(())
+    }
+
+    /// Can the two be merged at all? Whatever is in them, their parameters say so.
+    pub(crate) fn check_same<S: Storage>(&self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
+        self.first_difference(other).map_or(Ok(()), |different| Err(MergeError::Different(different)))
     }
 
     fn first_difference<S: Storage>(&self, other: &CuckooFilter<H, S>) -> Option<DifferentParams> {

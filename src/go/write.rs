@@ -15,8 +15,8 @@ use crate::{bits::PADDING, filter::CuckooFilter, hash::Hasher, num::wide, snapsh
 ///
 /// # Errors
 /// If Go's library could not read it: it has `PowerOfTwo` addressing, `MetroHash64` and the seed 1337; its numbers of items
-/// and buckets have four bytes; and its single table loses items if fingerprints of 2, 4 or 12 bits do not fill whole bytes. Or if a view's bytes are
-/// damaged.
+/// and buckets have four bytes; and its single table loses items if fingerprints of 2, 4 or 12 bits do not fill whole bytes.
+/// Or if a view's bytes are damaged.
 ///
 /// # Panics
 /// As every vector does if there is no memory for the bytes.
@@ -31,12 +31,15 @@ use crate::{bits::PADDING, filter::CuckooFilter, hash::Hasher, num::wide, snapsh
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<u8>, GoError> {
+    let victim = Victim::default();
+    // First, since it takes no reading of the table.
+    format::header(filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
     // Go's files have no checksum by which damage would be seen.
     check(filter).map_err(|error| {
         let (kind, offset, what) = (error.kind(), error.offset(), error.to_string());
         GoError::Damaged { kind, offset, what }
     })?;
-    file(filter, Victim::default(), &Order::default())
+    file(filter, victim, &Order::default())
 }
 
 pub(super) fn file<H: Hasher, S: Storage>(

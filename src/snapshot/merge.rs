@@ -26,6 +26,8 @@ impl<H: Hasher> CuckooFilter<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn merge<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
+        // First, since it takes no reading of the table.
+        self.check_same(other)?;
         verify::filter(other).map_err(|error| {
             let (kind, offset, what) = (error.kind(), error.offset(), error.to_string());
             MergeError::Damaged { kind, offset, what }
