@@ -184,7 +184,7 @@ pub(super) fn insert_all(
         });
     };
     for_each(table, hashes, fetch, |table, hash| {
-        let placed = kernel.insert(table, address, hash) || with_table!(table, table => evict(table, address, hash));
+        let placed = kernel.insert(table, address, hash) || with_table!(table, table => evict(table, address, hash).is_some());
         len.set(len.get() + usize::from(placed));
         placed
     });

@@ -34,18 +34,19 @@ struct Node {
 
 /// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
 pub(super) fn place<T: TableMut>(table: &mut T, address: &Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
-    table.insert(buckets, fingerprint) || make_room(table, address, buckets, fingerprint)
+    table.insert(buckets, fingerprint) || make_room(table, address, buckets, fingerprint).is_some()
 }
 
-/// Stores an item whose two buckets are full.
+/// Stores an item whose two buckets are full. The number of evictions it took, or none, and nothing changed, if no room was
+/// found.
 #[inline(never)]
-pub(super) fn evict<T: TableMut>(table: &mut T, address: &Address, hash: u64) -> bool {
+pub(super) fn evict<T: TableMut>(table: &mut T, address: &Address, hash: u64) -> Option<u32> {
     let (buckets, fingerprint) = address.buckets(hash);
     make_room(table, address, buckets, fingerprint)
 }
 
-fn make_room<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
-    one_step(table, address, roots, fingerprint) || walk(table, address, roots, fingerprint)
+fn make_room<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> Option<u32> {
+    if one_step(table, address, roots, fingerprint) { Some(1) } else { walk(table, address, roots, fingerprint) }
 }
 
 /// The walk's beginning, which mostly is all of it, and needs no list of nodes: moves one of the residents of the two buckets
@@ -65,9 +66,9 @@ fn one_step<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerpr
     false
 }
 
-/// The walk from the beginning.
+/// The walk from the beginning, and how many evictions it led to.
 #[cold]
-fn walk<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
+fn walk<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> Option<u32> {
     let mut nodes = Vec::with_capacity(LONG_WALK);
     for (parent, bucket) in [(0, roots.0), (1, roots.1)] {
         nodes.push(Node { bucket, parent, incoming: fingerprint });
@@ -86,8 +87,7 @@ fn walk<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint:
             }
             if table.has_room(alternate) {
                 table.put(alternate, resident);
-                shift(table, &nodes, next, resident);
-                return true;
+                return Some(shift(table, &nodes, next, resident));
             }
             if nodes.len() < MAX_EXPANDED {
                 nodes.push(Node { bucket: alternate, parent: next, incoming: resident });
@@ -98,18 +98,21 @@ fn walk<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint:
         }
         next += 1;
     }
-    false
+    None
 }
 
-/// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards.
-fn shift<T: TableMut>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) {
+/// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards. The
+/// number of residents moved, that one included.
+fn shift<T: TableMut>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) -> u32 {
+    let mut evictions = 1;
     loop {
         let Node { bucket, parent, incoming } = nodes[usize::from(last)];
         table.replace(bucket, outgoing, incoming);
         if parent == last {
-            return;
+            return evictions;
         }
         (last, outgoing) = (parent, incoming);
+        evictions += 1;
     }
 }
 
@@ -155,10 +158,17 @@ mod tests {
     };
     use core::{cell::Cell, ops::Range};
 
-    /// Counts how often it is asked whether a bucket has room.
+    /// Counts how often it is asked whether a bucket has room, and how often an item takes another's place.
     struct Counting<'a> {
         table: &'a mut Packed,
         asked: Cell<u32>,
+        replaced: u32,
+    }
+
+    impl<'a> Counting<'a> {
+        fn new(table: &'a mut Packed) -> Self {
+            Self { table, asked: Cell::new(0), replaced: 0 }
+        }
     }
 
     impl Table for Counting<'_> {
@@ -199,11 +209,35 @@ mod tests {
             self.table.put(bucket, fingerprint)
         }
         fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
+            self.replaced += 1;
             self.table.replace(bucket, old, new);
         }
         fn memory_mut(&mut self) -> &mut [u8] {
             self.table.memory_mut()
         }
+    }
+
+    fn hash(n: u64) -> u64 {
+        n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
+    /// Each eviction puts one item into another's place.
+    #[test]
+    fn evictions_are_counted() {
+        let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
+        let address = Address::new(&params);
+        let AnyTable::Packed(mut table) = AnyTable::new(&params).unwrap() else { unreachable!() };
+        let mut seen = [0; 4];
+        for n in 1.. {
+            let mut counting = Counting::new(&mut table);
+            let (buckets, fingerprint) = address.buckets(hash(n));
+            if !counting.insert(buckets, fingerprint) {
+                let Some(evictions) = make_room(&mut counting, &address, buckets, fingerprint) else { break };
+                assert_eq!(evictions, counting.replaced);
+                seen[(evictions as usize).min(3)] += 1;
+            }
+        }
+        assert!(seen[0] == 0 && seen[1] > seen[2] && seen[2] > seen[3] && seen[3] > 0, "{seen:?}");
     }
 
     /// A refusal that has been everywhere once is soon over; without a memory it would ask 4 · 4096 times.
@@ -212,10 +246,9 @@ mod tests {
         let params = Params::new(TableKind::Packed, 13, 4, 128, Addressing::AnySize, 0).unwrap();
         let address = Address::new(&params);
         let AnyTable::Packed(mut table) = AnyTable::new(&params).unwrap() else { unreachable!() };
-        let hash = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let mut refusals = 0;
         for n in 1..2000 {
-            let mut counting = Counting { table: &mut table, asked: Cell::new(0) };
+            let mut counting = Counting::new(&mut table);
             let (buckets, fingerprint) = address.buckets(hash(n));
             if !place(&mut counting, &address, buckets, fingerprint) {
                 refusals += 1;
