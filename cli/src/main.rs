@@ -9,6 +9,7 @@ mod build;
 mod convert;
 mod demo;
 mod edit;
+mod experiment;
 mod facts;
 mod file;
 mod info;
@@ -52,6 +53,7 @@ enum Command {
     Info(info::Info),
     Verify(verify::Verify),
     Convert(convert::Convert),
+    Experiment(experiment::Experiment),
     Demo(demo::Demo),
 }
 
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Info(info) => info.run(),
         Command::Verify(verify) => verify.run(),
         Command::Convert(convert) => convert.run(),
+        Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),
     };
     status.unwrap_or_else(|error| messages::failure(&error))

@@ -1,6 +1,6 @@
 //! How option values are written.
 
-use std::env;
+use std::{env, num::NonZeroUsize};
 
 use anyhow::bail;
 use clap::ValueEnum;
@@ -8,6 +8,9 @@ use koel::{Addressing, HasherId, Kernel, TableKind};
 
 /// The variable that says which instructions items are looked up with.
 const KERNEL: &str = "KOEL_KERNEL";
+
+/// More threads than any machine has cores.
+const MOST_THREADS: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 
 /// The kernel that was asked for, if any was.
 pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
@@ -97,6 +100,17 @@ pub(crate) fn bits(text: &str) -> Result<u32, String> {
 /// A number of slots; the library knows the limits of each table.
 pub(crate) fn slots(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| String::from("it takes a whole number from 1 to 16, such as 4"))
+}
+
+/// A number of anything.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("it takes a whole number from 0 to {}, such as 1000000", u64::MAX))
+}
+
+/// A number of threads.
+pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().filter(|threads| *threads <= MOST_THREADS);
+    number.ok_or_else(|| format!("it takes a whole number from 1 to {MOST_THREADS}, such as 2"))
 }
 
 /// A seed, decimal or hexadecimal.

@@ -1,0 +1,7 @@
+//! The experiments, each in a file of its own.
+
+pub mod load;
+mod plain;
+mod random;
+
+pub use load::Load;

@@ -1,0 +1,136 @@
+//! What is written down, and read again: one file that has everything, a journal while it is being measured, and a table.
+//!
+//! - `NAME.json`: the run (what, how much, where, when) and all that was measured. Replaced at one go.
+//! - `NAME.partial.jsonl`: the same, a line for each case, while a run is under way. Whatever ends it, what was finished is
+//!   in here, and the next run takes it up.
+//! - `NAME.csv`: a line for each row, what the case is and what came of it.
+
+mod files;
+mod journal;
+
+pub(crate) use files::replace;
+pub(crate) use journal::Journal;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use crate::{
+    experiment::{Measured, Scope, Table},
+    machine::Machine,
+};
+
+/// What was asked for, and where it was done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) experiment: String,
+    pub(crate) koel: String,
+    pub(crate) scope: Scope,
+    pub(crate) machine: Machine,
+    /// When it was begun, in UTC.
+    pub(crate) started: String,
+}
+
+/// A picture, and what is said below it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Picture {
+    pub(crate) file: String,
+    pub(crate) title: String,
+    pub(crate) caption: String,
+}
+
+/// All that is known of an experiment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record<M> {
+    pub(crate) run: Run,
+    pub(crate) title: String,
+    pub(crate) about: String,
+    /// Has everything been measured that was asked for?
+    pub(crate) complete: bool,
+    /// Time spent measuring, all parts of an interrupted run together.
+    pub(crate) seconds: f64,
+    pub(crate) pictures: Vec<Picture>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) measured: Vec<M>,
+}
+
+/// Where an experiment's files are.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    folder: PathBuf,
+    name: &'static str,
+}
+
+impl Place {
+    pub(crate) fn new(folder: &Path, name: &'static str) -> Self {
+        Self { folder: folder.to_owned(), name }
+    }
+
+    pub(crate) fn file(&self, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}{ending}", self.name))
+    }
+
+    pub(crate) fn json(&self) -> PathBuf {
+        self.file(".json")
+    }
+
+    /// The record, if there is one.
+    pub(crate) fn read<M: DeserializeOwned>(&self) -> anyhow::Result<Option<Record<M>>> {
+        let path = self.json();
+        let Some(text) = files::read(&path)? else { return Ok(None) };
+        let record = serde_json::from_str(&text);
+        record.map(Some).with_context(|| format!("{}: this is no record of ours; another --out, or --again", path.display()))
+    }
+
+    pub(crate) fn write<M: Serialize>(&self, record: &Record<M>) -> anyhow::Result<()> {
+        replace(&self.json(), lines(record)?.as_bytes())
+    }
+
+    /// All rows in a table.
+    pub(crate) fn write_csv<C: Serialize, R: Serialize>(&self, measured: &[Measured<C, R>]) -> anyhow::Result<()> {
+        let path = self.file(".csv");
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for (place, (case, row)) in measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row))).enumerate() {
+            let (case, row) = (object(case)?, object(row)?);
+            if place == 0 {
+                writer.write_record(case.keys().chain(row.keys()))?;
+            }
+            writer.write_record(case.values().chain(row.values()).map(cell))?;
+        }
+        replace(&path, &writer.into_inner().with_context(|| path.display().to_string())?)
+    }
+}
+
+/// As JSON, each case in a line of its own.
+fn lines<M: Serialize>(record: &Record<M>) -> anyhow::Result<String> {
+    let Value::Object(mut object) = serde_json::to_value(record)? else { bail!("a record is an object") };
+    let measured = object.remove("measured");
+    let mut text = serde_json::to_string_pretty(&object)?;
+    // The closing brace, and the line's end before it.
+    text.truncate(text.len() - 2);
+    text += ",\n  \"measured\": [";
+    let cases = measured.as_ref().and_then(Value::as_array).into_iter().flatten();
+    for (place, case) in cases.enumerate() {
+        text += if place == 0 { "\n    " } else { ",\n    " };
+        text += &case.to_string();
+    }
+    text += "\n  ]\n}\n";
+    Ok(text)
+}
+
+fn object(value: &impl Serialize) -> anyhow::Result<Map<String, Value>> {
+    match serde_json::to_value(value)? {
+        Value::Object(object) => Ok(object),
+        other => bail!("a case or a row has named fields, and {other} has not"),
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

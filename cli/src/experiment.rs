@@ -1,0 +1,128 @@
+//! `koel experiment`
+
+use std::{
+    num::NonZeroUsize,
+    path::PathBuf,
+    process::{self, ExitCode},
+    sync::Arc,
+    thread,
+};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, Step, experiments, report};
+
+use crate::{messages, options, stdout};
+
+/// What a program ends with that was stopped by Ctrl-C: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+
+/// Measure what the paper's figures show, on this machine: tables, charts, and one page with all of them.
+///
+/// Ctrl-C ends it at any time. What has been measured is kept, and the same command goes on from there; to measure
+/// everything anew, say --again. All but the times are the same on every machine, for the same seed.
+#[derive(Args)]
+#[command(after_help = "\
+In the folder, load.json is all there is to know of the experiment `load`, and of the machine; load.csv has its rows as a table,
+load-….svg are the charts, and report.html shows all experiments of the folder: one file, to be sent to anybody.
+
+`cargo run --release -p koel-peers -- --out FOLDER`, in koel's repository, adds a comparison with other crates.
+
+Examples:
+    koel experiment all --quick
+    koel experiment load space --out results --max-slots 1000000")]
+pub(crate) struct Experiment {
+    /// What to measure
+    #[arg(required = true, value_name = "NAME", hide_possible_values = false)]
+    names: Vec<Name>,
+
+    /// The folder of the results
+    #[arg(short, long, value_name = "FOLDER", default_value = "koel-experiments")]
+    out: PathBuf,
+
+    /// Smaller tables, and fewer: some minutes for all experiments, instead of hours
+    #[arg(long)]
+    quick: bool,
+
+    /// Where all random numbers come from
+    #[arg(long, value_name = "N", default_value = "1", value_parser = options::seed, allow_negative_numbers = true)]
+    seed: u64,
+
+    /// Leave out tables of more slots
+    #[arg(long, value_name = "N", value_parser = options::count, allow_negative_numbers = true)]
+    max_slots: Option<u64>,
+
+    /// At most so many measurements side by side; times are always measured alone [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = options::threads, allow_negative_numbers = true)]
+    threads: Option<NonZeroUsize>,
+
+    /// Measure again what has been measured
+    #[arg(long)]
+    again: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// How full tables get before they refuse an item
+    Load,
+    /// All of them
+    All,
+}
+
+impl Name {
+    const ALL: [Self; 1] = [Self::Load];
+
+    /// Checks whether it can be done.
+    fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
+        Ok(match self {
+            Self::Load | Self::All => Box::new(Plan::new(experiments::Load, settings)?),
+        })
+    }
+}
+
+impl Experiment {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let settings = Settings {
+            scope: Scope { quick: self.quick, seed: self.seed, max_slots: self.max_slots },
+            threads: self.threads.map_or(cores, usize::from),
+            folder: self.out,
+            again: self.again,
+        };
+        let wanted = |name: &Name| self.names.contains(name) || self.names.contains(&Name::All);
+        // Everything is checked before anything is measured.
+        let steps = Name::ALL.into_iter().filter(wanted).map(|name| name.plan(&settings)).collect::<anyhow::Result<Vec<_>>>()?;
+        let interrupt = on_interrupt()?;
+        for step in steps {
+            let (name, cases, left) = (step.name(), step.cases(), step.cases_left());
+            let known = cases - left;
+            let found = if known > 0 { format!(", {known} of them measured before") } else { String::new() };
+            messages::say(format_args!("{name}: {cases} cases{found}\n"));
+            let outcome = step.run(&interrupt)?;
+            report::write(&settings.folder)?;
+            if outcome == Outcome::Interrupted {
+                let folder = settings.folder.display();
+                messages::say(format_args!(
+                    "koel: interrupted; what was measured is in {folder}, and the same command goes on from there\n"
+                ));
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        }
+        stdout::say(&format!("{}\n", settings.folder.join(report::FILE).display()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Is set by Ctrl-C. The second time it ends the program at once: the journal has everything that was finished.
+fn on_interrupt() -> anyhow::Result<Arc<Interrupt>> {
+    let interrupt = Arc::new(Interrupt::new());
+    let shared = Arc::clone(&interrupt);
+    let handler = move || {
+        if shared.is_set() {
+            process::exit(i32::from(INTERRUPTED));
+        }
+        shared.set();
+    };
+    ctrlc::set_handler(handler).context("Ctrl-C cannot be watched for")?;
+    Ok(interrupt)
+}
