@@ -65,17 +65,20 @@ pub(crate) struct Experiment {
 enum Name {
     /// How full tables get before they refuse an item
     Load,
+    /// How many items move for a new one
+    Walk,
     /// All of them
     All,
 }
 
 impl Name {
-    const ALL: [Self; 1] = [Self::Load];
+    const ALL: [Self; 2] = [Self::Load, Self::Walk];
 
     /// Checks whether it can be done.
     fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
         Ok(match self {
-            Self::Load | Self::All => Box::new(Plan::new(experiments::Load, settings)?),
+            Self::Load => Box::new(Plan::new(experiments::Load, settings)?),
+            Self::Walk | Self::All => Box::new(Plan::new(experiments::Evictions, settings)?),
         })
     }
 }

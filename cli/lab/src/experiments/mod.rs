@@ -3,5 +3,6 @@
 pub mod load;
 mod plain;
 mod random;
+pub mod walk;
 
-pub use load::Load;
+pub use {load::Load, walk::Evictions};
