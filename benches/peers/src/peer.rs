@@ -9,6 +9,8 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Family {
     Bloom,
+    Blocked,
+    Counting,
     Quotient,
     Cuckoo,
     Fuse,

@@ -40,8 +40,10 @@ fn every_filter_finds_its_keys_at_its_rate() {
         ("cuckoofilter 0.5", 2, true),
         ("scalable_cuckoo_filter 0.5", 1, true),
         ("qfilter 0.3", 1, true),
+        ("fastbloom-rs 0.5", 1, true),
         ("fastbloom 0.17", 2, false),
         ("bloomfilter 3", 1, false),
+        ("sbbf-rs-safe 0.3", 1, false),
         ("xorf 0.13", 2, false),
     ] {
         let rows = rows.iter().filter(|row| row.filter().starts_with(name));
@@ -67,7 +69,7 @@ fn all_are_built_for_the_rate_that_is_asked_for() {
                 families.push(record.family);
             }
         }
-        for family in [Family::Koel, Family::Cuckoo, Family::Quotient, Family::Bloom] {
+        for family in [Family::Koel, Family::Cuckoo, Family::Quotient, Family::Bloom, Family::Blocked, Family::Counting] {
             assert!(families.contains(&family), "{family:?}");
         }
     }

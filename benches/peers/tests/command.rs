@@ -46,6 +46,8 @@ fn bits_per_item_are_the_tables() {
         ("qfilter", 1, (9.0 + 2.125) * 32768.0 / 20000.0, 0.05),
         ("bloomfilter", 1, 14.38, 0.05),
         ("fastbloom 0.17", 2, 14.38, 0.05),
+        ("fastbloom-rs", 1, 57.51, 0.05),
+        ("sbbf-rs-safe", 1, 16.89, 0.05),
     ] {
         let bits = bits(name);
         assert_eq!(bits.len(), count, "{name}: {stdout}");

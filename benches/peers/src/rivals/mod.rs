@@ -1,7 +1,9 @@
 //! The other crates, a file for each family. Each filter is built for the false-positive rate that is asked for, as near as
 //! it lets one choose, and for the number of items that it will get, by whatever its documentation recommends for that.
 
+mod blocked;
 mod bloom;
+mod counting;
 mod cuckoo;
 mod fuse;
 mod quotient;
@@ -18,9 +20,11 @@ pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
         Box::new(cuckoo::Cuckoo::<Xxh3>::new("XXH3")),
         Box::new(cuckoo::ScalableCuckoo(rate)),
         Box::new(quotient::Quotient(rate)),
+        Box::new(counting::Counting(rate)),
         Box::new(bloom::FastBloom::<fastbloom::DefaultHasher>::new(rate, "its default hasher")),
         Box::new(bloom::FastBloom::<BuildHasherDefault<Xxh3>>::new(rate, "XXH3")),
         Box::new(bloom::Bloom(rate)),
+        Box::new(blocked::SplitBlock::new(rate)),
         Box::new(fuse::Fuse::<xorf::BinaryFuse8>::new("BinaryFuse8", 8)),
         Box::new(fuse::Fuse::<xorf::BinaryFuse16>::new("BinaryFuse16", 16)),
     ]
