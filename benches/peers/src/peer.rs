@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What kind of structure a filter is, whoever made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Family {
     Bloom,

@@ -1,6 +1,6 @@
 //! One contestant is one case, and its rounds make one row: plain figures, for a table, a file or a chart.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     keys::Keys,
@@ -15,7 +15,7 @@ pub(crate) struct Row {
 }
 
 /// The medians of a row, by the names that they have in files. Times are in nanoseconds an item.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) filter: String,
     pub(crate) family: Family,

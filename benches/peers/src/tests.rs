@@ -10,7 +10,7 @@ use crate::{
     measure::{Contestant as _, Facts, Sample},
     measure_all,
     peer::{Family, Peer, count},
-    row::Row,
+    row::{Record, Row},
     table,
 };
 
@@ -256,6 +256,7 @@ fn a_record_is_plain_figures() {
         "bits_per_item": 13.0,
     });
     assert_eq!(serde_json::to_value(&record).unwrap(), expected);
+    assert_eq!(serde_json::from_value::<Record>(expected).unwrap(), record);
     assert_eq!(record.overhead(), Some(11.0));
     let removed = row([Sample { remove: Some(7.0), ..sample(1.0, 0.5) }]).record().unwrap();
     assert!(removed.deletes && removed.remove_ns == Some(7.0));
