@@ -3,7 +3,7 @@
 use std::{env::consts, fs, thread};
 
 /// The line below the table.
-pub(crate) fn line(items: usize, rounds: u32) -> String {
+pub(crate) fn line(rate: f64, items: usize, rounds: u32) -> String {
     let cpu = cpu().unwrap_or_else(|| String::from(consts::ARCH));
     let cores = match thread::available_parallelism().map_or(1, std::num::NonZero::get) {
         1 => String::from("1 core"),
@@ -13,7 +13,7 @@ pub(crate) fn line(items: usize, rounds: u32) -> String {
     let rustc = option_env!("PEERS_RUSTC").map_or_else(String::new, |rustc| format!(", {rustc}"));
     let unoptimized = if cfg!(debug_assertions) { ", WITHOUT OPTIMIZATION: add --release" } else { "" };
     let kernel = koel::Kernel::best();
-    format!("{cpu}, {cores}, {}, koel's kernel {kernel}: {items} items, {rounds}{rustc}{unoptimized}", consts::OS)
+    format!("{cpu}, {cores}, {}, koel's kernel {kernel}: ε = {rate}, {items} items, {rounds}{rustc}{unoptimized}", consts::OS)
 }
 
 /// The processor's name, where Linux has it.

@@ -1,4 +1,4 @@
-//! Koel beside the other filters of crates.io, in one table: `cargo run --release -p koel-peers`.
+//! Koel beside the other filters of crates.io at one false-positive rate, in one table: `cargo run --release -p koel-peers`.
 //!
 //! All filters get the same keys in one process, one thread, one round after another, so that a machine that slows down
 //! slows down everybody. Every answer is consumed and counted: a figure of a filter that forgets its keys is none.
@@ -16,6 +16,7 @@ mod options;
 mod ours;
 mod peer;
 mod rivals;
+mod row;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -29,11 +30,7 @@ use std::{
 use anyhow::Context as _;
 use clap::Parser as _;
 
-use crate::{
-    keys::Keys,
-    measure::{Contestant, Row},
-    options::Options,
-};
+use crate::{keys::Keys, measure::Contestant, options::Options, row::Row};
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -50,16 +47,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everybody who is measured: koel first.
-fn contestants() -> Vec<Box<dyn Contestant>> {
-    ours::all().into_iter().chain(rivals::all()).collect()
+/// Everybody who is measured, as near to this false-positive rate as can be: koel first.
+fn contestants(rate: f64) -> Vec<Box<dyn Contestant>> {
+    ours::all(rate).into_iter().chain(rivals::all(rate)).collect()
 }
 
 /// Measures, prints, and says how many failed.
 fn run(options: &Options) -> anyhow::Result<usize> {
-    let keys = Keys::new(options.items)?;
-    let rows = measure_all(&contestants(), &keys, options.rounds);
-    let text = table::markdown(&rows, options.items) + "\n" + &machine::line(options.items, options.rounds) + "\n";
+    let (rate, items, rounds) = (options.rate, options.items(), options.rounds());
+    let keys = Keys::new(items)?;
+    let rows = measure_all(&contestants(rate), &keys, rounds);
+    let text = table::markdown(&rows, items) + "\n" + &machine::line(rate, items, rounds) + "\n";
     match io::stdout().lock().write_all(text.as_bytes()) {
         // Whoever was reading has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -71,12 +69,12 @@ fn run(options: &Options) -> anyhow::Result<usize> {
 /// Round after round, and in each of them everybody.
 fn measure_all(contestants: &[Box<dyn Contestant>], keys: &Keys, rounds: u32) -> Vec<Row> {
     let start = Instant::now();
-    let mut rows: Vec<_> = contestants.iter().map(|contestant| Row::new(contestant.title(keys.len()))).collect();
+    let mut rows: Vec<_> = contestants.iter().map(|contestant| Row::new(contestant.facts(keys.len()))).collect();
     for round in 1..=rounds {
         for (contestant, row) in contestants.iter().zip(&mut rows) {
             if row.failure().is_none() {
-                say(format_args!("{:4} s  round {round} of {rounds}: {}\n", start.elapsed().as_secs(), row.title()));
-                row.push(contestant.measure(keys));
+                say(format_args!("{:4} s  round {round} of {rounds}: {}\n", start.elapsed().as_secs(), row.filter()));
+                row.measure(&**contestant, keys);
             }
         }
     }

@@ -5,20 +5,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 
-use crate::{keys::Keys, memory, peer::Peer};
+use crate::{
+    keys::Keys,
+    memory,
+    peer::{Family, Peer},
+};
 
 /// A peer without its types: dynamic calls end here, outside of all that is timed.
 pub(crate) trait Contestant {
-    /// What the row is called, for so many items.
-    fn title(&self, items: usize) -> String;
+    /// What is known before anything is measured, for so many items.
+    fn facts(&self, items: usize) -> Facts;
 
     /// One round.
     ///
     /// # Errors
-    /// If the filter cannot be built, or loses a key where it must not.
+    /// If the filter cannot be built, loses a key where it must not, or answers now this, now that.
     fn measure(&self, keys: &Keys) -> anyhow::Result<Sample>;
+}
+
+/// Who a contestant is.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// What the row is called.
+    pub(crate) filter: String,
+    pub(crate) family: Family,
+    /// The rate that it is built for; `None` if it has one of its own.
+    pub(crate) asked_rate: Option<f64>,
 }
 
 /// What one round found. Times are in nanoseconds an item.
@@ -27,6 +41,7 @@ pub(crate) struct Sample {
     pub(crate) add: f64,
     pub(crate) find_absent: f64,
     pub(crate) find_present: f64,
+    pub(crate) find_mixed: f64,
     pub(crate) remove: Option<f64>,
     /// The share of the absent keys that seemed to be there.
     pub(crate) rate: f64,
@@ -36,17 +51,15 @@ pub(crate) struct Sample {
     pub(crate) lost: usize,
     /// Keys that went in and could not be removed.
     pub(crate) stuck: usize,
-}
-
-/// What all rounds found about a contestant, or why they found nothing.
-pub(crate) struct Row {
-    title: String,
-    samples: anyhow::Result<Vec<Sample>>,
+    /// Keys that were still found when all had been removed.
+    pub(crate) left: usize,
 }
 
 impl<P: Peer> Contestant for P {
-    fn title(&self, items: usize) -> String {
-        Peer::title(self, items)
+    fn facts(&self, items: usize) -> Facts {
+        let asked_rate = self.asked_rate();
+        let own = if asked_rate.is_none() { ", its own ε" } else { "" };
+        Facts { filter: self.title(items) + own, family: P::FAMILY, asked_rate }
     }
 
     fn measure(&self, keys: &Keys) -> anyhow::Result<Sample> {
@@ -61,21 +74,33 @@ impl<P: Peer> Contestant for P {
 
         let (hits, find_absent) = timed(|| self.find(&filter, &keys.absent));
         let (found, find_present) = timed(|| self.find(&filter, &keys.present));
+        let (mixed, find_mixed) = timed(|| self.find(&filter, &keys.mixed));
         let (removed, remove) = timed(|| self.remove(&mut filter, &keys.present));
+        let left = removed.map_or(0, |_| self.find(&filter, &keys.present));
         let (lost, stuck) = (items - found, removed.map_or(0, |removed| items - removed));
-        if !P::MAY_LOSE && lost + stuck > 0 {
-            bail!("of {items} keys, {lost} were not found and {stuck} could not be removed; all must be");
+        if !P::MAY_LOSE && lost + stuck + left > 0 {
+            bail!(
+                "of {items} keys, {lost} were not found, {stuck} could not be removed, and {left} were found when all had been \
+                 removed; there must be none"
+            );
         }
+        let (least, most) = (keys.mixed_present.saturating_sub(lost), keys.mixed_present + hits);
+        ensure!(
+            (least..=most).contains(&mixed),
+            "of the mixed keys, {mixed} were found, where the same keys in order make it {least} to {most}"
+        );
         Ok(Sample {
             add: per_item(add),
             find_absent: per_item(find_absent),
             find_present: per_item(find_present),
+            find_mixed: per_item(find_mixed),
             remove: removed.map(|_| per_item(remove)),
             rate: hits as f64 / items as f64,
             expected_rate,
             bits_per_item: 8.0 * bytes as f64 / items as f64,
             lost,
             stuck,
+            left,
         })
     }
 }
@@ -85,43 +110,4 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = black_box(work());
     (result, start.elapsed())
-}
-
-impl Row {
-    pub(crate) fn new(title: String) -> Self {
-        Self { title, samples: Ok(Vec::new()) }
-    }
-
-    pub(crate) fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// One more round. A failure is the end of the row.
-    pub(crate) fn push(&mut self, sample: anyhow::Result<Sample>) {
-        match (&mut self.samples, sample) {
-            (Ok(samples), Ok(sample)) => samples.push(sample),
-            (Ok(_), Err(error)) => self.samples = Err(error),
-            (Err(_), _) => {}
-        }
-    }
-
-    pub(crate) fn failure(&self) -> Option<&anyhow::Error> {
-        self.samples.as_ref().err()
-    }
-
-    pub(crate) fn samples(&self) -> &[Sample] {
-        self.samples.as_deref().unwrap_or_default()
-    }
-
-    /// The median of one column over the rounds; `None` if there is nothing in it.
-    pub(crate) fn median(&self, column: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        let mut values: Vec<_> = self.samples().iter().filter_map(column).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        match values.len() {
-            0 => None,
-            odd if odd % 2 == 1 => Some(values[middle]),
-            _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-        }
-    }
 }

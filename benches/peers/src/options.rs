@@ -2,15 +2,18 @@
 
 use clap::Parser;
 
-/// Keys take 16 bytes each, and one of the peers counts its items in 32 bits.
+/// Keys take 24 bytes each, and one of the peers counts its items in 32 bits.
 const MOST_ITEMS: u64 = 1 << 32;
 
-/// Measures koel beside other filters of crates.io, and prints a table in Markdown.
+/// Below, ten million absent keys see next to nothing of the rate; above, whole bits are too coarse for rates to be equal.
+const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
+
+/// Measures koel beside other filters of crates.io at one false-positive rate, and prints a table in Markdown.
 ///
-/// Each filter is built of the same keys, asked for as many absent ones and for all that are in, and emptied, where it can
-/// delete. The table has the medians of all rounds. Progress goes to standard error. Takes about 50 bytes of memory for
-/// each item, most of it while the static filters are built, and with the defaults some minutes; leave the machine alone
-/// meanwhile.
+/// Each filter is built of the same keys, asked for as many absent ones, for all that are in and for as many of which half
+/// are in, and emptied, where it can delete. The table has the medians of all rounds. Progress goes to standard error. Takes
+/// about 60 bytes of memory for each item, most of it while the static filters are built, and with the defaults some
+/// minutes; leave the machine alone meanwhile.
 #[derive(Parser)]
 #[command(
     name = "koel-peers",
@@ -19,16 +22,40 @@ const MOST_ITEMS: u64 = 1 << 32;
     after_help = "\
 Examples:
     cargo run --release -p koel-peers
-    cargo run --release -p koel-peers -- --items 1000000 --rounds 1"
+    cargo run --release -p koel-peers -- --quick
+    cargo run --release -p koel-peers -- --rate 0.01 --items 1000000 --rounds 5"
 )]
 pub(crate) struct Options {
-    /// How many items each filter gets, from 1 to 4294967296
-    #[arg(long, value_name = "N", default_value = "10000000", value_parser = items, allow_negative_numbers = true)]
-    pub(crate) items: usize,
+    /// The false-positive rate of every filter that lets it be chosen, from 0.000001 to 0.1
+    #[arg(long, value_name = "E", default_value = "0.001", value_parser = rate, allow_negative_numbers = true)]
+    pub(crate) rate: f64,
 
-    /// How often everything is measured, from 1 to 1000; the table has the medians
-    #[arg(long, value_name = "R", default_value = "3", value_parser = rounds, allow_negative_numbers = true)]
-    pub(crate) rounds: u32,
+    /// For a first look: a million items in one round, where nothing else is said
+    #[arg(long)]
+    quick: bool,
+
+    /// How many items each filter gets, from 1 to 4294967296 [default: 10000000]
+    #[arg(long, value_name = "N", value_parser = items, allow_negative_numbers = true)]
+    items: Option<usize>,
+
+    /// How often everything is measured, from 1 to 1000; the table has the medians [default: 3]
+    #[arg(long, value_name = "R", value_parser = rounds, allow_negative_numbers = true)]
+    rounds: Option<u32>,
+}
+
+impl Options {
+    pub(crate) fn items(&self) -> usize {
+        self.items.unwrap_or(if self.quick { 1_000_000 } else { 10_000_000 })
+    }
+
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 1 } else { 3 })
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| RATES.contains(rate));
+    rate.ok_or_else(|| format!("it takes a number from {} to {}, such as 0.001", RATES.start(), RATES.end()))
 }
 
 fn items(text: &str) -> Result<usize, String> {
@@ -41,4 +68,22 @@ fn items(text: &str) -> Result<usize, String> {
 fn rounds(text: &str) -> Result<u32, String> {
     let rounds = text.parse().ok().filter(|rounds| (1..=1000).contains(rounds));
     rounds.ok_or_else(|| String::from("it takes a whole number from 1 to 1000, such as 3"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_is_a_million_items_in_one_round() {
+        let sizes = |arguments: &str| {
+            let options = Options::parse_from(arguments.split_whitespace());
+            (options.items(), options.rounds())
+        };
+        assert_eq!(sizes("koel-peers"), (10_000_000, 3));
+        assert_eq!(sizes("koel-peers --quick"), (1_000_000, 1));
+        assert_eq!(sizes("koel-peers --quick --items 5"), (5, 1));
+        assert_eq!(sizes("koel-peers --quick --rounds 5"), (1_000_000, 5));
+        assert_eq!(sizes("koel-peers --items 5 --rounds 5"), (5, 5));
+    }
 }

@@ -7,30 +7,23 @@ use koel::{Builder, CuckooFilter, Params, TableKind};
 
 use crate::{
     measure::Contestant,
-    peer::{Peer, count},
+    peer::{Family, Peer, count},
 };
 
 /// Another way of building or asking becomes a row here: a struct that implements [`Peer`], and a line in this list.
-pub(crate) fn all() -> Vec<Box<dyn Contestant>> {
+pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
+    let packed = Plan::near(TableKind::Packed, rate);
+    let single = Plan::near(TableKind::Single, rate);
     vec![
-        Box::new(OneByOne(Plan { load: 0.95, ..REFERENCE })),
-        Box::new(OneByOne(Plan { load: 0.97, ..REFERENCE })),
-        Box::new(Batches(Plan { load: 0.95, ..REFERENCE })),
-        Box::new(Batches(Plan { load: 0.97, ..REFERENCE })),
-        Box::new(KnownSet(REFERENCE)),
+        Box::new(OneByOne(packed)),
+        Box::new(OneByOne(Plan { load: 0.97, ..packed })),
+        Box::new(Batches(packed)),
+        Box::new(Batches(Plan { load: 0.97, ..packed })),
+        Box::new(KnownSet(packed)),
         // The same size, and the same rate.
-        Box::new(OneByOne(Plan { table: TableKind::Single, fingerprint_bits: 12, load: 0.95 })),
-        Box::new(OneByOne(Plan { table: TableKind::Single, fingerprint_bits: 13, load: 0.95 })),
+        Box::new(OneByOne(Plan { fingerprint_bits: packed.fingerprint_bits - 1, asked_rate: None, ..single })),
+        Box::new(OneByOne(single)),
     ]
-}
-
-/// The filter that the others are compared with.
-const REFERENCE: Plan = Plan { table: TableKind::Packed, fingerprint_bits: 13, load: 0.95 };
-
-/// The false-positive rate of [`REFERENCE`], for the others to come near to. It depends on the load, not on the size.
-pub(crate) fn reference_rate() -> f64 {
-    let tiny = REFERENCE.builder().buckets(2).params().expect("the reference's parameters are right");
-    tiny.false_positive_rate_at(REFERENCE.load)
 }
 
 /// Items of a batch: as many as a caller may have at hand, with their answers in the nearest cache.
@@ -42,9 +35,24 @@ struct Plan {
     table: TableKind,
     fingerprint_bits: u32,
     load: f64,
+    asked_rate: Option<f64>,
 }
 
 impl Plan {
+    /// The fingerprints that come nearest to this rate at a load of 0.95.
+    fn near(table: TableKind, rate: f64) -> Self {
+        let plan = |fingerprint_bits| Self { table, fingerprint_bits, load: 0.95, asked_rate: Some(rate) };
+        let distance = |plan: &Self| (plan.rate() / rate).log2().abs();
+        let plans = table.fingerprint_bits().map(plan);
+        plans.min_by(|one, other| distance(one).total_cmp(&distance(other))).expect("there are fingerprints")
+    }
+
+    /// The false-positive rate at its load; it does not depend on the size.
+    fn rate(&self) -> f64 {
+        let tiny = self.builder().buckets(2).params().expect("any table can have two buckets");
+        tiny.false_positive_rate_at(self.load)
+    }
+
     fn builder(&self) -> Builder {
         CuckooFilter::builder().table(self.table).fingerprint_bits(self.fingerprint_bits)
     }
@@ -80,8 +88,14 @@ struct OneByOne(Plan);
 impl Peer for OneByOne {
     type Filter = CuckooFilter;
 
+    const FAMILY: Family = Family::Koel;
+
     fn title(&self, items: usize) -> String {
         self.0.title(items)
+    }
+
+    fn asked_rate(&self) -> Option<f64> {
+        self.0.asked_rate
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<CuckooFilter> {
@@ -124,8 +138,14 @@ impl Batches {
 impl Peer for Batches {
     type Filter = CuckooFilter;
 
+    const FAMILY: Family = Family::Koel;
+
     fn title(&self, items: usize) -> String {
         format!("{}, batches of {BATCH}", self.0.title(items))
+    }
+
+    fn asked_rate(&self) -> Option<f64> {
+        self.0.asked_rate
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<CuckooFilter> {
@@ -155,8 +175,14 @@ struct KnownSet(Plan);
 impl Peer for KnownSet {
     type Filter = CuckooFilter;
 
+    const FAMILY: Family = Family::Koel;
+
     fn title(&self, items: usize) -> String {
         format!("{}, from_items", self.0.title(items))
+    }
+
+    fn asked_rate(&self) -> Option<f64> {
+        self.0.asked_rate
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<CuckooFilter> {

@@ -2,6 +2,21 @@
 
 use std::hint::black_box;
 
+use serde::{Deserialize, Serialize};
+
+/// What kind of structure a filter is, whoever made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Family {
+    Bloom,
+    Blocked,
+    Counting,
+    Quotient,
+    Cuckoo,
+    Fuse,
+    Koel,
+}
+
 /// A kind of filter, with its parameters.
 ///
 /// Each method does its work for all keys, so that the loop is compiled for that filter and holds no dynamic call; and so
@@ -9,11 +24,17 @@ use std::hint::black_box;
 pub(crate) trait Peer {
     type Filter;
 
+    /// What kind of structure it is.
+    const FAMILY: Family;
+
     /// Whether its own documentation or code admits that it may lose keys. That is a note then, and no failure.
     const MAY_LOSE: bool = false;
 
     /// What the row is called, for so many items.
     fn title(&self, items: usize) -> String;
+
+    /// The false-positive rate that it is built for; `None` if it has one of its own.
+    fn asked_rate(&self) -> Option<f64>;
 
     /// A filter with all keys in it, from nothing.
     ///

@@ -1,0 +1,111 @@
+//! One contestant is one case, and its rounds make one row: plain figures, for a table, a file or a chart.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    keys::Keys,
+    measure::{Contestant, Facts, Sample},
+    peer::Family,
+};
+
+/// What all rounds found about a contestant, or why they found nothing.
+pub(crate) struct Row {
+    facts: Facts,
+    samples: anyhow::Result<Vec<Sample>>,
+}
+
+/// The medians of a row, by the names that they have in files. Times are in nanoseconds an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) filter: String,
+    pub(crate) family: Family,
+    pub(crate) deletes: bool,
+    /// The rate that the filter was built for; nothing, if it has one of its own.
+    pub(crate) asked_rate: Option<f64>,
+    pub(crate) add_ns: f64,
+    pub(crate) find_absent_ns: f64,
+    pub(crate) find_present_ns: f64,
+    /// Of keys of which about half are present.
+    pub(crate) find_mixed_ns: f64,
+    /// Nothing, if it cannot delete.
+    pub(crate) remove_ns: Option<f64>,
+    /// The share of absent keys that seemed to be there.
+    pub(crate) rate: f64,
+    /// What theory says to that.
+    pub(crate) expected_rate: f64,
+    pub(crate) bits_per_item: f64,
+}
+
+impl Record {
+    /// Bits an item beyond log₂(1/ε), which any filter of that rate needs: this is what makes different rates comparable. If
+    /// nothing was seen, nothing is known of the logarithm.
+    pub(crate) fn overhead(&self) -> Option<f64> {
+        (self.rate > 0.0).then(|| self.bits_per_item + self.rate.log2())
+    }
+}
+
+impl Row {
+    pub(crate) fn new(facts: Facts) -> Self {
+        Self { facts, samples: Ok(Vec::new()) }
+    }
+
+    pub(crate) fn filter(&self) -> &str {
+        &self.facts.filter
+    }
+
+    /// One more round of the contestant whose row it is. After a failure, there is none.
+    pub(crate) fn measure(&mut self, contestant: &dyn Contestant, keys: &Keys) {
+        if self.samples.is_ok() {
+            self.push(contestant.measure(keys));
+        }
+    }
+
+    /// What one more round found. A failure is the end of the row.
+    pub(crate) fn push(&mut self, sample: anyhow::Result<Sample>) {
+        match (&mut self.samples, sample) {
+            (Ok(samples), Ok(sample)) => samples.push(sample),
+            (Ok(_), Err(error)) => self.samples = Err(error),
+            (Err(_), _) => {}
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Option<&anyhow::Error> {
+        self.samples.as_ref().err()
+    }
+
+    pub(crate) fn samples(&self) -> &[Sample] {
+        self.samples.as_deref().unwrap_or_default()
+    }
+
+    /// Its figures; `None` if there are none.
+    pub(crate) fn record(&self) -> Option<Record> {
+        let median = |column: fn(&Sample) -> f64| self.median(|sample| Some(column(sample)));
+        let remove_ns = self.median(|sample| sample.remove);
+        Some(Record {
+            filter: self.facts.filter.clone(),
+            family: self.facts.family,
+            deletes: remove_ns.is_some(),
+            asked_rate: self.facts.asked_rate,
+            add_ns: median(|sample| sample.add)?,
+            find_absent_ns: median(|sample| sample.find_absent)?,
+            find_present_ns: median(|sample| sample.find_present)?,
+            find_mixed_ns: median(|sample| sample.find_mixed)?,
+            remove_ns,
+            rate: median(|sample| sample.rate)?,
+            expected_rate: median(|sample| sample.expected_rate)?,
+            bits_per_item: median(|sample| sample.bits_per_item)?,
+        })
+    }
+
+    /// The median of one column over the rounds; `None` if there is nothing in it.
+    pub(crate) fn median(&self, column: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+        let mut values: Vec<_> = self.samples().iter().filter_map(column).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        match values.len() {
+            0 => None,
+            odd if odd % 2 == 1 => Some(values[middle]),
+            _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+        }
+    }
+}
