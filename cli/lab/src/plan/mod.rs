@@ -55,6 +55,9 @@ pub trait Step {
     fn run(self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome>;
 }
 
+/// What to do about results that are in the way.
+const REMEDY: &str = "choose another --out, or measure everything --again";
+
 type Case<E> = <E as Experiment>::Case;
 type Row<E> = <E as Experiment>::Row;
 
@@ -119,9 +122,12 @@ impl<E: Experiment> Plan<E> {
         let Some((run, measured)) = earlier else { return Ok(seconds) };
         self.refuse(&run)?;
         for measured in measured {
-            if let Some(place) = self.cases.iter().position(|case| *case == measured.case) {
-                known[place] = Some(measured);
-            }
+            let Some(place) = self.cases.iter().position(|case| *case == measured.case) else {
+                let case = serde_json::to_string(&measured.case)?;
+                let json = self.place.json();
+                bail!("{}: nobody asked for {case}, which was measured there before: {REMEDY}", json.display());
+            };
+            known[place] = Some(measured);
         }
         // What was measured was measured there and then.
         self.run = run;
@@ -136,13 +142,12 @@ impl<E: Experiment> Plan<E> {
             format!("{size} run of koel {}{most}, seed {}", run.koel, run.scope.seed)
         };
         let place = self.place.json();
-        let remedy = "choose another --out, or measure everything --again";
         if (&other.koel, &other.scope) != (&self.run.koel, &self.run.scope) {
-            bail!("{}: these are results of {}, and {} was asked for: {remedy}", place.display(), kind(other), kind(&self.run));
+            bail!("{}: these are results of {}, and {} was asked for: {REMEDY}", place.display(), kind(other), kind(&self.run));
         }
         if self.experiment.is_timed() && other.machine.processor != self.run.machine.processor {
             bail!(
-                "{}: these are times of another machine ({}), and this one is {}: {remedy}",
+                "{}: these are times of another machine ({}), and this one is {}: {REMEDY}",
                 place.display(),
                 other.machine.processor,
                 self.run.machine.processor
