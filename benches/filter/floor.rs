@@ -1,54 +1,16 @@
 //! The two-random-reads floor: what an operation costs that hashes a key, and reads its two buckets without looking at them.
 //! Hash, keys, bytes and pages are those of the table.
 //!
-//! "floor" is a plain loop. The processor is at work on as many keys as its window of instructions holds, which hashing
-//! fills: where memory is far, a batch that fetches ahead can be faster. "dense floor" hashes 64 keys and then does all
-//! their reads, so that more of them are under way at a time. (There is no prefetch instruction in safe Rust. These reads,
-//! too, have nothing that waits for them.)
+//! "floor" reads in a plain loop, "dense floor" 64 keys at a time.
 
 use crate::{
     buffer::Buffer,
     keys::{Numbers, key, none, timed},
+    reads::{ODD, READ, Reads, position},
     tables::Table,
 };
 use criterion::{BenchmarkGroup, measurement::WallTime};
 use std::hint::black_box;
-
-/// Bytes of a read. A buffer has so many behind its last position.
-pub(crate) const READ: usize = 8;
-
-/// Makes of a hash another one, whose high bits say nothing about those of the first.
-pub(crate) const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Keys that are hashed before the first of them is read.
-const AHEAD: usize = 64;
-
-/// How the reads are done.
-#[derive(Clone, Copy)]
-pub(crate) enum Reads {
-    Plain,
-    Dense,
-}
-
-impl Reads {
-    pub(crate) const ALL: [Self; 2] = [Self::Plain, Self::Dense];
-
-    /// Does the two reads of each key, at the positions that are found for it.
-    #[inline]
-    pub(crate) fn sum(self, bytes: &[u8], keys: &[u64], positions: impl Fn(u64) -> [usize; 2]) -> u64 {
-        let read = |sum, positions: [usize; 2]| positions.iter().fold(sum, |sum, &position| sum ^ read(bytes, position));
-        match self {
-            Self::Plain => keys.iter().fold(0, |sum, &key| read(sum, positions(key))),
-            Self::Dense => keys.chunks(AHEAD).fold(0, |sum, keys| {
-                let mut found = [[0; 2]; AHEAD];
-                for (found, &key) in found.iter_mut().zip(keys) {
-                    *found = positions(key);
-                }
-                found[..keys.len()].iter().fold(sum, |sum, &positions| read(sum, positions))
-            }),
-        }
-    }
-}
 
 /// Measures a table's floors; `keys` of them are an iteration.
 pub(crate) fn floors(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, items: u64, keys: u64) {
@@ -61,7 +23,8 @@ pub(crate) fn floors(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, ite
         group.bench_function(name, |bencher| {
             let hasher = table.empty(1);
             let len = table.params(items).table_bytes();
-            let buffer = buffer.get_or_insert_with(|| Buffer::new(len + READ));
+            let buffer =
+                buffer.get_or_insert_with(|| Buffer::new(len + READ, cfg!(feature = "huge-pages")).expect("there is memory"));
             let positions = |key| {
                 let hash = hasher.hash(&key);
                 [position(hash, len), position(hash.wrapping_mul(ODD), len)]
@@ -73,15 +36,4 @@ pub(crate) fn floors(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, ite
             });
         });
     }
-}
-
-/// Where in so many bytes: the upper half of the product, as with buckets.
-#[inline]
-pub(crate) fn position(hash: u64, len: usize) -> usize {
-    ((u128::from(hash) * len as u128) >> 64) as usize
-}
-
-#[inline]
-fn read(bytes: &[u8], position: usize) -> u64 {
-    u64::from_le_bytes(*bytes[position..].first_chunk().expect("there are as many behind each position"))
 }

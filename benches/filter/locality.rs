@@ -6,8 +6,8 @@
 
 use crate::{
     buffer::Buffer,
-    floor::{ODD, READ, Reads, position},
     keys::{CHUNK, Numbers, key, none, timed},
+    reads::{ODD, READ, Reads, position},
     sizes::{is_large, is_test},
     tables::PACKED_13,
 };
@@ -39,7 +39,8 @@ fn locality(criterion: &mut Criterion, size: &str, len: usize) {
         };
         let name = if share == 0 { format!("{name} floor") } else { format!("{name} {share} %") };
         group.bench_function(name, |bencher| {
-            let buffer = buffer.get_or_insert_with(|| Buffer::new(len + READ));
+            let buffer =
+                buffer.get_or_insert_with(|| Buffer::new(len + READ, cfg!(feature = "huge-pages")).expect("there is memory"));
             let positions = |key| positions(hasher.hash(&key), len, share * 256 / 100);
             bencher.iter_custom(|iterations| {
                 timed(numbers.take(iterations * CHUNK as u64), key, none, |keys, _| {

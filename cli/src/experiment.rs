@@ -67,18 +67,21 @@ enum Name {
     Load,
     /// How many items move for a new one
     Walk,
+    /// Insertions, look-ups and removals in a second, by how full a table is
+    Speed,
     /// All of them
     All,
 }
 
 impl Name {
-    const ALL: [Self; 2] = [Self::Load, Self::Walk];
+    const ALL: [Self; 3] = [Self::Load, Self::Walk, Self::Speed];
 
     /// Checks whether it can be done.
     fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
         Ok(match self {
             Self::Load => Box::new(Plan::new(experiments::Load, settings)?),
-            Self::Walk | Self::All => Box::new(Plan::new(experiments::Evictions, settings)?),
+            Self::Walk => Box::new(Plan::new(experiments::Evictions, settings)?),
+            Self::Speed | Self::All => Box::new(Plan::new(experiments::Speed, settings)?),
         })
     }
 }

@@ -47,6 +47,8 @@ pub struct Axis {
     pub scale: Scale,
     /// The range, if it is not that of the points.
     pub range: Option<(f64, f64)>,
+    /// Does it begin at zero, whatever the points are?
+    pub zero: bool,
 }
 
 /// What its points are joined by and marked with.
@@ -88,13 +90,19 @@ impl Axis {
     /// In equal steps.
     #[must_use]
     pub fn linear(label: &str) -> Self {
-        Self { label: label.to_owned(), scale: Scale::Linear, range: None }
+        Self { label: label.to_owned(), scale: Scale::Linear, range: None, zero: false }
     }
 
     /// In powers of ten.
     #[must_use]
     pub fn log(label: &str) -> Self {
         Self { scale: Scale::Log, ..Self::linear(label) }
+    }
+
+    /// From zero, so that heights can be compared.
+    #[must_use]
+    pub fn from_zero(self) -> Self {
+        Self { zero: true, ..self }
     }
 
     /// From here to there.

@@ -21,6 +21,7 @@ impl Ruler {
         let usable = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
         let (low, high) =
             values.filter(usable).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let low = if axis.zero { low.min(0.0) } else { low };
         let (low, high) = axis.range.unwrap_or(if low <= high { (low, high) } else { (1.0, 10.0) });
         match axis.scale {
             Scale::Linear => Self::linear(low, high, axis.range.is_some()),

@@ -3,6 +3,7 @@
 pub mod load;
 mod plain;
 mod random;
+pub mod speed;
 pub mod walk;
 
-pub use {load::Load, walk::Evictions};
+pub use {load::Load, speed::Speed, walk::Evictions};

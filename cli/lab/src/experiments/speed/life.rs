@@ -1,0 +1,180 @@
+//! A filter's life, timed: filled, asked, emptied.
+
+use std::{
+    hint::black_box,
+    ops::RangeInclusive,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, ensure};
+use koel::{CuckooFilter, Hasher as _, Kernel, Params, Xxh3};
+
+use super::{
+    Form, Operation, Table, Times, What,
+    buffer::Buffer,
+    reads::{ODD, READ, Reads, position},
+};
+use crate::{experiments::random::Hashes, interrupt::Interrupt};
+
+/// Keys that are looked up for one time, at most; and no more than the table has slots.
+pub(super) const MOST_QUERIES: usize = 200_000;
+/// Slots of a bucket.
+const BUCKET_SIZE: u32 = 4;
+/// A step of the load, in per cent, and the last one.
+const STEP: u32 = 5;
+const LAST: u32 = 95;
+
+/// Filters of one kind, and keys for them.
+pub(super) struct Life {
+    params: Params,
+    present: Vec<u64>,
+    absent: Hashes,
+    random: Hashes,
+    memory: Buffer,
+    queries: usize,
+    /// What is asked, and the answers.
+    keys: Vec<u64>,
+    found: Vec<bool>,
+}
+
+impl Life {
+    pub(super) fn new(table: Table, slots: u64, seed: u64) -> anyhow::Result<Self> {
+        let (kind, f) = table.kind();
+        let buckets = (slots / u64::from(BUCKET_SIZE)).div_ceil(2) * 2;
+        let builder = CuckooFilter::builder().table(kind).fingerprint_bits(f).bucket_size(BUCKET_SIZE).buckets(buckets);
+        let params = builder.params()?;
+        let memory = Buffer::new(params.table_bytes() + READ, true).context("there is no memory for the floor")?;
+        let most = params.slots() * LAST as usize / 100;
+        let queries = params.slots().min(MOST_QUERIES);
+        Ok(Self {
+            params,
+            // The two sequences have no number in common that anybody could notice.
+            present: Hashes::new(seed).take(most).collect(),
+            absent: Hashes::new(!seed),
+            random: Hashes::new(seed.rotate_left(32)),
+            memory,
+            queries,
+            keys: Vec::with_capacity(queries),
+            found: vec![false; queries],
+        })
+    }
+
+    /// Times the floors.
+    pub(super) fn read(&mut self, times: &mut Times) {
+        let len = self.params.table_bytes();
+        let seed = self.params.seed();
+        let positions = |key: u64| {
+            let hash = Xxh3.hash(seed, &key.to_le_bytes());
+            [position(hash, len), position(hash.wrapping_mul(ODD), len)]
+        };
+        for (reads, form) in Reads::ALL.into_iter().zip(Form::ALL) {
+            self.keys.clear();
+            self.keys.extend(self.absent.by_ref().take(self.queries));
+            let (_, time) = timed(|| reads.sum(self.memory.bytes(), &self.keys, positions));
+            let what = What { operation: Operation::Read, form, kernel: String::new(), load: 0, present: 0 };
+            times.add(what, per_key(time, self.queries));
+        }
+    }
+
+    /// Fills a filter step by step, asks it, and empties it step by step.
+    pub(super) fn live(&mut self, kernel: Kernel, form: Form, times: &mut Times, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let mut filter = CuckooFilter::new(self.params.clone(), Xxh3)?;
+        filter.set_kernel(kernel)?;
+        let what = |operation, load, present| What { operation, form, kernel: kernel.to_string(), load, present };
+        let mut reached = 0;
+        for load in (STEP..=LAST).step_by(STEP as usize) {
+            interrupt.check()?;
+            let (from, to) = (self.items(load - STEP), self.items(load));
+            let keys = &self.present[from..to];
+            let (inserted, time) = timed(|| match form {
+                Form::Each => keys.iter().take_while(|&key| filter.insert(key).is_ok()).count(),
+                Form::Batch => filter.insert_batch(keys).map_or_else(|full| full.inserted(), |()| keys.len()),
+            });
+            if inserted < keys.len() {
+                // Only very small tables refuse an item this early. What went in of this step comes out again.
+                for key in &keys[..inserted] {
+                    ensure!(filter.remove(key), "an item is lost");
+                }
+                break;
+            }
+            reached = load;
+            if keys.is_empty() {
+                continue;
+            }
+            times.add(what(Operation::Insert, load, 0), per_key(time, keys.len()));
+            let shares: &[u32] = if load == LAST { &[0, 25, 50, 75, 100] } else { &[0, 100] };
+            for &present in shares {
+                let ns = self.find(&filter, form, load, present)?;
+                times.add(what(Operation::Find, load, present), ns);
+            }
+        }
+        for load in (STEP..=reached).rev().step_by(STEP as usize) {
+            interrupt.check()?;
+            let keys = &self.present[self.items(load - STEP)..self.items(load)];
+            if keys.is_empty() {
+                continue;
+            }
+            self.found.resize(self.found.len().max(keys.len()), false);
+            let found = &mut self.found[..keys.len()];
+            let (removed, time) = timed(|| match form {
+                Form::Each => keys.iter().filter(|&key| filter.remove(key)).count(),
+                Form::Batch => {
+                    filter.remove_batch(keys, found);
+                    found.iter().filter(|&&found| found).count()
+                }
+            });
+            ensure!(removed == keys.len(), "{} of {} items could not be removed", keys.len() - removed, keys.len());
+            times.add(what(Operation::Remove, load, 0), per_key(time, keys.len()));
+        }
+        ensure!(filter.is_empty(), "{} items are left of a filter that was emptied", filter.len());
+        Ok(())
+    }
+
+    /// The time of a look-up, when so many in a hundred are of keys that are there.
+    fn find(&mut self, filter: &CuckooFilter, form: Form, load: u32, present: u32) -> anyhow::Result<f64> {
+        let items = self.items(load);
+        self.keys.clear();
+        let mut there = 0;
+        for number in self.random.by_ref().take(self.queries) {
+            // Two independent halves of the number.
+            let is_present = (number & 0xffff_ffff) * 100 < u64::from(present) << 32;
+            there += usize::from(is_present);
+            let key = if is_present { self.present.get(position(number, items)).copied() } else { self.absent.next() };
+            self.keys.extend(key);
+        }
+        let found = &mut self.found[..self.queries];
+        let (yes, time) = timed(|| match form {
+            Form::Each => self.keys.iter().filter(|&key| black_box(filter.contains(key))).count(),
+            Form::Batch => {
+                filter.contains_batch(&self.keys, found);
+                found.iter().filter(|&&found| found).count()
+            }
+        });
+        let expected = expected(filter, there, self.queries);
+        ensure!(expected.contains(&yes), "{yes} keys were found, and {expected:?} are to be expected");
+        Ok(per_key(time, self.queries))
+    }
+
+    /// How many items a load is.
+    fn items(&self, load: u32) -> usize {
+        self.params.slots() * load as usize / 100
+    }
+}
+
+/// All that are there, and of the others a few by chance.
+fn expected(filter: &CuckooFilter, there: usize, queries: usize) -> RangeInclusive<usize> {
+    let chance = (queries - there) as f64 * filter.false_positive_rate();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of keys")]
+    let most = (2.0 * chance + 50.0) as usize;
+    there..=there + most
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = black_box(work());
+    (result, start.elapsed())
+}
+
+fn per_key(time: Duration, keys: usize) -> f64 {
+    time.as_nanos() as f64 / keys as f64
+}
