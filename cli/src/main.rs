@@ -19,6 +19,7 @@ mod options;
 mod progress;
 mod query;
 mod stdout;
+mod tune;
 mod verify;
 
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ enum Command {
     Info(info::Info),
     Verify(verify::Verify),
     Convert(convert::Convert),
+    Tune(tune::Tune),
     Demo(demo::Demo),
 }
 
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Info(info) => info.run(),
         Command::Verify(verify) => verify.run(),
         Command::Convert(convert) => convert.run(),
+        Command::Tune(tune) => tune.run(),
         Command::Demo(demo) => demo.run(),
     };
     status.unwrap_or_else(|error| messages::failure(&error))
