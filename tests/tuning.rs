@@ -6,7 +6,7 @@ mod common;
 
 use common::{ADDRESSINGS, SplitMix64};
 use koel::{
-    Addressing, CuckooFilter, TableKind, Xxh3,
+    Addressing, CuckooFilter, Params, TableKind, Xxh3,
     tuning::{Candidate, Constraints, Recommendation, best_rate, crowded_pairs, recommend, safe_load},
 };
 
@@ -92,6 +92,46 @@ fn everything_is_either_recommended_or_refused_with_a_reason() {
     assert_eq!(reasons(&recommend(usize::MAX, 0.01, &Constraints::default()), "slots at most"), all);
 }
 
+/// A bucket size that no table has is named with those that there are.
+#[test]
+fn a_bucket_size_that_is_not_there_is_a_reason() {
+    let of = |b, table| {
+        let constraints = Constraints::default().bucket_size(b);
+        [recommend(1000, 0.001, &constraints), best_rate(1000, 10_000, &constraints)].map(|advice| {
+            let mut reasons = advice.rejections().iter().filter(|rejection| rejection.bucket_size() == b);
+            reasons.find(|rejection| rejection.table() == table).map(|rejection| rejection.reason().to_owned())
+        })
+    };
+    for (b, nearest) in [(0, 1), (17, 16)] {
+        for (table, limit, nearest) in [(TableKind::Single, "1 to 16", nearest), (TableKind::Packed, "4", 4)] {
+            let reason =
+                format!("bucket size: {b} given, but the {table} table takes {limit}; the nearest that works is {nearest}");
+            assert_eq!(of(b, table), [Some(reason.clone()), Some(reason)]);
+        }
+    }
+    assert_eq!(names(&recommend(1000, 0.001, &Constraints::default().bucket_size(3))), [(TableKind::Single, 3)]);
+}
+
+/// Both ways, what is equally good is in the same order: the smaller first, the single table before the packed one, larger
+/// buckets before smaller ones.
+#[test]
+fn equals_have_an_order() {
+    let orderly = |advice: &Recommendation| {
+        advice.candidates().is_sorted_by_key(|candidate| {
+            (candidate.bytes(), candidate.params().table() == TableKind::Packed, -i64::from(candidate.params().bucket_size()))
+        })
+    };
+    for addressing in ADDRESSINGS {
+        let constraints = Constraints::default().addressing(addressing);
+        for items in 0..20 {
+            assert!(orderly(&recommend(items, 0.5, &constraints)), "{items}");
+        }
+        // Where there are no items, no rate is better than another.
+        let advice = best_rate(0, 1000, &constraints);
+        assert!(advice.candidates().len() == 6 && orderly(&advice), "{advice:?}");
+    }
+}
+
 #[test]
 fn the_reverse_finds_the_best_that_fits() {
     for (items, bytes) in [(1000, 2000), (100_000, 100_000), (1_000_000_000, 1_600_000_000)] {
@@ -110,6 +150,17 @@ fn the_reverse_finds_the_best_that_fits() {
     let nothing = best_rate(1000, 10, &Constraints::default());
     assert!(nothing.best().is_none());
     assert!(nothing.rejections().iter().all(|rejection| rejection.reason().contains("there may be 10")), "{nothing:?}");
+    // As small as it gets: very short fingerprints cannot fill a large table, and longer ones take less.
+    for (items, bytes) in [(1000, 10), (1_000_000, 1000)] {
+        for rejection in best_rate(items, bytes, &Constraints::default()).rejections() {
+            let (table, b) = (rejection.table(), rejection.bucket_size());
+            let builder = CuckooFilter::builder().capacity(items).table(table).bucket_size(b);
+            let all = table.fingerprint_bits().filter_map(|f| builder.clone().fingerprint_bits(f).params().ok());
+            let least = all.min_by_key(Params::table_bytes).expect("there is one");
+            let (f, size) = (least.fingerprint_bits(), least.table_bytes());
+            assert!(rejection.reason().contains(&format!("fingerprints of {f} bits, it takes {size} bytes")), "{rejection:?}");
+        }
+    }
     // Whichever is less.
     let twice = best_rate(1000, 4000, &Constraints::default().max_bytes(2000));
     assert_eq!(twice, best_rate(1000, 2000, &Constraints::default()));

@@ -20,6 +20,7 @@ mod options;
 mod progress;
 mod query;
 mod stdout;
+mod tune;
 mod verify;
 
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ enum Command {
     Info(info::Info),
     Verify(verify::Verify),
     Convert(convert::Convert),
+    Tune(tune::Tune),
     Experiment(experiment::Experiment),
     Demo(demo::Demo),
 }
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Command::Info(info) => info.run(),
         Command::Verify(verify) => verify.run(),
         Command::Convert(convert) => convert.run(),
+        Command::Tune(tune) => tune.run(),
         Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),
     };

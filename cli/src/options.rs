@@ -21,6 +21,9 @@ pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
     }
 }
 
+/// Twice the slots of the largest bucket.
+const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
+
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Table {
     /// Slot after slot
@@ -102,6 +105,48 @@ pub(crate) fn slots(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| String::from("it takes a whole number from 1 to 16, such as 4"))
 }
 
+/// A number of copies of one item.
+pub(crate) fn copies(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|copies| (1..=MAX_COPIES).contains(copies));
+    number.ok_or_else(|| format!("it takes a whole number from 1 to {MAX_COPIES}, for which buckets of 16 slots have room"))
+}
+
+/// A number of bytes, with or without a unit.
+pub(crate) fn bytes(text: &str) -> Result<usize, String> {
+    in_bytes(text).ok_or_else(|| {
+        format!(
+            "it takes a number of bytes up to {}, such as 65536, 64KiB or 1.5MB, with units from kB to TB or KiB to TiB",
+            usize::MAX
+        )
+    })
+}
+
+/// Exact, and rounded down to whole bytes.
+fn in_bytes(text: &str) -> Option<usize> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit: u128 = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1000,
+        "mb" => 1000_u128.pow(2),
+        "gb" => 1000_u128.pow(3),
+        "tb" => 1000_u128.pow(4),
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1 << 40,
+        _ => return None,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    // A part of a byte is none, and "1." and ".5" are half a number.
+    if number.contains('.') && unit == 1 {
+        return None;
+    }
+    let scale = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let digits: u128 = whole.parse::<u128>().ok()?.checked_mul(scale)?.checked_add(fraction.parse().ok()?)?;
+    usize::try_from(digits.checked_mul(unit)? / scale).ok()
+}
+
 /// A number of anything.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("it takes a whole number from 0 to {}, such as 1000000", u64::MAX))
@@ -134,6 +179,32 @@ mod tests {
         assert_eq!(seed("0xFFFFFFFFFFFFFFFF"), Ok(u64::MAX));
         for wrong in ["", "0x", "0x+1", "-1", "18446744073709551616", "0x10000000000000000", "one"] {
             assert!(seed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        let cases = [
+            ("0", 0),
+            ("65536", 65_536),
+            ("100B", 100),
+            ("64KiB", 65_536),
+            ("64 kib", 65_536),
+            ("1.5MB", 1_500_000),
+            ("1.15mb", 1_150_000),
+            ("0.0015kB", 1),
+            ("2GiB", 2 << 30),
+        ];
+        for (text, number) in cases {
+            assert_eq!(bytes(text), Ok(number), "{text}");
+        }
+        #[cfg(target_pointer_width = "64")]
+        for (text, number) in [("3GB", 3_000_000_000), ("1.25TB", 1_250_000_000_000), ("8TiB", 8 << 40)] {
+            assert_eq!(bytes(text), Ok(number), "{text}");
+        }
+        let digits = "9".repeat(60);
+        for wrong in ["", "-1", "+1", "1.5", "1.5B", "1.MB", ".5MB", "1.5.5MB", "1e6", "64K", "KiB", "20000000000TB", &digits] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }
 }

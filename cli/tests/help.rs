@@ -4,7 +4,7 @@ mod common;
 
 use common::Koel;
 
-const COMMANDS: [&str; 9] = ["build", "query", "add", "remove", "merge", "info", "verify", "convert", "demo"];
+const COMMANDS: [&str; 10] = ["build", "query", "add", "remove", "merge", "info", "verify", "convert", "tune", "demo"];
 
 /// The lines of the examples in a command's help.
 fn examples(koel: &Koel, command: &str) -> Vec<String> {

@@ -18,8 +18,16 @@ fn a_closed_pipe_ends_it_quietly() {
     let koel = Koel::new();
     koel.write("list.txt", numbers(0..200_000));
     koel.run(["build", "list.txt", "-o", "f.koel"]).ok();
-    let commands =
-        ["query f.koel list.txt", "info f.koel", "info f.koel --json", "--help", "build --help", "build list.txt -o g.koel"];
+    let commands = [
+        "query f.koel list.txt",
+        "info f.koel",
+        "info f.koel --json",
+        "--help",
+        "build --help",
+        "tune --items 9 --fpr 0.1",
+        "tune --items 9 --bytes 99 --json",
+        "build list.txt -o g.koel",
+    ];
     for command in commands {
         for reader in ["head -n 1 > /dev/null", "true", "exec <&-"] {
             assert_eq!(into(reader, &koel, command), (String::from("0"), String::new()), "{command} | {reader}");

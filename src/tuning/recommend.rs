@@ -5,6 +5,7 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use core::cmp::Reverse;
 
 use crate::{
     error::ParamError,
@@ -14,6 +15,9 @@ use crate::{
 };
 
 /// What a recommended filter must be like, besides its capacity and its rate.
+///
+/// Whether it can delete is not among them, for each of these filters can. Of the others,
+/// [`Structure::deletes`](super::Structure::deletes) says which ones can.
 ///
 /// # Example
 /// ```
@@ -45,7 +49,7 @@ impl Constraints {
         self
     }
 
-    /// Only buckets of so many slots.
+    /// Only buckets of so many slots. If no table has them, the reason says what there is.
     pub fn bucket_size(mut self, slots: u32) -> Self {
         self.bucket_size = Some(slots);
         self
@@ -68,8 +72,12 @@ impl Constraints {
         if self.table.is_some_and(|only| only != table) {
             return Some(format!("the {table} table was not asked for"));
         }
-        if self.bucket_size.is_some_and(|only| only != b) {
-            return Some(format!("buckets of {b} slots were not asked for"));
+        if let Some(only) = self.bucket_size.filter(|&only| only != b) {
+            return Some(format!("buckets of other than {only} slots were not asked for"));
+        }
+        // Any fingerprints would do: it is about the bucket.
+        if let Err(error) = Params::new(table, 32, b, 2, self.addressing, 0) {
+            return Some(error.to_string());
         }
         (self.copies > 2 * b)
             .then(|| format!("{} copies of an item were asked for, and there is room for {}", self.copies, 2 * b))
@@ -124,6 +132,11 @@ impl Candidate {
     #[must_use]
     pub fn copies(&self) -> u32 {
         2 * self.params.bucket_size()
+    }
+
+    /// What goes before what: small before large, then the simpler table, then larger buckets, which hold more copies.
+    fn size_and_simplicity(&self) -> (usize, bool, Reverse<u32>) {
+        (self.bytes(), self.params.table() == TableKind::Packed, Reverse(self.params.bucket_size()))
     }
 }
 
@@ -185,7 +198,13 @@ impl Recommendation {
     fn of(constraints: &Constraints, mut find: impl FnMut(Request) -> Result<Candidate, String>) -> Self {
         let mut recommendation = Self::default();
         for table in [TableKind::Packed, TableKind::Single] {
-            for b in table.bucket_sizes().filter(|b| b.is_power_of_two() || constraints.bucket_size == Some(*b)) {
+            let usual = table.bucket_sizes().filter(|b| b.is_power_of_two());
+            // One that no table has is listed, too, with what there is instead.
+            let takes = |kind: TableKind, b| kind.bucket_sizes().contains(&b);
+            let unusual = constraints
+                .bucket_size
+                .filter(|&b| if takes(table, b) { !b.is_power_of_two() } else { !takes(TableKind::Single, b) });
+            for b in usual.chain(unusual) {
                 let request = Request {
                     table: Some(table),
                     bucket_size: Some(b),
@@ -225,10 +244,7 @@ pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommen
         let params = request.params().map_err(|error| ParamError::to_string(&error))?;
         constraints.refuses(&params).map_or_else(|| Ok(Candidate { params, items }), Err)
     });
-    recommendation.candidates.sort_by_key(|candidate| {
-        let is_packed = candidate.params.table() == TableKind::Packed;
-        (candidate.bytes(), is_packed, u32::MAX - candidate.params.bucket_size())
-    });
+    recommendation.candidates.sort_by_key(Candidate::size_and_simplicity);
     recommendation
 }
 
@@ -247,23 +263,26 @@ pub fn best_rate(items: usize, bytes: usize, constraints: &Constraints) -> Recom
     let constraints = constraints.clone().max_bytes(constraints.max_bytes.map_or(bytes, |most| most.min(bytes)));
     let mut recommendation = Recommendation::of(&constraints, |request| {
         let mut reason = String::from("there are no fingerprints of that length");
-        let lengths = request.table.unwrap_or(TableKind::Single).fingerprint_bits();
-        let fits = lengths.rev().find_map(|f| {
-            let params = Request { capacity: Some(items), fingerprint_bits: Some(f), ..request }.params();
-            let refusal = params.as_ref().map_or_else(|error| Some(error.to_string()), |params| constraints.refuses(params));
-            match (refusal, params) {
-                (None, Ok(params)) => Some(Candidate { params, items }),
-                (refusal, _) => {
-                    reason = format!("even with fingerprints of {f} bits, {}", refusal.unwrap_or_default());
-                    None
+        let mut smallest = usize::MAX;
+        for f in request.table.unwrap_or(TableKind::Single).fingerprint_bits().rev() {
+            match (Request { capacity: Some(items), fingerprint_bits: Some(f), ..request }).params() {
+                Ok(params) => {
+                    let Some(refusal) = constraints.refuses(&params) else { return Ok(Candidate { params, items }) };
+                    // Not always the one with the shortest fingerprints: those cannot fill a large table.
+                    if params.table_bytes() < smallest {
+                        smallest = params.table_bytes();
+                        reason = format!("even at its smallest, with fingerprints of {f} bits, {refusal}");
+                    }
                 }
+                Err(error) if smallest == usize::MAX => reason = error.to_string(),
+                Err(_) => {}
             }
-        });
-        fits.ok_or(reason)
+        }
+        Err(reason)
     });
     recommendation.candidates.sort_by(|one, other| {
         let rates = one.false_positive_rate().total_cmp(&other.false_positive_rate());
-        rates.then(one.bytes().cmp(&other.bytes()))
+        rates.then_with(|| one.size_and_simplicity().cmp(&other.size_and_simplicity()))
     });
     recommendation
 }

@@ -127,6 +127,10 @@ fn blocked_rate(bits: f64, k: i32) -> f64 {
     let mut chance = (-mean).exp();
     let mut rate = 0.0;
     for items in 0..1000 {
+        // So many items are too rare to count, and all the more so are further ones.
+        if f64::from(items) > mean && chance < 1e-40 {
+            break;
+        }
         let set = 1.0 - (1.0 - 1.0 / BLOCK).powi(k * items);
         rate += chance * set.powi(k);
         chance *= mean / f64::from(items + 1);

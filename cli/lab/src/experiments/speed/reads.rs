@@ -43,6 +43,7 @@ impl Reads {
 
 /// Where in so many bytes: the upper half of the product, as with buckets.
 #[inline]
+#[allow(clippy::cast_possible_truncation, reason = "below the length")]
 pub(crate) fn position(hash: u64, len: usize) -> usize {
     ((u128::from(hash) * len as u128) >> 64) as usize
 }

@@ -1,0 +1,126 @@
+//! The calls that build a filter as it was recommended.
+
+use anyhow::ensure;
+use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
+
+use crate::options::addressing_name;
+
+/// What must be told to a builder, and nothing that it would choose by itself.
+pub(super) struct Call {
+    items: usize,
+    precision: Precision,
+    table: Option<TableKind>,
+    bucket_size: Option<u32>,
+    addressing: Option<Addressing>,
+}
+
+/// How the length of the fingerprints is told.
+enum Precision {
+    Rate(f64),
+    Bits(u32),
+}
+
+impl Call {
+    /// What builds this candidate for so many items: by the rate, if there is one, else by the fingerprints' length.
+    ///
+    /// # Errors
+    /// If another filter would be built, which is a mistake of this program.
+    pub(super) fn of(candidate: &Candidate, items: usize, rate: Option<f64>) -> anyhow::Result<Self> {
+        let params = candidate.params();
+        // What a builder takes when it is told nothing.
+        let plain = CuckooFilter::builder().capacity(items).fingerprint_bits(params.fingerprint_bits()).params().ok();
+        let mut call = Self {
+            items,
+            precision: rate.map_or_else(|| Precision::Bits(params.fingerprint_bits()), Precision::Rate),
+            table: None,
+            bucket_size: Some(params.bucket_size()).filter(|&b| plain.as_ref().is_none_or(|plain| plain.bucket_size() != b)),
+            addressing: Some(params.addressing()).filter(|&addressing| addressing != Addressing::default()),
+        };
+        if call.builder().params().ok().as_ref() != Some(params) {
+            call.table = Some(params.table());
+        }
+        ensure!(call.builder().params().as_ref() == Ok(params), "{} builds another filter; please report this", call.command());
+        Ok(call)
+    }
+
+    fn builder(&self) -> Builder {
+        let mut builder = CuckooFilter::builder().capacity(self.items);
+        builder = match self.precision {
+            Precision::Rate(rate) => builder.false_positive_rate(rate),
+            Precision::Bits(bits) => builder.fingerprint_bits(bits),
+        };
+        if let Some(table) = self.table {
+            builder = builder.table(table);
+        }
+        if let Some(slots) = self.bucket_size {
+            builder = builder.bucket_size(slots);
+        }
+        if let Some(addressing) = self.addressing {
+            builder = builder.addressing(addressing);
+        }
+        builder
+    }
+
+    /// The same in Rust.
+    pub(super) fn rust(&self) -> String {
+        let mut types = vec!["CuckooFilter"];
+        let mut calls = vec![format!("capacity({})", grouped(self.items))];
+        calls.push(match self.precision {
+            // `Debug` writes the shortest digits that are read back as this very number.
+            Precision::Rate(rate) => format!("false_positive_rate({rate:?})"),
+            Precision::Bits(bits) => format!("fingerprint_bits({bits})"),
+        });
+        if let Some(table) = self.table {
+            types.push("TableKind");
+            calls.push(format!("table(TableKind::{table:?})"));
+        }
+        if let Some(slots) = self.bucket_size {
+            calls.push(format!("bucket_size({slots})"));
+        }
+        if let Some(addressing) = self.addressing {
+            types.insert(0, "Addressing");
+            calls.push(format!("addressing(Addressing::{addressing:?})"));
+        }
+        calls.push(String::from("build()?;"));
+        let types = if types.len() == 1 { types.concat() } else { format!("{{{}}}", types.join(", ")) };
+        format!("use koel::{types};\nlet mut filter = CuckooFilter::builder()\n    .{}", calls.join("\n    ."))
+    }
+
+    /// The same as a command.
+    pub(super) fn command(&self) -> String {
+        let mut words = vec![format!("koel build IN -o OUT --capacity {}", self.items)];
+        words.push(match self.precision {
+            Precision::Rate(rate) => format!("--fpr {rate:?}"),
+            Precision::Bits(bits) => format!("--bits {bits}"),
+        });
+        words.extend(self.table.map(|table| format!("--table {table}")));
+        words.extend(self.bucket_size.map(|slots| format!("--bucket-size {slots}")));
+        words.extend(self.addressing.map(|addressing| format!("--addressing {}", addressing_name(addressing))));
+        words.join(" ")
+    }
+}
+
+/// A number as it is written in Rust: `1_000_000`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push('_');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_in_groups_of_three() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1_000"), (12_345, "12_345"), (1_000_000, "1_000_000")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The answer for programs.
+
+use koel::tuning::{Candidate, Structure};
+use serde_json::{Value, json};
+
+use super::{Advice, Tune, call::Call, others::is_real};
+use crate::options::addressing_name;
+
+impl Advice<'_> {
+    /// All of it. Names and meanings stay as they are.
+    pub(super) fn object(&self) -> Value {
+        let Tune { items, fpr, bytes, bucket_size, copies, deletes, .. } = *self.asked;
+        let rejections = self.filters.rejections().iter().map(|rejection| {
+            json!({
+                "table": rejection.table().to_string(),
+                "bucket_size": rejection.bucket_size(),
+                "reason": rejection.reason(),
+            })
+        });
+        let others = self.others.rows.iter().map(|&(structure, bits)| other(structure, bits, self.others.rate, items));
+        let rejected = self.others.rejected.iter();
+        let nearest = self.nearest.as_ref().map(|nearest| {
+            json!({
+                "items": nearest.items,
+                "false_positive_rate": nearest.rate,
+                "bytes": nearest.bytes,
+            })
+        });
+        json!({
+            "asked": {
+                "items": items,
+                "false_positive_rate": fpr,
+                "bytes": bytes,
+                "table": self.asked.table.map(|table| koel::TableKind::from(table).to_string()),
+                "bucket_size": bucket_size,
+                "addressing": addressing_name(self.asked.addressing.into()),
+                "copies": copies,
+                "deletes": deletes,
+            },
+            "candidates": self.filters.candidates().iter().map(|filter| candidate(filter, items)).collect::<Vec<_>>(),
+            "rejections": rejections.collect::<Vec<_>>(),
+            "others": others.collect::<Vec<_>>(),
+            "others_rejected": rejected
+                .map(|(structure, reason)| json!({ "name": structure.name(), "reason": reason }))
+                .collect::<Vec<_>>(),
+            "nearest": nearest,
+            "builder": self.call.as_ref().map(Call::rust),
+            "command": self.call.as_ref().map(Call::command),
+        })
+    }
+}
+
+/// As `koel info --json` has it, where that is about the same thing.
+fn candidate(candidate: &Candidate, items: usize) -> Value {
+    let params = candidate.params();
+    json!({
+        "table": params.table().to_string(),
+        "fingerprint_bits": params.fingerprint_bits(),
+        "bucket_size": params.bucket_size(),
+        "buckets": params.buckets(),
+        "addressing": addressing_name(params.addressing()),
+        "slots": params.slots(),
+        "capacity": params.capacity(),
+        "copies": candidate.copies(),
+        "table_bytes": candidate.bytes(),
+        // Infinite when there are no items, for which JSON has no number.
+        "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
+        "load_factor": candidate.load(),
+        "false_positive_rate": candidate.false_positive_rate(),
+        "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
+        "deletes": true,
+        "grows": false,
+        "static": false,
+    })
+}
+
+/// A structure by its formula. What the lower bound can do is null.
+fn other(structure: Structure, bits: f64, rate: Option<f64>, items: usize) -> Value {
+    let real = is_real(structure);
+    json!({
+        "name": structure.name(),
+        "bits_per_item": bits,
+        "table_bytes": bits * items as f64 / 8.0,
+        "false_positive_rate": rate,
+        "deletes": real.then(|| structure.deletes()),
+        "grows": real.then(|| structure.grows()),
+        "static": real.then(|| structure.is_static()),
+    })
+}
