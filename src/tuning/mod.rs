@@ -91,6 +91,25 @@ pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
     (items.max(1) as f64).log2() / f64::from(2 * bucket_size)
 }
 
+/// The shortest fingerprints, in bits, with which a table of so many buckets may be planned as full as that: what
+/// [`safe_load`] has measured, where [`least_fingerprint_bits`] has a bound up to a constant. None if no length will do.
+///
+/// # Panics
+/// As `safe_load`.
+///
+/// # Example
+/// ```
+/// use koel::{Addressing::AnySize, tuning::{fingerprint_bits_for_load, least_fingerprint_bits}};
+/// // A billion slots in buckets of four. The paper found six bits to be enough, in ten tables; for one in 10⁴ it takes a bit more.
+/// assert!((least_fingerprint_bits(1 << 30, 4) - 3.75).abs() < 1e-12);
+/// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.95), Some(7));
+/// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.99), None);
+/// ```
+#[must_use]
+pub fn fingerprint_bits_for_load(addressing: Addressing, bucket_size: u32, buckets: u64, load: f64) -> Option<u32> {
+    (2..=32).find(|&f| safe_load(addressing, bucket_size, f, buckets) >= load)
+}
+
 /// The expected number of pairs of buckets to which more than 2b items belong, one of which has therefore no room: nearly the
 /// chance that there is one, as long as it is small.
 ///
@@ -131,6 +150,21 @@ mod tests {
                 assert!(f == 1 || false_positive_rate(f - 1, b, 0.95) > rate);
             }
         }
+    }
+
+    #[test]
+    fn what_was_measured_agrees_with_the_papers_bound_up_to_a_constant() {
+        for b in [4, 8] {
+            let mut last = 0;
+            for log2 in [10, 20, 30, 40] {
+                let f = fingerprint_bits_for_load(Addressing::AnySize, b, 1 << log2, 0.8).expect("there is one");
+                let bound = least_fingerprint_bits(u64::from(b) << log2, b);
+                assert!(f >= last && f64::from(f) > bound && f64::from(f) < bound + 4.0, "b {b}, 2^{log2} buckets: {f}, {bound}");
+                last = f;
+            }
+        }
+        // A bucket of one slot is never that full.
+        assert_eq!(fingerprint_bits_for_load(Addressing::AnySize, 1, 1 << 20, 0.8), None);
     }
 
     #[test]
