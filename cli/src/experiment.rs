@@ -65,17 +65,20 @@ pub(crate) struct Experiment {
 enum Name {
     /// How full tables get before they refuse an item
     Load,
+    /// What an item takes: bits against the false-positive rate, and against the number of items
+    Space,
     /// All of them
     All,
 }
 
 impl Name {
-    const ALL: [Self; 1] = [Self::Load];
+    const ALL: [Self; 2] = [Self::Load, Self::Space];
 
     /// Checks whether it can be done.
     fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
         Ok(match self {
             Self::Load | Self::All => Box::new(Plan::new(experiments::Load, settings)?),
+            Self::Space => Box::new(Plan::new(experiments::Space, settings)?),
         })
     }
 }
