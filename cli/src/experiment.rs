@@ -65,6 +65,8 @@ pub(crate) struct Experiment {
 enum Name {
     /// How full tables get before they refuse an item
     Load,
+    /// What an item takes: bits against the false-positive rate, and against the number of items
+    Space,
     /// How many items move for a new one
     Walk,
     /// Insertions, look-ups and removals in a second, by how full a table is
@@ -74,12 +76,13 @@ enum Name {
 }
 
 impl Name {
-    const ALL: [Self; 3] = [Self::Load, Self::Walk, Self::Speed];
+    const ALL: [Self; 4] = [Self::Load, Self::Space, Self::Walk, Self::Speed];
 
     /// Checks whether it can be done.
     fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
         Ok(match self {
             Self::Load => Box::new(Plan::new(experiments::Load, settings)?),
+            Self::Space => Box::new(Plan::new(experiments::Space, settings)?),
             Self::Walk => Box::new(Plan::new(experiments::Evictions, settings)?),
             Self::Speed | Self::All => Box::new(Plan::new(experiments::Speed, settings)?),
         })
