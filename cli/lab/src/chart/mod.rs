@@ -5,9 +5,13 @@
 //! page and from a black one (there is a test); letters are large for the picture's size, and the legend has a place of its own.
 
 mod draw;
+mod legend;
+mod letters;
 mod palette;
 mod scale;
 mod stamp;
+#[cfg(test)]
+mod tests;
 mod theme;
 
 pub use draw::draw;

@@ -8,7 +8,7 @@
 mod files;
 mod journal;
 
-pub(crate) use files::replace;
+pub(crate) use files::{read, replace};
 pub(crate) use journal::Journal;
 
 use std::path::{Path, PathBuf};
@@ -91,16 +91,21 @@ impl Place {
     /// All rows in a table.
     pub(crate) fn write_csv<C: Serialize, R: Serialize>(&self, measured: &[Measured<C, R>]) -> anyhow::Result<()> {
         let path = self.file(".csv");
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for (place, (case, row)) in measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row))).enumerate() {
-            let (case, row) = (object(case)?, object(row)?);
-            if place == 0 {
-                writer.write_record(case.keys().chain(row.keys()))?;
-            }
-            writer.write_record(case.values().chain(row.values()).map(cell))?;
-        }
-        replace(&path, &writer.into_inner().with_context(|| path.display().to_string())?)
+        replace(&path, &table(measured).with_context(|| path.display().to_string())?)
     }
+}
+
+/// All rows as CSV.
+pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> anyhow::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for (place, (case, row)) in measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row))).enumerate() {
+        let (case, row) = (object(case)?, object(row)?);
+        if place == 0 {
+            writer.write_record(case.keys().chain(row.keys()))?;
+        }
+        writer.write_record(case.values().chain(row.values()).map(cell))?;
+    }
+    Ok(writer.into_inner()?)
 }
 
 /// As JSON, each case in a line of its own.

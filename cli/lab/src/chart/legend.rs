@@ -1,0 +1,115 @@
+//! What the series are called, below the plot: in columns, as many as fit.
+
+use plotters::{prelude::*, style::FontStyle};
+
+use super::{
+    Chart, Mark, Series,
+    draw::{Area, Drawn, MARGIN, TEXT_SIZE, WIDTH, has_marks, mark, paint, text},
+    letters, palette,
+};
+
+/// Of the lines.
+const LINE: i32 = 22;
+/// Of the second line of a name.
+const NEXT: i32 = 18;
+/// The piece of line before an entry.
+const SAMPLE: i32 = 30;
+/// Between that and the name.
+const GAP: i32 = 6;
+/// Between two columns.
+const APART: i32 = 14;
+
+/// Where each entry is.
+pub(super) struct Legend<'a> {
+    entries: Vec<Entry<'a>>,
+    height: i32,
+}
+
+struct Entry<'a> {
+    at: (i32, i32),
+    name: Vec<String>,
+    series: &'a Series,
+}
+
+impl<'a> Legend<'a> {
+    pub(super) fn of(chart: &'a Chart) -> Self {
+        let room = i32::try_from(WIDTH - 2 * MARGIN).unwrap_or(i32::MAX);
+        let named: Vec<_> = chart.series.iter().filter(|series| !series.name.is_empty()).collect();
+        let wide: Vec<_> = named.iter().map(|series| SAMPLE + GAP + letters::width(&series.name, TEXT_SIZE)).collect();
+        let columns = columns(&wide, room);
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        let (mut y, mut height) = (0, 0);
+        for (place, series) in named.into_iter().enumerate() {
+            let column = place % columns.len();
+            if column == 0 {
+                y = height;
+            }
+            let name = letters::lines(&series.name, TEXT_SIZE, room - SAMPLE - GAP);
+            let more = i32::try_from(name.len().saturating_sub(1)).unwrap_or(0);
+            height = height.max(y + LINE + more * NEXT);
+            entries.push(Entry { at: (columns[column], y), name, series });
+        }
+        Self { entries, height }
+    }
+
+    pub(super) fn height(&self) -> u32 {
+        self.height.unsigned_abs() + 10
+    }
+
+    pub(super) fn draw(&self, area: &Area<'_>) -> Drawn {
+        for Entry { at: (x, y), name, series } in &self.entries {
+            let (x, mut middle) = (*x, y + LINE / 2);
+            let colour = paint(palette::COLOURS[series.colour % palette::COLOURS.len()]);
+            let pieces: &[(i32, i32)] = match series.mark {
+                Mark::Points | Mark::Line => &[(0, SAMPLE)],
+                Mark::Dashes | Mark::DashedPoints => &[(0, 6), (12, 18), (24, 30)],
+                Mark::Dots => &[],
+            };
+            for &(from, to) in pieces {
+                area.draw(&PathElement::new(vec![(x + from, middle), (x + to, middle)], colour.stroke_width(2)))?;
+            }
+            if has_marks(series.mark) {
+                area.draw(&mark(series, (x + SAMPLE / 2, middle), colour))?;
+            }
+            for line in name {
+                area.draw(&Text::new(line.clone(), (x + SAMPLE + GAP, middle), text(TEXT_SIZE, FontStyle::Normal)))?;
+                middle += NEXT;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where columns begin: as many as there is room for, each as wide as its widest entry; the entries go from left to right.
+fn columns(wide: &[i32], room: i32) -> Vec<i32> {
+    for count in (2..=wide.len()).rev() {
+        let widest = |column: usize| wide.iter().skip(column).step_by(count).copied().max().unwrap_or(0);
+        let mut next = i32::try_from(MARGIN).unwrap_or(0);
+        let mut starts = Vec::new();
+        for column in 0..count {
+            starts.push(next);
+            next += widest(column) + APART;
+        }
+        if next - APART <= room + starts[0] {
+            return starts;
+        }
+    }
+    vec![i32::try_from(MARGIN).unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_many_as_fit_and_never_overlap() {
+        let margin = i32::try_from(MARGIN).expect("small");
+        assert_eq!(columns(&[], 100), [margin]);
+        assert_eq!(columns(&[900, 900], 100), [margin]);
+        assert_eq!(columns(&[43, 43], 100), [margin, margin + 57]);
+        assert_eq!(columns(&[44, 43], 100), [margin]);
+        // The third one is below the first one, and makes their column wider.
+        assert_eq!(columns(&[10, 40, 30, 20], 84), [margin, margin + 44]);
+        assert_eq!(columns(&[10, 40, 30, 20], 83), [margin]);
+    }
+}
