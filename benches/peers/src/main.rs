@@ -1,4 +1,5 @@
-//! Koel beside the other filters of crates.io at one false-positive rate, in one table: `cargo run --release -p koel-peers`.
+//! Koel beside the other filters of crates.io at one false-positive rate, in one table: `cargo run --release -p koel-peers`;
+//! or, with `--out FOLDER`, as an experiment of koel's laboratory, with charts.
 //!
 //! All filters get the same keys in one process, one thread, one round after another, so that a machine that slows down
 //! slows down everybody. Every answer is consumed and counted: a figure of a filter that forgets its keys is none.
@@ -8,6 +9,8 @@
 // Times, rates and sizes are for people to read.
 #![allow(clippy::cast_precision_loss)]
 
+mod experiment;
+mod findings;
 mod keys;
 mod machine;
 mod measure;
@@ -15,6 +18,7 @@ mod memory;
 mod options;
 mod ours;
 mod peer;
+mod results;
 mod rivals;
 mod row;
 mod table;
@@ -30,13 +34,18 @@ use std::{
 use anyhow::Context as _;
 use clap::Parser as _;
 
-use crate::{keys::Keys, measure::Contestant, options::Options, row::Row};
+use crate::{experiment::Peers, keys::Keys, measure::Contestant, options::Options, row::Row};
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    match run(&options) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(failed) => {
+    let failed = match options.out() {
+        Some(folder) => results::write(&options, folder),
+        None => run(&options).map(Some),
+    };
+    match failed {
+        Ok(Some(0)) => ExitCode::SUCCESS,
+        Ok(None) => ExitCode::from(results::INTERRUPTED),
+        Ok(Some(failed)) => {
             say(format_args!("koel-peers: {failed} of the filters could not be measured; the notes say why\n"));
             ExitCode::FAILURE
         }
@@ -54,15 +63,10 @@ fn contestants(rate: f64) -> Vec<Box<dyn Contestant>> {
 
 /// Measures, prints, and says how many failed.
 fn run(options: &Options) -> anyhow::Result<usize> {
-    let (rate, items, rounds) = (options.rate, options.items(), options.rounds());
+    let Peers { rate, items, rounds } = options.peers();
     let keys = Keys::new(items)?;
     let rows = measure_all(&contestants(rate), &keys, rounds);
-    let text = table::markdown(&rows, items) + "\n" + &machine::line(rate, items, rounds) + "\n";
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // Whoever was reading has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        written => written.context("standard output")?,
-    }
+    print(&(table::markdown(&rows, items) + "\n" + &machine::line(rate, items, rounds) + "\n"))?;
     Ok(rows.iter().filter(|row| row.failure().is_some()).count())
 }
 
@@ -79,6 +83,14 @@ fn measure_all(contestants: &[Box<dyn Contestant>], keys: &Keys, rounds: u32) ->
         }
     }
     rows
+}
+
+/// Writes to standard output. If nobody reads it any more, they have seen enough.
+fn print(text: &str) -> anyhow::Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output"),
+    }
 }
 
 /// Writes to standard error. If that fails, there is nowhere left to say so.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{bail, ensure};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     keys::Keys,
@@ -26,7 +27,7 @@ pub(crate) trait Contestant {
 }
 
 /// Who a contestant is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     /// What the row is called.
     pub(crate) filter: String,
@@ -35,13 +36,19 @@ pub(crate) struct Facts {
     pub(crate) asked_rate: Option<f64>,
 }
 
-/// What one round found. Times are in nanoseconds an item.
-#[derive(Debug)]
+/// What one round found. Times are in nanoseconds an item, and files say so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
+    #[serde(rename = "add_ns")]
     pub(crate) add: f64,
+    #[serde(rename = "find_absent_ns")]
     pub(crate) find_absent: f64,
+    #[serde(rename = "find_present_ns")]
     pub(crate) find_present: f64,
+    #[serde(rename = "find_mixed_ns")]
     pub(crate) find_mixed: f64,
+    /// Nothing, if it cannot delete.
+    #[serde(rename = "remove_ns")]
     pub(crate) remove: Option<f64>,
     /// The share of the absent keys that seemed to be there.
     pub(crate) rate: f64,

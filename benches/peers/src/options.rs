@@ -1,6 +1,10 @@
 //! How the comparison is asked for.
 
+use std::path::{Path, PathBuf};
+
 use clap::Parser;
+
+use crate::experiment::Peers;
 
 /// Keys take 24 bytes each, and one of the peers counts its items in 32 bits.
 const MOST_ITEMS: u64 = 1 << 32;
@@ -14,6 +18,10 @@ const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
 /// are in, and emptied, where it can delete. The table has the medians of all rounds. Progress goes to standard error. Takes
 /// about 60 bytes of memory for each item, most of it while the static filters are built, and with the defaults some
 /// minutes; leave the machine alone meanwhile.
+///
+/// With --out, it is an experiment as those of `koel experiment`: peers.json, peers.csv and peers-….svg in the folder have
+/// every round, its medians and charts, and report.html shows them beside the folder's other experiments. Ctrl-C ends it at
+/// any time; rounds that were finished are kept, and the same command goes on from there.
 #[derive(Parser)]
 #[command(
     name = "koel-peers",
@@ -23,12 +31,13 @@ const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
 Examples:
     cargo run --release -p koel-peers
     cargo run --release -p koel-peers -- --quick
-    cargo run --release -p koel-peers -- --rate 0.01 --items 1000000 --rounds 5"
+    cargo run --release -p koel-peers -- --rate 0.01 --items 1000000 --rounds 5
+    cargo run --release -p koel-peers -- --out koel-experiments"
 )]
 pub(crate) struct Options {
     /// The false-positive rate of every filter that lets it be chosen, from 0.000001 to 0.1
     #[arg(long, value_name = "E", default_value = "0.001", value_parser = rate, allow_negative_numbers = true)]
-    pub(crate) rate: f64,
+    rate: f64,
 
     /// For a first look: a million items in one round, where nothing else is said
     #[arg(long)]
@@ -41,14 +50,40 @@ pub(crate) struct Options {
     /// How often everything is measured, from 1 to 1000; the table has the medians [default: 3]
     #[arg(long, value_name = "R", value_parser = rounds, allow_negative_numbers = true)]
     rounds: Option<u32>,
+
+    /// Write results and charts into this folder, instead of printing a table
+    #[arg(short, long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+
+    /// Measure again what the folder has already
+    #[arg(long, requires = "out")]
+    again: bool,
 }
 
 impl Options {
-    pub(crate) fn items(&self) -> usize {
+    /// What is to be compared.
+    pub(crate) fn peers(&self) -> Peers {
+        Peers { rate: self.rate, items: self.items(), rounds: self.rounds() }
+    }
+
+    pub(crate) fn quick(&self) -> bool {
+        self.quick
+    }
+
+    /// Where the results go, if not to standard output.
+    pub(crate) fn out(&self) -> Option<&Path> {
+        self.out.as_deref()
+    }
+
+    pub(crate) fn again(&self) -> bool {
+        self.again
+    }
+
+    fn items(&self) -> usize {
         self.items.unwrap_or(if self.quick { 1_000_000 } else { 10_000_000 })
     }
 
-    pub(crate) fn rounds(&self) -> u32 {
+    fn rounds(&self) -> u32 {
         self.rounds.unwrap_or(if self.quick { 1 } else { 3 })
     }
 }

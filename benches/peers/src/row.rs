@@ -1,5 +1,6 @@
-//! One contestant is one case, and its rounds make one row: plain figures, for a table, a file or a chart.
+//! A contestant's rounds: one by one, as files have them, and all together as a row, whose figures are their medians.
 
+use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,8 +15,41 @@ pub(crate) struct Row {
     samples: anyhow::Result<Vec<Sample>>,
 }
 
-/// The medians of a row, by the names that they have in files. Times are in nanoseconds an item.
+/// What one round found about a contestant, or why it found nothing: plain figures, as they are written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    #[serde(flatten)]
+    pub(crate) facts: Facts,
+    #[serde(flatten)]
+    found: Found,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Found {
+    Figures(Sample),
+    Nothing { error: String },
+}
+
+impl Entry {
+    pub(crate) fn new(facts: Facts, sample: anyhow::Result<Sample>) -> Self {
+        let found = match sample {
+            Ok(sample) => Found::Figures(sample),
+            Err(error) => Found::Nothing { error: format!("{error:#}") },
+        };
+        Self { facts, found }
+    }
+
+    pub(crate) fn sample(&self) -> anyhow::Result<Sample> {
+        match &self.found {
+            Found::Figures(sample) => Ok(sample.clone()),
+            Found::Nothing { error } => Err(anyhow!("{error}")),
+        }
+    }
+}
+
+/// The medians of a row. Times are in nanoseconds an item.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) filter: String,
     pub(crate) family: Family,
@@ -99,13 +133,6 @@ impl Row {
 
     /// The median of one column over the rounds; `None` if there is nothing in it.
     pub(crate) fn median(&self, column: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        let mut values: Vec<_> = self.samples().iter().filter_map(column).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        match values.len() {
-            0 => None,
-            odd if odd % 2 == 1 => Some(values[middle]),
-            _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-        }
+        koel_lab::median(self.samples().iter().filter_map(column))
     }
 }

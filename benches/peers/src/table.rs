@@ -57,10 +57,13 @@ pub(crate) fn markdown(rows: &[Row], items: usize) -> String {
     }
     text += "\n";
     text += LEGEND;
-    let notes: Vec<_> = rows.iter().flat_map(|row| notes(row, items)).collect();
+    let notes: Vec<_> = rows
+        .iter()
+        .flat_map(|row| notes(row, items).into_iter().map(move |note| format!("- {}: {note}\n", row.filter())))
+        .collect();
     if !notes.is_empty() {
         text += "\n";
-        notes.iter().for_each(|note| text.extend(["- ", note, "\n"]));
+        text.extend(notes);
     }
     text
 }
@@ -86,26 +89,26 @@ fn cells(row: &Row, items: usize) -> [String; COLUMNS] {
 }
 
 /// What must be known to read the row rightly.
-fn notes(row: &Row, items: usize) -> Vec<String> {
+pub(crate) fn notes(row: &Row, items: usize) -> Vec<String> {
     if let Some(error) = row.failure() {
-        return vec![format!("{}: could not be measured: {error:#}", row.filter())];
+        return vec![format!("could not be measured: {error:#}")];
     }
     let most = |column: fn(&Sample) -> usize| row.samples().iter().map(column).max().unwrap_or(0);
     let mut notes = Vec::new();
     let (lost, stuck) = (most(|sample| sample.lost), most(|sample| sample.stuck));
     if lost > 0 {
-        notes.push(format!("{}: false negatives: of {items} items, {lost} were lost while others were added", row.filter()));
+        notes.push(format!("false negatives: of {items} items, {lost} were lost while others were added"));
     }
     if stuck > 0 {
-        notes.push(format!("{}: of {items} items, {stuck} could not be removed any more", row.filter()));
+        notes.push(format!("of {items} items, {stuck} could not be removed any more"));
     }
     let left = most(|sample| sample.left);
     if left > 0 {
-        notes.push(format!("{}: of {items} items, {left} were still found when all had been removed", row.filter()));
+        notes.push(format!("of {items} items, {left} were still found when all had been removed"));
     }
     if let Some(sample) = row.samples().iter().find(|sample| !is_likely(sample, items)) {
         let (rate, expected) = (sample.rate, sample.expected_rate);
-        notes.push(format!("{}: ε was {rate:.2e}, where {expected:.2e} was expected", row.filter()));
+        notes.push(format!("ε was {rate:.2e}, where {expected:.2e} was expected"));
     }
     notes
 }

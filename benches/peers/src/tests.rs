@@ -1,5 +1,7 @@
 //! Everybody, at a size that takes no time. No test looks at a clock.
 
+mod laboratory;
+
 use std::cell::Cell;
 
 use serde_json::json;
@@ -10,7 +12,7 @@ use crate::{
     measure::{Contestant as _, Facts, Sample},
     measure_all,
     peer::{Family, Peer, count},
-    row::{Record, Row},
+    row::{Entry, Row},
     table,
 };
 
@@ -237,16 +239,33 @@ fn the_table_says_what_is_known() {
     assert!(rows[1].starts_with("|-") || rows[1].starts_with("| -"), "{text}");
 }
 
-/// What files, charts and reports have of a row.
 #[test]
-fn a_record_is_plain_figures() {
+fn a_record_is_the_medians() {
     let record = row([sample(1.0, 0.0), sample(4.0, 0.5), sample(2.0, 0.25)]).record().unwrap();
+    assert_eq!(
+        format!("{record:?}"),
+        "Record { filter: \"a filter\", family: Koel, deletes: false, asked_rate: Some(0.001), add_ns: 2.0, find_absent_ns: 2.0, \
+         find_present_ns: 3.0, find_mixed_ns: 2.5, remove_ns: None, rate: 0.25, expected_rate: 0.001, bits_per_item: 13.0 }"
+    );
+    assert_eq!(record.overhead(), Some(11.0));
+    let removed = row([Sample { remove: Some(7.0), ..sample(1.0, 0.5) }]).record().unwrap();
+    assert!(removed.deletes && removed.remove_ns == Some(7.0));
+    assert!(row([]).record().is_none(), "no round, no figures");
+}
+
+fn facts(filter: &str) -> Facts {
+    Facts { filter: filter.to_owned(), family: Family::Koel, asked_rate: Some(RATE) }
+}
+
+/// What files have of a round.
+#[test]
+fn an_entry_is_plain_figures_or_an_error() {
+    let entry = Entry::new(facts("a filter"), Ok(sample(1.0, 0.25)));
     let expected = json!({
         "filter": "a filter",
         "family": "koel",
-        "deletes": false,
         "asked_rate": 0.001,
-        "add_ns": 2.0,
+        "add_ns": 1.0,
         "find_absent_ns": 2.0,
         "find_present_ns": 3.0,
         "find_mixed_ns": 2.5,
@@ -254,13 +273,17 @@ fn a_record_is_plain_figures() {
         "rate": 0.25,
         "expected_rate": 0.001,
         "bits_per_item": 13.0,
+        "lost": 0,
+        "stuck": 0,
+        "left": 0,
     });
-    assert_eq!(serde_json::to_value(&record).unwrap(), expected);
-    assert_eq!(serde_json::from_value::<Record>(expected).unwrap(), record);
-    assert_eq!(record.overhead(), Some(11.0));
-    let removed = row([Sample { remove: Some(7.0), ..sample(1.0, 0.5) }]).record().unwrap();
-    assert!(removed.deletes && removed.remove_ns == Some(7.0));
-    assert!(row([]).record().is_none(), "no round, no figures");
+    assert_eq!(serde_json::to_value(&entry).unwrap(), expected);
+    assert_eq!(serde_json::from_value::<Entry>(expected).unwrap(), entry);
+    let failed = Entry::new(facts("a filter"), Err(anyhow::anyhow!("too large").context("no room")));
+    let expected = json!({ "filter": "a filter", "family": "koel", "asked_rate": 0.001, "error": "no room: too large" });
+    assert_eq!(serde_json::to_value(&failed).unwrap(), expected);
+    assert_eq!(serde_json::from_value::<Entry>(expected).unwrap(), failed);
+    assert_eq!(failed.sample().unwrap_err().to_string(), "no room: too large");
 }
 
 #[test]

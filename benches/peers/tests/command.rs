@@ -1,6 +1,10 @@
 //! The command, as it is typed.
 
-use std::process::{Command, Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
 
 fn peers(arguments: &str) -> Output {
     let output = Command::new(env!("CARGO_BIN_EXE_koel-peers")).args(arguments.split_whitespace()).output();
@@ -77,6 +81,100 @@ fn one_item_is_enough() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+fn peers_into(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel-peers"));
+    let output = command.args(arguments.split_whitespace()).arg("--out").arg(folder).output();
+    output.expect("cargo has built the command")
+}
+
+/// What the folder has of all rounds.
+fn measured(folder: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(folder.join("peers.json")).expect("a record");
+    let mut record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(record["complete"], true);
+    record["measured"].take()
+}
+
+#[test]
+fn results_go_into_a_folder_and_are_not_measured_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Not there yet.
+    let folder = folder.path().join("new");
+    let run = |arguments: &str| {
+        let output = peers_into(&folder, arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{stderr}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), folder.join("report.html").display().to_string());
+        (stderr, measured(&folder))
+    };
+    let (stderr, first) = run("--items 700 --rounds 2");
+    assert_eq!(stderr, "peers: 2 rounds\n");
+    let rounds = first.as_array().expect("rounds");
+    assert_eq!(rounds.len(), 2);
+    for (round, number) in rounds.iter().zip(1..) {
+        let case = serde_json::json!({ "items": 700, "rate_per_billion": 1_000_000, "round": number });
+        assert_eq!(round["case"], case);
+        assert!(round["rows"].as_array().is_some_and(|rows| rows.len() > 10), "{round}");
+    }
+    for chart in ["find", "build", "remove"] {
+        let svg = fs::read_to_string(folder.join(format!("peers-{chart}.svg"))).expect("a chart");
+        assert!(svg.contains("<svg") && svg.contains("koel"), "{svg}");
+    }
+    let csv = fs::read_to_string(folder.join("peers.csv")).expect("a table");
+    assert!(csv.starts_with("items,rate_per_billion,round,filter,family,asked_rate,add_ns,"), "{csv}");
+    assert_eq!(csv.lines().count(), 1 + rounds.iter().filter_map(|round| round["rows"].as_array()).map(Vec::len).sum::<usize>());
+    assert!(!folder.join("peers.partial.jsonl").exists());
+
+    // No two measurements take the same times. A sevenhundredth of them has as many digits as there are.
+    let (stderr, second) = run("--items 700 --rounds 2");
+    assert_eq!((&*stderr, &second), ("peers: 2 rounds, 2 of them measured before\n", &first));
+    assert_eq!(fs::read_to_string(folder.join("peers.csv")).expect("a table"), csv, "to the last digit");
+    let (stderr, third) = run("--items 700 --rounds 3");
+    assert_eq!((&*stderr, &third[0], &third[1]), ("peers: 3 rounds, 2 of them measured before\n", &first[0], &first[1]));
+    assert_eq!(third.as_array().map(Vec::len), Some(3));
+
+    let output = peers_into(&folder, "--items 701 --rounds 3");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("choose another --out, or measure everything --again"), "{stderr}");
+    let (stderr, again) = run("--items 701 --rounds 1 --again");
+    assert_eq!((&*stderr, again.as_array().map(Vec::len)), ("peers: 1 round\n", Some(1)));
+}
+
+/// As a run leaves it in which a filter failed.
+#[test]
+fn a_failure_is_remembered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(peers_into(folder.path(), "--items 700 --rounds 1").status.success());
+    let path = folder.path().join("peers.json");
+    let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).expect("a record")).expect("JSON");
+    record["measured"][0]["rows"][0] = serde_json::json!({
+        "filter": "a large one", "family": "fuse", "asked_rate": null, "error": "it is too large",
+    });
+    fs::write(&path, record.to_string()).expect("it can be written");
+    let output = peers_into(folder.path(), "--items 700 --rounds 1");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("1 of the filters could not be measured"), "{stderr}");
+    let record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).expect("a record")).expect("JSON");
+    let note = serde_json::json!(["a large one", "could not be measured: it is too large"]);
+    assert!(record["tables"].as_array().is_some_and(|tables| tables.iter().any(|table| table["rows"][0] == note)), "{record}");
+    let csv = fs::read_to_string(folder.path().join("peers.csv")).expect("a table");
+    assert!(csv.lines().next().is_some_and(|header| header.contains(",error,add_ns,")), "{csv}");
+    assert!(csv.contains(",a large one,fuse,,it is too large,,"), "{csv}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_named_before_any_work() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let folder = file.path().join("results");
+    let output = peers_into(&folder, "--items 700");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let reason = format!("koel-peers: the folder {} cannot be made: ", folder.display());
+    assert!(output.stdout.is_empty() && stderr.starts_with(&reason), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
 #[test]
 fn mistakes_are_named_with_their_limits() {
     for (arguments, parts) in [
@@ -90,6 +188,7 @@ fn mistakes_are_named_with_their_limits() {
         ("--rate -0.001", ["'-0.001'", "--rate", "from 0.000001 to 0.1", "such as 0.001"]),
         ("--rate nan", ["'nan'", "--rate", "from 0.000001 to 0.1", "such as 0.001"]),
         ("--rate 1%", ["'1%'", "--rate", "from 0.000001 to 0.1", "such as 0.001"]),
+        ("--again", ["--out <FOLDER>", "required", "--again", "Usage"]),
         ("--rounds many", ["'many'", "--rounds", "whole number", "such as 3"]),
     ] {
         let output = peers(arguments);
@@ -103,5 +202,10 @@ fn mistakes_are_named_with_their_limits() {
 fn help_has_examples() {
     let output = peers("--help");
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && stdout.contains("--items <N>") && stdout.contains("Examples:"), "{stdout}");
+    assert!(
+        output.status.success()
+            && ["--items <N>", "--out <FOLDER>"].iter().all(|option| stdout.contains(option))
+            && stdout.contains("Examples:"),
+        "{stdout}"
+    );
 }

@@ -65,6 +65,11 @@ pub trait Experiment: Sync {
     /// How much memory it takes, in bytes.
     fn memory(&self, case: &Self::Case) -> u64;
 
+    /// What to do if there is less memory than that.
+    fn with_less_memory(&self) -> &'static str {
+        "--max-slots leaves out the largest ones"
+    }
+
     /// Measures one case; all its random numbers come from the seed.
     ///
     /// # Errors

@@ -26,4 +26,6 @@ pub use {
     interrupt::{Interrupt, Interrupted},
     machine::Machine,
     plan::{Outcome, Plan, Settings, Step},
+    record::measured,
+    statistics::median,
 };

@@ -1,7 +1,8 @@
 //! What is said of several numbers at once.
 
 /// Median: of an even number the mean of the middle two. None if there are none.
-pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+#[must_use]
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<_> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     let upper = values.len() / 2;

@@ -211,10 +211,11 @@ fn threads_within_memory<E: Experiment>(experiment: &E, cases: &[E::Case], threa
     let most = cases.iter().map(|case| experiment.memory(case)).max().unwrap_or(0);
     if most > free {
         bail!(
-            "{}: the largest table takes {} MiB of memory, and {} MiB are free: --max-slots leaves out the largest ones",
+            "{}: the largest table takes {} MiB of memory, and {} MiB are free: {}",
             experiment.name(),
             most >> 20,
-            free >> 20
+            free >> 20,
+            experiment.with_less_memory()
         );
     }
     Ok(usize::try_from(free / most.max(1)).unwrap_or(threads).clamp(1, threads))

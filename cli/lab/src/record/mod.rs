@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
-    experiment::{Measured, Scope, Table},
+    experiment::{Experiment, Measured, Scope, Table},
     machine::Machine,
 };
 
@@ -56,6 +56,15 @@ pub(crate) struct Record<M> {
     pub(crate) measured: Vec<M>,
 }
 
+/// What a folder has of an experiment that was run there; nothing, if it never was.
+///
+/// # Errors
+/// If the record cannot be read, or is none of this experiment.
+pub fn measured<E: Experiment>(folder: &Path, experiment: &E) -> anyhow::Result<Vec<Measured<E::Case, E::Row>>> {
+    let record: Option<Record<_>> = Place::new(folder, experiment.name()).read()?;
+    Ok(record.map_or_else(Vec::new, |record| record.measured))
+}
+
 /// Where an experiment's files are.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
@@ -88,7 +97,7 @@ impl Place {
         replace(&self.json(), lines(record)?.as_bytes())
     }
 
-    /// All rows in a table.
+    /// All rows in a table. Those that have other fields than the rest, as an error has, leave the rest's cells empty.
     pub(crate) fn write_csv<C: Serialize, R: Serialize>(&self, measured: &[Measured<C, R>]) -> anyhow::Result<()> {
         let path = self.file(".csv");
         replace(&path, &table(measured).with_context(|| path.display().to_string())?)
@@ -97,13 +106,21 @@ impl Place {
 
 /// All rows as CSV.
 pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> anyhow::Result<Vec<u8>> {
+    let rows = measured.iter().flat_map(|m| m.rows.iter().map(|row| Ok([object(&m.case)?, object(row)?])));
+    let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
+    // The fields of all cases, and those of all rows, in the order in which they come up.
+    let mut header = [const { Vec::<&str>::new() }; 2];
+    for (fields, object) in rows.iter().flat_map(|row| (0..2).zip(row)) {
+        let new: Vec<_> = object.keys().map(String::as_str).filter(|key| !header[fields].contains(key)).collect();
+        header[fields].extend(new);
+    }
     let mut writer = csv::Writer::from_writer(Vec::new());
-    for (place, (case, row)) in measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row))).enumerate() {
-        let (case, row) = (object(case)?, object(row)?);
-        if place == 0 {
-            writer.write_record(case.keys().chain(row.keys()))?;
-        }
-        writer.write_record(case.values().chain(row.values()).map(cell))?;
+    if !rows.is_empty() {
+        writer.write_record(header.iter().flatten())?;
+    }
+    for row in &rows {
+        let cells = header.iter().zip(row).flat_map(|(keys, object)| keys.iter().map(|&key| object.get(key)));
+        writer.write_record(cells.map(|value| value.map_or_else(String::new, cell)))?;
     }
     Ok(writer.into_inner()?)
 }
@@ -137,5 +154,31 @@ fn cell(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_need_not_have_the_same_fields() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let place = Place::new(folder.path(), "some");
+        let rows = vec![json!({ "name": "one", "error": "too large" }), json!({ "name": "two", "n": 5, "left": null })];
+        place.write_csv(&[
+            Measured { case: json!({ "n": 1 }), rows },
+            Measured { case: json!({ "n": 2, "m": 3 }), rows: vec![] },
+        ])?;
+        // A case's fields come first, even if a row has one of the same name.
+        let lines = ["n,name,error,n,left", "1,one,too large,,", "1,two,,5,", ""];
+        assert_eq!(fs::read_to_string(place.file(".csv"))?, lines.join("\n"));
+        place.write_csv::<Value, Value>(&[])?;
+        assert_eq!(fs::read_to_string(place.file(".csv"))?, "");
+        Ok(())
     }
 }
