@@ -67,18 +67,21 @@ enum Name {
     Load,
     /// What an item takes: bits against the false-positive rate, and against the number of items
     Space,
+    /// How often a filter is wrong, beside what the formula says
+    Fpr,
     /// All of them
     All,
 }
 
 impl Name {
-    const ALL: [Self; 2] = [Self::Load, Self::Space];
+    const ALL: [Self; 3] = [Self::Load, Self::Space, Self::Fpr];
 
     /// Checks whether it can be done.
     fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
         Ok(match self {
             Self::Load | Self::All => Box::new(Plan::new(experiments::Load, settings)?),
             Self::Space => Box::new(Plan::new(experiments::Space, settings)?),
+            Self::Fpr => Box::new(Plan::new(experiments::Fpr, settings)?),
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The experiments, each in a file of its own.
 
-mod fpr;
+pub mod fpr;
 pub mod load;
 mod plain;
 mod random;
 pub mod space;
 
-pub use {load::Load, space::Space};
+pub use {fpr::Fpr, load::Load, space::Space};
