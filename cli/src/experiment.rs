@@ -67,6 +67,8 @@ enum Name {
     Load,
     /// What an item takes: bits against the false-positive rate, and against the number of items
     Space,
+    /// How often a filter is wrong, beside what the formula says
+    Fpr,
     /// How many items move for a new one
     Walk,
     /// Insertions, look-ups and removals in a second, by how full a table is
@@ -76,13 +78,14 @@ enum Name {
 }
 
 impl Name {
-    const ALL: [Self; 4] = [Self::Load, Self::Space, Self::Walk, Self::Speed];
+    const ALL: [Self; 5] = [Self::Load, Self::Space, Self::Fpr, Self::Walk, Self::Speed];
 
     /// Checks whether it can be done.
     fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
         Ok(match self {
             Self::Load => Box::new(Plan::new(experiments::Load, settings)?),
             Self::Space => Box::new(Plan::new(experiments::Space, settings)?),
+            Self::Fpr => Box::new(Plan::new(experiments::Fpr, settings)?),
             Self::Walk => Box::new(Plan::new(experiments::Evictions, settings)?),
             Self::Speed | Self::All => Box::new(Plan::new(experiments::Speed, settings)?),
         })

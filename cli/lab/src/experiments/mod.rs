@@ -1,6 +1,6 @@
 //! The experiments, each in a file of its own.
 
-mod fpr;
+pub mod fpr;
 pub mod load;
 mod plain;
 mod random;
@@ -8,4 +8,4 @@ pub mod space;
 pub mod speed;
 pub mod walk;
 
-pub use {load::Load, space::Space, speed::Speed, walk::Evictions};
+pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, walk::Evictions};

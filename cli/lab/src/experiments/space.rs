@@ -74,6 +74,8 @@ const FEWEST_ITEMS: usize = 1000;
 const HITS: u64 = 20_000;
 /// The same where ε is not what is shown.
 const FEW_HITS: u64 = 1000;
+/// Curves begin with this load.
+const LEAST_LOAD: f64 = 0.75;
 /// At these the paper's figure 4 is read.
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 0.0001];
 
@@ -191,12 +193,13 @@ fn rows(measured: &Cases, which: impl Fn(&Case) -> bool, by: impl Fn(&Case, &Row
     rows
 }
 
-/// Filters with fingerprints of all lengths, but those that are too short for so many items: their tables are planned so empty
-/// that a longer one makes both fewer errors and less of a table.
+/// Filters with fingerprints of all lengths that are long enough for so many items. Tables for shorter ones are planned so empty
+/// that they are no choice.
 fn of_kind(measured: &Cases, kind: (Kind, u32)) -> Vec<(&Case, &Row)> {
-    let all = rows(measured, |case| case.shows == Shows::Rate && (case.table, case.b) == kind, |_, row| row.rate);
-    let beaten = |row: &Row| all.iter().any(|(_, other)| other.rate < row.rate && other.bits_per_item < row.bits_per_item);
-    all.iter().copied().filter(|(_, row)| !beaten(row)).collect()
+    let which = |case: &Case| case.shows == Shows::Rate && (case.table, case.b) == kind;
+    let mut rows = rows(measured, which, |_, row| row.rate);
+    rows.retain(|(_, row)| row.inserted as f64 >= LEAST_LOAD * row.slots as f64);
+    rows
 }
 
 /// Where formulas are drawn.
@@ -232,7 +235,7 @@ fn by_rate(measured: &Cases) -> Chart {
             "Bits of the table for each item in it, against the rate that was measured; a mark for each length of fingerprint. \
              Look for where a curve leaves that of Bloom filters below: the packed table does so at some per cent, the single \
              one at some tenths of a per cent. Bloom filters and the lower bound log₂(1/ε) are formulas, not measured. Fingerprints \
-             too short for so many items are left out.",
+             so short that their tables are planned less than three quarters full are left out.",
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item").from_to(0.0, 25.0),
