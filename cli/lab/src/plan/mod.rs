@@ -13,7 +13,7 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use serde::Serialize;
 
 use crate::{
@@ -126,8 +126,8 @@ impl<E: Experiment> Plan<E> {
             self.cases.iter().enumerate().map(|(place, case)| Ok((key(case)?, place))).collect::<anyhow::Result<_>>()?;
         let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
         let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
-        // The journal is the later of the two.
-        for (run, measured, seconds, file) in record.into_iter().chain(left) {
+        // The journal is the later of the two. Where nothing was measured, it does not matter what was to be.
+        for (run, measured, seconds, file) in record.into_iter().chain(left).filter(|part| !part.1.is_empty()) {
             self.refuse(&run, &file)?;
             for measured in measured {
                 let case = key(&measured.case)?;
@@ -251,10 +251,11 @@ fn least_slots<E: Experiment>(experiment: &E, scope: &Scope, too_few: u64) -> u6
 /// Can results be put there?
 fn try_folder(folder: &Path) -> anyhow::Result<()> {
     let name = folder.display();
-    fs::create_dir_all(folder).with_context(|| format!("the folder {name} cannot be made; choose another --out"))?;
+    let made = fs::create_dir_all(folder);
+    made.map_err(|error| anyhow!("the folder {name} cannot be made: {error}; choose another --out"))?;
     // The error itself goes on about a temporary name.
     let tried = tempfile::tempfile_in(folder).map_err(|error| error.kind());
-    tried.map_err(|kind| anyhow::anyhow!("no file can be made in the folder {name}: {kind}; choose another --out"))?;
+    tried.map_err(|kind| anyhow!("no file can be made in the folder {name}: {kind}; choose another --out"))?;
     Ok(())
 }
 

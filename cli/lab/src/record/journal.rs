@@ -104,7 +104,7 @@ impl Journal {
         let mut left: Option<Left<M>> = None;
         for line in lines(&text) {
             match (serde_json::from_slice(line), &mut left) {
-                (Ok(Line::Begun { run, anew }), None) => {
+                (Ok(Line::Begun { run, anew }), _) => {
                     left = Some(Left { run: *run, anew, measured: Vec::new(), seconds: 0.0 });
                 }
                 (Ok(Line::Measured { seconds, measured }), Some(left)) => {
@@ -117,6 +117,8 @@ impl Journal {
                 }
             }
         }
+        // One that was begun, and got nowhere, need not be gone on with.
+        left.take_if(|left| left.measured.is_empty());
         self.is_known = left.is_some();
         Ok(left)
     }

@@ -26,6 +26,36 @@ fn results_of_another_run_are_refused() {
 }
 
 #[test]
+fn where_nothing_was_measured_anything_can_be() {
+    // Interrupted at once: an empty record. Died at once: an empty journal, alone or beside results.
+    let (recorded, died, again) = (Folder::new(), died_after(0), Folder::new());
+    Fake::of(NUMBERS).stopping_after(1).run(&again.settings()).unwrap();
+    let died_again = Fake::of(0..1).with(0, Trouble::Error);
+    let full = Scope { quick: false, ..again.settings().scope };
+    died_again.run(&Settings { again: true, scope: full, ..again.settings() }).unwrap_err();
+    let interrupt = Interrupt::new();
+    interrupt.set();
+    Fake::of(NUMBERS).plan(&recorded.settings()).unwrap().run(&interrupt).unwrap();
+    for folder in [recorded, died] {
+        let scope = Scope { seed: 7, ..folder.settings().scope };
+        let settings = Settings { scope, ..folder.settings() };
+        Fake::of(NUMBERS).with(4, Trouble::Error).timed().run(&settings).unwrap_err();
+        let fake = Fake::of(NUMBERS);
+        fake.run(&settings).unwrap();
+        assert_eq!((fake.done(), &folder.record()["run"]["scope"]["seed"]), (all(4..23), &Value::from(7)));
+    }
+    // Those results still count, and another death does not change that.
+    refused(
+        &Fake::of(NUMBERS),
+        &Settings { scope: Scope { seed: 2, ..again.settings().scope }, ..again.settings() },
+        &["--again"],
+    );
+    let first = Fake::of(NUMBERS).plan(&again.settings()).unwrap().cases_left();
+    Fake::of(NUMBERS).with(12, Trouble::Error).timed().run(&again.settings()).unwrap_err();
+    assert_eq!((first, completed(&again)), (22, all(12..23)));
+}
+
+#[test]
 fn results_of_another_koel_are_refused() {
     let ours = format!("koel\":\"{}", env!("CARGO_PKG_VERSION"));
     let folder = died_after(5);
