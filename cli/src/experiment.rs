@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, Step, experiments, report};
 
@@ -22,18 +22,23 @@ const INTERRUPTED: u8 = 130;
 /// Ctrl-C ends it at any time. What has been measured is kept, and the same command goes on from there; to measure
 /// everything anew, say --again. All but the times are the same on every machine, for the same seed.
 #[derive(Args)]
-#[command(after_help = "\
-In the folder, load.json is all there is to know of the experiment `load`, and of the machine; load.csv has its rows as a table,
-load-….svg are the charts, and report.html shows all experiments of the folder: one file, to be sent to anybody.
+#[command(
+    override_usage = "koel experiment [OPTIONS] <NAME>...",
+    after_help = "\
+In the folder, load.json is all there is to know of the experiment `load`, and of the machine; load.csv has its rows \
+as a table, load-….svg are the charts, and report.html shows all experiments of the folder: one file, to be sent to \
+anybody.
 
 `cargo run --release -p koel-peers -- --out FOLDER`, in koel's repository, adds a comparison with other crates.
 
 Examples:
     koel experiment all --quick
-    koel experiment load space --out results --max-slots 1000000")]
+    koel experiment load space --out results --max-slots 1000000"
+)]
 pub(crate) struct Experiment {
-    /// What to measure
-    #[arg(required = true, value_name = "NAME", hide_possible_values = false)]
+    /// What to measure: one or more, done in the order in which they stand here
+    // Not `required`: clap would not say which names there are.
+    #[arg(value_name = "NAME")]
     names: Vec<Name>,
 
     /// The folder of the results
@@ -94,6 +99,11 @@ impl Name {
 
 impl Experiment {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if self.names.is_empty() {
+            let names = Name::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+            let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
+            bail!("give the NAME of an experiment: {}; `koel experiment --help` says what they are", names.join(", "));
+        }
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let settings = Settings {
             scope: Scope { quick: self.quick, seed: self.seed, max_slots: self.max_slots },
@@ -105,23 +115,34 @@ impl Experiment {
         // Everything is checked before anything is measured.
         let steps = Name::ALL.into_iter().filter(wanted).map(|name| name.plan(&settings)).collect::<anyhow::Result<Vec<_>>>()?;
         let interrupt = on_interrupt()?;
+        let folder = settings.folder.display();
+        let go_on = if settings.again {
+            "the same command without --again goes on from there"
+        } else {
+            "the same command goes on from there"
+        };
         for step in steps {
-            let (name, cases, left) = (step.name(), step.cases(), step.cases_left());
-            let known = cases - left;
-            let found = if known > 0 { format!(", {known} of them measured before") } else { String::new() };
-            messages::say(format_args!("{name}: {cases} cases{found}\n"));
-            let outcome = step.run(&interrupt)?;
+            messages::say(format_args!("{}\n", announcement(&*step)));
+            let kept = format!("what was measured is in {folder}, and {go_on}");
+            let outcome = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"))?;
             report::write(&settings.folder)?;
             if outcome == Outcome::Interrupted {
-                let folder = settings.folder.display();
-                messages::say(format_args!(
-                    "koel: interrupted; what was measured is in {folder}, and the same command goes on from there\n"
-                ));
+                messages::say(format_args!("koel: interrupted; {kept}\n"));
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
         stdout::say(&format!("{}\n", settings.folder.join(report::FILE).display()))?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What is there to be done.
+fn announcement(step: &dyn Step) -> String {
+    let (name, cases, left) = (step.name(), step.cases(), step.cases_left());
+    match cases - left {
+        0 => format!("{name}: {cases} cases"),
+        _ if left == 0 => format!("{name}: {cases} cases, all of them measured before"),
+        known => format!("{name}: {cases} cases, {known} of them measured before"),
     }
 }
 

@@ -41,7 +41,12 @@ impl Machine {
     pub(crate) fn available_memory() -> u64 {
         let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
         let system = System::new_with_specifics(kind);
+        if system.total_memory() == 0 {
+            // Nobody knows here.
+            return u64::MAX;
+        }
         let free = system.available_memory();
-        system.cgroup_limits().map_or(free, |limits| free.min(limits.free_memory))
+        // What sysinfo calls free there leaves out the files that the system keeps in memory while nobody needs it.
+        system.cgroup_limits().map_or(free, |limits| free.min(limits.total_memory.saturating_sub(limits.rss)))
     }
 }

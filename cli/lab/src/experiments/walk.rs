@@ -44,6 +44,8 @@ const LOADS: [u32; 30] =
     [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 82, 84, 86, 88, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99];
 /// Those whose distributions are drawn.
 const DRAWN: [u32; 4] = [80, 90, 95, 97];
+/// In smaller tables there are no such loads.
+const LEAST_SLOTS: u64 = 1000;
 /// Items between two looks at whether to stop.
 const PACE: u64 = 1 << 16;
 
@@ -67,6 +69,9 @@ impl Experiment for Evictions {
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let slots = scope.at_most(scope.choose(1 << 20, 1 << 24));
+        if slots < LEAST_SLOTS {
+            return Vec::new();
+        }
         let tables = scope.choose(1, 4);
         let kinds = BUCKET_SIZES.into_iter().flat_map(|b| [(Walk::Koel, b), (Walk::Random, b)]);
         kinds.map(|(walk, b)| Case { walk, b, slots, tables }).collect()

@@ -3,16 +3,25 @@
 mod progress;
 mod work;
 
-use std::{fs, path::PathBuf, time::SystemTime};
+#[cfg(test)]
+mod tests;
 
-use anyhow::{Context as _, bail};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::Serialize;
 
 use crate::{
     chart,
     experiment::{Experiment, Measured, Scope},
     interrupt::Interrupt,
     machine::Machine,
-    record::{self, Journal, Picture, Place, Record, Run},
+    record::{self, Journal, Left, Picture, Place, REMEDY, Record, Run},
 };
 
 /// What is to be done, and where the results go.
@@ -55,9 +64,6 @@ pub trait Step {
     fn run(self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome>;
 }
 
-/// What to do about results that are in the way.
-const REMEDY: &str = "choose another --out, or measure everything --again";
-
 type Case<E> = <E as Experiment>::Case;
 type Row<E> = <E as Experiment>::Row;
 
@@ -65,10 +71,14 @@ type Row<E> = <E as Experiment>::Row;
 pub struct Plan<E: Experiment> {
     experiment: E,
     place: Place,
+    /// Nobody else may measure this for as long as there is a plan.
+    journal: Journal,
     run: Run,
     cases: Vec<Case<E>>,
     /// For each case.
     known: Vec<Option<Measured<Case<E>, Row<E>>>>,
+    /// Nothing was there, or nothing of it counts.
+    anew: bool,
     threads: usize,
     /// Spent by earlier parts of this run.
     seconds: f64,
@@ -78,86 +88,87 @@ impl<E: Experiment> Plan<E> {
     /// Checks everything that can be known beforehand. Nothing is measured yet, and nothing is written but the folder.
     ///
     /// # Errors
-    /// If the folder cannot be written to; if a case takes more memory than is free; if the folder has results of a run that
-    /// was another one.
+    /// If a case takes more memory than is free; if the folder cannot be written to; if somebody else is measuring the same
+    /// there; if it has results of a run that was another one.
     pub fn new(experiment: E, settings: &Settings) -> anyhow::Result<Self> {
         let name = experiment.name();
-        let folder = &settings.folder;
-        let cases = experiment.cases(&settings.scope);
-        if cases.is_empty() {
-            bail!("{name}: nothing is left to measure: --max-slots must allow larger tables");
-        }
+        let cases = cases_of(&experiment, &settings.scope)?;
         let threads = if experiment.is_timed() { 1 } else { settings.threads.max(1) };
         let threads = threads_within_memory(&experiment, &cases, threads, Machine::available_memory())?;
-        fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
-        tempfile::tempfile_in(folder).with_context(|| format!("the folder {} cannot be written to", folder.display()))?;
+        try_folder(&settings.folder)?;
 
-        let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let run = Run {
             experiment: name.to_owned(),
             koel: env!("CARGO_PKG_VERSION").to_owned(),
             scope: settings.scope.clone(),
             machine: Machine::here(),
-            started,
+            started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         };
-        let mut known: Vec<_> = cases.iter().map(|_| None).collect();
-        let mut plan = Self { experiment, place: Place::new(folder, name), run, threads, seconds: 0.0, known: Vec::new(), cases };
+        let place = Place::new(&settings.folder, name);
+        let journal = Journal::open(&place)?;
+        let known = cases.iter().map(|_| None).collect();
+        let mut plan = Self { experiment, place, journal, run, cases, known, anew: true, threads, seconds: 0.0 };
         if !settings.again {
-            plan.seconds = plan.recall(&mut known)?;
+            plan.recall()?;
         }
-        plan.known = known;
         Ok(plan)
     }
 
-    /// Fills in what earlier runs have found, and says how many seconds they took for it.
-    fn recall(&mut self, known: &mut [Option<Measured<Case<E>, Row<E>>>]) -> anyhow::Result<f64> {
-        let mut seconds = 0.0;
-        let record: Option<Record<Measured<_, _>>> = self.place.read()?;
-        let journal: Option<(Run, Vec<Measured<_, _>>)> = Journal::read(&self.place)?;
-        if let Some(record) = &record {
-            seconds = record.seconds;
+    /// Fills in what earlier runs have found, and how many seconds they took for it.
+    fn recall(&mut self) -> anyhow::Result<()> {
+        let left: Option<Left<Measured<_, _>>> = self.journal.read()?;
+        let record: Option<Record<Measured<_, _>>> = match &left {
+            // Whatever it is, it was to be replaced.
+            Some(left) if left.anew => None,
+            _ => self.place.read()?,
+        };
+        let places: HashMap<_, _> =
+            self.cases.iter().enumerate().map(|(place, case)| Ok((key(case)?, place))).collect::<anyhow::Result<_>>()?;
+        let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
+        let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
+        // The journal is the later of the two. Where nothing was measured, it does not matter what was to be.
+        for (run, measured, seconds, file) in record.into_iter().chain(left).filter(|part| !part.1.is_empty()) {
+            self.refuse(&run, &file)?;
+            for measured in measured {
+                let case = key(&measured.case)?;
+                let Some(&place) = places.get(&case) else {
+                    bail!("{}: nobody asked for {case}, which was measured there before: {REMEDY}", file.display());
+                };
+                self.known[place] = Some(measured);
+            }
+            // What was measured was measured there and then.
+            self.run = run;
+            self.seconds = self.seconds.max(seconds);
+            self.anew = false;
         }
-        // The journal, if there is one, is the later of the two, and begins with what the record has.
-        let earlier = journal.or(record.map(|record| (record.run, record.measured)));
-        let Some((run, measured)) = earlier else { return Ok(seconds) };
-        self.refuse(&run)?;
-        for measured in measured {
-            let Some(place) = self.cases.iter().position(|case| *case == measured.case) else {
-                let case = serde_json::to_string(&measured.case)?;
-                let json = self.place.json();
-                bail!("{}: nobody asked for {case}, which was measured there before: {REMEDY}", json.display());
-            };
-            known[place] = Some(measured);
-        }
-        // What was measured was measured there and then.
-        self.run = run;
-        Ok(seconds)
+        Ok(())
     }
 
     /// Results of another run are no part of this one, and are not lost by mistake either.
-    fn refuse(&self, other: &Run) -> anyhow::Result<()> {
+    fn refuse(&self, other: &Run, file: &Path) -> anyhow::Result<()> {
+        let run = &self.run;
         let kind = |run: &Run| {
             let size = if run.scope.quick { "a quick" } else { "a full" };
             let most = run.scope.max_slots.map_or_else(String::new, |slots| format!(" with at most {slots} slots"));
-            format!("{size} run of koel {}{most}, seed {}", run.koel, run.scope.seed)
+            format!("{size} run of {}, koel {}{most}, seed {}", run.experiment, run.koel, run.scope.seed)
         };
-        let place = self.place.json();
-        if (&other.koel, &other.scope) != (&self.run.koel, &self.run.scope) {
-            bail!("{}: these are results of {}, and {} was asked for: {REMEDY}", place.display(), kind(other), kind(&self.run));
+        let file = file.display();
+        if (&other.experiment, &other.koel, &other.scope) != (&run.experiment, &run.koel, &run.scope) {
+            bail!("{file}: these are results of {}, and {} was asked for: {REMEDY}", kind(other), kind(run));
         }
-        if self.experiment.is_timed() && other.machine.processor != self.run.machine.processor {
-            bail!(
-                "{}: these are times of another machine ({}), and this one is {}: {REMEDY}",
-                place.display(),
-                other.machine.processor,
-                self.run.machine.processor
-            );
+        let pace = |machine: &Machine| {
+            let how = if machine.optimized { "" } else { ", without optimization" };
+            format!("{}, kernel {}{how}", machine.processor, machine.kernel)
+        };
+        let (there, here) = (pace(&other.machine), pace(&run.machine));
+        if self.experiment.is_timed() && there != here {
+            bail!("{file}: these are times of another machine ({there}), and this one is {here}: {REMEDY}");
         }
         Ok(())
     }
 
     /// Writes the record, the table and the charts.
-    fn write(&self, measured: Vec<Measured<Case<E>, Row<E>>>, complete: bool, seconds: f64) -> anyhow::Result<()> {
+    fn write(&self, measured: Vec<Measured<Case<E>, Row<E>>>, complete: bool) -> anyhow::Result<()> {
         let name = self.experiment.name();
         let findings = self.experiment.findings(&measured);
         let mut pictures = Vec::new();
@@ -173,7 +184,7 @@ impl<E: Experiment> Plan<E> {
             title: self.experiment.title().to_owned(),
             about: self.experiment.about().to_owned(),
             complete,
-            seconds,
+            seconds: self.seconds,
             pictures,
             tables: findings.tables,
             measured,
@@ -195,15 +206,57 @@ impl<E: Experiment> Step for Plan<E> {
     }
 
     fn run(mut self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
-        let known: Vec<_> = self.known.iter().flatten().collect();
-        let journal = Journal::begin(&self.place, &self.run, &known)?;
-        let (seconds, journal) = work::measure(&mut self, journal, interrupt)?;
+        self.journal.begin(&self.run, self.anew)?;
+        work::measure(&mut self, interrupt)?;
         let measured: Vec<_> = std::mem::take(&mut self.known).into_iter().flatten().collect();
         let complete = measured.len() == self.cases.len();
-        self.write(measured, complete, self.seconds + seconds)?;
-        journal.end()?;
+        self.write(measured, complete)?;
+        self.journal.end()?;
         Ok(if complete { Outcome::Complete } else { Outcome::Interrupted })
     }
+}
+
+/// What a case is known by, in files and to the random numbers.
+fn key(case: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(case)?)
+}
+
+/// What there is to measure, each case once.
+fn cases_of<E: Experiment>(experiment: &E, scope: &Scope) -> anyhow::Result<Vec<E::Case>> {
+    let mut seen = HashSet::new();
+    let mut cases = Vec::new();
+    for case in experiment.cases(scope) {
+        if seen.insert(key(&case)?) {
+            cases.push(case);
+        }
+    }
+    if let (true, Some(most)) = (cases.is_empty(), scope.max_slots) {
+        let name = experiment.name();
+        bail!("{name}: --max-slots {most} leaves nothing to measure; it takes {} at least", least_slots(experiment, scope, most));
+    }
+    Ok(cases)
+}
+
+/// The smallest limit that leaves something, above one that does not.
+fn least_slots<E: Experiment>(experiment: &E, scope: &Scope, too_few: u64) -> u64 {
+    let (mut too_few, mut enough) = (too_few, u64::MAX);
+    while enough - too_few > 1 {
+        let slots = u64::midpoint(too_few, enough);
+        let scope = Scope { max_slots: Some(slots), ..scope.clone() };
+        *(if experiment.cases(&scope).is_empty() { &mut too_few } else { &mut enough }) = slots;
+    }
+    enough
+}
+
+/// Can results be put there?
+fn try_folder(folder: &Path) -> anyhow::Result<()> {
+    let name = folder.display();
+    let made = fs::create_dir_all(folder);
+    made.map_err(|error| anyhow!("the folder {name} cannot be made: {error}; choose another --out"))?;
+    // The error itself goes on about a temporary name.
+    let tried = tempfile::tempfile_in(folder).map_err(|error| error.kind());
+    tried.map_err(|kind| anyhow!("no file can be made in the folder {name}: {kind}; choose another --out"))?;
+    Ok(())
 }
 
 /// As many threads as there is memory for, at most so many.
@@ -213,7 +266,7 @@ fn threads_within_memory<E: Experiment>(experiment: &E, cases: &[E::Case], threa
         bail!(
             "{}: the largest table takes {} MiB of memory, and {} MiB are free: {}",
             experiment.name(),
-            most >> 20,
+            most.div_ceil(1 << 20),
             free >> 20,
             experiment.with_less_memory()
         );

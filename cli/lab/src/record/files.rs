@@ -33,3 +33,20 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     };
     write().with_context(|| format!("{} could not be written", path.display()))
 }
+
+/// Makes names in the file's folder durable.
+#[cfg(unix)]
+pub(super) fn sync(path: &Path) -> io::Result<()> {
+    match fs::File::open(path.parent().unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()) {
+        // Folders that cannot be read, and file systems that cannot do it: nothing more can be done there.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn sync(_: &Path) -> io::Result<()> {
+    Ok(())
+}

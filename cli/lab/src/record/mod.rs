@@ -1,15 +1,15 @@
 //! What is written down, and read again: one file that has everything, a journal while it is being measured, and a table.
 //!
 //! - `NAME.json`: the run (what, how much, where, when) and all that was measured. Replaced at one go.
-//! - `NAME.partial.jsonl`: the same, a line for each case, while a run is under way. Whatever ends it, what was finished is
-//!   in here, and the next run takes it up.
+//! - `NAME.partial.jsonl`: what has been measured since then, a line for each case, while a run is under way. Whatever ends
+//!   it, what was finished is in here, and the next run takes it up. Locked, so that there is but one run at a time.
 //! - `NAME.csv`: a line for each row, what the case is and what came of it.
 
 mod files;
 mod journal;
 
 pub(crate) use files::{read, replace};
-pub(crate) use journal::Journal;
+pub(crate) use journal::{Journal, Left};
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,9 @@ use crate::{
     experiment::{Experiment, Measured, Scope, Table},
     machine::Machine,
 };
+
+/// What to do about results that are in the way.
+pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
 
 /// What was asked for, and where it was done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,7 +93,7 @@ impl Place {
         let path = self.json();
         let Some(text) = files::read(&path)? else { return Ok(None) };
         let record = serde_json::from_str(&text);
-        record.map(Some).with_context(|| format!("{}: this is no record of ours; another --out, or --again", path.display()))
+        record.map(Some).with_context(|| format!("{}: this is no record of ours: {REMEDY}", path.display()))
     }
 
     pub(crate) fn write<M: Serialize>(&self, record: &Record<M>) -> anyhow::Result<()> {

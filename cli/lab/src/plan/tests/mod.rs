@@ -1,0 +1,241 @@
+//! Running, keeping, resuming: with an experiment that takes no time, and goes wrong where it is told to.
+
+mod journal;
+mod refusals;
+mod runs;
+
+use std::{
+    fs,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use anyhow::bail;
+use serde::Deserialize;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::*;
+use crate::experiment::{Findings, Table};
+
+/// Counts what it does.
+struct Fake {
+    numbers: Vec<u64>,
+    is_timed: bool,
+    /// A mebibyte for each case, or so many.
+    mebibytes: u64,
+    /// Stops after so many cases.
+    patience: AtomicU64,
+    /// What goes wrong in the case with this number.
+    trouble: Option<(u64, Trouble)>,
+    done: Mutex<Vec<u64>>,
+}
+
+#[derive(Clone, Copy)]
+enum Trouble {
+    Error,
+    Panic,
+    NotANumber,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Numbered {
+    number: u64,
+    third: f64,
+    name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Drawn {
+    share: f64,
+    random: u64,
+    note: Option<String>,
+}
+
+impl Fake {
+    fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
+        Self {
+            numbers: numbers.into_iter().collect(),
+            is_timed: false,
+            mebibytes: 1,
+            patience: AtomicU64::new(u64::MAX),
+            trouble: None,
+            done: Mutex::default(),
+        }
+    }
+
+    fn stopping_after(mut self, cases: u64) -> Self {
+        self.patience = AtomicU64::new(cases);
+        self
+    }
+
+    fn with(mut self, number: u64, trouble: Trouble) -> Self {
+        self.trouble = Some((number, trouble));
+        self
+    }
+
+    fn timed(mut self) -> Self {
+        self.is_timed = true;
+        self
+    }
+
+    /// Which cases were measured, in order of their numbers; as many times as they were.
+    fn done(&self) -> Vec<u64> {
+        let mut done = self.done.lock().unwrap().clone();
+        done.sort_unstable();
+        done
+    }
+
+    fn plan(&self, settings: &Settings) -> anyhow::Result<Box<Plan<&Self>>> {
+        Plan::new(self, settings).map(Box::new)
+    }
+
+    fn run(&self, settings: &Settings) -> anyhow::Result<Outcome> {
+        self.plan(settings)?.run(&Interrupt::new())
+    }
+}
+
+impl Experiment for &Fake {
+    type Case = Numbered;
+    type Row = Drawn;
+
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn title(&self) -> &'static str {
+        "A fake"
+    }
+
+    fn about(&self) -> &'static str {
+        "Nothing."
+    }
+
+    fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
+    fn cases(&self, scope: &Scope) -> Vec<Numbered> {
+        let allowed = scope.allowed(&self.numbers).into_iter();
+        allowed
+            .map(|number| Numbered { number, third: number as f64 / 3.0, name: format!("\"no. {number}\", as it is") })
+            .collect()
+    }
+
+    /// Neither the order of the plan nor its reverse.
+    fn effort(&self, case: &Numbered) -> u64 {
+        case.number * 7 % 10
+    }
+
+    fn memory(&self, _: &Numbered) -> u64 {
+        self.mebibytes << 20
+    }
+
+    fn measure(&self, case: &Numbered, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Drawn>> {
+        interrupt.check()?;
+        let mut share = seed as f64 / u64::MAX as f64;
+        match self.trouble {
+            Some((number, Trouble::Error)) if number == case.number => bail!("it is too dark"),
+            Some((number, Trouble::Panic)) if number == case.number => panic!("no. {number} fell over"),
+            Some((number, Trouble::NotANumber)) if number == case.number => share = f64::NAN,
+            _ => {}
+        }
+        self.done.lock().unwrap().push(case.number);
+        if self.patience.fetch_sub(1, Ordering::Relaxed) == 1 {
+            interrupt.set();
+        }
+        let note = case.number.is_multiple_of(2).then(|| String::from("even, \"in lines\"\nof two"));
+        Ok(vec![Drawn { share, random: seed, note: None }, Drawn { share: share * 1e-9, random: !seed, note }])
+    }
+
+    fn findings(&self, measured: &[Measured<Numbered, Drawn>]) -> Findings {
+        let mut table = Table::new("All of them", &["number"]);
+        table.rows.extend(measured.iter().map(|m| vec![m.case.number.to_string()]));
+        Findings { charts: Vec::new(), tables: vec![table] }
+    }
+}
+
+/// A folder of results, gone with the test.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn settings(&self) -> Settings {
+        let scope = Scope { quick: true, seed: 1, max_slots: None };
+        Settings { folder: self.0.path().to_owned(), scope, threads: 1, again: false }
+    }
+
+    fn path(&self, ending: &str) -> PathBuf {
+        self.0.path().join(format!("fake{ending}"))
+    }
+
+    fn text(&self, ending: &str) -> String {
+        fs::read_to_string(self.path(ending)).unwrap_or_else(|error| panic!("{ending}: {error}"))
+    }
+
+    fn record(&self) -> Value {
+        serde_json::from_str(&self.text(".json")).unwrap()
+    }
+
+    /// The table, and all that was measured: what must be the same however it came about.
+    fn results(&self) -> (String, Value) {
+        (self.text(".csv"), self.record()["measured"].clone())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+const NUMBERS: std::ops::Range<u64> = 0..23;
+const JOURNAL: &str = ".partial.jsonl";
+
+/// What comes of it if nothing comes in between.
+fn undisturbed() -> (String, Value) {
+    let folder = Folder::new();
+    assert_eq!(Fake::of(NUMBERS).run(&folder.settings()).unwrap(), Outcome::Complete);
+    folder.results()
+}
+
+/// The error that a plan ends with.
+#[track_caller]
+fn refused(fake: &Fake, settings: &Settings, parts: &[&str]) {
+    let Err(error) = fake.plan(settings) else { panic!("nothing is wrong with that plan") };
+    let message = format!("{error:#}");
+    for part in parts {
+        assert!(message.contains(part), "no \"{part}\" in: {message}");
+    }
+    assert!(fake.done().is_empty());
+}
+
+fn all(numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    numbers.into_iter().collect()
+}
+
+/// A folder in which a run has died: it has a journal, and nothing else, with so many cases in it.
+fn died_after(cases: u64) -> Folder {
+    let folder = Folder::new();
+    let trouble = Fake::of(0..=cases).with(cases, Trouble::Error);
+    // In the plan's order.
+    trouble.timed().run(&folder.settings()).unwrap_err();
+    assert_eq!(folder.names(), ["fake.partial.jsonl"]);
+    folder
+}
+
+/// Runs it to the end, and gives what had to be measured for that.
+#[track_caller]
+fn completed(folder: &Folder) -> Vec<u64> {
+    let fake = Fake::of(NUMBERS);
+    assert_eq!(fake.run(&folder.settings()).unwrap(), Outcome::Complete);
+    assert_eq!(folder.results(), undisturbed());
+    assert_eq!(folder.names(), ["fake.csv", "fake.json"]);
+    fake.done()
+}
