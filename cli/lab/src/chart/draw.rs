@@ -7,13 +7,18 @@ use plotters::{
     style::text_anchor::{HPos, Pos, VPos},
 };
 
-use super::{Chart, Mark, Series, legend::Legend, letters, palette, scale::Ruler, stamp::Stamp, theme};
+use super::{Axis, Chart, Mark, Series, legend::Legend, letters, palette, scale::Ruler, stamp::Stamp, theme};
 
 /// Pixels. A phone is some 360 of them wide, and shows a picture at three quarters of its size.
 pub(super) const WIDTH: u32 = 480;
 /// Of the title's lines.
 const LINE: i32 = 20;
+/// Of other texts' lines.
+pub(super) const NEXT: i32 = 18;
+/// The plot, the numbers below it, and one line that says what they are.
 const PLOT: u32 = 300;
+/// Of that, the numbers.
+const NUMBERS: u32 = 30;
 pub(super) const MARGIN: u32 = 14;
 const TITLE_SIZE: f64 = 16.0;
 /// Bold letters are wider.
@@ -31,17 +36,19 @@ pub fn draw(chart: &Chart) -> anyhow::Result<String> {
     let margin = i32::try_from(MARGIN)?;
     let title = letters::lines(&chart.title, TITLE_SIZE * BOLD, i32::try_from(WIDTH)? - 2 * margin);
     let top = margin + LINE * i32::try_from(title.len())?;
-    let height = top.unsigned_abs() + PLOT + legend.height();
+    let (beside, below) = (beside(&chart.y), below(&chart.x));
+    let plot_height = PLOT + NEXT.unsigned_abs() * u32::try_from(below.len().saturating_sub(1))?;
+    let height = top.unsigned_abs() + plot_height + legend.height();
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
     // Errors of plotters are not `Send`.
     let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     let (head, rest) = root.split_vertically(top);
-    let (plot, foot) = rest.split_vertically(PLOT);
+    let (plot, foot) = rest.split_vertically(plot_height);
     for (line, y) in title.into_iter().zip((24..).step_by(LINE as usize)) {
         head.draw(&Text::new(line, (margin, y), text(TITLE_SIZE, FontStyle::Bold))).map_err(|error| failed(&error))?;
     }
-    draw_plot(chart, &plot).map_err(|error| failed(&*error))?;
+    draw_plot(chart, &plot, &beside, &below).map_err(|error| failed(&*error))?;
     legend.draw(&foot).map_err(|error| failed(&*error))?;
     root.present().map_err(|error| failed(&error))?;
     drop((head, plot, foot, rest, root));
@@ -50,28 +57,50 @@ pub fn draw(chart: &Chart) -> anyhow::Result<String> {
 
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-fn draw_plot(chart: &Chart, area: &Area<'_>) -> Drawn {
+/// What an axis shows, in lines as long as it is, or nearly so.
+fn beside(axis: &Axis) -> Vec<String> {
+    letters::lines(&axis.label, TEXT_SIZE, i32::try_from(PLOT - NUMBERS).unwrap_or(0) - NEXT - 10)
+}
+
+fn below(axis: &Axis) -> Vec<String> {
+    letters::lines(&axis.label, TEXT_SIZE, i32::try_from(WIDTH * 3 / 4).unwrap_or(0))
+}
+
+fn draw_plot(chart: &Chart, area: &Area<'_>, beside: &[String], below: &[String]) -> Drawn {
     let points = || chart.series.iter().flat_map(|series| &series.points);
     let ends = || chart.series.iter().flat_map(|series| &series.intervals).flat_map(|&(low, high)| [low, high]);
     let x = Ruler::new(&chart.x, points().map(|point| point.0));
     let y = Ruler::new(&chart.y, points().map(|point| point.1).chain(ends()));
-    let beside = 34 + u32::try_from(y.widest())? * 8;
+    let lines = |lines: &[String]| NEXT.unsigned_abs() * u32::try_from(lines.len()).unwrap_or(0);
+    let numbers = u32::try_from(y.labels().map(|label| letters::width(&label, TEXT_SIZE)).max().unwrap_or(0))?;
     let mut plot = ChartBuilder::on(area)
         .margin_left(6)
         .margin_right(MARGIN + 8)
         .margin_top(8)
-        .x_label_area_size(50)
-        .y_label_area_size(beside)
+        .x_label_area_size(NUMBERS + lines(below))
+        .y_label_area_size(lines(beside) + numbers + 16)
         .build_cartesian_2d(x.clone(), y.clone())?;
     plot.configure_mesh()
         .axis_style(paint(palette::INK))
         .bold_line_style(paint(palette::GRID))
         .light_line_style(TRANSPARENT)
         .label_style(text(TEXT_SIZE, FontStyle::Normal))
-        .axis_desc_style(text(TEXT_SIZE, FontStyle::Normal))
-        .x_desc(&chart.x.label)
-        .y_desc(&chart.y.label)
         .draw()?;
+    // In pixels of the whole picture.
+    let ((left, right), (top, bottom)) = {
+        let (across, down) = plot.plotting_area().get_pixel_range();
+        ((across.start, across.end), (down.start, down.end))
+    };
+    let (dx, dy) = area.get_base_pixel();
+    let middle = Pos::new(HPos::Center, VPos::Center);
+    let level = text(TEXT_SIZE, FontStyle::Normal).pos(middle);
+    let upright = level.transform(FontTransform::Rotate270);
+    for (line, y) in below.iter().zip((bottom - dy + 36..).step_by(NEXT as usize)) {
+        area.draw(&Text::new(line.as_str(), (i32::midpoint(left, right) - dx, y), level.clone()))?;
+    }
+    for (line, x) in beside.iter().zip((6 + NEXT / 2..).step_by(NEXT as usize)) {
+        area.draw(&Text::new(line.as_str(), (x, i32::midpoint(top, bottom) - dy), upright.clone()))?;
+    }
     for series in &chart.series {
         let colour = paint(palette::COLOURS[series.colour % palette::COLOURS.len()]);
         let visible: Vec<_> = series.points.iter().copied().filter(|&(a, b)| x.contains(a) && y.contains(b)).collect();

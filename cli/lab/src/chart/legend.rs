@@ -4,14 +4,12 @@ use plotters::{prelude::*, style::FontStyle};
 
 use super::{
     Chart, Mark, Series,
-    draw::{Area, Drawn, MARGIN, TEXT_SIZE, WIDTH, has_marks, mark, paint, text},
+    draw::{Area, Drawn, MARGIN, NEXT, TEXT_SIZE, WIDTH, has_marks, mark, paint, text},
     letters, palette,
 };
 
 /// Of the lines.
 const LINE: i32 = 22;
-/// Of the second line of a name.
-const NEXT: i32 = 18;
 /// The piece of line before an entry.
 const SAMPLE: i32 = 30;
 /// Between that and the name.

@@ -86,13 +86,20 @@ impl Ruler {
                 format!("10{}", superscript(value.log10().round()))
             }
             Scale::Log if value < 0.01 => format!("{value:.0e}"),
-            _ => plain(value),
+            Scale::Log => plain(value),
+            Scale::Linear => match self.from.abs().max(self.to.abs()) {
+                _ if value == 0.0 => plain(value),
+                1e9.. => format!("{} G", plain(value / 1e9)),
+                1e6.. => format!("{} M", plain(value / 1e6)),
+                1e4.. => format!("{} k", plain(value / 1e3)),
+                _ => plain(value),
+            },
         }
     }
 
-    /// The widest label's number of characters.
-    pub(super) fn widest(&self) -> usize {
-        self.ticks.iter().map(|&tick| self.label(tick).chars().count()).max().unwrap_or(0)
+    /// All that is written beside it.
+    pub(super) fn labels(&self) -> impl Iterator<Item = String> {
+        self.ticks.iter().map(|&tick| self.label(tick))
     }
 }
 
@@ -144,8 +151,7 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
-        let ruler = Ruler::new(axis, values.iter().copied());
-        ruler.ticks.iter().map(|&tick| ruler.label(tick)).collect()
+        Ruler::new(axis, values.iter().copied()).labels().collect()
     }
 
     #[test]
@@ -158,6 +164,10 @@ mod tests {
         assert_eq!(labels(&Axis::log(""), &[12.0, 80.0]), ["10", "20", "50", "100"]);
         assert_eq!(labels(&Axis::log(""), &[0.0, -1.0, f64::NAN]), ["1", "2", "5", "10"]);
         assert_eq!(labels(&Axis::linear(""), &[5.0]), ["5", "6"]);
+        assert_eq!(labels(&Axis::linear(""), &[0.0, 8000.0]), ["0", "2000", "4000", "6000", "8000"]);
+        assert_eq!(labels(&Axis::linear(""), &[0.0, 12e3]), ["0", "2 k", "4 k", "6 k", "8 k", "10 k", "12 k"]);
+        assert_eq!(labels(&Axis::linear(""), &[-1.5e6, 0.0]), ["-1.5 M", "-1 M", "-0.5 M", "0"]);
+        assert_eq!(labels(&Axis::linear(""), &[1e9, 3e9]), ["1 G", "1.5 G", "2 G", "2.5 G", "3 G"]);
     }
 
     #[test]

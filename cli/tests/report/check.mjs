@@ -1,0 +1,138 @@
+// Opens the report of a folder of results in a real browser, narrow and wide, light and dark, and says what is wrong with it.
+//     node check.mjs FOLDER [SCREENSHOTS]
+// Then breaks the page in every way it looks for, and says so if it does not notice.
+
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import puppeteer from "puppeteer-core";
+import { breakages } from "./breakages.mjs";
+import { rowsOf } from "./csv.mjs";
+import { look } from "./look.mjs";
+
+const WIDTHS = [360, 1280];
+const SCHEMES = ["light", "dark"];
+// The reader's own letters, and the widest in common use.
+const FONTS = ["", 'text { font-family: "DejaVu Sans", Verdana, sans-serif }'];
+const LEAST_CONTRAST = 4.5;
+const LEAST_SIZE = 9;
+
+// What the folder's records promise.
+function expected(folder) {
+    const names = readdirSync(folder).filter(name => name.endsWith(".json"));
+    return names.map(name => ({ name: basename(name, ".json"), ...JSON.parse(readFileSync(join(folder, name), "utf8")) }));
+}
+
+// Everything that is wrong with the page at that width, in that scheme.
+function problems(seen, records, width) {
+    const found = [];
+    const expect = (holds, problem) => holds || found.push(problem);
+    const same = (one, other) => JSON.stringify([...one].sort()) === JSON.stringify([...other].sort());
+    const names = records.map(record => record.name);
+
+    expect(seen.language === "en" && seen.title, "no language or no title");
+    expect(seen.headings[0] === "H1" && seen.headings.filter(tag => tag === "H1").length === 1, `headings: ${seen.headings}`);
+    expect(same(seen.sections, names), `sections: ${seen.sections}, and not ${names}`);
+    expect(same(seen.contents, names), `contents: ${seen.contents}, and not ${names}`);
+    expect(seen.warnings.length === 0, `warnings: ${seen.warnings}`);
+    expect(seen.scroll <= 0, `the page scrolls sideways by ${seen.scroll} px`);
+
+    for (const { name, pictures, tables, measured } of records) {
+        const charts = seen.charts.filter(chart => chart.section === name);
+        const shown = charts.map(chart => chart.label);
+        expect(same(shown, pictures.map(picture => picture.title)), `${name}: charts ${JSON.stringify(shown)}`);
+        const captions = charts.map(chart => chart.caption ?? "");
+        expect(same(captions, pictures.map(picture => picture.caption)), `${name}: captions ${JSON.stringify(captions)}`);
+        const rows = seen.tables.filter(table => table.section === name).map(table => table.rows);
+        expect(same(rows, tables.map(table => table.rows.length)), `${name}: tables of ${rows} rows`);
+        const link = seen.links.find(link => link.name === `${name}.csv`);
+        const count = measured.reduce((sum, { rows }) => sum + rows.length, 0);
+        try {
+            const given = rowsOf(link?.href ?? "");
+            expect(given === count, `${name}.csv: ${given} rows, and not ${count}`);
+        } catch (error) {
+            found.push(`${name}.csv: ${error.message}`);
+        }
+        // Beside each other where there is room, below each other where there is none.
+        const lefts = new Set(charts.map(chart => Math.round(chart.frame.left)));
+        expect(charts.length < 2 || (width < 800 ? lefts.size === 1 : lefts.size > 1), `${name}: charts at x = ${[...lefts]}`);
+    }
+    for (const { section, label, frame, letters, cut, clashes } of seen.charts) {
+        const chart = `${section}, ${label}`;
+        expect(frame.right - frame.left >= 200 && frame.bottom - frame.top >= 150, `${chart}: no size`);
+        expect(letters > 3, `${chart}: ${letters} texts`);
+        expect(cut.length === 0, `${chart}: cut off: ${cut.join(" | ")}`);
+        expect(clashes.length === 0, `${chart}: overlap: ${clashes.join(" | ")}`);
+    }
+    for (const { text, contrast, size } of seen.texts) {
+        expect(contrast >= LEAST_CONTRAST, `contrast ${contrast.toFixed(2)}: ${text}`);
+        expect(size >= LEAST_SIZE, `letters of ${size.toFixed(1)} px: ${text}`);
+    }
+    return found;
+}
+
+// Opens a page in every way; a list of what is wrong.
+async function check(browser, path, records, fonts, screenshots) {
+    const found = new Set();
+    const url = pathToFileURL(path).href;
+    const page = await browser.newPage();
+    page.on("console", message => ["error", "warn"].includes(message.type()) && found.add(`console: ${message.text()}`));
+    page.on("pageerror", error => found.add(`error: ${error.message}`));
+    page.on("request", request => request.url() !== url && found.add(`request: ${request.url().slice(0, 100)}`));
+    await page.goto(url, { waitUntil: "load" });
+    for (const width of WIDTHS) {
+        await page.setViewport({ width, height: 800, isMobile: width < 800 });
+        const schemes = {};
+        for (const scheme of SCHEMES) {
+            await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+            for (const font of fonts) {
+                const style = font ? await page.addStyleTag({ content: font }) : undefined;
+                const seen = await page.evaluate(look);
+                await style?.evaluate(element => element.remove());
+                schemes[scheme] = seen;
+                problems(seen, records, width).forEach(problem => found.add(`${width} px, ${scheme}: ${problem}`));
+            }
+            if (screenshots) {
+                await page.screenshot({ path: join(screenshots, `${width}-${scheme}.png`), fullPage: true });
+            }
+        }
+        for (const part of ["background", "ink"]) {
+            if (`${schemes.light[part]}` === `${schemes.dark[part]}`) found.add(`${part}: ${schemes.light[part]}, light and dark`);
+        }
+    }
+    await page.close();
+    return [...found];
+}
+
+const [folder, screenshots] = process.argv.slice(2).map(path => resolve(path));
+const records = expected(folder);
+const report = join(folder, "report.html");
+const browser = await puppeteer.launch({
+    executablePath: process.env.CHROMIUM,
+    // Chromium refuses to be root in a sandbox. The page is our own.
+    args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+});
+let failed = 0;
+try {
+    const found = await check(browser, report, records, FONTS, screenshots);
+    found.forEach(problem => console.error(problem));
+    failed += found.length;
+    const charts = records.reduce((sum, { pictures }) => sum + pictures.length, 0);
+    console.log(`${records.map(record => record.name).join(", ")}: ${charts} charts, ${found.length} problems`);
+
+    const html = readFileSync(report, "utf8");
+    const broken = join(folder, "broken.html");
+    for (const [name, change, symptom] of failed ? [] : breakages) {
+        const changed = change(html);
+        writeFileSync(broken, changed);
+        const found = changed === html ? [] : await check(browser, broken, records, FONTS.slice(0, 1));
+        if (!found.some(problem => symptom.test(problem))) {
+            failed += 1;
+            console.error(`not noticed: ${name}; instead: ${found.slice(0, 3).join("; ") || "nothing"}`);
+        }
+    }
+    if (!failed) console.log(`each of ${breakages.length} breakages is noticed`);
+} finally {
+    await browser.close();
+}
+process.exit(failed ? 1 : 0);
