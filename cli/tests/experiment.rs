@@ -87,14 +87,14 @@ fn what_was_measured_is_not_measured_again_unless_it_is_wanted() {
     assert_eq!(second.status(0), b"koel-experiments/report.html\n");
     assert_eq!(second.stderr, "load: 96 cases, all of them measured before\n");
     assert!(koel.read("koel-experiments/load.csv") == csv);
-    assert_eq!(record(&koel, "koel-experiments"), first);
+    assert!(record(&koel, "koel-experiments") == first);
 
     // Another run's results are neither mixed with these nor lost.
     let remedies = ["koel-experiments", "another --out", "--again"];
     small(&["--seed", "2"]).error(&[&remedies[..], &["seed 1", "seed 2"]].concat());
     let full = ["experiment", "load", "--max-slots", "100"];
     koel.run(full).error(&[&remedies[..], &["a quick run", "a full run"]].concat());
-    assert_eq!(record(&koel, "koel-experiments"), first);
+    assert!(record(&koel, "koel-experiments") == first);
 
     let again = small(&["--seed", "0x2", "--again"]);
     again.status(0);
@@ -180,7 +180,7 @@ mod stopped {
             assert_eq!(last.stderr, format!("load: {CASES} cases, {} of them measured before\n", finished + more));
         });
         assert!(koel.read("parts/load.csv") == koel.read("whole/load.csv"));
-        assert_eq!(record(&koel, "parts")["measured"], record(&koel, "whole")["measured"]);
+        assert!(record(&koel, "parts")["measured"] == record(&koel, "whole")["measured"]);
         assert_eq!(koel.shell("ls -A parts").text(), koel.shell("ls -A whole").text());
     }
 

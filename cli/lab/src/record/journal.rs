@@ -62,24 +62,11 @@ impl Journal {
     pub(crate) fn open(place: &Place) -> anyhow::Result<Self> {
         let path = place.file(".partial.jsonl");
         let named = || path.display().to_string();
-        let mut file = loop {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            let mut file = file.with_context(named)?;
-            match file.try_lock() {
-                // Where there are no locks, whoever starts two at a time must know what comes of it.
-                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
-                Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{} cannot be locked", named())),
-                Err(TryLockError::WouldBlock) => {
-                    let who = owner(&mut file);
-                    bail!("{}: {who} is measuring this; wait until that has ended, or choose another --out", named());
-                }
-                Ok(()) => {}
-            }
-            // Whoever had the lock has finished, and taken the journal away.
-            if is_still_at(&file, &path) {
-                break file;
-            }
-        };
+        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).with_context(named);
+        let mut file = open()?;
+        while !lock(&mut file, &path)? {
+            file = open()?;
+        }
         let mut text = Vec::new();
         file.read_to_end(&mut text).with_context(named)?;
         let found = whole_lines(&text).len() as u64;
@@ -202,6 +189,22 @@ impl Drop for Journal {
     }
 }
 
+/// Locks it. False if it is not the one that the path leads to: whoever had it has finished, and taken it away.
+fn lock(file: &mut File, path: &Path) -> anyhow::Result<bool> {
+    let name = path.display();
+    match file.try_lock() {
+        // Where there are no locks, whoever starts two at a time must know what comes of it.
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{name} cannot be locked")),
+        Err(TryLockError::WouldBlock) => {
+            let who = owner(file);
+            bail!("{name}: {who} is measuring this; wait until that has ended, or choose another --out");
+        }
+        Ok(()) => {}
+    }
+    Ok(is_still_at(file, path))
+}
+
 fn this_process() -> Line<()> {
     let since = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     Line::Process { id: process::id(), since }
@@ -240,4 +243,26 @@ fn is_still_at(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_still_at(_: &File, path: &Path) -> bool {
     path.exists()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_a_journal_that_is_gone_is_none() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("fake.partial.jsonl");
+        let [mut file, mut other] = [(); 2].map(|()| {
+            let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            open.unwrap()
+        });
+        assert!(lock(&mut file, &path).unwrap());
+        assert!(lock(&mut other, &path).is_err());
+        fs::remove_file(&path).unwrap();
+        drop(file);
+        assert!(!lock(&mut other, &path).unwrap());
+        File::create(&path).unwrap();
+        assert!(!lock(&mut other, &path).unwrap());
+    }
 }

@@ -97,21 +97,21 @@ fn times_are_taken_alone_and_on_one_machine() {
 #[test]
 fn tables_beyond_memory_are_refused_and_threads_get_what_there_is() {
     let cases = |fake: &Fake| (&fake).cases(&Folder::new().settings().scope);
-    let threads = |mebibytes, threads, free| {
-        let fake = Fake { mebibytes, ..Fake::of(0..3) };
+    let threads = |memory, threads, free| {
+        let fake = Fake { memory, ..Fake::of(0..3) };
         threads_within_memory(&&fake, &cases(&fake), threads, free)
     };
-    assert_eq!(threads(10, 4, 100 << 20).unwrap(), 4);
-    assert_eq!(threads(10, 4, 30 << 20).unwrap(), 3);
-    assert_eq!(threads(10, 4, 10 << 20).unwrap(), 1);
+    assert_eq!(threads(10 << 20, 4, 100 << 20).unwrap(), 4);
+    assert_eq!(threads(10 << 20, 4, 30 << 20).unwrap(), 3);
+    assert_eq!(threads(10 << 20, 4, 10 << 20).unwrap(), 1);
     assert_eq!(threads(0, 4, 1 << 20).unwrap(), 4);
-    let message = threads(10, 4, (10 << 20) - 1).unwrap_err().to_string();
+    let message = threads((9 << 20) + 1, 4, 9 << 20).unwrap_err().to_string();
     for part in ["fake: ", "takes 10 MiB", "9 MiB are free", "--max-slots"] {
         assert!(message.contains(part), "{message}");
     }
     let folder = Folder::new();
     let settings = Settings { folder: folder.path("-new"), ..folder.settings() };
-    refused(&Fake { mebibytes: 1 << 40, ..Fake::of(0..3) }, &settings, &["takes 1099511627776 MiB", "--max-slots"]);
+    refused(&Fake { memory: 1 << 60, ..Fake::of(0..3) }, &settings, &["takes 1099511627776 MiB", "--max-slots"]);
     assert_eq!(folder.names(), [""; 0]);
 }
 
@@ -120,6 +120,9 @@ fn too_few_slots_leave_nothing() {
     let folder = Folder::new();
     let scope = Scope { max_slots: Some(99), ..folder.settings().scope };
     refused(&Fake::of([1000, 100, 500]), &Settings { scope, ..folder.settings() }, &["fake: --max-slots 99", "100 at least"]);
+    for slots in 0..100 {
+        assert_eq!(least_slots(&&Fake::of([1000, 100, 500]), &folder.settings().scope, slots), 100);
+    }
     assert_eq!(folder.names(), [""; 0]);
 }
 

@@ -43,7 +43,10 @@ fn results_depend_on_the_seed_and_not_on_threads() {
     let scope = Scope { seed: 2, ..folder.settings().scope };
     Fake::of(NUMBERS).run(&Settings { scope, ..folder.settings() }).unwrap();
     assert_ne!(folder.results().0, expected.0);
-    // Nor on what else is measured.
+    // Every case has random numbers of its own.
+    let randoms: HashSet<_> = (0..23).map(|case| expected.1[case]["rows"][0]["random"].as_u64()).collect();
+    assert!(randoms.len() == 23 && !randoms.contains(&None), "{randoms:?}");
+    // Nor do they depend on what else is measured.
     let folder = Folder::new();
     Fake::of(5..6).run(&folder.settings()).unwrap();
     assert_eq!(folder.record()["measured"][0], expected.1[5]);
@@ -85,6 +88,14 @@ fn one_that_was_asked_to_stop_before_it_began_measures_nothing() {
     assert!(fake.done().is_empty());
     Fake::of(NUMBERS).run(&folder.settings()).unwrap();
     assert_eq!(folder.results(), undisturbed());
+}
+
+#[test]
+fn one_that_is_stopped_in_the_middle_of_a_case_has_not_failed() {
+    let folder = Folder::new();
+    let fake = Fake::of(NUMBERS).with(9, Trouble::Interruption).timed();
+    assert_eq!(fake.run(&folder.settings()).unwrap(), Outcome::Interrupted);
+    assert_eq!((fake.done(), completed(&folder)), (all(0..9), all(9..23)));
 }
 
 #[test]
