@@ -1,21 +1,12 @@
 //! `koel experiment`
 
-use std::{
-    num::NonZeroUsize,
-    path::PathBuf,
-    process::{self, ExitCode},
-    sync::Arc,
-    thread,
-};
+use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode, thread};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, Step, experiments, report};
 
 use crate::{messages, options, stdout};
-
-/// What a program ends with that was stopped by Ctrl-C: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
 
 /// Measure what the paper's figures show, on this machine: tables, charts, and one page with all of them.
 ///
@@ -82,20 +73,17 @@ enum Name {
     All,
 }
 
-impl Name {
-    const ALL: [Self; 5] = [Self::Load, Self::Space, Self::Fpr, Self::Walk, Self::Speed];
+/// What checks whether an experiment can be done.
+type Planner = fn(&Settings) -> anyhow::Result<Box<dyn Step>>;
 
-    /// Checks whether it can be done.
-    fn plan(self, settings: &Settings) -> anyhow::Result<Box<dyn Step>> {
-        Ok(match self {
-            Self::Load => Box::new(Plan::new(experiments::Load, settings)?),
-            Self::Space => Box::new(Plan::new(experiments::Space, settings)?),
-            Self::Fpr => Box::new(Plan::new(experiments::Fpr, settings)?),
-            Self::Walk => Box::new(Plan::new(experiments::Evictions, settings)?),
-            Self::Speed | Self::All => Box::new(Plan::new(experiments::Speed, settings)?),
-        })
-    }
-}
+/// All experiments, in the order in which they are done.
+const PLANNERS: [(Name, Planner); 5] = [
+    (Name::Load, |settings| Ok(Box::new(Plan::new(experiments::Load, settings)?))),
+    (Name::Space, |settings| Ok(Box::new(Plan::new(experiments::Space, settings)?))),
+    (Name::Fpr, |settings| Ok(Box::new(Plan::new(experiments::Fpr, settings)?))),
+    (Name::Walk, |settings| Ok(Box::new(Plan::new(experiments::Evictions, settings)?))),
+    (Name::Speed, |settings| Ok(Box::new(Plan::new(experiments::Speed, settings)?))),
+];
 
 impl Experiment {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -111,25 +99,29 @@ impl Experiment {
             folder: self.out,
             again: self.again,
         };
-        let wanted = |name: &Name| self.names.contains(name) || self.names.contains(&Name::All);
+        let wanted = PLANNERS.iter().filter(|(name, _)| self.names.contains(name) || self.names.contains(&Name::All));
         // Everything is checked before anything is measured.
-        let steps = Name::ALL.into_iter().filter(wanted).map(|name| name.plan(&settings)).collect::<anyhow::Result<Vec<_>>>()?;
-        let interrupt = on_interrupt()?;
+        let steps = wanted.map(|(_, plan)| plan(&settings)).collect::<anyhow::Result<Vec<_>>>()?;
+        let interrupt = Interrupt::on_ctrl_c()?;
         let folder = settings.folder.display();
         let go_on = if settings.again {
             "the same command without --again goes on from there"
         } else {
             "the same command goes on from there"
         };
+        let mut outcome = Outcome::Complete;
+        let kept = format!("what was measured is in {folder}, and {go_on}");
         for step in steps {
             messages::say(format_args!("{}\n", announcement(&*step)));
-            let kept = format!("what was measured is in {folder}, and {go_on}");
-            let outcome = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"))?;
-            report::write(&settings.folder)?;
+            outcome = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"))?;
             if outcome == Outcome::Interrupted {
-                messages::say(format_args!("koel: interrupted; {kept}\n"));
-                return Ok(ExitCode::from(INTERRUPTED));
+                break;
             }
+        }
+        report::write(&settings.folder)?;
+        if outcome == Outcome::Interrupted {
+            messages::say(format_args!("koel: interrupted; {kept}\n"));
+            return Ok(ExitCode::from(Interrupt::STATUS));
         }
         stdout::say(&format!("{}\n", settings.folder.join(report::FILE).display()))?;
         Ok(ExitCode::SUCCESS)
@@ -144,18 +136,4 @@ fn announcement(step: &dyn Step) -> String {
         _ if left == 0 => format!("{name}: {cases} cases, all of them measured before"),
         known => format!("{name}: {cases} cases, {known} of them measured before"),
     }
-}
-
-/// Is set by Ctrl-C. The second time it ends the program at once: the journal has everything that was finished.
-fn on_interrupt() -> anyhow::Result<Arc<Interrupt>> {
-    let interrupt = Arc::new(Interrupt::new());
-    let shared = Arc::clone(&interrupt);
-    let handler = move || {
-        if shared.is_set() {
-            process::exit(i32::from(INTERRUPTED));
-        }
-        shared.set();
-    };
-    ctrlc::set_handler(handler).context("Ctrl-C cannot be watched for")?;
-    Ok(interrupt)
 }

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     };
     match failed {
         Ok(Some(0)) => ExitCode::SUCCESS,
-        Ok(None) => ExitCode::from(results::INTERRUPTED),
+        Ok(None) => ExitCode::from(koel_lab::Interrupt::STATUS),
         Ok(Some(failed)) => {
             say(format_args!("koel-peers: {failed} of the filters could not be measured; the notes say why\n"));
             ExitCode::FAILURE

@@ -1,14 +1,10 @@
 //! The comparison into a folder, as koel's own experiments are: rounds that are kept, charts, and the page with all of them.
 
-use std::{path::Path, process, sync::Arc};
+use std::path::Path;
 
-use anyhow::Context as _;
 use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, Step as _, report};
 
 use crate::{experiment, options::Options, print, say};
-
-/// What a program ends with that was stopped by Ctrl-C: 128 and the signal's number.
-pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Measures what the folder does not have yet. How many of the filters failed; none, if somebody wanted it to stop.
 pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<usize>> {
@@ -21,7 +17,7 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
     };
     let peers = options.peers();
     let plan = Box::new(Plan::new(peers, &settings)?);
-    let interrupt = on_interrupt()?;
+    let interrupt = Interrupt::on_ctrl_c()?;
     let (rounds, left) = (plan.cases(), plan.cases_left());
     let known = rounds - left;
     let found = if known > 0 { format!(", {known} of them measured before") } else { String::new() };
@@ -38,18 +34,4 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
     let rows = experiment::rows(&koel_lab::measured(folder, &peers)?);
     print(&format!("{}\n", folder.join(report::FILE).display()))?;
     Ok(Some(rows.iter().filter(|row| row.failure().is_some()).count()))
-}
-
-/// Is set by Ctrl-C. The second time it ends the program at once: the journal has all rounds that were finished.
-fn on_interrupt() -> anyhow::Result<Arc<Interrupt>> {
-    let interrupt = Arc::new(Interrupt::new());
-    let shared = Arc::clone(&interrupt);
-    let handler = move || {
-        if shared.is_set() {
-            process::exit(i32::from(INTERRUPTED));
-        }
-        shared.set();
-    };
-    ctrlc::set_handler(handler).context("Ctrl-C cannot be watched for")?;
-    Ok(interrupt)
 }

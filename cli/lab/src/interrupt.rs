@@ -1,9 +1,14 @@
 //! Being told to stop.
 
 use std::{
-    fmt,
-    sync::atomic::{AtomicBool, Ordering},
+    fmt, process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
+
+use anyhow::Context as _;
 
 /// Whether to stop: set from outside, looked at by whatever takes long.
 #[derive(Debug, Default)]
@@ -14,6 +19,27 @@ impl Interrupt {
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicBool::new(false))
+    }
+
+    /// What a program ends with that was stopped by Ctrl-C: 128 and the signal's number.
+    pub const STATUS: u8 = 130;
+
+    /// One that Ctrl-C sets, and so does being told to terminate. The second time, the program ends at once: the journal has
+    /// everything that was finished.
+    ///
+    /// # Errors
+    /// If there is a handler already, or the system has none.
+    pub fn on_ctrl_c() -> anyhow::Result<Arc<Self>> {
+        let interrupt = Arc::new(Self::new());
+        let shared = Arc::clone(&interrupt);
+        let handler = move || {
+            if shared.is_set() {
+                process::exit(i32::from(Self::STATUS));
+            }
+            shared.set();
+        };
+        ctrlc::set_handler(handler).context("Ctrl-C cannot be watched for")?;
+        Ok(interrupt)
     }
 
     /// Asks everybody to stop.

@@ -213,7 +213,7 @@ fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
         file: format!("b{b}"),
         title: format!("Load at the first refusal, buckets of {b}"),
         caption: format!(
-            "Mean load at which a table with {b} slots a bucket first refuses an item, by length of fingerprint and size of table. \
+            "Mean load at which a table with buckets of {b} first refuses an item, by length of fingerprint and size of table. \
              Solid: koel. Dashed: the paper's random walk. Fingerprints that are too short for a large table leave many items \
              with the same two buckets (paper, section 4)."
         ),

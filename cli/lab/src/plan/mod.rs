@@ -116,6 +116,7 @@ impl<E: Experiment> Plan<E> {
 
     /// Fills in what earlier runs have found, and how many seconds they took for it.
     fn recall(&mut self) -> anyhow::Result<()> {
+        let here = self.run.machine.clone();
         let left: Option<Left<Measured<_, _>>> = self.journal.read()?;
         let record: Option<Record<Measured<_, _>>> = match &left {
             // Whatever it is, it was to be replaced.
@@ -141,6 +142,21 @@ impl<E: Experiment> Plan<E> {
             self.seconds = self.seconds.max(seconds);
             self.anew = false;
         }
+        if self.experiment.is_timed() && self.cases_left() > 0 { self.same_machine(&here) } else { Ok(()) }
+    }
+
+    /// Times of two machines are no one result. To draw what another one has measured is no harm.
+    fn same_machine(&self, here: &Machine) -> anyhow::Result<()> {
+        let pace = |machine: &Machine| {
+            let how = if machine.optimized { "" } else { ", without optimization" };
+            format!("{}, kernel {}{how}", machine.processor, machine.kernel)
+        };
+        let (there, here) = (pace(&self.run.machine), pace(here));
+        if there != here {
+            let file = self.place.json();
+            let file = file.display();
+            bail!("{file}: these are times of another machine ({there}), and this one is {here}: {REMEDY}");
+        }
         Ok(())
     }
 
@@ -155,14 +171,6 @@ impl<E: Experiment> Plan<E> {
         let file = file.display();
         if (&other.experiment, &other.koel, &other.scope) != (&run.experiment, &run.koel, &run.scope) {
             bail!("{file}: these are results of {}, and {} was asked for: {REMEDY}", kind(other), kind(run));
-        }
-        let pace = |machine: &Machine| {
-            let how = if machine.optimized { "" } else { ", without optimization" };
-            format!("{}, kernel {}{how}", machine.processor, machine.kernel)
-        };
-        let (there, here) = (pace(&other.machine), pace(&run.machine));
-        if self.experiment.is_timed() && there != here {
-            bail!("{file}: these are times of another machine ({there}), and this one is {here}: {REMEDY}");
         }
         Ok(())
     }

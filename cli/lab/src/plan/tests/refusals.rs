@@ -95,6 +95,21 @@ fn times_are_taken_alone_and_on_one_machine() {
 }
 
 #[test]
+fn what_another_machine_has_measured_can_be_drawn_here() {
+    let folder = Folder::new();
+    Fake::of(NUMBERS).timed().run(&folder.settings()).unwrap();
+    let text = folder.text(".json");
+    let other = text.replace(&format!("\"{}\"", Machine::here().processor), "\"Abacus\"");
+    assert_ne!(text, other);
+    fs::write(folder.path(".json"), &other).unwrap();
+    let fake = Fake::of(NUMBERS).timed();
+    let plan = fake.plan(&folder.settings()).unwrap();
+    assert_eq!(plan.cases_left(), 0);
+    assert_eq!(Box::new(plan).run(&Interrupt::new()).unwrap(), Outcome::Complete);
+    assert_eq!(folder.text(".json"), other);
+}
+
+#[test]
 fn tables_beyond_memory_are_refused_and_threads_get_what_there_is() {
     let cases = |fake: &Fake| (&fake).cases(&Folder::new().settings().scope);
     let threads = |memory, threads, free| {
