@@ -170,9 +170,9 @@ impl Params {
         index(load.of(wide(self.slots())))
     }
 
-    /// The false-positive rate ε to expect at `load` = items/slots: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
+    /// The false-positive rate ε to expect at `load` = items/slots: 1 − e^(−2bα/(2ᶠ − 1)).
     ///
-    /// This is the paper's bound (section 5.1) before it is rounded up to 2b/2ᶠ. Meaningful for loads from 0 to 1.
+    /// The paper's bound (section 5.1) is 2b/2ᶠ; docs/TUNING.md has what was measured. Meaningful for loads from 0 to 1.
     #[must_use]
     pub fn false_positive_rate_at(&self, load: f64) -> f64 {
         formulas::false_positive_rate(self.fingerprint_bits, self.bucket_size, load)

@@ -27,10 +27,10 @@ use crate::{
 };
 
 /// The chance ε that an item never inserted seems to be there, with fingerprints of f bits, buckets of b slots and a load α
-/// (0 … 1): 1 − (1 − α/(2ᶠ − 1))²ᵇ.
+/// (0 … 1): 1 − e^(−2bα/(2ᶠ − 1)).
 ///
-/// Each of the 2b slots looked at is taken with the probability α, and then holds one of 2ᶠ − 1 fingerprints. The paper
-/// (section 5.1) rounds it up to 2b/2ᶠ.
+/// It seems to be there if another is that has its fingerprint and its pair of buckets, and on average 2bα/(2ᶠ − 1) items are
+/// such. Measured in docs/TUNING.md; the paper's bound (section 5.1) is 2b/2ᶠ.
 ///
 /// # Panics
 /// If f is not from 1 to 32.

@@ -109,7 +109,7 @@ impl Experiment for Fpr {
 
     fn about(&self) -> &'static str {
         "Filters are asked, at several loads, for items that are not in them. What they say is compared with the formula that \
-         koel plans by, 1 − (1 − α/(2ᶠ − 1))²ᵇ, and with the paper's 2b/2ᶠ, which it gives as the most. All intervals hold the \
+         koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's 2b/2ᶠ, which it gives as the most. All intervals hold the \
          true rate with 99 % confidence, so one in a hundred may miss it."
     }
 
@@ -233,13 +233,13 @@ impl Probed {
     }
 }
 
-/// The rate to expect of many filters, 1 − e^(−2bα/(2ᶠ − 1)).
+/// What the rate would be if the 2b slots that are looked at were independent: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
 ///
-/// An item seems to be there if one is that has the same pair of buckets and the same fingerprint. There are m(2ᶠ − 1)/2 such
-/// places, to which the bmα items go like balls into bins. [`koel::tuning::false_positive_rate`], which takes what is in a pair of
-/// buckets for different fingerprints chosen independently, is a little more, and differs where they are short.
-pub(super) fn expected(f: u32, b: u32, load: f64) -> f64 {
-    -(-2.0 * f64::from(b) * load / (f64::from(f).exp2() - 1.0)).exp_m1()
+/// It is a little more than [`koel::tuning::false_positive_rate`], which knows that the fingerprints of two buckets have to do
+/// with each other, and differs from it where they are short.
+fn independent(f: u32, b: u32, load: f64) -> f64 {
+    let miss = (-load / (f64::from(f).exp2() - 1.0)).ln_1p();
+    -(f64::from(2 * b) * miss).exp_m1()
 }
 
 type Cases = [Measured<Case, Row>];
@@ -300,16 +300,15 @@ fn beside_the_formula(measured: &Cases) -> Chart {
         series.push(Series::new(format!("{load} % full"), colour, points).marked(Mark::Dots).within(intervals));
     }
     let fullest = 0.95;
-    let balls = |f: u32| (f64::from(f), expected(f, kind.1, fullest) / tuning::false_positive_rate(f, kind.1, fullest));
-    series.push(Series::new("balls into bins, 95 % full", 3, (4..=24).map(balls).collect()).marked(Mark::Dashes));
+    let other = |f: u32| (f64::from(f), independent(f, kind.1, fullest) / tuning::false_positive_rate(f, kind.1, fullest));
+    series.push(Series::new("independent slots, 95 % full", 3, (4..=24).map(other).collect()).marked(Mark::Dashes));
     Chart {
         file: String::from("ratio"),
         title: String::from("Measured rate over predicted rate, packed"),
         caption: String::from(
             "1: as the formula says. 99 % intervals; the longer fingerprints are, the fewer hits there are, and the wider the \
-             intervals. Below 8 bits the formula says a little more than is measured: it takes the fingerprints in two buckets for \
-             chosen independently, but a hit needs just one item with the same two buckets and the same fingerprint, for a rate of \
-             1 − e^(−2bα/(2ᶠ − 1)), the dashed curve.",
+             intervals. Dashed: what would be expected if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are \
+             not: a hit needs just one item with the same two buckets and the same fingerprint.",
         ),
         x: Axis::linear("fingerprint, bits").from_to(range.0, range.1),
         y: Axis::linear("measured / predicted"),
@@ -319,9 +318,9 @@ fn beside_the_formula(measured: &Cases) -> Chart {
 
 fn how_often_right(measured: &Cases) -> Table {
     let mut table = Table::new(
-        "How many of the 99 % intervals hold what a formula says: koel's 1 − (1 − α/(2ᶠ − 1))²ᵇ, and 1 − e^(−2bα/(2ᶠ − 1)), which is \
-         for balls into bins; and how far off the first one was at most",
-        &["table", "fingerprints", "intervals", "hold koel's", "hold balls into bins", "largest deviation"],
+        "How many of the 99 % intervals hold what a formula says: koel's 1 − e^(−2bα/(2ᶠ − 1)), and 1 − (1 − α/(2ᶠ − 1))²ᵇ, which takes \
+         slots for independent; and how far off the first one was at most",
+        &["table", "fingerprints", "intervals", "hold koel's", "hold the other", "largest deviation"],
     );
     for kind in KINDS {
         for (name, is_long) in [(format!("below {LONG} bits"), false), (format!("{LONG} bits and more"), true)] {
@@ -338,7 +337,7 @@ fn how_often_right(measured: &Cases) -> Table {
                 name,
                 rows.len().to_string(),
                 holds(&|_, row| row.predicted),
-                holds(&|f, row| expected(f, kind.1, f64::from(row.load) / 100.0)),
+                holds(&|f, row| independent(f, kind.1, f64::from(row.load) / 100.0)),
                 worst.unwrap_or_else(|| String::from("-")),
             ]);
         }

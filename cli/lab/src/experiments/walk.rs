@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use koel::{CuckooFilter, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::{load::Walk, plain::Plain, random::Hashes};
+use super::{
+    load::Walk,
+    plain::{MOST_EVICTIONS, Plain},
+    random::Hashes,
+};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
     experiment::{Experiment, Findings, Measured, Scope, Table},
@@ -130,7 +134,7 @@ fn inserter(case: &Case, buckets: u64, seed: u64) -> anyhow::Result<Box<dyn FnMu
     })
 }
 
-/// Small numbers as they are, large ones up to the next of 17 … 500 in steps of a quarter.
+/// Small numbers as they are, large ones up to the next of 20, 25 … 500 in steps of a quarter.
 fn rounded(evictions: u32) -> u32 {
     let mut limit = 16;
     if evictions <= limit {
@@ -139,7 +143,7 @@ fn rounded(evictions: u32) -> u32 {
     while limit < evictions {
         limit += limit / 4;
     }
-    limit
+    limit.min(MOST_EVICTIONS)
 }
 
 type Cases = [Measured<Case, Row>];

@@ -50,7 +50,7 @@ fn what_is_measured_is_what_was_built() {
         let bits = tuning::bits_per_item(case.table.table(), case.f, load);
         assert!((row.bits_per_item - bits).abs() <= 8.0 / case.items as f64, "{case:?}: {row:?}");
         // So many intervals of 99 % do not all hold it; ones of twice their width do.
-        let expected = fpr::expected(case.f, case.b, load);
+        let expected = tuning::false_positive_rate(case.f, case.b, load);
         let (below, above) = (row.rate - row.low, row.high - row.rate);
         assert!(below > 0.0 && above > 0.0);
         assert!((row.rate - 2.0 * below..=row.rate + 2.0 * above).contains(&expected), "{case:?}: {row:?} {expected}");
