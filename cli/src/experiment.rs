@@ -102,6 +102,7 @@ impl Experiment {
         let wanted = PLANNERS.iter().filter(|(name, _)| self.names.contains(name) || self.names.contains(&Name::All));
         // Everything is checked before anything is measured.
         let steps = wanted.map(|(_, plan)| plan(&settings)).collect::<anyhow::Result<Vec<_>>>()?;
+        report::check(&settings.folder, &steps.iter().map(|step| step.name()).collect::<Vec<_>>())?;
         let interrupt = Interrupt::on_ctrl_c()?;
         let folder = settings.folder.display();
         let go_on = if settings.again {
@@ -111,7 +112,8 @@ impl Experiment {
         };
         let mut outcome = Outcome::Complete;
         let kept = format!("what was measured is in {folder}, and {go_on}");
-        for step in steps {
+        let mut steps = steps.into_iter();
+        for step in steps.by_ref() {
             messages::say(format_args!("{}\n", announcement(&*step)));
             outcome = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"))?;
             if outcome == Outcome::Interrupted {
@@ -120,7 +122,13 @@ impl Experiment {
         }
         report::write(&settings.folder)?;
         if outcome == Outcome::Interrupted {
-            messages::say(format_args!("koel: interrupted; {kept}\n"));
+            let rest: Vec<_> = steps.map(|step| step.name()).collect();
+            let rest = if rest.is_empty() || !settings.again {
+                String::new()
+            } else {
+                format!("; not begun again: {}", rest.join(", "))
+            };
+            messages::say(format_args!("koel: interrupted; {kept}{rest}\n"));
             return Ok(ExitCode::from(Interrupt::STATUS));
         }
         stdout::say(&format!("{}\n", settings.folder.join(report::FILE).display()))?;

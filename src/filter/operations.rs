@@ -36,8 +36,8 @@ impl<H: Hasher> CuckooFilter<H> {
         self.insert_hash_counted(hash).map(|_| ())
     }
 
-    /// [`insert_hash`](Self::insert_hash), and how many items had to move to their other bucket to make room: 0 for nearly all
-    /// of them in a table that is half full, 1 or 2 for most in one that is nearly full. For experiments.
+    /// [`insert_hash`](Self::insert_hash), and how many items had to move to their other bucket to make room: 0 for nearly
+    /// all in a table that is half full, 1 or 2 for most at 95 % in buckets of four (docs/TUNING.md). For experiments.
     ///
     /// # Errors
     /// As `insert`.

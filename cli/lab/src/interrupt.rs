@@ -24,7 +24,7 @@ impl Interrupt {
     /// What a program ends with that was stopped by Ctrl-C: 128 and the signal's number.
     pub const STATUS: u8 = 130;
 
-    /// One that Ctrl-C sets, and so does being told to terminate. The second time, the program ends at once: the journal has
+    /// One that Ctrl-C sets. The second time, the program ends at once, as it does by any other signal: the journal has
     /// everything that was finished.
     ///
     /// # Errors

@@ -109,7 +109,8 @@ fn draw_plot(chart: &Chart, area: &Area<'_>, beside: &[String], below: &[String]
                 plot.draw_series(LineSeries::new(visible.iter().copied(), colour.stroke_width(2)))?;
             }
             Mark::Dashes | Mark::DashedPoints => {
-                let dashes = DashedLineSeries::new(visible.iter().copied(), 5, 4, colour.stroke_width(2));
+                let (dash, gap) = dashes(series.colour);
+                let dashes = DashedLineSeries::new(visible.iter().copied(), dash, gap, colour.stroke_width(2));
                 plot.draw_series(dashes)?;
             }
             Mark::Dots => {}
@@ -126,6 +127,11 @@ fn draw_plot(chart: &Chart, area: &Area<'_>, beside: &[String], below: &[String]
         }
     }
     Ok(())
+}
+
+/// A dash and the gap behind it, in pixels: each colour has its own.
+pub(super) fn dashes(colour: usize) -> (u32, u32) {
+    [(6, 4), (12, 4), (2, 3), (10, 9), (4, 8), (16, 3)][colour % 6]
 }
 
 pub(super) fn has_marks(mark: Mark) -> bool {

@@ -4,7 +4,7 @@ use plotters::{prelude::*, style::FontStyle};
 
 use super::{
     Chart, Mark, Series,
-    draw::{Area, Drawn, MARGIN, NEXT, TEXT_SIZE, WIDTH, has_marks, mark, paint, text},
+    draw::{Area, Drawn, MARGIN, NEXT, TEXT_SIZE, WIDTH, dashes, has_marks, mark, paint, text},
     letters, palette,
 };
 
@@ -58,12 +58,14 @@ impl<'a> Legend<'a> {
         for Entry { at: (x, y), name, series } in &self.entries {
             let (x, mut middle) = (*x, y + LINE / 2);
             let colour = paint(palette::COLOURS[series.colour % palette::COLOURS.len()]);
-            let pieces: &[(i32, i32)] = match series.mark {
-                Mark::Points | Mark::Line => &[(0, SAMPLE)],
-                Mark::Dashes | Mark::DashedPoints => &[(0, 6), (12, 18), (24, 30)],
-                Mark::Dots => &[],
+            let (dash, gap) = dashes(series.colour);
+            let (dash, step) = match series.mark {
+                Mark::Points | Mark::Line => (SAMPLE, SAMPLE),
+                Mark::Dashes | Mark::DashedPoints => (dash.cast_signed(), (dash + gap).cast_signed()),
+                Mark::Dots => (0, SAMPLE),
             };
-            for &(from, to) in pieces {
+            for from in (0..SAMPLE).step_by(step.unsigned_abs() as usize) {
+                let to = (from + dash).min(SAMPLE);
                 area.draw(&PathElement::new(vec![(x + from, middle), (x + to, middle)], colour.stroke_width(2)))?;
             }
             if has_marks(series.mark) {

@@ -9,3 +9,8 @@ pub mod speed;
 pub mod walk;
 
 pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, walk::Evictions};
+
+/// So many slots in buckets of b, or as few more as make the number of buckets even.
+fn buckets(slots: u64, b: u32) -> u64 {
+    (slots / u64::from(b)).div_ceil(2) * 2
+}

@@ -5,10 +5,22 @@
 //! Buckets and alternates are found by koel's formulas for any number of buckets (docs/FORMAT.md, "Addressing"), so that the
 //! walk is all that differs.
 
+use serde::{Deserialize, Serialize};
+
 use super::random::Hashes;
 
+/// How room is found when both buckets are full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Walk {
+    /// Koel's search for the nearest free slot.
+    Koel,
+    /// The paper's: a resident chosen at random gives way, 500 times at most.
+    Random,
+}
+
 /// As many evictions as the paper allows for an item.
-pub(super) const MOST_EVICTIONS: u32 = 500;
+const MOST_EVICTIONS: u32 = 500;
 
 /// The table: a word for each slot, 0 where it is free.
 pub(super) struct Plain {

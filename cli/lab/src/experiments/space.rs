@@ -234,8 +234,9 @@ fn by_rate(measured: &Cases) -> Chart {
         caption: String::from(
             "Bits of the table for each item in it, against the rate that was measured; a mark for each length of fingerprint. \
              Look for where a curve leaves that of Bloom filters below: the packed table does so at some per cent, the single \
-             one at some tenths of a per cent. Bloom filters and the lower bound log₂(1/ε) are formulas, not measured. Fingerprints \
-             so short that their tables are planned less than three quarters full are left out.",
+             one at some tenths of a per cent. Bloom filters and the lower bound log₂(1/ε) are formulas, not measured. Tables \
+             that are planned less than three quarters full are left out: short fingerprints, and with b = 2 and 1 M items those of up to \
+             11 bits, since plans have no measurement between 8 and 12.",
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item").from_to(0.0, 25.0),
@@ -297,7 +298,7 @@ fn by_items(measured: &Cases) -> Chart {
         title: String::from("Bits per item at ε = 0.1 %, by number of items"),
         caption: String::from(
             "Packed tables for ε = 0.1 % at most, with as many items as they were built for. Where the number of buckets must be \
-             a power of two, as in the paper and in Go's libraries, an item takes up to twice as much; what is left empty lowers ε, \
+             a power of two, as in the paper and in Go's libraries, an item takes up to 1.8 times as much; what is left empty lowers ε, \
              by half at best. With any number of buckets there are no teeth; small tables are planned less full.",
         ),
         x,

@@ -79,6 +79,8 @@ pub struct Plan<E: Experiment> {
     known: Vec<Option<Measured<Case<E>, Row<E>>>>,
     /// Nothing was there, or nothing of it counts.
     anew: bool,
+    /// What the record has is kept until all of it has been measured again.
+    replaces: bool,
     threads: usize,
     /// Spent by earlier parts of this run.
     seconds: f64,
@@ -107,7 +109,8 @@ impl<E: Experiment> Plan<E> {
         let place = Place::new(&settings.folder, name);
         let journal = Journal::open(&place)?;
         let known = cases.iter().map(|_| None).collect();
-        let mut plan = Self { experiment, place, journal, run, cases, known, anew: true, threads, seconds: 0.0 };
+        let mut plan =
+            Self { experiment, place, journal, run, cases, known, anew: true, replaces: settings.again, threads, seconds: 0.0 };
         if !settings.again {
             plan.recall()?;
         }
@@ -116,11 +119,14 @@ impl<E: Experiment> Plan<E> {
 
     /// Fills in what earlier runs have found, and how many seconds they took for it.
     fn recall(&mut self) -> anyhow::Result<()> {
-        let here = self.run.machine.clone();
+        let now = self.run.clone();
         let left: Option<Left<Measured<_, _>>> = self.journal.read()?;
         let record: Option<Record<Measured<_, _>>> = match &left {
             // Whatever it is, it was to be replaced.
-            Some(left) if left.anew => None,
+            Some(left) if left.anew => {
+                self.replaces = true;
+                None
+            }
             _ => self.place.read()?,
         };
         let places: HashMap<_, _> =
@@ -142,19 +148,23 @@ impl<E: Experiment> Plan<E> {
             self.seconds = self.seconds.max(seconds);
             self.anew = false;
         }
-        if self.experiment.is_timed() && self.cases_left() > 0 { self.same_machine(&here) } else { Ok(()) }
+        // To draw what others have measured is no harm.
+        if self.cases_left() > 0 { self.same_origin(&now) } else { Ok(()) }
     }
 
-    /// Times of two machines are no one result. To draw what another one has measured is no harm.
-    fn same_machine(&self, here: &Machine) -> anyhow::Result<()> {
+    /// Results of two versions are no one result, nor are times of two machines.
+    fn same_origin(&self, now: &Run) -> anyhow::Result<()> {
+        let file = self.place.json();
+        let file = file.display();
+        if self.run.koel != now.koel {
+            bail!("{file}: these are results of koel {}, and this is koel {}: {REMEDY}", self.run.koel, now.koel);
+        }
         let pace = |machine: &Machine| {
             let how = if machine.optimized { "" } else { ", without optimization" };
             format!("{}, kernel {}{how}", machine.processor, machine.kernel)
         };
-        let (there, here) = (pace(&self.run.machine), pace(here));
-        if there != here {
-            let file = self.place.json();
-            let file = file.display();
+        let (there, here) = (pace(&self.run.machine), pace(&now.machine));
+        if self.experiment.is_timed() && there != here {
             bail!("{file}: these are times of another machine ({there}), and this one is {here}: {REMEDY}");
         }
         Ok(())
@@ -166,10 +176,10 @@ impl<E: Experiment> Plan<E> {
         let kind = |run: &Run| {
             let size = if run.scope.quick { "a quick" } else { "a full" };
             let most = run.scope.max_slots.map_or_else(String::new, |slots| format!(" with at most {slots} slots"));
-            format!("{size} run of {}, koel {}{most}, seed {}", run.experiment, run.koel, run.scope.seed)
+            format!("{size} run of {}{most}, seed {}", run.experiment, run.scope.seed)
         };
         let file = file.display();
-        if (&other.experiment, &other.koel, &other.scope) != (&run.experiment, &run.koel, &run.scope) {
+        if (&other.experiment, &other.scope) != (&run.experiment, &run.scope) {
             bail!("{file}: these are results of {}, and {} was asked for: {REMEDY}", kind(other), kind(run));
         }
         Ok(())
@@ -218,6 +228,10 @@ impl<E: Experiment> Step for Plan<E> {
         work::measure(&mut self, interrupt)?;
         let measured: Vec<_> = std::mem::take(&mut self.known).into_iter().flatten().collect();
         let complete = measured.len() == self.cases.len();
+        if self.replaces && !complete && self.place.json().exists() {
+            // A part of the new results is no reason to lose all of the old ones. The journal has it.
+            return Ok(Outcome::Interrupted);
+        }
         self.write(measured, complete)?;
         self.journal.end()?;
         Ok(if complete { Outcome::Complete } else { Outcome::Interrupted })

@@ -75,7 +75,10 @@ pub(super) fn measure<E: Experiment>(plan: &mut Plan<E>, interrupt: &Interrupt) 
     };
     thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(worker);
+            // Where there can be no more threads, those that there are do it.
+            if thread::Builder::new().spawn_scoped(scope, worker).is_err() {
+                break;
+            }
         }
         worker();
     });

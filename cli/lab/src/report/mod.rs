@@ -39,6 +39,17 @@ impl Part {
     }
 }
 
+/// Whether what is in the folder besides these experiments can be part of the page: to be known before they are measured.
+///
+/// # Errors
+/// If a record or a chart cannot be read, or is damaged.
+pub fn check(folder: &Path, but: &[&str]) -> anyhow::Result<()> {
+    for name in names(folder)?.iter().filter(|name| !but.contains(&name.as_str())) {
+        read(folder, name, &mut BTreeSet::new())?;
+    }
+    Ok(())
+}
+
 /// Makes the page of all experiments that are in the folder.
 ///
 /// # Errors

@@ -1,7 +1,5 @@
 //! What there is to see in the times.
 
-use koel::Kernel;
-
 use super::{Case, Form, Operation, Row, Table};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
@@ -9,6 +7,10 @@ use crate::{
 };
 
 type Cases = [Measured<Case, Row>];
+
+/// Kernels as they are called, from the fewest instructions to the most. Those of the results, whatever the machine has that
+/// draws them.
+const KERNELS: [&str; 4] = ["portable", "bmi2", "avx2", "avx512"];
 
 /// The load at which filters are compared.
 const FULL: u32 = 95;
@@ -19,10 +21,10 @@ pub(super) fn findings(measured: &Cases) -> Findings {
     sizes.dedup();
     let of = |slots| Size { slots, rows: measured.iter().filter(|m| m.case.slots == slots).collect() };
     let all: Vec<_> = sizes.iter().copied().map(of).collect();
-    let mut charts: Vec<_> = all.iter().flat_map(|size| [size.finds(), size.insertions()]).collect();
+    let mut charts: Vec<_> = all.iter().flat_map(|size| [size.finds(Table::Packed), size.insertions()]).collect();
     // Where the memory matters, but does not yet take all the time.
     if let Some(middle) = all.get(all.len() / 2) {
-        charts.extend([middle.removals(), middle.kernels(), middle.shares()]);
+        charts.extend([middle.finds(Table::Single), middle.removals(), middle.by_kernel(), middle.shares()]);
     }
     Findings { charts, tables: all.iter().map(Size::table).collect() }
 }
@@ -54,11 +56,14 @@ impl Size<'_> {
         self.rows(of).find(|row| (row.load, row.present) == (load, present)).map(|row| row.ns)
     }
 
-    /// The best kernel that was measured.
-    fn kernel(&self) -> String {
-        let rows = self.rows.iter().flat_map(|m| &m.rows);
-        let kernels = rows.filter_map(|row| row.kernel.parse::<Kernel>().ok());
-        kernels.max().map_or_else(String::new, |kernel| kernel.to_string())
+    /// The kernels that were measured.
+    fn kernels(&self) -> impl Iterator<Item = &'static str> {
+        KERNELS.into_iter().filter(|kernel| self.rows.iter().any(|m| m.rows.iter().any(|row| row.kernel == *kernel)))
+    }
+
+    /// The best of them.
+    fn kernel(&self) -> &'static str {
+        self.kernels().last().unwrap_or("")
     }
 
     /// Million operations in a second, by the load.
@@ -69,8 +74,8 @@ impl Size<'_> {
     }
 
     /// The floors, which know no load.
-    fn floors(&self) -> impl Iterator<Item = Series> {
-        let reads = |form| Of { table: Table::Packed, operation: Operation::Read, form, kernel: "" };
+    fn floors(&self, table: Table) -> impl Iterator<Item = Series> {
+        let reads = move |form| Of { table, operation: Operation::Read, form, kernel: "" };
         let floors = [("two reads", Form::Each, Mark::Dashes), ("dense", Form::Batch, Mark::Line)];
         floors.into_iter().filter_map(move |(name, form, mark)| {
             let pace = pace(self.ns(reads(form), 0, 0)?);
@@ -90,33 +95,34 @@ impl Size<'_> {
         }
     }
 
-    fn finds(&self) -> Chart {
+    fn finds(&self, table: Table) -> Chart {
         let kernel = self.kernel();
-        let of = |form| Of { table: Table::Packed, operation: Operation::Find, form, kernel: &kernel };
+        let of = |form| Of { table, operation: Operation::Find, form, kernel };
         let mut series = vec![
             self.line("absent", 0, Mark::Points, of(Form::Each), 0),
             self.line("present", 1, Mark::Points, of(Form::Each), 100),
             self.line("batch, absent", 2, Mark::Points, of(Form::Batch), 0),
             self.line("batch, present", 3, Mark::Points, of(Form::Batch), 100),
         ];
-        series.extend(self.floors());
+        series.extend(self.floors(table));
+        let table = name(table);
         let caption = format!(
-            "Look-ups in the packed table with the kernel {kernel}, of keys that are in and of keys that are not (the paper's figure 6), beside two \
+            "Look-ups in the {table} table with the kernel {kernel}, of keys that are in and of keys that are not (the paper's figure 6), beside two \
              random reads of as much memory."
         );
-        self.chart("find", "Look-ups by load", caption, series)
+        self.chart(&format!("find-{table}"), &format!("Look-ups by load, {table}"), caption, series)
     }
 
     fn insertions(&self) -> Chart {
         let kernel = self.kernel();
-        let of = |table, form| Of { table, operation: Operation::Insert, form, kernel: &kernel };
+        let of = |table, form| Of { table, operation: Operation::Insert, form, kernel };
         let mut series = vec![
             self.line("packed", 0, Mark::Points, of(Table::Packed, Form::Each), 0),
             self.line("packed, batch", 0, Mark::DashedPoints, of(Table::Packed, Form::Batch), 0),
             self.line("single", 1, Mark::Points, of(Table::Single, Form::Each), 0),
             self.line("single, batch", 1, Mark::DashedPoints, of(Table::Single, Form::Batch), 0),
         ];
-        series.extend(self.floors());
+        series.extend(self.floors(Table::Packed));
         let caption = format!(
             "Insertions with the kernel {kernel}, between that load and five per cent less (the paper's figure 7). A full bucket makes items move."
         );
@@ -125,7 +131,7 @@ impl Size<'_> {
 
     fn removals(&self) -> Chart {
         let kernel = self.kernel();
-        let of = |table, form| Of { table, operation: Operation::Remove, form, kernel: &kernel };
+        let of = |table, form| Of { table, operation: Operation::Remove, form, kernel };
         let series = vec![
             self.line("packed", 0, Mark::Points, of(Table::Packed, Form::Each), 0),
             self.line("packed, batch", 0, Mark::DashedPoints, of(Table::Packed, Form::Batch), 0),
@@ -137,12 +143,11 @@ impl Size<'_> {
         self.chart("remove", "Removals by load", caption, series)
     }
 
-    fn kernels(&self) -> Chart {
+    fn by_kernel(&self) -> Chart {
         let mut series = Vec::new();
-        for (colour, kernel) in Kernel::available().enumerate() {
-            let kernel = kernel.to_string();
-            let of = |form| Of { table: Table::Packed, operation: Operation::Find, form, kernel: &kernel };
-            series.push(self.line(&kernel, colour, Mark::DashedPoints, of(Form::Each), 0));
+        for (colour, kernel) in self.kernels().enumerate() {
+            let of = |form| Of { table: Table::Packed, operation: Operation::Find, form, kernel };
+            series.push(self.line(kernel, colour, Mark::DashedPoints, of(Form::Each), 0));
             series.push(self.line(&format!("{kernel}, batch"), colour, Mark::Points, of(Form::Batch), 0));
         }
         let caption = String::from("Look-ups of absent keys in the packed table, one at a time (dashed) and in batches.");
@@ -154,7 +159,7 @@ impl Size<'_> {
         let mut series = Vec::new();
         for (colour, table) in Table::ALL.into_iter().enumerate() {
             for (form, mark) in [(Form::Each, Mark::Points), (Form::Batch, Mark::DashedPoints)] {
-                let of = Of { table, operation: Operation::Find, form, kernel: &kernel };
+                let of = Of { table, operation: Operation::Find, form, kernel };
                 let rows = self.rows(of).filter(|row| row.load == FULL);
                 let mut points: Vec<_> = rows.map(|row| (f64::from(row.present), pace(row.ns))).collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -176,9 +181,9 @@ impl Size<'_> {
         let mut lines = experiment::Table::new(&caption, &header);
         let cell = |ns: Option<f64>| ns.map_or_else(|| String::from("-"), |ns| format!("{ns:.1}"));
         for table in Table::ALL {
-            for kernel in Kernel::available().map(|kernel| kernel.to_string()) {
+            for kernel in self.kernels() {
                 for (form, called) in [(Form::Each, "each"), (Form::Batch, "batch")] {
-                    let ns = |operation, present| self.ns(Of { table, operation, form, kernel: &kernel }, FULL, present);
+                    let ns = |operation, present| self.ns(Of { table, operation, form, kernel }, FULL, present);
                     let find = [0, 100, 50].map(|present| cell(ns(Operation::Find, present)));
                     let mut cells = vec![format!("{} {kernel}", name(table)), called.to_owned(), cell(ns(Operation::Insert, 0))];
                     cells.extend(find);

@@ -14,7 +14,10 @@ use super::{
     buffer::Buffer,
     reads::{ODD, READ, Reads, position},
 };
-use crate::{experiments::random::Hashes, interrupt::Interrupt};
+use crate::{
+    experiments::{buckets, random::Hashes},
+    interrupt::Interrupt,
+};
 
 /// Keys that are looked up for one time, at most; and no more than the table has slots.
 pub(super) const MOST_QUERIES: usize = 200_000;
@@ -40,11 +43,11 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn new(table: Table, slots: u64, seed: u64) -> anyhow::Result<Self> {
         let (kind, f) = table.kind();
-        let buckets = (slots / u64::from(BUCKET_SIZE)).div_ceil(2) * 2;
+        let buckets = buckets(slots, BUCKET_SIZE);
         let builder = CuckooFilter::builder().table(kind).fingerprint_bits(f).bucket_size(BUCKET_SIZE).buckets(buckets);
         let params = builder.params()?;
         let memory = Buffer::new(params.table_bytes() + READ, true).context("there is no memory for the floor")?;
-        let most = params.slots() * LAST as usize / 100;
+        let most = items(&params, LAST);
         let queries = params.slots().min(MOST_QUERIES);
         Ok(Self {
             params,
@@ -157,8 +160,14 @@ impl Life {
 
     /// How many items a load is.
     fn items(&self, load: u32) -> usize {
-        self.params.slots() * load as usize / 100
+        items(&self.params, load)
     }
+}
+
+/// The product may be more than a word of 32 bits holds.
+#[allow(clippy::cast_possible_truncation, reason = "no more than there are slots")]
+fn items(params: &Params, load: u32) -> usize {
+    (params.slots() as u64 * u64::from(load) / 100) as usize
 }
 
 /// All that are there, and of the others a few by chance.

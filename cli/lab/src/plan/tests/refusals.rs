@@ -60,13 +60,17 @@ fn results_of_another_koel_are_refused() {
     let ours = format!("koel\":\"{}", env!("CARGO_PKG_VERSION"));
     let folder = died_after(5);
     fs::write(folder.path(JOURNAL), folder.text(JOURNAL).replace(&ours, "koel\":\"0.0.1")).unwrap();
-    refused(&Fake::of(NUMBERS), &folder.settings(), &["results of a quick run of fake, koel 0.0.1", "--again"]);
+    refused(&Fake::of(NUMBERS), &folder.settings(), &["results of koel 0.0.1", "another --out", "--again"]);
+    // What is complete is not added to, only drawn.
     let folder = Folder::new();
     Fake::of(NUMBERS).run(&folder.settings()).unwrap();
     let spaced = ours.replace(':', ": ");
     assert!(folder.text(".json").contains(&spaced));
-    fs::write(folder.path(".json"), folder.text(".json").replace(&spaced, "koel\": \"0.0.1")).unwrap();
-    refused(&Fake::of(NUMBERS), &folder.settings(), &["koel 0.0.1", "another --out", "--again"]);
+    let older = folder.text(".json").replace(&spaced, "koel\": \"0.0.1");
+    fs::write(folder.path(".json"), &older).unwrap();
+    let fake = Fake::of(NUMBERS);
+    assert_eq!(fake.run(&folder.settings()).unwrap(), Outcome::Complete);
+    assert_eq!((completed(&folder), folder.text(".json")), (all(5..5), older));
     fs::write(folder.path(".json"), "{\"run\": 1}").unwrap();
     refused(&Fake::of(NUMBERS), &folder.settings(), &["fake.json", "no record of ours", "another --out", "--again"]);
 }

@@ -130,6 +130,22 @@ fn again_means_everything_also_if_it_dies() {
 }
 
 #[test]
+fn again_keeps_what_there_was_until_all_of_it_is_new() {
+    let folder = Folder::new();
+    Fake::of(NUMBERS).run(&folder.settings()).unwrap();
+    let before = folder.record();
+    let again = Settings { again: true, ..folder.settings() };
+    // Interrupted, and interrupted once more when it goes on.
+    for (settings, number) in [(&again, 6), (&folder.settings(), 9)] {
+        let fake = Fake::of(NUMBERS).with(number, Trouble::Interruption).timed();
+        assert_eq!(fake.run(settings).unwrap(), Outcome::Interrupted);
+        assert_eq!((folder.record(), folder.results()), (before.clone(), undisturbed()));
+        assert_eq!(folder.names(), ["fake.csv", "fake.json", "fake.partial.jsonl"]);
+    }
+    assert_eq!(completed(&folder), all(9..23));
+}
+
+#[test]
 fn what_fails_says_where_and_the_rest_is_kept() {
     let troubles = [
         (Trouble::Error, "it is too dark"),
