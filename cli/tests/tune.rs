@@ -283,10 +283,24 @@ fn the_command_builds_the_best() {
     }
 }
 
+/// The options and values that are said to be enough.
+fn suggestions(text: &str) -> Vec<(&str, &str)> {
+    text.lines().filter_map(|line| line.strip_prefix("  --")?.split_once(' ')).collect()
+}
+
+/// Runs it with another value of one of the options: given a second time, it would be an error.
+fn with(options: &str, way: &str, value: &str) -> Run {
+    let words = options.split(' ').scan(false, |is_value, word| {
+        let word = if *is_value { value } else { word };
+        *is_value = word == format!("--{way}");
+        Some(word)
+    });
+    Koel::new().run(["tune"].into_iter().chain(words))
+}
+
 /// What is said to be nearest works, and what is a little less does not.
 #[test]
 fn what_is_nearest_works() {
-    let koel = Koel::new();
     let cases = [
         ("--items 1000000 --fpr 0.001 --bytes 1MB", &["bytes", "fpr", "items"][..]),
         ("--items 1000 --fpr 0.01 --bytes 1200 --copies 10 --table single", &["bytes", "fpr", "items"]),
@@ -300,26 +314,17 @@ fn what_is_nearest_works() {
         assert!(run.status == 1 && run.stderr.is_empty(), "{options}: {}", run.stderr);
         let text = run.text();
         assert!(text.contains("No filter does that.") && text.contains("\nLeft out:\n- ") && !text.contains("koel::"), "{text}");
-        let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("  --")?.split_once(' ')).collect();
+        let lines = suggestions(&text);
         assert_eq!(lines.iter().map(|(way, _)| *way).collect::<Vec<_>>(), ways, "{text}");
         assert_eq!(text.contains("Nothing is near"), ways.is_empty(), "{text}");
-        // The option given a second time is an error: in its place.
-        let with = |way: &str, value: &str| {
-            let words = options.split(' ').scan(false, |is_value, word| {
-                let word = if *is_value { value } else { word };
-                *is_value = word == format!("--{way}");
-                Some(word)
-            });
-            koel.run(["tune"].into_iter().chain(words)).status
-        };
         for (way, value) in lines {
-            assert_eq!(with(way, value), 0, "{options}: --{way} {value}");
+            assert_eq!(with(options, way, value).status, 0, "{options}: --{way} {value}");
             let worse = match way {
                 "bytes" => (value.parse::<usize>().expect("bytes") - 1).to_string(),
                 "items" => (value.parse::<usize>().expect("items") + 1).to_string(),
                 _ => (value.parse::<f64>().expect("a rate") * 0.98).to_string(),
             };
-            assert_eq!(with(way, &worse), 1, "{options}: --{way} {worse}");
+            assert_eq!(with(options, way, &worse).status, 1, "{options}: --{way} {worse}");
         }
         let found = object(options);
         assert!(found["builder"].is_null() && found["command"].is_null());
@@ -327,6 +332,34 @@ fn what_is_nearest_works() {
             assert_eq!(found["nearest"][name].is_number(), ways.contains(&way), "{options}: {found}");
         }
     }
+}
+
+/// Whatever was asked for. Buckets of 16 slots with short fingerprints are wrong nearly always, and their rates round to 1.
+#[test]
+fn whatever_is_nearest_works() {
+    let (mut near_1, mut all) = (0, 0);
+    for items in [1, 40, 1000_usize] {
+        for rate in ["", "--fpr 0.5", "--fpr 1e-12"] {
+            // About so many bits for each of them.
+            for bits in [1, 3] {
+                let bytes = (items * bits).div_ceil(8);
+                for further in ["", "--bucket-size 16", "--bucket-size 1", "--table packed", "--addressing power-of-two"] {
+                    let options = format!("--items {items} --bytes {bytes} {rate} {further}");
+                    let options = options.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let run = tune(&options);
+                    assert!(run.stderr.is_empty(), "{options}: {}", run.stderr);
+                    let text = run.text();
+                    for (way, value) in if run.status == 1 { suggestions(&text) } else { Vec::new() } {
+                        let run = with(&options, way, value);
+                        assert_eq!(run.status, 0, "{options}: --{way} {value}: {}", run.stderr);
+                        near_1 += usize::from(way == "fpr" && value.starts_with("0.99"));
+                        all += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(near_1 > 0 && all > 80, "{near_1} rates near 1, {all} in all");
 }
 
 #[test]

@@ -194,10 +194,13 @@ fn narrow(rate: f64) -> String {
     if rate > 0.0 && rate < 9.995e-10 { format!("{rate:.1e}") } else { three_digits(rate) }
 }
 
-/// A rate with three digits, and not below it.
+/// A rate below 1 with three digits, and not below it; with more of them where three would make it 1.
 fn rounded_up(rate: f64) -> String {
-    let text = three_digits(rate);
-    if text.parse::<f64>().is_ok_and(|shown| shown >= rate) { text } else { three_digits(rate * 1.01) }
+    let will_do = |text: &String| text.parse::<f64>().is_ok_and(|shown| shown >= rate && shown < 1.0);
+    let short = [three_digits(rate), three_digits(rate * 1.01)];
+    let longer = (3..16).zip(3..).map(|(digits, power)| format!("{:.digits$}", rate + 0.5 * 0.1f64.powi(power)));
+    // `Debug` writes all the digits there are.
+    short.into_iter().chain(longer).find(will_do).unwrap_or_else(|| format!("{rate:?}"))
 }
 
 /// Lines without the blanks at their ends.
@@ -252,6 +255,20 @@ mod tests {
         assert_eq!([narrow(9.994e-10), narrow(9.996e-10), narrow(1.26e-10)], ["1.0e-9", "1.00e-9", "1.3e-10"]);
         for (rate, text) in [(0.03, "0.0300"), (0.030_01, "0.0303"), (1.2501e-10, "1.26e-10"), (9.999e-5, "1.00e-4")] {
             assert_eq!(rounded_up(rate), text);
+        }
+    }
+
+    #[test]
+    fn a_rate_rounded_up_stays_below_1() {
+        for (rate, text) in [(0.998_31, "0.999"), (0.999, "0.999"), (0.999_01, "0.9991"), (0.999_999_4, "0.9999995")] {
+            assert_eq!(rounded_up(rate), text);
+        }
+        for digits in 1..=16 {
+            for part in 1..=9 {
+                let rate = 1.0 - f64::from(part) * 0.1f64.powi(digits);
+                let text = rounded_up(rate);
+                assert!(text.parse().is_ok_and(|shown| (rate..1.0).contains(&shown)), "{rate:?}: {text}");
+            }
         }
     }
 
