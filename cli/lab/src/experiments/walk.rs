@@ -253,7 +253,7 @@ fn distributions(measured: &Cases) -> Chart {
     }
     Chart {
         file: String::from("distribution"),
-        title: String::from("Insertions with so many evictions or more, b = 4"),
+        title: String::from("Evictions of insertions, buckets of four"),
         caption: String::from(
             "The share of insertions that move at least so many items, from the load before in the list (one per cent less above 90 %, \
              two at 90 %, five at 80 %) to the one in the legend. Solid: koel. Dashed: the random walk; at 97 % it does not get \
