@@ -1,6 +1,6 @@
-// Opens the report of a folder of results in a real browser, narrow and wide, light and dark, and says what is wrong with it.
-//     node check.mjs FOLDER [SCREENSHOTS]
-// Then breaks the page in every way it looks for, and says so if it does not notice.
+// Opens the reports of folders of results in a real browser, narrow and wide, light and dark, and says what is wrong with them.
+//     node check.mjs SCREENSHOTS FOLDER...
+// Then breaks the first one in every way it looks for, and says so if it does not notice.
 
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -93,7 +93,7 @@ async function check(browser, path, records, { fonts = FONTS, screenshots, enoug
                 problems(seen, records, width).forEach(problem => found.add(`${width} px, ${scheme}: ${problem}`));
             }
             if (screenshots) {
-                await page.screenshot({ path: join(screenshots, `${width}-${scheme}.png`), fullPage: true });
+                await page.screenshot({ path: `${screenshots}-${width}-${scheme}.png`, fullPage: true });
             }
         }
         for (const part of ["background", "ink"]) {
@@ -105,10 +105,9 @@ async function check(browser, path, records, { fonts = FONTS, screenshots, enoug
     return [...found];
 }
 
-const [folder, screenshots] = process.argv.slice(2).map(path => resolve(path));
-const records = expected(folder);
-const report = join(folder, "report.html");
-const broken = join(folder, "broken.html");
+const [screenshots, ...folders] = process.argv.slice(2).map(path => resolve(path));
+const reports = folders.map(folder => ({ folder, path: join(folder, "report.html"), records: expected(folder) }));
+const broken = join(folders[0], "broken.html");
 const browser = await puppeteer.launch({
     executablePath: process.env.CHROMIUM,
     // Chromium refuses to be root in a sandbox. The page is our own.
@@ -116,13 +115,17 @@ const browser = await puppeteer.launch({
 });
 let failed = 0;
 try {
-    const found = await check(browser, report, records, { screenshots });
-    found.forEach(problem => console.error(problem));
-    failed += found.length;
-    const charts = records.reduce((sum, { pictures }) => sum + pictures.length, 0);
-    console.log(`${records.map(record => record.name).join(", ")}: ${charts} charts, ${found.length} problems`);
+    for (const { folder, path, records } of reports) {
+        const found = await check(browser, path, records, { screenshots: join(screenshots, basename(folder)) });
+        found.forEach(problem => console.error(`${basename(folder)}: ${problem}`));
+        failed += found.length;
+        const charts = records.reduce((sum, { pictures }) => sum + pictures.length, 0);
+        const names = records.map(record => record.name).join(", ");
+        console.log(`${basename(folder)}: ${names}: ${charts} charts, ${found.length} problems`);
+    }
 
-    const html = readFileSync(report, "utf8");
+    const [{ path, records }] = reports;
+    const html = readFileSync(path, "utf8");
     for (const [name, change, symptom] of failed ? [] : breakages) {
         const changed = change(html);
         writeFileSync(broken, changed);
