@@ -3,6 +3,7 @@
 pub mod fpr;
 pub mod load;
 mod plain;
+mod probe;
 mod random;
 pub mod space;
 pub mod speed;

@@ -7,7 +7,7 @@ use koel::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    fpr::{self, KINDS, Kind, Probed},
+    probe::{self, KINDS, Kind, Probed},
     random::Hashes,
 };
 use crate::{
@@ -94,8 +94,8 @@ impl Case {
         let params = self.builder().params().ok()?;
         let slots = params.slots() as u64;
         let rate = params.false_positive_rate_at(self.items as f64 / slots as f64);
-        let probes = fpr::probes(rate, hits, scope.choose(10_000_000, 100_000_000));
-        let fits = scope.at_most(slots) == slots && rate < 0.5 && rate * probes as f64 > fpr::LEAST_HITS as f64;
+        let probes = probe::probes(rate, hits, scope.choose(10_000_000, 100_000_000));
+        let fits = scope.at_most(slots) == slots && rate < 0.5 && rate * probes as f64 > probe::LEAST_HITS as f64;
         fits.then_some(Self { probes, ..self })
     }
 }
@@ -148,12 +148,12 @@ impl Experiment for Space {
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        fpr::OVERHEAD + case.builder().params().map_or(0, |params| params.table_bytes() as u64)
+        probe::OVERHEAD + case.builder().params().map_or(0, |params| params.table_bytes() as u64)
     }
 
     fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
         let mut filter = case.builder().build()?;
-        fpr::fill(&mut filter, &mut Hashes::new(seed), case.items, interrupt)?;
+        probe::fill(&mut filter, &mut Hashes::new(seed), case.items, interrupt)?;
         let probed = Probed::new(&filter, &mut Hashes::new(!seed), case.probes, interrupt)?;
         let (low, high) = probed.interval();
         Ok(vec![Row {

@@ -2,6 +2,7 @@ use std::sync::LazyLock;
 
 use super::*;
 use crate::chart;
+use crate::interrupt::Interrupted;
 
 const SMALL: Scope = Scope { quick: true, seed: 1, max_slots: Some(10_000) };
 
