@@ -26,6 +26,8 @@ pub(super) fn findings(measured: &Cases) -> Findings {
     if let Some(middle) = all.get(all.len() / 2) {
         charts.extend([middle.finds(Table::Single), middle.removals(), middle.by_kernel(), middle.shares()]);
     }
+    // What was not measured is not shown.
+    charts.retain(|chart| !chart.series.is_empty());
     Findings { charts, tables: all.iter().map(Size::table).collect() }
 }
 

@@ -217,6 +217,8 @@ mod tests {
         assert_eq!(count(Operation::Find), (19 * 2 + 3) * 2 * kernels);
         assert!(rows.iter().all(|row| row.ns > 0.0 && row.least_ns <= row.ns));
         let findings = Speed.findings(&[Measured { case, rows }]);
+        // All but the look-ups in the single table, which was not measured.
+        assert_eq!(findings.charts.len(), 5);
         assert!(findings.charts.iter().all(|chart| !chart.series.is_empty()));
         assert!(Speed.findings(&[]).charts.is_empty());
     }
