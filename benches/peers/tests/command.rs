@@ -209,3 +209,23 @@ fn help_has_examples() {
         "{stdout}"
     );
 }
+
+/// docs/TUNING.md shows them.
+#[test]
+fn the_documents_pictures_are_those_of_the_numbers() {
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tuning");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::copy(committed.join("peers.json"), folder.path().join("peers.json")).expect("the committed results");
+    let output = peers(&format!("--out {}", folder.path().display()));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut pictures = 0;
+    for entry in fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let name = entry.file_name().expect("a name").to_string_lossy().into_owned();
+        if name.starts_with("peers") {
+            let (drawn, there) = (fs::read(&entry).expect("a file"), fs::read(committed.join(&name)).ok());
+            assert!(there == Some(drawn), "{name} is not what `koel-peers --out` makes of the numbers: run it again");
+            pictures += usize::from(entry.extension().is_some_and(|ending| ending == "svg"));
+        }
+    }
+    assert_eq!(pictures, 3);
+}
