@@ -110,17 +110,20 @@ impl Experiment {
         } else {
             "the same command goes on from there"
         };
-        let mut outcome = Outcome::Complete;
+        let mut ended = Ok(Outcome::Complete);
         let kept = format!("what was measured is in {folder}, and {go_on}");
         let mut steps = steps.into_iter();
         for step in steps.by_ref() {
             messages::say(format_args!("{}\n", announcement(&*step)));
-            outcome = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"))?;
-            if outcome == Outcome::Interrupted {
+            ended = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"));
+            if !matches!(ended, Ok(Outcome::Complete)) {
                 break;
             }
         }
-        report::write(&settings.folder)?;
+        // However it ended, of what is there.
+        let written = report::write(&settings.folder);
+        let outcome = ended?;
+        written?;
         if outcome == Outcome::Interrupted {
             let rest: Vec<_> = steps.map(|step| step.name()).collect();
             let rest = if rest.is_empty() || !settings.again {

@@ -192,3 +192,16 @@ mod stopped {
         assert!(stderr.ends_with(" in parts, and the same command without --again goes on from there\n"), "{stderr}");
     }
 }
+
+#[test]
+fn what_cannot_be_part_of_the_page_is_named_before_anything_is_measured() {
+    let koel = Koel::new();
+    std::fs::create_dir(koel.path("results")).expect("a new folder");
+    koel.write("results/speed.json", "{\"hello\": 1}");
+    let run = koel.run(SMALL.into_iter().chain(["--out", "results"]));
+    run.error(&["speed.json", "damaged", "delete the file"]);
+    assert_eq!(koel.shell("ls -A results").text(), "speed.json\n");
+    // Files of others are no concern of ours.
+    koel.shell("mv results/speed.json results/mine.json").ok();
+    koel.run(SMALL.into_iter().chain(["--out", "results"])).status(0);
+}
