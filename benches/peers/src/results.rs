@@ -17,6 +17,7 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
     };
     let peers = options.peers();
     let plan = Box::new(Plan::new(peers, &settings)?);
+    report::check(folder, &[plan.name()])?;
     let interrupt = Interrupt::on_ctrl_c()?;
     let (rounds, left) = (plan.cases(), plan.cases_left());
     let known = rounds - left;

@@ -4,7 +4,7 @@ use koel::{CuckooFilter, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    buckets,
+    buckets, count,
     plain::{Plain, Walk},
     random::Hashes,
 };
@@ -268,13 +268,4 @@ fn beside_the_paper(measured: &Cases) -> Table {
         table.rows.push(vec![b.to_string(), slots, times, percent(koel), percent(random), format!("{paper:.0} %")]);
     }
     table
-}
-
-/// A power of ten as people write it.
-fn count(number: u64) -> String {
-    match number {
-        1_000_000.. => format!("{} M", number / 1_000_000),
-        10_000.. => format!("{} k", number / 1000),
-        _ => number.to_string(),
-    }
 }

@@ -15,3 +15,12 @@ pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, walk::Evictions};
 fn buckets(slots: u64, b: u32) -> u64 {
     (slots / u64::from(b)).div_ceil(2) * 2
 }
+
+/// A round number as people write it.
+fn count(number: u64) -> String {
+    match number {
+        1_000_000.. => format!("{} M", number / 1_000_000),
+        1000.. => format!("{} k", number / 1000),
+        _ => number.to_string(),
+    }
+}

@@ -28,6 +28,15 @@ pub(super) enum Kind {
 pub(super) const KINDS: [(Kind, u32); 4] = [(Kind::Packed, 4), (Kind::Single, 2), (Kind::Single, 4), (Kind::Single, 8)];
 
 impl Kind {
+    pub(super) const ALL: [Self; 2] = [Self::Packed, Self::Single];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Packed => "packed",
+            Self::Single => "single",
+        }
+    }
+
     pub(super) fn table(self) -> TableKind {
         match self {
             Self::Packed => TableKind::Packed,

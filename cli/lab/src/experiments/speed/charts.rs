@@ -1,9 +1,10 @@
 //! What there is to see in the times.
 
-use super::{Case, Form, Operation, Row, Table};
+use super::{Case, Form, Operation, Row};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
-    experiment::{self, Findings, Measured},
+    experiment::{Findings, Measured, Table},
+    experiments::{count, probe::Kind},
 };
 
 type Cases = [Measured<Case, Row>];
@@ -21,10 +22,10 @@ pub(super) fn findings(measured: &Cases) -> Findings {
     sizes.dedup();
     let of = |slots| Size { slots, rows: measured.iter().filter(|m| m.case.slots == slots).collect() };
     let all: Vec<_> = sizes.iter().copied().map(of).collect();
-    let mut charts: Vec<_> = all.iter().flat_map(|size| [size.finds(Table::Packed), size.insertions()]).collect();
+    let mut charts: Vec<_> = all.iter().flat_map(|size| [size.finds(Kind::Packed), size.insertions()]).collect();
     // Where the memory matters, but does not yet take all the time.
     if let Some(middle) = all.get(all.len() / 2) {
-        charts.extend([middle.finds(Table::Single), middle.removals(), middle.by_kernel(), middle.shares()]);
+        charts.extend([middle.finds(Kind::Single), middle.removals(), middle.by_kernel(), middle.shares()]);
     }
     // What was not measured is not shown.
     charts.retain(|chart| !chart.series.is_empty());
@@ -40,7 +41,7 @@ struct Size<'a> {
 /// Which rows.
 #[derive(Clone, Copy)]
 struct Of<'a> {
-    table: Table,
+    table: Kind,
     operation: Operation,
     form: Form,
     kernel: &'a str,
@@ -76,7 +77,7 @@ impl Size<'_> {
     }
 
     /// The floors, which know no load.
-    fn floors(&self, table: Table) -> impl Iterator<Item = Series> {
+    fn floors(&self, table: Kind) -> impl Iterator<Item = Series> {
         let reads = move |form| Of { table, operation: Operation::Read, form, kernel: "" };
         let floors = [("two reads", Form::Each, Mark::Dashes), ("dense", Form::Batch, Mark::Line)];
         floors.into_iter().filter_map(move |(name, form, mark)| {
@@ -86,7 +87,7 @@ impl Size<'_> {
     }
 
     fn chart(&self, file: &str, title: &str, caption: String, series: Vec<Series>) -> Chart {
-        let slots = slots(self.slots);
+        let slots = count(self.slots);
         Chart {
             file: format!("{file}-{}", slots.replace(' ', "")),
             title: format!("{title}, {slots} slots"),
@@ -97,7 +98,7 @@ impl Size<'_> {
         }
     }
 
-    fn finds(&self, table: Table) -> Chart {
+    fn finds(&self, table: Kind) -> Chart {
         let kernel = self.kernel();
         let of = |form| Of { table, operation: Operation::Find, form, kernel };
         let mut series = vec![
@@ -107,7 +108,7 @@ impl Size<'_> {
             self.line("batch, present", 3, Mark::Points, of(Form::Batch), 100),
         ];
         series.extend(self.floors(table));
-        let table = name(table);
+        let table = table.name();
         let caption = format!(
             "Look-ups in the {table} table with the kernel {kernel}, of keys that are in and of keys that are not (the paper's figure 6), beside two \
              random reads of as much memory."
@@ -119,12 +120,12 @@ impl Size<'_> {
         let kernel = self.kernel();
         let of = |table, form| Of { table, operation: Operation::Insert, form, kernel };
         let mut series = vec![
-            self.line("packed", 0, Mark::Points, of(Table::Packed, Form::Each), 0),
-            self.line("packed, batch", 0, Mark::DashedPoints, of(Table::Packed, Form::Batch), 0),
-            self.line("single", 1, Mark::Points, of(Table::Single, Form::Each), 0),
-            self.line("single, batch", 1, Mark::DashedPoints, of(Table::Single, Form::Batch), 0),
+            self.line("packed", 0, Mark::Points, of(Kind::Packed, Form::Each), 0),
+            self.line("packed, batch", 0, Mark::DashedPoints, of(Kind::Packed, Form::Batch), 0),
+            self.line("single", 1, Mark::Points, of(Kind::Single, Form::Each), 0),
+            self.line("single, batch", 1, Mark::DashedPoints, of(Kind::Single, Form::Batch), 0),
         ];
-        series.extend(self.floors(Table::Packed));
+        series.extend(self.floors(Kind::Packed));
         let caption = format!(
             "Insertions with the kernel {kernel}, between that load and five per cent less (the paper's figure 7). A full bucket makes items move."
         );
@@ -135,10 +136,10 @@ impl Size<'_> {
         let kernel = self.kernel();
         let of = |table, form| Of { table, operation: Operation::Remove, form, kernel };
         let series = vec![
-            self.line("packed", 0, Mark::Points, of(Table::Packed, Form::Each), 0),
-            self.line("packed, batch", 0, Mark::DashedPoints, of(Table::Packed, Form::Batch), 0),
-            self.line("single", 1, Mark::Points, of(Table::Single, Form::Each), 0),
-            self.line("single, batch", 1, Mark::DashedPoints, of(Table::Single, Form::Batch), 0),
+            self.line("packed", 0, Mark::Points, of(Kind::Packed, Form::Each), 0),
+            self.line("packed, batch", 0, Mark::DashedPoints, of(Kind::Packed, Form::Batch), 0),
+            self.line("single", 1, Mark::Points, of(Kind::Single, Form::Each), 0),
+            self.line("single, batch", 1, Mark::DashedPoints, of(Kind::Single, Form::Batch), 0),
         ];
         let caption =
             format!("Removals with the kernel {kernel}, from that load down to five per cent less (the paper's figure 8).");
@@ -148,7 +149,7 @@ impl Size<'_> {
     fn by_kernel(&self) -> Chart {
         let mut series = Vec::new();
         for (colour, kernel) in self.kernels().enumerate() {
-            let of = |form| Of { table: Table::Packed, operation: Operation::Find, form, kernel };
+            let of = |form| Of { table: Kind::Packed, operation: Operation::Find, form, kernel };
             series.push(self.line(kernel, colour, Mark::DashedPoints, of(Form::Each), 0));
             series.push(self.line(&format!("{kernel}, batch"), colour, Mark::Points, of(Form::Batch), 0));
         }
@@ -159,13 +160,13 @@ impl Size<'_> {
     fn shares(&self) -> Chart {
         let kernel = self.kernel();
         let mut series = Vec::new();
-        for (colour, table) in Table::ALL.into_iter().enumerate() {
+        for (colour, table) in Kind::ALL.into_iter().enumerate() {
             for (form, mark) in [(Form::Each, Mark::Points), (Form::Batch, Mark::DashedPoints)] {
                 let of = Of { table, operation: Operation::Find, form, kernel };
                 let rows = self.rows(of).filter(|row| row.load == FULL);
                 let mut points: Vec<_> = rows.map(|row| (f64::from(row.present), pace(row.ns))).collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
-                let name = format!("{}{}", name(table), if form == Form::Batch { ", batch" } else { "" });
+                let name = format!("{}{}", table.name(), if form == Form::Batch { ", batch" } else { "" });
                 series.push(Series::new(name, colour, points).marked(mark));
             }
         }
@@ -177,17 +178,17 @@ impl Size<'_> {
         Chart { x: Axis::linear("keys that are present, %").from_to(0.0, 100.0), ..chart }
     }
 
-    fn table(&self) -> experiment::Table {
-        let caption = format!("Nanoseconds a key at a load of {FULL} %, tables of {} slots", slots(self.slots));
+    fn table(&self) -> Table {
+        let caption = format!("Nanoseconds a key at a load of {FULL} %, tables of {} slots", count(self.slots));
         let header = ["table, kernel", "form", "insert", "find absent", "find present", "find, half present", "remove"];
-        let mut lines = experiment::Table::new(&caption, &header);
+        let mut lines = Table::new(&caption, &header);
         let cell = |ns: Option<f64>| ns.map_or_else(|| String::from("-"), |ns| format!("{ns:.1}"));
-        for table in Table::ALL {
+        for table in Kind::ALL {
             for kernel in self.kernels() {
                 for (form, called) in [(Form::Each, "each"), (Form::Batch, "batch")] {
                     let ns = |operation, present| self.ns(Of { table, operation, form, kernel }, FULL, present);
                     let find = [0, 100, 50].map(|present| cell(ns(Operation::Find, present)));
-                    let mut cells = vec![format!("{} {kernel}", name(table)), called.to_owned(), cell(ns(Operation::Insert, 0))];
+                    let mut cells = vec![format!("{} {kernel}", table.name()), called.to_owned(), cell(ns(Operation::Insert, 0))];
                     cells.extend(find);
                     cells.push(cell(ns(Operation::Remove, 0)));
                     lines.rows.push(cells);
@@ -195,7 +196,7 @@ impl Size<'_> {
             }
             for (form, called) in [(Form::Each, "two reads"), (Form::Batch, "two reads, dense")] {
                 let ns = self.ns(Of { table, operation: Operation::Read, form, kernel: "" }, 0, 0);
-                let mut cells = vec![format!("{} floor", name(table)), called.to_owned(), String::from("-"), cell(ns)];
+                let mut cells = vec![format!("{} floor", table.name()), called.to_owned(), String::from("-"), cell(ns)];
                 cells.extend(["-", "-", "-"].map(String::from));
                 lines.rows.push(cells);
             }
@@ -204,22 +205,7 @@ impl Size<'_> {
     }
 }
 
-fn name(table: Table) -> &'static str {
-    match table {
-        Table::Packed => "packed",
-        Table::Single => "single",
-    }
-}
-
 /// Millions in a second.
 fn pace(ns: f64) -> f64 {
     1000.0 / ns
-}
-
-fn slots(slots: u64) -> String {
-    match slots {
-        1_000_000.. => format!("{} M", slots / 1_000_000),
-        1000.. => format!("{} k", slots / 1000),
-        _ => slots.to_string(),
-    }
 }

@@ -10,12 +10,13 @@ use anyhow::{Context as _, ensure};
 use koel::{CuckooFilter, Hasher as _, Kernel, Params, Xxh3};
 
 use super::{
-    Form, Operation, Table, Times, What,
+    Form, Operation, Times, What,
     buffer::Buffer,
+    fingerprint_bits,
     reads::{ODD, READ, Reads, position},
 };
 use crate::{
-    experiments::{buckets, random::Hashes},
+    experiments::{buckets, probe::Kind, random::Hashes},
     interrupt::Interrupt,
 };
 
@@ -41,10 +42,13 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn new(table: Table, slots: u64, seed: u64) -> anyhow::Result<Self> {
-        let (kind, f) = table.kind();
+    pub(super) fn new(table: Kind, slots: u64, seed: u64) -> anyhow::Result<Self> {
         let buckets = buckets(slots, BUCKET_SIZE);
-        let builder = CuckooFilter::builder().table(kind).fingerprint_bits(f).bucket_size(BUCKET_SIZE).buckets(buckets);
+        let builder = CuckooFilter::builder()
+            .table(table.table())
+            .fingerprint_bits(fingerprint_bits(table))
+            .bucket_size(BUCKET_SIZE)
+            .buckets(buckets);
         let params = builder.params()?;
         let memory = Buffer::new(params.table_bytes() + READ, true).context("there is no memory for the floor")?;
         let most = items(&params, LAST);

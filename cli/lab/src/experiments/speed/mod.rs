@@ -7,9 +7,10 @@ mod reads;
 
 use std::collections::BTreeMap;
 
-use koel::{Kernel, TableKind};
+use koel::Kernel;
 use serde::{Deserialize, Serialize};
 
+use super::probe::Kind;
 use crate::{
     experiment::{Experiment, Findings, Measured, Scope},
     interrupt::Interrupt,
@@ -22,30 +23,17 @@ pub struct Speed;
 /// A table of some size, with all kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    table: Table,
+    table: Kind,
     slots: u64,
     /// How often everything is measured.
     rounds: u32,
 }
 
-/// The tables that are compared, at the same false-positive rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Table {
-    /// Fingerprints of 13 bits, one of them saved.
-    Packed,
-    /// Fingerprints of 12 bits.
-    Single,
-}
-
-impl Table {
-    const ALL: [Self; 2] = [Self::Packed, Self::Single];
-
-    fn kind(self) -> (TableKind, u32) {
-        match self {
-            Self::Packed => (TableKind::Packed, 13),
-            Self::Single => (TableKind::Single, 12),
-        }
+/// The lengths of fingerprints with which both tables take the same space. The single one is wrong twice as often then.
+fn fingerprint_bits(table: Kind) -> u32 {
+    match table {
+        Kind::Packed => 13,
+        Kind::Single => 12,
     }
 }
 
@@ -140,8 +128,8 @@ impl Experiment for Speed {
         "A filter is filled in steps of five per cent, asked at each of them for absent keys and for keys that are in, and emptied again; \
          with every kernel that the processor can run, one key at a time and in batches. Keys are 64-bit numbers, hashing (XXH3) \
          is included, one thread. The floor hashes a key and reads memory at two random places, as any cuckoo filter must: in a plain \
-         loop, and (dense) with 64 keys hashed ahead. Times are medians of several rounds, in tables of 100 M slots the mean of two. Both tables have the same \
-         false-positive rate: packed with f = 13, single with f = 12, buckets of four."
+         loop, and (dense) with 64 keys hashed ahead. Times are medians of several rounds, in tables of 100 M slots the mean of two. Both tables take 12 bits a slot, in \
+         buckets of four: the packed one has fingerprints of 13 bits, the single one of 12, and errs twice as often."
     }
 
     fn is_timed(&self) -> bool {
@@ -152,7 +140,7 @@ impl Experiment for Speed {
         let sizes: &[(u64, u32)] = scope.choose(&[(1 << 20, 3)], &[(100_000, 9), (10_000_000, 5), (100_000_000, 2)]);
         let mut sizes: Vec<_> = sizes.iter().map(|&(slots, rounds)| (scope.at_most(slots), rounds)).collect();
         sizes.dedup_by_key(|size| size.0);
-        let cases = sizes.into_iter().flat_map(|(slots, rounds)| Table::ALL.map(|table| Case { table, slots, rounds }));
+        let cases = sizes.into_iter().flat_map(|(slots, rounds)| Kind::ALL.map(|table| Case { table, slots, rounds }));
         cases.collect()
     }
 
@@ -206,7 +194,7 @@ mod tests {
 
     #[test]
     fn everything_is_timed_at_every_load() {
-        let case = Case { table: Table::Packed, slots: 8192, rounds: 2 };
+        let case = Case { table: Kind::Packed, slots: 8192, rounds: 2 };
         let rows = Speed.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
         let kernels = Kernel::available().count();
         let count = |operation| rows.iter().filter(|row| row.operation == operation).count();
@@ -226,7 +214,7 @@ mod tests {
     /// A table that is too small for the last loads is measured as far as it goes.
     #[test]
     fn a_small_table_is_measured_as_far_as_it_goes() {
-        let case = Case { table: Table::Single, slots: 16, rounds: 3 };
+        let case = Case { table: Kind::Single, slots: 16, rounds: 3 };
         let rows = Speed.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
         assert!(rows.iter().any(|row| row.operation == Operation::Remove));
     }
@@ -235,7 +223,7 @@ mod tests {
     fn it_stops_when_told_to() {
         let interrupt = Interrupt::new();
         interrupt.set();
-        let case = Case { table: Table::Packed, slots: 8192, rounds: 1 };
+        let case = Case { table: Kind::Packed, slots: 8192, rounds: 1 };
         assert!(Speed.measure(&case, 1, &interrupt).expect_err("it was told to").is::<crate::Interrupted>());
     }
 }
