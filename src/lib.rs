@@ -66,24 +66,14 @@ struct Readme;
 #[doc = include_str!("../docs/SNAPSHOTS.md")]
 struct Snapshots;
 
-mod address;
 mod bits;
-mod builder;
-mod codebook;
 mod error;
-mod fields;
 mod filter;
-mod formulas;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub mod go;
 mod hash;
 mod kernel;
-mod kind;
-mod max_load;
-mod memory;
-mod num;
 mod params;
-mod sizing;
 mod snapshot;
 mod storage;
 mod table;
@@ -96,16 +86,13 @@ pub mod tuning;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub use hash::MetroHash64;
 pub use {
-    builder::Builder,
     error::{
         BatchFull, BuildError, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError,
         SnapshotErrorKind,
     },
-    filter::{CuckooFilter, FilterView},
+    filter::{Builder, CuckooFilter, FilterView},
     hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
     kernel::Kernel,
-    kind::{Addressing, TableKind},
-    memory::Memory,
-    params::Params,
-    storage::{Borrowed, Storage},
+    params::{Addressing, Params, TableKind},
+    storage::{Borrowed, Memory, Storage},
 };

@@ -4,15 +4,15 @@
 
 use core::cell::Cell;
 
-use super::{CuckooFilter, place::evict};
+use super::CuckooFilter;
 use crate::{
-    address::Address,
     error::BatchFull,
     hash::{Hasher, Item},
     kernel::{BATCH, Hashes, Kernel},
     params::Params,
     storage::Storage,
-    table::{AnyTable, with_table},
+    table::Address,
+    table::{AnyTable, evict, with_table},
 };
 
 /// The hashes of items.

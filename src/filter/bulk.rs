@@ -8,12 +8,12 @@ use super::{
     batch::{Hashed, insert_all},
 };
 use crate::{
-    address::Address,
+    bits::{index, wide},
     error::{BuildError, ParamError, Parameter},
     hash::{Hasher, Item},
     kernel::{BATCH, Hashes, Kernel},
-    num::{index, wide},
     params::Params,
+    table::Address,
     table::AnyTable,
 };
 

@@ -2,12 +2,12 @@
 
 use alloc::string::{String, ToString};
 
-use super::{CuckooFilter, place::place};
+use super::CuckooFilter;
 use crate::{
     error::{DifferentParams, MergeError, MergedFull},
     hash::Hasher,
     storage::Storage,
-    table::{Table as _, fingerprints, with_table},
+    table::{Table as _, fingerprints, place, with_table},
 };
 
 impl<H: Hasher> CuckooFilter<H> {

@@ -4,19 +4,21 @@
 mod operations;
 
 mod batch;
+mod builder;
 mod bulk;
 mod facts;
 mod merge;
-mod place;
+
+pub use builder::Builder;
 
 use crate::{
-    address::Address,
     error::ParamError,
     hash::{Hasher, Xxh3},
     kernel::Kernel,
-    memory::Memory,
     params::Params,
+    storage::Memory,
     storage::{Borrowed, Storage},
+    table::Address,
     table::{AnyTable, Table as _, with_table},
 };
 

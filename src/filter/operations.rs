@@ -1,11 +1,11 @@
 //! One item at a time.
 
-use super::{CuckooFilter, place::evict};
+use super::CuckooFilter;
 use crate::{
     error::Full,
     hash::{Hasher, Item},
     storage::Storage,
-    table::{Table as _, fingerprints, with_table},
+    table::{Table as _, evict, fingerprints, with_table},
 };
 
 impl<H: Hasher> CuckooFilter<H> {

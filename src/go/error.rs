@@ -10,7 +10,7 @@ use super::{
 use crate::{
     error::{Full, SnapshotErrorKind},
     hash::HasherId,
-    kind::Addressing,
+    params::Addressing,
 };
 
 /// A filter that Go's library could not read.

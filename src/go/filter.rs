@@ -13,13 +13,13 @@ use super::{
     write,
 };
 use crate::{
-    address::Address,
+    bits::wide,
     error::{Full, ParamError},
     filter::CuckooFilter,
     hash::{Hasher, Item, MetroHash64},
     kernel::Kernel,
-    num::wide,
     snapshot::replace,
+    table::Address,
 };
 
 /// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`], and the victim.

@@ -4,10 +4,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::GoError;
 use crate::{
+    bits::{low_half, wide},
     error::{ParamError, Parameter, SnapshotError, SnapshotErrorKind as Kind},
     hash::{Hasher as _, HasherId, MetroHash64},
-    kind::{Addressing, TableKind},
-    num::{low_half, wide},
+    params::{Addressing, TableKind},
     params::{DEFAULT_BUCKET_SIZE, Params},
     table::{Fingerprint, Pair},
 };

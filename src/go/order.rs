@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::iter::{once, repeat_n};
 
-use crate::num::index;
+use crate::bits::index;
 
 /// An order of four, as a number of mixed base: how many of those behind the first, the second and the third are less. 0 is
 /// the ascending one, and there are 24.

@@ -4,8 +4,8 @@
 use super::order::{Order, Permutation, sorted};
 use crate::{
     bits,
-    codebook::CODEWORD_BITS,
     storage::Storage,
+    table::codebook::CODEWORD_BITS,
     table::{Corrupt, Packed, Table as _, TableMut as _},
 };
 

@@ -10,13 +10,13 @@ use super::{
 };
 use crate::{
     bits::PADDING,
+    bits::{index, wide},
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
     hash::MetroHash64,
     kernel::Kernel,
-    memory::Memory,
-    num::{index, wide},
     params::Params,
+    storage::Memory,
     table::AnyTable,
 };
 

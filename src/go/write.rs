@@ -8,7 +8,7 @@ use super::{
     order::Order,
     packed,
 };
-use crate::{bits::PADDING, filter::CuckooFilter, hash::Hasher, num::wide, snapshot::check, storage::Storage, table::AnyTable};
+use crate::{bits::PADDING, bits::wide, filter::CuckooFilter, hash::Hasher, snapshot::check, storage::Storage, table::AnyTable};
 
 /// A filter as a file that Go's `Decode` reads. There is no victim in it. A view of a snapshot is
 /// [verified](crate::FilterView::verify) first.

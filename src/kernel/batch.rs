@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::Kernel;
-use crate::{address::Address, table::Table};
+use crate::{table::Address, table::Table};
 
 /// Hashes that are looked up at one go: as many as a word has bits for the answers.
 pub(crate) const BATCH: usize = 64;

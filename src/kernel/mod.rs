@@ -19,8 +19,8 @@ use batch::{FETCH_FROM, one_by_one};
 pub use choice::Kernel;
 
 use crate::{
-    address::Address,
     storage::Storage,
+    table::Address,
     table::{AnyTable, Table, TableMut as _, fingerprints, with_table},
 };
 

@@ -4,9 +4,9 @@ use alloc::{format, vec, vec::Vec};
 
 use super::{BATCH, Kernel};
 use crate::{
-    address::Address,
-    kind::{Addressing, TableKind},
     params::Params,
+    params::{Addressing, TableKind},
+    table::Address,
     table::{AnyTable, Fingerprint, Table as _, TableMut as _, fingerprints, with_table},
 };
 

@@ -6,11 +6,11 @@ use core::marker::PhantomData;
 
 use super::batch::{BATCH, FETCH_FROM, Hashes};
 use crate::{
-    address::{Address, MIX},
     bits::PADDING,
-    codebook::{self, CODEWORD_BITS, CODEWORDS},
-    num::{index, wide},
+    bits::{index, wide},
     storage::Storage,
+    table::codebook::{self, CODEWORD_BITS, CODEWORDS},
+    table::{Address, MIX},
     table::{AnyTable, Packed, Single, Table as _, with_table},
 };
 

@@ -22,10 +22,10 @@ use super::{
     vector::{Lanes, Vector},
 };
 use crate::{
-    address::Address,
-    codebook::{self, CODEWORD_BITS},
-    num::low_quarter,
+    bits::low_quarter,
     storage::Storage,
+    table::Address,
+    table::codebook::{self, CODEWORD_BITS},
     table::{AnyTable, Fingerprint, Narrow, Packed, Spread, Table as _},
 };
 
@@ -324,8 +324,8 @@ mod tests {
         *,
     };
     use crate::{
-        kind::{Addressing, TableKind},
         params::Params,
+        params::{Addressing, TableKind},
     };
 
     /// Buckets of tables that no machine has the memory for: only where they would be is compared.

@@ -7,11 +7,11 @@ use alloc::{
 
 use crate::{
     bits::PADDING,
+    bits::{index, wide},
     error::{Parameter, SnapshotError, SnapshotErrorKind as Kind},
     hash::HasherId,
-    kind::{Addressing, TableKind},
-    num::{index, wide},
     params::Params,
+    params::{Addressing, TableKind},
 };
 
 /// Letters to be known by, then what a transfer in text mode would change: the trick of PNG.

@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{
     bits::PADDING,
+    bits::wide,
     error::SnapshotError,
     filter::CuckooFilter,
     hash::{Hasher, HasherId},
-    memory::Memory,
-    num::wide,
     params::Params,
+    storage::Memory,
     table::AnyTable,
 };
 

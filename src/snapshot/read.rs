@@ -9,12 +9,12 @@ use super::{
     verify,
 };
 #[cfg(feature = "serde")]
-use crate::{bits::PADDING, memory::Memory};
+use crate::{bits::PADDING, storage::Memory};
 use crate::{
+    bits::wide,
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::{CuckooFilter, FilterView},
     hash::{Hasher, HasherId, Xxh3},
-    num::wide,
     storage::Borrowed,
     table::AnyTable,
 };

@@ -10,10 +10,10 @@ use super::{
     write::Sum,
 };
 use crate::{
+    bits::wide,
     error::SnapshotError,
     filter::CuckooFilter,
     hash::{Hasher, HasherId},
-    num::wide,
     storage::Storage,
 };
 

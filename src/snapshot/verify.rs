@@ -6,11 +6,11 @@ use core::ops::Range;
 use super::format::{Checksum, Header, ITEMS_AT, differs, in_table};
 use crate::{
     bits::PADDING,
+    bits::{index, wide},
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
     hash::Hasher,
     kernel::Kernel,
-    num::{index, wide},
     params::Params,
     storage::Storage,
     table::{AnyTable, Corrupt, Table as _, with_table},

@@ -1,10 +1,11 @@
 //! Where fingerprints are stored: buckets of them, found by number. A table never sees an item or a hash.
 
-mod layout;
+mod address;
 mod packed;
 mod single;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use alloc::format;
 use core::{num::NonZeroU32, ops::Range};
@@ -12,16 +13,17 @@ use core::{num::NonZeroU32, ops::Range};
 use crate::{
     bits::PADDING,
     error::{ParamError, Parameter},
-    kind::TableKind,
-    memory::Memory,
     params::Params,
+    params::TableKind,
+    storage::Memory,
     storage::Storage,
 };
-use layout::Layout;
-pub(crate) use packed::Packed;
+pub(crate) use address::{Address, MIX};
 #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
 pub(crate) use packed::narrow::{Narrow, Spread};
+pub(crate) use packed::{Packed, codebook};
 pub(crate) use single::Single;
+pub(crate) use walk::{evict, place};
 
 /// The f bits by which a bucket knows an item. Never 0, which is the empty slot.
 pub(crate) type Fingerprint = NonZeroU32;

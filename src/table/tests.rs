@@ -11,10 +11,10 @@ use proptest::{
 use super::{AnyTable, Corrupt, Fingerprint, Table as _, TableMut as _, fingerprints, with_table};
 use crate::{
     bits::{self, PADDING},
-    codebook,
-    kind::{Addressing, TableKind},
-    memory::Memory,
     params::Params,
+    params::{Addressing, TableKind},
+    storage::Memory,
+    table::codebook,
 };
 
 const BUCKETS: u64 = 6;

@@ -20,11 +20,7 @@ mod structures;
 pub use recommend::{Candidate, Constraints, Recommendation, Rejection, best_rate, recommend};
 pub use structures::Structure;
 
-use crate::{
-    formulas,
-    kind::{Addressing, TableKind},
-    max_load,
-};
+use crate::params::{self, Addressing, TableKind};
 
 /// The chance ε that an item never inserted seems to be there, with fingerprints of f bits, buckets of b slots and a load α
 /// (0 … 1): 1 − e^(−2bα/(2ᶠ − 1)).
@@ -37,7 +33,7 @@ use crate::{
 #[must_use]
 pub fn false_positive_rate(fingerprint_bits: u32, bucket_size: u32, load: f64) -> f64 {
     assert!((1..=32).contains(&fingerprint_bits), "fingerprints have 1 to 32 bits, not {fingerprint_bits}");
-    formulas::false_positive_rate(fingerprint_bits, bucket_size, load)
+    params::false_positive_rate(fingerprint_bits, bucket_size, load)
 }
 
 /// The shortest fingerprints, in bits, whose [`false_positive_rate`] at that load is no more than ε. None if 32 bits are not
@@ -51,7 +47,7 @@ pub fn false_positive_rate(fingerprint_bits: u32, bucket_size: u32, load: f64) -
 /// ```
 #[must_use]
 pub fn fingerprint_bits(rate: f64, bucket_size: u32, load: f64) -> Option<u32> {
-    (1..=32).find(|&f| formulas::false_positive_rate(f, bucket_size, load) <= rate)
+    (1..=32).find(|&f| params::false_positive_rate(f, bucket_size, load) <= rate)
 }
 
 /// Bits of the table for each item at a load α: f/α in the single table, (f − 1)/α in the packed one (paper, section 5.2).
@@ -73,7 +69,7 @@ pub fn bits_per_item(table: TableKind, fingerprint_bits: u32, load: f64) -> f64 
 #[must_use]
 pub fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> f64 {
     assert!(buckets > 0 && bucket_size > 0, "{buckets} buckets of {bucket_size} slots hold nothing");
-    max_load::safe_load(addressing, bucket_size, fingerprint_bits, buckets).share()
+    params::safe_load(addressing, bucket_size, fingerprint_bits, buckets).share()
 }
 
 /// The least number of bits per item with which any structure can have that rate, log2(1/ε).

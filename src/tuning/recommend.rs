@@ -9,9 +9,9 @@ use core::cmp::Reverse;
 
 use crate::{
     error::ParamError,
-    kind::{Addressing, TableKind},
     params::Params,
-    sizing::Request,
+    params::Request,
+    params::{Addressing, TableKind},
 };
 
 /// What a recommended filter must be like, besides its capacity and its rate.

@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{
     bits::PADDING,
+    bits::wide,
     error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher, HasherId},
-    memory::Memory,
-    num::wide,
+    storage::Memory,
     storage::Storage,
 };
 

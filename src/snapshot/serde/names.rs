@@ -5,7 +5,7 @@ use core::fmt::{self, Display};
 use super::super::format::{addressing_number, table_number};
 use crate::{
     hash::HasherId,
-    kind::{Addressing, TableKind},
+    params::{Addressing, TableKind},
 };
 
 /// All 64 bits.

@@ -8,6 +8,7 @@
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's processor, what is called is not")]
 
+pub(crate) mod codebook;
 pub(crate) mod narrow;
 mod wide;
 
@@ -16,13 +17,13 @@ use core::{hint::select_unpredictable, ops::Range};
 use super::{Corrupt, Fingerprint, Pair, Table, TableMut};
 use crate::{
     bits,
-    codebook::{self, CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO},
-    fields::Fields,
-    memory::Memory,
-    num::{index, low_half},
+    bits::Fields,
+    bits::{index, low_half},
     params::Params,
+    storage::Memory,
     storage::Storage,
 };
+use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
 use narrow::{Narrow, Shifts};
 use wide::Wide;
 

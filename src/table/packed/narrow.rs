@@ -5,11 +5,11 @@ use core::{hint::select_unpredictable, marker::PhantomData};
 use super::{Form, Keys, Packed};
 use crate::{
     bits,
-    codebook::{self, CODEWORD_BITS},
-    fields::Fields,
-    num::{low_half, low_quarter},
+    bits::Fields,
+    bits::{low_half, low_quarter},
     storage::Storage,
     table::Fingerprint,
+    table::codebook::{self, CODEWORD_BITS},
 };
 
 const LANE: u32 = u16::BITS;

@@ -5,10 +5,10 @@ use core::hint::select_unpredictable;
 use super::{Form, Keys, Packed};
 use crate::{
     bits,
-    codebook::{self, CODEWORD_BITS},
-    num::{low_half, low_quarter},
+    bits::{low_half, low_quarter},
     storage::Storage,
     table::Fingerprint,
+    table::codebook::{self, CODEWORD_BITS},
 };
 
 /// The form of wide buckets.

@@ -1,6 +1,6 @@
 //! How full a table may be planned: `tables/max_load.tsv`, measured, compiled in by `build.rs`.
 
-use crate::kind::Addressing;
+use super::Addressing;
 
 include!(concat!(env!("OUT_DIR"), "/max_load.rs"));
 
@@ -74,7 +74,7 @@ mod tests {
 
     /// The file anew, not by way of `build.rs`.
     fn rows() -> Vec<Row> {
-        let lines = include_str!("../tables/max_load.tsv").lines().skip(2);
+        let lines = include_str!("../../tables/max_load.tsv").lines().skip(2);
         let row = |line: &str| {
             let fields: Vec<&str> = line.split('\t').collect();
             let number = |at: usize| fields[at].parse().expect("a number");

@@ -6,13 +6,10 @@ use alloc::{
     vec::Vec,
 };
 
+use super::{Addressing, DEFAULT_BUCKET_SIZE, Params, TableKind, false_positive_rate, safe_load};
 use crate::{
+    bits::wide,
     error::{ParamError, Parameter},
-    formulas,
-    kind::{Addressing, TableKind},
-    max_load,
-    num::wide,
-    params::{DEFAULT_BUCKET_SIZE, Params},
 };
 
 /// What a [`Builder`](crate::Builder) was told. `None`: nothing.
@@ -84,7 +81,7 @@ impl Request {
                     String::from("the nearest that works is about 0.99")
                 } else {
                     // What the longest fingerprints do in a table that is full to the last slot; a little more, since it is rounded.
-                    let least = formulas::false_positive_rate(32, b.min(16), 1.0) * 1.01;
+                    let least = false_positive_rate(32, b.min(16), 1.0) * 1.01;
                     format!("the nearest that works is about {least:.2e}")
                 },
             }),
@@ -177,7 +174,7 @@ fn sized(smallest: &Params, size: Size) -> Result<Params, ParamError> {
 /// two powers of two, so that each such range has a smallest one.
 fn fit(smallest: &Params, capacity: usize) -> Result<Params, ParamError> {
     let (f, b, addressing) = (smallest.fingerprint_bits(), smallest.bucket_size(), smallest.addressing());
-    let needed = |buckets| max_load::safe_load(addressing, b, f, buckets).slots_for(wide(capacity)).div_ceil(b.into());
+    let needed = |buckets| safe_load(addressing, b, f, buckets).slots_for(wide(capacity)).div_ceil(b.into());
     let most = smallest.most_buckets();
     for log2 in smallest.buckets().ilog2()..=most.ilog2() {
         let power = 1 << log2;

@@ -2,7 +2,9 @@
 
 use core::{fmt, ops::Deref};
 
-use crate::memory::Memory;
+mod memory;
+
+pub use memory::Memory;
 
 /// Where a filter's table is: in memory of its own ([`Memory`]), or in bytes that belong to somebody else ([`Borrowed`]).
 /// There are these two and no others.

@@ -4,8 +4,8 @@
 use core::hint::select_unpredictable;
 
 use crate::{
-    kind::Addressing,
-    num::{low_half, product},
+    bits::{low_half, product},
+    params::Addressing,
     params::Params,
     table::{Fingerprint, Pair},
 };

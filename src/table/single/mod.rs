@@ -2,8 +2,11 @@
 
 use core::{hint::select_unpredictable, ops::Range};
 
-use super::{Corrupt, Fingerprint, Layout, Pair, Table, TableMut};
-use crate::{bits, memory::Memory, num::index, params::Params, storage::Storage};
+mod layout;
+
+use super::{Corrupt, Fingerprint, Pair, Table, TableMut};
+use crate::{bits, bits::index, params::Params, storage::Memory, storage::Storage};
+use layout::Layout;
 
 /// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
 #[derive(Clone)]

@@ -1,16 +1,21 @@
 //! What a filter is made of, validated: the only place where limits live.
 
+mod formulas;
+mod kind;
+mod max_load;
+mod sizing;
+
 use alloc::{format, string::ToString};
 use core::ops::RangeInclusive;
 
 use crate::{
-    bits::PADDING,
+    bits::{PADDING, index, wide},
     error::{ParamError, Parameter},
-    formulas,
-    kind::{Addressing, TableKind},
-    max_load,
-    num::{index, wide},
 };
+pub(crate) use formulas::false_positive_rate;
+pub use kind::{Addressing, TableKind};
+pub(crate) use max_load::safe_load;
+pub(crate) use sizing::Request;
 
 /// The parameters of a filter: what two filters must share to be merged, and what a snapshot's header holds.
 ///
@@ -166,7 +171,7 @@ impl Params {
     /// (`tables/max_load.tsv`). A few more usually do.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        let load = max_load::safe_load(self.addressing, self.bucket_size, self.fingerprint_bits, self.buckets);
+        let load = safe_load(self.addressing, self.bucket_size, self.fingerprint_bits, self.buckets);
         index(load.of(wide(self.slots())))
     }
 
@@ -175,7 +180,7 @@ impl Params {
     /// The paper's bound (section 5.1) is 2b/2ᶠ; docs/TUNING.md has what was measured. Meaningful for loads from 0 to 1.
     #[must_use]
     pub fn false_positive_rate_at(&self, load: f64) -> f64 {
-        formulas::false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
+        false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
     }
 
     /// The false-positive rate to expect when [`capacity`](Self::capacity) items are in: what a builder's rate is compared with.

@@ -1,7 +1,11 @@
 //! Fields of any width at any bit of a byte string, least significant bit first: the one arithmetic path that every
 //! table goes through. A field may straddle bytes and words.
 
-use crate::num::{index, low_half};
+mod casts;
+mod fields;
+
+pub(crate) use casts::{index, low_half, low_quarter, product, wide};
+pub(crate) use fields::Fields;
 
 /// Bytes that follow a table's own, so that eight bytes can be fetched from wherever a field begins, be it
 /// a field of no bits just behind the last byte.

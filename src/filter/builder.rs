@@ -5,9 +5,9 @@ use crate::{
     filter::CuckooFilter,
     hash::{Hasher, Item, Xxh3},
     kernel::Kernel,
-    kind::{Addressing, TableKind},
     params::Params,
-    sizing::Request,
+    params::Request,
+    params::{Addressing, TableKind},
 };
 
 /// What a filter shall be; made by [`CuckooFilter::builder`].

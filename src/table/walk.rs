@@ -11,8 +11,8 @@
 use alloc::vec::Vec;
 
 use crate::{
-    address::Address,
-    num::index,
+    bits::index,
+    table::Address,
     table::{Fingerprint, Pair, TableMut, fingerprints},
 };
 
@@ -33,14 +33,14 @@ struct Node {
 }
 
 /// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
-pub(super) fn place<T: TableMut>(table: &mut T, address: &Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
+pub(crate) fn place<T: TableMut>(table: &mut T, address: &Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
     table.insert(buckets, fingerprint) || make_room(table, address, buckets, fingerprint).is_some()
 }
 
 /// Stores an item whose two buckets are full. The number of evictions it took, or none, and nothing changed, if no room was
 /// found.
 #[inline(never)]
-pub(super) fn evict<T: TableMut>(table: &mut T, address: &Address, hash: u64) -> Option<u32> {
+pub(crate) fn evict<T: TableMut>(table: &mut T, address: &Address, hash: u64) -> Option<u32> {
     let (buckets, fingerprint) = address.buckets(hash);
     make_room(table, address, buckets, fingerprint)
 }
@@ -152,8 +152,8 @@ impl Visited {
 mod tests {
     use super::*;
     use crate::{
-        kind::{Addressing, TableKind},
         params::Params,
+        params::{Addressing, TableKind},
         table::{AnyTable, Corrupt, Packed, Table},
     };
     use core::{cell::Cell, ops::Range};

@@ -1,8 +1,8 @@
 //! Where the slots of a bucket are: windows of a word, each with as many slots as surely fit into it.
 
 use crate::{
+    bits::Fields,
     bits::{self, window_bits},
-    fields::Fields,
 };
 
 /// The places of b slots of f bits in every bucket of a table, one behind the other.

@@ -4,7 +4,7 @@
 //! the lexicographic rank of its quadruple. `build.rs` generates the decoding table; `tables/codebook.tsv` is the
 //! published copy that other readers of the format may use.
 
-use crate::num::index;
+use crate::bits::index;
 
 include!(concat!(env!("OUT_DIR"), "/codebook.rs"));
 
@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn the_published_table_is_the_enumeration() {
-        let rows: Vec<&str> = include_str!("../tables/codebook.tsv").lines().filter(|line| !line.starts_with('#')).collect();
+        let rows: Vec<&str> =
+            include_str!("../../../tables/codebook.tsv").lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(rows[0], "codeword\ta\tb\tc\td");
         assert_eq!(rows.len() - 1, usize::from(CODEWORDS));
         for ((codeword, [a, b, c, d]), row) in enumeration().into_iter().enumerate().zip(&rows[1..]) {
