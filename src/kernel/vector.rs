@@ -10,7 +10,7 @@ use crate::{
     bits::{index, wide},
     storage::Storage,
     table::codebook::{self, CODEWORD_BITS, CODEWORDS},
-    table::{Address, MIX},
+    table::{Address, MULTIPLIER},
     table::{AnyTable, Packed, Single, Table as _, with_table},
 };
 
@@ -95,12 +95,15 @@ impl<'a, L: Lanes, S: Storage> Vector<'a, L, S> {
     unsafe fn locate_lanes(&self, hash: L, buckets: u64) -> ([L; 2], L) {
         unsafe {
             let (m, one) = (L::splat(buckets), L::splat(1));
+            let multiplier = L::splat(MULTIPLIER);
+            let hash = hash.product_low(multiplier);
+            let hash = hash.xor(hash.shift_right::<32>()).product_low(multiplier);
             let both = product(hash, m);
             let first = both.shift_right::<32>();
             let fingerprint = both.product(L::splat(self.address.fingerprints())).shift_right::<32>().add(one);
-            let mixed = fingerprint.product_low(L::splat(MIX[0]));
-            let mixed = mixed.xor(mixed.shift_right::<32>()).product_low(L::splat(MIX[1]));
-            let sum = product(mixed, m).shift_right::<32>().or(one);
+            let spread = fingerprint.product_low(multiplier);
+            let spread = spread.product_low(spread.shift_right::<32>());
+            let sum = product(spread, m).shift_right::<32>().or(one);
             ([first, sum.sub(first).add_if_negative(m)], fingerprint)
         }
     }

@@ -46,7 +46,7 @@ impl Address {
             Addressing::AnySize => {
                 // The product's upper half is the bucket; its lower half, where in the bucket's share of all hashes this
                 // one lies, is independent of it, as long as log2(m) + f ≤ 64.
-                let (bucket, rest) = product(hash, self.buckets);
+                let (bucket, rest) = product(spread_hash(hash), self.buckets);
                 (bucket, nonzero(((rest >> 32) * self.fingerprints) >> 32))
             }
             Addressing::PowerOfTwo => {
@@ -70,7 +70,7 @@ impl Address {
         match self.addressing {
             Addressing::AnySize => {
                 // Bucket and alternate add up to an odd number, modulo an even one: they cannot be the same.
-                let sum = product(mix(fingerprint), self.buckets).0 | 1;
+                let sum = product(spread_fingerprint(fingerprint), self.buckets).0 | 1;
                 let (difference, below) = sum.overflowing_sub(bucket);
                 difference.wrapping_add(select_unpredictable(below, self.buckets, 0))
             }
@@ -85,15 +85,23 @@ fn nonzero(number: u64) -> Fingerprint {
     Fingerprint::MIN.saturating_add(low_half(number))
 }
 
-/// The multipliers of [`mix`].
-pub(crate) const MIX: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+/// 2⁶⁴ divided by the golden ratio, made odd: products with it are a permutation of the 64-bit numbers.
+pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Spreads a fingerprint over 64 bits. One multiplication alone would leave the sums of short fingerprints so regular that
-/// tables with f = 5 fill to 0.964 instead of 0.977: docs/DESIGN.md, "Addressing".
+/// Makes bucket and fingerprint depend on all bits of a hash, so that some of its bits may choose a shard before, and
+/// sequential integers will do as hashes. A permutation: different hashes stay different.
 #[inline]
-fn mix(fingerprint: u64) -> u64 {
-    let product = fingerprint.wrapping_mul(MIX[0]);
-    (product ^ product >> 32).wrapping_mul(MIX[1])
+fn spread_hash(hash: u64) -> u64 {
+    let product = hash.wrapping_mul(MULTIPLIER);
+    (product ^ product >> 32).wrapping_mul(MULTIPLIER)
+}
+
+/// Spreads a fingerprint over 64 bits. The product with a constant alone would leave the sums of short fingerprints so
+/// regular that tables with f = 5 fill to 0.964 instead of 0.977: docs/DESIGN.md, "Addressing".
+#[inline]
+fn spread_fingerprint(fingerprint: u64) -> u64 {
+    let product = fingerprint.wrapping_mul(MULTIPLIER);
+    product.wrapping_mul(product >> 32)
 }
 
 #[cfg(test)]
@@ -126,6 +134,11 @@ mod tests {
         }
 
         #[test]
+        fn different_hashes_stay_different(hash: u64) {
+            prop_assert_eq!(unspread_hash(spread_hash(hash)), hash);
+        }
+
+        #[test]
         fn powers_of_two_are_involutions(f in 2u32..=32, log2 in 0u32..=32, hash: u64) {
             let address = address(f, 1 << log2, Addressing::PowerOfTwo);
             let (bucket, fingerprint) = address.locate(hash);
@@ -151,11 +164,19 @@ mod tests {
     #[test]
     fn every_bucket_and_fingerprint_is_reached_beyond_two_to_the_32_slots() {
         let address = address(24, 1 << 40, Addressing::AnySize);
-        let (first, lowest) = address.locate(0);
-        let (last, highest) = address.locate(u64::MAX);
+        let (first, lowest) = address.locate(unspread_hash(0));
+        let (last, highest) = address.locate(unspread_hash(u64::MAX));
         assert_eq!((first, last), (0, (1 << 40) - 1));
         assert_eq!(lowest.get(), 1);
         assert_eq!(highest.get(), (1 << 24) - 1);
+    }
+
+    /// The inverse of [`spread_hash`].
+    fn unspread_hash(spread: u64) -> u64 {
+        // Newton's iteration doubles the bits that are right; of an odd number's inverse, itself has three.
+        let inverse = (0..5).fold(MULTIPLIER, |x, _| x.wrapping_mul(2u64.wrapping_sub(MULTIPLIER.wrapping_mul(x))));
+        let product = spread.wrapping_mul(inverse);
+        (product ^ product >> 32).wrapping_mul(inverse)
     }
 
     /// The fingerprint must not be foretold by the bucket: at every f and with few or many buckets, the fingerprints
@@ -169,8 +190,10 @@ mod tests {
             let mut counts = [[0u32; 15]; 2];
             let mut state = 7u64;
             for _ in 0..300_000 {
+                // Not uniform for a power of two, which takes a hash as it is.
                 state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let (bucket, fingerprint) = address.locate(mix(state) ^ mix(state) >> 29);
+                let hash = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let (bucket, fingerprint) = address.locate(hash ^ hash >> 27);
                 counts[(bucket % 2) as usize][fingerprint.get() as usize - 1] += 1;
             }
             for row in counts {

@@ -18,7 +18,7 @@ use crate::{
     storage::Memory,
     storage::Storage,
 };
-pub(crate) use address::{Address, MIX};
+pub(crate) use address::{Address, MULTIPLIER};
 #[cfg(all(feature = "kernels", target_arch = "x86_64"))]
 pub(crate) use packed::narrow::{Narrow, Spread};
 pub(crate) use packed::{Packed, codebook};
