@@ -1,5 +1,5 @@
 //! Generates the Rust tables that the library includes: the semi-sorted bucket codebook, and the measured
-//! safe loads of `tables/max_load.tsv`. Nothing else happens here.
+//! safe loads of `tables/max_load.tsv`. Names the conditions under which parts of it are compiled.
 
 use std::env;
 use std::fmt::Write as _;
@@ -11,10 +11,30 @@ const MAX_LOAD: &str = "tables/max_load.tsv";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={MAX_LOAD}");
+    conditions();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     write(&out.join("codebook.rs"), &codebook());
     let rows = fs::read_to_string(MAX_LOAD).unwrap_or_else(|error| panic!("{MAX_LOAD}: {error}"));
     write(&out.join("max_load.rs"), &max_load(&rows));
+}
+
+/// What several features and the target decide together has one name in the source.
+fn conditions() {
+    let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|given| given == value);
+    let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    for (name, holds) in [
+        // The processor has instructions that the portable kernel cannot use.
+        ("x86_kernels", has("KERNELS") && is("CARGO_CFG_TARGET_ARCH", "x86_64")),
+        // The crate behind MetroHash64 reads words in the machine's own order.
+        ("go_files", has("METROHASH") && is("CARGO_CFG_TARGET_ENDIAN", "little")),
+        // Memory can be asked for in pages of 2 MiB.
+        ("huge_pages", has("HUGE_PAGES") && is("CARGO_CFG_TARGET_OS", "linux")),
+    ] {
+        println!("cargo::rustc-check-cfg=cfg({name})");
+        if holds {
+            println!("cargo::rustc-cfg={name}");
+        }
+    }
 }
 
 fn write(path: &Path, text: &str) {

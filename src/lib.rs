@@ -45,9 +45,7 @@
 //! docs/DESIGN.md and docs/FORMAT.md in the package have what is not in it.
 
 #![no_std]
-// What only some features ask for is not worth a condition each; with these, nothing is dead.
-#![cfg_attr(not(all(feature = "kernels", feature = "std", target_arch = "x86_64")), allow(dead_code))]
-#![cfg_attr(not(any(feature = "kernels", feature = "huge-pages", feature = "mmap")), forbid(unsafe_code))]
+#![cfg_attr(not(any(feature = "kernels", feature = "huge-pages")), forbid(unsafe_code))]
 // Published with all features; without them some links lead nowhere.
 #![cfg_attr(not(all(feature = "std", feature = "metrohash")), allow(rustdoc::broken_intra_doc_links))]
 // Loads and rates are for people to read: the last bits of a count beyond 2⁵³ are not missed.
@@ -69,7 +67,7 @@ struct Snapshots;
 mod bits;
 mod error;
 mod filter;
-#[cfg(all(feature = "metrohash", target_endian = "little"))]
+#[cfg(go_files)]
 pub mod go;
 mod hash;
 mod kernel;
@@ -78,21 +76,19 @@ mod snapshot;
 mod storage;
 mod table;
 
-#[cfg(feature = "serde")]
-pub use hash::FromHasherId;
 #[cfg(feature = "std")]
 pub mod tuning;
 
-#[cfg(all(feature = "metrohash", target_endian = "little"))]
+#[cfg(feature = "serde")]
+pub use hash::FromHasherId;
+#[cfg(go_files)]
 pub use hash::MetroHash64;
 pub use {
-    error::{
-        BatchFull, BuildError, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError,
-        SnapshotErrorKind,
-    },
-    filter::{Builder, CuckooFilter, FilterView},
-    hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
+    error::{ParamError, Parameter},
+    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
+    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, Xxh3},
     kernel::Kernel,
     params::{Addressing, Params, TableKind},
-    storage::{Borrowed, Memory, Storage},
+    snapshot::{SnapshotError, SnapshotErrorKind},
+    storage::{OutOfMemory, Owned, Snapshot, Storage},
 };

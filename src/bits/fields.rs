@@ -18,7 +18,26 @@ impl Fields {
             ones |= 1 << (field * width);
             field += 1;
         }
+        Self::from_ones(ones, width)
+    }
+
+    /// Fields of `width` bits that begin at these bits.
+    #[inline]
+    pub(crate) const fn from_ones(ones: u64, width: u32) -> Self {
         Self { ones, tops: if width > 0 { ones << (width - 1) } else { 0 } }
+    }
+
+    /// Those fields that end within the lowest `bits` > 0 bits.
+    #[inline]
+    pub(crate) const fn first_bits(self, bits: u32) -> Self {
+        let mask = u64::MAX >> (64 - bits);
+        Self { ones: self.ones & mask, tops: self.tops & mask }
+    }
+
+    /// The lowest bit of every field.
+    #[inline]
+    pub(crate) const fn ones(self) -> u64 {
+        self.ones
     }
 
     /// The value in every field. It has no more bits than a field.

@@ -1,13 +1,11 @@
 //! How a filter is asked for.
 
+use super::{BuildError, CuckooFilter, RawFilter};
 use crate::{
-    error::{BuildError, ParamError},
-    filter::CuckooFilter,
-    hash::{Hasher, Item, Xxh3},
-    kernel::Kernel,
-    params::Params,
-    params::Request,
-    params::{Addressing, TableKind},
+    error::ParamError,
+    hash::{HashItem, Xxh3},
+    kernel::{Dispatch, Kernel},
+    params::{Addressing, Params, Request, TableKind},
 };
 
 /// What a filter shall be; made by [`CuckooFilter::builder`].
@@ -41,7 +39,7 @@ impl CuckooFilter {
     }
 }
 
-impl<H: Hasher> Builder<H> {
+impl<H> Builder<H> {
     /// How many different items the filter must hold, from 0 up. They fit but for a chance below 10⁻⁴; a few more
     /// usually do.
     pub fn capacity(mut self, items: usize) -> Self {
@@ -101,7 +99,7 @@ impl<H: Hasher> Builder<H> {
     }
 
     /// Another hasher.
-    pub fn hasher<G: Hasher>(self, hasher: G) -> Builder<G> {
+    pub fn hasher<G>(self, hasher: G) -> Builder<G> {
         Builder { request: self.request, hasher, kernel: self.kernel }
     }
 
@@ -118,28 +116,34 @@ impl<H: Hasher> Builder<H> {
     /// # Errors
     /// If a parameter is out of its range, if two contradict each other, if a needed one is missing, if the kernel is not
     /// available, or if the memory for the table cannot be had. The message says what would work.
-    pub fn build(self) -> Result<CuckooFilter<H>, ParamError> {
+    pub fn build(self) -> Result<CuckooFilter<H>, BuildError> {
         // Before there is a table, which may be large.
-        let kernel = self.kernel.map_or_else(|| Ok(Kernel::best()), Kernel::check)?;
-        let mut filter = CuckooFilter::new(self.request.params()?, self.hasher)?;
-        filter.set_kernel(kernel)?;
-        Ok(filter)
+        let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
+        let raw = RawFilter::new(self.request.params()?)?;
+        Ok(CuckooFilter::from_raw(raw.with_dispatch(dispatch), self.hasher))
     }
 
-    /// A filter of these items, duplicates included: [`CuckooFilter::from_items`]. Its capacity, unless another was asked for,
-    /// is their number.
+    /// A filter of a known set: the items, duplicates included. Its capacity, unless another was asked for, is their number.
+    ///
+    /// Tables below 64 MiB are filled as [`insert_batch`](CuckooFilter::insert_batch) fills them. For larger ones the items are
+    /// sorted by where they go, 16 M at a time, which is faster (docs/PERFORMANCE.md); the filter is as good, but not the same.
+    /// Then each item is hashed twice, and must give the same hash both times, and eight bytes more are needed for each
+    /// meanwhile, up to 128 MiB. The same items in the same order give the same filter, on every machine.
     ///
     /// # Errors
-    /// As [`build`](Self::build), and if not everything fits, for example many copies of one item.
+    /// As [`build`](Self::build); and if not everything fits, for example many copies of one item.
     ///
     /// # Example
     /// ```
     /// let items = ["alice", "bob", "carol"];
     /// let filter = koel::CuckooFilter::builder().false_positive_rate(0.001).build_from_items(&items)?;
-    /// assert_eq!(filter.count_batch(&items), 3);
+    /// assert_eq!(filter.count_members(&items), 3);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn build_from_items<T: Item>(self, items: &[T]) -> Result<CuckooFilter<H>, BuildError> {
+    pub fn build_from_items<T>(self, items: &[T]) -> Result<CuckooFilter<H>, BuildError>
+    where
+        H: HashItem<T>,
+    {
         self.with_room_for(items.len()).build()?.filled_with_items(items)
     }
 

@@ -1,4 +1,6 @@
 //! The filter: items in, answers out. It never sees a bit offset.
+//!
+//! [`CuckooFilter`] turns items into hashes, and leaves the rest to [`RawFilter`], which knows no items.
 
 // First, so that the documentation shows it first.
 mod operations;
@@ -6,24 +8,28 @@ mod operations;
 mod batch;
 mod builder;
 mod bulk;
+mod contains;
+mod error;
 mod facts;
+mod iter;
 mod merge;
-
-pub use builder::Builder;
+mod raw;
 
 use crate::{
-    error::ParamError,
-    hash::{Hasher, Xxh3},
-    kernel::Kernel,
+    hash::Xxh3,
     params::Params,
-    storage::Memory,
-    storage::{Borrowed, Storage},
-    table::Address,
-    table::{AnyTable, Table as _, with_table},
+    storage::{OutOfMemory, Owned, Snapshot},
+};
+pub(crate) use raw::RawFilter;
+pub use {
+    builder::Builder,
+    contains::{Contains, Filter},
+    error::{BuildError, Full, MergeError},
+    iter::ContainsIter,
 };
 
-/// A cuckoo filter: a set that answers "surely not in it" or "probably in it", in a few bits per item, and that can
-/// delete.
+/// A cuckoo filter: a set that answers "not in it" or "probably in it", in a few bits per item, and from which items can be
+/// removed.
 ///
 /// ```
 /// use koel::CuckooFilter;
@@ -39,13 +45,22 @@ use crate::{
 /// - No false negative: an item that was inserted is found until it is removed.
 /// - A refused insertion changes nothing.
 /// - The same operations in the same order give the same bytes, on every machine.
-/// - An item never inserted is "found" with the probability [`false_positive_rate`](Self::false_positive_rate).
+/// - [`contains`](Self::contains) returns true for an item that was never inserted with the probability
+///   [`false_positive_rate`](Self::false_positive_rate).
 ///
 /// # Duplicates
 /// The filter is a multiset of fingerprints: an item inserted twice is stored twice and must be removed twice. There is
-/// room for 2b copies of it at most — eight with buckets of four — and fewer if others share its buckets;
-/// [`insert_unique`](Self::insert_unique) stores it once. A capacity counts different items: of 2000 items among which 500
-/// come twice, a filter for 2000 mostly has to refuse some (`tests/filters.rs`).
+/// room for 2b copies of it at most — eight with buckets of four — and for fewer if other items share its buckets;
+/// [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter) store it once. A capacity counts
+/// different items: of 2000 items among which 500 occur twice, a filter for 2000 mostly has to refuse some
+/// (`tests/filters.rs`).
+///
+/// # Hashes
+/// Every operation has a form for hashes of 64 bits, so that one hash serves several filters, or something else beside a
+/// filter: its high bits, its low bits or a remainder may have chosen a shard before. Sequential integers, and multiples of a
+/// small number, work as hashes, too: all of this at the planned capacity and false-positive rate (`tests/hashes.rs`).
+/// [`Addressing::PowerOfTwo`](crate::Addressing::PowerOfTwo) is different: it takes the bucket from bits 32 and up and the
+/// fingerprint from the lower half, as Go's library does, and needs all of them uniformly distributed.
 ///
 /// # Removal
 /// Remove only what was inserted. Removing an item that never was may, with the probability ε, remove the fingerprint of
@@ -61,110 +76,77 @@ use crate::{
 /// more as the load approaches the capacity; a refused insertion has looked at 4096·b at most.
 ///
 /// # Storage
-/// `S` is where the table is: in [`Memory`], and then the filter can be changed; or in [`Borrowed`] bytes, and then it is a
-/// [`FilterView`], which has everything that only reads.
+/// `S` says where the table is: in memory of the filter's own ([`Owned`]), and then the filter can be changed; or in a
+/// [`Snapshot`] that the caller keeps, and then the filter is a [`FilterView`], which has every method that only reads.
 #[derive(Clone)]
-pub struct CuckooFilter<H = Xxh3, S = Memory> {
-    params: Params,
-    address: Address,
-    table: AnyTable<S>,
-    len: usize,
+pub struct CuckooFilter<H = Xxh3, S = Owned> {
+    raw: RawFilter<S>,
     hasher: H,
-    kernel: Kernel,
 }
 
-/// A filter in bytes that belong to somebody else, which are read where they are: a snapshot in memory
-/// ([`over`](FilterView::over)), or in a file that is mapped ([`open`](FilterView::open)).
+/// A filter inside a snapshot that the caller keeps in `D`: in a `&[u8]`, a `Vec<u8>`, an `Arc<[u8]>`, a `Bytes`, a file that
+/// is mapped (`memmap2::Mmap`). It is queried in place.
 ///
-/// It has all that [`CuckooFilter`] has for reading, with the same kernels, at the same speed. Opening one takes
-/// no longer for a large snapshot than for a small one, and no memory: only the header is checked, and that as many bytes are
-/// there as it says. [`verify`](Self::verify) checks the rest. Until then the answers are only as good as the bytes: if these
-/// were altered, an item may not be found; but whatever they are, nothing is read that is not theirs, and nothing panics.
+/// A view has every method of [`CuckooFilter`] that only reads, with the same kernels, at the same speed. Opening one
+/// ([`over`](FilterView::over)) takes constant time and copies nothing: it validates the header, and that as many bytes are
+/// there as it says. [`verify`](FilterView::verify) validates the rest. Until then the answers are only as good as the
+/// bytes: if these were altered, an item may not be found; but whatever they are, nothing outside them is read.
 ///
-/// [`to_filter`](Self::to_filter) makes a filter of it that can be changed.
+/// [`to_filter`](FilterView::to_filter) copies it into a filter that can be changed.
+///
+/// # Panics
+/// Every method that reads the table panics if `D::as_ref` returns fewer bytes than when the view was made. (It is asked anew
+/// each time. The types above always return the same bytes.)
 ///
 /// # Example
 /// ```
 /// use koel::{CuckooFilter, FilterView};
 /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
 /// filter.insert("alice")?;
-/// let bytes = filter.to_bytes();
 ///
-/// let view = FilterView::over(&bytes)?;
-/// assert!(view.contains("alice"));
-/// view.verify()?;
+/// /// Owns the bytes of the snapshot, and queries them in place.
+/// struct Service { seen: FilterView<Vec<u8>> }
+/// let service = Service { seen: FilterView::over(filter.to_bytes())? };
+/// assert!(service.seen.contains("alice"));
+/// service.seen.verify()?;
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub type FilterView<'a, H = Xxh3> = CuckooFilter<H, Borrowed<'a>>;
+pub type FilterView<D, H = Xxh3> = CuckooFilter<H, Snapshot<D>>;
 
-impl<H: Hasher> CuckooFilter<H> {
+// Many small filters are kept in one program: the filter itself must stay small beside its table.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<CuckooFilter>() <= 96);
+
+impl<H> CuckooFilter<H> {
     /// An empty filter of known parameters: one like another, or one of many that are alike, for which the
-    /// [`Builder`](crate::Builder) has done its planning once.
+    /// [`Builder`] has planned once.
     ///
     /// # Errors
-    /// If the memory for the table cannot be had.
+    /// If there is no memory for the table.
     ///
     /// # Example
     /// ```
     /// use koel::{CuckooFilter, Xxh3};
     /// let params = CuckooFilter::builder().capacity(10).false_positive_rate(0.001).params()?;
-    /// let filters = (0..1000).map(|_| CuckooFilter::new(params.clone(), Xxh3)).collect::<Result<Vec<_>, _>>()?;
+    /// let filters = (0..1000).map(|_| CuckooFilter::new(params, Xxh3)).collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(filters.len(), 1000);
-    /// # Ok::<(), koel::ParamError>(())
+    /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn new(params: Params, hasher: H) -> Result<Self, ParamError> {
-        let table = AnyTable::new(&params)?;
-        Ok(Self::from_parts(params, table, 0, hasher))
+    pub fn new(params: Params, hasher: H) -> Result<Self, OutOfMemory> {
+        RawFilter::new(params).map(|raw| Self { raw, hasher })
     }
 }
 
-impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
-    /// A filter of a table that holds `len` items.
-    pub(crate) fn from_parts(params: Params, table: AnyTable<S>, len: usize, hasher: H) -> Self {
-        Self { address: Address::new(&params), params, table, len, hasher, kernel: Kernel::best() }
+impl<H, S> CuckooFilter<H, S> {
+    pub(crate) fn from_raw(raw: RawFilter<S>, hasher: H) -> Self {
+        Self { raw, hasher }
     }
 
-    /// This filter as a view, for whatever takes one: it has the same type wherever the table is.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{CuckooFilter, FilterView};
-    /// fn known(view: &FilterView<'_>, names: &[&str]) -> usize {
-    ///     view.count_batch(names)
-    /// }
-    ///
-    /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// assert_eq!(known(&filter.view(), &["alice", "bob"]), 1);
-    /// assert_eq!(known(&FilterView::over(&filter.to_bytes())?, &["alice", "bob"]), 1);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn view(&self) -> FilterView<'_, H>
-    where
-        H: Clone,
-    {
-        let memory = with_table!(&self.table, table => table.memory());
-        let table = AnyTable::from_padded(&self.params, Borrowed::table(memory));
-        let (params, hasher) = (self.params.clone(), self.hasher.clone());
-        FilterView { params, address: self.address, table, len: self.len, hasher, kernel: self.kernel }
+    pub(crate) fn into_raw(self) -> (RawFilter<S>, H) {
+        (self.raw, self.hasher)
     }
 
-    pub(crate) fn table(&self) -> &AnyTable<S> {
-        &self.table
-    }
-
-    /// The same filter with another hasher, one that gives the same hashes.
-    #[cfg(all(feature = "metrohash", target_endian = "little"))]
-    pub(crate) fn with_hasher<G>(self, hasher: G) -> CuckooFilter<G, S> {
-        let Self { params, address, table, len, hasher: _, kernel } = self;
-        CuckooFilter { params, address, table, len, hasher, kernel }
-    }
-
-    /// The same filter in memory of its own, or the bytes of it that could not be had. Its table is known to be good.
-    pub(crate) fn into_owned(self) -> Result<CuckooFilter<H>, usize> {
-        let Self { params, address, table, len, hasher, kernel } = self;
-        let table = table.to_owned(&params).ok_or(params.table_bytes())?;
-        Ok(CuckooFilter { params, address, table, len, hasher, kernel })
+    pub(crate) fn raw(&self) -> &RawFilter<S> {
+        &self.raw
     }
 }

@@ -1,17 +1,9 @@
-//! What Go's files cannot say, and the item that has no room.
+//! What Go's files cannot say.
 
-use alloc::{boxed::Box, string::String};
 use core::{error::Error, fmt};
 
-use super::{
-    GoFilter,
-    format::{MOST_BUCKETS, MOST_ITEMS, SEED},
-};
-use crate::{
-    error::{Full, SnapshotErrorKind},
-    hash::HasherId,
-    params::Addressing,
-};
+use super::format::{MOST_BUCKETS, MOST_ITEMS, SEED};
+use crate::{hash::HasherId, params::Addressing, snapshot::SnapshotError};
 
 /// A filter that Go's library could not read.
 ///
@@ -20,11 +12,11 @@ use crate::{
 /// use koel::{Addressing, CuckooFilter, MetroHash64, go};
 /// let filter = CuckooFilter::builder().capacity(10).addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(7);
 /// let error = go::encode(&filter.fingerprint_bits(9).build()?).unwrap_err();
-/// assert_eq!(error, go::GoError::Seed(7));
+/// assert!(matches!(error, go::GoError::Seed(7)));
 /// assert_eq!(error.to_string(), "seed: 7 given, but Go's library has no other than 1337; build the filter with that one");
-/// # Ok::<(), koel::ParamError>(())
+/// # Ok::<(), koel::BuildError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum GoError {
     /// Go's buckets are a power of two.
@@ -38,21 +30,15 @@ pub enum GoError {
     /// The number of items has four bytes in the file.
     Items(u64),
     /// In Go's table slots of this length in buckets of this size share bits, and so it loses items.
+    #[non_exhaustive]
     Aliasing {
         /// The length of a fingerprint.
         fingerprint_bits: u32,
         /// Slots of a bucket.
         bucket_size: u32,
     },
-    /// The filter is a view of bytes that no filter wrote.
-    Damaged {
-        /// What is wrong with them.
-        kind: SnapshotErrorKind,
-        /// Where: the offset in bytes, from the start of the snapshot.
-        offset: u64,
-        /// All of it in words.
-        what: String,
-    },
+    /// The filter is a view of a corrupt snapshot.
+    Snapshot(SnapshotError),
 }
 
 impl fmt::Display for GoError {
@@ -67,7 +53,7 @@ impl fmt::Display for GoError {
             Self::Seed(seed) => {
                 write!(f, "seed: {seed} given, but Go's library has no other than {SEED}; build the filter with that one")
             }
-            Self::Damaged { what, .. } => write!(f, "the filter is damaged: {what}"),
+            Self::Snapshot(_) => f.write_str("the snapshot to convert is corrupt"),
             Self::Buckets(buckets) => write!(
                 f,
                 "buckets: {buckets} given, but Go's files say up to {MOST_BUCKETS}; build the filter with a smaller capacity"
@@ -84,39 +70,11 @@ impl fmt::Display for GoError {
     }
 }
 
-impl Error for GoError {}
-
-/// The victim of a Go filter has no room in the table: [`GoFilter::into_filter`] gives the filter back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoRoom {
-    // In a box: what a refusal carries makes every success larger.
-    pub(super) filter: Box<GoFilter>,
-    pub(super) full: Full,
-}
-
-impl NoRoom {
-    /// The filter, as it was.
-    #[must_use]
-    pub fn into_inner(self) -> GoFilter {
-        *self.filter
-    }
-
-    /// Why there was no room.
-    #[must_use]
-    pub fn full(&self) -> &Full {
-        &self.full
+impl Error for GoError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Snapshot(error) => Some(error),
+            _ => None,
+        }
     }
 }
-
-impl fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the table has no room for the one item that Go kept beside it ({} items in {} slots); remove an item first, or go on \
-             with the GoFilter",
-            self.full.items, self.full.slots
-        )
-    }
-}
-
-impl Error for NoRoom {}

@@ -1,25 +1,25 @@
 //! A filter and what Go keeps beside its table.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 use std::{
     io::{self, Write as _},
     path::Path,
 };
 
 use super::{
-    GoError, NoRoom,
+    GoError,
     format::{self, Victim},
     order::Order,
     write,
 };
 use crate::{
     bits::wide,
-    error::{Full, ParamError},
-    filter::CuckooFilter,
-    hash::{Hasher, Item, MetroHash64},
+    filter::{Contains, CuckooFilter, Filter, Full},
+    hash::{HashItem, Hasher, MetroHash64},
     kernel::Kernel,
+    params::ParamError,
     snapshot::replace,
-    table::Address,
+    table::{Address, Uniform},
 };
 
 /// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`], and the victim.
@@ -57,7 +57,10 @@ impl GoFilter {
     ///
     /// # Errors
     /// [`Full`] if there is no room. The filter is then bit for bit as it was.
-    pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<(), Full> {
+    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<(), Full>
+    where
+        MetroHash64: HashItem<T>,
+    {
         self.insert_hash(self.filter.hash(item))
     }
 
@@ -77,7 +80,10 @@ impl GoFilter {
     ///
     /// # Errors
     /// [`Full`] if it is not there and there is no room. The filter is then bit for bit as it was.
-    pub fn insert_unique<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, Full> {
+    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, Full>
+    where
+        MetroHash64: HashItem<T>,
+    {
         let hash = self.filter.hash(item);
         if self.contains_hash(hash) {
             return Ok(false);
@@ -87,7 +93,10 @@ impl GoFilter {
 
     /// False: the item is not in the filter. True: it probably is.
     #[must_use]
-    pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
+    pub fn contains<T: ?Sized>(&self, item: &T) -> bool
+    where
+        MetroHash64: HashItem<T>,
+    {
         self.contains_hash(self.filter.hash(item))
     }
 
@@ -101,7 +110,10 @@ impl GoFilter {
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn contains_batch<T: Item>(&self, items: &[T], found: &mut [bool]) {
+    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
+    where
+        MetroHash64: HashItem<T>,
+    {
         self.filter.contains_batch(items, found);
         if self.victim.is_used {
             for (item, found) in items.iter().zip(found).filter(|(_, found)| !**found) {
@@ -112,7 +124,10 @@ impl GoFilter {
 
     /// How many copies of an item are in the filter, or more by chance.
     #[must_use]
-    pub fn count<T: Item + ?Sized>(&self, item: &T) -> u32 {
+    pub fn count<T: ?Sized>(&self, item: &T) -> u32
+    where
+        MetroHash64: HashItem<T>,
+    {
         self.count_hash(self.filter.hash(item))
     }
 
@@ -125,7 +140,10 @@ impl GoFilter {
     /// Removes one copy of an item; true if one was found. Remove only what was inserted: see [`CuckooFilter`].
     ///
     /// A copy in the table is removed before the victim, and the victim then put into the table if there is room, as Go does.
-    pub fn remove<T: Item + ?Sized>(&mut self, item: &T) -> bool {
+    pub fn remove<T: ?Sized>(&mut self, item: &T) -> bool
+    where
+        MetroHash64: HashItem<T>,
+    {
         self.remove_hash(self.filter.hash(item))
     }
 
@@ -173,14 +191,15 @@ impl GoFilter {
         self.filter.set_kernel(kernel)
     }
 
-    /// The filter, the victim in it.
+    /// The filter, with the victim in its table.
     ///
     /// # Errors
-    /// If there is a victim and no room for it, with this filter as it was.
-    pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, NoRoom> {
+    /// If there is a victim and the table has no room for it: gives this filter back, unchanged. Remove an item first, or go on
+    /// with the `GoFilter`.
+    pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, Self> {
         match self.settle() {
             Ok(()) => Ok(self.filter),
-            Err(full) => Err(NoRoom { filter: Box::new(self), full }),
+            Err(_) => Err(self),
         }
     }
 
@@ -227,7 +246,7 @@ impl GoFilter {
 
     fn is_victim(&self, hash: u64) -> bool {
         self.victim.is_used && {
-            let (buckets, fingerprint) = Address::new(self.filter.params()).buckets(hash);
+            let (buckets, fingerprint) = Address::new(&self.filter.params()).buckets(Uniform(hash));
             self.victim.is(buckets, fingerprint)
         }
     }
@@ -242,9 +261,8 @@ impl GoFilter {
     }
 
     /// What to say of an item that has no room in the table, where the victim counts, too.
-    fn with_victim(&self, mut full: Full) -> Full {
-        full.items = self.len();
-        full
+    fn with_victim(&self, full: Full) -> Full {
+        full.with_items(self.len())
     }
 }
 
@@ -254,7 +272,39 @@ impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
 
     fn try_from(filter: CuckooFilter<H>) -> Result<Self, GoError> {
         let victim = Victim::default();
-        format::header(filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
-        Ok(Self { filter: filter.with_hasher(MetroHash64), victim, order: Order::default() })
+        format::header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
+        let (raw, _) = filter.into_raw();
+        Ok(Self { filter: CuckooFilter::from_raw(raw, MetroHash64), victim, order: Order::default() })
+    }
+}
+
+impl Filter for GoFilter {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn count_hash(&self, hash: u64) -> u32 {
+        self.count_hash(hash)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.filter.params().false_positive_rate_at(self.len() as f64 / self.filter.slots() as f64)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.filter.size_in_bytes() + size_of::<Self>() - size_of_val(&self.filter) + self.order.size_in_bytes()
+    }
+}
+
+impl<T: ?Sized> Contains<T> for GoFilter
+where
+    MetroHash64: HashItem<T>,
+{
+    fn hash(&self, item: &T) -> u64 {
+        self.filter.hash(item)
     }
 }

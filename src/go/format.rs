@@ -5,10 +5,9 @@ use alloc::{format, string::String, vec::Vec};
 use super::GoError;
 use crate::{
     bits::{low_half, wide},
-    error::{ParamError, Parameter, SnapshotError, SnapshotErrorKind as Kind},
     hash::{Hasher as _, HasherId, MetroHash64},
-    params::{Addressing, TableKind},
-    params::{DEFAULT_BUCKET_SIZE, Params},
+    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind},
     table::{Fingerprint, Pair},
 };
 
@@ -30,7 +29,7 @@ const SINGLE: u8 = 0;
 const PACKED: u8 = 1;
 
 /// Where the fields behind `TABLE_AT` are.
-struct Layout {
+struct Offsets {
     /// The packed table has no such field.
     bucket_size_at: Option<usize>,
     fingerprint_bits_at: usize,
@@ -40,23 +39,23 @@ struct Layout {
     padding: usize,
 }
 
-const fn layout(table: TableKind) -> Layout {
+const fn offsets(table: TableKind) -> Offsets {
     let (bucket_size_at, fingerprint_bits_at, padding) = match table {
         TableKind::Single => (Some(TABLE_END), TABLE_END + 1, 0),
         TableKind::Packed => (None, TABLE_END, 7),
     };
     let buckets_at = fingerprint_bits_at + 1;
-    Layout { bucket_size_at, fingerprint_bits_at, buckets_at, header: buckets_at + 4, padding }
+    Offsets { bucket_size_at, fingerprint_bits_at, buckets_at, header: buckets_at + 4, padding }
 }
 
 /// Bytes of zero behind a table.
 pub(super) fn padding(params: &Params) -> usize {
-    layout(params.table()).padding
+    offsets(params.table()).padding
 }
 
 /// Bytes before a table.
 pub(super) fn header_bytes(params: &Params) -> usize {
-    layout(params.table()).header
+    offsets(params.table()).header
 }
 
 /// The item that found no room in the table, or the last one that did not and meanwhile has.
@@ -108,14 +107,14 @@ impl Header {
     /// Checks everything that can be checked without the table, the length of all bytes included.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let kind = match bytes.get(TABLE_AT) {
-            None => return Err(header_too_short(bytes, layout(TableKind::Packed).header)),
+            None => return Err(header_too_short(bytes, offsets(TableKind::Packed).header)),
             Some(&SINGLE) => TableKind::Single,
             Some(&PACKED) => TableKind::Packed,
             Some(other) => {
                 return Err(parameter(TABLE_AT, format!("table type {other}: {SINGLE} is single, {PACKED} is packed")));
             }
         };
-        let header = layout(kind).header;
+        let header = offsets(kind).header;
         if bytes.len() < header {
             return Err(header_too_short(bytes, header));
         }
@@ -149,7 +148,7 @@ impl Header {
 }
 
 fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
-    let Layout { bucket_size_at, fingerprint_bits_at, buckets_at, .. } = layout(kind);
+    let Offsets { bucket_size_at, fingerprint_bits_at, buckets_at, .. } = offsets(kind);
     let b = bucket_size_at.map_or(DEFAULT_BUCKET_SIZE, |at| bytes[at].into());
     let f = bytes[fingerprint_bits_at].into();
     let buckets = number(bytes, buckets_at).into();
@@ -212,18 +211,21 @@ pub(super) fn header(params: &Params, hasher: HasherId, len: u64, victim: Victim
         return Err(GoError::Aliasing { fingerprint_bits, bucket_size });
     }
     let items = u32::try_from(len).map_err(|_| GoError::Items(len))?;
-    Ok(Header { params: params.clone(), items, victim })
+    Ok(Header { params: *params, items, victim })
 }
 
 fn check_length(bytes: &[u8], params: &Params) -> Result<(), SnapshotError> {
-    let Layout { header, padding, .. } = layout(params.table());
+    let Offsets { header, padding, .. } = offsets(params.table());
     let (given, expected) = (wide(bytes.len()), wide(params.table_bytes()) + wide(header + padding));
     if given == expected {
         return Ok(());
     }
-    let (what, offset) = if given < expected { ("end too early", given) } else { ("go on after the filter's end", expected) };
-    let what = format!("the bytes {what}: there are {given}, and there should be {expected}");
-    Err(SnapshotError::new(Kind::Length, offset, what))
+    if given < expected {
+        let what = format!("the bytes end too early: there are {given}, and there should be {expected}");
+        return Err(SnapshotError::new(Kind::Length, given, what));
+    }
+    let what = format!("the filter ends here, and {} more bytes follow it", given - expected);
+    Err(SnapshotError::new(Kind::TrailingBytes, expected, what))
 }
 
 fn header_too_short(bytes: &[u8], header: usize) -> SnapshotError {
@@ -255,10 +257,10 @@ mod tests {
     fn four_bytes_are_not_enough_for_everything() {
         let header = |buckets, len| header(&params(TableKind::Packed, 13, 4, buckets), MetroHash64.id(), len, Victim::default());
         assert!(header(1 << 20, u64::from(u32::MAX)).is_ok());
-        assert_eq!(header(1 << 20, 1 << 32).err(), Some(GoError::Items(1 << 32)));
+        assert!(matches!(header(1 << 20, 1 << 32), Err(GoError::Items(0x1_0000_0000))));
         if cfg!(target_pointer_width = "64") {
             assert!(header(1 << 31, 0).is_ok());
-            assert_eq!(header(1 << 32, 0).err(), Some(GoError::Buckets(1 << 32)));
+            assert!(matches!(header(1 << 32, 0), Err(GoError::Buckets(0x1_0000_0000))));
         }
     }
 

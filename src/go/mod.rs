@@ -36,9 +36,4 @@ mod packed;
 mod read;
 mod write;
 
-pub use {
-    error::{GoError, NoRoom},
-    filter::GoFilter,
-    read::decode,
-    write::encode,
-};
+pub use {error::GoError, filter::GoFilter, read::decode, write::encode};

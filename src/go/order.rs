@@ -1,13 +1,13 @@
 //! The order of fingerprints whose low nibbles are equal: Go leaves them as they come, this library sorts them. What Go's
 //! order was is remembered for every bucket in which it was another, so that a file can be written as it was read.
 //!
-//! What is remembered need not be right any more once a bucket has changed: it is a wish, and [`Permutation::restore`] says
+//! What is remembered need not be right any more once a bucket has changed: it is a hint, and [`Permutation::restore`] says
 //! whether Go could have it.
 
 use alloc::vec::Vec;
 use core::iter::{once, repeat_n};
 
-use crate::bits::index;
+use crate::{bits::index, storage::OutOfMemory};
 
 /// An order of four, as a number of mixed base: how many of those behind the first, the second and the third are less. 0 is
 /// the ascending one, and there are 24.
@@ -61,13 +61,19 @@ const GAPS: u8 = u8::MAX / Permutation::COUNT;
 const SKIP: u8 = GAPS * Permutation::COUNT;
 
 impl Order {
-    /// Of buckets that ascend, none of them with the ascending order. None if there is no memory. Goes through them twice: the
-    /// first time to find out how much.
-    pub(super) fn remember(buckets: impl Iterator<Item = (u64, Permutation)> + Clone) -> Option<Self> {
+    /// Of buckets that ascend, none of them with the ascending order. Goes through them twice: the first time to find out how
+    /// much memory it takes.
+    pub(super) fn remember(buckets: impl Iterator<Item = (u64, Permutation)> + Clone) -> Result<Self, OutOfMemory> {
         let mut codes = Vec::new();
-        codes.try_reserve_exact(encode(buckets.clone()).count()).ok()?;
+        let bytes = encode(buckets.clone()).count();
+        codes.try_reserve_exact(bytes).map_err(|_| OutOfMemory::of(bytes))?;
         codes.extend(encode(buckets));
-        Some(Self(codes))
+        Ok(Self(codes))
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn size_in_bytes(&self) -> usize {
+        self.0.capacity()
     }
 
     /// The buckets, and the order that each of them had.

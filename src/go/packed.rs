@@ -4,9 +4,10 @@
 use super::order::{Order, Permutation, sorted};
 use crate::{
     bits,
-    storage::Storage,
-    table::codebook::CODEWORD_BITS,
-    table::{Corrupt, Packed, Table as _, TableMut as _},
+    filter::RawFilter,
+    params::Params,
+    storage::{OutOfMemory, Storage},
+    table::{CODEWORD_BITS, Corrupt},
 };
 
 /// Why a table from outside is none of Go's.
@@ -14,44 +15,46 @@ pub(super) enum Refusal {
     /// The codeword of a bucket is not in the codebook.
     Codeword { bucket: u64, codeword: u32 },
     /// There is no memory to remember the order in.
-    OutOfMemory,
+    OutOfMemory(OutOfMemory),
 }
 
 /// Sorts every bucket, and remembers how it was.
-pub(super) fn sort(buckets: u64, table: &mut Packed) -> Result<Order, Refusal> {
+pub(super) fn sort(filter: &mut RawFilter) -> Result<Order, Refusal> {
+    let buckets = filter.params().buckets();
+    let corrupt = |bucket| filter.first_corrupt(bucket..bucket + 1).map(|(_, corrupt)| corrupt);
     for bucket in 0..buckets {
-        if let Some(Corrupt::Codeword(codeword)) = table.corrupt(bucket) {
+        if let Some(Corrupt::Codeword(codeword)) = corrupt(bucket) {
             return Err(Refusal::Codeword { bucket, codeword });
         }
     }
-    let in_other_order = (0..buckets).filter(|&bucket| table.corrupt(bucket).is_some());
-    let order = Order::remember(in_other_order.map(|bucket| (bucket, Permutation::of(table.values(bucket)))));
-    let order = order.ok_or(Refusal::OutOfMemory)?;
+    let in_other_order = (0..buckets).filter(|&bucket| corrupt(bucket).is_some());
+    let order = Order::remember(in_other_order.map(|bucket| (bucket, Permutation::of(filter.packed_values(bucket)))));
+    let order = order.map_err(Refusal::OutOfMemory)?;
     for (bucket, _) in order.iter() {
-        let (values, place) = (sorted(table.values(bucket)), Place::new(table, bucket));
-        place.put(table.memory_mut(), values);
+        let (values, highs) = (sorted(filter.packed_values(bucket)), HighParts::of(filter.params(), bucket));
+        highs.put(filter.bytes_mut(), values);
     }
     Ok(order)
 }
 
-/// Gives the buckets in `bytes`, a copy of the table and [`bits::PADDING`], the order that is remembered, where Go can have it.
-pub(super) fn restore(order: &Order, table: &Packed<impl Storage>, bytes: &mut [u8]) {
+/// Gives the buckets in `bytes`, a copy of the table and its padding, the order that is remembered, where Go can have it.
+pub(super) fn restore<S: Storage>(order: &Order, filter: &RawFilter<S>, bytes: &mut [u8]) {
     for (bucket, permutation) in order.iter() {
-        if let Some(values) = permutation.restore(table.values(bucket)) {
-            Place::new(table, bucket).put(bytes, values);
+        if let Some(values) = permutation.restore(filter.packed_values(bucket)) {
+            HighParts::of(filter.params(), bucket).put(bytes, values);
         }
     }
 }
 
 /// Where the high parts of a bucket are.
-struct Place {
+struct HighParts {
     bit: u64,
     width: u32,
 }
 
-impl Place {
-    fn new(table: &Packed<impl Storage>, bucket: u64) -> Self {
-        Self { bit: bucket * u64::from(table.bucket_bits()) + u64::from(CODEWORD_BITS), width: table.high_bits() }
+impl HighParts {
+    fn of(params: &Params, bucket: u64) -> Self {
+        Self { bit: bucket * u64::from(params.bucket_bits()) + u64::from(CODEWORD_BITS), width: params.fingerprint_bits() - 4 }
     }
 
     /// Puts the high parts of four fingerprints there.

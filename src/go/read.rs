@@ -9,15 +9,12 @@ use super::{
     packed::{self, Refusal},
 };
 use crate::{
-    bits::PADDING,
     bits::{index, wide},
-    error::{SnapshotError, SnapshotErrorKind as Kind},
-    filter::CuckooFilter,
+    filter::{CuckooFilter, RawFilter},
     hash::MetroHash64,
-    kernel::Kernel,
-    params::Params,
-    storage::Memory,
-    table::AnyTable,
+    params::{Params, TableKind},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind},
+    storage::{OutOfMemory, Owned},
 };
 
 /// The filter that Go's `Encode` wrote, all of its bytes and nothing else.
@@ -41,19 +38,19 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
     let start = header_bytes(&params);
     let (table, padding) = bytes[start..].split_at(params.table_bytes());
     check_end(&params, table, padding)?;
-    let memory = Memory::copied(table, PADDING).ok_or_else(|| refused(&params, &Refusal::OutOfMemory))?;
-    let mut table = AnyTable::from_padded(&params, memory);
-    let order = match &mut table {
-        AnyTable::Single(_) => Order::default(),
-        AnyTable::Packed(table) => packed::sort(params.buckets(), table).map_err(|refusal| refused(&params, &refusal))?,
+    let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
+    let mut raw = RawFilter::from_parts(params, storage, 0);
+    let order = match params.table() {
+        TableKind::Single => Order::default(),
+        TableKind::Packed => packed::sort(&mut raw).map_err(|refusal| refused(&params, refusal))?,
     };
     // Sorted, it is a table that this library could have written.
-    let taken = Kernel::best().taken(&table, 0..params.buckets()).unwrap_or_default();
+    let taken = raw.taken(0..params.buckets()).unwrap_or_default();
     if taken != u64::from(items) {
         let what = format!("the table holds {taken} items, but the header says {items}");
         return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), what));
     }
-    Ok(GoFilter { filter: CuckooFilter::from_parts(params, table, index(taken), MetroHash64), victim, order })
+    Ok(GoFilter { filter: CuckooFilter::from_raw(raw.with_len(index(taken)), MetroHash64), victim, order })
 }
 
 /// Nobody writes a bit behind the last bucket.
@@ -66,16 +63,13 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
     Err(SnapshotError::new(Kind::Table, wide(at), String::from("bits beyond the last bucket are set")))
 }
 
-fn refused(params: &Params, refusal: &Refusal) -> SnapshotError {
-    let start = wide(header_bytes(params));
+fn refused(params: &Params, refusal: Refusal) -> SnapshotError {
     match refusal {
         Refusal::Codeword { bucket, codeword } => {
             let what = format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook");
-            SnapshotError::new(Kind::Table, start + bucket * u64::from(params.bucket_bits()) / 8, what)
+            let at = wide(header_bytes(params)) + bucket * u64::from(params.bucket_bits()) / 8;
+            SnapshotError::new(Kind::Table, at, what)
         }
-        Refusal::OutOfMemory => {
-            let what = format!("memory for the table of {} bytes could not be had", params.table_bytes());
-            SnapshotError::new(Kind::OutOfMemory, start, what)
-        }
+        Refusal::OutOfMemory(error) => error.into(),
     }
 }

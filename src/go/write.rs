@@ -1,6 +1,6 @@
 //! From a filter to Go's bytes.
 
-use alloc::{string::ToString as _, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{
     GoError,
@@ -8,7 +8,14 @@ use super::{
     order::Order,
     packed,
 };
-use crate::{bits::PADDING, bits::wide, filter::CuckooFilter, hash::Hasher, snapshot::check, storage::Storage, table::AnyTable};
+use crate::{
+    bits::{PADDING, wide},
+    filter::CuckooFilter,
+    hash::Hasher,
+    params::TableKind,
+    snapshot::verify,
+    storage::Storage,
+};
 
 /// A filter as a file that Go's `Decode` reads. There is no victim in it. A view of a snapshot is
 /// [verified](crate::FilterView::verify) first.
@@ -33,12 +40,9 @@ use crate::{bits::PADDING, bits::wide, filter::CuckooFilter, hash::Hasher, snaps
 pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<u8>, GoError> {
     let victim = Victim::default();
     // First, since it takes no reading of the table.
-    format::header(filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
+    format::header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
     // Go's files have no checksum by which damage would be seen.
-    check(filter).map_err(|error| {
-        let (kind, offset, what) = (error.kind(), error.offset(), error.to_string());
-        GoError::Damaged { kind, offset, what }
-    })?;
+    verify(filter.raw()).map_err(GoError::Snapshot)?;
     file(filter, victim, &Order::default())
 }
 
@@ -47,16 +51,16 @@ pub(super) fn file<H: Hasher, S: Storage>(
     victim: Victim,
     order: &Order,
 ) -> Result<Vec<u8>, GoError> {
-    let params = filter.params();
+    let params = &filter.params();
     let header = format::header(params, filter.hasher().id(), wide(filter.len()), victim)?;
     let start = header_bytes(params);
     let end = start + params.table_bytes();
     let mut bytes = Vec::with_capacity(end + PADDING);
     header.encode(&mut bytes);
-    bytes.extend_from_slice(filter.table().bytes());
-    if let AnyTable::Packed(table) = filter.table() {
+    bytes.extend_from_slice(filter.raw().table());
+    if params.table() == TableKind::Packed {
         bytes.resize(end + PADDING, 0);
-        packed::restore(order, table, &mut bytes[start..]);
+        packed::restore(order, filter.raw(), &mut bytes[start..]);
         bytes.truncate(end + padding(params));
     }
     Ok(bytes)

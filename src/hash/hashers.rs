@@ -149,11 +149,11 @@ impl Hasher for Xxh3 {
 /// `MetroHash64`, as Go's linvon/cuckoo-filter computes it (there with the seed 1337).
 ///
 /// Only on little-endian targets: the crate behind it reads words in the machine's own order.
-#[cfg(all(feature = "metrohash", target_endian = "little"))]
+#[cfg(go_files)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetroHash64;
 
-#[cfg(all(feature = "metrohash", target_endian = "little"))]
+#[cfg(go_files)]
 impl Hasher for MetroHash64 {
     fn id(&self) -> HasherId {
         HasherId::METRO_HASH_64
@@ -185,7 +185,7 @@ pub enum AnyHasher {
     /// [`Xxh3`]
     Xxh3,
     /// [`MetroHash64`]
-    #[cfg(all(feature = "metrohash", target_endian = "little"))]
+    #[cfg(go_files)]
     MetroHash64,
 }
 
@@ -195,7 +195,7 @@ impl AnyHasher {
     pub fn from_id(id: HasherId) -> Option<Self> {
         match id {
             HasherId::XXH3 => Some(Self::Xxh3),
-            #[cfg(all(feature = "metrohash", target_endian = "little"))]
+            #[cfg(go_files)]
             HasherId::METRO_HASH_64 => Some(Self::MetroHash64),
             _ => None,
         }
@@ -206,7 +206,7 @@ impl Hasher for AnyHasher {
     fn id(&self) -> HasherId {
         match self {
             Self::Xxh3 => Xxh3.id(),
-            #[cfg(all(feature = "metrohash", target_endian = "little"))]
+            #[cfg(go_files)]
             Self::MetroHash64 => MetroHash64.id(),
         }
     }
@@ -215,7 +215,7 @@ impl Hasher for AnyHasher {
     fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
         match self {
             Self::Xxh3 => Xxh3.hash(seed, bytes),
-            #[cfg(all(feature = "metrohash", target_endian = "little"))]
+            #[cfg(go_files)]
             Self::MetroHash64 => MetroHash64.hash(seed, bytes),
         }
     }

@@ -1,17 +1,22 @@
 //! Many hashes at a time: what all kernels have in common.
 
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+
 use core::ops::Range;
 
-use super::Kernel;
-use crate::{table::Address, table::Table};
+use crate::{
+    params::{Addressing, Params},
+    table::{Address, Read, Table, Uniform},
+};
 
-/// Hashes that are looked up at one go: as many as a word has bits for the answers.
+/// Hashes that are looked up together: as many as a word has bits for the answers.
 pub(crate) const BATCH: usize = 64;
 
-/// Bytes of a table from which on its buckets are fetched ahead: smaller ones are in the cache, and fetching only costs.
-pub(super) const FETCH_FROM: usize = 1 << 20;
+/// Bytes of a table from which on its buckets are prefetched: smaller ones are in the cache, and prefetching only costs.
+pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 
-/// Where the hashes come from. A kernel is compiled for each source, so that hashing, too, is compiled for its processor.
+/// Where the hashes come from, [`Uniform`] ones. A kernel is compiled for each source, so that hashing, too, is compiled for
+/// its instructions.
 pub(crate) trait Hashes {
     fn len(&self) -> usize;
 
@@ -31,6 +36,7 @@ pub(crate) trait Hashes {
     }
 }
 
+/// Hashes that are uniform as they are.
 impl Hashes for &[u64] {
     #[inline(always)]
     fn len(&self) -> usize {
@@ -45,23 +51,61 @@ impl Hashes for &[u64] {
     }
 }
 
-/// Looks all hashes up one after the other, by whatever function; but the buckets of a batch are fetched all at once.
-#[inline(always)]
-pub(super) fn one_by_one<T: Table>(
-    kernel: Kernel,
-    table: &T,
-    address: &Address,
-    hashes: &impl Hashes,
-    contains: impl Fn(u64) -> bool,
-    mut answer: impl FnMut(u64),
-) {
-    hashes.each_batch(0..hashes.len(), |batch| {
-        kernel.fetch(table, address, batch);
-        let mut answers = 0;
-        for (i, &hash) in batch.iter().enumerate() {
-            answers |= u64::from(contains(hash)) << i;
+/// Hashes of the user's.
+pub(crate) struct Given<'a> {
+    pub(crate) hashes: &'a [u64],
+    pub(crate) addressing: Addressing,
+}
+
+impl Hashes for Given<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    #[inline(always)]
+    fn fill(&self, start: usize, hashes: &mut [u64; BATCH]) {
+        for (hash, &given) in hashes.iter_mut().zip(&self.hashes[start..]) {
+            *hash = Uniform::of(self.addressing, given).0;
         }
-        answer(answers);
-        true
-    });
+    }
+}
+
+/// Starts to load the buckets of all hashes.
+#[inline(always)]
+pub(crate) fn prefetch(table: &impl Table, address: Address, hashes: &[u64]) {
+    if table.len_in_bytes() < PREFETCH_FROM {
+        return;
+    }
+    for &hash in hashes {
+        let ((first, second), _) = address.buckets(Uniform(hash));
+        table.prefetch(first);
+        table.prefetch(second);
+    }
+}
+
+/// Looks all hashes up, one after the other; but the buckets of a batch are prefetched together.
+pub(super) struct LookUp<'a, H, A> {
+    pub(super) params: &'a Params,
+    pub(super) hashes: &'a H,
+    pub(super) answer: A,
+}
+
+impl<H: Hashes, A: FnMut(u64)> Read for LookUp<'_, H, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Table>(mut self, table: &T) {
+        let address = Address::new(self.params);
+        self.hashes.each_batch(0..self.hashes.len(), |batch| {
+            prefetch(table, address, batch);
+            let mut answers = 0;
+            for (i, &hash) in batch.iter().enumerate() {
+                let (buckets, fingerprint) = address.buckets(Uniform(hash));
+                answers |= u64::from(table.contains(buckets, fingerprint)) << i;
+            }
+            (self.answer)(answers);
+            true
+        });
+    }
 }

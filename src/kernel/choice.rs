@@ -3,6 +3,7 @@
 use alloc::{format, string::String};
 use core::{fmt, str::FromStr};
 
+use super::Dispatch;
 use crate::error::{ParamError, Parameter};
 
 /// The instructions with which a filter looks items up, puts them in and takes them out. All kernels give the same answers,
@@ -21,7 +22,7 @@ use crate::error::{ParamError, Parameter};
 /// }
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kernel {
     /// Safe Rust, on every machine.
@@ -35,7 +36,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// All of them. Each has the instructions of those before it, which is what their order means.
+    /// All of them. Each has the instructions of those before it.
     const ALL: [Self; 4] = [Self::Portable, Self::Bmi2, Self::Avx2, Self::Avx512];
 
     /// The kernels of this build that the processor can run, from the fewest instructions to the most.
@@ -46,13 +47,13 @@ impl Kernel {
     /// Was it compiled in (feature `kernels`, on x86-64), and can the processor run it?
     #[must_use]
     pub fn is_available(self) -> bool {
-        self == Self::Portable || detect::runs(self)
+        Dispatch::of(self).is_some()
     }
 
     /// The one that a filter takes unless it is told otherwise. The processor is asked once per process.
     #[must_use]
     pub fn best() -> Self {
-        detect::best()
+        Self::ALL[fastest()]
     }
 
     fn name(self) -> &'static str {
@@ -64,9 +65,9 @@ impl Kernel {
         }
     }
 
-    /// The same kernel, if it is available.
-    pub(crate) fn check(self) -> Result<Self, ParamError> {
-        if self.is_available() { Ok(self) } else { Err(unavailable(self.name())) }
+    /// The kernel itself, if it is available.
+    pub(crate) fn dispatch(self) -> Result<Dispatch, ParamError> {
+        Dispatch::of(self).ok_or_else(|| unavailable(self.name()))
     }
 }
 
@@ -95,66 +96,30 @@ impl FromStr for Kernel {
 
     fn from_str(name: &str) -> Result<Self, ParamError> {
         let known = Self::ALL.into_iter().find(|kernel| kernel.name() == name);
-        known.ok_or_else(|| unavailable(name))?.check()
+        known.filter(|kernel| kernel.is_available()).ok_or_else(|| unavailable(name))
     }
 }
 
-#[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-mod detect {
-    #![allow(unsafe_code, reason = "the detecting macros ask the processor with it")]
-
-    use super::Kernel;
-    use core::{arch::x86_64::__cpuid, num::NonZeroUsize};
+/// The place of the fastest kernel in [`Kernel::ALL`].
+#[cfg(x86_kernels)]
+fn fastest() -> usize {
+    use super::x86_64::has_slow_deposits;
+    use core::num::NonZeroUsize;
     use once_cell::race::OnceNonZeroUsize;
 
-    cpufeatures::new!(bmi2, "bmi1", "bmi2");
-    cpufeatures::new!(avx2, "avx2");
-    // To the compiler, AVX-512 comes with FMA.
-    cpufeatures::new!(avx512, "avx512f", "avx512dq", "fma");
-
-    pub(super) fn runs(kernel: Kernel) -> bool {
-        match kernel {
-            Kernel::Portable => true,
-            Kernel::Bmi2 => bmi2::get(),
-            Kernel::Avx2 => bmi2::get() && avx2::get(),
-            Kernel::Avx512 => bmi2::get() && avx2::get() && avx512::get(),
-        }
-    }
-
-    pub(super) fn best() -> Kernel {
-        // The kernel's place among all of them, counted from 1.
-        static BEST: OnceNonZeroUsize = OnceNonZeroUsize::new();
-        let place = BEST.get_or_init(|| {
-            let fastest = Kernel::ALL.iter().rposition(|&kernel| runs(kernel) && !is_slow(kernel));
-            NonZeroUsize::MIN.saturating_add(fastest.unwrap_or(0))
-        });
-        Kernel::ALL[place.get() - 1]
-    }
-
-    /// AMD's processors before the third Zen (family 0x17) have `pdep`, but in microcode: it takes them some hundred cycles.
-    /// The others need it, too, for single look-ups.
-    fn is_slow(kernel: Kernel) -> bool {
-        // SAFETY: every x86-64 processor has the instruction. (Newer compilers know it.)
-        #[allow(unused_unsafe)]
-        let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1)) };
-        let vendor = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
-        let family = (version.eax >> 8 & 15) + (version.eax >> 20 & 255);
-        // Hygon's are AMD's first ones, by another name.
-        kernel != Kernel::Portable && (vendor == b"AuthenticAMD" && family <= 0x17 || vendor == b"HygonGenuine")
-    }
+    // Counted from 1.
+    static FASTEST: OnceNonZeroUsize = OnceNonZeroUsize::new();
+    let place = FASTEST.get_or_init(|| {
+        let is_fast = |kernel: Kernel| kernel == Kernel::Portable || kernel.is_available() && !has_slow_deposits();
+        let place = Kernel::ALL.iter().rposition(|&kernel| is_fast(kernel));
+        NonZeroUsize::MIN.saturating_add(place.unwrap_or(0))
+    });
+    place.get() - 1
 }
 
-#[cfg(not(all(feature = "kernels", target_arch = "x86_64")))]
-mod detect {
-    use super::Kernel;
-
-    pub(super) fn runs(_: Kernel) -> bool {
-        false
-    }
-
-    pub(super) fn best() -> Kernel {
-        Kernel::Portable
-    }
+#[cfg(not(x86_kernels))]
+fn fastest() -> usize {
+    0
 }
 
 #[cfg(test)]
@@ -166,7 +131,6 @@ mod tests {
     fn the_best_is_available_and_stays_the_same() {
         assert!(Kernel::best().is_available());
         assert_eq!(Kernel::best(), Kernel::best());
-        assert!(Kernel::available().is_sorted());
         assert!(Kernel::available().any(|kernel| kernel == Kernel::Portable));
     }
 

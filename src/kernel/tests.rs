@@ -4,10 +4,9 @@ use alloc::{format, vec, vec::Vec};
 
 use super::{BATCH, Kernel};
 use crate::{
-    params::Params,
-    params::{Addressing, TableKind},
-    table::Address,
-    table::{AnyTable, Fingerprint, Table as _, TableMut as _, fingerprints, with_table},
+    filter::RawFilter,
+    params::{Addressing, Params, TableKind},
+    table::{Address, Change, Fingerprint, Read, Table, TableMut, Uniform, fingerprints},
 };
 
 struct Random(u64);
@@ -21,48 +20,67 @@ impl Random {
     }
 }
 
+struct Put(u64, Fingerprint);
+
+impl Change for Put {
+    type Output = bool;
+
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        table.put(self.0, self.1)
+    }
+}
+
+struct Holds(u64, Fingerprint);
+
+impl Read for Holds {
+    type Output = bool;
+
+    fn run<T: Table>(self, table: &T) -> bool {
+        fingerprints(&table.values(self.0)).any(|other| other == self.1)
+    }
+}
+
 /// A table that is about as full as `load` of 4 says, whether or not its fingerprints belong where they are: half of them
 /// from the hashes, half of them similar ones.
-fn filled(params: &Params, address: &Address, hashes: &[u64], load: u64, random: &mut Random) -> AnyTable {
-    let mut any = AnyTable::new(params).unwrap();
+fn filled(params: &Params, hashes: &[u64], load: u64, random: &mut Random) -> RawFilter {
+    let address = Address::new(params);
+    let mut filter = RawFilter::new(*params).unwrap();
     let slots = params.buckets() * u64::from(params.bucket_size());
     for &hash in hashes.iter().cycle().take((slots * load / 4) as usize) {
-        let (buckets, fingerprint) = address.buckets(hash);
+        let (buckets, fingerprint) = address.buckets(Uniform(hash));
         let flipped = fingerprint.get() ^ 1 << (random.next() % u64::from(params.fingerprint_bits()));
         let fingerprint = if random.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
         if let Some(fingerprint) = fingerprint {
             let bucket = if random.next().is_multiple_of(2) { buckets.0 } else { buckets.1 };
-            with_table!(&mut any, table => table.put(bucket, fingerprint));
+            filter.change(Put(bucket, fingerprint));
         }
     }
-    any
+    filter
 }
 
-fn oracle(any: &AnyTable, address: &Address, hash: u64) -> bool {
-    let (buckets, fingerprint) = address.buckets(hash);
-    [buckets.0, buckets.1]
-        .into_iter()
-        .any(|bucket| with_table!(any, table => fingerprints(&table.values(bucket)).any(|other| other == fingerprint)))
+fn oracle(filter: &RawFilter, hash: u64) -> bool {
+    let ((first, second), fingerprint) = Address::new(filter.params()).buckets(Uniform(hash));
+    [first, second].into_iter().any(|bucket| filter.read(Holds(bucket, fingerprint)))
 }
 
 fn agree(params: &Params) {
-    let address = Address::new(params);
     let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()));
     for load in 0..=4 {
         // Of every length of a batch there is one, whole or not; for some kinds of tables, since there are thousands.
         let all_lengths = load == 3 && params.bucket_size() == 4 && params.fingerprint_bits() % 8 == 5;
         let step = if all_lengths { 1 } else { 61 };
         let hashes: Vec<u64> = (0..=3 * BATCH + load as usize * 17).map(|_| random.next()).collect();
-        let table = filled(params, &address, &hashes, load, &mut random);
-        let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&table, &address, hash)).collect();
+        let mut filter = filled(params, &hashes, load, &mut random);
+        let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&filter, hash)).collect();
         for kernel in Kernel::available() {
+            filter.set_kernel(kernel).unwrap();
             let what = format!("{kernel}, {params:?}, load {load}/4");
             for (&hash, &expected) in hashes.iter().zip(&expected) {
-                assert_eq!(kernel.contains(&table, &address, hash), expected, "{what}");
+                assert_eq!(filter.contains(Uniform(hash)), expected, "{what}");
             }
             for len in (0..hashes.len()).step_by(step) {
                 let mut found = Vec::new();
-                kernel.contains_all(&table, &address, &&hashes[..len], |answers| {
+                filter.contains_all(&&hashes[..len], |answers| {
                     found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
                 });
                 assert_eq!(found.len(), len.next_multiple_of(BATCH), "{what}, {len} hashes");
@@ -103,16 +121,16 @@ fn all_kernels_agree_on_large_tables() {
     for (table, f, b) in [(TableKind::Packed, 13, 4), (TableKind::Packed, 25, 4), (TableKind::Single, 12, 4)] {
         for (addressing, buckets) in [(Addressing::AnySize, (1 << 20) - 2), (Addressing::PowerOfTwo, 1 << 20)] {
             let params = Params::new(table, f, b, buckets, addressing, 0).unwrap();
-            assert!(params.table_bytes() >= super::batch::FETCH_FROM);
-            let address = Address::new(&params);
+            assert!(params.table_bytes() >= super::PREFETCH_FROM);
             let mut random = Random(7);
             let hashes: Vec<u64> = (0..100_000).map(|_| random.next()).collect();
-            let any = filled(&params, &address, &hashes, 1, &mut random);
-            let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&any, &address, hash)).collect();
+            let mut filter = filled(&params, &hashes, 1, &mut random);
+            let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&filter, hash)).collect();
             assert!(expected.iter().filter(|&&expected| expected).count() > 30_000);
             for kernel in Kernel::available() {
                 let mut found = vec![];
-                kernel.contains_all(&any, &address, &&hashes[..], |answers| {
+                filter.set_kernel(kernel).unwrap();
+                filter.contains_all(&&hashes[..], |answers| {
                     found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
                 });
                 assert_eq!(found[..hashes.len()], expected, "{kernel} {params:?}");

@@ -8,10 +8,8 @@ mod sizing;
 use alloc::{format, string::ToString};
 use core::ops::RangeInclusive;
 
-use crate::{
-    bits::{PADDING, index, wide},
-    error::{ParamError, Parameter},
-};
+use crate::bits::{PADDING, index, wide};
+pub(crate) use crate::error::{ParamError, Parameter};
 pub(crate) use formulas::false_positive_rate;
 pub use kind::{Addressing, TableKind};
 pub(crate) use max_load::safe_load;
@@ -30,11 +28,11 @@ pub(crate) use sizing::Request;
 /// assert!(params.table_bytes() < 1_600_000_000);
 /// # Ok::<(), koel::ParamError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Params {
     table: TableKind,
-    fingerprint_bits: u32,
-    bucket_size: u32,
+    fingerprint_bits: u8,
+    bucket_size: u8,
     buckets: u64,
     addressing: Addressing,
     seed: u64,
@@ -61,7 +59,8 @@ impl Params {
     ) -> Result<Self, ParamError> {
         check_range(Parameter::BucketSize, bucket_size, table.bucket_sizes(), table)?;
         check_range(Parameter::FingerprintBits, fingerprint_bits, table.fingerprint_bits(), table)?;
-        let params = Self { table, fingerprint_bits, bucket_size, buckets, addressing, seed };
+        let params =
+            Self { table, fingerprint_bits: fingerprint_bits as u8, bucket_size: bucket_size as u8, buckets, addressing, seed };
         params.check_buckets()?;
         Ok(params)
     }
@@ -106,11 +105,11 @@ impl Params {
 
     /// The same, with another number of buckets.
     pub(crate) fn with_buckets(&self, buckets: u64) -> Result<Self, ParamError> {
-        Self::new(self.table, self.fingerprint_bits, self.bucket_size, buckets, self.addressing, self.seed)
+        Self::new(self.table, self.fingerprint_bits(), self.bucket_size(), buckets, self.addressing, self.seed)
     }
 
     pub(crate) fn bucket_bits(&self) -> u32 {
-        self.table.bucket_bits(self.fingerprint_bits, self.bucket_size)
+        self.table.bucket_bits(self.fingerprint_bits.into(), self.bucket_size.into())
     }
 
     /// How fingerprints are stored.
@@ -122,13 +121,13 @@ impl Params {
     /// Length of a fingerprint, f, in bits.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.fingerprint_bits
+        self.fingerprint_bits.into()
     }
 
     /// Slots in a bucket, b.
     #[must_use]
     pub fn bucket_size(&self) -> u32 {
-        self.bucket_size
+        self.bucket_size.into()
     }
 
     /// Buckets in the table, m.
@@ -171,7 +170,7 @@ impl Params {
     /// (`tables/max_load.tsv`). A few more usually do.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        let load = safe_load(self.addressing, self.bucket_size, self.fingerprint_bits, self.buckets);
+        let load = safe_load(self.addressing, self.bucket_size(), self.fingerprint_bits(), self.buckets);
         index(load.of(wide(self.slots())))
     }
 
@@ -180,7 +179,7 @@ impl Params {
     /// The paper's bound (section 5.1) is 2b/2ᶠ; docs/TUNING.md has what was measured. Meaningful for loads from 0 to 1.
     #[must_use]
     pub fn false_positive_rate_at(&self, load: f64) -> f64 {
-        false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
+        false_positive_rate(self.fingerprint_bits.into(), self.bucket_size.into(), load)
     }
 
     /// The false-positive rate to expect when [`capacity`](Self::capacity) items are in: what a builder's rate is compared with.
@@ -202,4 +201,18 @@ fn check_range(parameter: Parameter, given: u32, limits: RangeInclusive<u32>, ta
     };
     let remedy = format!("the nearest that works is {}", given.clamp(least, most));
     Err(ParamError { parameter, given: given.to_string(), limit, remedy })
+}
+
+impl core::fmt::Display for Params {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} table", self.table)
+    }
+}
+
+impl Params {
+    /// Length of a snapshot.
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        crate::snapshot::snapshot_bytes(self)
+    }
 }

@@ -5,13 +5,13 @@ use alloc::{
     string::{String, ToString},
 };
 
+use super::{SnapshotError, SnapshotErrorKind as Kind};
 use crate::{
-    bits::PADDING,
-    bits::{index, wide},
-    error::{Parameter, SnapshotError, SnapshotErrorKind as Kind},
+    bits::{PADDING, wide},
+    error::Parameter,
     hash::HasherId,
-    params::Params,
-    params::{Addressing, TableKind},
+    params::{Addressing, Params, TableKind},
+    storage,
 };
 
 /// Letters to be known by, then what a transfer in text mode would change: the trick of PNG.
@@ -34,7 +34,7 @@ const RESERVED_AT: usize = TABLE_BYTES_AT + 8;
 const CHECKSUM_AT: usize = RESERVED_AT + 8;
 /// The table begins here: at a multiple of 64, so that in a mapped file it begins with a cache line.
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
-const _: () = assert!(HEADER_BYTES == 64);
+const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
 
 /// The checksum behind the table. As long as the padding that look-ups need there, so that a table can be read where it is.
 pub(super) const TRAILER_BYTES: usize = 8;
@@ -105,6 +105,7 @@ pub(super) struct Header {
     /// Items in the table.
     pub(super) len: usize,
     /// Of the header itself. It seeds the table's, so that header and table cannot be of two different snapshots.
+    #[cfg(any(feature = "std", feature = "serde"))]
     pub(super) checksum: u64,
 }
 
@@ -155,7 +156,13 @@ impl Header {
         if take(header, RESERVED_AT) != [0; 8] {
             return Err(parameter(RESERVED_AT, String::from("bytes that version 1 keeps zero are not")));
         }
-        Ok(Self { params, hasher: HasherId::from_number(u16::from_le_bytes(take(header, HASHER_AT))), len, checksum: stored })
+        Ok(Self {
+            params,
+            hasher: HasherId::from_number(u16::from_le_bytes(take(header, HASHER_AT))),
+            len,
+            #[cfg(any(feature = "std", feature = "serde"))]
+            checksum: stored,
+        })
     }
 }
 
@@ -241,11 +248,6 @@ pub(super) fn in_table(at: u64) -> u64 {
 }
 
 /// The snapshot's length.
-pub(super) fn snapshot_bytes(params: &Params) -> u64 {
+pub(crate) fn snapshot_bytes(params: &Params) -> u64 {
     in_table(wide(params.table_bytes())) + wide(TRAILER_BYTES)
-}
-
-/// The same, once the table is in memory. (On 32-bit targets it could be too long for that by a few bytes.)
-pub(super) fn snapshot_capacity(params: &Params) -> usize {
-    index(snapshot_bytes(params))
 }

@@ -1,9 +1,7 @@
-//! A filter as bytes, and back. docs/FORMAT.md is the format's own document.
+//! A filter as bytes, and back. docs/FORMAT.md defines the format.
 
+mod error;
 mod format;
-#[cfg(feature = "mmap")]
-mod map;
-mod merge;
 #[cfg(any(feature = "std", feature = "serde"))]
 mod pieces;
 mod read;
@@ -14,7 +12,11 @@ mod serde;
 #[cfg(feature = "std")]
 mod stream;
 mod verify;
+mod view;
 mod write;
 
-#[cfg(all(feature = "metrohash", target_endian = "little"))]
-pub(crate) use {save::replace, verify::filter as check};
+pub use error::{SnapshotError, SnapshotErrorKind};
+pub(crate) use format::snapshot_bytes;
+#[cfg(go_files)]
+pub(crate) use save::replace;
+pub(crate) use verify::{verified_copy, verify};

@@ -3,19 +3,17 @@
 use alloc::vec::Vec;
 
 use super::{
+    SnapshotError,
     format::{Checksum, HEADER_BYTES, Header, TRAILER_BYTES, in_table, snapshot_bytes},
-    read::{header_too_short, open_header, out_of_memory, wrong_length},
+    read::{header_too_short, open_header, too_short},
     verify,
 };
 use crate::{
-    bits::PADDING,
-    bits::wide,
-    error::SnapshotError,
-    filter::CuckooFilter,
+    bits::{PADDING, wide},
+    filter::{CuckooFilter, RawFilter},
     hash::{Hasher, HasherId},
     params::Params,
-    storage::Memory,
-    table::AnyTable,
+    storage::{OutOfMemory, Owned},
 };
 
 /// Bytes of a table that are taken at a time at first, before it is known whether there are more.
@@ -43,14 +41,14 @@ pub(super) fn read<S: Source, H: Hasher>(
         return Err(header_too_short(&header[..read]).into());
     }
     let (Header { params, len, checksum, .. }, hasher) = open_header(&header, hasher)?;
-    let memory = read_table(source, &params, checksum)?;
-    let table = AnyTable::from_padded(&params, memory);
-    verify::table(&params, &table, len, None)?;
-    Ok(CuckooFilter::from_parts(params, table, len, hasher))
+    let storage = read_table(source, &params, checksum)?;
+    let raw = RawFilter::from_parts(params, storage, len);
+    verify::table(&raw, None)?;
+    Ok(CuckooFilter::from_raw(raw, hasher))
 }
 
 /// The table, its checksum compared, and the padding.
-fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<Memory, S::Error> {
+fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<Owned, S::Error> {
     let (whole, expected) = (params.table_bytes(), snapshot_bytes(params));
     let mut table = Vec::new();
     let mut checksum = Checksum::new(seed);
@@ -59,12 +57,12 @@ fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<M
         let end = whole.min(start + start.clamp(LEAST, MOST));
         if end + PADDING > table.capacity() {
             let enough = whole.min(end.max(start + start / 4)) + PADDING;
-            table.try_reserve_exact(enough - start).map_err(|_| out_of_memory(enough))?;
+            table.try_reserve_exact(enough - start).map_err(|_| SnapshotError::from(OutOfMemory::of(enough)))?;
         }
         table.resize(end, 0);
         let read = source.fill(&mut table[start..], in_table(wide(start)))?;
         if start + read < end {
-            return Err(wrong_length(in_table(wide(start + read)), expected).into());
+            return Err(too_short(in_table(wide(start + read)), expected).into());
         }
         checksum.update(&table[start..]);
     }
@@ -72,9 +70,9 @@ fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<M
     let offset = in_table(wide(whole));
     let read = source.fill(&mut trailer, offset)?;
     if read < TRAILER_BYTES {
-        return Err(wrong_length(offset + wide(read), expected).into());
+        return Err(too_short(offset + wide(read), expected).into());
     }
     verify::check_sum(params, u64::from_le_bytes(trailer), checksum.finish())?;
     table.resize(whole + PADDING, 0);
-    Ok(Memory::from_vec(table))
+    Ok(Owned::from_vec(table))
 }

@@ -1,9 +1,14 @@
 //! From a reader to a filter, and from a filter to a writer.
 
-use alloc::format;
-use std::io::{self, ErrorKind, Read, Write};
+use alloc::{format, string::String};
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read, Write},
+    path::Path,
+};
 
 use super::{
+    SnapshotError, SnapshotErrorKind as Kind,
     format::Header,
     pieces::{MOST, Source, read},
     read::xxh3,
@@ -11,7 +16,6 @@ use super::{
 };
 use crate::{
     bits::wide,
-    error::SnapshotError,
     filter::CuckooFilter,
     hash::{Hasher, HasherId},
     storage::Storage,
@@ -33,6 +37,27 @@ impl CuckooFilter {
     pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
         Self::read_from_with(reader, xxh3)
     }
+
+    /// Reads the filter in a file, as [`read_from`](Self::read_from) does, and verifies that nothing follows it.
+    ///
+    /// # Errors
+    /// What is wrong, and where; or, as the kind [`Io`](Kind::Io), what the system said, with the path.
+    ///
+    /// # Example
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("koel-load-{}.koel", std::process::id()));
+    /// # koel::CuckooFilter::builder().capacity(9).false_positive_rate(0.1).build()?.save(&path)?;
+    /// # /*
+    /// let path = "seen.koel";
+    /// # */
+    /// let filter = koel::CuckooFilter::load(&path)?;
+    /// assert!(filter.is_empty());
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Self::load_with(path, xxh3)
+    }
 }
 
 impl<H: Hasher> CuckooFilter<H> {
@@ -44,6 +69,26 @@ impl<H: Hasher> CuckooFilter<H> {
     pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         read(&mut Reader(reader), hasher)
     }
+
+    /// [`load`](CuckooFilter::load) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with) takes them.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let path = path.as_ref();
+        let failed = |what: &str, error| SnapshotError::io(0, format!("{}: {what}", path.display()), error);
+        let mut file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
+        let filter = Self::read_from_with(&file, hasher)?;
+        let mut next = [0];
+        match file.read(&mut next) {
+            Ok(0) => Ok(filter),
+            Ok(_) => {
+                let what = String::from("the file goes on after the snapshot's end");
+                Err(SnapshotError::new(Kind::TrailingBytes, filter.params().snapshot_bytes(), what))
+            }
+            Err(error) => Err(failed("cannot be read to its end", error)),
+        }
+    }
 }
 
 impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
@@ -53,10 +98,10 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// # Errors
     /// What the writer says. What it has taken by then is no snapshot.
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
-        let (header, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
+        let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         writer.write_all(&header)?;
-        let mut sum = Sum::new(self, seed);
-        for piece in self.table().bytes().chunks(MOST) {
+        let mut sum = Sum::new(self.raw().storage(), seed);
+        for piece in self.raw().table().chunks(MOST) {
             sum.update(piece);
             writer.write_all(piece)?;
         }

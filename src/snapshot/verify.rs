@@ -3,22 +3,22 @@
 use alloc::{format, string::String};
 use core::ops::Range;
 
-use super::format::{Checksum, Header, ITEMS_AT, differs, in_table};
+use super::{
+    SnapshotError, SnapshotErrorKind as Kind,
+    format::{Checksum, ITEMS_AT, differs, in_table},
+};
 use crate::{
-    bits::PADDING,
     bits::{index, wide},
-    error::{SnapshotError, SnapshotErrorKind as Kind},
-    filter::CuckooFilter,
-    hash::Hasher,
-    kernel::Kernel,
+    filter::RawFilter,
     params::Params,
     storage::Storage,
-    table::{AnyTable, Corrupt, Table as _, with_table},
+    table::Corrupt,
 };
 
 /// Buckets that are checked at a time: their bytes are still in the cache when their checksum has been taken. A multiple of 8,
 /// so that they begin where a byte does.
 const PIECE: usize = 4096;
+const _: () = assert!(PIECE.is_multiple_of(8));
 
 /// The checksum of a table, as a snapshot has it.
 pub(super) struct Expected {
@@ -28,44 +28,42 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// What is stored behind the table, if a snapshot's trailer is.
-    pub(super) fn of<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Option<Self> {
-        if !filter.table().storage().is_snapshot() {
-            return None;
-        }
-        let (_, seed) = Header::encode(filter.params(), filter.hasher().id(), filter.len());
-        let memory = with_table!(filter.table(), table => table.memory());
-        let mut trailer = [0; PADDING];
-        trailer.copy_from_slice(&memory[memory.len() - PADDING..]);
-        Some(Self { seed, stored: u64::from_le_bytes(trailer) })
+    /// Of a snapshot, what is stored behind the table.
+    pub(super) fn of(storage: &impl Storage) -> Option<Self> {
+        storage.stored_checksums().map(|[seed, stored]| Self { seed, stored })
     }
 }
 
-/// Checks a filter whose bytes nobody has looked at yet. All others are good.
-pub(crate) fn filter<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<(), SnapshotError> {
-    Expected::of(filter).map_or(Ok(()), |expected| table(filter.params(), filter.table(), filter.len(), Some(&expected)))
+/// Checks a filter whose table may never have been verified. All others are good.
+pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
+    Expected::of(filter.storage()).map_or(Ok(()), |expected| table(filter, Some(&expected)))
+}
+
+/// A filter with memory of its own, checked. What is checked is the copy: mapped bytes may change at any time.
+pub(crate) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilter, SnapshotError> {
+    let expected = Expected::of(filter.storage());
+    let copy = filter.to_owned()?;
+    if expected.is_some() {
+        table(&copy, expected.as_ref())?;
+    }
+    Ok(copy)
 }
 
 /// Checks a table from outside: its checksum, unless that has been done; and since checksums can be forged, all buckets, the
-/// bits behind the last one, and that there are `len` items.
-pub(super) fn table(
-    params: &Params,
-    any: &AnyTable<impl Storage>,
-    len: usize,
-    expected: Option<&Expected>,
-) -> Result<(), SnapshotError> {
-    let found = buckets(params, any, expected)?;
-    check_end(params, any.bytes())?;
-    if found == wide(len) {
+/// bits behind the last one, and the number of items.
+pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<(), SnapshotError> {
+    let found = buckets(filter, expected)?;
+    check_end(filter.params(), filter.table())?;
+    if found == wide(filter.len()) {
         return Ok(());
     }
-    let what = format!("the table holds {found} items, but the header says {len}");
+    let what = format!("the table holds {found} items, but the header says {}", filter.len());
     Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what))
 }
 
 /// How many items are in the buckets. A wrong checksum goes before a wrong bucket: it says that bytes were altered on their way.
-fn buckets(params: &Params, any: &AnyTable<impl Storage>, expected: Option<&Expected>) -> Result<u64, SnapshotError> {
-    let bytes = any.bytes();
+fn buckets<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<u64, SnapshotError> {
+    let (params, bytes) = (filter.params(), filter.table());
     let bucket_bits = u64::from(params.bucket_bits());
     let mut checksum = expected.map(|expected| Checksum::new(expected.seed));
     let mut items = Ok(0);
@@ -74,7 +72,7 @@ fn buckets(params: &Params, any: &AnyTable<impl Storage>, expected: Option<&Expe
         if let Some(checksum) = &mut checksum {
             checksum.update(&bytes[index(first * bucket_bits / 8)..index((end * bucket_bits).div_ceil(8))]);
         }
-        items = items.and_then(|items| Ok(items + piece(params, any, first..end)?));
+        items = items.and_then(|items| Ok(items + piece(filter, first..end)?));
     }
     if let (Some(checksum), Some(expected)) = (checksum, expected) {
         check_sum(params, expected.stored, checksum.finish())?;
@@ -83,20 +81,20 @@ fn buckets(params: &Params, any: &AnyTable<impl Storage>, expected: Option<&Expe
 }
 
 /// How many items are in some buckets.
-fn piece(params: &Params, any: &AnyTable<impl Storage>, buckets: Range<u64>) -> Result<u64, SnapshotError> {
-    if let Some(taken) = Kernel::best().taken(any, buckets.clone()) {
+fn piece<S: Storage>(filter: &RawFilter<S>, buckets: Range<u64>) -> Result<u64, SnapshotError> {
+    if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }
-    let corrupt = buckets.clone().find_map(|bucket| Some((bucket, with_table!(any, table => table.corrupt(bucket))?)));
-    let (bucket, what) = match corrupt {
+    let (bucket, what) = match filter.first_corrupt(buckets.clone()) {
         Some((bucket, Corrupt::Codeword(codeword))) => {
             (bucket, format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook"))
         }
         Some((bucket, Corrupt::Order)) => (bucket, format!("the fingerprints of bucket {bucket} are not in order")),
-        // Somebody has changed them meanwhile.
-        None => (buckets.start, String::from("the buckets are not what they were a moment ago")),
+        // Mapped bytes have changed in between.
+        None => (buckets.start, String::from("the buckets changed while they were read")),
     };
-    Err(SnapshotError::new(Kind::Table, in_table(bucket * u64::from(params.bucket_bits()) / 8), what))
+    let bits = u64::from(filter.params().bucket_bits());
+    Err(SnapshotError::new(Kind::Table, in_table(bucket * bits / 8), what))
 }
 
 /// Compares the table's checksum, as it was stored behind the table and as it was computed.

@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 
 use super::{
-    format::{Checksum, Header, snapshot_capacity},
+    format::{Checksum, Header, snapshot_bytes},
     verify::Expected,
 };
-use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
+use crate::{bits::index, filter::CuckooFilter, hash::Hasher, storage::Storage};
 
 /// Bytes that are copied at a time: they are still in the cache when their checksum is taken.
 const PIECE: usize = 32 << 10;
@@ -14,8 +14,8 @@ const PIECE: usize = 32 << 10;
 impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// The filter as a snapshot: 64 bytes of header, the table, 8 bytes of checksum. docs/FORMAT.md describes it.
     ///
-    /// Equal filters give equal bytes, on every machine. A view of a snapshot gives the snapshot, its checksum as it stands
-    /// there: damaged bytes stay bytes that everyone can see are damaged.
+    /// Equal filters give equal bytes, on every machine. A view of a snapshot gives the snapshot, with the checksum that is
+    /// stored there: a corrupt snapshot stays one that [`verify`](crate::FilterView::verify) refuses.
     ///
     /// # Panics
     /// As every vector does if there is no memory for them; [`write_to`](Self::write_to) needs none.
@@ -31,11 +31,12 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// ```
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(snapshot_capacity(self.params()));
-        let (header, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
+        // On 32-bit targets it could be too long for that by a few bytes.
+        let mut bytes = Vec::with_capacity(index(snapshot_bytes(&self.params())));
+        let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         bytes.extend_from_slice(&header);
-        let mut sum = Sum::new(self, seed);
-        for piece in self.table().bytes().chunks(PIECE) {
+        let mut sum = Sum::new(self.raw().storage(), seed);
+        for piece in self.raw().table().chunks(PIECE) {
             sum.update(piece);
             bytes.extend_from_slice(piece);
         }
@@ -46,8 +47,8 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// The table's bytes, and the checksum that stands behind them.
     #[cfg(feature = "serde")]
     pub(super) fn table_and_checksum(&self) -> (&[u8], u64) {
-        let (_, seed) = Header::encode(self.params(), self.hasher().id(), self.len());
-        let (table, mut sum) = (self.table().bytes(), Sum::new(self, seed));
+        let (_, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
+        let (table, mut sum) = (self.raw().table(), Sum::new(self.raw().storage(), seed));
         sum.update(table);
         (table, sum.finish())
     }
@@ -62,8 +63,8 @@ pub(super) enum Sum {
 
 impl Sum {
     /// `seed` is the header's checksum.
-    pub(super) fn new<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, seed: u64) -> Self {
-        Expected::of(filter).map_or_else(|| Self::Computed(Checksum::new(seed)), |expected| Self::Stored(expected.stored))
+    pub(super) fn new(storage: &impl Storage, seed: u64) -> Self {
+        Expected::of(storage).map_or_else(|| Self::Computed(Checksum::new(seed)), |expected| Self::Stored(expected.stored))
     }
 
     pub(super) fn update(&mut self, bytes: &[u8]) {

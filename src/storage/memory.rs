@@ -4,21 +4,21 @@
 //! A vector can become a table's memory, too: what comes in piece by piece grows in one, which the allocator mostly does by
 //! moving pages, not bytes.
 
-#[cfg(all(feature = "huge-pages", target_os = "linux"))]
-pub use aligned::Memory;
-#[cfg(not(all(feature = "huge-pages", target_os = "linux")))]
-pub use vector::Memory;
+#[cfg(huge_pages)]
+pub(crate) use aligned::Memory;
+#[cfg(not(huge_pages))]
+pub(crate) use vector::Memory;
 
-#[cfg(all(feature = "huge-pages", target_os = "linux"))]
+#[cfg(huge_pages)]
 mod aligned {
     #![allow(unsafe_code, reason = "memory with an alignment, and advice about it, are to be had in no other way")]
 
     use alloc::{
         alloc::{Layout, alloc, dealloc, handle_alloc_error},
+        boxed::Box,
         vec::Vec,
     };
     use core::{
-        mem::ManuallyDrop,
         ops::{Deref, DerefMut},
         ptr::NonNull,
         slice,
@@ -27,12 +27,12 @@ mod aligned {
     const CACHE_LINE: usize = 64;
     const HUGE_PAGE: usize = 2 << 20;
 
-    /// Memory of a filter's own: where a filter's table is, unless it is a [`FilterView`](crate::FilterView).
-    pub struct Memory {
+    /// Bytes of a filter's own.
+    pub(crate) struct Memory {
         start: NonNull<u8>,
-        /// Bytes that are initialised: all of them, but for what a vector may have had to spare.
         len: usize,
-        layout: Layout,
+        /// With which alignment the bytes were allocated: as the logarithm, to take no more room than the padding.
+        log2_align: u8,
     }
 
     // SAFETY: the bytes belong to this alone, as those of a `Vec<u8>` do.
@@ -43,80 +43,84 @@ mod aligned {
     impl Memory {
         /// Zeros, if there is at least one, and memory for them.
         pub(crate) fn zeroed(len: usize) -> Option<Self> {
-            let (start, layout) = Self::allocate(len)?;
+            let memory = Self::allocate(len)?;
             // SAFETY: these bytes were allocated for it.
-            unsafe { start.write_bytes(0, len) };
-            Some(Self { start, len, layout })
+            unsafe { memory.start.write_bytes(0, len) };
+            Some(memory)
         }
 
         /// These bytes and so many zeros behind them, if there is at least one, and memory for them.
         pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let len = bytes.len().checked_add(zeros)?;
-            let (start, layout) = Self::allocate(len)?;
+            let memory = Self::allocate(len)?;
             // SAFETY: these bytes were allocated for it, and nobody else has them.
             unsafe {
-                start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
-                start.add(bytes.len()).write_bytes(0, zeros);
+                memory.start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
+                memory.start.add(bytes.len()).write_bytes(0, zeros);
             }
-            Some(Self { start, len, layout })
+            Some(memory)
         }
 
-        /// At least one byte, if there is memory. They are not initialised.
-        fn allocate(len: usize) -> Option<(NonNull<u8>, Layout)> {
-            let layout = Self::layout(len)?;
+        /// At least one byte, if there is memory. The bytes are not initialised: the caller has to write all of them.
+        fn allocate(len: usize) -> Option<Self> {
+            let align = if len < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE };
+            let layout = Layout::from_size_align(len, align).ok().filter(|layout| layout.size() > 0)?;
             // SAFETY: the layout is not empty.
             let start = NonNull::new(unsafe { alloc(layout) })?;
             if len >= HUGE_PAGE {
-                // Before the first byte is written, for that is when pages are made. None is asked for at
-                // the incomplete end. It is advice: an error changes nothing.
-                // SAFETY: these bytes were allocated above.
-                _ = unsafe { libc::madvise(start.as_ptr().cast(), len - len % HUGE_PAGE, libc::MADV_HUGEPAGE) };
+                // Before the first byte is written, for that is when pages are made; none for the incomplete end.
+                advise(start, len - len % HUGE_PAGE, &[libc::MADV_HUGEPAGE]);
             }
-            Some((start, layout))
+            Some(Self { start, len, log2_align: log2(align) })
         }
 
-        fn layout(len: usize) -> Option<Layout> {
-            let layout = Layout::from_size_align(len, if len < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE });
-            layout.ok().filter(|layout| layout.size() > 0)
+        fn layout(&self) -> Layout {
+            // What was allocated with it was a layout, and a vector's is one.
+            Layout::from_size_align(self.len, 1 << self.log2_align).unwrap_or(Layout::new::<()>())
         }
+
+        /// The vector's bytes, where they are unless it has some to spare.
+        #[cfg(any(feature = "std", feature = "serde", test))]
+        pub(crate) fn from_vec(mut bytes: Vec<u8>) -> Self {
+            // So that the layout is known from the length.
+            bytes.shrink_to_fit();
+            let bytes: &'static mut [u8] = Box::leak(bytes.into_boxed_slice());
+            let (start, len) = (NonNull::from(&mut *bytes).cast(), bytes.len());
+            collapse(start, len);
+            Self { start, len, log2_align: log2(align_of::<u8>()) }
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "an alignment has fewer than 64 bits")]
+    const fn log2(align: usize) -> u8 {
+        align.ilog2() as u8
     }
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            if self.layout.size() > 0 {
+            if self.len > 0 {
                 // SAFETY: allocated with this layout.
-                unsafe { dealloc(self.start.as_ptr(), self.layout) };
+                unsafe { dealloc(self.start.as_ptr(), self.layout()) };
             }
         }
     }
 
-    impl Memory {
-        /// The vector's bytes, where they are.
-        pub(crate) fn from_vec(bytes: Vec<u8>) -> Self {
-            let mut bytes = ManuallyDrop::new(bytes);
-            let (len, capacity) = (bytes.len(), bytes.capacity());
-            // Of all that was allocated, not only of what is used.
-            match (NonNull::new(bytes.as_mut_ptr()), Layout::array::<u8>(capacity)) {
-                (Some(start), Ok(layout)) => {
-                    collapse(start, len);
-                    Self { start, len, layout }
-                }
-                _ => unreachable!("a vector has a place, and a layout of what was allocated"),
-            }
-        }
-    }
-
-    /// Has memory that is in small pages copied into huge ones, where it fills them; Linux can do that from 6.1 on. It is advice,
-    /// too.
+    /// Has memory that is in small pages copied into huge ones, where it fills them; Linux can do that from 6.1 on.
     fn collapse(start: NonNull<u8>, len: usize) {
         let first = start.align_offset(HUGE_PAGE);
         if let Some(whole) = len.checked_sub(first).map(|rest| rest - rest % HUGE_PAGE).filter(|&whole| whole > 0) {
-            // SAFETY: these bytes belong to the caller, and stay what they are.
-            unsafe {
-                let start = start.add(first).as_ptr().cast();
-                _ = libc::madvise(start, whole, libc::MADV_HUGEPAGE);
-                _ = libc::madvise(start, whole, libc::MADV_COLLAPSE);
-            }
+            // SAFETY: it is inside these bytes.
+            let start = unsafe { start.add(first) };
+            advise(start, whole, &[libc::MADV_HUGEPAGE, libc::MADV_COLLAPSE]);
+        }
+    }
+
+    /// Tells the system how memory will be used. The bytes stay what they are; an error changes nothing.
+    fn advise(start: NonNull<u8>, len: usize, advice: &[i32]) {
+        // Miri knows no such call.
+        for &advice in advice.iter().filter(|_| !cfg!(miri)) {
+            // SAFETY: the caller's own memory, of which the advice changes nothing that the program can see.
+            _ = unsafe { libc::madvise(start.as_ptr().cast(), len, advice) };
         }
     }
 
@@ -140,19 +144,19 @@ mod aligned {
 
     impl Clone for Memory {
         fn clone(&self) -> Self {
-            Self::copied(self, 0).unwrap_or_else(|| handle_alloc_error(self.layout))
+            Self::copied(self, 0).unwrap_or_else(|| handle_alloc_error(self.layout()))
         }
     }
 }
 
-#[cfg(not(all(feature = "huge-pages", target_os = "linux")))]
+#[cfg(not(huge_pages))]
 mod vector {
     use alloc::vec::Vec;
     use core::ops::{Deref, DerefMut};
 
-    /// Memory of a filter's own: where a filter's table is, unless it is a [`FilterView`](crate::FilterView).
+    /// Bytes of a filter's own.
     #[derive(Clone)]
-    pub struct Memory(Vec<u8>);
+    pub(crate) struct Memory(Vec<u8>);
 
     impl Memory {
         /// Zeros, if there is memory for them.
@@ -164,6 +168,7 @@ mod vector {
         }
 
         /// The vector's bytes, where they are.
+        #[cfg(any(feature = "std", feature = "serde", test))]
         pub(crate) fn from_vec(bytes: Vec<u8>) -> Self {
             Self(bytes)
         }
@@ -192,12 +197,6 @@ mod vector {
         fn deref_mut(&mut self) -> &mut [u8] {
             &mut self.0
         }
-    }
-}
-
-impl core::fmt::Debug for Memory {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -237,11 +236,11 @@ mod tests {
         assert!(Memory::zeroed(isize::MAX as usize).is_none());
         assert!(Memory::zeroed(usize::MAX).is_none());
         assert!(Memory::copied(&[1], usize::MAX).is_none());
-        #[cfg(all(feature = "huge-pages", target_os = "linux"))]
+        #[cfg(huge_pages)]
         assert!(Memory::zeroed(0).is_none());
     }
 
-    #[cfg(all(feature = "huge-pages", target_os = "linux"))]
+    #[cfg(huge_pages)]
     #[test]
     fn it_is_aligned() {
         for len in [1, 1000, 2 << 20, (2 << 20) + 1] {

@@ -1,152 +1,133 @@
-//! Where the bytes of a table are: in a filter's own memory, or in somebody else's.
+//! Where the bytes of a table are: in a filter's own memory, or in a snapshot that the caller keeps.
 
-use core::{fmt, ops::Deref};
-
+mod error;
 mod memory;
 
-pub use memory::Memory;
+use core::fmt;
 
-/// Where a filter's table is: in memory of its own ([`Memory`]), or in bytes that belong to somebody else ([`Borrowed`]).
-/// There are these two and no others.
-pub trait Storage: Deref<Target = [u8]> + sealed::Sealed {}
+use crate::bits::PADDING;
+pub use error::OutOfMemory;
+use memory::Memory;
 
-impl Storage for Memory {}
-impl Storage for Borrowed<'_> {}
+/// Bytes of a snapshot before its table.
+pub(crate) const HEADER_BYTES: usize = 64;
+
+/// Where a filter keeps its table: in memory of its own ([`Owned`]), or in a [`Snapshot`] that the caller keeps.
+///
+/// This trait is sealed: these two implement it, and no others.
+pub trait Storage: sealed::Sealed {}
+
+impl Storage for Owned {}
+impl<D: AsRef<[u8]>> Storage for Snapshot<D> {}
 
 pub(crate) mod sealed {
-    use super::{Borrowed, Memory};
-
     pub trait Sealed {
-        /// Are these bytes a snapshot's, its trailer behind the table, and nobody has looked at them yet?
-        fn is_snapshot(&self) -> bool;
-    }
+        /// The table and the [`PADDING`](crate::bits::PADDING) behind it, as they are now.
+        fn bytes(&self) -> &[u8];
 
-    impl Sealed for Memory {
-        fn is_snapshot(&self) -> bool {
-            false
-        }
-    }
-
-    impl Sealed for Borrowed<'_> {
-        fn is_snapshot(&self) -> bool {
-            self.is_snapshot
-        }
+        /// Of a snapshot, whose table may never have been verified: the checksums of its header and of its table, as they are
+        /// stored there. `None` for a table that is known to be good.
+        fn stored_checksums(&self) -> Option<[u64; 2]>;
     }
 }
+pub(crate) use sealed::Sealed;
 
-/// Bytes of somebody else's, where they are: those of a [`FilterView`](crate::FilterView).
+/// A table in memory that belongs to the filter: the storage of a [`CuckooFilter`](crate::CuckooFilter).
 #[derive(Clone)]
-pub struct Borrowed<'a> {
-    bytes: bytes::Bytes<'a>,
-    is_snapshot: bool,
-}
+pub struct Owned(Memory);
 
-impl<'a> Borrowed<'a> {
-    /// A table with its trailer: a snapshot but for the header.
-    pub(crate) fn snapshot(bytes: &'a [u8]) -> Self {
-        Self { bytes: bytes.into(), is_snapshot: true }
+impl Owned {
+    /// An empty table of so many bytes and its padding, or `None` if there is no memory for it.
+    pub(crate) fn zeroed(table_bytes: usize) -> Option<Self> {
+        Memory::zeroed(table_bytes.checked_add(PADDING)?).map(Self)
     }
 
-    /// A filter's table, and its padding.
-    pub(crate) fn table(bytes: &'a [u8]) -> Self {
-        Self { bytes: bytes.into(), is_snapshot: false }
+    /// A copy of a table, or `None` if there is no memory for it.
+    pub(crate) fn copied(table: &[u8]) -> Option<Self> {
+        Memory::copied(table, PADDING).map(Self)
     }
-}
 
-#[cfg(feature = "mmap")]
-impl Borrowed<'static> {
-    /// What comes behind the first `start` bytes of a mapped snapshot, which stays mapped as long as this or a clone of it is
-    /// there.
-    ///
-    /// # Panics
-    /// If there are not so many.
-    pub(crate) fn mapped(map: memmap2::Mmap, start: usize) -> Self {
-        Self { bytes: bytes::Bytes::mapped(map, start), is_snapshot: true }
+    /// A table with its padding.
+    #[cfg(any(feature = "std", feature = "serde"))]
+    pub(crate) fn from_vec(padded: alloc::vec::Vec<u8>) -> Self {
+        Self(Memory::from_vec(padded))
     }
-}
-
-impl Deref for Borrowed<'_> {
-    type Target = [u8];
 
     #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.bytes
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
     }
 }
 
-impl fmt::Debug for Borrowed<'_> {
+impl Sealed for Owned {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn stored_checksums(&self) -> Option<[u64; 2]> {
+        None
+    }
+}
+
+impl fmt::Debug for Owned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Borrowed").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("Owned").field("bytes", &self.bytes().len()).finish()
     }
 }
 
-#[cfg(not(feature = "mmap"))]
-mod bytes {
-    use core::ops::Deref;
+/// A table inside a snapshot that the caller keeps in `D`: the storage of a [`FilterView`](crate::FilterView).
+#[derive(Clone, Copy)]
+pub struct Snapshot<D> {
+    data: D,
+    /// Of the table and the trailer, which serves as padding.
+    len: usize,
+}
 
-    /// Borrowed bytes.
-    #[derive(Clone)]
-    pub(super) struct Bytes<'a>(&'a [u8]);
-
-    impl<'a> From<&'a [u8]> for Bytes<'a> {
-        fn from(bytes: &'a [u8]) -> Self {
-            Self(bytes)
-        }
+impl<D: AsRef<[u8]>> Snapshot<D> {
+    /// The `len` bytes behind the header. They are there: the caller has looked.
+    pub(crate) fn new(data: D, len: usize) -> Self {
+        Self { data, len }
     }
 
-    impl Deref for Bytes<'_> {
-        type Target = [u8];
+    pub(crate) fn data(&self) -> &D {
+        &self.data
+    }
 
-        #[inline]
-        fn deref(&self) -> &[u8] {
-            self.0
-        }
+    pub(crate) fn into_data(self) -> D {
+        self.data
     }
 }
 
-#[cfg(feature = "mmap")]
-mod bytes {
-    #![allow(unsafe_code, reason = "bytes beside the map that they are in, found without a detour")]
-
-    use alloc::sync::Arc;
-    use core::{marker::PhantomData, ops::Deref, ptr::NonNull};
-
-    use memmap2::Mmap;
-
-    /// Borrowed bytes, or some of a map's. Not a reference: one of a map that is dropped would outlive what it refers to.
-    #[derive(Clone)]
-    pub(super) struct Bytes<'a> {
-        start: NonNull<[u8]>,
-        borrowed: PhantomData<&'a [u8]>,
-        /// What keeps the bytes, unless they are borrowed. It is never asked for them: it stays, and so do they.
-        _map: Option<Arc<Mmap>>,
-    }
-
-    // SAFETY: bytes that nobody changes, as in `&[u8]` and in `Mmap`, both of which may be sent and shared.
-    unsafe impl Send for Bytes<'_> {}
-    // SAFETY: as above.
-    unsafe impl Sync for Bytes<'_> {}
-
-    impl<'a> From<&'a [u8]> for Bytes<'a> {
-        fn from(bytes: &'a [u8]) -> Self {
-            Self { start: NonNull::from(bytes), borrowed: PhantomData, _map: None }
+impl<D: AsRef<[u8]>> Sealed for Snapshot<D> {
+    /// Asks `D` anew each time, and believes nothing that it said before.
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match self.data.as_ref().get(HEADER_BYTES..HEADER_BYTES + self.len) {
+            Some(bytes) => bytes,
+            None => shrunk(),
         }
     }
 
-    impl Bytes<'static> {
-        pub(super) fn mapped(map: Mmap, start: usize) -> Self {
-            Self { start: NonNull::from(&map[start..]), borrowed: PhantomData, _map: Some(Arc::new(map)) }
-        }
+    fn stored_checksums(&self) -> Option<[u64; 2]> {
+        let number = |bytes: &[u8], end: usize| {
+            let mut number = [0; 8];
+            number.copy_from_slice(&bytes[end - 8..end]);
+            u64::from_le_bytes(number)
+        };
+        let bytes = self.bytes();
+        Some([number(self.data.as_ref(), HEADER_BYTES), number(bytes, bytes.len())])
     }
+}
 
-    impl Deref for Bytes<'_> {
-        type Target = [u8];
+#[cold]
+#[inline(never)]
+fn shrunk() -> ! {
+    panic!("the bytes of a FilterView became fewer: their type's `as_ref` must always return the same ones")
+}
 
-        #[inline]
-        fn deref(&self) -> &[u8] {
-            // SAFETY: they are borrowed for longer than this is, or mapped as long as this is there. Where they are does not
-            // depend on where the map's owner is.
-            unsafe { self.start.as_ref() }
-        }
+impl<D> fmt::Debug for Snapshot<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("bytes", &(HEADER_BYTES + self.len)).finish_non_exhaustive()
     }
 }

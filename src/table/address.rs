@@ -1,64 +1,107 @@
 //! From a hash to a fingerprint and two buckets: the owner of addressing arithmetic, all of it in 64 bits. (Vectors have
-//! a copy of it in products of 32 bits, `kernel/vector.rs`, which is compared with this one in `kernel/x86_64.rs`.)
+//! a copy of it in products of 32 bits, `kernel/x86_64/vector.rs`, which is compared with this one there.)
 
 use core::hint::select_unpredictable;
 
+use super::{Fingerprint, Pair};
 use crate::{
     bits::{low_half, product},
-    params::Addressing,
-    params::Params,
-    table::{Fingerprint, Pair},
+    params::{Addressing, Params},
 };
 
 /// The constant of `MurmurHash2`, by which Go's library turns a fingerprint into a distance.
 const GO_MULTIPLIER: u64 = 0x5bd1_e995;
 
+/// 2⁶⁴ divided by the golden ratio, made odd: products with it are a permutation of the 64-bit numbers.
+pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The inverse of [`MULTIPLIER`] modulo 2⁶⁴.
+const INVERSE: u64 = 0xf1de_83e1_9937_733d;
+const _: () = assert!(MULTIPLIER.wrapping_mul(INVERSE) == 1);
+
+/// A hash of 64 uniformly distributed bits, as a hasher makes it: what bucket and fingerprint are taken from.
+///
+/// The hashes of the public API may be less: [`Uniform::of`] spreads them first. That is a permutation, and its inverse,
+/// [`Uniform::hash`], gives what the API calls the hash of an item. So items, whose hashes are uniform as they are, pay
+/// nothing for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Uniform(pub(crate) u64);
+
+impl Uniform {
+    /// Makes bucket and fingerprint depend on all bits of a hash, so that some of its bits may have chosen a shard before, and
+    /// sequential integers will do as hashes. Go's addressing takes a hash as it is.
+    #[inline]
+    pub(crate) fn of(addressing: Addressing, hash: u64) -> Self {
+        match addressing {
+            Addressing::AnySize => {
+                let product = hash.wrapping_mul(MULTIPLIER);
+                Self((product ^ product >> 32).wrapping_mul(MULTIPLIER))
+            }
+            Addressing::PowerOfTwo => Self(hash),
+        }
+    }
+
+    /// The inverse.
+    #[inline]
+    pub(crate) fn hash(self, addressing: Addressing) -> u64 {
+        match addressing {
+            Addressing::AnySize => {
+                let product = self.0.wrapping_mul(INVERSE);
+                (product ^ product >> 32).wrapping_mul(INVERSE)
+            }
+            Addressing::PowerOfTwo => self.0,
+        }
+    }
+}
+
+/// The formulas of docs/FORMAT.md, for one table.
+#[derive(Clone, Copy)]
 pub(crate) struct Address {
     addressing: Addressing,
     buckets: u64,
-    /// How many fingerprints there are, 2ᶠ − 1.
-    fingerprints: u64,
+    fingerprint_bits: u32,
 }
 
 impl Address {
+    #[inline]
     pub(crate) fn new(params: &Params) -> Self {
-        Self { addressing: params.addressing(), buckets: params.buckets(), fingerprints: (1 << params.fingerprint_bits()) - 1 }
-    }
-
-    pub(crate) fn bucket_count(&self) -> u64 {
-        self.buckets
+        Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
     }
 
     /// The number of buckets, if it may be any: kernels that do their own arithmetic do this one.
+    #[cfg(x86_kernels)]
     pub(crate) fn buckets_of_any_size(&self) -> Option<u64> {
         (self.addressing == Addressing::AnySize).then_some(self.buckets)
     }
 
+    /// How many fingerprints there are, 2ᶠ − 1.
+    #[inline]
     pub(crate) fn fingerprints(&self) -> u64 {
-        self.fingerprints
+        (1 << self.fingerprint_bits) - 1
     }
 
     /// An item's first bucket and its fingerprint.
     #[inline]
-    pub(crate) fn locate(&self, hash: u64) -> (u64, Fingerprint) {
+    pub(crate) fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
         match self.addressing {
             Addressing::AnySize => {
                 // The product's upper half is the bucket; its lower half, where in the bucket's share of all hashes this
                 // one lies, is independent of it, as long as log2(m) + f ≤ 64.
-                let (bucket, rest) = product(spread_hash(hash), self.buckets);
-                (bucket, nonzero(((rest >> 32) * self.fingerprints) >> 32))
+                let (bucket, rest) = product(hash, self.buckets);
+                let rest = rest >> 32;
+                // Times 2ᶠ − 1.
+                (bucket, Fingerprint::above(((rest << self.fingerprint_bits) - rest) >> 32))
             }
             Addressing::PowerOfTwo => {
                 let bucket = (hash >> 32) & (self.buckets - 1);
-                (bucket, nonzero(u64::from(low_half(hash)) % self.fingerprints))
+                (bucket, Fingerprint::above(u64::from(low_half(hash)) % self.fingerprints()))
             }
         }
     }
 
     /// An item's two buckets, and its fingerprint.
     #[inline]
-    pub(crate) fn buckets(&self, hash: u64) -> (Pair, Fingerprint) {
+    pub(crate) fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
@@ -66,11 +109,11 @@ impl Address {
     /// The other bucket of a fingerprint that is in `bucket`: its own inverse.
     #[inline]
     pub(crate) fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
-        let fingerprint = u64::from(fingerprint.get());
+        let fingerprint = fingerprint.wide();
         match self.addressing {
             Addressing::AnySize => {
                 // Bucket and alternate add up to an odd number, modulo an even one: they cannot be the same.
-                let sum = product(spread_fingerprint(fingerprint), self.buckets).0 | 1;
+                let sum = product(spread(fingerprint), self.buckets).0 | 1;
                 let (difference, below) = sum.overflowing_sub(bucket);
                 difference.wrapping_add(select_unpredictable(below, self.buckets, 0))
             }
@@ -79,27 +122,10 @@ impl Address {
     }
 }
 
-/// A fingerprint from a number below 2ᶠ − 1.
-#[inline]
-fn nonzero(number: u64) -> Fingerprint {
-    Fingerprint::MIN.saturating_add(low_half(number))
-}
-
-/// 2⁶⁴ divided by the golden ratio, made odd: products with it are a permutation of the 64-bit numbers.
-pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Makes bucket and fingerprint depend on all bits of a hash, so that some of its bits may choose a shard before, and
-/// sequential integers will do as hashes. A permutation: different hashes stay different.
-#[inline]
-fn spread_hash(hash: u64) -> u64 {
-    let product = hash.wrapping_mul(MULTIPLIER);
-    (product ^ product >> 32).wrapping_mul(MULTIPLIER)
-}
-
 /// Spreads a fingerprint over 64 bits. The product with a constant alone would leave the sums of short fingerprints so
 /// regular that tables with f = 5 fill to 0.964 instead of 0.977: docs/DESIGN.md, "Addressing".
 #[inline]
-fn spread_fingerprint(fingerprint: u64) -> u64 {
+fn spread(fingerprint: u64) -> u64 {
     let product = fingerprint.wrapping_mul(MULTIPLIER);
     product.wrapping_mul(product >> 32)
 }
@@ -111,7 +137,7 @@ mod tests {
 
     fn address(f: u32, buckets: u64, addressing: Addressing) -> Address {
         // Not by way of `Params`: these tables are larger than any machine's memory.
-        Address { addressing, buckets, fingerprints: (1 << f) - 1 }
+        Address { addressing, buckets, fingerprint_bits: f }
     }
 
     fn sizes() -> impl Strategy<Value = u64> {
@@ -124,9 +150,9 @@ mod tests {
         #[test]
         fn any_size_is_an_involution_without_fixed_points(f in 2u32..=32, buckets in sizes(), hash: u64) {
             let address = address(f, buckets, Addressing::AnySize);
-            let (bucket, fingerprint) = address.locate(hash);
+            let (bucket, fingerprint) = address.locate(Uniform(hash));
             prop_assert!(bucket < buckets);
-            prop_assert!(u64::from(fingerprint.get()) <= address.fingerprints);
+            prop_assert!(fingerprint.wide() <= address.fingerprints());
             let alternate = address.alternate(bucket, fingerprint);
             prop_assert!(alternate < buckets);
             prop_assert_ne!(alternate, bucket);
@@ -135,13 +161,15 @@ mod tests {
 
         #[test]
         fn different_hashes_stay_different(hash: u64) {
-            prop_assert_eq!(unspread_hash(spread_hash(hash)), hash);
+            for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
+                prop_assert_eq!(Uniform::of(addressing, hash).hash(addressing), hash);
+            }
         }
 
         #[test]
         fn powers_of_two_are_involutions(f in 2u32..=32, log2 in 0u32..=32, hash: u64) {
             let address = address(f, 1 << log2, Addressing::PowerOfTwo);
-            let (bucket, fingerprint) = address.locate(hash);
+            let (bucket, fingerprint) = address.locate(Uniform(hash));
             let alternate = address.alternate(bucket, fingerprint);
             prop_assert!(bucket < 1 << log2 && alternate < 1 << log2);
             prop_assert_eq!(address.alternate(alternate, fingerprint), bucket);
@@ -155,28 +183,20 @@ mod tests {
         // By hand from the formulas in docs/FORMAT.md: m = 1024, f = 13.
         let address = address(13, 1024, Addressing::PowerOfTwo);
         let hash = 0x1234_5678_9abc_def0_u64;
-        let (bucket, fingerprint) = address.locate(hash);
+        let (bucket, fingerprint) = address.locate(Uniform(hash));
         assert_eq!(bucket, 0x1234_5678 & 1023);
         assert_eq!(fingerprint.get(), 0x9abc_def0 % 8191 + 1);
-        assert_eq!(address.alternate(bucket, fingerprint), (bucket ^ (u64::from(fingerprint.get()) * 0x5bd1_e995)) & 1023);
+        assert_eq!(address.alternate(bucket, fingerprint), (bucket ^ (fingerprint.wide() * 0x5bd1_e995)) & 1023);
     }
 
     #[test]
     fn every_bucket_and_fingerprint_is_reached_beyond_two_to_the_32_slots() {
         let address = address(24, 1 << 40, Addressing::AnySize);
-        let (first, lowest) = address.locate(unspread_hash(0));
-        let (last, highest) = address.locate(unspread_hash(u64::MAX));
+        let (first, lowest) = address.locate(Uniform(0));
+        let (last, highest) = address.locate(Uniform(u64::MAX));
         assert_eq!((first, last), (0, (1 << 40) - 1));
         assert_eq!(lowest.get(), 1);
         assert_eq!(highest.get(), (1 << 24) - 1);
-    }
-
-    /// The inverse of [`spread_hash`].
-    fn unspread_hash(spread: u64) -> u64 {
-        // Newton's iteration doubles the bits that are right; of an odd number's inverse, itself has three.
-        let inverse = (0..5).fold(MULTIPLIER, |x, _| x.wrapping_mul(2u64.wrapping_sub(MULTIPLIER.wrapping_mul(x))));
-        let product = spread.wrapping_mul(inverse);
-        (product ^ product >> 32).wrapping_mul(inverse)
     }
 
     /// The fingerprint must not be foretold by the bucket: at every f and with few or many buckets, the fingerprints
@@ -193,7 +213,7 @@ mod tests {
                 // Not uniform for a power of two, which takes a hash as it is.
                 state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let hash = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                let (bucket, fingerprint) = address.locate(hash ^ hash >> 27);
+                let (bucket, fingerprint) = address.locate(Uniform(hash ^ hash >> 27));
                 counts[(bucket % 2) as usize][fingerprint.get() as usize - 1] += 1;
             }
             for row in counts {

@@ -1,32 +1,71 @@
-//! Where fingerprints are stored: buckets of them, found by number. A table never sees an item or a hash.
+//! Where fingerprints are stored: buckets of them, found by number.
+//!
+//! ```text
+//! hash ──address──▶ two buckets, a fingerprint ──walk──▶ Table ──▶ bits of a byte slice
+//!                                                         ├ Single   slot after slot, any bucket size
+//!                                                         └ Packed   semi-sorted buckets of four slots
+//!                                                             ├ Narrow   a bucket fits into a word
+//!                                                             └ Wide     it does not
+//! ```
+//!
+//! A [`Geometry`] says where the buckets of a table are, and is kept with the filter. A [`Table`] is a geometry bound to
+//! bytes and to [`Instructions`], and lives as long as one operation: what is done to it is a [`Read`] or a [`Change`],
+//! which is compiled once for each kind of table and set of instructions. `kernel` chooses among these.
 
 mod address;
+mod instructions;
 mod packed;
 mod single;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-use alloc::format;
-use core::{num::NonZeroU32, ops::Range};
+use core::{num::NonZeroU64, ops::Range};
 
 use crate::{
-    bits::PADDING,
-    error::{ParamError, Parameter},
-    params::Params,
-    params::TableKind,
-    storage::Memory,
-    storage::Storage,
+    bits::low_half,
+    params::{Params, TableKind},
+    storage::{Owned, Storage},
 };
-pub(crate) use address::{Address, MULTIPLIER};
-#[cfg(all(feature = "kernels", target_arch = "x86_64"))]
-pub(crate) use packed::narrow::{Narrow, Spread};
+#[cfg(x86_kernels)]
+pub(crate) use address::MULTIPLIER;
+pub(crate) use address::{Address, Uniform};
+pub(crate) use instructions::{Instructions, Portable};
+#[cfg(go_files)]
+pub(crate) use packed::codebook::CODEWORD_BITS;
+pub(crate) use packed::{Narrow, PackedGeometry, Wide};
+#[cfg(x86_kernels)]
 pub(crate) use packed::{Packed, codebook};
-pub(crate) use single::Single;
-pub(crate) use walk::{evict, place};
+pub(crate) use single::{Single, SingleGeometry};
+pub(crate) use walk::place;
 
-/// The f bits by which a bucket knows an item. Never 0, which is the empty slot.
-pub(crate) type Fingerprint = NonZeroU32;
+/// The f ≤ 32 bits by which a bucket knows an item. Never 0, which is the empty slot. (In 64 bits, as arithmetic has it.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint(NonZeroU64);
+
+impl Fingerprint {
+    /// What is in a slot, unless it is empty.
+    #[inline]
+    pub(crate) fn new(value: u32) -> Option<Self> {
+        NonZeroU64::new(value.into()).map(Self)
+    }
+
+    /// One more than a number below 2ᶠ − 1.
+    #[inline]
+    fn above(number: u64) -> Self {
+        Self(NonZeroU64::MIN.saturating_add(number))
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> u32 {
+        low_half(self.wide())
+    }
+
+    #[inline]
+    pub(crate) fn wide(self) -> u64 {
+        self.0.get()
+    }
+}
 
 /// An item's first and its second bucket. Not an array: those are passed in memory, where a store to the table that is still
 /// waiting for its address holds them up.
@@ -38,7 +77,7 @@ pub(crate) fn fingerprints(values: &impl AsRef<[u32]>) -> impl Iterator<Item = F
     values.as_ref().iter().filter_map(|&value| Fingerprint::new(value))
 }
 
-/// Why a bucket that came in from outside is none.
+/// Why no table of this library can have written a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Corrupt {
     /// The codeword is not in the codebook.
@@ -47,7 +86,7 @@ pub(crate) enum Corrupt {
     Order,
 }
 
-/// What can be asked of a table, whoever's its bytes are. Buckets are numbered from 0; a number beyond the last is a panic.
+/// What can be read from a table. Buckets are numbered from 0; a number beyond the last panics.
 pub(crate) trait Table {
     /// The values of a bucket's slots, in their order; 0 for empty ones.
     type Values: AsRef<[u32]>;
@@ -58,104 +97,75 @@ pub(crate) trait Table {
     fn values(&self, bucket: u64) -> Self::Values;
     /// Has the bucket an empty slot?
     fn has_room(&self, bucket: u64) -> bool;
-    /// The byte in which the bucket begins.
-    fn position(&self, bucket: u64) -> usize;
-    /// How many slots of the buckets are taken, if this table could have written all of them. Until this has been asked of
-    /// buckets that came in from outside, they are only read, and their answers mean nothing.
+    /// Starts to load the bucket into the cache.
+    fn prefetch(&self, bucket: u64);
+    /// How many slots of the buckets are taken, or `None` if this library cannot have written one of them. Until this has been
+    /// asked of untrusted buckets, what the other methods return is well defined, but means nothing.
     fn taken(&self, buckets: Range<u64>) -> Option<u64>;
-    /// Why this table could not have written the bucket, if it could not.
+    /// Why this library cannot have written the bucket, if it cannot.
     fn corrupt(&self, bucket: u64) -> Option<Corrupt>;
-    /// The buckets' bits, and [`PADDING`] bytes behind them.
-    fn memory(&self) -> &[u8];
+    /// The bytes of the table and its padding.
+    fn len_in_bytes(&self) -> usize;
 }
 
-/// What can be done to a table. All its buckets are ones that this could have written.
-pub(crate) trait TableMut: Table {
-    /// Puts the fingerprint into the emptier of two buckets, the first if neither is. False, and nothing changed, if both are
+/// What can be changed in a table. All its buckets are ones that this library has written, or has checked.
+pub(crate) trait TableMut: Table + Sized {
+    /// Stores the fingerprint in the emptier of two buckets, the first if neither is. False, and nothing changed, if both are
     /// full.
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Takes one copy of the fingerprint out, of the first bucket if it is in both. False, and nothing changed, if there is
+    /// Removes one copy of the fingerprint, from the first bucket if both have one. False, and nothing changed, if there is
     /// none.
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Puts the fingerprint into an empty slot. False, and nothing changed, if there is none.
+    /// Stores the fingerprint in an empty slot. False, and nothing changed, if there is none.
     fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
-    /// Puts `new` into the place of a copy of `old`, which is there.
+    /// Replaces a copy of `old`, which is there, by `new`.
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
-    /// The buckets' bits, and [`PADDING`] bytes of zero, to be filled with others.
-    fn memory_mut(&mut self) -> &mut [u8];
+    /// Runs a change that is rarely needed in a function of its own, compiled for the same instructions.
+    fn outlined<C: Change>(&mut self, change: C) -> C::Output;
 }
 
-/// Either table, chosen at run time. Whoever does more than one thing with it matches once, and goes on with the table
-/// itself.
-#[derive(Clone)]
-pub(crate) enum AnyTable<S = Memory> {
-    Single(Single<S>),
-    Packed(Packed<S>),
+/// Something that is read from a table, whichever it is. `run` should be `#[inline(always)]`: what is inlined is compiled
+/// for the kernel's instructions, what is called is not.
+pub(crate) trait Read {
+    type Output;
+    fn run<T: Table>(self, table: &T) -> Self::Output;
 }
 
-/// Evaluates an expression with `$table` bound to whichever table it is.
-macro_rules! with_table {
-    ($any:expr, $table:ident => $body:expr) => {
-        match $any {
-            $crate::table::AnyTable::Single($table) => $body,
-            $crate::table::AnyTable::Packed($table) => $body,
-        }
-    };
-}
-pub(crate) use with_table;
-
-impl AnyTable {
-    /// The factory: an empty table as the parameters want it.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
-        let len = params.table_bytes() + PADDING;
-        let bytes = Memory::zeroed(len).ok_or_else(|| ParamError {
-            parameter: Parameter::TableSize,
-            given: format!("{} bytes", params.table_bytes()),
-            limit: "that much memory could not be allocated".into(),
-            remedy: "ask for a smaller capacity or a higher false-positive rate".into(),
-        })?;
-        Ok(Self::from_padded(params, bytes))
-    }
-
-    pub(crate) fn clear(&mut self) {
-        with_table!(self, table => table.memory_mut()).fill(0);
-    }
+/// Something that is done to a table, whichever it is; `run` as in [`Read`].
+pub(crate) trait Change {
+    type Output;
+    fn run<T: TableMut>(self, table: &mut T) -> Self::Output;
 }
 
-impl<S: Storage> AnyTable<S> {
-    /// A table of these bytes, [`PADDING`] included.
-    ///
-    /// # Panics
-    /// If they are not as many as the parameters say: what vectors gather is not checked again.
-    pub(crate) fn from_padded(params: &Params, bytes: S) -> Self {
-        assert!(bytes.len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
+/// A kind of table, as a type: binds its geometry to bytes and instructions for one operation.
+pub(crate) trait Form {
+    type Geometry;
+
+    fn read<I: Instructions, R: Read>(geometry: &Self::Geometry, storage: &impl Storage, instructions: I, read: R) -> R::Output;
+    fn change<I: Instructions, C: Change>(
+        geometry: &Self::Geometry,
+        storage: &mut Owned,
+        instructions: I,
+        change: C,
+    ) -> C::Output;
+}
+
+/// Where the buckets of a table are, and what is in their bits.
+#[derive(Clone, Copy)]
+pub(crate) enum Geometry {
+    Narrow(PackedGeometry),
+    Wide(PackedGeometry),
+    Single(SingleGeometry),
+}
+
+impl Geometry {
+    pub(crate) fn new(params: &Params) -> Self {
         match params.table() {
-            TableKind::Single => Self::Single(Single::new(params, bytes)),
-            TableKind::Packed => Self::Packed(Packed::new(params, bytes)),
+            TableKind::Single => Self::Single(SingleGeometry::new(params.fingerprint_bits(), params.bucket_size())),
+            TableKind::Packed => {
+                let geometry = PackedGeometry::new(params.fingerprint_bits());
+                if geometry.is_narrow() { Self::Narrow(geometry) } else { Self::Wide(geometry) }
+            }
         }
-    }
-
-    /// The buckets' bits, without the padding.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        let padded = with_table!(self, table => table.memory());
-        &padded[..padded.len() - PADDING]
-    }
-
-    /// What holds the bytes.
-    pub(crate) fn storage(&self) -> &S {
-        with_table!(self, table => table.storage())
-    }
-
-    /// The table with its padding, in bytes.
-    pub(crate) fn size_in_bytes(&self) -> usize {
-        with_table!(self, table => table.memory().len())
-    }
-
-    /// A copy, or `None` if there is no memory for it.
-    pub(crate) fn to_owned(&self, params: &Params) -> Option<AnyTable> {
-        Some(AnyTable::from_padded(params, Memory::copied(self.bytes(), PADDING)?))
     }
 }

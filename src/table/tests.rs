@@ -8,13 +8,12 @@ use proptest::{
     test_runner::{RngSeed, TestRunner},
 };
 
-use super::{AnyTable, Corrupt, Fingerprint, Table as _, TableMut as _, fingerprints, with_table};
+use super::{Corrupt, Fingerprint, Form, Geometry, Narrow, Portable, Single, Table, TableMut, Wide, codebook, fingerprints};
 use crate::{
     bits::{self, PADDING},
-    params::Params,
-    params::{Addressing, TableKind},
-    storage::Memory,
-    table::codebook,
+    params::{Addressing, Params, TableKind},
+    storage::{Owned, Sealed as _},
+    table::{Change, Read},
 };
 
 const BUCKETS: u64 = 6;
@@ -87,50 +86,122 @@ fn params(kind: TableKind, f: u32, b: u32, buckets: u64) -> Params {
     Params::new(kind, f, b, buckets, Addressing::AnySize, 0).unwrap()
 }
 
+/// A table with its bytes.
+struct Bound {
+    geometry: Geometry,
+    bytes: Owned,
+    len: usize,
+}
+
+impl Bound {
+    fn new(params: &Params) -> Self {
+        Self::of(params, Owned::zeroed(params.table_bytes()).unwrap())
+    }
+
+    fn of(params: &Params, bytes: Owned) -> Self {
+        Self { geometry: Geometry::new(params), bytes, len: params.table_bytes() }
+    }
+
+    fn table(&self) -> &[u8] {
+        &self.bytes.bytes()[..self.len]
+    }
+
+    fn read<R: Read>(&self, read: R) -> R::Output {
+        match &self.geometry {
+            Geometry::Single(geometry) => Single::read(geometry, &self.bytes, Portable, read),
+            Geometry::Narrow(geometry) => Narrow::read(geometry, &self.bytes, Portable, read),
+            Geometry::Wide(geometry) => Wide::read(geometry, &self.bytes, Portable, read),
+        }
+    }
+
+    fn change<C: Change>(&mut self, change: C) -> C::Output {
+        match &self.geometry {
+            Geometry::Single(geometry) => Single::change(geometry, &mut self.bytes, Portable, change),
+            Geometry::Narrow(geometry) => Narrow::change(geometry, &mut self.bytes, Portable, change),
+            Geometry::Wide(geometry) => Wide::change(geometry, &mut self.bytes, Portable, change),
+        }
+    }
+}
+
+/// Methods of tables as what is read or changed.
+macro_rules! operations {
+    ($operation:ident: $method:ident($($argument:ident: $type:ty),*) -> $output:ty, $table:ident $(, $mut:tt)?) => {
+        #[allow(non_camel_case_types)]
+        struct $method($($type),*);
+
+        impl $operation for $method {
+            type Output = $output;
+
+            fn run<T: $table>(self, table: & $($mut)? T) -> $output {
+                let Self($($argument),*) = self;
+                table.$method($($argument),*)
+            }
+        }
+    };
+}
+operations!(Read: contains(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, Table);
+operations!(Read: has_room(bucket: u64) -> bool, Table);
+operations!(Read: taken(buckets: core::ops::Range<u64>) -> Option<u64>, Table);
+operations!(Read: corrupt(bucket: u64) -> Option<Corrupt>, Table);
+operations!(Change: put(bucket: u64, fingerprint: Fingerprint) -> bool, TableMut, mut);
+operations!(Change: insert(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
+operations!(Change: remove(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
+operations!(Change: replace(bucket: u64, old: Fingerprint, new: Fingerprint) -> (), TableMut, mut);
+
+struct Residents(u64);
+
+impl Read for Residents {
+    type Output = Vec<Fingerprint>;
+
+    fn run<T: Table>(self, table: &T) -> Vec<Fingerprint> {
+        fingerprints(&table.values(self.0)).collect()
+    }
+}
+
 fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::sample::Index)]) -> Result<(), TestCaseError> {
     let mut oracle = Oracle::new(kind, f, b);
-    let mut any = AnyTable::new(&params(kind, f, b, BUCKETS)).unwrap();
+    let mut table = Bound::new(&params(kind, f, b, BUCKETS));
     for &(step, bucket, other, value, index) in steps {
         // Few values, so that buckets hold copies and equal nibbles.
         let fingerprint = Fingerprint::new(value % (u32::MAX >> (32 - f)) + 1).unwrap();
-        let residents: Vec<_> = with_table!(&any, table => fingerprints(&table.values(bucket)).collect());
+        let residents = table.read(Residents(bucket));
         match step {
             Step::Put => {
                 let expected = oracle.change(bucket, 0, fingerprint.get());
-                prop_assert_eq!(with_table!(&mut any, table => table.put(bucket, fingerprint)), expected);
+                prop_assert_eq!(table.change(put(bucket, fingerprint)), expected);
             }
             Step::Insert => {
                 let emptier = if oracle.taken(other) < oracle.taken(bucket) { other } else { bucket };
                 let expected = oracle.change(emptier, 0, fingerprint.get());
-                prop_assert_eq!(with_table!(&mut any, table => table.insert((bucket, other), fingerprint)), expected);
+                prop_assert_eq!(table.change(insert((bucket, other), fingerprint)), expected);
             }
             Step::Remove => {
                 let victim = if residents.is_empty() || value % 3 == 0 { fingerprint } else { *index.get(&residents) };
                 let expected = oracle.change(bucket, victim.get(), 0) || oracle.change(other, victim.get(), 0);
-                prop_assert_eq!(with_table!(&mut any, table => table.remove((bucket, other), victim)), expected);
+                prop_assert_eq!(table.change(remove((bucket, other), victim)), expected);
             }
             Step::Replace if residents.is_empty() => {}
             Step::Replace => {
                 let old = *index.get(&residents);
                 oracle.change(bucket, old.get(), fingerprint.get());
-                with_table!(&mut any, table => table.replace(bucket, old, fingerprint));
+                table.change(replace(bucket, old, fingerprint));
             }
         }
         let values: Vec<u32> = oracle.buckets[bucket as usize].iter().copied().filter(|&value| value != 0).collect();
-        let found: Vec<u32> = with_table!(&any, table => fingerprints(&table.values(bucket)).map(Fingerprint::get).collect());
+        let found: Vec<u32> = table.read(Residents(bucket)).into_iter().map(Fingerprint::get).collect();
         prop_assert_eq!(&found, &values);
-        prop_assert_eq!(with_table!(&any, table => table.has_room(bucket)), values.len() < b as usize);
+        prop_assert_eq!(table.read(has_room(bucket)), values.len() < b as usize);
         for value in [fingerprint.get(), fingerprint.get() ^ 1, fingerprint.get() ^ 1 << (f - 1)] {
             let Some(fingerprint) = Fingerprint::new(value) else { continue };
             let expected = [bucket, other].map(|bucket| oracle.buckets[bucket as usize].contains(&value));
-            let found = with_table!(&any, table => table.contains((bucket, other), fingerprint));
+            let found = table.read(contains((bucket, other), fingerprint));
             prop_assert_eq!(found, expected[0] || expected[1]);
         }
-        prop_assert_eq!(with_table!(&any, table => table.taken(bucket..bucket + 1)), Some(values.len() as u64));
-        prop_assert_eq!(with_table!(&any, table => table.corrupt(bucket)), None);
+        prop_assert_eq!(table.read(taken(bucket..bucket + 1)), Some(values.len() as u64));
+        prop_assert_eq!(table.read(corrupt(bucket)), None);
     }
-    prop_assert_eq!(any.bytes(), oracle.bytes());
-    prop_assert!(with_table!(&any, table => table.memory()).ends_with(&[0; PADDING]));
+    prop_assert_eq!(table.table(), oracle.bytes());
+    prop_assert!(table.bytes.bytes().ends_with(&[0; PADDING]));
     Ok(())
 }
 
@@ -168,16 +239,16 @@ fn codewords_beyond_the_codebook_are_refused() {
     for f in TableKind::Packed.fingerprint_bits() {
         let params = params(TableKind::Packed, f, 4, 2);
         for codeword in 0..4096u16 {
-            let mut bytes = Memory::zeroed(params.table_bytes() + PADDING).unwrap();
-            bits::set(&mut bytes, u64::from(4 * (f - 1)), 12, codeword.into());
-            let any = AnyTable::from_padded(&params, bytes);
+            let mut bytes = Owned::zeroed(params.table_bytes()).unwrap();
+            bits::set(bytes.bytes_mut(), u64::from(4 * (f - 1)), 12, codeword.into());
+            let table = Bound::of(&params, bytes);
             let zeros = (codeword < 3876)
                 .then(|| (0..4).filter(|n| (codebook::decode(codeword.into()) >> (4 * n)).trailing_zeros() >= 4).count());
-            let corrupt = zeros.is_none().then_some(Corrupt::Codeword(codeword.into()));
-            assert_eq!(with_table!(&any, table => table.corrupt(1)), corrupt, "f = {f}");
-            let taken = zeros.map(|zeros| 4 - zeros as u64);
-            assert_eq!(with_table!(&any, table => table.taken(0..2)), taken, "f = {f}");
-            assert_eq!(with_table!(&any, table => table.taken(0..1)), Some(0));
+            let expected = zeros.is_none().then_some(Corrupt::Codeword(codeword.into()));
+            assert_eq!(table.read(corrupt(1)), expected, "f = {f}");
+            let expected = zeros.map(|zeros| 4 - zeros as u64);
+            assert_eq!(table.read(taken(0..2)), expected, "f = {f}");
+            assert_eq!(table.read(taken(0..1)), Some(0));
         }
     }
 }
@@ -185,16 +256,17 @@ fn codewords_beyond_the_codebook_are_refused() {
 #[test]
 fn fingerprints_out_of_order_are_refused() {
     let params = params(TableKind::Packed, 13, 4, 2);
-    let mut any = AnyTable::new(&params).unwrap();
+    let mut table = Bound::new(&params);
     for value in [0x15, 0x25] {
-        assert!(with_table!(&mut any, table => table.put(0, Fingerprint::new(value).unwrap())));
+        assert!(table.change(put(0, Fingerprint::new(value).unwrap())));
     }
-    let mut bytes = Memory::copied(any.bytes(), PADDING).unwrap();
+    let mut storage = Owned::copied(table.table()).unwrap();
+    let bytes = storage.bytes_mut();
     let high = |slot: u64| 12 + 9 * slot;
-    assert_eq!((bits::get(&bytes, high(2), 9), bits::get(&bytes, high(3), 9)), (1, 2));
-    bits::set(&mut bytes, high(2), 9, 2);
-    bits::set(&mut bytes, high(3), 9, 1);
-    let any = AnyTable::from_padded(&params, bytes);
-    assert_eq!(with_table!(&any, table => table.corrupt(0)), Some(Corrupt::Order));
-    assert_eq!(with_table!(&any, table => table.taken(0..2)), None);
+    assert_eq!((bits::get(bytes, high(2), 9), bits::get(bytes, high(3), 9)), (1, 2));
+    bits::set(bytes, high(2), 9, 2);
+    bits::set(bytes, high(3), 9, 1);
+    let table = Bound::of(&params, storage);
+    assert_eq!(table.read(corrupt(0)), Some(Corrupt::Order));
+    assert_eq!(table.read(taken(0..2)), None);
 }

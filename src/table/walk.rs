@@ -8,13 +8,12 @@
 //!
 //! A path never visits a bucket twice: had its second visit led to room, the first, expanded earlier, would have too.
 
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+
 use alloc::vec::Vec;
 
-use crate::{
-    bits::index,
-    table::Address,
-    table::{Fingerprint, Pair, TableMut, fingerprints},
-};
+use super::{Address, Change, Fingerprint, Pair, TableMut, fingerprints};
+use crate::bits::index;
 
 /// Full buckets that a walk expands before it gives up. With a quarter of them, large tables refuse an item at a load 0.002
 /// lower: change it, and run `cargo run --release --example tables -- max_load 4 12`.
@@ -33,86 +32,99 @@ struct Node {
 }
 
 /// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
-pub(crate) fn place<T: TableMut>(table: &mut T, address: &Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
-    table.insert(buckets, fingerprint) || make_room(table, address, buckets, fingerprint).is_some()
+#[inline(always)]
+pub(crate) fn place<T: TableMut>(table: &mut T, address: Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    table.insert(buckets, fingerprint) || table.outlined(Eviction { address, buckets, fingerprint })
 }
 
-/// Stores an item whose two buckets are full. The number of evictions it took, or none, and nothing changed, if no room was
-/// found.
-#[inline(never)]
-pub(crate) fn evict<T: TableMut>(table: &mut T, address: &Address, hash: u64) -> Option<u32> {
-    let (buckets, fingerprint) = address.buckets(hash);
-    make_room(table, address, buckets, fingerprint)
+/// Makes room for a fingerprint whose two buckets are full.
+struct Eviction {
+    address: Address,
+    buckets: Pair,
+    fingerprint: Fingerprint,
 }
 
-fn make_room<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> Option<u32> {
-    if one_step(table, address, roots, fingerprint) { Some(1) } else { walk(table, address, roots, fingerprint) }
-}
+impl Change for Eviction {
+    type Output = bool;
 
-/// The walk's beginning, which mostly is all of it, and needs no list of nodes: moves one of the residents of the two buckets
-/// to its alternate.
-#[inline]
-fn one_step<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> bool {
-    for bucket in [roots.0, roots.1] {
-        for resident in fingerprints(&table.values(bucket)) {
-            let alternate = address.alternate(bucket, resident);
-            if table.has_room(alternate) {
-                table.put(alternate, resident);
-                table.replace(bucket, resident, fingerprint);
-                return true;
-            }
-        }
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        self.one_step(table) || table.outlined(Walk(self))
     }
-    false
 }
 
-/// The walk from the beginning, and how many evictions it led to.
-#[cold]
-fn walk<T: TableMut>(table: &mut T, address: &Address, roots: Pair, fingerprint: Fingerprint) -> Option<u32> {
-    let mut nodes = Vec::with_capacity(LONG_WALK);
-    for (parent, bucket) in [(0, roots.0), (1, roots.1)] {
-        nodes.push(Node { bucket, parent, incoming: fingerprint });
-    }
-    let mut visited = None;
-    let mut next: u16 = 0;
-    while usize::from(next) < nodes.len() {
-        if visited.is_none() && nodes.len() >= LONG_WALK {
-            visited = Some(Visited::all(&nodes));
-        }
-        let bucket = nodes[usize::from(next)].bucket;
-        for resident in fingerprints(&table.values(bucket)) {
-            let alternate = address.alternate(bucket, resident);
-            if visited.as_ref().is_some_and(|visited| visited.contains(alternate)) {
-                continue;
-            }
-            if table.has_room(alternate) {
-                table.put(alternate, resident);
-                return Some(shift(table, &nodes, next, resident));
-            }
-            if nodes.len() < MAX_EXPANDED {
-                nodes.push(Node { bucket: alternate, parent: next, incoming: resident });
-                if let Some(visited) = &mut visited {
-                    visited.insert(alternate);
+impl Eviction {
+    /// The walk's beginning, which mostly is all of it, and needs no list of nodes: moves one of the residents of the two buckets
+    /// to its alternate.
+    #[inline(always)]
+    fn one_step<T: TableMut>(&self, table: &mut T) -> bool {
+        for bucket in [self.buckets.0, self.buckets.1] {
+            for resident in fingerprints(&table.values(bucket)) {
+                let alternate = self.address.alternate(bucket, resident);
+                if table.has_room(alternate) {
+                    table.put(alternate, resident);
+                    table.replace(bucket, resident, self.fingerprint);
+                    return true;
                 }
             }
         }
-        next += 1;
+        false
     }
-    None
 }
 
-/// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards. The
-/// number of residents moved, that one included.
-fn shift<T: TableMut>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) -> u32 {
-    let mut evictions = 1;
+/// The walk from the beginning.
+struct Walk(Eviction);
+
+impl Change for Walk {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let Self(Eviction { address, buckets, fingerprint }) = self;
+        let mut nodes = Vec::with_capacity(LONG_WALK);
+        for (parent, bucket) in [(0, buckets.0), (1, buckets.1)] {
+            nodes.push(Node { bucket, parent, incoming: fingerprint });
+        }
+        let mut visited = None;
+        let mut next: u16 = 0;
+        while usize::from(next) < nodes.len() {
+            if visited.is_none() && nodes.len() >= LONG_WALK {
+                visited = Some(Visited::all(&nodes));
+            }
+            let bucket = nodes[usize::from(next)].bucket;
+            for resident in fingerprints(&table.values(bucket)) {
+                let alternate = address.alternate(bucket, resident);
+                if visited.as_ref().is_some_and(|visited| visited.contains(alternate)) {
+                    continue;
+                }
+                if table.has_room(alternate) {
+                    table.put(alternate, resident);
+                    shift(table, &nodes, next, resident);
+                    return true;
+                }
+                if nodes.len() < MAX_EXPANDED {
+                    nodes.push(Node { bucket: alternate, parent: next, incoming: resident });
+                    if let Some(visited) = &mut visited {
+                        visited.insert(alternate);
+                    }
+                }
+            }
+            next += 1;
+        }
+        false
+    }
+}
+
+/// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards.
+#[inline(always)]
+fn shift<T: TableMut>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) {
     loop {
         let Node { bucket, parent, incoming } = nodes[usize::from(last)];
         table.replace(bucket, outgoing, incoming);
         if parent == last {
-            return evictions;
+            return;
         }
         (last, outgoing) = (parent, incoming);
-        evictions += 1;
     }
 }
 
@@ -150,42 +162,37 @@ impl Visited {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Corrupt, Form, Geometry, Portable, Table, Uniform, packed::Narrow},
+        *,
+    };
     use crate::{
-        params::Params,
-        params::{Addressing, TableKind},
-        table::{AnyTable, Corrupt, Packed, Table},
+        params::{Addressing, Params, TableKind},
+        storage::Owned,
     };
     use core::{cell::Cell, ops::Range};
 
-    /// Counts how often it is asked whether a bucket has room, and how often an item takes another's place.
-    struct Counting<'a> {
-        table: &'a mut Packed,
+    /// Counts how often it is asked whether a bucket has room.
+    struct Counting<'a, T> {
+        table: &'a mut T,
         asked: Cell<u32>,
-        replaced: u32,
     }
 
-    impl<'a> Counting<'a> {
-        fn new(table: &'a mut Packed) -> Self {
-            Self { table, asked: Cell::new(0), replaced: 0 }
-        }
-    }
-
-    impl Table for Counting<'_> {
-        type Values = [u32; 4];
+    impl<T: Table> Table for Counting<'_, T> {
+        type Values = T::Values;
 
         fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.contains(buckets, fingerprint)
         }
-        fn values(&self, bucket: u64) -> [u32; 4] {
+        fn values(&self, bucket: u64) -> T::Values {
             self.table.values(bucket)
         }
         fn has_room(&self, bucket: u64) -> bool {
             self.asked.set(self.asked.get() + 1);
             self.table.has_room(bucket)
         }
-        fn position(&self, bucket: u64) -> usize {
-            self.table.position(bucket)
+        fn prefetch(&self, bucket: u64) {
+            self.table.prefetch(bucket);
         }
         fn taken(&self, buckets: Range<u64>) -> Option<u64> {
             self.table.taken(buckets)
@@ -193,12 +200,12 @@ mod tests {
         fn corrupt(&self, bucket: u64) -> Option<Corrupt> {
             self.table.corrupt(bucket)
         }
-        fn memory(&self) -> &[u8] {
-            self.table.memory()
+        fn len_in_bytes(&self) -> usize {
+            self.table.len_in_bytes()
         }
     }
 
-    impl TableMut for Counting<'_> {
+    impl<T: TableMut> TableMut for Counting<'_, T> {
         fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
             self.table.insert(buckets, fingerprint)
         }
@@ -209,52 +216,56 @@ mod tests {
             self.table.put(bucket, fingerprint)
         }
         fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
-            self.replaced += 1;
             self.table.replace(bucket, old, new);
         }
-        fn memory_mut(&mut self) -> &mut [u8] {
-            self.table.memory_mut()
+        fn outlined<C: Change>(&mut self, change: C) -> C::Output {
+            change.run(self)
         }
     }
 
-    fn hash(n: u64) -> u64 {
-        n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    /// [`place`], and how many buckets were asked whether they have room.
+    struct Counted(Address, u64);
+
+    impl Change for Counted {
+        type Output = (bool, u32);
+
+        fn run<T: TableMut>(self, table: &mut T) -> (bool, u32) {
+            let mut counting = Counting { table, asked: Cell::new(0) };
+            let (buckets, fingerprint) = self.0.buckets(Uniform(self.1));
+            let is_placed = place(&mut counting, self.0, buckets, fingerprint);
+            (is_placed, counting.asked.get())
+        }
     }
 
-    /// Each eviction puts one item into another's place.
-    #[test]
-    fn evictions_are_counted() {
-        let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
-        let address = Address::new(&params);
-        let mut seen = [0; 4];
-        for round in 0..8 {
-            let AnyTable::Packed(mut table) = AnyTable::new(&params).unwrap() else { unreachable!() };
-            for n in 1.. {
-                let mut counting = Counting::new(&mut table);
-                let (buckets, fingerprint) = address.buckets(hash(n << 8 | round));
-                if !counting.insert(buckets, fingerprint) {
-                    let Some(evictions) = make_room(&mut counting, &address, buckets, fingerprint) else { break };
-                    assert_eq!(evictions, counting.replaced);
-                    seen[(evictions as usize).min(3)] += 1;
-                }
-            }
+    struct Filling {
+        params: Params,
+        geometry: Geometry,
+        storage: Owned,
+    }
+
+    impl Filling {
+        fn new(buckets: u64) -> Self {
+            let params = Params::new(TableKind::Packed, 13, 4, buckets, Addressing::AnySize, 0).unwrap();
+            Self { geometry: Geometry::new(&params), storage: Owned::zeroed(params.table_bytes()).unwrap(), params }
         }
-        assert!(seen[0] == 0 && seen[1] > seen[2] && seen[2] > seen[3] && seen[3] > 0, "{seen:?}");
+
+        fn insert(&mut self, n: u64) -> (bool, u32) {
+            let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xd6e8_feb8_6659_fd93);
+            let Geometry::Narrow(geometry) = &self.geometry else { unreachable!() };
+            Narrow::change(geometry, &mut self.storage, Portable, Counted(Address::new(&self.params), hash))
+        }
     }
 
     /// A refusal that has been everywhere once is soon over; without a memory it would ask 4 · 4096 times.
     #[test]
     fn a_long_walk_visits_no_bucket_twice() {
-        let params = Params::new(TableKind::Packed, 13, 4, 128, Addressing::AnySize, 0).unwrap();
-        let address = Address::new(&params);
-        let AnyTable::Packed(mut table) = AnyTable::new(&params).unwrap() else { unreachable!() };
+        let mut table = Filling::new(128);
         let mut refusals = 0;
         for n in 1..2000 {
-            let mut counting = Counting::new(&mut table);
-            let (buckets, fingerprint) = address.buckets(hash(n));
-            if !place(&mut counting, &address, buckets, fingerprint) {
+            let (is_placed, asked) = table.insert(n);
+            if !is_placed {
                 refusals += 1;
-                assert!(counting.asked.get() <= 4 * LONG_WALK as u32 + 128, "{} buckets asked", counting.asked.get());
+                assert!(asked <= 4 * LONG_WALK as u32 + 128, "{asked} buckets asked");
             }
         }
         assert!(refusals > 1000, "{refusals}");

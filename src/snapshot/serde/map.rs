@@ -11,6 +11,7 @@ use serde::{
 
 use super::{
     super::{
+        SnapshotError, SnapshotErrorKind as Kind,
         format::{ADDRESSING_AT, BUCKET_SIZE_AT, BUCKETS_AT, FINGERPRINT_BITS_AT, Fields, ITEMS_AT, TABLE_AT, VERSION},
         read::from_fields,
     },
@@ -18,13 +19,10 @@ use super::{
     scalar::{Number, Shown, Text},
 };
 use crate::{
-    bits::PADDING,
     bits::wide,
-    error::{SnapshotError, SnapshotErrorKind as Kind},
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher, HasherId},
-    storage::Memory,
-    storage::Storage,
+    storage::{Owned, Storage},
 };
 
 // The map's keys, in the order in which they are written, as the header has them.
@@ -94,7 +92,7 @@ struct Entries {
     seed: Option<u64>,
     buckets: Option<u64>,
     items: Option<u64>,
-    memory: Option<Memory>,
+    storage: Option<Owned>,
     checksum: Option<u64>,
 }
 
@@ -116,7 +114,7 @@ impl Entries {
             SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN, parse: hex }),
             BUCKETS_KEY => once(&mut self.buckets, key, map, Number::new("the number of buckets")),
             ITEMS_KEY => once(&mut self.items, key, map, Number::new("the number of items")),
-            BASE64_KEY => once(&mut self.memory, key, map, Table),
+            BASE64_KEY => once(&mut self.storage, key, map, Table),
             _ => once(&mut self.checksum, key, map, Text { what: SIXTEEN, parse: hex }),
         }
     }
@@ -132,11 +130,11 @@ impl Entries {
             seed: needed(self.seed, SEED_KEY)?,
             buckets: needed(self.buckets, BUCKETS_KEY)?,
             items: needed(self.items, ITEMS_KEY)?,
-            // Follows from the memory.
+            // Follows from the table.
             table_bytes: 0,
         };
-        let (memory, checksum) = (needed(self.memory, BASE64_KEY)?, needed(self.checksum, CHECKSUM_KEY)?);
-        from_fields(&fields, memory, checksum, H::from_hasher_id).map_err(|error| refused(&error))
+        let (table, checksum) = (needed(self.storage, BASE64_KEY)?, needed(self.checksum, CHECKSUM_KEY)?);
+        from_fields(&fields, table, checksum, H::from_hasher_id).map_err(|error| refused(&error))
     }
 }
 
@@ -208,31 +206,31 @@ impl Visitor<'_> for Key {
 struct Table;
 
 impl<'de> DeserializeSeed<'de> for Table {
-    type Value = Memory;
+    type Value = Owned;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Memory, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Owned, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Table {
-    type Value = Memory;
+    type Value = Owned;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the table's bytes in base64, with padding")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Memory, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Owned, E> {
         if !text.len().is_multiple_of(4) {
             let what = format_args!("{} digits, which base64 with padding has by fours", text.len());
             return Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: {what}")));
         }
         let padding = text.bytes().rev().take(2).take_while(|&byte| byte == b'=').count();
         let len = (text.len() / 4 * 3).saturating_sub(padding);
-        let memory = Memory::zeroed(len + PADDING);
-        let mut memory = memory.ok_or_else(|| E::custom(format_args!("koel filter: no memory for a table of {len} bytes")))?;
-        match STANDARD.decode_slice(text, &mut memory[..len]) {
-            Ok(decoded) if decoded == len => Ok(memory),
+        let table = Owned::zeroed(len);
+        let mut table = table.ok_or_else(|| E::custom(format_args!("koel filter: no memory for a table of {len} bytes")))?;
+        match STANDARD.decode_slice(text, &mut table.bytes_mut()[..len]) {
+            Ok(decoded) if decoded == len => Ok(table),
             Ok(decoded) => Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: {decoded} bytes instead of {len}"))),
             Err(error) => Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: no base64 with padding: {error}"))),
         }

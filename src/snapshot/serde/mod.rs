@@ -13,8 +13,8 @@ use serde::{
     ser::{Serialize, Serializer},
 };
 
+use super::SnapshotError;
 use crate::{
-    error::SnapshotError,
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher},
     storage::Storage,

@@ -6,14 +6,15 @@ use serde::de::SeqAccess;
 
 use super::{
     super::{
+        SnapshotError,
         format::snapshot_bytes,
         pieces::{self, Source},
-        read::wrong_length,
+        read::too_long,
     },
     refused,
     scalar::Number,
 };
-use crate::{error::SnapshotError, filter::CuckooFilter, hash::FromHasherId};
+use crate::{filter::CuckooFilter, hash::FromHasherId};
 
 /// The format's own opinion of the length is not asked for: the header knows it.
 pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<CuckooFilter<H>, A::Error> {
@@ -21,8 +22,8 @@ pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<Cu
     let filter = pieces::read(&mut list, H::from_hasher_id).map_err(|Refused(error)| error)?;
     let more = rest(&mut list.0)?;
     if more > 0 {
-        let expected = snapshot_bytes(filter.params());
-        return Err(refused(&wrong_length(expected + more, expected)));
+        let expected = snapshot_bytes(&filter.params());
+        return Err(refused(&too_long(expected + more, expected)));
     }
     Ok(filter)
 }

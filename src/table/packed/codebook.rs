@@ -54,6 +54,7 @@ pub(crate) fn decode(codeword: u64) -> u16 {
 }
 
 /// All of them, by codeword, and some zeros: eight bytes can be fetched from any place up to [`CODEWORDS`].
+#[cfg(x86_kernels)]
 pub(crate) fn nibbles() -> &'static [u16] {
     &NIBBLES
 }

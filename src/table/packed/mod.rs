@@ -1,67 +1,158 @@
 //! The semi-sorted table of the paper (section 5.2): four fingerprints, kept in order, cost one bit less each.
 //!
-//! Bucket i begins at bit i·4·(f−1): 12 bits of codeword for the four low nibbles, then the four high parts of f−4 bits,
-//! in the order of the fingerprints. The order is total — by the low nibble, then by the high part — so that a bucket's
-//! bits follow from what is in it, however it got there.
+//! Bucket i begins at bit i·4·(f − 1). With f = 13 it has 48 bits, the least significant first:
 //!
-//! A bucket is decoded and encoded in one of two forms: `narrow`, where all of it is in one word, or `wide`.
+//! ```text
+//!  0           12        21        30        39        48
+//!  ├───────────┼─────────┼─────────┼─────────┼─────────┤
+//!  │ codeword  │ high 0  │ high 1  │ high 2  │ high 3  │
+//!  └───────────┴─────────┴─────────┴─────────┴─────────┘
+//!    12 bits     f − 4 bits each
+//!
+//!  fingerprint of slot j  =  high j · 16 + nibble j
+//!  codeword               =  rank of nibble 0 ≤ nibble 1 ≤ nibble 2 ≤ nibble 3 among the 3876 sorted quadruples
+//! ```
+//!
+//! Slots are in ascending order of the nibble, then of the high part; an empty slot is the fingerprint 0, and so comes
+//! first. The order is total, so that a bucket's bits follow from what is in it, however it got there.
+//!
+//! A change decodes a bucket into [`Keys`], changes one of them and encodes the bucket again. [`Narrow`] buckets fit into
+//! a word, [`Wide`] ones do not.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's processor, what is called is not")]
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
 pub(crate) mod codebook;
-pub(crate) mod narrow;
+mod narrow;
 mod wide;
 
-use core::{hint::select_unpredictable, ops::Range};
+use core::{
+    hint::select_unpredictable,
+    marker::PhantomData,
+    ops::{Deref, DerefMut, Range},
+};
 
-use super::{Corrupt, Fingerprint, Pair, Table, TableMut};
+use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
 use crate::{
-    bits,
-    bits::Fields,
-    bits::{index, low_half},
-    params::Params,
-    storage::Memory,
-    storage::Storage,
+    bits::{self, Fields, index, low_half},
+    storage::{Owned, Storage},
 };
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
-use narrow::{Narrow, Shifts};
-use wide::Wide;
+pub(crate) use {narrow::Narrow, wide::Wide};
 
-/// Of shorter high parts, one mostly agrees by chance.
+/// Shorter high parts mostly agree with one of a bucket's by chance.
 const MIN_HIGH_BITS: u32 = 4;
 
 /// Slots of a packed bucket: the codebook is one of quadruples.
 pub(crate) const SLOTS: u32 = 4;
 
-/// The longest fingerprint with which a bucket is no longer than a word: buckets begin at whole nibbles.
+/// The longest fingerprint with which a bucket fits into a word: buckets begin at whole nibbles.
 const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
-/// Buckets of four sorted fingerprints. A word holds all high parts of a narrow bucket, or two of a wide one.
-#[derive(Clone)]
-pub(crate) struct Packed<S = Memory> {
-    is_narrow: bool,
-    bucket_bits: u32,
-    /// Bits of the high part, f − 4.
-    high_bits: u32,
-    /// The high parts in a word.
-    highs: Fields,
-    /// Where the high parts are once the fields of a word are spread over lanes of 16 bits, or of 32 if it is wide.
-    spread: u64,
+/// Where the buckets of a packed table are, and what is in their bits.
+#[derive(Clone, Copy)]
+pub(crate) struct PackedGeometry {
+    /// The lowest bits of the high parts that are in one word: four of a narrow bucket, two of a wide one.
+    ones: u64,
+    /// The bits of the high parts once fingerprints are spread over lanes of 16 bits, or of 32 if buckets are wide.
+    #[cfg(x86_kernels)]
+    high_lanes: u64,
     /// 2¹⁶ / `high_bits`, and a little more.
     reciprocal: u32,
-    memory: S,
+    bucket_bits: u8,
+    high_bits: u8,
 }
 
-/// A way to decode and encode a bucket.
-pub(crate) trait Form {
+impl PackedGeometry {
+    pub(super) fn new(fingerprint_bits: u32) -> Self {
+        let high_bits = fingerprint_bits - 4;
+        let is_narrow = fingerprint_bits <= LONGEST_NARROW;
+        #[expect(clippy::cast_possible_truncation, reason = "124 and 28 at most")]
+        let (bucket_bits, narrow_high_bits) = ((SLOTS * (fingerprint_bits - 1)) as u8, high_bits as u8);
+        Self {
+            ones: Fields::new(high_bits, if is_narrow { SLOTS } else { SLOTS / 2 }).ones(),
+            #[cfg(x86_kernels)]
+            high_lanes: (((1 << high_bits) - 1) << 4) * if is_narrow { 0x0001_0001_0001_0001 } else { 0x0000_0001_0000_0001 },
+            reciprocal: (1 << 16) / high_bits.max(1) + 1,
+            bucket_bits,
+            high_bits: narrow_high_bits,
+        }
+    }
+
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.high_bits() + 4 <= LONGEST_NARROW
+    }
+
+    #[inline]
+    pub(crate) fn bucket_bits(&self) -> u32 {
+        self.bucket_bits.into()
+    }
+
+    /// Bits of a high part, f − 4.
+    #[inline]
+    pub(crate) fn high_bits(&self) -> u32 {
+        self.high_bits.into()
+    }
+
+    /// Where high parts are in lanes.
+    #[cfg(x86_kernels)]
+    #[inline]
+    pub(crate) fn high_lanes(&self) -> u64 {
+        self.high_lanes
+    }
+
+    /// The high parts that are in one word.
+    #[inline]
+    pub(crate) fn highs(&self) -> Fields {
+        Fields::from_ones(self.ones, self.high_bits())
+    }
+
+    /// The bits of one high part.
+    #[inline]
+    fn high_mask(&self) -> u64 {
+        (1 << self.high_bits) - 1
+    }
+
+    /// The first bit of a bucket.
+    #[inline]
+    pub(crate) fn bit(&self, bucket: u64) -> u64 {
+        bucket * u64::from(self.bucket_bits)
+    }
+
+    /// Where a pair of high parts begins in the bucket that begins at `bit`.
+    #[inline]
+    fn high_bit(&self, bit: u64, pair: u32) -> u64 {
+        bit + u64::from(CODEWORD_BITS + pair * 2 * self.high_bits())
+    }
+}
+
+/// A packed table, bound to its bytes and to instructions for one operation. `F` says how a bucket is decoded and encoded.
+pub(crate) struct Packed<'a, F, B, I> {
+    geometry: &'a PackedGeometry,
+    bytes: B,
+    instructions: I,
+    form: PhantomData<F>,
+}
+
+/// How a bucket is decoded and encoded.
+pub(crate) trait Code: Sized {
     type Keys: Keys;
 
-    fn load<S: Storage>(table: &Packed<S>, bucket: u64) -> Self::Keys;
-    fn store(table: &mut Packed, bucket: u64, keys: Self::Keys);
+    fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Self::Keys;
+    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: Self::Keys);
+    /// [`Table::contains`].
+    fn contains<B: Deref<Target = [u8]>, I: Instructions>(
+        table: &Packed<'_, Self, B, I>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool;
+    /// Marks the slots of a bucket whose high part is `high`; [`Packed::slot`] tells which they are.
+    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64;
+    /// The word that begins with the first high part.
+    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64;
 }
 
-/// The fingerprints of a decoded bucket, as numbers in the order of the slots: the low nibble on top. 0 is an empty slot, and
-/// so empty slots come first. Nothing here branches on what is in a bucket: it could not be foretold.
+/// The fingerprints of a decoded bucket, as numbers in the order of the slots: the low nibble in the highest bits. 0 is an
+/// empty slot, and so empty slots come first. Nothing here branches on what is in a bucket, which no processor can predict.
 pub(crate) trait Keys: Copy {
     type Key: Copy;
 
@@ -77,83 +168,113 @@ pub(crate) trait Keys: Copy {
     fn select(condition: bool, keys: Self, others: Self) -> Self;
     /// The values of the slots, 0 for empty ones.
     fn values(self) -> [u32; 4];
-    /// 0 if the keys are in order, as those of all buckets are that this table has written.
+    /// 0 if the keys are in order, as those of all buckets are that this library has written.
     fn disorder(self) -> u64;
 }
 
-impl<S: Storage> Packed<S> {
-    pub(super) fn new(params: &Params, memory: S) -> Self {
-        let (f, bucket_bits) = (params.fingerprint_bits(), params.bucket_bits());
-        let (is_narrow, high_bits) = (f <= LONGEST_NARROW, f - 4);
-        let highs = Fields::new(high_bits, if is_narrow { 4 } else { 2 });
-        let lanes = if is_narrow { 0x0001_0001_0001_0001 } else { 0x0000_0001_0000_0001 };
-        let spread = (((1 << high_bits) - 1) << 4) * lanes;
-        Self { is_narrow, bucket_bits, high_bits, highs, spread, reciprocal: (1 << 16) / high_bits.max(1) + 1, memory }
+impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    pub(crate) fn geometry(&self) -> &PackedGeometry {
+        self.geometry
     }
 
-    pub(super) fn storage(&self) -> &S {
-        &self.memory
-    }
-
-    pub(crate) fn is_narrow(&self) -> bool {
-        self.is_narrow
-    }
-
-    pub(crate) fn bucket_bits(&self) -> u32 {
-        self.bucket_bits
-    }
-
-    pub(crate) fn high_bits(&self) -> u32 {
-        self.high_bits
-    }
-
-    pub(crate) fn spread(&self) -> u64 {
-        self.spread
-    }
-
-    pub(crate) fn highs(&self) -> Fields {
-        self.highs
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    pub(crate) fn instructions(&self) -> I
+    where
+        I: Copy,
+    {
+        self.instructions
     }
 
     /// The word that begins with the bucket: all of it, if it is narrow.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn word(&self, bucket: u64) -> u64 {
-        bits::word(&self.memory, self.bit(bucket))
+        bits::word(&self.bytes, self.geometry.bit(bucket))
     }
 
     /// The words that begin with the first two and the last two high parts of a wide bucket.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pairs(&self, bucket: u64) -> [u64; 2] {
-        let bit = self.bit(bucket);
-        [bits::word(&self.memory, self.high_bit(bit, 0)), bits::word(&self.memory, self.high_bit(bit, 1))]
-    }
-
-    #[inline]
-    fn bit(&self, bucket: u64) -> u64 {
-        bucket * u64::from(self.bucket_bits)
-    }
-
-    /// The bits of one high part.
-    #[inline]
-    fn high_mask(&self) -> u64 {
-        (1 << self.high_bits) - 1
-    }
-
-    /// Where a pair of high parts begins in the bucket that begins at `bit`.
-    #[inline]
-    fn high_bit(&self, bit: u64, pair: u32) -> u64 {
-        bit + u64::from(CODEWORD_BITS + pair * 2 * self.high_bits)
+        let bit = self.geometry.bit(bucket);
+        [0, 1].map(|pair| bits::word(&self.bytes, self.geometry.high_bit(bit, pair)))
     }
 
     #[inline(always)]
-    fn holds_as<F: Form>(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        let key = F::Keys::key(fingerprint);
-        F::load(self, first).holds(key) | F::load(self, second).holds(key)
+    fn codeword(&self, bucket: u64) -> u32 {
+        low_half(self.word(bucket)) & ((1 << CODEWORD_BITS) - 1)
     }
 
-    /// [`Table::taken`], in a form that is the table's. There is nothing to branch on but the end.
+    /// The slot of the lowest mark.
     #[inline(always)]
-    pub(crate) fn taken_as<F: Form>(&self, buckets: Range<u64>) -> Option<u64> {
+    fn slot(&self, marks: u64) -> u32 {
+        // In fields of w bits, the j-th has its mark at (j + 1)·w − 1; those of the second pair are one bit higher.
+        let end = marks.trailing_zeros() + 1;
+        let fields = (end * self.geometry.reciprocal) >> 16;
+        fields - 1 + 2 * (end - fields * self.geometry.high_bits())
+    }
+
+    #[inline(always)]
+    fn nibble(&self, bucket: u64, slot: u32) -> u32 {
+        u32::from(codebook::decode(self.word(bucket))) >> (4 * slot) & 15
+    }
+}
+
+impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
+    /// [`Table::contains`] that compares the high parts first. With f = 13 none agrees in 127 of 128 buckets, and there is nothing
+    /// to decode.
+    #[inline(always)]
+    pub(super) fn contains_by_high_parts(&self, (mut first, second): Pair, fingerprint: Fingerprint) -> bool {
+        if self.geometry.high_bits() < MIN_HIGH_BITS {
+            let key = F::Keys::key(fingerprint);
+            return F::load(self, first).holds(key) | F::load(self, second).holds(key);
+        }
+        let high = fingerprint.get() >> 4;
+        let (mut marks, mut others) = (F::high_marks(self, first, high), F::high_marks(self, second, high));
+        while marks | others != 0 {
+            // Mostly there is one mark, in either bucket: which of them is not worth a branch.
+            let none = marks == 0;
+            first = select_unpredictable(none, second, first);
+            marks = select_unpredictable(none, others, marks);
+            others = select_unpredictable(none, 0, others);
+            if self.nibble(first, self.slot(marks)) == fingerprint.get() & 15 {
+                return true;
+            }
+            marks &= marks - 1;
+        }
+        false
+    }
+}
+
+impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, B, I> {
+    type Values = [u32; 4];
+
+    #[inline(always)]
+    fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        F::contains(self, buckets, fingerprint)
+    }
+
+    #[inline(always)]
+    fn values(&self, bucket: u64) -> [u32; 4] {
+        F::load(self, bucket).values()
+    }
+
+    #[inline(always)]
+    fn has_room(&self, bucket: u64) -> bool {
+        // Empty slots come first, and all their bits are zero.
+        let first_is_empty = F::first_high(self, bucket) & self.geometry.high_mask() == 0;
+        (self.codeword(bucket) < u32::from(CODEWORDS_WITH_ZERO)) & first_is_empty
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, bucket: u64) {
+        self.instructions.prefetch(&self.bytes, index(self.geometry.bit(bucket) / 8));
+    }
+
+    /// There is nothing to branch on but the end.
+    #[inline(always)]
+    fn taken(&self, buckets: Range<u64>) -> Option<u64> {
         let (mut empty, mut disorder, mut highest) = (0, 0, 0);
         let slots = (buckets.end - buckets.start) * u64::from(SLOTS);
         for bucket in buckets {
@@ -165,40 +286,24 @@ impl<S: Storage> Packed<S> {
         (highest < CODEWORDS.into() && disorder == 0).then(|| slots - empty)
     }
 
-    #[inline]
-    fn codeword(&self, bucket: u64) -> u32 {
-        low_half(self.word(bucket)) & ((1 << CODEWORD_BITS) - 1)
-    }
-
-    /// Marks the slots whose high part is `high`; [`slot`](Self::slot) tells which they are.
-    #[inline]
-    fn high_marks(&self, bucket: u64, high: u32) -> u64 {
-        if self.is_narrow {
-            return self.highs.equal(self.word(bucket) >> CODEWORD_BITS, high);
+    #[inline(always)]
+    fn corrupt(&self, bucket: u64) -> Option<Corrupt> {
+        let codeword = self.codeword(bucket);
+        if codeword >= CODEWORDS.into() {
+            return Some(Corrupt::Codeword(codeword));
         }
-        let [first, second] = self.pairs(bucket);
-        self.highs.equal(first, high) | self.highs.equal(second, high) << 1
+        self.taken(bucket..bucket + 1).is_none().then_some(Corrupt::Order)
     }
 
-    /// The slot of the lowest mark.
-    #[inline]
-    fn slot(&self, marks: u64) -> u32 {
-        // In fields of w bits, the j-th has its mark at (j + 1)·w − 1; those of the second pair are one bit higher.
-        let end = marks.trailing_zeros() + 1;
-        let fields = (end * self.reciprocal) >> 16;
-        fields - 1 + 2 * (end - fields * self.high_bits)
-    }
-
-    #[inline]
-    fn nibble(&self, bucket: u64, slot: u32) -> u32 {
-        u32::from(codebook::decode(self.word(bucket))) >> (4 * slot) & 15
+    #[inline(always)]
+    fn len_in_bytes(&self) -> usize {
+        self.bytes.len()
     }
 }
 
-impl Packed {
-    /// [`TableMut::insert`], in a form that is the table's.
+impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'_, F, B, I> {
     #[inline(always)]
-    pub(crate) fn insert_as<F: Form>(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+    fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let (keys, others) = (F::load(self, first), F::load(self, second));
         let (free, others_free) = (keys.free(), others.free());
         if free + others_free == 0 {
@@ -211,9 +316,8 @@ impl Packed {
         true
     }
 
-    /// [`TableMut::remove`], in a form that is the table's.
     #[inline(always)]
-    pub(crate) fn remove_as<F: Form>(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+    fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let key = F::Keys::key(fingerprint);
         let (keys, others) = (F::load(self, first), F::load(self, second));
         let in_first = keys.holds(key);
@@ -226,7 +330,7 @@ impl Packed {
     }
 
     #[inline(always)]
-    pub(crate) fn put_as<F: Form>(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
         let keys = F::load(self, bucket);
         let room = keys.free() > 0;
         if room {
@@ -236,104 +340,33 @@ impl Packed {
     }
 
     #[inline(always)]
-    fn replace_as<F: Form>(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
+    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         let keys = F::load(self, bucket);
         debug_assert!(keys.holds(F::Keys::key(old)));
         F::store(self, bucket, keys.remove(F::Keys::key(old)).insert(F::Keys::key(new)));
     }
-}
 
-/// Calls the method in whichever form is the table's.
-macro_rules! in_form {
-    ($table:ident.$method:ident($($argument:expr),*)) => {
-        if $table.is_narrow { $table.$method::<Narrow<Shifts>>($($argument),*) } else { $table.$method::<Wide>($($argument),*) }
-    };
-}
-
-impl<S: Storage> Table for Packed<S> {
-    type Values = [u32; 4];
-
-    /// Compares the high parts, all at once. Mostly none agrees, and there is nothing to decode.
-    #[inline]
-    fn contains(&self, (mut first, second): Pair, fingerprint: Fingerprint) -> bool {
-        if self.high_bits < MIN_HIGH_BITS {
-            return self.holds_as::<Narrow<Shifts>>((first, second), fingerprint);
-        }
-        let high = fingerprint.get() >> 4;
-        let (mut marks, mut others) = (self.high_marks(first, high), self.high_marks(second, high));
-        while marks | others != 0 {
-            // Mostly there is one mark, in either bucket: which of them is nothing to branch on.
-            let none = marks == 0;
-            first = select_unpredictable(none, second, first);
-            marks = select_unpredictable(none, others, marks);
-            others = select_unpredictable(none, 0, others);
-            if self.nibble(first, self.slot(marks)) == fingerprint.get() & 15 {
-                return true;
-            }
-            marks &= marks - 1;
-        }
-        false
-    }
-
-    #[inline]
-    fn values(&self, bucket: u64) -> [u32; 4] {
-        if self.is_narrow { Narrow::<Shifts>::load(self, bucket).values() } else { Wide::load(self, bucket).values() }
-    }
-
-    #[inline]
-    fn has_room(&self, bucket: u64) -> bool {
-        // Empty slots come first, and all their bits are zero.
-        let bit = self.bit(bucket);
-        let codeword = bits::word(&self.memory, bit);
-        let first = if self.is_narrow { codeword >> CODEWORD_BITS } else { bits::word(&self.memory, self.high_bit(bit, 0)) };
-        (low_half(codeword) & ((1 << CODEWORD_BITS) - 1) < u32::from(CODEWORDS_WITH_ZERO)) & (first & self.high_mask() == 0)
-    }
-
-    #[inline]
-    fn position(&self, bucket: u64) -> usize {
-        index(self.bit(bucket) / 8)
-    }
-
-    fn taken(&self, buckets: Range<u64>) -> Option<u64> {
-        in_form!(self.taken_as(buckets))
-    }
-
-    fn corrupt(&self, bucket: u64) -> Option<Corrupt> {
-        let codeword = self.codeword(bucket);
-        if codeword >= CODEWORDS.into() {
-            return Some(Corrupt::Codeword(codeword));
-        }
-        self.taken(bucket..bucket + 1).is_none().then_some(Corrupt::Order)
-    }
-
-    #[inline]
-    fn memory(&self) -> &[u8] {
-        &self.memory
+    #[inline(always)]
+    fn outlined<C: Change>(&mut self, change: C) -> C::Output {
+        self.instructions.outlined(self, change)
     }
 }
 
-impl TableMut for Packed {
-    #[inline]
-    fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        in_form!(self.insert_as(buckets, fingerprint))
+impl<F: Code> Form for F {
+    type Geometry = PackedGeometry;
+
+    #[inline(always)]
+    fn read<I: Instructions, R: Read>(geometry: &PackedGeometry, storage: &impl Storage, instructions: I, read: R) -> R::Output {
+        read.run(&Packed { geometry, bytes: storage.bytes(), instructions, form: PhantomData::<F> })
     }
 
-    #[inline]
-    fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        in_form!(self.remove_as(buckets, fingerprint))
-    }
-
-    #[inline]
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        in_form!(self.put_as(bucket, fingerprint))
-    }
-
-    #[inline]
-    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
-        in_form!(self.replace_as(bucket, old, new));
-    }
-
-    fn memory_mut(&mut self) -> &mut [u8] {
-        &mut self.memory
+    #[inline(always)]
+    fn change<I: Instructions, C: Change>(
+        geometry: &PackedGeometry,
+        storage: &mut Owned,
+        instructions: I,
+        change: C,
+    ) -> C::Output {
+        change.run(&mut Packed { geometry, bytes: storage.bytes_mut(), instructions, form: PhantomData::<F> })
     }
 }

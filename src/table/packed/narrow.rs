@@ -1,82 +1,59 @@
 //! Buckets that fit into a word: fingerprints of up to 16 bits, decoded into four lanes of 16.
 
-use core::{hint::select_unpredictable, marker::PhantomData};
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
-use super::{Form, Keys, Packed};
-use crate::{
-    bits,
-    bits::Fields,
-    bits::{low_half, low_quarter},
-    storage::Storage,
-    table::Fingerprint,
-    table::codebook::{self, CODEWORD_BITS},
+use core::{
+    hint::select_unpredictable,
+    ops::{Deref, DerefMut},
 };
+
+use super::{Code, Instructions, Keys, Packed, Pair, codebook};
+use crate::{
+    bits::{self, Fields, low_half, low_quarter},
+    table::Fingerprint,
+};
+use codebook::CODEWORD_BITS;
 
 const LANE: u32 = u16::BITS;
 const LANES: Fields = Fields::new(LANE, 4);
 
-/// How fields of a word are moved to lanes, and back.
-pub(crate) trait Spread {
-    /// The four lowest fields of `width` bits as the lowest bits of the lanes.
-    fn spread(fields: u64, width: u32) -> u64;
-    /// The reverse. Nothing is asked of the lanes' other bits.
-    fn gather(lanes: u64, width: u32) -> u64;
-    /// The four lowest nibbles as the highest of the lanes.
-    fn spread_nibbles(nibbles: u16) -> u64;
-    /// The reverse.
-    fn gather_nibbles(lanes: u64) -> u16;
-}
+/// Narrow buckets.
+pub(crate) struct Narrow;
 
-/// By shifts and masks.
-pub(crate) struct Shifts;
-
-impl Spread for Shifts {
-    #[inline(always)]
-    fn spread(fields: u64, width: u32) -> u64 {
-        let mask = (1 << width) - 1;
-        let (second, third, fourth) = (fields >> width, fields >> (2 * width), fields >> (3 * width));
-        fields & mask | (second & mask) << LANE | (third & mask) << (2 * LANE) | (fourth & mask) << (3 * LANE)
-    }
-
-    #[inline(always)]
-    fn gather(lanes: u64, width: u32) -> u64 {
-        let mask = (1 << width) - 1;
-        let (second, third, fourth) = (lanes >> LANE, lanes >> (2 * LANE), lanes >> (3 * LANE));
-        lanes & mask | (second & mask) << width | (third & mask) << (2 * width) | (fourth & mask) << (3 * width)
-    }
-
-    #[inline(always)]
-    fn spread_nibbles(nibbles: u16) -> u64 {
-        let pairs = u64::from(nibbles);
-        let pairs = (pairs | pairs << 24) & 0x0000_00ff_0000_00ff;
-        (pairs | pairs << 12) << 12 & 0xf000_f000_f000_f000
-    }
-
-    #[inline(always)]
-    fn gather_nibbles(lanes: u64) -> u16 {
-        let nibbles = lanes >> 12 & 0x000f_000f_000f_000f;
-        let pairs = (nibbles | nibbles >> 12) & 0x0000_00ff_0000_00ff;
-        low_quarter(pairs | pairs >> 24)
-    }
-}
-
-/// The form of narrow buckets.
-pub(crate) struct Narrow<S>(PhantomData<S>);
-
-impl<S: Spread> Form for Narrow<S> {
+impl Code for Narrow {
     type Keys = Quad;
 
     #[inline(always)]
-    fn load<M: Storage>(table: &Packed<M>, bucket: u64) -> Quad {
-        let word = table.word(bucket);
-        Quad(S::spread(word >> CODEWORD_BITS, table.high_bits) | S::spread_nibbles(codebook::decode(word)))
+    fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Quad {
+        let (word, i) = (table.word(bucket), table.instructions);
+        Quad(i.spread(word >> CODEWORD_BITS, table.geometry.high_bits()) | i.spread_nibbles(codebook::decode(word)))
     }
 
     #[inline(always)]
-    fn store(table: &mut Packed, bucket: u64, Quad(lanes): Quad) {
-        let codeword = u64::from(codebook::encode(S::gather_nibbles(lanes)));
-        let (bit, width) = (table.bit(bucket), table.bucket_bits);
-        bits::set(&mut table.memory, bit, width, S::gather(lanes, table.high_bits) << CODEWORD_BITS | codeword);
+    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, Quad(lanes): Quad) {
+        let (geometry, i) = (table.geometry, table.instructions);
+        let codeword = u64::from(codebook::encode(i.gather_nibbles(lanes)));
+        let word = i.gather(lanes, geometry.high_bits()) << CODEWORD_BITS | codeword;
+        bits::set(&mut table.bytes, geometry.bit(bucket), geometry.bucket_bits(), word);
+    }
+
+    #[inline(always)]
+    fn contains<B: Deref<Target = [u8]>, I: Instructions>(
+        table: &Packed<'_, Self, B, I>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
+        I::in_narrow(table, buckets, fingerprint)
+    }
+
+    #[inline(always)]
+    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64 {
+        table.geometry.highs().equal(table.word(bucket) >> CODEWORD_BITS, high)
+    }
+
+    #[inline(always)]
+    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
+        table.word(bucket) >> CODEWORD_BITS
     }
 }
 
@@ -98,7 +75,7 @@ impl Keys for Quad {
 
     #[inline(always)]
     fn key(fingerprint: Fingerprint) -> u64 {
-        u64::from(fingerprint.get() >> 4 | (fingerprint.get() & 15) << 12)
+        fingerprint.wide() >> 4 | (fingerprint.wide() & 15) << 12
     }
 
     #[inline(always)]

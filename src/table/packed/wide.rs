@@ -1,46 +1,74 @@
 //! Buckets that are longer than a word: fingerprints of more than 16 bits.
 
-use core::hint::select_unpredictable;
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
-use super::{Form, Keys, Packed};
-use crate::{
-    bits,
-    bits::{low_half, low_quarter},
-    storage::Storage,
-    table::Fingerprint,
-    table::codebook::{self, CODEWORD_BITS},
+use core::{
+    hint::select_unpredictable,
+    ops::{Deref, DerefMut},
 };
 
-/// The form of wide buckets.
-pub(super) struct Wide;
+use super::{Code, Instructions, Keys, Packed, Pair, codebook};
+use crate::{
+    bits::{self, low_half, low_quarter},
+    table::Fingerprint,
+};
+use codebook::CODEWORD_BITS;
 
-impl Form for Wide {
+/// Wide buckets.
+pub(crate) struct Wide;
+
+impl Code for Wide {
     type Keys = [u32; 4];
 
     #[inline(always)]
-    fn load<S: Storage>(table: &Packed<S>, bucket: u64) -> [u32; 4] {
+    fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> [u32; 4] {
+        let (geometry, [first, second]) = (table.geometry, table.pairs(bucket));
         let nibbles = u32::from(codebook::decode(table.word(bucket)));
-        let [first, second] = table.pairs(bucket);
-        let high = |word: u64| low_half(word & table.high_mask());
+        let high = |word: u64| low_half(word & geometry.high_mask());
         [
             nibbles << 28 | high(first),
-            nibbles >> 4 << 28 | high(first >> table.high_bits),
+            nibbles >> 4 << 28 | high(first >> geometry.high_bits()),
             nibbles >> 8 << 28 | high(second),
-            nibbles >> 12 << 28 | high(second >> table.high_bits),
+            nibbles >> 12 << 28 | high(second >> geometry.high_bits()),
         ]
     }
 
     #[inline(always)]
-    fn store(table: &mut Packed, bucket: u64, [a, b, c, d]: [u32; 4]) {
+    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(
+        table: &mut Packed<'_, Self, B, I>,
+        bucket: u64,
+        [a, b, c, d]: [u32; 4],
+    ) {
+        let geometry = table.geometry;
         let nibbles = a >> 28 | b >> 28 << 4 | c >> 28 << 8 | d >> 28 << 12;
         let codeword = codebook::encode(low_quarter(nibbles.into()));
-        let high = |key: u32| u64::from(key) & table.high_mask();
-        let (first, second) = (high(a) | high(b) << table.high_bits, high(c) | high(d) << table.high_bits);
-        let (bit, pair) = (table.bit(bucket), 2 * table.high_bits);
-        let (first_bit, second_bit) = (table.high_bit(bit, 0), table.high_bit(bit, 1));
-        bits::set(&mut table.memory, bit, CODEWORD_BITS, codeword.into());
-        bits::set(&mut table.memory, first_bit, pair, first);
-        bits::set(&mut table.memory, second_bit, pair, second);
+        let high = |key: u32| u64::from(key) & geometry.high_mask();
+        let (first, second) = (high(a) | high(b) << geometry.high_bits(), high(c) | high(d) << geometry.high_bits());
+        let (bit, pair) = (geometry.bit(bucket), 2 * geometry.high_bits());
+        bits::set(&mut table.bytes, bit, CODEWORD_BITS, codeword.into());
+        bits::set(&mut table.bytes, geometry.high_bit(bit, 0), pair, first);
+        bits::set(&mut table.bytes, geometry.high_bit(bit, 1), pair, second);
+    }
+
+    #[inline(always)]
+    fn contains<B: Deref<Target = [u8]>, I: Instructions>(
+        table: &Packed<'_, Self, B, I>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
+        I::in_wide(table, buckets, fingerprint)
+    }
+
+    #[inline(always)]
+    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64 {
+        let [first, second] = table.pairs(bucket);
+        let highs = table.geometry.highs();
+        highs.equal(first, high) | highs.equal(second, high) << 1
+    }
+
+    #[inline(always)]
+    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
+        bits::word(&table.bytes, table.geometry.high_bit(table.geometry.bit(bucket), 0))
     }
 }
 

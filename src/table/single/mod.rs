@@ -1,24 +1,31 @@
 //! The plain table: slots of f bits, one after the other, in no order. Any b, any f.
 
-use core::{hint::select_unpredictable, ops::Range};
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
-mod layout;
+mod geometry;
 
-use super::{Corrupt, Fingerprint, Pair, Table, TableMut};
-use crate::{bits, bits::index, params::Params, storage::Memory, storage::Storage};
-use layout::Layout;
+use core::{
+    hint::select_unpredictable,
+    ops::{Deref, DerefMut, Range},
+};
 
-/// Slot j of bucket i is the f-bit field at bit (i·b + j)·f.
-#[derive(Clone)]
-pub(crate) struct Single<S = Memory> {
-    layout: Layout,
-    fingerprint_bits: u32,
-    bucket_size: u32,
-    memory: S,
-}
+use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
+use crate::{
+    bits::{self, index},
+    storage::{Owned, Storage},
+};
+pub(crate) use geometry::SingleGeometry;
 
 /// Slots in the largest bucket.
 const MAX_BUCKET_SIZE: usize = 16;
+
+/// A plain table, bound to its bytes and to instructions for one operation. Slot j of bucket i is the f-bit field at bit
+/// (i·b + j)·f.
+pub(crate) struct Plain<'a, B, I> {
+    geometry: &'a SingleGeometry,
+    bytes: B,
+    instructions: I,
+}
 
 /// The slots of a bucket.
 pub(crate) struct Values {
@@ -27,118 +34,130 @@ pub(crate) struct Values {
 }
 
 impl AsRef<[u32]> for Values {
-    #[inline]
+    #[inline(always)]
     fn as_ref(&self) -> &[u32] {
         &self.slots[..self.len]
     }
 }
 
-impl<S: Storage> Single<S> {
-    pub(super) fn new(params: &Params, memory: S) -> Self {
-        let (f, b) = (params.fingerprint_bits(), params.bucket_size());
-        Self { layout: Layout::new(f, b), fingerprint_bits: f, bucket_size: b, memory }
-    }
-
-    pub(super) fn storage(&self) -> &S {
-        &self.memory
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
+impl<B: Deref<Target = [u8]>, I> Plain<'_, B, I> {
     /// How many slots hold `value`, 0 being an empty one.
-    #[inline]
+    #[inline(always)]
     fn count(&self, bucket: u64, value: u32) -> u64 {
-        self.layout.fold(&self.memory, bucket, value, |count, marks| count + u64::from(marks.count_ones()))
+        self.geometry.fold(&self.bytes, bucket, value, |count, marks| count + u64::from(marks.count_ones()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn holds(&self, bucket: u64, value: u32) -> bool {
-        self.layout.fold(&self.memory, bucket, value, |all, marks| all | marks) != 0
+        self.geometry.fold(&self.bytes, bucket, value, |all, marks| all | marks) != 0
     }
 }
 
-impl Single {
+impl<B: DerefMut<Target = [u8]>, I> Plain<'_, B, I> {
     /// Changes the first slot that holds `old` to `new`, 0 meaning an empty one. False if there is none.
-    #[inline]
+    #[inline(always)]
     fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
-        let slot = self.layout.find(&self.memory, bucket, old);
+        let slot = self.geometry.find(&self.bytes, bucket, old);
         if let Some(slot) = slot {
-            bits::set(&mut self.memory, slot, self.fingerprint_bits, new.into());
+            bits::set(&mut self.bytes, slot, self.geometry.slot_bits(), new.into());
         }
         slot.is_some()
     }
 }
 
-impl<S: Storage> Table for Single<S> {
+impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     type Values = Values;
 
-    #[inline]
+    #[inline(always)]
     fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         self.holds(first, fingerprint.get()) | self.holds(second, fingerprint.get())
     }
 
-    #[inline]
+    #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
-        let first = self.layout.bit(bucket);
-        let mut values = Values { slots: [0; MAX_BUCKET_SIZE], len: self.bucket_size as usize };
-        for (value, slot) in values.slots.iter_mut().zip(0..self.bucket_size) {
-            *value = bits::get(&self.memory, first + u64::from(slot * self.fingerprint_bits), self.fingerprint_bits);
+        let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
+        let mut values = Values { slots: [0; MAX_BUCKET_SIZE], len: b as usize };
+        for (value, slot) in values.slots.iter_mut().zip(0..b) {
+            *value = bits::get(&self.bytes, first + u64::from(slot * f), f);
         }
         values
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_room(&self, bucket: u64) -> bool {
         self.holds(bucket, 0)
     }
 
-    #[inline]
-    fn position(&self, bucket: u64) -> usize {
-        index(self.layout.bit(bucket) / 8)
+    #[inline(always)]
+    fn prefetch(&self, bucket: u64) {
+        self.instructions.prefetch(&self.bytes, index(self.geometry.bit(bucket) / 8));
     }
 
+    #[inline(always)]
     fn taken(&self, buckets: Range<u64>) -> Option<u64> {
-        Some(buckets.map(|bucket| u64::from(self.bucket_size) - self.count(bucket, 0)).sum())
+        Some(buckets.map(|bucket| u64::from(self.geometry.bucket_size()) - self.count(bucket, 0)).sum())
     }
 
     /// Whatever the bits are, they are fingerprints.
+    #[inline(always)]
     fn corrupt(&self, _: u64) -> Option<Corrupt> {
         None
     }
 
-    #[inline]
-    fn memory(&self) -> &[u8] {
-        &self.memory
+    #[inline(always)]
+    fn len_in_bytes(&self) -> usize {
+        self.bytes.len()
     }
 }
 
-impl TableMut for Single {
-    #[inline]
+impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
+    #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
         self.change(emptier, 0, fingerprint.get())
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let holder = select_unpredictable(self.holds(first, fingerprint.get()), first, second);
         self.change(holder, fingerprint.get(), 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
         self.change(bucket, 0, fingerprint.get())
     }
 
-    #[inline]
+    #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         let found = self.change(bucket, old.get(), new.get());
         debug_assert!(found);
     }
 
-    fn memory_mut(&mut self) -> &mut [u8] {
-        &mut self.memory
+    #[inline(always)]
+    fn outlined<C: Change>(&mut self, change: C) -> C::Output {
+        self.instructions.outlined(self, change)
+    }
+}
+
+/// The plain table as a [`Form`].
+pub(crate) struct Single;
+
+impl Form for Single {
+    type Geometry = SingleGeometry;
+
+    #[inline(always)]
+    fn read<I: Instructions, R: Read>(geometry: &SingleGeometry, storage: &impl Storage, instructions: I, read: R) -> R::Output {
+        read.run(&Plain { geometry, bytes: storage.bytes(), instructions })
+    }
+
+    #[inline(always)]
+    fn change<I: Instructions, C: Change>(
+        geometry: &SingleGeometry,
+        storage: &mut Owned,
+        instructions: I,
+        change: C,
+    ) -> C::Output {
+        change.run(&mut Plain { geometry, bytes: storage.bytes_mut(), instructions })
     }
 }

@@ -1,0 +1,166 @@
+//! Filters behind a trait: for code that takes any of them.
+
+use alloc::{boxed::Box, rc::Rc};
+
+use super::CuckooFilter;
+use crate::{hash::HashItem, storage::Storage};
+
+/// A filter that can be queried, whichever it is: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), a filter from Go's
+/// library.
+///
+/// The trait is dyn-compatible, and works on hashes, so that one hash serves several filters. [`Contains`] has the methods
+/// that take items.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, Filter, FilterView};
+///
+/// /// In how many filters the item of this hash may be.
+/// fn votes(filters: &[&dyn Filter], hash: u64) -> usize {
+///     filters.iter().filter(|filter| filter.contains_hash(hash)).count()
+/// }
+///
+/// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+/// filter.insert("alice")?;
+/// let view = FilterView::over(filter.to_bytes())?;
+/// assert_eq!(votes(&[&filter, &view], filter.hash("alice")), 2);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub trait Filter {
+    /// False: no item of this hash is in the filter. True: one probably is.
+    #[must_use]
+    fn contains_hash(&self, hash: u64) -> bool;
+
+    /// [`contains_hash`](Self::contains_hash) for each hash: the answer for `hashes[i]` goes to `found[i]`.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "there must be room for as many answers as there are hashes");
+        for (&hash, found) in hashes.iter().zip(found) {
+            *found = self.contains_hash(hash);
+        }
+    }
+
+    /// How many copies of an item of this hash are in the filter, or more by chance.
+    #[must_use]
+    fn count_hash(&self, hash: u64) -> u32;
+
+    /// Items in the filter, duplicates counted.
+    #[must_use]
+    fn len(&self) -> usize;
+
+    /// Is there no item in the filter?
+    #[must_use]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The false-positive rate ε to expect at present, 0 … 1.
+    #[must_use]
+    fn false_positive_rate(&self) -> f64;
+
+    /// All memory of the filter, in bytes.
+    #[must_use]
+    fn size_in_bytes(&self) -> usize;
+}
+
+/// A [`Filter`] that takes items of type `T`. Dyn-compatible, too: `&dyn Contains<str>` is any filter of strings.
+///
+/// # Example
+/// ```
+/// use koel::{Contains, CuckooFilter};
+///
+/// fn is_blocked(names: &impl Contains<str>, name: &str) -> bool {
+///     names.contains(name)
+/// }
+///
+/// let mut blocked = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+/// blocked.insert("mallory")?;
+/// assert!(is_blocked(&blocked, "mallory"));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub trait Contains<T: ?Sized>: Filter {
+    /// The hash of an item, as the methods of [`Filter`] take it.
+    #[must_use]
+    fn hash(&self, item: &T) -> u64;
+
+    /// False: the item is not in the filter. True: it probably is.
+    #[must_use]
+    fn contains(&self, item: &T) -> bool {
+        self.contains_hash(self.hash(item))
+    }
+}
+
+impl<H, S: Storage> Filter for CuckooFilter<H, S> {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn count_hash(&self, hash: u64) -> u32 {
+        self.count_hash(hash)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl<T: ?Sized, H: HashItem<T>, S: Storage> Contains<T> for CuckooFilter<H, S> {
+    fn hash(&self, item: &T) -> u64 {
+        self.hash(item)
+    }
+}
+
+/// What points to a filter is one.
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        impl<F: Filter + ?Sized> Filter for $pointer {
+            fn contains_hash(&self, hash: u64) -> bool {
+                F::contains_hash(self, hash)
+            }
+
+            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+                F::contains_hashes(self, hashes, found);
+            }
+
+            fn count_hash(&self, hash: u64) -> u32 {
+                F::count_hash(self, hash)
+            }
+
+            fn len(&self) -> usize {
+                F::len(self)
+            }
+
+            fn false_positive_rate(&self) -> f64 {
+                F::false_positive_rate(self)
+            }
+
+            fn size_in_bytes(&self) -> usize {
+                F::size_in_bytes(self)
+            }
+        }
+
+        impl<T: ?Sized, F: Contains<T> + ?Sized> Contains<T> for $pointer {
+            fn hash(&self, item: &T) -> u64 {
+                F::hash(self, item)
+            }
+        }
+    )*};
+}
+pointers!(&F, &mut F, Box<F>, Rc<F>);
+// Some of the smallest processors have no atomic pointers.
+#[cfg(target_has_atomic = "ptr")]
+pointers!(alloc::sync::Arc<F>);

@@ -1,0 +1,147 @@
+//! Iterators over items, a batch at a time.
+
+use alloc::collections::VecDeque;
+use core::iter::FusedIterator;
+
+use super::{CuckooFilter, Full};
+use crate::{hash::HashItem, kernel::BATCH, storage::Storage, table::Uniform};
+
+impl<H> CuckooFilter<H> {
+    /// [`insert`](Self::insert) for each item of an iterator, in their order, and how many there were. Works in batches of 64,
+    /// as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    /// At the first item that has no room: those before [`Full::position`] are in the filter, it and those after it are not.
+    /// Up to 63 items after it have been taken from the iterator by then: to go on elsewhere, start again from that position.
+    ///
+    /// # Example
+    /// ```
+    /// let mut words = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// let inserted = words.insert_iter("to be or not to be".split(' '))?;
+    /// assert_eq!((inserted, words.len(), words.count("to")), (6, 6, 2));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn insert_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, Full>
+    where
+        H: HashItem<I::Item>,
+    {
+        let mut items = items.into_iter();
+        let mut inserted = 0;
+        loop {
+            let (hashes, len) = self.next_hashes(&mut items);
+            let position = self.raw.insert_all(&&hashes[..len]);
+            inserted += position;
+            if position < len {
+                return Err(self.raw.refusal(Uniform(hashes[position]), inserted));
+            }
+            if len < BATCH {
+                return Ok(inserted);
+            }
+        }
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in their order, and how many were stored.
+    ///
+    /// # Errors
+    /// At the first item that has no room: [`Full::position`] says how many came before it, stored or not. Items after it are
+    /// not in the filter, and up to 63 of them have been taken from the iterator.
+    ///
+    /// # Example
+    /// Ordinary text, in which words occur any number of times:
+    /// ```
+    /// let mut words = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(1e-6).build()?;
+    /// assert_eq!(words.insert_unique_iter("to be or not to be".split(' '))?, 4);
+    /// assert_eq!(words.len(), 4);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn insert_unique_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, Full>
+    where
+        H: HashItem<I::Item>,
+    {
+        let mut items = items.into_iter();
+        let (mut stored, mut position) = (0, 0);
+        loop {
+            let (hashes, len) = self.next_hashes(&mut items);
+            self.raw.prefetch(&hashes[..len]);
+            for &hash in &hashes[..len] {
+                stored += usize::from(self.insert_unique_uniform(Uniform(hash)).map_err(|full| full.at(position))?);
+                position += 1;
+            }
+            if len < BATCH {
+                return Ok(stored);
+            }
+        }
+    }
+
+    /// The hashes of the next items: a whole batch, unless these are the last.
+    fn next_hashes<T>(&self, items: &mut impl Iterator<Item = T>) -> ([u64; BATCH], usize)
+    where
+        H: HashItem<T>,
+    {
+        let (mut hashes, mut len) = ([0; BATCH], 0);
+        for (hash, item) in hashes.iter_mut().zip(items) {
+            *hash = self.uniform(&item).0;
+            len += 1;
+        }
+        (hashes, len)
+    }
+}
+
+impl<H, S: Storage> CuckooFilter<H, S> {
+    /// Looks the items of an iterator up, and yields each with its answer, at the speed of
+    /// [`contains_batch`](Self::contains_batch). Takes up to 64 items ahead.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// let names = ["alice", "bob"].into_iter();
+    /// let unknown: Vec<&str> = filter.contains_iter(names).filter(|(_, found)| !found).map(|(name, _)| name).collect();
+    /// assert_eq!(unknown, ["bob"]);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn contains_iter<I: IntoIterator>(&self, items: I) -> ContainsIter<'_, I::IntoIter, H, S>
+    where
+        H: HashItem<I::Item>,
+    {
+        ContainsIter { filter: self, items: items.into_iter(), batch: VecDeque::new(), answers: 0 }
+    }
+}
+
+/// Items, each with the answer whether a filter contains it: what [`CuckooFilter::contains_iter`] returns.
+#[must_use = "iterators are lazy: nothing is looked up until items are asked for"]
+pub struct ContainsIter<'a, I: Iterator, H, S> {
+    filter: &'a CuckooFilter<H, S>,
+    items: I,
+    batch: VecDeque<I::Item>,
+    /// Of the batch, the next one's in the lowest bit.
+    answers: u64,
+}
+
+impl<I: Iterator, H: HashItem<I::Item>, S: Storage> Iterator for ContainsIter<'_, I, H, S> {
+    type Item = (I::Item, bool);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.batch.is_empty() {
+            self.batch.extend(self.items.by_ref().take(BATCH));
+            let mut hashes = [0; BATCH];
+            for (hash, item) in hashes.iter_mut().zip(&self.batch) {
+                *hash = self.filter.uniform(item).0;
+            }
+            let answers = &mut self.answers;
+            self.filter.raw.contains_all(&&hashes[..self.batch.len()], |found| *answers = found);
+        }
+        let item = self.batch.pop_front()?;
+        let found = self.answers & 1 == 1;
+        self.answers >>= 1;
+        Some((item, found))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let (ahead, (least, most)) = (self.batch.len(), self.items.size_hint());
+        (least.saturating_add(ahead), most.and_then(|most| most.checked_add(ahead)))
+    }
+}
+
+impl<I: ExactSizeIterator, H: HashItem<I::Item>, S: Storage> ExactSizeIterator for ContainsIter<'_, I, H, S> {}
+impl<I: FusedIterator, H: HashItem<I::Item>, S: Storage> FusedIterator for ContainsIter<'_, I, H, S> {}

@@ -1,0 +1,142 @@
+//! Which kernel, which table: decided here and nowhere else.
+
+#![allow(clippy::inline_always, reason = "the choice is compiled into its caller, what is chosen is a function of its own")]
+
+#[cfg(x86_kernels)]
+use super::x86_64::{Avx2, Avx512, Bmi2};
+use super::{Hashes, Kernel, batch::LookUp};
+use crate::{
+    params::Params,
+    storage::{Owned, Storage},
+    table::{Change, Form, Geometry, Narrow, Portable, Read, Single, Wide},
+};
+
+/// A kernel that the processor was found to have.
+#[derive(Clone, Copy)]
+pub(crate) enum Dispatch {
+    Portable,
+    #[cfg(x86_kernels)]
+    Bmi2(Bmi2),
+    #[cfg(x86_kernels)]
+    Avx2(Avx2),
+    #[cfg(x86_kernels)]
+    Avx512(Avx512),
+}
+
+/// Calls the same method for whichever table it is, by the kernel's single operations.
+macro_rules! for_table {
+    ($dispatch:ident, $geometry:ident, $method:ident or $portable:ident, ($($argument:expr),*)) => {
+        match $dispatch.bmi2() {
+            #[cfg(x86_kernels)]
+            Some(bmi2) => match $geometry {
+                Geometry::Narrow(geometry) => bmi2.$method(Narrow, geometry, $($argument),*),
+                Geometry::Wide(geometry) => bmi2.$method(Wide, geometry, $($argument),*),
+                Geometry::Single(geometry) => bmi2.$method(Single, geometry, $($argument),*),
+            },
+            #[cfg(not(x86_kernels))]
+            Some(never) => match never {},
+            None => match $geometry {
+                Geometry::Narrow(geometry) => $portable(Narrow, geometry, $($argument),*),
+                Geometry::Wide(geometry) => $portable(Wide, geometry, $($argument),*),
+                Geometry::Single(geometry) => $portable(Single, geometry, $($argument),*),
+            },
+        }
+    };
+}
+
+impl Dispatch {
+    /// The fastest one.
+    pub(crate) fn best() -> Self {
+        Self::of(Kernel::best()).unwrap_or(Self::Portable)
+    }
+
+    /// This one, if the processor has it.
+    pub(crate) fn of(kernel: Kernel) -> Option<Self> {
+        match kernel {
+            Kernel::Portable => Some(Self::Portable),
+            #[cfg(x86_kernels)]
+            Kernel::Bmi2 => Bmi2::detect().map(Self::Bmi2),
+            #[cfg(x86_kernels)]
+            Kernel::Avx2 => Avx2::detect().map(Self::Avx2),
+            #[cfg(x86_kernels)]
+            Kernel::Avx512 => Avx512::detect().map(Self::Avx512),
+            #[cfg(not(x86_kernels))]
+            _ => None,
+        }
+    }
+
+    /// Which one it is.
+    pub(crate) fn kernel(self) -> Kernel {
+        match self {
+            Self::Portable => Kernel::Portable,
+            #[cfg(x86_kernels)]
+            Self::Bmi2(_) => Kernel::Bmi2,
+            #[cfg(x86_kernels)]
+            Self::Avx2(_) => Kernel::Avx2,
+            #[cfg(x86_kernels)]
+            Self::Avx512(_) => Kernel::Avx512,
+        }
+    }
+
+    /// What does single operations, unless that is portable code.
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    fn bmi2(self) -> Option<Bmi2> {
+        match self {
+            Self::Portable => None,
+            Self::Bmi2(bmi2) => Some(bmi2),
+            Self::Avx2(avx2) => Some(avx2.bmi2()),
+            Self::Avx512(avx512) => Some(avx512.bmi2()),
+        }
+    }
+
+    #[cfg(not(x86_kernels))]
+    #[inline(always)]
+    fn bmi2(self) -> Option<core::convert::Infallible> {
+        let Self::Portable = self;
+        None
+    }
+
+    /// Reads something from a table.
+    #[inline(always)]
+    pub(crate) fn read<S: Storage, R: Read>(self, geometry: &Geometry, storage: &S, read: R) -> R::Output {
+        for_table!(self, geometry, read or read_portably, (storage, read))
+    }
+
+    /// Changes something in a table.
+    #[inline(always)]
+    pub(crate) fn change<C: Change>(self, geometry: &Geometry, storage: &mut Owned, change: C) -> C::Output {
+        for_table!(self, geometry, change or change_portably, (storage, change))
+    }
+
+    /// Looks all hashes up. Each [`BATCH`](super::BATCH) of them, in their order, gives `answer` one number whose bit i is the
+    /// answer for the i-th of them.
+    pub(crate) fn contains_all<S: Storage>(
+        self,
+        params: &Params,
+        geometry: &Geometry,
+        storage: &S,
+        hashes: &impl Hashes,
+        answer: impl FnMut(u64),
+    ) {
+        match self {
+            #[cfg(x86_kernels)]
+            Self::Avx512(avx512) => avx512.contains_all(params, geometry, storage.bytes(), hashes, answer),
+            #[cfg(x86_kernels)]
+            Self::Avx2(avx2) => avx2.contains_all(params, geometry, storage.bytes(), hashes, answer),
+            _ => self.read(geometry, storage, LookUp { params, hashes, answer }),
+        }
+    }
+}
+
+/// Portable code, a function for each table: in one for all, each would save the registers that the others need.
+#[inline(never)]
+fn read_portably<F: Form, S: Storage, R: Read>(_: F, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
+    F::read(geometry, storage, Portable, read)
+}
+
+/// The same for changes.
+#[inline(never)]
+fn change_portably<F: Form, C: Change>(_: F, geometry: &F::Geometry, storage: &mut Owned, change: C) -> C::Output {
+    F::change(geometry, storage, Portable, change)
+}

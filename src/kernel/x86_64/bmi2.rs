@@ -1,0 +1,162 @@
+//! Single operations by `pdep` and `pext`, which move the fields of a bucket to lanes and back in one instruction.
+
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+
+use core::{
+    arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _pdep_u64, _pext_u64},
+    ops::Deref,
+};
+
+use super::Bmi2;
+use crate::{
+    bits::low_quarter,
+    storage::{Owned, Storage},
+    table::{
+        Change, Fingerprint, Form, Instructions, Narrow, Packed, Pair, Read, TableMut, Wide,
+        codebook::{self, CODEWORD_BITS},
+    },
+};
+
+/// The lowest bit of each lane of 16 bits.
+const LANES: u64 = 0x0001_0001_0001_0001;
+
+/// The lowest bit of each lane of 32 bits.
+const WIDE_LANES: u64 = 0x0000_0001_0000_0001;
+
+impl Bmi2 {
+    /// Reads something from a table.
+    #[inline(always)]
+    pub(in crate::kernel) fn read<F: Form, S: Storage, R: Read>(
+        self,
+        _: F,
+        geometry: &F::Geometry,
+        storage: &S,
+        read: R,
+    ) -> R::Output {
+        /// A function for each table: in one for all, each would save the registers that the others need. Where all code is
+        /// compiled for the instructions, it can be inlined.
+        #[target_feature(enable = "bmi1,bmi2,popcnt")]
+        #[cfg_attr(target_feature = "bmi2", inline)]
+        #[cfg_attr(not(target_feature = "bmi2"), inline(never))]
+        fn run<F: Form, S: Storage, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
+            F::read(geometry, storage, bmi2, read)
+        }
+        // SAFETY: `self` proves that the processor has the instructions.
+        unsafe { run::<F, S, R>(self, geometry, storage, read) }
+    }
+
+    /// Changes something in a table.
+    #[inline(always)]
+    pub(in crate::kernel) fn change<F: Form, C: Change>(
+        self,
+        _: F,
+        geometry: &F::Geometry,
+        storage: &mut Owned,
+        change: C,
+    ) -> C::Output {
+        #[target_feature(enable = "bmi1,bmi2,popcnt")]
+        #[cfg_attr(target_feature = "bmi2", inline)]
+        #[cfg_attr(not(target_feature = "bmi2"), inline(never))]
+        fn run<F: Form, C: Change>(bmi2: Bmi2, geometry: &F::Geometry, storage: &mut Owned, change: C) -> C::Output {
+            F::change(geometry, storage, bmi2, change)
+        }
+        // SAFETY: `self` proves that the processor has the instructions.
+        unsafe { run::<F, C>(self, geometry, storage, change) }
+    }
+
+    #[inline(always)]
+    fn deposit(self, bits: u64, mask: u64) -> u64 {
+        // SAFETY: `self` proves that the processor has the instruction.
+        unsafe { _pdep_u64(bits, mask) }
+    }
+
+    #[inline(always)]
+    fn extract(self, bits: u64, mask: u64) -> u64 {
+        // SAFETY: `self` proves that the processor has the instruction.
+        unsafe { _pext_u64(bits, mask) }
+    }
+}
+
+impl Instructions for Bmi2 {
+    #[inline(always)]
+    fn spread(self, fields: u64, width: u32) -> u64 {
+        self.deposit(fields, ((1 << width) - 1) * LANES)
+    }
+
+    #[inline(always)]
+    fn gather(self, lanes: u64, width: u32) -> u64 {
+        self.extract(lanes, ((1 << width) - 1) * LANES)
+    }
+
+    #[inline(always)]
+    fn spread_nibbles(self, nibbles: u16) -> u64 {
+        self.deposit(nibbles.into(), LANES * 0xf000)
+    }
+
+    #[inline(always)]
+    fn gather_nibbles(self, lanes: u64) -> u16 {
+        low_quarter(self.extract(lanes, LANES * 0xf000))
+    }
+
+    /// Spreads both buckets over lanes and compares all fingerprints, without a branch: absent or present costs the same. Not
+    /// [`Keys`](crate::table::Keys): fingerprints as they are take fewer steps to compare.
+    #[inline(always)]
+    fn in_narrow<B: Deref<Target = [u8]>>(
+        table: &Packed<'_, Narrow, B, Self>,
+        (first, second): Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
+        let (bmi2, highs) = (table.instructions(), table.geometry().high_lanes());
+        let wanted = fingerprint.wide().wrapping_mul(LANES);
+        let (first, second) = (table.word(first), table.word(second));
+        let difference = |bucket: u64| {
+            let nibbles = u64::from(codebook::decode(bucket));
+            (bmi2.deposit(bucket >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * LANES)) ^ wanted
+        };
+        has_zero(difference(first), LANES) | has_zero(difference(second), LANES)
+    }
+
+    /// The same with two words for each bucket.
+    #[inline(always)]
+    fn in_wide<B: Deref<Target = [u8]>>(
+        table: &Packed<'_, Wide, B, Self>,
+        (first, second): Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
+        let (bmi2, highs) = (table.instructions(), table.geometry().high_lanes());
+        let wanted = fingerprint.wide().wrapping_mul(WIDE_LANES);
+        let in_bucket = |bucket: u64| {
+            let nibbles = u64::from(codebook::decode(table.word(bucket)));
+            let [first, second] = table.pairs(bucket);
+            let pair = |high, nibbles| bmi2.deposit(high, highs) | bmi2.deposit(nibbles, 15 * WIDE_LANES);
+            has_zero(pair(first, nibbles) ^ wanted, WIDE_LANES) | has_zero(pair(second, nibbles >> 8) ^ wanted, WIDE_LANES)
+        };
+        in_bucket(first) | in_bucket(second)
+    }
+
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8], position: usize) {
+        let byte = bytes.as_ptr().wrapping_add(position);
+        // SAFETY: SSE is part of every x86-64 processor, and prefetching reads nothing, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(byte.cast()) };
+    }
+
+    #[inline(always)]
+    fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output {
+        #[cold]
+        #[inline(never)]
+        #[target_feature(enable = "bmi1,bmi2,popcnt")]
+        fn run<T: TableMut, C: Change>(table: &mut T, change: C) -> C::Output {
+            change.run(table)
+        }
+        // SAFETY: `self` proves that the processor has the instructions.
+        unsafe { run(table, change) }
+    }
+}
+
+/// Is one of the lanes zero whose lowest bits `ones` has, and which fill the word?
+#[inline(always)]
+fn has_zero(word: u64, ones: u64) -> bool {
+    // The lowest lane that is zero borrows, and none below it does.
+    word.wrapping_sub(ones) & !word & ones.rotate_right(1) != 0
+}

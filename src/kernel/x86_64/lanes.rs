@@ -1,0 +1,176 @@
+//! Vectors of four and of eight lanes.
+
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+
+use core::arch::x86_64::{
+    __m256i, __m512i, _mm_cvtsi32_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
+    _mm256_cmpgt_epi64, _mm256_i64gather_epi64, _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_pd, _mm256_mul_epu32,
+    _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srl_epi64, _mm256_srlv_epi64,
+    _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256, _mm512_add_epi64, _mm512_and_si512, _mm512_i64gather_epi64,
+    _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_min_epu64, _mm512_movepi64_mask, _mm512_mul_epu32, _mm512_mullo_epi64,
+    _mm512_or_si512, _mm512_set1_epi64, _mm512_srl_epi64, _mm512_srlv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+    _mm512_testn_epi64_mask, _mm512_xor_si512,
+};
+
+use super::{Avx2, Avx512, Bmi2, vector::Lanes};
+
+/// One instruction, or a few, of those that a vector's type stands for.
+macro_rules! proved {
+    ($instructions:expr) => {{
+        // SAFETY: a value of the vector's type, or its proof, exists only where the processor has the instructions; and what they
+        // load and store is within a slice.
+        unsafe { $instructions }
+    }};
+}
+
+/// Implements [`Lanes`] by one instruction for each method that is one.
+macro_rules! lanes {
+    ($name:ident($vector:ty), $proof:ty { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
+        #[derive(Clone, Copy)]
+        pub(super) struct $name($vector);
+
+        impl Lanes for $name {
+            type Proof = $proof;
+
+            $(
+                #[inline(always)]
+                fn $method(self, other: Self) -> Self {
+                    Self(proved!($instruction(self.0, other.0)))
+                }
+            )*
+            #[inline(always)]
+            fn bmi2(proof: $proof) -> Bmi2 {
+                proof.bmi2()
+            }
+            $($rest)*
+        }
+    };
+}
+
+lanes! {
+    Four(__m256i), Avx2 {
+        add = _mm256_add_epi64;
+        sub = _mm256_sub_epi64;
+        and = _mm256_and_si256;
+        or = _mm256_or_si256;
+        xor = _mm256_xor_si256;
+        shift_right_by = _mm256_srlv_epi64;
+        product = _mm256_mul_epu32;
+        min = _mm256_min_epu32;
+    }
+
+    const COUNT: usize = 4;
+
+    #[inline(always)]
+    fn splat(_: Avx2, value: u64) -> Self {
+        Self(proved!(_mm256_set1_epi64x(value.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn load(_: Avx2, values: &[u64]) -> Self {
+        let values = &values[..Self::COUNT];
+        Self(proved!(_mm256_loadu_si256(values.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [u64]) {
+        let values = &mut values[..Self::COUNT];
+        proved!(_mm256_storeu_si256(values.as_mut_ptr().cast(), self.0));
+    }
+
+    #[inline(always)]
+    fn shift_right<const BITS: u32>(self) -> Self {
+        Self(proved!(_mm256_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed()))))
+    }
+
+    #[inline(always)]
+    fn product_low(self, other: Self) -> Self {
+        // The upper halves' product is beyond the lower half of the whole.
+        let (self_high, other_high) = (self.shift_right::<32>(), other.shift_right::<32>());
+        let crossed = self_high.product(other).add(self.product(other_high));
+        self.product(other).add(Self(proved!(_mm256_slli_epi64::<32>(crossed.0))))
+    }
+
+    #[inline(always)]
+    fn none(self, mask: Self) -> u32 {
+        let equal = proved!(_mm256_cmpeq_epi64(_mm256_and_si256(self.0, mask.0), _mm256_setzero_si256()));
+        proved!(_mm256_movemask_pd(_mm256_castsi256_pd(equal))).cast_unsigned()
+    }
+
+    #[inline(always)]
+    fn add_if_negative(self, other: Self) -> Self {
+        self.add(Self(proved!(_mm256_cmpgt_epi64(_mm256_setzero_si256(), self.0))).and(other))
+    }
+
+    #[inline(always)]
+    unsafe fn gather(self, base: *const u8) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { _mm256_i64gather_epi64::<1>(base.cast(), self.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_pairs(self, base: *const u16) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { _mm256_i64gather_epi64::<2>(base.cast(), self.0) })
+    }
+}
+
+lanes! {
+    Eight(__m512i), Avx512 {
+        add = _mm512_add_epi64;
+        sub = _mm512_sub_epi64;
+        and = _mm512_and_si512;
+        or = _mm512_or_si512;
+        xor = _mm512_xor_si512;
+        shift_right_by = _mm512_srlv_epi64;
+        product = _mm512_mul_epu32;
+        product_low = _mm512_mullo_epi64;
+        min = _mm512_min_epu64;
+    }
+
+    const COUNT: usize = 8;
+
+    #[inline(always)]
+    fn splat(_: Avx512, value: u64) -> Self {
+        Self(proved!(_mm512_set1_epi64(value.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn load(_: Avx512, values: &[u64]) -> Self {
+        let values = &values[..Self::COUNT];
+        Self(proved!(_mm512_loadu_si512(values.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [u64]) {
+        let values = &mut values[..Self::COUNT];
+        proved!(_mm512_storeu_si512(values.as_mut_ptr().cast(), self.0));
+    }
+
+    #[inline(always)]
+    fn shift_right<const BITS: u32>(self) -> Self {
+        Self(proved!(_mm512_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed()))))
+    }
+
+    #[inline(always)]
+    fn none(self, mask: Self) -> u32 {
+        proved!(_mm512_testn_epi64_mask(self.0, mask.0)).into()
+    }
+
+    #[inline(always)]
+    fn add_if_negative(self, other: Self) -> Self {
+        Self(proved!(_mm512_mask_add_epi64(self.0, _mm512_movepi64_mask(self.0), self.0, other.0)))
+    }
+
+    #[inline(always)]
+    unsafe fn gather(self, base: *const u8) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, base.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_pairs(self, base: *const u16) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { _mm512_i64gather_epi64::<2>(self.0, base.cast()) })
+    }
+}

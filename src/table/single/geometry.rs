@@ -1,0 +1,110 @@
+//! Where the slots of a bucket are: windows of a word, each with as many slots as surely fit into it.
+
+#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+
+use crate::bits::{self, Fields, window_bits};
+
+/// The places of b slots of f bits in every bucket of a table, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct SingleGeometry {
+    /// The slots of every window but the last, or of the only one.
+    slots: Fields,
+    bucket_bits: u16,
+    slot_bits: u8,
+    bucket_size: u8,
+    windows: u8,
+    /// Bits of the slots in a window, and so from one window to the next.
+    stride: u8,
+    /// Bits of the slots in the last window.
+    last: u8,
+}
+
+impl SingleGeometry {
+    /// As few windows as will do.
+    pub(in crate::table) fn new(slot_bits: u32, count: u32) -> Self {
+        let bucket_bits = slot_bits * count;
+        let mut windows = 1;
+        loop {
+            let each = count.div_ceil(windows);
+            let stride = each * slot_bits;
+            // Windows begin at multiples of whatever power of two divides both distances.
+            let step = if windows == 1 { bucket_bits } else { bucket_bits | stride };
+            if stride <= window_bits(step) {
+                let last = (count - (windows - 1) * each) * slot_bits;
+                #[expect(clippy::cast_possible_truncation, reason = "32 · 16 bits, 16 slots, and 64 bits in a window at most")]
+                return Self {
+                    slots: Fields::new(slot_bits, each),
+                    bucket_bits: bucket_bits as u16,
+                    slot_bits: slot_bits as u8,
+                    bucket_size: count as u8,
+                    windows: windows as u8,
+                    stride: stride as u8,
+                    last: last as u8,
+                };
+            }
+            windows += 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn slot_bits(&self) -> u32 {
+        self.slot_bits.into()
+    }
+
+    #[inline]
+    pub(super) fn bucket_size(&self) -> u32 {
+        self.bucket_size.into()
+    }
+
+    /// The first bit of a bucket.
+    #[inline]
+    pub(super) fn bit(&self, bucket: u64) -> u64 {
+        bucket * u64::from(self.bucket_bits)
+    }
+
+    /// The windows of a bucket: where they begin in it, and the slots in each.
+    #[inline]
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (u64, Fields)> {
+        let last = self.slots.first_bits(self.last.into());
+        (1..=self.windows)
+            .zip((0..).step_by(self.stride.into()))
+            .map(move |(window, offset)| (offset, if window < self.windows { self.slots } else { last }))
+    }
+
+    /// Adds the marks of every window, at the slots that hold `value`, to a sum that begins with 0. Nearly all tables have one
+    /// window, which is quicker without a loop.
+    #[inline(always)]
+    pub(super) fn fold(&self, bytes: &[u8], bucket: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
+        let bit = self.bit(bucket);
+        if self.windows == 1 {
+            add(0, self.slots.equal(bits::word(bytes, bit), value))
+        } else {
+            self.fold_all(bytes, bit, value, add)
+        }
+    }
+
+    #[inline(never)]
+    fn fold_all(&self, bytes: &[u8], bit: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
+        self.windows().fold(0, |sum, (offset, slots)| add(sum, slots.equal(bits::word(bytes, bit + offset), value)))
+    }
+
+    /// The first bit of the first slot of the bucket that holds `value`.
+    #[inline(always)]
+    pub(super) fn find(&self, bytes: &[u8], bucket: u64, value: u32) -> Option<u64> {
+        let bit = self.bit(bucket);
+        if self.windows == 1 { self.find_in(self.slots, bytes, bit, value) } else { self.find_in_all(bytes, bit, value) }
+    }
+
+    #[inline(never)]
+    fn find_in_all(&self, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
+        self.windows().find_map(|(offset, slots)| self.find_in(slots, bytes, bit + offset, value))
+    }
+
+    /// The same in the window at a bit.
+    #[inline(always)]
+    fn find_in(&self, slots: Fields, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
+        let marks = slots.equal(bits::word(bytes, bit), value);
+        // The lowest mark is its slot's highest bit.
+        (marks != 0).then(|| bit + u64::from(marks.trailing_zeros() + 1 - self.slot_bits()))
+    }
+}
