@@ -16,14 +16,14 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
 // The laboratory's experiment `speed` has the same floor.
-#[path = "../../cli/lab/src/experiments/speed/buffer.rs"]
+#[path = "../../lab/src/experiments/speed/buffer.rs"]
 mod buffer;
 mod change;
 mod find;
 mod floor;
 mod keys;
 mod locality;
-#[path = "../../cli/lab/src/experiments/speed/reads.rs"]
+#[path = "../../lab/src/experiments/speed/reads.rs"]
 mod reads;
 mod sizes;
 mod snapshots;
