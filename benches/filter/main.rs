@@ -15,16 +15,11 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
-// The laboratory's experiment `speed` has the same floor.
-#[path = "../../lab/src/experiments/speed/buffer.rs"]
-mod buffer;
 mod change;
 mod find;
 mod floor;
 mod keys;
 mod locality;
-#[path = "../../lab/src/experiments/speed/reads.rs"]
-mod reads;
 mod sizes;
 mod snapshots;
 mod tables;

@@ -8,13 +8,9 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use koel::{CuckooFilter, Hasher as _, Kernel, Params, Xxh3};
+use koel_floor::{Floor, Reads, position};
 
-use super::{
-    Form, Operation, Times, What,
-    buffer::Buffer,
-    fingerprint_bits,
-    reads::{ODD, READ, Reads, position},
-};
+use super::{Form, Operation, Times, What, fingerprint_bits};
 use crate::{
     experiments::{buckets, probe::Kind, random::Hashes},
     interrupt::Interrupt,
@@ -34,7 +30,7 @@ pub(super) struct Life {
     present: Vec<u64>,
     absent: Hashes,
     random: Hashes,
-    memory: Buffer,
+    floor: Floor,
     queries: usize,
     /// What is asked, and the answers.
     keys: Vec<u64>,
@@ -50,7 +46,7 @@ impl Life {
             .bucket_size(BUCKET_SIZE)
             .buckets(buckets);
         let params = builder.params()?;
-        let memory = Buffer::new(params.table_bytes() + READ, true).context("there is no memory for the floor")?;
+        let floor = Floor::new(params.table_bytes(), true).context("there is no memory for the floor")?;
         let most = items(&params, LAST);
         let queries = params.slots().min(MOST_QUERIES);
         Ok(Self {
@@ -59,7 +55,7 @@ impl Life {
             present: Hashes::new(seed).take(most).collect(),
             absent: Hashes::new(!seed),
             random: Hashes::new(seed.rotate_left(32)),
-            memory,
+            floor,
             queries,
             keys: Vec::with_capacity(queries),
             found: vec![false; queries],
@@ -68,16 +64,12 @@ impl Life {
 
     /// Times the floors.
     pub(super) fn read(&mut self, times: &mut Times) {
-        let len = self.params.table_bytes();
-        let seed = self.params.seed();
-        let positions = |key: u64| {
-            let hash = Xxh3.hash(seed, &key.to_le_bytes());
-            [position(hash, len), position(hash.wrapping_mul(ODD), len)]
-        };
+        let (seed, floor) = (self.params.seed(), &self.floor);
+        let positions = |key: u64| floor.positions(Xxh3.hash(seed, &key.to_le_bytes()));
         for (reads, form) in Reads::ALL.into_iter().zip(Form::ALL) {
             self.keys.clear();
             self.keys.extend(self.absent.by_ref().take(self.queries));
-            let (_, time) = timed(|| reads.sum(self.memory.bytes(), &self.keys, positions));
+            let (_, time) = timed(|| floor.read(reads, &self.keys, positions));
             let what = What { operation: Operation::Read, form, kernel: String::new(), load: 0, present: 0 };
             times.add(what, per_key(time, self.queries));
         }

@@ -1,9 +1,7 @@
 //! How fast, by how full: the paper's figures 5 to 8.
 
-mod buffer;
 mod charts;
 mod life;
-mod reads;
 
 use std::collections::BTreeMap;
 
