@@ -19,6 +19,7 @@ mod plan;
 mod record;
 pub mod report;
 mod statistics;
+pub mod structures;
 
 pub use {
     chart::{Axis, Chart, Mark, Scale, Series},

@@ -1,9 +1,6 @@
 //! What an item takes: the paper's sections 5.1 and 6, and its figures 3 and 4.
 
-use koel::{
-    Addressing, Builder, CuckooFilter,
-    tuning::{self, Structure},
-};
+use koel::{Addressing, Builder, CuckooFilter, tuning};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -14,6 +11,7 @@ use crate::{
     chart::{Axis, Chart, Mark, Series},
     experiment::{Experiment, Findings, Measured, Scope, Table},
     interrupt::Interrupt,
+    structures::Structure,
 };
 
 /// Bits per item.

@@ -1,6 +1,13 @@
-//! What other structures cost for the same rate, by the formulas of those who made them.
+//! What other structures for approximate membership cost at a false-positive rate, by their authors' formulas.
+//!
+//! ```
+//! use koel_lab::structures::Structure;
+//!
+//! assert!(Structure::Bloom.bits_per_item(0.001).is_some_and(|bits| (14.3..14.5).contains(&bits)));
+//! assert!(!Structure::Bloom.deletes());
+//! ```
 
-use super::lower_bound;
+use koel::tuning::lower_bound;
 
 /// A structure for approximate membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,21 +17,21 @@ pub enum Structure {
     Bloom,
     /// Bloom filters of 512 bits, one cache line for each item (Putze, Sanders and Singler, 2009).
     BlockedBloom,
-    /// A Bloom filter of counters of four bits (Fan, Cao, Almeida and Broder, 2000).
+    /// A Bloom filter with counters of four bits (Fan, Cao, Almeida and Broder, 2000).
     CountingBloom,
-    /// Four tables with buckets of eight cells, three quarters full, each a remainder and a counter of two bits (Bonomi,
-    /// Mitzenmacher, Panigrahy, Singh and Varghese, 2006).
+    /// Four tables with buckets of eight cells, three quarters full. A cell is a remainder and a counter of two bits
+    /// (Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, 2006).
     DLeftCountingBloom,
-    /// A quotient filter with rank and select, 2.125 bits of metadata a slot, 95 % full (Pandey, Bender, Johnson and Patro,
-    /// 2017).
+    /// A quotient filter with rank and select: 2.125 bits of metadata per slot, 95 % full (Pandey, Bender, Johnson and
+    /// Patro, 2017).
     Quotient,
-    /// Sorted hashes, their differences Golomb coded (Putze, Sanders and Singler, 2009).
+    /// Sorted hashes with Golomb-coded differences (Putze, Sanders and Singler, 2009).
     GolombSequence,
-    /// An xor filter: 1.23 fingerprints an item (Graf and Lemire, 2020).
+    /// An xor filter: 1.23 fingerprints per item (Graf and Lemire, 2020).
     Xor,
-    /// A binary fuse filter of three hash functions: 1.125 fingerprints an item (Graf and Lemire, 2022).
+    /// A binary fuse filter of three hash functions: 1.125 fingerprints per item (Graf and Lemire, 2022).
     BinaryFuse,
-    /// No structure: what all of them need at least, log2(1/ε).
+    /// Not a structure, but the lower bound for all of them: log2(1/ε) bits per item.
     LowerBound,
 }
 
@@ -32,7 +39,7 @@ pub enum Structure {
 const BLOCK: f64 = 512.0;
 
 impl Structure {
-    /// All of them, those that delete first.
+    /// All structures; those that support deletion come first.
     pub const ALL: [Self; 9] = [
         Self::Quotient,
         Self::DLeftCountingBloom,
@@ -45,7 +52,7 @@ impl Structure {
         Self::LowerBound,
     ];
 
-    /// Its name, as people say it.
+    /// Its common name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,26 +68,26 @@ impl Structure {
         }
     }
 
-    /// Can items be removed?
+    /// Does it support deletion?
     #[must_use]
     pub fn deletes(self) -> bool {
         matches!(self, Self::CountingBloom | Self::DLeftCountingBloom | Self::Quotient)
     }
 
-    /// Does all of it have to be known beforehand?
+    /// Is it built once from all of its items, with no insertion afterwards?
     #[must_use]
     pub fn is_static(self) -> bool {
         matches!(self, Self::GolombSequence | Self::Xor | Self::BinaryFuse)
     }
 
-    /// Can it be made larger without the items? (The quotient filter keeps their hashes.)
+    /// Can it grow without its items? (The quotient filter stores their whole hashes.)
     #[must_use]
     pub fn grows(self) -> bool {
         self == Self::Quotient
     }
 
-    /// Bits for each item at a false-positive rate ε; fingerprints and remainders have whole numbers of bits. None if ε is not
-    /// between 0 and 1, or if there is no filter like that.
+    /// Bits per item at the false-positive rate ε; fingerprints and remainders have whole numbers of bits. `None` if ε is
+    /// not between 0 and 1, or lower than the structure can reach.
     #[must_use]
     pub fn bits_per_item(self, rate: f64) -> Option<f64> {
         if !(rate > 0.0 && rate < 1.0) {
@@ -90,9 +97,9 @@ impl Structure {
             Self::Bloom => Some(bloom(rate)),
             Self::BlockedBloom => blocked_bloom(rate),
             Self::CountingBloom => Some(4.0 * bloom(rate)),
-            // Of 24 items in the four buckets one has the same remainder: ε = 24/2ʳ.
+            // An item's four buckets hold 24 others, of which each has the same remainder with probability 2⁻ʳ: ε = 24/2ʳ.
             Self::DLeftCountingBloom => Some((lower_bound(rate / 24.0).ceil().max(1.0) + 2.0) / 0.75),
-            // A slot of the quotient has 0.95 items on average: ε = 0.95/2ʳ.
+            // 0.95 items on average have the same quotient: ε = 0.95/2ʳ.
             Self::Quotient => Some((lower_bound(rate / 0.95).ceil().max(1.0) + 2.125) / 0.95),
             Self::GolombSequence => Some(golomb(rate)),
             Self::Xor => Some(1.23 * lower_bound(rate).ceil()),
@@ -102,12 +109,12 @@ impl Structure {
     }
 }
 
-/// With k hash functions a bit is set with the probability ε^(1/k), for which there are −k/ln(1 − ε^(1/k)) bits an item.
+/// With k hash functions a bit is set with probability ε^(1/k), which takes −k/ln(1 − ε^(1/k)) bits per item.
 fn bloom(rate: f64) -> f64 {
     (1..=64).map(|k| -f64::from(k) / (-rate.powf(1.0 / f64::from(k))).ln_1p()).fold(f64::INFINITY, f64::min)
 }
 
-/// The fewest bits with any number of hash functions, found by halving.
+/// The fewest bits with any number of hash functions, found by bisection.
 fn blocked_bloom(rate: f64) -> Option<f64> {
     let best = |bits: f64| (1..=32).map(|k| blocked_rate(bits, k)).fold(1.0, f64::min);
     let (mut low, mut high) = (1.0, 200.0);
@@ -121,13 +128,13 @@ fn blocked_bloom(rate: f64) -> Option<f64> {
     Some(high)
 }
 
-/// The rate of a block is that of a Bloom filter with as many items as happen to be in it, which are Poisson distributed.
+/// A block is a Bloom filter whose number of items is Poisson distributed.
 fn blocked_rate(bits: f64, k: i32) -> f64 {
     let mean = BLOCK / bits;
     let mut chance = (-mean).exp();
     let mut rate = 0.0;
     for items in 0..1000 {
-        // So many items are too rare to count, and all the more so are further ones.
+        // This many items in one block, or more, are too rare to matter.
         if f64::from(items) > mean && chance < 1e-40 {
             break;
         }
@@ -138,13 +145,14 @@ fn blocked_rate(bits: f64, k: i32) -> f64 {
     rate
 }
 
-/// Differences of n sorted hashes from n/ε are geometrically distributed; Golomb's code with the best whole parameter.
+/// The differences of n sorted hashes below n/ε are geometrically distributed; this is Golomb's code with the best integer
+/// parameter.
 fn golomb(rate: f64) -> f64 {
-    let parameter = (-core::f64::consts::LN_2 / (-rate).ln_1p()).ceil().max(1.0);
+    let parameter = (-std::f64::consts::LN_2 / (-rate).ln_1p()).ceil().max(1.0);
     let binary = parameter.log2().ceil();
-    // Remainders below this one have a bit less.
+    // Remainders below this one take a bit less.
     let short = binary.exp2() - parameter;
-    // The chance that a difference is at least so much.
+    // The probability of a difference of at least this size.
     let beyond = |difference: f64| (difference * (-rate).ln_1p()).exp();
     let whole = beyond(parameter);
     let saved = if parameter > 1.0 { (1.0 - beyond(short)) / (1.0 - whole) } else { 0.0 };
@@ -161,11 +169,11 @@ mod tests {
 
     #[test]
     fn what_is_known_of_them() {
-        // 1.44·log2(1/ε), and whole numbers of functions cost next to nothing.
+        // 1.44·log2(1/ε); that the number of hash functions is an integer costs less than 2 %.
         for rate in [0.1, 0.01, 0.001, 1e-6] {
-            let exact = lower_bound(rate) / core::f64::consts::LN_2;
+            let exact = lower_bound(rate) / std::f64::consts::LN_2;
             assert!((1.0..1.02).contains(&(bits(Structure::Bloom, rate) / exact)), "{rate}");
-            // Putze et al.: a blocked one costs little more at high rates, and much at low ones.
+            // Putze et al.: blocking costs little at high rates, and much at low ones.
             assert!(bits(Structure::BlockedBloom, rate) > bits(Structure::Bloom, rate));
             // Entropy of the geometric distribution: log2(1/ε) + 1.44, and Golomb's code is within 0.05 of it.
             let entropy = (-(1.0 - rate) * (1.0 - rate).log2() - rate * rate.log2()) / rate;
