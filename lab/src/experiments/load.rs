@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     buckets, count,
-    plain::{Plain, Walk},
+    plain::{Plain, RandomWalk, Walk},
     random::Hashes,
 };
 use crate::{
@@ -126,7 +126,7 @@ impl Experiment for Load {
 /// A table to be filled again and again.
 enum Filled {
     Koel(CuckooFilter),
-    Plain(Plain, u64),
+    Random(RandomWalk, u64),
 }
 
 impl Filled {
@@ -138,7 +138,10 @@ impl Filled {
                 let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(case.b).fingerprint_bits(case.f);
                 Self::Koel(builder.buckets(buckets).build()?)
             }
-            Walk::Random => Self::Plain(Plain::new(case.f, case.b, buckets, seed), buckets * u64::from(case.b)),
+            Walk::Random => {
+                let table = Plain::new(case.f, case.b, buckets);
+                Self::Random(RandomWalk::new(table, seed), buckets * u64::from(case.b))
+            }
         })
     }
 
@@ -150,9 +153,9 @@ impl Filled {
                 until_refused(hashes, interrupt, |hash| filter.insert_hash(hash).is_ok())?;
                 Ok(filter.load_factor())
             }
-            Self::Plain(plain, slots) => {
-                plain.clear();
-                let items = until_refused(hashes, interrupt, |hash| plain.insert(hash).is_some())?;
+            Self::Random(walk, slots) => {
+                walk.clear();
+                let items = until_refused(hashes, interrupt, |hash| walk.insert(hash).is_some())?;
                 Ok(items as f64 / *slots as f64)
             }
         }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use koel::{CuckooFilter, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::{
     buckets,
-    plain::{Plain, Walk},
+    plain::{Plain, RandomWalk, Walk, insert_nearest},
     random::Hashes,
 };
 use crate::{
@@ -89,8 +88,7 @@ impl Experiment for Evictions {
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        let bytes = if case.walk == Walk::Koel { 2 } else { 4 };
-        case.slots * bytes + (1 << 20)
+        case.slots * 4 + (1 << 20)
     }
 
     fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
@@ -99,7 +97,7 @@ impl Experiment for Evictions {
         let mut hashes = Hashes::new(seed);
         let mut counts = BTreeMap::<_, Count>::new();
         for table in 0..u64::from(case.tables) {
-            let mut insert = inserter(case, buckets, seed.wrapping_add(table))?;
+            let mut insert = inserter(case, buckets, seed.wrapping_add(table));
             let mut items = 0;
             'filling: for (place, &load) in LOADS.iter().enumerate() {
                 while items < slots * u64::from(load) / 100 {
@@ -125,19 +123,16 @@ impl Experiment for Evictions {
     }
 }
 
-/// What puts an item into an empty table of that kind, and says how many others moved; none if it was refused.
-fn inserter(case: &Case, buckets: u64, seed: u64) -> anyhow::Result<Box<dyn FnMut(u64) -> Option<u32>>> {
-    Ok(match case.walk {
-        Walk::Koel => {
-            let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(case.b);
-            let mut filter = builder.fingerprint_bits(FINGERPRINT_BITS).buckets(buckets).build()?;
-            Box::new(move |hash| filter.insert_hash_counted(hash).ok())
-        }
+/// Inserts items into a table that is empty at first, and returns the number of evictions of each; `None` if it was refused.
+fn inserter(case: &Case, buckets: u64, seed: u64) -> Box<dyn FnMut(u64) -> Option<u32>> {
+    let mut table = Plain::new(FINGERPRINT_BITS, case.b, buckets);
+    match case.walk {
+        Walk::Koel => Box::new(move |hash| insert_nearest(&mut table, hash)),
         Walk::Random => {
-            let mut plain = Plain::new(FINGERPRINT_BITS, case.b, buckets, seed);
-            Box::new(move |hash| plain.insert(hash))
+            let mut walk = RandomWalk::new(table, seed);
+            Box::new(move |hash| walk.insert(hash))
         }
-    })
+    }
 }
 
 /// Insertions that are counted together.
