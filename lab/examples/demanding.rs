@@ -1,5 +1,5 @@
-//! Results that nobody measured, in a folder: charts, texts and tables that are as hard to show as may be, for the test of the
-//! report in a browser (`.ci/report`).
+//! Writes made-up results to a folder: charts, texts and tables that are hard to lay out, for the test of the report in a
+//! browser (`.ci/report`).
 
 use std::{env, path::PathBuf};
 

@@ -1,86 +1,86 @@
-//! What an experiment is.
+//! The trait of experiments.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{chart::Chart, interrupt::Interrupt};
 
-/// How much to measure.
+/// How much an experiment measures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// Minutes instead of an hour: smaller tables, fewer of them.
+    /// Smaller and fewer tables: minutes instead of an hour.
     pub quick: bool,
-    /// All random numbers come from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// No larger tables than this.
+    /// The most slots of a table, if there is a limit.
     pub max_slots: Option<u64>,
 }
 
 impl Scope {
-    /// One of two numbers, as little or as much is to be measured.
+    /// The first value for a quick run, the second for a full one.
     #[must_use]
     pub fn choose<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
 
-    /// A number of slots, or the largest that is allowed.
+    /// This number of slots, or the limit if that is lower.
     #[must_use]
     pub fn at_most(&self, slots: u64) -> u64 {
         self.max_slots.map_or(slots, |most| slots.min(most))
     }
 
-    /// Those sizes of tables that are allowed.
+    /// The sizes of tables within the limit.
     #[must_use]
     pub fn allowed(&self, slots: &[u64]) -> Vec<u64> {
         slots.iter().copied().filter(|&slots| self.at_most(slots) == slots).collect()
     }
 }
 
-/// Something to find out by measuring.
+/// An experiment: cases to measure, and what the measurements show.
 pub trait Experiment: Sync {
-    /// What is measured in one go. Equal cases are measured once; what is written down of it says all about it.
+    /// One unit of measurement. Its JSON identifies it: cases with the same JSON are measured once.
     type Case: Serialize + DeserializeOwned + PartialEq + Clone + Send + Sync;
-    /// What comes of it.
+    /// One result of a case.
     type Row: Serialize + DeserializeOwned + Clone + Send + Sync;
 
-    /// The name it is asked for by, and its files begin with.
+    /// Its name on the command line, with which its files begin.
     fn name(&self) -> &'static str;
 
-    /// Its title in the report.
+    /// The title in the report.
     fn title(&self) -> &'static str;
 
-    /// What it shows, in a few sentences.
+    /// What is measured and how, in a few sentences.
     fn about(&self) -> &'static str;
 
-    /// Is time measured? Then nothing else may run beside it, and results of another machine do not count.
+    /// Whether it measures time. Its cases then run one at a time, and a run is not continued on another machine.
     fn is_timed(&self) -> bool {
         false
     }
 
-    /// What there is to measure. Those that belong together should follow each other.
+    /// The cases, in the order of the results. Cases that belong together should be adjacent.
     fn cases(&self, scope: &Scope) -> Vec<Self::Case>;
 
-    /// About how long a case takes, in any unit: for the time left, and to begin with what takes longest.
+    /// About how long a case takes, in any unit: for the progress bar, and to measure the longest cases first.
     fn effort(&self, case: &Self::Case) -> u64;
 
-    /// How much memory it takes, in bytes.
+    /// How much memory a case takes, in bytes.
     fn memory(&self, case: &Self::Case) -> u64;
 
-    /// What to do if there is less memory than that.
+    /// What the user can do if that is more than there is.
     fn with_less_memory(&self) -> &'static str {
-        "--max-slots leaves out the largest ones"
+        "--max-slots leaves out the largest tables"
     }
 
-    /// Measures one case; all its random numbers come from the seed.
+    /// Measures one case. All of its random numbers come from the seed.
     ///
     /// # Errors
-    /// [`Interrupted`](crate::Interrupted), or whatever makes going on with the others useless.
+    /// [`Interrupted`](crate::Interrupted), or an error after which measuring other cases is of no use.
     fn measure(&self, case: &Self::Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Self::Row>>;
 
-    /// What there is to see in it. Some cases may be missing.
+    /// The charts and tables of what was measured. Cases may be missing.
     fn findings(&self, measured: &[Measured<Self::Case, Self::Row>]) -> Findings;
 }
 
-/// A case, and what came of it.
+/// A case and its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured<C, R> {
     /// The case.
@@ -90,35 +90,35 @@ pub struct Measured<C, R> {
 }
 
 impl<C, R> Measured<C, R> {
-    /// The row of a case that has but one.
+    /// The first row: the only one, where a case has one.
     #[must_use]
     pub fn row(&self) -> Option<&R> {
         self.rows.first()
     }
 }
 
-/// What an experiment shows.
+/// The charts and tables of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// In pictures.
+    /// The charts.
     pub charts: Vec<Chart>,
-    /// In numbers.
+    /// The tables.
     pub tables: Vec<Table>,
 }
 
 /// A small table for the report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table {
-    /// What it is about.
+    /// The caption.
     pub caption: String,
-    /// The columns' names.
+    /// The names of the columns.
     pub header: Vec<String>,
-    /// The cells.
+    /// The cells, row by row.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// An empty one.
+    /// A table without rows.
     #[must_use]
     pub fn new(caption: &str, header: &[&str]) -> Self {
         let header = header.iter().map(|&name| name.to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Being told to stop.
+//! Stopping a run on request.
 
 use std::{
     fmt, process,
@@ -10,25 +10,24 @@ use std::{
 
 use anyhow::Context as _;
 
-/// Whether to stop: set from outside, looked at by whatever takes long.
+/// A request to stop: set from outside, checked regularly by measurements.
 #[derive(Debug, Default)]
 pub struct Interrupt(AtomicBool);
 
 impl Interrupt {
-    /// Not yet.
+    /// No request yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// What a program ends with that was stopped by Ctrl-C: 128 and the signal's number.
+    /// The exit status of a program that Ctrl-C stopped: 128 plus the number of the signal.
     pub const STATUS: u8 = 130;
 
-    /// One that Ctrl-C sets. The second time, the program ends at once, as it does by any other signal: the journal has
-    /// everything that was finished.
+    /// An interrupt that Ctrl-C sets. A second Ctrl-C ends the program at once; finished cases are in the journal.
     ///
     /// # Errors
-    /// If there is a handler already, or the system has none.
+    /// If a handler is installed already, or the system has none.
     pub fn on_ctrl_c() -> anyhow::Result<Arc<Self>> {
         let interrupt = Arc::new(Self::new());
         let shared = Arc::clone(&interrupt);
@@ -38,31 +37,31 @@ impl Interrupt {
             }
             shared.set();
         };
-        ctrlc::set_handler(handler).context("Ctrl-C cannot be watched for")?;
+        ctrlc::set_handler(handler).context("the handler for Ctrl-C could not be installed")?;
         Ok(interrupt)
     }
 
-    /// Asks everybody to stop.
+    /// Requests a stop.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Has somebody asked?
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// For `?` in the middle of a measurement: a few times in a second is often enough.
+    /// For `?` in the middle of a measurement. A few times a second is often enough.
     ///
     /// # Errors
-    /// [`Interrupted`] if somebody has asked.
+    /// [`Interrupted`] if a stop was requested.
     pub fn check(&self) -> Result<(), Interrupted> {
         if self.is_set() { Err(Interrupted) } else { Ok(()) }
     }
 }
 
-/// A measurement was not finished, since somebody asked for it to stop.
+/// The error of a measurement that was stopped on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 

@@ -1,13 +1,16 @@
-//! The laboratory: experiments that measure filters, what they write down, and how it is drawn.
+//! The laboratory: experiments on filters, their results on disk, charts and a report.
 //!
-//! An [`Experiment`] is a list of cases, a measurement of one of them, and charts of what all of them gave. A [`Plan`] checks
-//! whether it can be done at all, then does it, case after case, on as many threads as do not disturb it; what is finished
-//! is kept, whatever happens, and a later run goes on from there. [`report`] makes one page of all that is in a folder.
+//! An [`Experiment`] is a list of cases, a measurement of one case, and the charts and tables of all of them. A [`Plan`]
+//! first checks whether the experiment can run at all, then measures its cases, on several threads unless time is measured.
+//! Each finished case is kept, however the run ends, and the next run continues from there. [`report`] combines all results
+//! of a folder in one page.
 //!
-//! Everything in a folder of results has the experiment's name: `load.json` is all there is to know, `load.csv` its rows as a
-//! table, `load-….svg` the charts.
+//! The files in a folder of results begin with the experiment's name: `load.json` has everything, `load.csv` the rows as a
+//! table, `load-….svg` are the charts.
+//!
+//! [`structures`] has the sizes of other data structures, by their authors' formulas.
 
-// Counts become shares, and shares pixels.
+// Counts are converted to shares, and shares to pixels.
 #![allow(clippy::cast_precision_loss)]
 
 pub mod chart;

@@ -1,27 +1,27 @@
-//! Where the figures came about: without it they mean little.
+//! The machine that measured: part of every result.
 
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
-/// The facts of a machine.
+/// A description of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's name.
+    /// The name of the processor.
     pub processor: String,
-    /// Cores that this program may use.
+    /// How many cores this program may use.
     pub cores: usize,
     /// Memory, in MiB.
     pub memory_mib: u64,
     /// The operating system.
     pub system: String,
-    /// The best kernel that koel has for it.
+    /// The fastest kernel of koel that it can run.
     pub kernel: String,
-    /// Was the program compiled with optimization? Without it, times mean nothing.
+    /// Whether the program was compiled with optimization. Without it, times mean nothing.
     pub optimized: bool,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     #[must_use]
     pub fn here() -> Self {
         let kind = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
@@ -37,16 +37,16 @@ impl Machine {
         }
     }
 
-    /// The memory that is free for use now, in bytes; also by the limits of a container.
+    /// The memory available now, in bytes, within the limits of a container.
     pub(crate) fn available_memory() -> u64 {
         let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
         let system = System::new_with_specifics(kind);
         if system.total_memory() == 0 {
-            // Nobody knows here.
+            // Unknown on this system.
             return u64::MAX;
         }
         let free = system.available_memory();
-        // What sysinfo calls free there leaves out the files that the system keeps in memory while nobody needs it.
+        // The free memory that sysinfo reports for a container does not include the page cache, which can be reclaimed.
         system.cgroup_limits().map_or(free, |limits| free.min(limits.total_memory.saturating_sub(limits.rss)))
     }
 }

@@ -1,6 +1,6 @@
-//! What is said of several numbers at once.
+//! Statistics.
 
-/// Median: of an even number the mean of the middle two. None if there are none.
+/// The median; of an even number of values, the mean of the middle two. `None` without values.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<_> = values.into_iter().collect();
@@ -10,9 +10,10 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { middle } else { f64::midpoint(values[upper - 1], middle) })
 }
 
-/// The share `hits` of `samples`, as a 99 % confidence interval: Wilson's score (1927), which is right for few hits, too.
+/// The 99 % confidence interval of a share, of which `hits` of `samples` were seen: the Wilson score interval (1927), which
+/// holds for few hits, too.
 pub(crate) fn interval(hits: u64, samples: u64) -> (f64, f64) {
-    /// 99 % of a normal distribution are within so many standard deviations.
+    /// 99 % of a normal distribution is within this many standard deviations.
     const DEVIATIONS: f64 = 2.576;
     let (hits, samples) = (hits as f64, samples as f64);
     let square = DEVIATIONS * DEVIATIONS;
@@ -43,7 +44,7 @@ mod tests {
             assert!(high - low < last);
             last = high - low;
         }
-        // Nothing seen in a thousand: it may still be six in a thousand (z²/(n + z²)).
+        // No hit in a thousand: it may still be six in a thousand (z²/(n + z²)).
         let (low, high) = interval(0, 1000);
         assert!(low.abs() < 1e-12 && (high - 6.636 / 1006.636).abs() < 1e-5, "{low} {high}");
     }

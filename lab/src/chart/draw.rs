@@ -1,4 +1,4 @@
-//! From a chart to a picture.
+//! Draws a chart as SVG.
 
 use anyhow::anyhow;
 use plotters::{
@@ -9,28 +9,28 @@ use plotters::{
 
 use super::{Axis, Chart, Mark, Series, legend::Legend, letters, palette, scale::Ruler, stamp::Stamp, theme};
 
-/// Pixels. A phone is some 360 of them wide, and shows a picture at three quarters of its size.
+/// Pixels. A phone, which is about 360 pixels wide, shows the picture at three quarters of its size.
 pub(super) const WIDTH: u32 = 480;
-/// Of the title's lines.
+/// Height of a line of the title.
 const LINE: i32 = 20;
-/// Of other texts' lines.
+/// Height of a line of any other text.
 pub(super) const NEXT: i32 = 18;
-/// The plot, the numbers below it, and one line that says what they are.
+/// Height of the plot, with the numbers below it and one line of the axis label.
 const PLOT: u32 = 300;
-/// Of that, the numbers.
+/// Height of the numbers below the plot.
 const NUMBERS: u32 = 30;
 pub(super) const MARGIN: u32 = 14;
 const TITLE_SIZE: f64 = 16.0;
-/// Bold letters are wider.
+/// How much wider bold letters are.
 const BOLD: f64 = 1.12;
 pub(super) const TEXT_SIZE: f64 = 14.0;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The chart as SVG, with colours for light and dark pages.
+/// Returns the chart as SVG, with colours for light and dark pages.
 ///
 /// # Errors
-/// If it cannot be drawn; there is no file that could fail.
+/// If plotters cannot draw it. No file is involved.
 pub fn draw(chart: &Chart) -> anyhow::Result<String> {
     let legend = Legend::of(chart);
     let margin = i32::try_from(MARGIN)?;
@@ -41,7 +41,7 @@ pub fn draw(chart: &Chart) -> anyhow::Result<String> {
     let height = top.unsigned_abs() + plot_height + legend.height();
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-    // Errors of plotters are not `Send`.
+    // The errors of plotters are not `Send`.
     let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     let (head, rest) = root.split_vertically(top);
     let (plot, foot) = rest.split_vertically(plot_height);
@@ -57,11 +57,12 @@ pub fn draw(chart: &Chart) -> anyhow::Result<String> {
 
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// What an axis shows, in lines as long as it is, or nearly so.
+/// The vertical axis' label, in lines that fit beside it.
 fn beside(axis: &Axis) -> Vec<String> {
     letters::lines(&axis.label, TEXT_SIZE, i32::try_from(PLOT - NUMBERS).unwrap_or(0) - NEXT - 10)
 }
 
+/// The horizontal axis' label, in lines that fit below it.
 fn below(axis: &Axis) -> Vec<String> {
     letters::lines(&axis.label, TEXT_SIZE, i32::try_from(WIDTH * 3 / 4).unwrap_or(0))
 }
@@ -86,7 +87,7 @@ fn draw_plot(chart: &Chart, area: &Area<'_>, beside: &[String], below: &[String]
         .light_line_style(TRANSPARENT)
         .label_style(text(TEXT_SIZE, FontStyle::Normal))
         .draw()?;
-    // In pixels of the whole picture.
+    // In pixels, counted from the corner of the picture.
     let ((left, right), (top, bottom)) = {
         let (across, down) = plot.plotting_area().get_pixel_range();
         ((across.start, across.end), (down.start, down.end))
@@ -129,7 +130,7 @@ fn draw_plot(chart: &Chart, area: &Area<'_>, beside: &[String], below: &[String]
     Ok(())
 }
 
-/// A dash and the gap behind it, in pixels: each colour has its own.
+/// The lengths of a dash and of the gap after it, in pixels: each colour has its own pattern.
 pub(super) fn dashes(colour: usize) -> (u32, u32) {
     [(6, 4), (12, 4), (2, 3), (10, 9), (4, 8), (16, 3)][colour % 6]
 }
@@ -138,7 +139,7 @@ pub(super) fn has_marks(mark: Mark) -> bool {
     matches!(mark, Mark::Points | Mark::DashedPoints | Mark::Dots)
 }
 
-/// A mark of the series' form: hollow on dashed lines.
+/// A mark of the series: hollow on dashed lines.
 pub(super) fn mark<P>(series: &Series, at: P, colour: RGBColor) -> Stamp<P> {
     Stamp { at, form: series.colour, colour, hollow: series.mark == Mark::DashedPoints }
 }
@@ -148,7 +149,7 @@ pub(super) fn paint(colour: palette::Colour) -> RGBColor {
     RGBColor(r, g, b)
 }
 
-/// How text of so many pixels is written. (Plotters divides what it is given by 1.24, which it takes for a line's height.)
+/// The style of text `pixels` high. (Plotters divides the size it is given by 1.24, the height of a line.)
 pub(super) fn text(pixels: f64, style: FontStyle) -> TextStyle<'static> {
     let font = ("sans-serif", pixels * 1.24, style).into_font();
     font.color(&paint(palette::INK)).pos(Pos::new(HPos::Left, VPos::Center))

@@ -1,4 +1,4 @@
-//! What the series are called, below the plot: in columns, as many as fit.
+//! The legend below the plot: the names of the series, in as many columns as fit.
 
 use plotters::{prelude::*, style::FontStyle};
 
@@ -8,16 +8,16 @@ use super::{
     letters, palette,
 };
 
-/// Of the lines.
+/// Height of a line.
 const LINE: i32 = 22;
-/// The piece of line before an entry.
+/// Width of the piece of line before a name.
 const SAMPLE: i32 = 30;
-/// Between that and the name.
+/// Width of the gap between that and the name.
 const GAP: i32 = 6;
-/// Between two columns.
+/// Width of the gap between two columns.
 const APART: i32 = 14;
 
-/// Where each entry is.
+/// The entries with their positions.
 pub(super) struct Legend<'a> {
     entries: Vec<Entry<'a>>,
     height: i32,
@@ -80,7 +80,7 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// Where columns begin: as many as there is room for, each as wide as its widest entry; the entries go from left to right.
+/// Where the columns begin: as many columns as fit, each as wide as its widest entry. Entries are placed row by row.
 fn columns(wide: &[i32], room: i32) -> Vec<i32> {
     for count in (2..=wide.len()).rev() {
         let widest = |column: usize| wide.iter().skip(column).step_by(count).copied().max().unwrap_or(0);
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(columns(&[900, 900], 100), [margin]);
         assert_eq!(columns(&[43, 43], 100), [margin, margin + 57]);
         assert_eq!(columns(&[44, 43], 100), [margin]);
-        // The third one is below the first one, and makes their column wider.
+        // The third entry is below the first one, and makes their column wider.
         assert_eq!(columns(&[10, 40, 30, 20], 84), [margin, margin + 44]);
         assert_eq!(columns(&[10, 40, 30, 20], 83), [margin]);
     }

@@ -1,7 +1,7 @@
-//! How much room text takes. Which letters a reader's machine has is not known; this is for the widest that are in common use
-//! (Verdana, `DejaVu` Sans), so that others leave some room free.
+//! The width of text. Nobody knows which font the reader has, so these are the widths of the widest common ones (Verdana,
+//! `DejaVu` Sans); others leave some room free.
 
-/// Of the letter's height, in thousandths.
+/// The width of a letter, in thousandths of its height.
 fn share(letter: char) -> u32 {
     match letter {
         'i' | 'j' | 'l' | 'I' => 300,
@@ -14,15 +14,15 @@ fn share(letter: char) -> u32 {
     }
 }
 
-/// Of text in letters of that height, in pixels.
+/// The width of text in letters of this height, in pixels.
 pub(super) fn width(text: &str, height: f64) -> i32 {
     let thousandths: u32 = text.chars().map(share).sum();
-    #[allow(clippy::cast_possible_truncation, reason = "pixels, far fewer than an i32 holds; if not, it is as wide as it gets")]
+    #[allow(clippy::cast_possible_truncation, reason = "far fewer pixels than an i32 holds; a cast saturates")]
     let pixels = (f64::from(thousandths) * height / 1000.0).ceil() as i32;
     pixels
 }
 
-/// Lines no wider than that, broken between words.
+/// Breaks text between words into lines no wider than `most` pixels. A word that is wider has a line of its own.
 pub(super) fn lines(text: &str, height: f64, most: i32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(lines("one two", 10.0, 1000), ["one two"]);
         assert_eq!(lines("one  two three", 10.0, width("one two", 10.0) + 1), ["one two", "three"]);
         assert_eq!(lines("one two", 10.0, width("one two", 10.0) - 2), ["one", "two"]);
-        // A word has no place to break it.
+        // A word is not broken.
         assert_eq!(lines("immeasurable a", 10.0, 5), ["immeasurable", "a"]);
     }
 }

@@ -1,8 +1,8 @@
-//! Charts: what is to be seen, as data; how it is drawn is this module's business alone.
+//! Charts: described as data, drawn as SVG. How they are drawn is private to this module.
 //!
-//! They are read by people who cannot tell all colours apart, on paper, on dark screens and on phones: series differ by
-//! colour, by mark and by dashes; colours are told apart under the common kinds of colour blindness and stand out from a white
-//! page and from a black one (there is a test); letters are large for the picture's size, and the legend has a place of its own.
+//! They have to be legible for colour-blind readers, on paper, on dark screens and on phones. Series therefore differ by
+//! colour, mark and dashes; a test checks that the colours can be told apart under the common kinds of colour blindness, and
+//! their contrast with white and dark pages. Text is large for the size of the picture, and the legend stands below the plot.
 
 mod draw;
 mod legend;
@@ -19,97 +19,97 @@ pub use draw::draw;
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What its file is called, after the experiment's name.
+    /// The end of the file's name: the file is `EXPERIMENT-FILE.svg`.
     pub file: String,
-    /// Above it.
+    /// The title above the plot.
     pub title: String,
-    /// Below it, in the report: what to look for.
+    /// The caption below it in the report: what to look for.
     pub caption: String,
-    /// From left to right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// What is drawn; at most [`Chart::MOST_COLOURS`] colours.
+    /// The data, in at most [`Chart::MOST_COLOURS`] colours.
     pub series: Vec<Series>,
 }
 
-/// How numbers become distances.
+/// How an axis maps numbers to distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps.
+    /// Linear.
     Linear,
-    /// Powers of ten in equal steps.
+    /// Logarithmic.
     Log,
 }
 
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it shows, with the unit.
+    /// Its label, with the unit.
     pub label: String,
-    /// How.
+    /// Linear or logarithmic.
     pub scale: Scale,
-    /// The range, if it is not that of the points.
+    /// Its range, if it should not be that of the points.
     pub range: Option<(f64, f64)>,
-    /// Does it begin at zero, whatever the points are?
+    /// Whether it begins at zero, whatever the points are.
     pub zero: bool,
 }
 
-/// What its points are joined by and marked with.
+/// How the points of a series are joined and marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Marked points on a line.
+    /// Marks on a line.
     Points,
     /// A line without marks.
     Line,
     /// A dashed line without marks.
     Dashes,
-    /// Marked points on a dashed line.
+    /// Marks on a dashed line.
     DashedPoints,
-    /// Points alone.
+    /// Marks only.
     Dots,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What the legend says; no entry if it is empty.
+    /// Its name in the legend. If it is empty, there is no entry.
     pub name: String,
-    /// Which colour, and which form of mark; series with the same one belong together.
+    /// The index of its colour and of the shape of its marks. Series that belong together have the same one.
     pub colour: usize,
-    /// How it is drawn.
+    /// How its points are drawn.
     pub mark: Mark,
-    /// x and y.
+    /// The points, as (x, y).
     pub points: Vec<(f64, f64)>,
-    /// For each point, from where to where it may be; or nothing.
+    /// A confidence interval of y for each point, or nothing.
     pub intervals: Vec<(f64, f64)>,
 }
 
 impl Chart {
-    /// As many colours as can be told apart.
+    /// How many colours there are.
     pub const MOST_COLOURS: usize = palette::COLOURS.len();
 }
 
 impl Axis {
-    /// In equal steps.
+    /// A linear axis with the range of the points.
     #[must_use]
     pub fn linear(label: &str) -> Self {
         Self { label: label.to_owned(), scale: Scale::Linear, range: None, zero: false }
     }
 
-    /// In powers of ten.
+    /// A logarithmic axis with the range of the points.
     #[must_use]
     pub fn log(label: &str) -> Self {
         Self { scale: Scale::Log, ..Self::linear(label) }
     }
 
-    /// From zero, so that heights can be compared.
+    /// The same axis, but beginning at zero, so that heights can be compared.
     #[must_use]
     pub fn from_zero(self) -> Self {
         Self { zero: true, ..self }
     }
 
-    /// From here to there.
+    /// The same axis with this range.
     #[must_use]
     pub fn from_to(self, from: f64, to: f64) -> Self {
         Self { range: Some((from, to)), ..self }
@@ -117,19 +117,19 @@ impl Axis {
 }
 
 impl Series {
-    /// Marked points on a line.
+    /// A series drawn as marks on a line.
     #[must_use]
     pub fn new(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new() }
     }
 
-    /// Drawn in this way.
+    /// The same series, drawn like this.
     #[must_use]
     pub fn marked(self, mark: Mark) -> Self {
         Self { mark, ..self }
     }
 
-    /// With an interval for each point.
+    /// The same series, with an interval for each point.
     #[must_use]
     pub fn within(self, intervals: Vec<(f64, f64)>) -> Self {
         Self { intervals, ..self }

@@ -1,6 +1,6 @@
 //! Colours for light and dark pages.
 
-/// A colour on a light page, and the one that stands for it on a dark page.
+/// A colour for light pages, and its counterpart for dark pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Colour {
     pub(super) light: [u8; 3],
@@ -13,7 +13,8 @@ const fn colour(light: u32, dark: u32) -> Colour {
     Colour { light: [a, b, c], dark: [d, e, f] }
 }
 
-/// Of series: found by a search for the largest least distance, in the measure of the test below.
+/// The colours of series, found by a search that maximized the least distance between two of them, as the test below
+/// measures it.
 pub(super) const COLOURS: [Colour; 6] = [
     colour(0x05_39_be, 0xbf_d1_f1),
     colour(0x63_28_05, 0xc4_39_17),
@@ -23,13 +24,13 @@ pub(super) const COLOURS: [Colour; 6] = [
     colour(0x14_14_1a, 0x67_67_6d),
 ];
 
-/// Letters and axes.
+/// The colour of text and axes.
 pub(super) const INK: Colour = colour(0x1d_1d_21, 0xe8_e8_ee);
 
-/// Lines behind everything.
+/// The colour of grid lines.
 pub(super) const GRID: Colour = colour(0xd9_d9_de, 0x3c_3c_44);
 
-/// All of them.
+/// All colours of a picture.
 pub(super) fn all() -> impl Iterator<Item = Colour> {
     COLOURS.into_iter().chain([INK, GRID])
 }
@@ -38,12 +39,12 @@ pub(super) fn all() -> impl Iterator<Item = Colour> {
 mod tests {
     use super::*;
 
-    /// A page's colours.
+    /// The colours of pages.
     const WHITE: [u8; 3] = [0xff; 3];
     const BLACK: [u8; 3] = [0x16, 0x16, 0x1a];
 
-    /// How red-blind, green-blind and blue-blind eyes see it: the matrices of Machado, Oliveira and Fernandes (2009) for full
-    /// severity, on linear light.
+    /// Normal sight, protanopia, deuteranopia and tritanopia: the matrices of Machado, Oliveira and Fernandes (2009) for full
+    /// severity, for linear RGB.
     const BLINDNESS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [[0.152_286, 1.052_583, -0.204_868], [0.114_503, 0.786_281, 0.099_216], [-0.003_882, -0.048_116, 1.051_998]],
@@ -62,7 +63,7 @@ mod tests {
         matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
     }
 
-    /// CIE L*a*b*, white being D65.
+    /// CIE L*a*b* with D65 white.
     fn lab(light: [f64; 3]) -> [f64; 3] {
         let xyz = times(
             [[0.412_456, 0.357_576, 0.180_438], [0.212_673, 0.715_152, 0.072_175], [0.019_334, 0.119_192, 0.950_304]],
@@ -93,7 +94,7 @@ mod tests {
                         let [one, other] = [*one, *other].map(|colour| lab(times(matrix, linear(of(colour)))));
                         let distance = one.iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
                         // 2.3 is just noticeable.
-                        assert!(distance >= 30.0, "{place}, {other:?}: {distance:.1} apart for eyes of kind {kind} on {page:x?}");
+                        assert!(distance >= 30.0, "{place}, {other:?}: {distance:.1} apart for sight {kind} on {page:x?}");
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Where numbers are on an axis, and which of them are written beside it.
+//! Positions of numbers on an axis, and its ticks.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 
 use super::{Axis, Scale};
 
-/// An axis with its ends.
+/// An axis with its ends and ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Ruler {
     scale: Scale,
@@ -16,7 +16,7 @@ pub(super) struct Ruler {
 }
 
 impl Ruler {
-    /// Of an axis, long enough for all these.
+    /// Chooses ends that include all these values, unless the axis has a range.
     pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let usable = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
         let (low, high) =
@@ -29,7 +29,7 @@ impl Ruler {
         }
     }
 
-    /// Steps of 1, 2 or 5 times a power of ten, not more than seven.
+    /// Ticks in steps of 1, 2 or 5 times a power of ten, at most seven steps.
     fn linear(low: f64, high: f64, exact: bool) -> Self {
         let span = if high > low { high - low } else { low.abs().max(1.0) };
         let power = 10f64.powf((span / 7.0).log10().floor());
@@ -41,7 +41,8 @@ impl Ruler {
         Self { scale: Scale::Linear, from, to, ticks }
     }
 
-    /// Powers of ten, all of them or every second, third, … one. Within one of them 2 and 5 times the power, too.
+    /// Ticks at powers of ten: all of them, or every second, third, … one. If that gives fewer than three, also
+    /// at 2 and 5 times the power.
     fn log(low: f64, high: f64, exact: bool) -> Self {
         let (from, to) = if exact { (low, high) } else { (power(low.log10().floor()), power(high.log10().ceil())) };
         let to = if to > from { to } else { from * 10.0 };
@@ -56,7 +57,7 @@ impl Ruler {
         Self { scale: Scale::Log, from, to, ticks }
     }
 
-    /// How far along the axis, 0 … 1.
+    /// The position along the axis, 0 … 1.
     fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
@@ -65,7 +66,7 @@ impl Ruler {
         share.clamp(0.0, 1.0)
     }
 
-    /// Is it on the axis at all?
+    /// Whether the value is within the ends, up to rounding.
     pub(super) fn contains(&self, value: f64) -> bool {
         let margin = match self.scale {
             Scale::Linear => (self.to - self.from) * 1e-9,
@@ -79,7 +80,7 @@ impl Ruler {
         (self.from, self.to)
     }
 
-    /// A number beside the axis.
+    /// The label of a tick.
     pub(super) fn label(&self, value: f64) -> String {
         match self.scale {
             Scale::Log if (value.log10() - value.log10().round()).abs() < 1e-6 && !(0.01..1000.0).contains(&value) => {
@@ -97,7 +98,7 @@ impl Ruler {
         }
     }
 
-    /// All that is written beside it.
+    /// The labels of all ticks.
     pub(super) fn labels(&self) -> impl Iterator<Item = String> {
         self.ticks.iter().map(|&tick| self.label(tick))
     }
@@ -107,7 +108,7 @@ fn power(exponent: f64) -> f64 {
     10f64.powf(exponent)
 }
 
-/// Without digits that are nothing but rounding.
+/// A number without the digits that come from rounding.
 fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -126,7 +127,7 @@ impl Ranged for Ruler {
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let length = f64::from(limit.1 - limit.0);
-        #[allow(clippy::cast_possible_truncation, reason = "a share of a picture's width")]
+        #[allow(clippy::cast_possible_truncation, reason = "at most the width of a picture")]
         let distance = (length * self.share(*value)).round() as i32;
         limit.0 + distance
     }

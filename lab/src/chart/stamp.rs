@@ -11,7 +11,7 @@ use plotters_backend::DrawingErrorKind;
 /// Half of a mark's width, in pixels.
 const HALF: i32 = 4;
 
-/// A mark at a point, whatever that is counted in. Each colour has a form of its own.
+/// A mark at a point, in the coordinates of a plot or in pixels. Each colour has a shape of its own.
 pub(super) struct Stamp<P> {
     pub(super) at: P,
     pub(super) form: usize,

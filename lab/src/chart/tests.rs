@@ -1,6 +1,6 @@
 use super::*;
 
-/// Everything at once: a title and names longer than a line, six colours, all marks, intervals, and points that are nowhere.
+/// A title and names longer than a line, six colours, all marks, intervals, and points that cannot be drawn.
 fn demanding() -> Chart {
     let marks = [Mark::Points, Mark::Line, Mark::Dashes, Mark::DashedPoints, Mark::Dots, Mark::Points];
     let series = marks.into_iter().enumerate().map(|(colour, mark)| {
@@ -24,7 +24,7 @@ fn demanding() -> Chart {
     }
 }
 
-/// The numbers of an attribute, wherever it stands.
+/// The numbers in all attributes of this name.
 fn numbers(svg: &str, name: &str) -> Vec<f64> {
     let name = format!(" {name}=\"");
     let values = svg.split(&name).skip(1).filter_map(|rest| rest.split('"').next());
@@ -56,11 +56,11 @@ fn every_line_is_there_with_its_intervals() {
         let [r, g, b] = palette::COLOURS[colour].light;
         svg.matches(&format!("\"#{r:02X}{g:02X}{b:02X}\"")).count()
     };
-    // A line, nine intervals; nine marks where there are some; and in the legend.
+    // A line, nine intervals, nine marks if there are any, and the entry in the legend.
     for (colour, least) in
         [(0, 1 + 9 + 9 + 2), (1, 1 + 9 + 1), (2, 1 + 9 + 3), (3, 1 + 9 + 9 + 4), (4, 9 + 9 + 1), (5, 1 + 9 + 18)]
     {
-        // The picture's own rules name each twice, in lines and in areas.
+        // The style rules name each colour twice, for fill and for stroke.
         assert!(drawn(colour) >= least + 2, "{colour}: {}", drawn(colour));
     }
     assert_eq!(svg, draw(&chart).expect("it can be drawn"), "the same data, the same bytes");

@@ -1,10 +1,10 @@
-//! What makes of a picture one for light and dark pages, that scales, and that is read aloud.
+//! Colours for dark pages, and text for screen readers.
 
 use std::fmt::Write as _;
 
 use super::{Chart, palette};
 
-/// Adds to a drawn picture what plotters has no words for.
+/// Adds a role, a title, a description and style rules to a picture, which plotters cannot write.
 pub(super) fn finish(svg: &str, chart: &Chart) -> String {
     let (title, caption) = (escaped(&chart.title), escaped(&chart.caption));
     let Some((head, body)) = svg.split_once('>') else { return svg.to_owned() };
@@ -14,7 +14,7 @@ pub(super) fn finish(svg: &str, chart: &Chart) -> String {
     )
 }
 
-/// On dark pages each colour has its other one.
+/// The rule that replaces each colour on dark pages.
 fn dark() -> String {
     let mut rules = String::from("@media(prefers-color-scheme:dark){");
     for colour in palette::all() {

@@ -1,4 +1,4 @@
-//! How often a filter is wrong, beside what the formula says: the paper's section 5.1.
+//! The experiment `fpr`: measured false-positive rates, compared with the formula. The paper's section 5.1.
 
 use koel::{Addressing, CuckooFilter, tuning};
 use serde::{Deserialize, Serialize};
@@ -16,19 +16,19 @@ use crate::{
 /// False-positive rates.
 pub struct Fpr;
 
-/// A table that is filled step by step.
+/// A table that is filled step by step, and measured at each load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     table: Kind,
     b: u32,
     f: u32,
     slots: u64,
-    /// How many hits are wanted of each load, and with how many probes at most.
+    /// How many hits are wanted at each load, and the most probes for that.
     hits: u64,
     most_probes: u64,
 }
 
-/// How often it was wrong at one load.
+/// The false-positive rate at one load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// In per cent.
@@ -38,24 +38,24 @@ pub struct Row {
     found: u64,
     /// ε by [`tuning::false_positive_rate`].
     predicted: f64,
-    /// ε as measured, and where it is with 99 % confidence.
+    /// The measured ε, and its 99 % confidence interval.
     rate: f64,
     low: f64,
     high: f64,
 }
 
 const LOADS: [u32; 4] = [25, 50, 75, 95];
-/// From this length on, items rarely have the same fingerprint by chance.
+/// From this length on, two items rarely have the same fingerprint by chance.
 const LONG: u32 = 8;
 
 impl Case {
-    /// An even number, since any size but that of odd ones is allowed.
+    /// The number of buckets: even, as addressing of any size requires.
     fn buckets(&self) -> u64 {
         self.slots / u64::from(self.b) / 2 * 2
     }
 
-    /// How many probes for a rate. Few of them in small tables: those vary themselves, and the interval, which is of the
-    /// probes alone, must be wide enough for that to be nothing beside it.
+    /// The number of probes for a rate. Small tables get few: their own rates vary from table to table, and the interval,
+    /// which accounts for the probes only, must be wide enough to make that negligible.
     fn probes(&self, rate: f64) -> u64 {
         let places = self.buckets() * ((1 << self.f) - 1) / 2;
         probes(rate, self.hits, self.most_probes).min((places / 10).max(probes(rate, LEAST_HITS, u64::MAX)))
@@ -88,7 +88,7 @@ impl Experiment for Fpr {
             let shortest = if table == Kind::Packed { 4 } else { 2 };
             for f in shortest..=24 {
                 let case = Case { table, b, f, slots, hits, most_probes };
-                // At some load.
+                // Enough hits, at least at the highest load.
                 let is_seen = tuning::false_positive_rate(f, b, 0.95) * most_probes as f64 > LEAST_HITS as f64;
                 if is_seen && case.buckets() > 0 {
                     cases.push(case);
@@ -100,7 +100,7 @@ impl Experiment for Fpr {
 
     fn effort(&self, case: &Case) -> u64 {
         let rate = |load| tuning::false_positive_rate(case.f, case.b, f64::from(load) / 100.0);
-        // An insertion takes as long as some ten probes.
+        // An insertion takes about as long as ten probes.
         case.slots * 10 + LOADS.into_iter().map(|load| case.probes(rate(load))).sum::<u64>()
     }
 
@@ -115,7 +115,7 @@ impl Experiment for Fpr {
         let safe = tuning::safe_load(Addressing::AnySize, case.b, case.f, case.buckets());
         let mut rows = Vec::new();
         for load in LOADS {
-            // Short fingerprints and small buckets do not get that far.
+            // Short fingerprints and small buckets do not reach every load.
             let wanted = filter.slots() * load as usize / 100;
             if f64::from(load) / 100.0 > safe || !fill(&mut filter, &mut items, wanted, interrupt)? {
                 break;
@@ -138,10 +138,10 @@ impl Experiment for Fpr {
     }
 }
 
-/// What the rate would be if the 2b slots that are looked at were independent: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
+/// The rate if the 2b slots of a look-up were independent: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
 ///
-/// It is a little more than [`koel::tuning::false_positive_rate`], which knows that the fingerprints of two buckets have to do
-/// with each other, and differs from it where they are short.
+/// It is a little higher than [`koel::tuning::false_positive_rate`], which takes into account that the fingerprints in an
+/// item's two buckets are not independent. The difference shows where fingerprints are short.
 fn independent(f: u32, b: u32, load: f64) -> f64 {
     let miss = (-load / (f64::from(f).exp2() - 1.0)).ln_1p();
     -(f64::from(2 * b) * miss).exp_m1()
@@ -149,7 +149,7 @@ fn independent(f: u32, b: u32, load: f64) -> f64 {
 
 type Cases = [Measured<Case, Row>];
 
-/// Rows of one kind of table at one load, by length of fingerprint.
+/// The rows of one kind of table at one load, sorted by length of fingerprint.
 fn rows(measured: &Cases, kind: (Kind, u32), load: u32) -> Vec<(u32, &Row)> {
     let cases = measured.iter().filter(|m| (m.case.table, m.case.b) == kind);
     let all = cases.flat_map(|m| m.rows.iter().map(|row| (m.case.f, row)));
@@ -160,7 +160,7 @@ fn rows(measured: &Cases, kind: (Kind, u32), load: u32) -> Vec<(u32, &Row)> {
 
 fn by_fingerprint(measured: &Cases) -> Chart {
     let mut series = Vec::new();
-    // Single tables of four slots are wrong as often as packed ones.
+    // Single tables with buckets of four have the same rate as packed ones.
     for (colour, kind, load) in [(0, KINDS[0], 95), (1, KINDS[1], 75), (3, KINDS[3], 95)] {
         let found = rows(measured, kind, load);
         if found.is_empty() {
@@ -198,7 +198,7 @@ fn beside_the_formula(measured: &Cases) -> Chart {
         if found.is_empty() {
             continue;
         }
-        // Beside each other, so that each can be seen.
+        // Side by side, so that the marks do not hide each other.
         let at = |f: u32| f64::from(f) + 0.2 * (colour as f64 - 1.5);
         let points = found.iter().map(|&(f, row)| (at(f), row.rate / row.predicted)).collect();
         let intervals = found.iter().map(|(_, row)| (row.low / row.predicted, row.high / row.predicted)).collect();

@@ -1,4 +1,4 @@
-//! How full tables get before they refuse an item: the paper's section 4 and its figure 2.
+//! The experiment `load`: how full tables get before they refuse an item. The paper's section 4 and figure 2.
 
 use koel::{CuckooFilter, TableKind};
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,10 @@ use crate::{
     interrupt::{Interrupt, Interrupted},
 };
 
-/// Loads at the first failure.
+/// Loads at the first refusal.
 pub struct Load;
 
-/// Tables of one kind and size.
+/// Tables of one kind and size, filled one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     walk: Walk,
@@ -27,7 +27,7 @@ pub struct Case {
     trials: u32,
 }
 
-/// The loads they had at their first failure, 0 … 1.
+/// Their loads at the first refusal, 0 … 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     min: f64,
@@ -37,11 +37,11 @@ pub struct Row {
 
 const BUCKET_SIZES: [u32; 4] = [1, 2, 4, 8];
 const SIZES: [u64; 7] = [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-/// Fingerprints in the largest tables, which take long.
+/// The lengths of fingerprints in the large tables, which take long.
 const FEW: [u32; 12] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32];
-/// From this size on.
+/// Tables of this size are large.
 const LARGE: u64 = 10_000_000;
-/// Items between two looks at whether to stop.
+/// Items between two checks for an interrupt.
 const PACE: usize = 1 << 16;
 
 impl Experiment for Load {
@@ -86,7 +86,7 @@ impl Experiment for Load {
     }
 
     fn effort(&self, case: &Case) -> u64 {
-        // Short fingerprints soon find no room.
+        // With short fingerprints, or buckets of one slot, an item is refused early.
         let share = match (case.b, case.f) {
             (1, _) => 4,
             (_, 2..=4) => 3,
@@ -123,7 +123,7 @@ impl Experiment for Load {
     }
 }
 
-/// A table to be filled again and again.
+/// A table that is filled again and again.
 enum Filled {
     Koel(CuckooFilter),
     Random(RandomWalk, u64),
@@ -134,7 +134,7 @@ impl Filled {
         let buckets = buckets(case.slots, case.b);
         Ok(match case.walk {
             Walk::Koel => {
-                // What is in a bucket does not depend on how it is stored.
+                // Packed tables fill equally: what is in a bucket does not depend on how it is stored.
                 let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(case.b).fingerprint_bits(case.f);
                 Self::Koel(builder.buckets(buckets).build()?)
             }
@@ -145,7 +145,7 @@ impl Filled {
         })
     }
 
-    /// The load at the first failure.
+    /// Fills the table, and returns its load at the first refusal.
     fn fill(&mut self, hashes: &mut Hashes, interrupt: &Interrupt) -> Result<f64, Interrupted> {
         match self {
             Self::Koel(filter) => {
@@ -162,7 +162,7 @@ impl Filled {
     }
 }
 
-/// How many items went in before one was refused.
+/// Inserts items until one is refused, and returns the number of those before it.
 fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl FnMut(u64) -> bool) -> Result<u64, Interrupted> {
     let mut items = 0;
     loop {
@@ -178,7 +178,7 @@ fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl Fn
 
 type Cases = [Measured<Case, Row>];
 
-/// Points of all those cases.
+/// The points of the cases that `which` selects, sorted by x.
 fn points(measured: &Cases, which: impl Fn(&Case) -> bool, point: impl Fn(&Case, &Row) -> (f64, f64)) -> Vec<(f64, f64)> {
     let rows = measured.iter().filter(|m| which(&m.case)).filter_map(|m| Some(point(&m.case, m.row()?)));
     let mut points: Vec<_> = rows.collect();
@@ -186,7 +186,7 @@ fn points(measured: &Cases, which: impl Fn(&Case) -> bool, point: impl Fn(&Case,
     points
 }
 
-/// Every second size, so that there are not too many lines.
+/// The load by length of fingerprint. Every second size, for fewer lines.
 fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
     let mut series = Vec::new();
     for (colour, slots) in SIZES.into_iter().step_by(2).enumerate() {
@@ -200,7 +200,7 @@ fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
             }
         }
     }
-    // Where something is to be seen.
+    // The lower end of the load axis.
     let floor = match b {
         1 => 0.0,
         2 => 40.0,
@@ -221,7 +221,7 @@ fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
     }
 }
 
-/// With long fingerprints.
+/// The load by size of table, with long fingerprints.
 fn by_size(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     for (colour, b) in BUCKET_SIZES.into_iter().enumerate().skip(1) {
@@ -249,7 +249,7 @@ fn by_size(measured: &Cases) -> Chart {
     }
 }
 
-/// What section 5.1 of the paper gives for large tables with long enough fingerprints, in per cent.
+/// Slots per bucket, and the load in per cent that section 5.1 of the paper gives for large tables with long fingerprints.
 const PAPER: [(u32, f64); 4] = [(1, 50.0), (2, 84.0), (4, 95.0), (8, 98.0)];
 
 fn beside_the_paper(measured: &Cases) -> Table {

@@ -1,4 +1,4 @@
-//! The experiments, each in a file of its own.
+//! The experiments, one file or folder each.
 
 pub mod fpr;
 pub mod load;
@@ -11,12 +11,12 @@ pub mod walk;
 
 pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, walk::Evictions};
 
-/// So many slots in buckets of b, or as few more as make the number of buckets even.
+/// The number of buckets of b slots for this many slots, rounded up to an even number.
 fn buckets(slots: u64, b: u32) -> u64 {
     (slots / u64::from(b)).div_ceil(2) * 2
 }
 
-/// A round number as people write it.
+/// A round number with a unit: 100 k, 10 M.
 fn count(number: u64) -> String {
     match number {
         1_000_000.. => format!("{} M", number / 1_000_000),

@@ -1,4 +1,4 @@
-//! Filters that are asked for what is not in them: what the experiments `fpr` and `space` have in common.
+//! Measuring false-positive rates with absent items, for the experiments `fpr` and `space`.
 
 use koel::{CuckooFilter, TableKind};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use crate::{
     statistics,
 };
 
-/// Items and probes between two looks at whether to stop.
+/// Items or probes between two checks for an interrupt.
 const PACE: usize = 1 << 16;
-/// What a batch of them takes, and a filter without its table.
+/// The memory of a batch of them, and of a filter without its table.
 pub(super) const OVERHEAD: u64 = 1 << 20;
-/// Fewer hits than this say little: their interval is 13 % wide to either side.
+/// The fewest hits of a useful measurement: the interval extends 13 % to either side.
 pub(super) const LEAST_HITS: u64 = 400;
 
 /// How buckets are stored.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Single,
 }
 
-/// The tables that are measured, and the slots of a bucket.
+/// The tables that are measured, with their slots per bucket.
 pub(super) const KINDS: [(Kind, u32); 4] = [(Kind::Packed, 4), (Kind::Single, 2), (Kind::Single, 4), (Kind::Single, 8)];
 
 impl Kind {
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// What a legend says.
+    /// Its name in legends.
     pub(super) fn label(self, b: u32) -> String {
         match self {
             Self::Packed => String::from("packed"),
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// Inserts until there are so many items. False if one was refused before.
+/// Inserts items until the filter has this many. False if one was refused before.
 pub(super) fn fill(
     filter: &mut CuckooFilter,
     hashes: &mut Hashes,
@@ -72,7 +72,7 @@ pub(super) fn fill(
     Ok(true)
 }
 
-/// How many probes to make for so many hits, at most so many.
+/// The number of probes for this many expected hits, at most `most`.
 pub(super) fn probes(rate: f64, hits: u64, most: u64) -> u64 {
     let wanted = (hits as f64 / rate).ceil();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than an integer, and not negative")]
@@ -80,7 +80,7 @@ pub(super) fn probes(rate: f64, hits: u64, most: u64) -> u64 {
     wanted
 }
 
-/// How often items that are not there seemed to be.
+/// The number of false positives among a number of probes.
 pub(super) struct Probed {
     pub(super) probes: u64,
     pub(super) hits: u64,
@@ -109,7 +109,7 @@ impl Probed {
         self.hits as f64 / self.probes as f64
     }
 
-    /// Where the rate is, with 99 % confidence.
+    /// The 99 % confidence interval of the rate.
     pub(super) fn interval(&self) -> (f64, f64) {
         statistics::interval(self.hits, self.probes)
     }

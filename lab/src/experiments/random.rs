@@ -1,11 +1,12 @@
-//! Hashes of items that there are none of: 64 uniform bits each, the same for the same seed on every machine.
+//! Random numbers that stand for the hashes of items: 64 uniformly distributed bits each, the same for the same seed on every
+//! machine.
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{RngCore as _, SeedableRng as _},
 };
 
-/// An endless sequence of them.
+/// An endless sequence of random hashes.
 #[derive(Clone)]
 pub(super) struct Hashes(Xoshiro256PlusPlus);
 

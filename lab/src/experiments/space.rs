@@ -1,4 +1,4 @@
-//! What an item takes: the paper's sections 5.1 and 6, and its figures 3 and 4.
+//! The experiment `space`: bits per item. The paper's sections 5.1 and 6, and its figures 3 and 4.
 
 use koel::{Addressing, Builder, CuckooFilter, tuning};
 use serde::{Deserialize, Serialize};
@@ -17,27 +17,27 @@ use crate::{
 /// Bits per item.
 pub struct Space;
 
-/// What a filter is built for.
+/// What a case shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Shows {
-    /// What a rate costs.
+    /// The space for a false-positive rate.
     Rate,
-    /// What a number of items costs.
+    /// The space for a number of items.
     Size,
 }
 
-/// How many buckets there may be.
+/// Which numbers of buckets are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Buckets {
     /// Any even number: koel's own addressing.
     Any,
-    /// A power of two, as the paper and Go have it.
+    /// A power of two, as in the paper and in Go.
     Power,
 }
 
-/// A filter for so many items, with all of them in it.
+/// A filter for a number of items, with all of them in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     shows: Shows,
@@ -49,32 +49,32 @@ pub struct Case {
     probes: u64,
 }
 
-/// What it takes, and how often it is wrong.
+/// Its size and false-positive rate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     slots: usize,
-    /// Fewer than those of the case if one was refused.
+    /// Fewer than in the case if one was refused.
     inserted: usize,
     bits_per_item: f64,
     hits: u64,
-    /// ε, and where it is with 99 % confidence.
+    /// The measured ε, and its 99 % confidence interval.
     rate: f64,
     low: f64,
     high: f64,
 }
 
-/// ε at which numbers of items are compared.
+/// The ε at which numbers of items are compared.
 const RATE: f64 = 0.001;
-/// Numbers of items from one to its double.
+/// How many numbers of items there are from one to its double.
 const PER_OCTAVE: u32 = 8;
 const FEWEST_ITEMS: usize = 1000;
-/// Hits wanted for ε, if there can be so many probes.
+/// How many hits are wanted for ε, within the limit of probes.
 const HITS: u64 = 20_000;
-/// The same where ε is not what is shown.
+/// The same where ε is not shown.
 const FEW_HITS: u64 = 1000;
-/// Curves begin with this load.
+/// The lowest load in curves.
 const LEAST_LOAD: f64 = 0.75;
-/// At these the paper's figure 4 is read.
+/// The rates of the table beside the paper's figure 4.
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 0.0001];
 
 impl Case {
@@ -87,7 +87,7 @@ impl Case {
         builder.capacity(self.items).fingerprint_bits(self.f)
     }
 
-    /// With as many probes as are needed; none if the filter is larger than allowed, or cannot be measured.
+    /// The case with as many probes as it needs. `None` if its filter is larger than allowed, or cannot be measured.
     fn within(self, scope: &Scope, hits: u64) -> Option<Self> {
         let params = self.builder().params().ok()?;
         let slots = params.slots() as u64;
@@ -119,7 +119,7 @@ impl Experiment for Space {
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let mut cases = Vec::new();
         let most = scope.max_slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
-        // Something to see even where no such table is allowed.
+        // Fewer items if tables for this many are not allowed.
         let items = scope.choose(100_000, 1_000_000).min(most / 4 * 3);
         for (table, b) in KINDS {
             let of = |f| Case { shows: Shows::Rate, table, buckets: Buckets::Any, b, f, items, probes: 0 };
@@ -128,7 +128,7 @@ impl Experiment for Space {
         for items in numbers_of_items(scope.choose(200_000, 10_000_000)) {
             for buckets in [Buckets::Any, Buckets::Power] {
                 let case = Case { shows: Shows::Size, table: Kind::Packed, buckets, b: 4, f: 32, items, probes: 0 };
-                // The shortest that keep to it: in a table that is half empty it may be one bit less.
+                // The shortest fingerprints within the rate: in a half-empty table they may be a bit shorter.
                 let shortest = (4..=32).map(|f| Case { f, ..case.clone() }).find(|case| {
                     case.builder()
                         .params()
@@ -141,7 +141,7 @@ impl Experiment for Space {
     }
 
     fn effort(&self, case: &Case) -> u64 {
-        // An insertion takes as long as some ten probes.
+        // An insertion takes about as long as ten probes.
         case.items as u64 * 10 + case.probes
     }
 
@@ -173,7 +173,7 @@ impl Experiment for Space {
     }
 }
 
-/// Equal ratios, so that each power of two is met at the same places.
+/// Numbers of items in equal ratios, at the same places between any two powers of two.
 fn numbers_of_items(most: usize) -> Vec<usize> {
     let number = |place: u32| FEWEST_ITEMS as f64 * (f64::from(place) / f64::from(PER_OCTAVE)).exp2();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of items, some millions at most")]
@@ -183,7 +183,7 @@ fn numbers_of_items(most: usize) -> Vec<usize> {
 
 type Cases = [Measured<Case, Row>];
 
-/// Rows of all those cases, in the order of what `by` says.
+/// The rows of the cases that `which` selects, sorted by `by`.
 fn rows(measured: &Cases, which: impl Fn(&Case) -> bool, by: impl Fn(&Case, &Row) -> f64) -> Vec<(&Case, &Row)> {
     let found = measured.iter().filter(|m| which(&m.case)).filter_map(|m| Some((&m.case, m.row()?)));
     let mut rows: Vec<_> = found.collect();
@@ -191,8 +191,8 @@ fn rows(measured: &Cases, which: impl Fn(&Case) -> bool, by: impl Fn(&Case, &Row
     rows
 }
 
-/// Filters with fingerprints of all lengths that are long enough for so many items. Tables for shorter ones are planned so empty
-/// that they are no choice.
+/// The filters of one kind, by rate. Those with fingerprints too short for their number of items are left out: their tables
+/// are planned so empty that nobody would choose them.
 fn of_kind(measured: &Cases, kind: (Kind, u32)) -> Vec<(&Case, &Row)> {
     let which = |case: &Case| case.shows == Shows::Rate && (case.table, case.b) == kind;
     let mut rows = rows(measured, which, |_, row| row.rate);
@@ -200,17 +200,17 @@ fn of_kind(measured: &Cases, kind: (Kind, u32)) -> Vec<(&Case, &Row)> {
     rows
 }
 
-/// Where formulas are drawn.
+/// The range of rates in which formulas are drawn.
 const FROM: f64 = 4e-6;
 const TO: f64 = 0.5;
 
-/// A curve of a formula.
+/// The curve of a formula.
 fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64>) -> Series {
     let rates = (0..=80).map(|step| FROM * (TO / FROM).powf(f64::from(step) / 80.0));
     Series::new(name, colour, rates.filter_map(|rate| Some((rate, bits(rate)?))).collect()).marked(mark)
 }
 
-/// What filters were measured.
+/// The curves of the measured filters.
 fn measured_curves(measured: &Cases, bits: impl Fn(&Row) -> f64) -> Vec<Series> {
     let mut series = Vec::new();
     for (colour, (table, b)) in KINDS.into_iter().enumerate() {
@@ -242,7 +242,7 @@ fn by_rate(measured: &Cases) -> Chart {
     }
 }
 
-/// The same, where differences can be read.
+/// The same curves as differences from the lower bound, which are easier to read.
 fn above_the_bound(measured: &Cases) -> Chart {
     let mut series = measured_curves(measured, |row| row.bits_per_item - tuning::lower_bound(row.rate));
     let bloom = |rate| Some(Structure::Bloom.bits_per_item(rate)? - tuning::lower_bound(rate));
@@ -262,7 +262,7 @@ fn above_the_bound(measured: &Cases) -> Chart {
     }
 }
 
-/// Section 6 and table 2 of the paper, with the load it found.
+/// Semi-sorted buckets by section 6 and table 2 of the paper, with the load of 0.955 that it found.
 fn semi_sorted(rate: f64) -> f64 {
     (tuning::lower_bound(rate) + 2.0) / 0.955
 }
@@ -316,7 +316,7 @@ fn beside_formulas(measured: &Cases) -> Table {
     for rate in RATES {
         let shortest = |kind| {
             let found = of_kind(measured, (kind, 4)).into_iter().rfind(|(_, row)| row.rate <= rate);
-            // The next longer one of a run that is not complete says nothing.
+            // In an incomplete run, the next longer fingerprints must not stand in for these.
             let found = found.filter(|(_, row)| row.rate > rate / 2.5);
             found.map_or_else(|| String::from(NOTHING), |(_, row)| format!("{:.2} ({})", row.bits_per_item, percent(row.rate)))
         };
@@ -355,7 +355,7 @@ fn through_powers_of_two(measured: &Cases) -> Table {
     table
 }
 
-/// A rate as people write it: two digits that count.
+/// A rate in per cent with two significant digits.
 fn percent(rate: f64) -> String {
     let rate = 100.0 * rate;
     let places = match rate {

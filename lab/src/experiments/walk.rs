@@ -1,4 +1,4 @@
-//! How many items have to move for a new one, by the load: what insertion costs besides finding its two buckets.
+//! The experiment `walk`: how many evictions an insertion takes, by load.
 
 use std::collections::BTreeMap;
 
@@ -18,41 +18,41 @@ use crate::{
 /// Evictions per insertion.
 pub struct Evictions;
 
-/// Tables of one kind, filled until one item is refused.
+/// Tables of one kind, filled until an item is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     walk: Walk,
     b: u32,
     slots: u64,
-    /// So many tables, all counted together.
+    /// How many tables are counted together.
     tables: u32,
 }
 
-/// Insertions between two loads that took so many evictions: exactly so many up to 16, from so many to so many beyond.
+/// The insertions between two loads that took a number of evictions, or, above 16, a number within a range.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
-    /// The loads at the beginning and at the end, in per cent.
+    /// The loads before and after these insertions, in per cent.
     from: u32,
     to: u32,
-    /// The fewest and the most evictions that one of them took.
+    /// The fewest and the most evictions of one of them.
     least: u32,
     most: u32,
     insertions: u64,
-    /// Of all of them together.
+    /// The sum of the evictions of all of them.
     evictions: u64,
 }
 
 const BUCKET_SIZES: [u32; 3] = [2, 4, 8];
-/// Long enough not to matter.
+/// Long enough that their length does not matter.
 const FINGERPRINT_BITS: u32 = 16;
-/// Ends of the ranges of loads, in per cent.
+/// The upper ends of the ranges of loads, in per cent.
 const LOADS: [u32; 30] =
     [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 82, 84, 86, 88, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99];
-/// Those whose distributions are drawn.
+/// The ranges whose distributions are drawn.
 const DRAWN: [u32; 4] = [80, 90, 95, 97];
-/// In smaller tables there are no such loads.
+/// Smaller tables have too few items between two of these loads.
 const LEAST_SLOTS: u64 = 1000;
-/// Items between two looks at whether to stop.
+/// Items between two checks for an interrupt.
 const PACE: u64 = 1 << 16;
 
 impl Experiment for Evictions {
@@ -135,7 +135,7 @@ fn inserter(case: &Case, buckets: u64, seed: u64) -> Box<dyn FnMut(u64) -> Optio
     }
 }
 
-/// Insertions that are counted together.
+/// The insertions of one class.
 #[derive(Clone, Copy)]
 struct Count {
     least: u32,
@@ -159,7 +159,8 @@ impl Count {
     }
 }
 
-/// Which insertions are counted together: small numbers of evictions by themselves, large ones in steps of a quarter.
+/// The class of a number of evictions: itself up to 16, beyond that the upper end of its range. Each range ends a quarter
+/// above the one before.
 fn class(evictions: u32) -> u32 {
     let mut limit = 16;
     if evictions <= limit {
@@ -173,11 +174,11 @@ fn class(evictions: u32) -> u32 {
 
 type Cases = [Measured<Case, Row>];
 
-/// What a case's insertions up to a load, from the load before, took.
+/// The rows of one range of loads of a case.
 struct Range<'a>(Vec<&'a Row>);
 
 impl<'a> Range<'a> {
-    /// None if not all of its tables got that far.
+    /// The range that ends with this load. `None` if not all tables reached it.
     fn of(measured: &'a Measured<Case, Row>, to: u32) -> Option<Self> {
         let rows: Vec<_> = measured.rows.iter().filter(|row| row.to == to).collect();
         let Case { b, slots, tables, .. } = measured.case;
@@ -187,7 +188,7 @@ impl<'a> Range<'a> {
         (range.at_least(0) >= all).then_some(range)
     }
 
-    /// How many took at least so many, which is the least of a class.
+    /// How many insertions took at least this many evictions, which must be the lower end of a class.
     fn at_least(&self, evictions: u32) -> u64 {
         self.0.iter().filter(|row| row.least >= evictions).map(|row| row.insertions).sum()
     }
@@ -297,14 +298,14 @@ mod tests {
             let [koel, random] = [&koel, &random].map(|measured| Range::of(measured, load).expect("they got that far"));
             assert!(koel.mean() <= random.mean(), "{load} %: {} {}", koel.mean(), random.mean());
             assert!(koel.most() <= 12 && random.most() <= 500);
-            // All insertions of two tables, from load to load.
+            // All insertions into two tables between the two loads.
             let place = LOADS.iter().position(|&other| other == load).expect("it is in the list");
             let slots = u64::from(load - LOADS[place - 1]) * 20_000 / 100;
             assert_eq!(koel.at_least(0), 2 * slots);
         }
         let end = |measured: &Measured<Case, Row>| measured.rows.iter().map(|row| row.to).max();
         assert!(end(&koel) >= end(&random));
-        // No table gets there.
+        // No table gets this full.
         assert!(Range::of(&koel, 99).is_none());
     }
 

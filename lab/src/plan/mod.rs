@@ -1,4 +1,4 @@
-//! From an experiment to its results: first whether it can be done at all, then case after case.
+//! Runs an experiment: checks first whether it can run at all, then measures its cases and writes the results.
 
 mod progress;
 mod work;
@@ -24,74 +24,74 @@ use crate::{
     record::{self, Journal, Left, Picture, Place, REMEDY, Record, Run},
 };
 
-/// What is to be done, and where the results go.
+/// How an experiment runs, and where its results go.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The folder of results; made if it is not there.
+    /// The folder of the results. It is created if it does not exist.
     pub folder: PathBuf,
     /// How much to measure.
     pub scope: Scope,
-    /// At most so many cases at a time.
+    /// The most cases to measure at a time.
     pub threads: usize,
-    /// Measure again what has been measured already.
+    /// Whether to measure again what was measured before.
     pub again: bool,
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything has been measured.
+    /// All cases have been measured.
     Complete,
-    /// Somebody wanted it to stop; what was finished is kept.
+    /// It was stopped on request. Finished cases are kept.
     Interrupted,
 }
 
-/// An experiment that can be run: its type does not matter any more.
+/// An experiment that is ready to run, of any type.
 pub trait Step {
     /// The experiment's name.
     fn name(&self) -> &'static str;
 
-    /// How many cases there are.
+    /// The number of cases.
     fn cases(&self) -> usize;
 
-    /// How many of them are to be measured; the others have been.
+    /// The number of cases that have not been measured yet.
     fn cases_left(&self) -> usize;
 
-    /// Measures them, and writes everything down.
+    /// Measures the cases that are left, and writes all results.
     ///
     /// # Errors
-    /// If a case cannot be measured, or a file cannot be written. What was finished is in the journal then.
+    /// If a case fails, or a file cannot be written. Finished cases are then in the journal.
     fn run(self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome>;
 }
 
 type Case<E> = <E as Experiment>::Case;
 type Row<E> = <E as Experiment>::Row;
 
-/// An experiment, its cases, and those results that are there already.
+/// An experiment, its cases, and the results that exist already.
 pub struct Plan<E: Experiment> {
     experiment: E,
     place: Place,
-    /// Nobody else may measure this for as long as there is a plan.
+    /// Locked: no other process measures this experiment into this folder while the plan exists.
     journal: Journal,
     run: Run,
     cases: Vec<Case<E>>,
-    /// For each case.
+    /// The result of each case, if there is one.
     known: Vec<Option<Measured<Case<E>, Row<E>>>>,
-    /// Nothing was there, or nothing of it counts.
+    /// Whether there are no earlier results, or none that count.
     anew: bool,
-    /// What the record has is kept until all of it has been measured again.
+    /// Whether the record has older results, which are kept until all cases have been measured again.
     replaces: bool,
     threads: usize,
-    /// Spent by earlier parts of this run.
+    /// The time that earlier parts of this run took.
     seconds: f64,
 }
 
 impl<E: Experiment> Plan<E> {
-    /// Checks everything that can be known beforehand. Nothing is measured yet, and nothing is written but the folder.
+    /// Checks everything that can be checked beforehand. Measures nothing, and creates only the folder and its journal.
     ///
     /// # Errors
-    /// If a case takes more memory than is free; if the folder cannot be written to; if somebody else is measuring the same
-    /// there; if it has results of a run that was another one.
+    /// If a case takes more memory than is available; if the folder cannot be written to; if another process is measuring
+    /// this experiment there; if the folder has results of a different run.
     pub fn new(experiment: E, settings: &Settings) -> anyhow::Result<Self> {
         let name = experiment.name();
         let cases = cases_of(&experiment, &settings.scope)?;
@@ -117,12 +117,12 @@ impl<E: Experiment> Plan<E> {
         Ok(plan)
     }
 
-    /// Fills in what earlier runs have found, and how many seconds they took for it.
+    /// Reads the results of earlier runs, and how many seconds they took.
     fn recall(&mut self) -> anyhow::Result<()> {
         let now = self.run.clone();
         let left: Option<Left<Measured<_, _>>> = self.journal.read()?;
         let record: Option<Record<Measured<_, _>>> = match &left {
-            // Whatever it is, it was to be replaced.
+            // The earlier run was to replace the record.
             Some(left) if left.anew => {
                 self.replaces = true;
                 None
@@ -133,31 +133,31 @@ impl<E: Experiment> Plan<E> {
             self.cases.iter().enumerate().map(|(place, case)| Ok((key(case)?, place))).collect::<anyhow::Result<_>>()?;
         let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
         let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
-        // The journal is the later of the two. Where nothing was measured, it does not matter what was to be.
+        // The journal is newer than the record. The settings of a run that measured nothing do not matter.
         for (run, measured, seconds, file) in record.into_iter().chain(left).filter(|part| !part.1.is_empty()) {
             self.refuse(&run, &file)?;
             for measured in measured {
                 let case = key(&measured.case)?;
                 let Some(&place) = places.get(&case) else {
-                    bail!("{}: nobody asked for {case}, which was measured there before: {REMEDY}", file.display());
+                    bail!("{}: has a case that is not part of this run, {case}: {REMEDY}", file.display());
                 };
                 self.known[place] = Some(measured);
             }
-            // What was measured was measured there and then.
+            // The run that measured, not the one that draws.
             self.run = run;
             self.seconds = self.seconds.max(seconds);
             self.anew = false;
         }
-        // To draw what others have measured is no harm.
+        // Complete results of another version or machine can be drawn.
         if self.cases_left() > 0 { self.same_origin(&now) } else { Ok(()) }
     }
 
-    /// Results of two versions are no one result, nor are times of two machines.
+    /// Refuses to continue results of another version, or times of another machine.
     fn same_origin(&self, now: &Run) -> anyhow::Result<()> {
         let file = self.place.json();
         let file = file.display();
         if self.run.koel != now.koel {
-            bail!("{file}: these are results of koel {}, and this is koel {}: {REMEDY}", self.run.koel, now.koel);
+            bail!("{file}: measured by koel {}, but this is koel {}: {REMEDY}", self.run.koel, now.koel);
         }
         let pace = |machine: &Machine| {
             let how = if machine.optimized { "" } else { ", without optimization" };
@@ -165,12 +165,12 @@ impl<E: Experiment> Plan<E> {
         };
         let (there, here) = (pace(&self.run.machine), pace(&now.machine));
         if self.experiment.is_timed() && there != here {
-            bail!("{file}: these are times of another machine ({there}), and this one is {here}: {REMEDY}");
+            bail!("{file}: times measured on another machine ({there}), but this one is {here}: {REMEDY}");
         }
         Ok(())
     }
 
-    /// Results of another run are no part of this one, and are not lost by mistake either.
+    /// Refuses results of a different run, which are neither mixed with new ones nor overwritten by mistake.
     fn refuse(&self, other: &Run, file: &Path) -> anyhow::Result<()> {
         let run = &self.run;
         let kind = |run: &Run| {
@@ -180,12 +180,12 @@ impl<E: Experiment> Plan<E> {
         };
         let file = file.display();
         if (&other.experiment, &other.scope) != (&run.experiment, &run.scope) {
-            bail!("{file}: these are results of {}, and {} was asked for: {REMEDY}", kind(other), kind(run));
+            bail!("{file}: has the results of {}, but this is {}: {REMEDY}", kind(other), kind(run));
         }
         Ok(())
     }
 
-    /// Writes the record, the table and the charts.
+    /// Writes the charts, the table and the record.
     fn write(&self, measured: Vec<Measured<Case<E>, Row<E>>>, complete: bool) -> anyhow::Result<()> {
         let name = self.experiment.name();
         let findings = self.experiment.findings(&measured);
@@ -229,7 +229,7 @@ impl<E: Experiment> Step for Plan<E> {
         let measured: Vec<_> = std::mem::take(&mut self.known).into_iter().flatten().collect();
         let complete = measured.len() == self.cases.len();
         if self.replaces && !complete && self.place.json().exists() {
-            // A part of the new results is no reason to lose all of the old ones. The journal has it.
+            // Part of the new results must not replace all of the old ones. The journal keeps that part.
             return Ok(Outcome::Interrupted);
         }
         self.write(measured, complete)?;
@@ -238,12 +238,12 @@ impl<E: Experiment> Step for Plan<E> {
     }
 }
 
-/// What a case is known by, in files and to the random numbers.
+/// The identity of a case, in files and for its seed.
 fn key(case: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string(case)?)
 }
 
-/// What there is to measure, each case once.
+/// The cases of an experiment, each once.
 fn cases_of<E: Experiment>(experiment: &E, scope: &Scope) -> anyhow::Result<Vec<E::Case>> {
     let mut seen = HashSet::new();
     let mut cases = Vec::new();
@@ -254,12 +254,12 @@ fn cases_of<E: Experiment>(experiment: &E, scope: &Scope) -> anyhow::Result<Vec<
     }
     if let (true, Some(most)) = (cases.is_empty(), scope.max_slots) {
         let name = experiment.name();
-        bail!("{name}: --max-slots {most} leaves nothing to measure; it takes {} at least", least_slots(experiment, scope, most));
+        bail!("{name}: --max-slots {most} leaves nothing to measure; give at least {}", least_slots(experiment, scope, most));
     }
     Ok(cases)
 }
 
-/// The smallest limit that leaves something, above one that does not.
+/// The smallest limit of slots that leaves a case, given one that is too low.
 fn least_slots<E: Experiment>(experiment: &E, scope: &Scope, too_few: u64) -> u64 {
     let (mut too_few, mut enough) = (too_few, u64::MAX);
     while enough - too_few > 1 {
@@ -270,23 +270,23 @@ fn least_slots<E: Experiment>(experiment: &E, scope: &Scope, too_few: u64) -> u6
     enough
 }
 
-/// Can results be put there?
+/// Creates the folder, and checks that it can be written to.
 fn try_folder(folder: &Path) -> anyhow::Result<()> {
     let name = folder.display();
     let made = fs::create_dir_all(folder);
-    made.map_err(|error| anyhow!("the folder {name} cannot be made: {error}; choose another --out"))?;
-    // The error itself goes on about a temporary name.
+    made.map_err(|error| anyhow!("the folder {name} could not be created: {error}; choose another --out"))?;
+    // The error itself names a temporary file.
     let tried = tempfile::tempfile_in(folder).map_err(|error| error.kind());
-    tried.map_err(|kind| anyhow!("no file can be made in the folder {name}: {kind}; choose another --out"))?;
+    tried.map_err(|kind| anyhow!("no file could be created in the folder {name}: {kind}; choose another --out"))?;
     Ok(())
 }
 
-/// As many threads as there is memory for, at most so many.
+/// The number of threads, at most `threads`, for whose cases there is enough memory.
 fn threads_within_memory<E: Experiment>(experiment: &E, cases: &[E::Case], threads: usize, free: u64) -> anyhow::Result<usize> {
     let most = cases.iter().map(|case| experiment.memory(case)).max().unwrap_or(0);
     if most > free {
         bail!(
-            "{}: the largest table takes {} MiB of memory, and {} MiB are free: {}",
+            "{}: the largest table takes {} MiB of memory, but only {} MiB are available: {}",
             experiment.name(),
             most.div_ceil(1 << 20),
             free >> 20,

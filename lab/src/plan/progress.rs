@@ -1,16 +1,16 @@
-//! How far along, and how long still: a bar on standard error if that is a terminal, nothing otherwise.
+//! The progress bar: on standard error if that is a terminal, otherwise nothing.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Gone from the screen as soon as it is dropped, whatever the reason.
+/// A progress bar, removed from the screen when it is dropped.
 pub(super) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// For work of so much effort in all.
+    /// A bar for work of this total effort.
     pub(super) fn new(name: &'static str, effort: u64) -> Self {
         let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %, {elapsed} so far, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar());

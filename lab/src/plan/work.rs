@@ -1,4 +1,4 @@
-//! Case after case, on several threads.
+//! Measures cases on several threads.
 
 use std::{
     any::Any,
@@ -18,17 +18,17 @@ use crate::{
     record::Journal,
 };
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared<'a, E: Experiment> {
     known: &'a mut [Option<Measured<Case<E>, Row<E>>>],
     journal: &'a mut Journal,
-    /// Cases to be measured; the last one comes first.
+    /// The cases left to measure, taken from the end.
     todo: Vec<usize>,
-    /// The first thing that went wrong.
+    /// The first error.
     error: Option<anyhow::Error>,
 }
 
-/// Measures what is not known yet. If somebody wants it to stop, some cases remain unknown.
+/// Measures the cases without a result. If it is interrupted, some remain without.
 pub(super) fn measure<E: Experiment>(plan: &mut Plan<E>, interrupt: &Interrupt) -> anyhow::Result<()> {
     let start = Instant::now();
     let (experiment, cases, seed, before) = (&plan.experiment, &plan.cases, plan.run.scope.seed, plan.seconds);
@@ -37,7 +37,7 @@ pub(super) fn measure<E: Experiment>(plan: &mut Plan<E>, interrupt: &Interrupt) 
         return Ok(());
     }
     if !experiment.is_timed() {
-        // What takes longest first: at the end all threads have something to do.
+        // The longest cases first, so that all threads are busy until the end.
         todo.sort_by_key(|&case| experiment.effort(&cases[case]));
     }
     let effort = |case: usize| experiment.effort(&cases[case]).max(1);
@@ -45,7 +45,7 @@ pub(super) fn measure<E: Experiment>(plan: &mut Plan<E>, interrupt: &Interrupt) 
     let threads = plan.threads.min(todo.len());
     let shared = Mutex::new(Shared::<E> { known: &mut plan.known, journal: &mut plan.journal, todo, error: None });
     let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
-    // One thread's error stops the others, too, as soon as they have finished what they are at.
+    // An error in one thread stops the others after their current case.
     let worker = || {
         loop {
             let Some(place) = lock().todo.pop() else { return };
@@ -75,7 +75,7 @@ pub(super) fn measure<E: Experiment>(plan: &mut Plan<E>, interrupt: &Interrupt) 
     };
     thread::scope(|scope| {
         for _ in 1..threads {
-            // Where there can be no more threads, those that there are do it.
+            // If the system has no more threads, the existing ones do the work.
             if thread::Builder::new().spawn_scoped(scope, worker).is_err() {
                 break;
             }
@@ -87,10 +87,10 @@ pub(super) fn measure<E: Experiment>(plan: &mut Plan<E>, interrupt: &Interrupt) 
     error.map_or(Ok(()), Err)
 }
 
-/// Measures one case. A panic in it is an error as any other: the other threads' results are worth keeping.
+/// Measures one case. A panic becomes an error, so that the results of other threads are kept.
 fn one<E: Experiment>(experiment: &E, case: &Case<E>, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row<E>>> {
     let seed = seed_of(seed, case)?;
-    // Whatever state it left behind is not looked at again: a case does not know of others.
+    // Cases share no state that the panic could have left inconsistent.
     let caught = panic::catch_unwind(AssertUnwindSafe(|| experiment.measure(case, seed, interrupt)));
     let result = caught.unwrap_or_else(|panic| Err(anyhow!("panicked: {}", message(&*panic))));
     match result {
@@ -101,13 +101,13 @@ fn one<E: Experiment>(experiment: &E, case: &Case<E>, seed: u64, interrupt: &Int
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("for a reason unknown")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-/// A case has its own random numbers: they do not depend on what was measured before it, nor on which thread has it.
+/// The seed of a case: independent of the other cases, of their order and of the threads.
 fn seed_of(seed: u64, case: &impl serde::Serialize) -> anyhow::Result<u64> {
     Ok(Xxh3.hash(seed, key(case)?.as_bytes()))
 }

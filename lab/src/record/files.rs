@@ -1,4 +1,4 @@
-//! Whole files, read and replaced.
+//! Reading and replacing whole files.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 
-/// The file's text; none if there is no such file.
+/// The text of a file. `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -17,12 +17,12 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Writes a file, which is as before until all of it is there.
+/// Replaces a file atomically: until all of it is written, the old one stays.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let write = || -> io::Result<()> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".koel-").suffix(".tmp");
-        // As any other file's, less what the user's mask takes away.
+        // Those of an ordinary new file: the umask is applied.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
@@ -34,11 +34,11 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write().with_context(|| format!("{} could not be written", path.display()))
 }
 
-/// Makes names in the file's folder durable.
+/// Syncs the file's folder, so that a new name in it is durable.
 #[cfg(unix)]
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     match fs::File::open(path.parent().unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()) {
-        // Folders that cannot be read, and file systems that cannot do it: nothing more can be done there.
+        // A folder without read permission, or a file system that cannot sync folders: there is no other way.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
             Ok(())
         }

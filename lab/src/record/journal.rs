@@ -1,4 +1,4 @@
-//! What has been measured so far, a line for each case.
+//! The journal of a run: a line for each finished case.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -16,49 +16,49 @@ use serde::{
 
 use super::{Place, REMEDY, Run, files};
 
-/// A journal that is locked: nobody else measures the same into the same folder for as long as it is there.
+/// A locked journal: no other process measures the same experiment into the same folder while it exists.
 ///
-/// One that was not begun is left behind as it was found.
+/// Dropped before [`begin`](Self::begin), it leaves the file as it was.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
     path: PathBuf,
-    /// The whole lines that were found.
+    /// The length of the complete lines that were found, in bytes.
     found: u64,
-    /// The whole lines that are there now.
+    /// The length of the complete lines now.
     len: u64,
-    /// Its run has been read.
+    /// Whether the run of an earlier process was read.
     is_known: bool,
     is_begun: bool,
 }
 
-/// What an earlier run left.
+/// What an earlier process left in the journal.
 #[derive(Debug)]
 pub(crate) struct Left<M> {
     pub(crate) run: Run,
-    /// It began with nothing: what the record has is of another run.
+    /// Whether it was to replace the record, whose results belong to another run.
     pub(crate) anew: bool,
     pub(crate) measured: Vec<M>,
-    /// Spent until the last of them was finished.
+    /// The time spent until the last of them was finished.
     pub(crate) seconds: f64,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line<M> {
-    /// Who writes the next lines.
+    /// The process that writes the next lines.
     Process { id: u32, since: String },
-    /// What is measured.
+    /// The run whose cases follow.
     Begun { run: Box<Run>, anew: bool },
-    /// What came of a case, after so many seconds in all.
+    /// A finished case, and the time spent until then.
     Measured { seconds: f64, measured: M },
 }
 
 impl Journal {
-    /// Opens and locks a journal, which is made if it is not there.
+    /// Opens and locks a journal. Creates it if it does not exist.
     ///
     /// # Errors
-    /// If another process has it.
+    /// If another process has locked it.
     pub(crate) fn open(place: &Place) -> anyhow::Result<Self> {
         let path = place.file(".partial.jsonl");
         let named = || path.display().to_string();
@@ -79,11 +79,11 @@ impl Journal {
         &self.path
     }
 
-    /// What an earlier run finished, if there was one. A line that was cut off when it died is as good as none, and so is a
-    /// damaged one: that case is measured again.
+    /// Reads what an earlier process finished, if there was one. A line that is incomplete or damaged is ignored, so that
+    /// its case is measured again.
     ///
     /// # Errors
-    /// If it cannot be known what was measured.
+    /// If the line is missing that says what was measured.
     pub(crate) fn read<M: DeserializeOwned>(&mut self) -> anyhow::Result<Option<Left<M>>> {
         let mut text = Vec::new();
         let read = self.file.rewind().and_then(|()| self.file.read_to_end(&mut text));
@@ -100,17 +100,18 @@ impl Journal {
                 }
                 (Ok(Line::Process { .. }), None) | (_, Some(_)) => {}
                 (Ok(Line::Measured { .. }) | Err(_), None) => {
-                    bail!("{}: this is no journal of ours, or it is damaged: {REMEDY}", self.path.display())
+                    bail!("{}: not a journal of koel, or a damaged one: {REMEDY}", self.path.display())
                 }
             }
         }
-        // One that was begun, and got nowhere, need not be gone on with.
+        // A run without a finished case need not be continued.
         left.take_if(|left| left.measured.is_empty());
         self.is_known = left.is_some();
         Ok(left)
     }
 
-    /// From now on, cases of this run can be added: to what was read, if something was. To nothing, if it is to be anew.
+    /// Prepares the journal for cases of this run. With `anew`, everything in it is removed; otherwise they are added to
+    /// those that were read.
     pub(crate) fn begin(&mut self, run: &Run, anew: bool) -> anyhow::Result<()> {
         self.is_begun = true;
         let begun = Line::Begun { run: Box::new(run.clone()), anew };
@@ -124,28 +125,28 @@ impl Journal {
         }
     }
 
-    /// One more, after so many seconds in all. It is on the disk when this returns.
+    /// Adds a finished case, `seconds` after the start of the run. It is on the disk when this returns.
     pub(crate) fn add<M: Serialize + DeserializeOwned>(&mut self, measured: &M, seconds: f64) -> anyhow::Result<()> {
-        // Not every float can be written as JSON; better to know now than when it is to be read.
+        // JSON cannot represent every float: an error now is better than one when it is read.
         let text = serde_json::to_string(measured)?;
-        serde_json::from_str::<M>(&text).with_context(|| format!("{text} could not be read again"))?;
+        serde_json::from_str::<M>(&text).with_context(|| format!("{text}: these results cannot be read back"))?;
         self.append(&[Line::Measured { seconds, measured }])
     }
 
-    /// Everything in it is in the record now.
+    /// Removes the journal, after everything in it has been written to the record.
     pub(crate) fn end(self) -> anyhow::Result<()> {
-        // The record must not be the one that a power cut takes back.
+        // The new record must survive a power failure before the journal is removed.
         files::sync(&self.path).and_then(|()| self.remove()).with_context(|| self.path.display().to_string())
     }
 
-    /// All of it, or nothing.
+    /// Appends all of these lines, or none.
     fn append<M: Serialize>(&mut self, lines: &[Line<M>]) -> anyhow::Result<()> {
         let mut text = Vec::new();
         for line in lines {
             serde_json::to_writer(&mut text, line)?;
             text.push(b'\n');
         }
-        // What was torn off before is written over.
+        // An incomplete line at the end is overwritten.
         let mut write = || {
             self.cut(self.len)?;
             self.file.write_all(&text)?;
@@ -159,7 +160,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes away what is behind this place.
+    /// Truncates the file to this length.
     fn cut(&mut self, len: u64) -> io::Result<()> {
         self.file.set_len(len)?;
         self.file.seek(io::SeekFrom::Start(len))?;
@@ -180,7 +181,7 @@ impl Drop for Journal {
         if self.is_begun {
             return;
         }
-        // Nothing is lost if that fails: a line says that there was somebody, who did nothing.
+        // Nothing is lost if this fails: what stays is the line of a process that did nothing.
         if self.found == 0 {
             self.remove().ok()
         } else {
@@ -189,16 +190,17 @@ impl Drop for Journal {
     }
 }
 
-/// Locks it. False if it is not the one that the path leads to: whoever had it has finished, and taken it away.
+/// Locks the file. False if the path leads to another file now: the process that had the lock has finished, and removed its
+/// journal.
 fn lock(file: &mut File, path: &Path) -> anyhow::Result<bool> {
     let name = path.display();
     match file.try_lock() {
-        // Where there are no locks, whoever starts two at a time must know what comes of it.
+        // Without locks, starting two runs at a time is the user's responsibility.
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
-        Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{name} cannot be locked")),
+        Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{name} could not be locked")),
         Err(TryLockError::WouldBlock) => {
             let who = owner(file);
-            bail!("{name}: {who} is measuring this; wait until that has ended, or choose another --out");
+            bail!("{name}: {who} is measuring this experiment; wait until it has finished, or choose another --out");
         }
         Ok(()) => {}
     }
@@ -210,7 +212,7 @@ fn this_process() -> Line<()> {
     Line::Process { id: process::id(), since }
 }
 
-/// Without what comes after the last line's end.
+/// The text up to the end of the last complete line.
 fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
     &text[..end]
@@ -220,18 +222,18 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole_lines(text).split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
 }
 
-/// Who has the lock, as far as that can be read.
+/// The process that has the lock, as far as the journal says.
 fn owner(file: &mut File) -> String {
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok();
     let process = |line: &[u8]| match serde_json::from_slice(line) {
-        Ok(Line::Process::<IgnoredAny> { id, since }) => Some(format!("process {id}, begun at {since},")),
+        Ok(Line::Process::<IgnoredAny> { id, since }) => Some(format!("process {id}, started at {since},")),
         _ => None,
     };
     lines(&text).filter_map(process).last().unwrap_or_else(|| String::from("another process"))
 }
 
-/// Is it this file that the path leads to?
+/// Whether the path still leads to this file.
 #[cfg(unix)]
 fn is_still_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -239,7 +241,7 @@ fn is_still_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|ours| fs::metadata(path).is_ok_and(|theirs| place(ours) == place(theirs)))
 }
 
-/// Is it this file that the path leads to? One that is gone cannot be asked for its name here.
+/// Whether the path still leads to a file. Whether it is this one cannot be checked on this system.
 #[cfg(not(unix))]
 fn is_still_at(_: &File, path: &Path) -> bool {
     path.exists()

@@ -1,9 +1,9 @@
-//! What is written down, and read again: one file that has everything, a journal while it is being measured, and a table.
+//! The files of an experiment's results:
 //!
-//! - `NAME.json`: the run (what, how much, where, when) and all that was measured. Replaced at one go.
-//! - `NAME.partial.jsonl`: what has been measured since then, a line for each case, while a run is under way. Whatever ends
-//!   it, what was finished is in here, and the next run takes it up. Locked, so that there is but one run at a time.
-//! - `NAME.csv`: a line for each row, what the case is and what came of it.
+//! - `NAME.json`, the record: the run (what, how much, where, when) and all results. Replaced atomically.
+//! - `NAME.partial.jsonl`, the journal of an unfinished run: a line for each finished case. However the run ends, they are
+//!   kept here for the next run. Locked, so that there is only one run at a time.
+//! - `NAME.csv`: a line for each row, with the fields of its case.
 
 mod files;
 mod journal;
@@ -22,21 +22,21 @@ use crate::{
     machine::Machine,
 };
 
-/// What to do about results that are in the way.
+/// What the user can do about results that are in the way.
 pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
 
-/// What was asked for, and where it was done.
+/// A run: what was measured, and where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) experiment: String,
     pub(crate) koel: String,
     pub(crate) scope: Scope,
     pub(crate) machine: Machine,
-    /// When it was begun, in UTC.
+    /// When it started, in UTC.
     pub(crate) started: String,
 }
 
-/// A picture, and what is said below it.
+/// A chart in a file, with its texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Picture {
     pub(crate) file: String,
@@ -44,31 +44,31 @@ pub(crate) struct Picture {
     pub(crate) caption: String,
 }
 
-/// All that is known of an experiment.
+/// An experiment with all of its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record<M> {
     pub(crate) run: Run,
     pub(crate) title: String,
     pub(crate) about: String,
-    /// Has everything been measured that was asked for?
+    /// Whether all cases have been measured.
     pub(crate) complete: bool,
-    /// Time spent measuring, all parts of an interrupted run together.
+    /// The time spent measuring, of all parts of an interrupted run together.
     pub(crate) seconds: f64,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) tables: Vec<Table>,
     pub(crate) measured: Vec<M>,
 }
 
-/// What a folder has of an experiment that was run there; nothing, if it never was.
+/// The results of an experiment in a folder; empty if there are none.
 ///
 /// # Errors
-/// If the record cannot be read, or is none of this experiment.
+/// If the record cannot be read, or does not belong to this experiment.
 pub fn measured<E: Experiment>(folder: &Path, experiment: &E) -> anyhow::Result<Vec<Measured<E::Case, E::Row>>> {
     let record: Option<Record<_>> = Place::new(folder, experiment.name()).read()?;
     Ok(record.map_or_else(Vec::new, |record| record.measured))
 }
 
-/// Where an experiment's files are.
+/// The paths of an experiment's files.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     folder: PathBuf,
@@ -88,19 +88,19 @@ impl Place {
         self.file(".json")
     }
 
-    /// The record, if there is one.
+    /// Reads the record, if there is one.
     pub(crate) fn read<M: DeserializeOwned>(&self) -> anyhow::Result<Option<Record<M>>> {
         let path = self.json();
         let Some(text) = files::read(&path)? else { return Ok(None) };
         let record = serde_json::from_str(&text);
-        record.map(Some).with_context(|| format!("{}: this is no record of ours: {REMEDY}", path.display()))
+        record.map(Some).with_context(|| format!("{}: not a record of koel, or a damaged one: {REMEDY}", path.display()))
     }
 
     pub(crate) fn write<M: Serialize>(&self, record: &Record<M>) -> anyhow::Result<()> {
         replace(&self.json(), lines(record)?.as_bytes())
     }
 
-    /// All rows in a table. Those that have other fields than the rest, as an error has, leave the rest's cells empty.
+    /// Writes all rows as CSV. Fields that a row does not have, such as those beside an error, are empty cells.
     pub(crate) fn write_csv<C: Serialize, R: Serialize>(&self, measured: &[Measured<C, R>]) -> anyhow::Result<()> {
         let path = self.file(".csv");
         replace(&path, &table(measured).with_context(|| path.display().to_string())?)
@@ -111,7 +111,7 @@ impl Place {
 pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> anyhow::Result<Vec<u8>> {
     let rows = measured.iter().flat_map(|m| m.rows.iter().map(|row| Ok([object(&m.case)?, object(row)?])));
     let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
-    // The fields of all cases, and those of all rows, in the order in which they come up.
+    // The fields of all cases, then those of all rows, in the order of their first occurrence.
     let mut header = [const { Vec::<&str>::new() }; 2];
     for (fields, object) in rows.iter().flat_map(|row| (0..2).zip(row)) {
         let new: Vec<_> = object.keys().map(String::as_str).filter(|key| !header[fields].contains(key)).collect();
@@ -128,12 +128,12 @@ pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> 
     Ok(writer.into_inner()?)
 }
 
-/// As JSON, each case in a line of its own.
+/// The record as JSON, with each case on a line of its own.
 fn lines<M: Serialize>(record: &Record<M>) -> anyhow::Result<String> {
-    let Value::Object(mut object) = serde_json::to_value(record)? else { bail!("a record is an object") };
+    let Value::Object(mut object) = serde_json::to_value(record)? else { bail!("a record must be an object") };
     let measured = object.remove("measured");
     let mut text = serde_json::to_string_pretty(&object)?;
-    // The closing brace, and the line's end before it.
+    // Without the closing brace and the newline before it.
     text.truncate(text.len() - 2);
     text += ",\n  \"measured\": [";
     let cases = measured.as_ref().and_then(Value::as_array).into_iter().flatten();
@@ -148,7 +148,7 @@ fn lines<M: Serialize>(record: &Record<M>) -> anyhow::Result<String> {
 fn object(value: &impl Serialize) -> anyhow::Result<Map<String, Value>> {
     match serde_json::to_value(value)? {
         Value::Object(object) => Ok(object),
-        other => bail!("a case or a row has named fields, and {other} has not"),
+        other => bail!("a case or a row must have named fields, but {other} has none"),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
             Measured { case: json!({ "n": 1 }), rows },
             Measured { case: json!({ "n": 2, "m": 3 }), rows: vec![] },
         ])?;
-        // A case's fields come first, even if a row has one of the same name.
+        // The fields of a case come first, even if a row has one of the same name.
         let lines = ["n,name,error,n,left", "1,one,too large,,", "1,two,,5,", ""];
         assert_eq!(fs::read_to_string(place.file(".csv"))?, lines.join("\n"));
         place.write_csv::<Value, Value>(&[])?;

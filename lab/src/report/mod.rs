@@ -1,4 +1,4 @@
-//! One page of everything that was found: charts, tables and rows, in a file that needs no other one.
+//! The report: one self-contained HTML page with the charts, tables and rows of all results in a folder.
 
 mod page;
 #[cfg(test)]
@@ -14,22 +14,22 @@ use crate::{
     record::{self, Record},
 };
 
-/// Its name.
+/// The name of its file.
 pub const FILE: &str = "report.html";
 
-/// What is asked first comes first; other experiments follow by name.
+/// The order of the experiments. Any others follow, sorted by name.
 const ORDER: [&str; 6] = ["load", "space", "fpr", "walk", "speed", "peers"];
 
-/// Whatever a case and its rows are: here their fields are only copied.
+/// The fields of a case or a row, which are only copied here.
 type Fields = Map<String, Value>;
 
-/// An experiment's part of the page.
+/// An experiment's section of the page.
 struct Part {
     name: String,
     record: Record<Measured<Fields, Fields>>,
-    /// For each picture.
+    /// The SVG of each picture.
     charts: Vec<String>,
-    /// All rows, as a table.
+    /// All rows as CSV.
     csv: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Part {
     }
 }
 
-/// Whether what is in the folder besides these experiments can be part of the page: to be known before they are measured.
+/// Checks that the results in the folder can be part of the page, but for these experiments, which are about to be measured.
 ///
 /// # Errors
 /// If a record or a chart cannot be read, or is damaged.
@@ -50,19 +50,19 @@ pub fn check(folder: &Path, but: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the page of all experiments that are in the folder.
+/// Writes the page of all experiments in the folder.
 ///
 /// # Errors
-/// If the folder has none; if a record or a chart cannot be read, or is damaged; if the page cannot be written.
+/// If the folder has no results; if a record or a chart cannot be read, or is damaged; if the page cannot be written.
 pub fn write(folder: &Path) -> anyhow::Result<()> {
     let mut parts = Vec::new();
-    // The same rules are in every chart, and hold for the whole page.
+    // Every chart has the same rules, which apply to the whole page.
     let mut rules = BTreeSet::new();
     for name in names(folder)? {
         parts.extend(read(folder, &name, &mut rules)?);
     }
     if parts.is_empty() {
-        bail!("{}: there are no results here: `koel experiment all` makes some", folder.display());
+        bail!("{}: no results here: measure some with `koel experiment all`", folder.display());
     }
     parts.sort_by_cached_key(|part| (place(&part.name), part.name.clone()));
     record::replace(&folder.join(FILE), page::page(&parts, &rules).into_string().as_bytes())
@@ -72,7 +72,7 @@ fn place(name: &str) -> usize {
     ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
 }
 
-/// What is called `NAME.json` in the folder.
+/// The name of each file `NAME.json` in the folder.
 fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -82,7 +82,7 @@ fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The experiment of that name, unless the file is something else, which people may have in the same folder.
+/// Reads the experiment of this name. `None` if the file is something else: users may keep other JSON files in the folder.
 fn read(folder: &Path, name: &str, rules: &mut BTreeSet<String>) -> anyhow::Result<Option<Part>> {
     let path = folder.join(format!("{name}.json"));
     let Some(text) = record::read(&path)? else { return Ok(None) };
@@ -100,11 +100,11 @@ fn read(folder: &Path, name: &str, rules: &mut BTreeSet<String>) -> anyhow::Resu
     Ok(Some(Part { name: name.to_owned(), record, charts, csv }))
 }
 
-/// A chart as part of a page: without its rules for dark pages, which are collected.
+/// Reads a chart, without its rules for dark pages, which are collected in `rules`.
 fn chart(folder: &Path, name: &str, file: &str, rules: &mut BTreeSet<String>) -> anyhow::Result<String> {
-    let remedy = format!("the experiment {name}, run again with the same options, only draws it anew");
+    let remedy = format!("run the experiment {name} again with the same options, which draws it without measuring");
     if Path::new(file).file_name() != Some(file.as_ref()) {
-        bail!("{name}.json: a chart is in the same folder, and {file:?} is not: {remedy}");
+        bail!("{name}.json: a chart must be in the same folder, but {file:?} is not: {remedy}");
     }
     let path = folder.join(file);
     let svg = match fs::read_to_string(&path) {

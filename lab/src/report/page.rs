@@ -1,4 +1,4 @@
-//! What the page looks like.
+//! The HTML of the page.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const STYLE: &str = include_str!("style.css");
 
-/// Nothing is fetched and nothing is run, whatever the charts' files say.
+/// Loads nothing and runs no script, whatever the chart files contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// The whole page.
@@ -27,7 +27,7 @@ pub(super) fn page(parts: &[Part], rules: &BTreeSet<String>) -> Markup {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { "Koel: what was measured" }
+                title { "Koel: experiments" }
                 style {
                     (PreEscaped(STYLE))
                     @for rule in rules { (PreEscaped(rule)) }
@@ -35,11 +35,11 @@ pub(super) fn page(parts: &[Part], rules: &BTreeSet<String>) -> Markup {
             }
             body {
                 header {
-                    h1 { "Koel: what was measured" }
+                    h1 { "Koel: experiments" }
                     p {
-                        "Cuckoo filters, measured by " code { "koel experiment" } ". All of it is in this one file: the charts, the \
-                         numbers in short, and all rows as tables to save. The same seed gives the same numbers on every machine, \
-                         except where time is measured."
+                        "Cuckoo filters, measured by " code { "koel experiment" } ". This file has everything: charts, summary tables, \
+                         and all rows as CSV files to save. The same seed gives the same numbers on every machine, except where \
+                         time is measured."
                     }
                     (warning(parts))
                     dl.facts {
@@ -60,15 +60,15 @@ pub(super) fn page(parts: &[Part], rules: &BTreeSet<String>) -> Markup {
     }
 }
 
-/// Of experiments whose times mean nothing.
+/// A warning about experiments that ran without optimization.
 fn warning(parts: &[Part]) -> Markup {
     let slow: Vec<_> = parts.iter().filter(|part| !part.record.run.machine.optimized).map(|part| part.name.as_str()).collect();
     html! {
         @if !slow.is_empty() {
             p.warning {
                 strong { "Not optimized. " }
-                "The program that measured " (slow.join(", ")) " was compiled without optimization: all of it is slower than koel is. \
-                 Build it with " code { "--release" } ", and measure again."
+                "The program that measured " (slow.join(", ")) " was compiled without optimization, so koel is faster than it \
+                 shows. Build the program with " code { "--release" } ", and measure again."
             }
         }
     }
@@ -85,11 +85,11 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
             @if !record.complete {
                 p.warning {
                     strong { "Not complete. " }
-                    (record.measured.len()) " cases were measured before it was interrupted; the same command goes on from there."
+                    (record.measured.len()) " cases were measured before the run was interrupted. The same command continues it."
                 }
             }
             @if !others.is_empty() {
-                p.soft { "This is of another run than the first:" }
+                p.soft { "Different from the first experiment on this page:" }
                 dl.facts { @for (name, value) in &others { div { dt { (name) } dd { (value) } } } }
             }
             div.charts {
@@ -100,19 +100,19 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
                 a download={ (part.name) ".csv" } href={ "data:text/csv;charset=utf-8;base64," (STANDARD.encode(&part.csv)) } {
                     "All " (part.rows()) " rows as " (part.name) ".csv"
                 }
-                ". Begun on " time datetime=(run.started) { (run.started.replace('T', " at ").replace('Z', " UTC")) }
+                ". Started on " time datetime=(run.started) { (run.started.replace('T', " at ").replace('Z', " UTC")) }
                 "; measuring took " (time(record.seconds)) "."
             }
         }
     }
 }
 
-/// The title is in the picture.
+/// A chart with its caption. The title is part of the picture.
 fn figure(picture: &Picture, svg: &str) -> Markup {
     html! { figure { (PreEscaped(svg)) figcaption { (picture.caption) } } }
 }
 
-/// It scrolls by itself where it is wider than the page.
+/// A table, which scrolls if it is wider than the page.
 fn small(table: &Table) -> Markup {
     let is_number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '−');
     let class = |column: usize| {
@@ -134,11 +134,11 @@ fn small(table: &Table) -> Markup {
     }
 }
 
-/// What a run's numbers depend on. The same names in the same order for every run.
+/// What a run's numbers depend on: the same names in the same order for every run.
 fn facts(run: &Run) -> Vec<(&'static str, String)> {
     let (machine, scope) = (&run.machine, &run.scope);
-    let size = if scope.quick { "quick: smaller tables, and fewer" } else { "full" };
-    let most = scope.max_slots.map_or_else(|| String::from("as they come"), |slots| format!("{slots} slots"));
+    let size = if scope.quick { "quick: smaller and fewer tables" } else { "full" };
+    let most = scope.max_slots.map_or_else(|| String::from("no limit"), |slots| format!("{slots} slots"));
     vec![
         ("Processor", machine.processor.clone()),
         ("Cores", machine.cores.to_string()),
@@ -153,7 +153,7 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// As people write it.
+/// A duration in words.
 fn time(seconds: f64) -> String {
     match Duration::try_from_secs_f64(seconds.round()) {
         Ok(time) if time >= Duration::from_secs(1) => humantime::format_duration(time).to_string(),

@@ -11,7 +11,7 @@ use crate::{
     record::{Picture, Place, Run},
 };
 
-/// What must not get into the page as it is.
+/// Text that must be escaped in the page.
 const HOSTILE: &str = "<script>alert(\"1\")</script> & 'more'";
 
 fn machine() -> Machine {
@@ -68,7 +68,7 @@ fn put(folder: &Path, name: &'static str, record: &Record<Measured<Fields, Field
     fs::write(place.file("-one.svg"), chart::draw(&chart).expect("it can be drawn")).expect("it can be written");
 }
 
-/// A folder with these experiments, changed by whoever wants to.
+/// A folder with these experiments, after a change to each record.
 fn folder(names: &[&'static str], change: impl Fn(&mut Record<Measured<Fields, Fields>>)) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for &name in names {
@@ -95,7 +95,8 @@ fn error(folder: &TempDir) -> String {
 fn nothing_gets_in_as_it_is() {
     let page = page(&folder(&["load"], |_| ()));
     assert!(!page.contains("<script"), "{page}");
-    // Title, contents, about, caption, table's caption, its name, header and cell; in the chart title, label, text, axis, legend.
+    // In the page: title, contents, about, caption, the table's caption, label, header and cells; in the chart: title, label,
+    // text, axis and legend.
     assert!(page.matches("&lt;script").count() >= 12, "{}", page.matches("&lt;script").count());
 }
 
@@ -172,7 +173,7 @@ fn what_is_damaged_is_named_and_the_remedy() {
     let path = folder.path().join("load-one.svg");
     let svg = fs::read_to_string(&path).expect("a chart");
     for (text, problem) in [
-        (&svg[..svg.len() / 2], "load-one.svg: this chart is damaged: the experiment load, run again"),
+        (&svg[..svg.len() / 2], "load-one.svg: this chart is damaged: run the experiment load again"),
         ("", "load-one.svg: this chart is damaged"),
         (&*svg.replace("</style>", ""), "load-one.svg: this chart is damaged"),
     ] {
@@ -182,7 +183,7 @@ fn what_is_damaged_is_named_and_the_remedy() {
     }
     fs::remove_file(&path).expect("it is there");
     let missing = error(&folder);
-    assert!(missing.contains("load-one.svg: this chart is missing: the experiment load, run again"), "{missing}");
+    assert!(missing.contains("load-one.svg: this chart is missing: run the experiment load again"), "{missing}");
 
     let mut outside = record("load");
     outside.pictures[0].file = String::from("../load-one.svg");
@@ -197,17 +198,17 @@ fn what_is_damaged_is_named_and_the_remedy() {
         assert!(error.contains("load.json: this record is damaged: measure load --again, or delete"), "{error}");
     }
     fs::remove_file(&path).expect("it is there");
-    assert!(error(&folder).contains("there are no results here: `koel experiment all`"));
+    assert!(error(&folder).contains("no results here: measure some with `koel experiment all`"));
 }
 
-/// People keep other things in their folders.
+/// Users may keep other files in the folder.
 #[test]
 fn other_files_are_left_alone() {
     let folder = folder(&["load", "abacus"], |_| ());
     fs::write(folder.path().join("package.json"), "{\"name\": \"mine\", // not even JSON").expect("it can be written");
     fs::copy(folder.path().join("load.json"), folder.path().join("copy of load.json")).expect("it can be copied");
     assert_eq!(page(&folder).matches("<section ").count(), 2);
-    // One of ours that was cut off is noticed, whatever it is called.
+    // A truncated record is noticed, also of an unknown experiment.
     let path = folder.path().join("abacus.json");
     let json = fs::read_to_string(&path).expect("a record");
     fs::write(&path, &json[..json.len() / 2]).expect("it can be written");

@@ -6,7 +6,7 @@ use crate::interrupt::Interrupted;
 
 const SMALL: Scope = Scope { quick: true, seed: 1, max_slots: Some(10_000) };
 
-/// Few probes: it is done without optimisation, too.
+/// Few probes, so that it is fast without optimization, too.
 static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
     let measure = |case: Case| {
         let case = Case { hits: 1000, most_probes: 100_000, ..case };
@@ -46,7 +46,7 @@ fn what_is_measured_is_what_is_expected() {
             assert!(row.low < row.rate && row.rate < row.high && row.found >= LEAST_HITS / 2, "{case:?}: {row:?}");
             let predicted = tuning::false_positive_rate(case.f, case.b, load);
             assert!((row.predicted - predicted).abs() < 1e-12);
-            // So many intervals of 99 % do not all hold it; ones of twice their width do.
+            // Of this many 99 % intervals some miss the prediction; at twice the width, none does.
             let twice = 2.0 * row.low - row.rate..=2.0 * row.high - row.rate;
             assert!(twice.contains(&predicted), "{case:?}: {row:?}");
             seen[LOADS.iter().position(|&one| one == row.load).expect("it is one of them")] += 1;
@@ -59,11 +59,11 @@ fn what_is_measured_is_what_is_expected() {
 fn most_intervals_hold_what_is_expected() {
     let rows = MEASURED.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row)));
     let missed = rows.clone().filter(|(_, row)| !(row.low..=row.high).contains(&row.predicted));
-    // One in a hundred may; that more than five do has a chance of some 10⁻³.
+    // One in a hundred may; more than five do with a probability of about 10⁻³.
     assert!(rows.count() >= 80 && missed.count() <= 5);
 }
 
-/// To take slots for independent says too much, and by how much is known; never too little.
+/// Assuming independent slots overestimates the rate, within a known bound, and never underestimates it.
 #[test]
 fn independent_slots_are_the_safe_side_of_the_formula() {
     for (table, b) in KINDS {

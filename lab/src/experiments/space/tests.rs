@@ -9,7 +9,7 @@ fn scope(max_slots: Option<u64>) -> Scope {
 
 const SMALL: Scope = Scope { quick: true, seed: 1, max_slots: Some(10_000) };
 
-/// Small filters, and few probes: it is done without optimisation, too.
+/// Small filters and few probes, so that it is fast without optimization, too.
 static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
     let measure = |case: Case| {
         let case = Case { probes: case.probes.min(200_000), ..case };
@@ -46,10 +46,10 @@ fn what_is_measured_is_what_was_built() {
         let params = case.builder().params().expect("it can be built");
         assert_eq!((row.inserted, row.slots), (case.items, params.slots()), "{case:?}");
         let load = row.inserted as f64 / row.slots as f64;
-        // But for the last byte.
+        // Exact up to the last byte.
         let bits = tuning::bits_per_item(case.table.table(), case.f, load);
         assert!((row.bits_per_item - bits).abs() <= 8.0 / case.items as f64, "{case:?}: {row:?}");
-        // So many intervals of 99 % do not all hold it; ones of twice their width do.
+        // Of this many 99 % intervals some miss the prediction; at twice the width, none does.
         let expected = tuning::false_positive_rate(case.f, case.b, load);
         let (below, above) = (row.rate - row.low, row.high - row.rate);
         assert!(below > 0.0 && above > 0.0);

@@ -1,4 +1,4 @@
-//! What there is to see in the times.
+//! Charts and tables of the times.
 
 use super::{Case, Form, Operation, Row};
 use crate::{
@@ -9,8 +9,7 @@ use crate::{
 
 type Cases = [Measured<Case, Row>];
 
-/// Kernels as they are called, from the fewest instructions to the most. Those of the results, whatever the machine has that
-/// draws them.
+/// The names of all kernels, the fastest last: results may have kernels that the machine which draws them does not have.
 const KERNELS: [&str; 4] = ["portable", "bmi2", "avx2", "avx512"];
 
 /// The load at which filters are compared.
@@ -23,7 +22,7 @@ pub(super) fn findings(measured: &Cases) -> Findings {
     let of = |slots| Size { slots, rows: measured.iter().filter(|m| m.case.slots == slots).collect() };
     let all: Vec<_> = sizes.iter().copied().map(of).collect();
     let mut charts: Vec<_> = all.iter().flat_map(|size| [size.finds(Kind::Packed), size.insertions()]).collect();
-    // Where the memory matters, but does not yet take all the time.
+    // Of the middle size: memory matters there, but does not dominate.
     if let Some(middle) = all.get(all.len() / 2) {
         charts.extend([middle.finds(Kind::Single), middle.removals(), middle.by_kernel(), middle.shares()]);
     }
@@ -32,13 +31,13 @@ pub(super) fn findings(measured: &Cases) -> Findings {
     Findings { charts, tables: all.iter().map(Size::table).collect() }
 }
 
-/// Everything that was measured with tables of one size.
+/// The results of tables of one size.
 struct Size<'a> {
     slots: u64,
     rows: Vec<&'a Measured<Case, Row>>,
 }
 
-/// Which rows.
+/// Selects rows.
 #[derive(Clone, Copy)]
 struct Of<'a> {
     table: Kind,
@@ -64,19 +63,19 @@ impl Size<'_> {
         KERNELS.into_iter().filter(|kernel| self.rows.iter().any(|m| m.rows.iter().any(|row| row.kernel == *kernel)))
     }
 
-    /// The best of them.
+    /// The fastest of them.
     fn kernel(&self) -> &'static str {
         self.kernels().last().unwrap_or("")
     }
 
-    /// Million operations in a second, by the load.
+    /// A line of million operations per second, by load.
     fn line(&self, name: &str, colour: usize, mark: Mark, of: Of<'_>, present: u32) -> Series {
         let rows = self.rows(of).filter(|row| row.present == present);
         let points = rows.map(|row| (f64::from(row.load), pace(row.ns))).collect();
         Series::new(name, colour, points).marked(mark)
     }
 
-    /// The floors, which know no load.
+    /// The floors as horizontal lines: they do not depend on the load.
     fn floors(&self, table: Kind) -> impl Iterator<Item = Series> {
         let reads = move |form| Of { table, operation: Operation::Read, form, kernel: "" };
         let floors = [("two reads", Form::Each, Mark::Dashes), ("dense", Form::Batch, Mark::Line)];
@@ -205,7 +204,7 @@ impl Size<'_> {
     }
 }
 
-/// Millions in a second.
+/// Million operations per second.
 fn pace(ns: f64) -> f64 {
     1000.0 / ns
 }

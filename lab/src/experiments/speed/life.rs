@@ -1,4 +1,4 @@
-//! A filter's life, timed: filled, asked, emptied.
+//! Times the life of a filter: filling, look-ups, emptying.
 
 use std::{
     hint::black_box,
@@ -16,15 +16,15 @@ use crate::{
     interrupt::Interrupt,
 };
 
-/// Keys that are looked up for one time, at most; and no more than the table has slots.
+/// The most keys that are looked up for one time. In a small table, as many as it has slots.
 pub(super) const MOST_QUERIES: usize = 200_000;
-/// Slots of a bucket.
+/// Slots per bucket.
 const BUCKET_SIZE: u32 = 4;
-/// A step of the load, in per cent, and the last one.
+/// The step between two loads, and the last load, in per cent.
 const STEP: u32 = 5;
 const LAST: u32 = 95;
 
-/// Filters of one kind, and keys for them.
+/// The parameters of a filter, and keys for it.
 pub(super) struct Life {
     params: Params,
     present: Vec<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Life {
     random: Hashes,
     floor: Floor,
     queries: usize,
-    /// What is asked, and the answers.
+    /// The keys of one measurement, and their results.
     keys: Vec<u64>,
     found: Vec<bool>,
 }
@@ -46,12 +46,12 @@ impl Life {
             .bucket_size(BUCKET_SIZE)
             .buckets(buckets);
         let params = builder.params()?;
-        let floor = Floor::new(params.table_bytes(), true).context("there is no memory for the floor")?;
+        let floor = Floor::new(params.table_bytes(), true).context("the memory of the floor could not be allocated")?;
         let most = items(&params, LAST);
         let queries = params.slots().min(MOST_QUERIES);
         Ok(Self {
             params,
-            // The two sequences have no number in common that anybody could notice.
+            // That the two sequences have a number in common is too improbable to matter.
             present: Hashes::new(seed).take(most).collect(),
             absent: Hashes::new(!seed),
             random: Hashes::new(seed.rotate_left(32)),
@@ -75,7 +75,7 @@ impl Life {
         }
     }
 
-    /// Fills a filter step by step, asks it, and empties it step by step.
+    /// Fills a filter in steps, looks up keys after each of them, and empties it in steps.
     pub(super) fn live(&mut self, kernel: Kernel, form: Form, times: &mut Times, interrupt: &Interrupt) -> anyhow::Result<()> {
         let mut filter = CuckooFilter::new(self.params.clone(), Xxh3)?;
         filter.set_kernel(kernel)?;
@@ -90,9 +90,9 @@ impl Life {
                 Form::Batch => filter.insert_batch(keys).map_or_else(|full| full.inserted(), |()| keys.len()),
             });
             if inserted < keys.len() {
-                // Only very small tables refuse an item this early. What went in of this step comes out again.
+                // Only very small tables refuse an item this early. The items of this step are removed again.
                 for key in &keys[..inserted] {
-                    ensure!(filter.remove(key), "an item is lost");
+                    ensure!(filter.remove(key), "an inserted item could not be removed");
                 }
                 break;
             }
@@ -125,11 +125,11 @@ impl Life {
             ensure!(removed == keys.len(), "{} of {} items could not be removed", keys.len() - removed, keys.len());
             times.add(what(Operation::Remove, load, 0), per_key(time, keys.len()));
         }
-        ensure!(filter.is_empty(), "{} items are left of a filter that was emptied", filter.len());
+        ensure!(filter.is_empty(), "{} items are left in a filter that was emptied", filter.len());
         Ok(())
     }
 
-    /// The time of a look-up, when so many in a hundred are of keys that are there.
+    /// The time of a look-up when `present` per cent of the keys are present.
     fn find(&mut self, filter: &CuckooFilter, form: Form, load: u32, present: u32) -> anyhow::Result<f64> {
         let items = self.items(load);
         self.keys.clear();
@@ -150,23 +150,23 @@ impl Life {
             }
         });
         let expected = expected(filter, there, self.queries);
-        ensure!(expected.contains(&yes), "{yes} keys were found, and {expected:?} are to be expected");
+        ensure!(expected.contains(&yes), "{yes} keys were found, but {expected:?} were expected");
         Ok(per_key(time, self.queries))
     }
 
-    /// How many items a load is.
+    /// The number of items at a load.
     fn items(&self, load: u32) -> usize {
         items(&self.params, load)
     }
 }
 
-/// The product may be more than a word of 32 bits holds.
+/// The number of items at a load, computed in 64 bits: the product may exceed 32.
 #[allow(clippy::cast_possible_truncation, reason = "no more than there are slots")]
 fn items(params: &Params, load: u32) -> usize {
     (params.slots() as u64 * u64::from(load) / 100) as usize
 }
 
-/// All that are there, and of the others a few by chance.
+/// How many keys should be found: all present ones, and a few of the others by chance.
 fn expected(filter: &CuckooFilter, there: usize, queries: usize) -> RangeInclusive<usize> {
     let chance = (queries - there) as f64 * filter.false_positive_rate();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of keys")]

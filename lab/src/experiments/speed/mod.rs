@@ -1,4 +1,4 @@
-//! How fast, by how full: the paper's figures 5 to 8.
+//! The experiment `speed`: the time of insertions, look-ups and removals, by load. The paper's figures 5 to 8.
 
 mod charts;
 mod life;
@@ -18,16 +18,17 @@ use crate::{
 /// Insertions, look-ups and removals.
 pub struct Speed;
 
-/// A table of some size, with all kernels.
+/// A table of one kind and size, measured with all kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     table: Kind,
     slots: u64,
-    /// How often everything is measured.
+    /// How many times everything is measured.
     rounds: u32,
 }
 
-/// The lengths of fingerprints with which both tables take the same space. The single one is wrong twice as often then.
+/// The length of fingerprints with which both tables take the same space. The single table then has twice the false-positive
+/// rate.
 fn fingerprint_bits(table: Kind) -> u32 {
     match table {
         Kind::Packed => 13,
@@ -35,14 +36,14 @@ fn fingerprint_bits(table: Kind) -> u32 {
     }
 }
 
-/// What is timed.
+/// An operation that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Operation {
     Insert,
     Find,
     Remove,
-    /// Hashing a key and reading memory at two places, without looking at it: the least that any of the others can cost.
+    /// The memory floor ([`koel_floor`]): the least that any of the others can cost.
     Read,
 }
 
@@ -50,9 +51,9 @@ pub(crate) enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Form {
-    /// For one key after the other.
+    /// One key at a time.
     Each,
-    /// For many keys at a time.
+    /// Many keys at a time.
     Batch,
 }
 
@@ -60,20 +61,20 @@ impl Form {
     const ALL: [Self; 2] = [Self::Each, Self::Batch];
 }
 
-/// What has been timed.
+/// What a time belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct What {
     pub(crate) operation: Operation,
     pub(crate) form: Form,
-    /// Empty for reads.
+    /// The name of the kernel; empty for reads.
     pub(crate) kernel: String,
-    /// In per cent; for insertions the load after them, for removals before. 0 for reads.
+    /// The load in per cent: for insertions the one after them, for removals the one before them. 0 for reads.
     pub(crate) load: u32,
-    /// How many of the keys looked up are there, in per cent.
+    /// How many of the keys looked up are present, in per cent.
     pub(crate) present: u32,
 }
 
-/// Nanoseconds for a key, hashing included.
+/// Nanoseconds per key, hashing included.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     operation: Operation,
@@ -81,7 +82,7 @@ pub struct Row {
     kernel: String,
     load: u32,
     present: u32,
-    /// The median of all rounds, and the least of them.
+    /// The median and the minimum of all rounds.
     ns: f64,
     least_ns: f64,
 }
@@ -105,7 +106,7 @@ impl Times {
     }
 }
 
-/// No clock knows more than that.
+/// A time rounded to a thousandth of a nanosecond: no clock is more precise.
 fn digits(ns: f64) -> f64 {
     (ns * 1000.0).round() / 1000.0
 }
@@ -147,7 +148,7 @@ impl Experiment for Speed {
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        // Keys, the table, and the floor's memory.
+        // The keys, the table, and the memory of the floor.
         case.slots * (8 + 2 + 2) + (64 << 20)
     }
 
@@ -199,17 +200,17 @@ mod tests {
         assert_eq!(count(Operation::Read), 2);
         assert_eq!(count(Operation::Insert), 19 * 2 * kernels);
         assert_eq!(count(Operation::Remove), 19 * 2 * kernels);
-        // At the last load three further shares of keys that are there.
+        // At the last load there are three more shares of present keys.
         assert_eq!(count(Operation::Find), (19 * 2 + 3) * 2 * kernels);
         assert!(rows.iter().all(|row| row.ns > 0.0 && row.least_ns <= row.ns));
         let findings = Speed.findings(&[Measured { case, rows }]);
-        // All but the look-ups in the single table, which was not measured.
+        // All charts but the one of the single table, which was not measured.
         assert_eq!(findings.charts.len(), 5);
         assert!(findings.charts.iter().all(|chart| !chart.series.is_empty()));
         assert!(Speed.findings(&[]).charts.is_empty());
     }
 
-    /// A table that is too small for the last loads is measured as far as it goes.
+    /// A table too small for the highest loads is measured up to those that it reaches.
     #[test]
     fn a_small_table_is_measured_as_far_as_it_goes() {
         let case = Case { table: Kind::Single, slots: 16, rounds: 3 };

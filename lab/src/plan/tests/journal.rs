@@ -1,4 +1,4 @@
-//! What is left when a run dies, and who may have it.
+//! The journal: what a run leaves when it dies, and its lock.
 
 use std::io::Write as _;
 
@@ -20,7 +20,7 @@ fn a_line_that_was_cut_off_is_measured_again() {
     for end in [line + 1, whole.len() - 20, whole.len() - 1] {
         let folder = died_after(10);
         fs::write(folder.path(JOURNAL), &whole[..end]).unwrap();
-        // Dies once more: what comes next must not be added to half a line.
+        // Dies once more: the next line must not be appended to an incomplete one.
         Fake::of(NUMBERS).with(13, Trouble::Error).timed().run(&folder.settings()).unwrap_err();
         assert_eq!(completed(&folder), all(13..23), "cut at {end} of {}", whole.len());
     }
@@ -33,7 +33,7 @@ fn a_damaged_line_costs_that_case_alone() {
         let folder = died_after(10);
         let text = folder.text(JOURNAL);
         let mut file = fs::File::create(folder.path(JOURNAL)).unwrap();
-        // Behind the process and the run, the fourth case.
+        // The fourth case, after the lines of the process and of the run.
         for (place, line) in text.lines().enumerate() {
             file.write_all(if place == 5 { damage } else { line.as_bytes() }).unwrap();
             file.write_all(b"\n").unwrap();
@@ -77,7 +77,7 @@ fn a_journal_adds_to_the_record() {
     assert_eq!(folder.names(), ["fake.csv", "fake.json", "fake.partial.jsonl"]);
     assert_eq!(completed(&folder), all(15..23));
 
-    // It died when everything was written, and before the journal was gone.
+    // It died between writing the record and removing the journal.
     let folder = died_after(12);
     let journal = folder.text(JOURNAL);
     completed(&folder);
@@ -90,7 +90,7 @@ fn one_run_at_a_time() {
     let folder = Folder::new();
     let first = Fake::of(NUMBERS);
     let plan = first.plan(&folder.settings()).unwrap();
-    let id = if cfg!(unix) { format!("process {}, begun at 2", std::process::id()) } else { String::from("process") };
+    let id = if cfg!(unix) { format!("process {}, started at 2", std::process::id()) } else { String::from("process") };
     refused(&Fake::of(NUMBERS), &folder.settings(), &["fake.partial.jsonl", &id, "wait", "another --out"]);
     refused(&Fake::of(NUMBERS), &Settings { again: true, ..folder.settings() }, &[&id]);
     assert_eq!(plan.run(&Interrupt::new()).unwrap(), Outcome::Complete);

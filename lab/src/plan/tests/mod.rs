@@ -1,4 +1,4 @@
-//! Running, keeping, resuming: with an experiment that takes no time, and goes wrong where it is told to.
+//! Tests with an experiment that takes no time, and fails where it is told to.
 
 mod journal;
 mod refusals;
@@ -20,15 +20,15 @@ use tempfile::TempDir;
 use super::*;
 use crate::experiment::{Findings, Table};
 
-/// Counts what it does.
+/// An experiment that records which cases it measured.
 struct Fake {
     numbers: Vec<u64>,
     is_timed: bool,
-    /// What a case takes.
+    /// The memory that a case takes.
     memory: u64,
-    /// Stops after so many cases.
+    /// It is interrupted after this many cases.
     patience: AtomicU64,
-    /// What goes wrong in the case with this number.
+    /// The number of the case that fails, and how.
     trouble: Option<(u64, Trouble)>,
     done: Mutex<Vec<u64>>,
 }
@@ -82,7 +82,7 @@ impl Fake {
         self
     }
 
-    /// Which cases were measured, in order of their numbers; as many times as they were.
+    /// The cases that were measured, sorted, with repetitions.
     fn done(&self) -> Vec<u64> {
         let mut done = self.done.lock().unwrap().clone();
         done.sort_unstable();
@@ -125,7 +125,7 @@ impl Experiment for &Fake {
             .collect()
     }
 
-    /// Neither the order of the plan nor its reverse.
+    /// Gives neither the order of the plan nor its reverse.
     fn effort(&self, case: &Numbered) -> u64 {
         case.number * 7 % 10
     }
@@ -135,7 +135,7 @@ impl Experiment for &Fake {
     }
 
     fn measure(&self, case: &Numbered, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Drawn>> {
-        // Not all experiments look at it in the middle of a case.
+        // Not all experiments check it in the middle of a case.
         if case.number.is_multiple_of(2) {
             interrupt.check()?;
         }
@@ -165,7 +165,7 @@ impl Experiment for &Fake {
     }
 }
 
-/// A folder of results, gone with the test.
+/// A temporary folder of results.
 struct Folder(TempDir);
 
 impl Folder {
@@ -190,7 +190,7 @@ impl Folder {
         serde_json::from_str(&self.text(".json")).unwrap()
     }
 
-    /// The table, and all that was measured: what must be the same however it came about.
+    /// The table and all results: the same for every way of running.
     fn results(&self) -> (String, Value) {
         (self.text(".csv"), self.record()["measured"].clone())
     }
@@ -206,14 +206,14 @@ impl Folder {
 const NUMBERS: std::ops::Range<u64> = 0..23;
 const JOURNAL: &str = ".partial.jsonl";
 
-/// What comes of it if nothing comes in between.
+/// The results of a run without interruption.
 fn undisturbed() -> (String, Value) {
     let folder = Folder::new();
     assert_eq!(Fake::of(NUMBERS).run(&folder.settings()).unwrap(), Outcome::Complete);
     folder.results()
 }
 
-/// The error that a plan ends with.
+/// Checks that planning fails with an error that contains these parts.
 #[track_caller]
 fn refused(fake: &Fake, settings: &Settings, parts: &[&str]) {
     let Err(error) = fake.plan(settings) else { panic!("nothing is wrong with that plan") };
@@ -228,17 +228,17 @@ fn all(numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
     numbers.into_iter().collect()
 }
 
-/// A folder in which a run has died: it has a journal, and nothing else, with so many cases in it.
+/// A folder in which a run died after this many cases: it has nothing but a journal of them.
 fn died_after(cases: u64) -> Folder {
     let folder = Folder::new();
     let trouble = Fake::of(0..=cases).with(cases, Trouble::Error);
-    // In the plan's order.
+    // Timed cases run in the order of the plan.
     trouble.timed().run(&folder.settings()).unwrap_err();
     assert_eq!(folder.names(), ["fake.partial.jsonl"]);
     folder
 }
 
-/// Runs it to the end, and gives what had to be measured for that.
+/// Runs to the end, and returns the cases that were measured for that.
 #[track_caller]
 fn completed(folder: &Folder) -> Vec<u64> {
     let fake = Fake::of(NUMBERS);

@@ -1,4 +1,4 @@
-//! What cannot be done is said before anything is.
+//! Errors that are found before anything is measured.
 
 use super::*;
 
@@ -15,19 +15,19 @@ fn results_of_another_run_are_refused() {
             assert_eq!((folder.names(), fs::read(folder.path(JOURNAL)).ok()), (names.clone(), journal.clone()));
         };
         let scope = folder.settings().scope;
-        with(Scope { seed: 2, ..scope }, &["results of a quick run of fake", "seed 1,", "seed 2 was"]);
-        with(Scope { quick: false, ..scope }, &["results of a quick run", "and a full run"]);
+        with(Scope { seed: 2, ..scope }, &["results of a quick run of fake", "seed 1,", "but this is", "seed 2:"]);
+        with(Scope { quick: false, ..scope }, &["results of a quick run", "but this is a full run"]);
         with(Scope { max_slots: Some(99), ..scope }, &["with at most 99 slots"]);
     }
-    // Cases that are no part of this one.
+    // Cases that are not part of this run.
     for folder in [died_after(5), died_after(5)] {
-        refused(&Fake::of(0..3), &folder.settings(), &["nobody asked for", "\"number\":3", "--out", "--again"]);
+        refused(&Fake::of(0..3), &folder.settings(), &["not part of this run", "\"number\":3", "--out", "--again"]);
     }
 }
 
 #[test]
 fn where_nothing_was_measured_anything_can_be() {
-    // Interrupted at once: an empty record. Died at once: an empty journal, alone or beside results.
+    // Interrupted at once: an empty record. Died at once: a journal without cases, alone or beside results.
     let (recorded, died, again) = (Folder::new(), died_after(0), Folder::new());
     Fake::of(NUMBERS).stopping_after(1).run(&again.settings()).unwrap();
     let died_again = Fake::of(0..1).with(0, Trouble::Error);
@@ -44,7 +44,7 @@ fn where_nothing_was_measured_anything_can_be() {
         fake.run(&settings).unwrap();
         assert_eq!((fake.done(), &folder.record()["run"]["scope"]["seed"]), (all(4..23), &Value::from(7)));
     }
-    // Those results still count, and another death does not change that.
+    // Those results still count, also after another death.
     refused(
         &Fake::of(NUMBERS),
         &Settings { scope: Scope { seed: 2, ..again.settings().scope }, ..again.settings() },
@@ -60,8 +60,8 @@ fn results_of_another_koel_are_refused() {
     let ours = format!("koel\":\"{}", env!("CARGO_PKG_VERSION"));
     let folder = died_after(5);
     fs::write(folder.path(JOURNAL), folder.text(JOURNAL).replace(&ours, "koel\":\"0.0.1")).unwrap();
-    refused(&Fake::of(NUMBERS), &folder.settings(), &["results of koel 0.0.1", "another --out", "--again"]);
-    // What is complete is not added to, only drawn.
+    refused(&Fake::of(NUMBERS), &folder.settings(), &["measured by koel 0.0.1", "another --out", "--again"]);
+    // Complete results are only drawn.
     let folder = Folder::new();
     Fake::of(NUMBERS).run(&folder.settings()).unwrap();
     let spaced = ours.replace(':', ": ");
@@ -72,7 +72,7 @@ fn results_of_another_koel_are_refused() {
     assert_eq!(fake.run(&folder.settings()).unwrap(), Outcome::Complete);
     assert_eq!((completed(&folder), folder.text(".json")), (all(5..5), older));
     fs::write(folder.path(".json"), "{\"run\": 1}").unwrap();
-    refused(&Fake::of(NUMBERS), &folder.settings(), &["fake.json", "no record of ours", "another --out", "--again"]);
+    refused(&Fake::of(NUMBERS), &folder.settings(), &["fake.json", "not a record of koel", "another --out", "--again"]);
 }
 
 #[test]
@@ -92,7 +92,11 @@ fn times_are_taken_alone_and_on_one_machine() {
         };
         assert_ne!(text, changed, "{what}");
         fs::write(folder.path(JOURNAL), changed).unwrap();
-        refused(&Fake::of(NUMBERS).timed(), &folder.settings(), &["times of another machine", "another --out", "--again"]);
+        refused(
+            &Fake::of(NUMBERS).timed(),
+            &folder.settings(),
+            &["times measured on another machine", "another --out", "--again"],
+        );
         // Counts are the same everywhere.
         assert_eq!(completed(&folder), all(5..23));
     }
@@ -125,7 +129,7 @@ fn tables_beyond_memory_are_refused_and_threads_get_what_there_is() {
     assert_eq!(threads(10 << 20, 4, 10 << 20).unwrap(), 1);
     assert_eq!(threads(0, 4, 1 << 20).unwrap(), 4);
     let message = threads((9 << 20) + 1, 4, 9 << 20).unwrap_err().to_string();
-    for part in ["fake: ", "takes 10 MiB", "9 MiB are free", "--max-slots"] {
+    for part in ["fake: ", "takes 10 MiB", "9 MiB are available", "--max-slots"] {
         assert!(message.contains(part), "{message}");
     }
     let folder = Folder::new();
@@ -138,7 +142,7 @@ fn tables_beyond_memory_are_refused_and_threads_get_what_there_is() {
 fn too_few_slots_leave_nothing() {
     let folder = Folder::new();
     let scope = Scope { max_slots: Some(99), ..folder.settings().scope };
-    refused(&Fake::of([1000, 100, 500]), &Settings { scope, ..folder.settings() }, &["fake: --max-slots 99", "100 at least"]);
+    refused(&Fake::of([1000, 100, 500]), &Settings { scope, ..folder.settings() }, &["fake: --max-slots 99", "at least 100"]);
     for slots in 0..100 {
         assert_eq!(least_slots(&&Fake::of([1000, 100, 500]), &folder.settings().scope, slots), 100);
     }
@@ -156,7 +160,7 @@ fn folders_are_made_and_files_are_none() {
         let name = path.display().to_string();
         refused(&Fake::of(NUMBERS), &Settings { folder: path, ..folder.settings() }, &[&name, "another --out"]);
     }
-    // A folder stands where the journal is to be.
+    // There is a folder with the name of the journal.
     fs::create_dir(folder.path(JOURNAL)).unwrap();
     refused(&Fake::of(NUMBERS), &folder.settings(), &["fake.partial.jsonl"]);
 }

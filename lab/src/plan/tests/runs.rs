@@ -1,4 +1,4 @@
-//! What a run measures and writes, whatever ends it.
+//! What a run measures and writes, however it ends.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn every_case_is_measured_once_and_written_in_the_plans_order() {
     assert_eq!(reader.headers().unwrap(), ["number", "third", "name", "share", "random", "note"].as_slice());
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
     assert_eq!(rows.iter().map(|row| &row[0]).collect::<Vec<_>>(), ["3", "3", "1", "1", "2", "2", "20", "20"]);
-    // As many digits as it takes, and what has commas, quotation marks and lines in it comes out as it was.
+    // Numbers have all their digits, and text with commas, quotation marks and newlines is unchanged.
     assert_eq!((&rows[0][1], &rows[2][1]), ("1.0", "0.3333333333333333"));
     assert_eq!((&rows[4][2], &rows[4][5], &rows[5][5]), ("\"no. 2\", as it is", "", "even, \"in lines\"\nof two"));
     for (row, measured) in rows.chunks(2).zip(record["measured"].as_array().unwrap()) {
@@ -43,10 +43,10 @@ fn results_depend_on_the_seed_and_not_on_threads() {
     let scope = Scope { seed: 2, ..folder.settings().scope };
     Fake::of(NUMBERS).run(&Settings { scope, ..folder.settings() }).unwrap();
     assert_ne!(folder.results().0, expected.0);
-    // Every case has random numbers of its own.
+    // Each case has its own random numbers.
     let randoms: HashSet<_> = (0..23).map(|case| expected.1[case]["rows"][0]["random"].as_u64()).collect();
     assert!(randoms.len() == 23 && !randoms.contains(&None), "{randoms:?}");
-    // Nor do they depend on what else is measured.
+    // They do not depend on what else is measured.
     let folder = Folder::new();
     Fake::of(5..6).run(&folder.settings()).unwrap();
     assert_eq!(folder.record()["measured"][0], expected.1[5]);
@@ -120,11 +120,11 @@ fn again_means_everything_also_if_it_dies() {
     fake.run(&again).unwrap();
     assert_eq!((fake.done(), folder.results()), (all(NUMBERS), undisturbed()));
 
-    // What the record has is of the run before, now.
+    // The record now has the results of the run before.
     Fake::of(NUMBERS).with(6, Trouble::Error).timed().run(&again).unwrap_err();
     assert_eq!(completed(&folder), all(6..23));
     Fake::of(NUMBERS).with(6, Trouble::Error).timed().run(&again).unwrap_err();
-    // And what the journal has, too, if it is wanted once more.
+    // And so has the journal, after another --again.
     Fake::of(NUMBERS).with(2, Trouble::Error).timed().run(&again).unwrap_err();
     assert_eq!(completed(&folder), all(2..23));
 }
@@ -135,7 +135,7 @@ fn again_keeps_what_there_was_until_all_of_it_is_new() {
     Fake::of(NUMBERS).run(&folder.settings()).unwrap();
     let before = folder.record();
     let again = Settings { again: true, ..folder.settings() };
-    // Interrupted, and interrupted once more when it goes on.
+    // Interrupted, continued, and interrupted once more.
     for (settings, number) in [(&again, 6), (&folder.settings(), 9)] {
         let fake = Fake::of(NUMBERS).with(number, Trouble::Interruption).timed();
         assert_eq!(fake.run(settings).unwrap(), Outcome::Interrupted);
@@ -150,7 +150,7 @@ fn what_fails_says_where_and_the_rest_is_kept() {
     let troubles = [
         (Trouble::Error, "it is too dark"),
         (Trouble::Panic, "panicked: no. 9 fell over"),
-        (Trouble::NotANumber, "could not be read again"),
+        (Trouble::NotANumber, "cannot be read back"),
     ];
     for (trouble, said) in troubles {
         for threads in [1, 4] {
