@@ -1,4 +1,4 @@
-//! The comparison as an experiment of koel's laboratory.
+//! The comparison as an experiment of the laboratory.
 
 use koel_lab::{Experiment, Findings, Interrupt, Interrupted, Measured, Scope};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::{
     row::{Entry, Row},
 };
 
-/// What the command's options ask for.
+/// The comparison, as the options of the command define it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peers {
     pub(crate) rate: f64,
@@ -18,18 +18,18 @@ pub(crate) struct Peers {
     pub(crate) rounds: u32,
 }
 
-/// A round, in which everybody is measured: if they were cases of their own, a machine that slows down, or is given up and
-/// taken up again, would slow down some.
+/// A round, in which every filter is measured. With a case for each filter, a machine that becomes slower, or a run that is
+/// continued later, would put some filters at a disadvantage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     items: usize,
-    /// The false-positive rate that everybody is built for, in billionths: cases are equal or not, and whole numbers are.
+    /// The false-positive rate of all filters, in billionths: an integer, so that cases can be compared for equality.
     rate_per_billion: u32,
     round: u32,
 }
 
 impl Case {
-    /// The one round of so many.
+    /// The round with this number, from 1.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is at most 1")]
     pub(crate) fn new(items: usize, rate: f64, round: u32) -> Self {
         Self { items, rate_per_billion: (rate * 1e9).round() as u32, round }
@@ -77,7 +77,7 @@ impl Experiment for Peers {
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        /// Keys, and what a static filter takes while it is built.
+        /// The keys, and what a static filter takes while it is built.
         const BYTES_PER_ITEM: u64 = 60;
         case.items as u64 * BYTES_PER_ITEM
     }
@@ -87,7 +87,7 @@ impl Experiment for Peers {
     }
 
     fn measure(&self, case: &Case, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Entry>> {
-        // The keys are the same in all rounds, and for whoever asks for as many.
+        // The same number of items always gives the same keys, whatever the seed.
         Ok(round(&contestants(case.rate()), &Keys::new(case.items)?, interrupt)?)
     }
 
@@ -96,7 +96,7 @@ impl Experiment for Peers {
     }
 }
 
-/// Everybody once. Whoever fails does not keep the others from being measured.
+/// Measures every filter once. If one fails, the others are still measured.
 pub(crate) fn round(contestants: &[Box<dyn Contestant>], keys: &Keys, interrupt: &Interrupt) -> Result<Vec<Entry>, Interrupted> {
     let mut entries = Vec::new();
     for contestant in contestants {
@@ -106,7 +106,7 @@ pub(crate) fn round(contestants: &[Box<dyn Contestant>], keys: &Keys, interrupt:
     Ok(entries)
 }
 
-/// Everybody's rounds, in the order in which they were first measured.
+/// A row for each filter with its results of all rounds, in the order of the first round.
 pub(crate) fn rows(measured: &[Measured<Case, Entry>]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for entry in measured.iter().flat_map(|measured| &measured.rows) {

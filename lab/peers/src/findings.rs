@@ -1,4 +1,5 @@
-//! What there is to see in the rounds: the paper's table 3 anew, its own beside it, and time against space.
+//! The findings of the experiment: the paper's table 3 with measurements of today, the original beside it, and charts of time
+//! against space.
 
 use koel_lab::{Axis, Chart, Findings, Mark, Measured, Series, Table};
 
@@ -59,7 +60,7 @@ fn here(rows: &[Row], case: &Case, rounds: usize) -> Table {
             format!("{:.2}", record.bits_per_item),
             record.overhead().map_or_else(|| String::from(DASH), |overhead| format!("{overhead:.2}")),
             seen(record.rate, case.items()),
-            // Items in a microsecond are millions in a second.
+            // Items per microsecond are millions per second.
             format!("{:.2}", 1000.0 / record.add_ns),
             time(record.find_absent_ns),
             time(record.find_present_ns),
@@ -69,7 +70,7 @@ fn here(rows: &[Row], case: &Case, rounds: usize) -> Table {
     table
 }
 
-/// A share of so many items, in three digits; or that it must be less than one of them.
+/// A measured rate in per cent, with three digits; if no item was found, an upper bound of less than one item.
 fn seen(rate: f64, items: usize) -> String {
     if rate <= 0.0 {
         return format!("< {} %", 100.0 / items as f64);
@@ -80,7 +81,7 @@ fn seen(rate: f64, items: usize) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// The paper's table 3 and, of its table 1, who deletes: bits per item, ε in per cent, millions of items built in a second.
+/// The paper's table 3, with the column "deletes" of its table 1: bits per item, ε in per cent, million items built per second.
 const PAPER: [(&str, bool, f64, f64, &str); 6] = [
     ("cuckoo, fingerprints of 12 bits", true, 12.60, 0.19, "5.00"),
     ("cuckoo, semi-sorted, 13 bits", true, 12.58, 0.09, "3.13"),
@@ -109,7 +110,7 @@ fn paper() -> Table {
     table
 }
 
-/// What went wrong, and for whom; none, if nothing did.
+/// The notes on all filters. `None` if there are none.
 fn notes(rows: &[Row], items: usize) -> Option<Table> {
     let mut table = Table::new("What must be known to read these rows rightly", &["filter", "note"]);
     for row in rows {
@@ -118,8 +119,8 @@ fn notes(rows: &[Row], items: usize) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// A colour for each: there are six that can be told apart. Counting Bloom filters are four times as large as others, so
-/// they would also press all the rest into a corner.
+/// The families in the charts. There are six colours that can be told apart, and counting Bloom filters, four times as large
+/// as others, would squeeze all the rest into a corner.
 const DRAWN: [(Family, &str); 6] = [
     (Family::Koel, "koel"),
     (Family::Cuckoo, "other cuckoo"),
@@ -139,7 +140,7 @@ fn against_space(records: &[Record], file: &str, label: &str, title: &str, time:
             let alike = alike.into_iter().map(|(_, point)| point).collect();
             series.push(Series::new(name, colour, alike).marked(Mark::Dots));
         }
-        // Hollow; and a point alone has no line to any other.
+        // Hollow marks: a dashed line of one point is not visible.
         let hollow = |(_, point)| Series::new("", colour, vec![point]).marked(Mark::DashedPoints);
         series.extend(own.into_iter().map(hollow));
     }
@@ -162,7 +163,7 @@ fn against_space(records: &[Record], file: &str, label: &str, title: &str, time:
     }
 }
 
-/// The nearest 1, 2 or 5 times a power of ten below all of them, and above: whole powers would leave most of a chart empty.
+/// The nearest 1, 2 or 5 times a power of ten below and above all values: whole powers would leave most of a chart empty.
 fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     let round = |value: f64| {

@@ -1,4 +1,4 @@
-//! Where and how the figures came about: without it they mean little.
+//! The machine and the settings of a comparison, for the line below its table.
 
 use std::env::consts;
 

@@ -1,12 +1,12 @@
-//! Koel beside the other filters of crates.io at one false-positive rate, in one table: `cargo run --release -p koel-peers`;
-//! or, with `--out FOLDER`, as an experiment of koel's laboratory, with charts.
+//! Compares koel with other filters of crates.io at one false-positive rate: in a table, by `cargo run --release -p
+//! koel-peers`, or, with `--out FOLDER`, as an experiment of the laboratory, with charts.
 //!
-//! All filters get the same keys in one process, one thread, one round after another, so that a machine that slows down
-//! slows down everybody. Every answer is consumed and counted: a figure of a filter that forgets its keys is none.
+//! All filters get the same keys in one process and one thread, round by round, so that a machine that becomes slower does so
+//! for all of them. Every answer is used and counted, and the times of a filter that loses keys do not count.
 
-// `println!` and its like panic when the pipe behind them is closed.
+// `println!` and `eprintln!` panic when their pipe is closed.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
-// Times, rates and sizes are for people to read.
+// Times, rates and sizes are rounded for display anyway.
 #![allow(clippy::cast_precision_loss)]
 
 mod experiment;
@@ -56,12 +56,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everybody who is measured, as near to this false-positive rate as can be: koel first.
+/// All filters that are compared, as near to this false-positive rate as possible: koel's first.
 fn contestants(rate: f64) -> Vec<Box<dyn Contestant>> {
     ours::all(rate).into_iter().chain(rivals::all(rate)).collect()
 }
 
-/// Measures, prints, and says how many failed.
+/// Measures all filters, prints the table, and returns the number of filters that failed.
 fn run(options: &Options) -> anyhow::Result<usize> {
     let Peers { rate, items, rounds } = options.peers();
     let keys = Keys::new(items)?;
@@ -70,7 +70,7 @@ fn run(options: &Options) -> anyhow::Result<usize> {
     Ok(rows.iter().filter(|row| row.failure().is_some()).count())
 }
 
-/// Round after round, and in each of them everybody.
+/// Measures all filters in each round.
 fn measure_all(contestants: &[Box<dyn Contestant>], keys: &Keys, rounds: u32) -> Vec<Row> {
     let start = Instant::now();
     let mut rows: Vec<_> = contestants.iter().map(|contestant| Row::new(contestant.facts(keys.len()))).collect();
@@ -85,7 +85,7 @@ fn measure_all(contestants: &[Box<dyn Contestant>], keys: &Keys, rounds: u32) ->
     rows
 }
 
-/// Writes to standard output. If nobody reads it any more, they have seen enough.
+/// Writes to standard output. A closed pipe is not an error.
 fn print(text: &str) -> anyhow::Result<()> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -93,7 +93,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes to standard error. If that fails, there is nowhere left to say so.
+/// Writes to standard error. Errors are ignored: there is nowhere left to report them.
 fn say(text: std::fmt::Arguments<'_>) {
     io::stderr().lock().write_fmt(text).ok();
 }

@@ -1,4 +1,4 @@
-//! Takes the time of a filter's life: built, asked, emptied.
+//! Times the life of a filter: building, look-ups, emptying.
 
 use std::{
     hint::black_box,
@@ -14,29 +14,29 @@ use crate::{
     peer::{Family, Peer},
 };
 
-/// A peer without its types: dynamic calls end here, outside of all that is timed.
+/// A peer as a trait object. Dynamic calls are outside of everything that is timed.
 pub(crate) trait Contestant {
-    /// What is known before anything is measured, for so many items.
+    /// What is known before measuring, for this number of items.
     fn facts(&self, items: usize) -> Facts;
 
-    /// One round.
+    /// Measures one round.
     ///
     /// # Errors
-    /// If the filter cannot be built, loses a key where it must not, or answers now this, now that.
+    /// If the filter cannot be built, loses a key although it must not, or gives inconsistent answers.
     fn measure(&self, keys: &Keys) -> anyhow::Result<Sample>;
 }
 
-/// Who a contestant is.
+/// A filter's name, family and rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// What the row is called.
+    /// The name of its row.
     pub(crate) filter: String,
     pub(crate) family: Family,
-    /// The rate that it is built for; `None` if it has one of its own.
+    /// The rate that it is built for. `None` if its rate cannot be chosen.
     pub(crate) asked_rate: Option<f64>,
 }
 
-/// What one round found. Times are in nanoseconds an item, and files say so.
+/// The results of one round. Times are in nanoseconds per item, as their names in files say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     #[serde(rename = "add_ns")]
@@ -47,18 +47,18 @@ pub(crate) struct Sample {
     pub(crate) find_present: f64,
     #[serde(rename = "find_mixed_ns")]
     pub(crate) find_mixed: f64,
-    /// Nothing, if it cannot delete.
+    /// `None` if it does not support deletion.
     #[serde(rename = "remove_ns")]
     pub(crate) remove: Option<f64>,
-    /// The share of the absent keys that seemed to be there.
+    /// The measured false-positive rate: the share of the absent keys that were found.
     pub(crate) rate: f64,
     pub(crate) expected_rate: f64,
     pub(crate) bits_per_item: f64,
-    /// Keys that went in and were not found.
+    /// Inserted keys that were not found.
     pub(crate) lost: usize,
-    /// Keys that went in and could not be removed.
+    /// Inserted keys that could not be removed.
     pub(crate) stuck: usize,
-    /// Keys that were still found when all had been removed.
+    /// Keys that were still found after all had been removed.
     pub(crate) left: usize,
 }
 
@@ -87,14 +87,14 @@ impl<P: Peer> Contestant for P {
         let (lost, stuck) = (items - found, removed.map_or(0, |removed| items - removed));
         if !P::MAY_LOSE && lost + stuck + left > 0 {
             bail!(
-                "of {items} keys, {lost} were not found, {stuck} could not be removed, and {left} were found when all had been \
-                 removed; there must be none"
+                "of {items} keys, {lost} were not found, {stuck} could not be removed, and {left} were found after all had been \
+                 removed; all three must be 0"
             );
         }
         let (least, most) = (keys.mixed_present.saturating_sub(lost), keys.mixed_present + hits);
         ensure!(
             (least..=most).contains(&mixed),
-            "of the mixed keys, {mixed} were found, where the same keys in order make it {least} to {most}"
+            "of the mixed keys, {mixed} were found, but by the answers for the same keys before, it must be {least} to {most}"
         );
         Ok(Sample {
             add: per_item(add),
@@ -112,7 +112,7 @@ impl<P: Peer> Contestant for P {
     }
 }
 
-/// What comes of the work, and how long it took.
+/// The result of the work, and how long it took.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = black_box(work());

@@ -1,4 +1,4 @@
-//! How much memory is in use, by the allocator's own count: the same measure for all, whatever a crate says of itself.
+//! How much memory is in use, as counted by the allocator: the same measure for all filters, whatever they report.
 
 use std::alloc::System;
 
@@ -7,9 +7,9 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes on the heap, as they were asked for.
+/// The number of allocated bytes on the heap.
 pub(crate) fn live() -> usize {
     let stats = ALLOCATOR.stats();
-    // The counts are read one after another, and where tests run side by side another thread may come between.
+    // The two counts are not read atomically: while tests run in parallel, the difference may be negative.
     stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }

@@ -1,4 +1,4 @@
-//! How the comparison is asked for.
+//! The options of the command.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,22 @@ use clap::Parser;
 
 use crate::experiment::Peers;
 
-/// Keys take 24 bytes each, and one of the peers counts its items in 32 bits.
+/// An item takes 24 bytes of keys, and one of the peers counts items in 32 bits.
 const MOST_ITEMS: u64 = 1 << 32;
 
-/// Below, ten million absent keys see next to nothing of the rate; above, whole bits are too coarse for rates to be equal.
+/// Below, ten million absent keys give too few hits; above, whole bits are too coarse for rates to be comparable.
 const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
 
-/// Measures koel beside other filters of crates.io at one false-positive rate, and prints a table in Markdown.
+/// Compares koel with other filters of crates.io at one false-positive rate, and prints a table in Markdown.
 ///
-/// Each filter is built of the same keys, asked for as many absent ones, for all that are in and for as many of which half
-/// are in, and emptied, where it can delete. The table has the medians of all rounds. Progress goes to standard error. Takes
-/// about 60 bytes of memory for each item, most of it while the static filters are built, and with the defaults some
-/// minutes; leave the machine alone meanwhile.
+/// Each filter is built from the same keys. Then it looks up as many absent keys, all present ones, and as many of which half
+/// are present; if it supports deletion, all items are removed. The table has the medians of all rounds. Progress goes to
+/// standard error. Takes about 60 bytes of memory per item, most of them while the static filters are built, and with the
+/// defaults some minutes, during which the machine should do nothing else.
 ///
-/// With --out, it is an experiment as those of `koel experiment`: peers.json, peers.csv and peers-….svg in the folder have
-/// every round, its medians and charts, and report.html shows them beside the folder's other experiments. Ctrl-C ends it at
-/// any time; rounds that were finished are kept, and the same command goes on from there.
+/// With --out, it runs as an experiment like those of `koel experiment`: peers.json, peers.csv and peers-….svg in the folder
+/// have every round, the medians and charts, and report.html shows them beside the other experiments of the folder. Ctrl-C
+/// stops it at any time; finished rounds are kept, and the same command continues from there.
 #[derive(Parser)]
 #[command(
     name = "koel-peers",
@@ -39,15 +39,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "E", default_value = "0.001", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
 
-    /// For a first look: a million items in one round, where nothing else is said
+    /// For a first look: one million items in one round, unless --items or --rounds is given
     #[arg(long)]
     quick: bool,
 
-    /// How many items each filter gets, from 1 to 4294967296 [default: 10000000]
+    /// The number of items in each filter, from 1 to 4294967296 [default: 10000000]
     #[arg(long, value_name = "N", value_parser = items, allow_negative_numbers = true)]
     items: Option<usize>,
 
-    /// How often everything is measured, from 1 to 1000; the table has the medians [default: 3]
+    /// How many times everything is measured, from 1 to 1000; the table has the medians [default: 3]
     #[arg(long, value_name = "R", value_parser = rounds, allow_negative_numbers = true)]
     rounds: Option<u32>,
 
@@ -55,13 +55,13 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
-    /// Measure again what the folder has already
+    /// Measure again what was measured before
     #[arg(long, requires = "out")]
     again: bool,
 }
 
 impl Options {
-    /// What is to be compared.
+    /// The comparison to run.
     pub(crate) fn peers(&self) -> Peers {
         Peers { rate: self.rate, items: self.items(), rounds: self.rounds() }
     }
@@ -70,7 +70,7 @@ impl Options {
         self.quick
     }
 
-    /// Where the results go, if not to standard output.
+    /// The folder of the results, if they do not go to standard output.
     pub(crate) fn out(&self) -> Option<&Path> {
         self.out.as_deref()
     }
@@ -90,19 +90,19 @@ impl Options {
 
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate| RATES.contains(rate));
-    rate.ok_or_else(|| format!("it takes a number from {} to {}, such as 0.001", RATES.start(), RATES.end()))
+    rate.ok_or_else(|| format!("give a number from {} to {}, such as 0.001", RATES.start(), RATES.end()))
 }
 
 fn items(text: &str) -> Result<usize, String> {
     let number = text.parse::<u64>().ok().filter(|items| (1..=MOST_ITEMS).contains(items));
-    // On a 32-bit machine, the last one is one too many.
+    // On a 32-bit machine, the largest number does not fit.
     let items = number.and_then(|items| usize::try_from(items).ok());
-    items.ok_or_else(|| format!("it takes a whole number from 1 to {MOST_ITEMS}, such as 10000000"))
+    items.ok_or_else(|| format!("give a whole number from 1 to {MOST_ITEMS}, such as 10000000"))
 }
 
 fn rounds(text: &str) -> Result<u32, String> {
     let rounds = text.parse().ok().filter(|rounds| (1..=1000).contains(rounds));
-    rounds.ok_or_else(|| String::from("it takes a whole number from 1 to 1000, such as 3"))
+    rounds.ok_or_else(|| String::from("give a whole number from 1 to 1000, such as 3"))
 }
 
 #[cfg(test)]

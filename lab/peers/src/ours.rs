@@ -1,4 +1,4 @@
-//! Koel's own rows.
+//! The rows of koel.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use crate::{
     peer::{Family, Peer, count},
 };
 
-/// Another way of building or asking becomes a row here: a struct that implements [`Peer`], and a line in this list.
+/// Each way of building and querying has a row: a type that implements [`Peer`], and a line in this list.
 pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
     let packed = Plan::near(TableKind::Packed, rate);
     let single = Plan::near(TableKind::Single, rate);
@@ -20,16 +20,16 @@ pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
         Box::new(Batches(packed)),
         Box::new(Batches(Plan { load: 0.97, ..packed })),
         Box::new(KnownSet(packed)),
-        // The same size, and the same rate.
+        // A table of the same size as the packed one, and one with the same rate.
         Box::new(OneByOne(Plan { fingerprint_bits: packed.fingerprint_bits - 1, asked_rate: None, ..single })),
         Box::new(OneByOne(single)),
     ]
 }
 
-/// Items of a batch: as many as a caller may have at hand, with their answers in the nearest cache.
+/// Items per batch: a realistic number for a caller, whose answers fit into the first-level cache.
 const BATCH: usize = 1024;
 
-/// A table and how full it shall be.
+/// A table and its load.
 #[derive(Clone, Copy)]
 struct Plan {
     table: TableKind,
@@ -39,7 +39,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The fingerprints that come nearest to this rate at a load of 0.95.
+    /// The table whose rate at a load of 0.95 is nearest to this one.
     fn near(table: TableKind, rate: f64) -> Self {
         let plan = |fingerprint_bits| Self { table, fingerprint_bits, load: 0.95, asked_rate: Some(rate) };
         let distance = |plan: &Self| (plan.rate() / rate).log2().abs();
@@ -47,7 +47,7 @@ impl Plan {
         plans.min_by(|one, other| distance(one).total_cmp(&distance(other))).expect("there are fingerprints")
     }
 
-    /// The false-positive rate at its load; it does not depend on the size.
+    /// The false-positive rate at its load, which does not depend on the size.
     fn rate(&self) -> f64 {
         let tiny = self.builder().buckets(2).params().expect("any table can have two buckets");
         tiny.false_positive_rate_at(self.load)
@@ -57,8 +57,8 @@ impl Plan {
         CuckooFilter::builder().table(self.table).fingerprint_bits(self.fingerprint_bits)
     }
 
-    /// The table that has this load when all items are in; or, if it is so small that they might not fit, the smallest in
-    /// which they surely do.
+    /// The parameters of a table that reaches its load with all items; or, if it is so small that they might not fit, those of
+    /// the capacity.
     fn params(&self, items: usize) -> anyhow::Result<Params> {
         let safe = self.builder().capacity(items).params()?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "items are 2³² at most")]
@@ -77,12 +77,12 @@ impl Plan {
     }
 }
 
-/// What both ways of using the filter share.
+/// The rate that koel predicts, for all ways of using the filter.
 fn expected_rate(filter: &CuckooFilter, items: usize) -> f64 {
     filter.params().false_positive_rate_at(items as f64 / filter.slots() as f64)
 }
 
-/// One operation for each key.
+/// One call per key.
 struct OneByOne(Plan);
 
 impl Peer for OneByOne {
@@ -119,11 +119,11 @@ impl Peer for OneByOne {
     }
 }
 
-/// One operation for each [`BATCH`] of keys.
+/// One call per [`BATCH`] of keys.
 struct Batches(Plan);
 
 impl Batches {
-    /// How many "yes" there are when `ask` answers batch after batch.
+    /// The number of positive answers of `ask` to all batches.
     fn count(keys: &[u64], mut ask: impl FnMut(&[u64], &mut [bool])) -> usize {
         let mut answers = [false; BATCH];
         let batches = keys.chunks(BATCH).map(|batch| {
@@ -169,7 +169,7 @@ impl Peer for Batches {
     }
 }
 
-/// Built from all keys at once; asked as [`OneByOne`] is.
+/// Built from all keys at once, then used as [`OneByOne`].
 struct KnownSet(Plan);
 
 impl Peer for KnownSet {

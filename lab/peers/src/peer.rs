@@ -1,10 +1,10 @@
-//! What a filter must do to be measured.
+//! The trait of filters that can be compared.
 
 use std::hint::black_box;
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of structure a filter is, whoever made it.
+/// The kind of structure, whoever implemented it. Koel's filters are a kind of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Family {
@@ -17,44 +17,44 @@ pub(crate) enum Family {
     Koel,
 }
 
-/// A kind of filter, with its parameters.
+/// A filter with its parameters.
 ///
-/// Each method does its work for all keys, so that the loop is compiled for that filter and holds no dynamic call; and so
-/// that a filter which takes many keys at a time can. Others use [`count`].
+/// Each method works on all keys, so that the loop is compiled for that filter without dynamic calls, and a filter with batch
+/// operations can use them. The others use [`count`].
 pub(crate) trait Peer {
     type Filter;
 
-    /// What kind of structure it is.
+    /// Its kind of structure.
     const FAMILY: Family;
 
-    /// Whether its own documentation or code admits that it may lose keys. That is a note then, and no failure.
+    /// Whether its documentation or code admits that it may lose keys. Lost keys are then a note and not a failure.
     const MAY_LOSE: bool = false;
 
-    /// What the row is called, for so many items.
+    /// The name of its row, for this number of items.
     fn title(&self, items: usize) -> String;
 
-    /// The false-positive rate that it is built for; `None` if it has one of its own.
+    /// The false-positive rate that it is built for. `None` if its rate cannot be chosen.
     fn asked_rate(&self) -> Option<f64>;
 
-    /// A filter with all keys in it, from nothing.
+    /// Builds a filter with all keys in it.
     ///
     /// # Errors
-    /// If that cannot be had; the message says why.
+    /// If that is not possible; the message says why.
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter>;
 
-    /// The false-positive rate that theory expects of the filter with so many items in it.
+    /// The theoretical false-positive rate of the filter with this number of items.
     fn expected_rate(&self, filter: &Self::Filter, items: usize) -> f64;
 
-    /// How many of the keys are found.
+    /// Looks up all keys, and returns how many were found.
     fn find(&self, filter: &Self::Filter, keys: &[u64]) -> usize;
 
-    /// How many of the keys could be removed, one after another; `None` if the filter cannot delete.
+    /// Removes all keys, and returns how many were found for that. `None` if the filter does not support deletion.
     fn remove(&self, _filter: &mut Self::Filter, _keys: &[u64]) -> Option<usize> {
         None
     }
 }
 
-/// How many keys get the answer "yes". Each answer is made, whether or not the compiler would miss it.
+/// The number of keys with a positive answer. The compiler cannot remove any call.
 #[inline]
 pub(crate) fn count(keys: &[u64], mut answer: impl FnMut(u64) -> bool) -> usize {
     keys.iter().filter(|&&key| black_box(answer(key))).count()

@@ -1,4 +1,4 @@
-//! The comparison into a folder, as koel's own experiments are: rounds that are kept, charts, and the page with all of them.
+//! The comparison with `--out`: runs it as an experiment, whose rounds, charts and report go to a folder.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, Step as _, report};
 
 use crate::{experiment, options::Options, print, say};
 
-/// Measures what the folder does not have yet. How many of the filters failed; none, if somebody wanted it to stop.
+/// Measures the rounds that the folder does not have yet. Returns the number of filters that failed, `None` if interrupted.
 pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<usize>> {
     let settings = Settings {
         folder: folder.to_owned(),
-        // The keys are always the same, and items take the place of slots.
+        // There is no seed, since the keys are always the same; --items limits the size.
         scope: Scope { quick: options.quick(), seed: 0, max_slots: None },
         threads: 1,
         again: options.again(),
@@ -28,7 +28,7 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
     if outcome == Outcome::Interrupted {
         let folder = folder.display();
         say(format_args!(
-            "koel-peers: interrupted; the rounds that were finished are in {folder}, and the same command goes on from there\n"
+            "koel-peers: interrupted; the finished rounds are in {folder}, and the same command continues from there\n"
         ));
         return Ok(None);
     }

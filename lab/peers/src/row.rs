@@ -1,4 +1,4 @@
-//! A contestant's rounds: one by one, as files have them, and all together as a row, whose figures are their medians.
+//! The results of a filter: entries of single rounds, as in files, and the row of all rounds with their medians.
 
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use crate::{
     peer::Family,
 };
 
-/// What all rounds found about a contestant, or why they found nothing.
+/// The results of all rounds of a filter, or why there are none.
 pub(crate) struct Row {
     facts: Facts,
     samples: anyhow::Result<Vec<Sample>>,
 }
 
-/// What one round found about a contestant, or why it found nothing: plain figures, as they are written down.
+/// The results of one round of a filter, or why there are none: plain figures, as in files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     #[serde(flatten)]
@@ -48,31 +48,31 @@ impl Entry {
     }
 }
 
-/// The medians of a row. Times are in nanoseconds an item.
+/// The medians of a row. Times are in nanoseconds per item.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) filter: String,
     pub(crate) family: Family,
     pub(crate) deletes: bool,
-    /// The rate that the filter was built for; nothing, if it has one of its own.
+    /// The rate that the filter was built for. `None` if its rate cannot be chosen.
     pub(crate) asked_rate: Option<f64>,
     pub(crate) add_ns: f64,
     pub(crate) find_absent_ns: f64,
     pub(crate) find_present_ns: f64,
-    /// Of keys of which about half are present.
+    /// With keys of which about half are present.
     pub(crate) find_mixed_ns: f64,
-    /// Nothing, if it cannot delete.
+    /// `None` if it does not support deletion.
     pub(crate) remove_ns: Option<f64>,
-    /// The share of absent keys that seemed to be there.
+    /// The measured false-positive rate.
     pub(crate) rate: f64,
-    /// What theory says to that.
+    /// The theoretical false-positive rate.
     pub(crate) expected_rate: f64,
     pub(crate) bits_per_item: f64,
 }
 
 impl Record {
-    /// Bits an item beyond log₂(1/ε), which any filter of that rate needs: this is what makes different rates comparable. If
-    /// nothing was seen, nothing is known of the logarithm.
+    /// Bits per item beyond log₂(1/ε), which any filter with that rate needs: comparable between rates. `None` without a false
+    /// positive, since ε is then unknown.
     pub(crate) fn overhead(&self) -> Option<f64> {
         (self.rate > 0.0).then(|| self.bits_per_item + self.rate.log2())
     }
@@ -87,14 +87,14 @@ impl Row {
         &self.facts.filter
     }
 
-    /// One more round of the contestant whose row it is. After a failure, there is none.
+    /// Measures one more round of the row's filter. After a failure, does nothing.
     pub(crate) fn measure(&mut self, contestant: &dyn Contestant, keys: &Keys) {
         if self.samples.is_ok() {
             self.push(contestant.measure(keys));
         }
     }
 
-    /// What one more round found. A failure is the end of the row.
+    /// Adds the results of a round. After a failure, the row stays failed.
     pub(crate) fn push(&mut self, sample: anyhow::Result<Sample>) {
         match (&mut self.samples, sample) {
             (Ok(samples), Ok(sample)) => samples.push(sample),
@@ -111,7 +111,7 @@ impl Row {
         self.samples.as_deref().unwrap_or_default()
     }
 
-    /// Its figures; `None` if there are none.
+    /// The medians. `None` without results.
     pub(crate) fn record(&self) -> Option<Record> {
         let median = |column: fn(&Sample) -> f64| self.median(|sample| Some(column(sample)));
         let remove_ns = self.median(|sample| sample.remove);
@@ -131,7 +131,7 @@ impl Row {
         })
     }
 
-    /// The median of one column over the rounds; `None` if there is nothing in it.
+    /// The median of a column over the rounds. `None` if the column is empty.
     pub(crate) fn median(&self, column: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
         koel_lab::median(self.samples().iter().filter_map(column))
     }

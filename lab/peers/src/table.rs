@@ -16,22 +16,22 @@ const HEADER: [&str; COLUMNS] = [
     "overhead over log₂(1/ε), bits",
 ];
 
-/// How the columns are to be read.
+/// The explanation of the columns.
 const LEGEND: &str = "\
-All are built for the same ε, and those that only have whole bits to choose from, koel too, for the one nearest to it. *Its own
-ε*: it has no choice; koel's has as many bits as the packed table. The last column makes them comparable, for any filter needs
-log₂(1/ε) bits an item.
+All filters are built for the same ε; those with fingerprints of whole bits, koel among them, for the nearest one that they can
+have. *Its own ε*: the filter's rate cannot be chosen, or, for koel, it has as many bits per item as the packed table. The last
+column is comparable between rates, since any filter needs log₂(1/ε) bits per item.
 
-Times are nanoseconds an item, hashing included, in one thread: *add* is from nothing to the filter with all items in it, its
-memory and whatever a static filter needs included; *find* asks for as many absent keys as there are items, for all items, and
-for as many keys of which half are items, in no order; *remove* takes all items out again. *Bits per item* is what the filter
-holds on the heap when all items are in. Where a crate takes a hasher, it has XXH3, as koel does; if not, or if its own is
-faster, the row names the hasher. Other cuckoo filters and qfilter have a power of two of slots, so the number of items decides
-how full they are, and with it their size, their speed and their ε; scalable_cuckoo_filter adds a table of twice the size when
-the first is full. A dash: it cannot, or nothing was seen.
+Times are nanoseconds per item in one thread, hashing included. *Add* builds the filter with all items, including its memory and
+whatever a static filter needs. *Find* looks up as many absent keys as there are items, all items, and as many keys of which half
+are present, in random order. *Remove* removes all items. *Bits per item* is the heap memory of the filter with all items.
+Filters that accept a hasher use XXH3, as koel does; if they do not, or if their own hasher is faster, the row names it. Other
+cuckoo filters and qfilter have a power of two of slots, so the number of items determines their load, and with it their size,
+their speed and their ε; scalable_cuckoo_filter adds a table of twice the size when the first is full. A dash: not supported, or
+no false positive was seen.
 ";
 
-/// Table, legend and notes.
+/// The table, its explanation and notes.
 pub(crate) fn markdown(rows: &[Row], items: usize) -> String {
     let cells: Vec<_> = rows.iter().map(|row| cells(row, items)).collect();
     let header = HEADER.map(String::from);
@@ -49,7 +49,7 @@ pub(crate) fn markdown(rows: &[Row], items: usize) -> String {
         text += "|";
         for (column, (cell, &width)) in line.iter().zip(&widths).enumerate() {
             let padding = " ".repeat(width - cell.chars().count());
-            // Names to the left, numbers to the right.
+            // Names are aligned left, numbers right.
             let (before, after) = if column > 0 { (&*padding, "") } else { ("", &*padding) };
             text.extend([" ", before, cell, after, " |"]);
         }
@@ -88,7 +88,7 @@ fn cells(row: &Row, items: usize) -> [String; COLUMNS] {
     ]
 }
 
-/// What must be known to read the row rightly.
+/// What a reader must know about the row.
 pub(crate) fn notes(row: &Row, items: usize) -> Vec<String> {
     if let Some(error) = row.failure() {
         return vec![format!("could not be measured: {error:#}")];
@@ -97,23 +97,23 @@ pub(crate) fn notes(row: &Row, items: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let (lost, stuck) = (most(|sample| sample.lost), most(|sample| sample.stuck));
     if lost > 0 {
-        notes.push(format!("false negatives: of {items} items, {lost} were lost while others were added"));
+        notes.push(format!("false negatives: of {items} items, {lost} were lost when others were inserted"));
     }
     if stuck > 0 {
-        notes.push(format!("of {items} items, {stuck} could not be removed any more"));
+        notes.push(format!("of {items} items, {stuck} could not be removed"));
     }
     let left = most(|sample| sample.left);
     if left > 0 {
-        notes.push(format!("of {items} items, {left} were still found when all had been removed"));
+        notes.push(format!("of {items} items, {left} were still found after all had been removed"));
     }
     if let Some(sample) = row.samples().iter().find(|sample| !is_likely(sample, items)) {
         let (rate, expected) = (sample.rate, sample.expected_rate);
-        notes.push(format!("ε was {rate:.2e}, where {expected:.2e} was expected"));
+        notes.push(format!("ε was {rate:.2e}, but {expected:.2e} was expected"));
     }
     notes
 }
 
-/// Whether the measured rate is what was expected, within a factor of 3, and within what chance does to small counts.
+/// Whether the measured rate is within a factor of 3 of the expected one, with a margin for small counts.
 pub(crate) fn is_likely(sample: &Sample, items: usize) -> bool {
     let (seen, expected) = (sample.rate * items as f64, sample.expected_rate * items as f64);
     seen <= 3.0 * expected + 10.0 && expected <= 3.0 * seen + 10.0

@@ -1,4 +1,4 @@
-//! Everybody, at a size that takes no time. No test looks at a clock.
+//! All filters, with few items. No test depends on a time.
 
 mod laboratory;
 
@@ -35,7 +35,7 @@ fn every_filter_finds_its_keys_at_its_rate() {
     for row in &rows {
         assert_eq!(text.matches(&format!("| {} ", row.filter())).count(), 1, "{}: {text}", row.filter());
     }
-    // Who can delete, and one row at least for each crate: seven of koel's.
+    // The least number of rows of each crate, seven of koel's among them, and which support deletion.
     for (name, least, deletes) in [
         ("koel packed", 5, true),
         ("koel single", 2, true),
@@ -54,7 +54,7 @@ fn every_filter_finds_its_keys_at_its_rate() {
     }
 }
 
-/// Whole bits are within half a bit of the rate that is asked for, where the load is the one they are chosen for.
+/// With whole bits, the rate is within half a bit of the requested one, at the load that they are chosen for.
 #[test]
 fn all_are_built_for_the_rate_that_is_asked_for() {
     let keys = Keys::new(ITEMS).unwrap();
@@ -77,7 +77,7 @@ fn all_are_built_for_the_rate_that_is_asked_for() {
     }
 }
 
-/// Loses its first key, and whether that is to be expected of it.
+/// Loses its first key, which is a failure unless it may lose keys.
 struct Forgetful<const MAY_LOSE: bool>;
 
 impl<const MAY_LOSE: bool> Peer for Forgetful<MAY_LOSE> {
@@ -116,7 +116,7 @@ fn a_lost_key_is_a_failure_or_a_note() {
     assert_eq!(Forgetful::<true>.measure(&keys).unwrap().lost, 1);
 }
 
-/// Says that it removes all keys, and keeps them.
+/// Claims to remove all keys, but keeps them.
 struct Clinging;
 
 impl Peer for Clinging {
@@ -152,10 +152,10 @@ impl Peer for Clinging {
 #[test]
 fn what_is_removed_is_gone() {
     let error = Clinging.measure(&Keys::new(100).unwrap()).unwrap_err();
-    assert!(error.to_string().contains("100 were found when all had been removed"), "{error}");
+    assert!(error.to_string().contains("100 were found after all had been removed"), "{error}");
 }
 
-/// Finds what it was asked for last time, too.
+/// Finds all keys in its third look-up, that of the mixed keys.
 struct Fickle;
 
 impl Peer for Fickle {
@@ -232,7 +232,7 @@ fn the_table_says_what_is_known() {
     let line = text.lines().find(|line| line.starts_with("| a filter")).unwrap();
     let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
     assert_eq!(cells, ["a filter", "1.2", "2.0", "3.0", "2.5", "–", "9.77e-4", "13.00", "3.00"]);
-    // All lines of it have the same columns.
+    // All lines have the same columns.
     let rows: Vec<_> = text.lines().take_while(|line| line.starts_with('|')).collect();
     assert_eq!(rows.len(), 3);
     assert!(rows.iter().all(|line| line.matches('|').count() == 10 && line.chars().count() == rows[0].chars().count()));
@@ -257,7 +257,7 @@ fn facts(filter: &str) -> Facts {
     Facts { filter: filter.to_owned(), family: Family::Koel, asked_rate: Some(RATE) }
 }
 
-/// What files have of a round.
+/// The format of a round in files.
 #[test]
 fn an_entry_is_plain_figures_or_an_error() {
     let entry = Entry::new(facts("a filter"), Ok(sample(1.0, 0.25)));

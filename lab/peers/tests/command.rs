@@ -1,4 +1,4 @@
-//! The command, as it is typed.
+//! The command as users run it.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ fn a_table_and_where_it_was_made() {
     assert_eq!(stderr.lines().count(), 2 * rows.len(), "{stderr}");
 }
 
-/// In a process of its own, for the allocator's count belongs to all of a process.
+/// In a process of its own, since the allocator counts the memory of the whole process.
 #[test]
 fn bits_per_item_are_the_tables() {
     let output = peers("--items 20000 --rounds 1");
@@ -39,8 +39,8 @@ fn bits_per_item_are_the_tables() {
         let rows = rows(&stdout).into_iter().filter(|cells| cells[0].starts_with(name));
         rows.map(|cells| cells[7].parse().expect("a number")).collect()
     };
-    // Their tables' sizes are known: koel's fingerprints at their load, a power of two of slots or of quotients. What they have
-    // beside the table is next to nothing, but for one, which has a list of tables, a list of items and a generator.
+    // The sizes of their tables are known: koel's fingerprints at their load, a power of two of slots or of quotients. Besides
+    // the table they have almost nothing, except for one with a list of tables, a list of items and a random generator.
     for (name, count, table, beside) in [
         ("koel packed f = 13, load 0.95", 3, 12.0 / 0.95, 0.05),
         ("koel single f = 12, load 0.95", 1, 12.0 / 0.95, 0.05),
@@ -87,7 +87,7 @@ fn peers_into(folder: &Path, arguments: &str) -> Output {
     output.expect("cargo has built the command")
 }
 
-/// What the folder has of all rounds.
+/// The results of all rounds in a folder.
 fn measured(folder: &Path) -> serde_json::Value {
     let text = fs::read_to_string(folder.join("peers.json")).expect("a record");
     let mut record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -98,7 +98,7 @@ fn measured(folder: &Path) -> serde_json::Value {
 #[test]
 fn results_go_into_a_folder_and_are_not_measured_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Not there yet.
+    // It does not exist yet.
     let folder = folder.path().join("new");
     let run = |arguments: &str| {
         let output = peers_into(&folder, arguments);
@@ -125,7 +125,7 @@ fn results_go_into_a_folder_and_are_not_measured_again() {
     assert_eq!(csv.lines().count(), 1 + rounds.iter().filter_map(|round| round["rows"].as_array()).map(Vec::len).sum::<usize>());
     assert!(!folder.join("peers.partial.jsonl").exists());
 
-    // No two measurements take the same times. A sevenhundredth of them has as many digits as there are.
+    // Two measurements never take the same time. A 700th of a time has all digits of a float.
     let (stderr, second) = run("--items 700 --rounds 2");
     assert_eq!((&*stderr, &second), ("peers: 2 rounds, 2 of them measured before\n", &first));
     assert_eq!(fs::read_to_string(folder.join("peers.csv")).expect("a table"), csv, "to the last digit");
@@ -140,7 +140,7 @@ fn results_go_into_a_folder_and_are_not_measured_again() {
     assert_eq!((&*stderr, again.as_array().map(Vec::len)), ("peers: 1 round\n", Some(1)));
 }
 
-/// As a run leaves it in which a filter failed.
+/// The record is like that of a run in which a filter failed.
 #[test]
 fn a_failure_is_remembered() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -170,7 +170,7 @@ fn a_folder_that_cannot_be_is_named_before_any_work() {
     let output = peers_into(&folder, "--items 700");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    let reason = format!("koel-peers: the folder {} cannot be made: ", folder.display());
+    let reason = format!("koel-peers: the folder {} could not be created: ", folder.display());
     assert!(output.stdout.is_empty() && stderr.starts_with(&reason), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
@@ -210,7 +210,7 @@ fn help_has_examples() {
     );
 }
 
-/// docs/TUNING.md shows them.
+/// The pictures in docs/TUNING.md.
 #[test]
 fn the_documents_pictures_are_those_of_the_numbers() {
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tuning");

@@ -1,11 +1,11 @@
-//! A Bloom filter that reads one cache line.
+//! A blocked Bloom filter: a look-up reads one cache line.
 
 use sbbf_rs_safe::Filter;
 
 use super::digest;
 use crate::peer::{Family, Peer, count};
 
-/// Blocks of eight words of 32 bits, of which an item has one in each: the filter of Parquet's files. It takes hashes.
+/// The filter of Parquet files: blocks of eight words of 32 bits, in each of which an item sets one bit. It accepts hashes.
 pub(super) struct SplitBlock {
     rate: f64,
     items_per_block: f64,
@@ -16,9 +16,9 @@ const WORD_BITS: u32 = 32;
 const BLOCK_BITS: usize = 256;
 
 impl SplitBlock {
-    /// It asks for whole bits an item; but blocks can be counted, and so it comes as near to the rate as others do.
+    /// Its constructor takes a whole number of bits per item; by the number of blocks, the rate can be chosen freely.
     pub(super) fn new(rate: f64) -> Self {
-        // By halving. As many items as bits make any block say yes to nearly everything.
+        // By bisection. A block with as many items as bits has a rate of nearly 1.
         let (mut low, mut high) = (0.0, f64::from(WORD_BITS) * f64::from(WORDS));
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
@@ -31,14 +31,14 @@ impl SplitBlock {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "hardly more than items, which are 2³² at most"
+            reason = "few more than items, of which there are at most 2³²"
         )]
         let blocks = (items as f64 / self.items_per_block).ceil() as usize;
         blocks
     }
 }
 
-/// The items of a block are Poisson distributed, and the rate of a block with so many is that of its words.
+/// The rate, given the mean number of items per block: it is Poisson distributed, and a block errs if all of its words do.
 fn rate_of_blocks(mean: f64) -> f64 {
     let (mut chance, mut unset, mut rate) = ((-mean).exp(), 1.0, 0.0);
     for items in 1..1000 {
@@ -64,7 +64,7 @@ impl Peer for SplitBlock {
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Filter> {
         let mut filter = Filter::new(BLOCK_BITS, self.blocks(keys.len()));
-        // It answers whether the item seemed to be there, which nobody asked for.
+        // The answer, whether the item was found before, is not needed.
         count(keys, |key| filter.insert_hash(digest(key)));
         Ok(filter)
     }
@@ -82,7 +82,7 @@ impl Peer for SplitBlock {
 mod tests {
     use super::*;
 
-    /// As the table of sizes in Parquet's specification has it.
+    /// The values are those of the table of sizes in Parquet's specification.
     #[test]
     fn as_many_bits_as_parquet_says() {
         for (rate, bits) in [(0.1, 6.0), (0.01, 10.5), (0.001, 16.9), (0.0001, 26.4), (0.00001, 41.0)] {

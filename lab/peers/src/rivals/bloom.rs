@@ -1,4 +1,4 @@
-//! Bloom filters over all of their bits.
+//! Plain Bloom filters.
 
 use std::{hash::BuildHasher, marker::PhantomData};
 
@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use crate::peer::{Family, Peer, count};
 
-/// A Bloom filter that makes all positions from one hash.
+/// A Bloom filter that derives all positions from one hash.
 pub(super) struct FastBloom<S> {
     rate: f64,
     hasher: &'static str,
@@ -35,7 +35,7 @@ impl<S: BuildHasher + Default> Peer for FastBloom<S> {
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
         let builder = fastbloom::BloomFilter::with_false_pos(self.rate).hasher(S::default());
         let mut filter = builder.expected_items(keys.len());
-        // It answers whether the item seemed to be there, which nobody asked for.
+        // The answer, whether the item was found before, is not needed.
         count(keys, |key| filter.insert(&key));
         Ok(filter)
     }

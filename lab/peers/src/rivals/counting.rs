@@ -1,10 +1,10 @@
-//! A Bloom filter that can delete, for it counts.
+//! A counting Bloom filter, which supports deletion.
 
 use fastbloom_rs::{CountingBloomFilter, Deletable as _, FilterBuilder, Membership as _};
 
 use crate::peer::{Family, Peer, count};
 
-/// Counters of four bits. Its two hashes are XXH3, and cannot be chosen.
+/// It has counters of four bits. Its two hashes are XXH3, and cannot be chosen.
 pub(super) struct Counting(pub(super) f64);
 
 impl Peer for Counting {
@@ -26,7 +26,7 @@ impl Peer for Counting {
         Ok(filter)
     }
 
-    /// It rounds up the number of counters and that of hashes.
+    /// From the numbers of counters and of hashes, which it rounds up.
     fn expected_rate(&self, filter: &CountingBloomFilter, items: usize) -> f64 {
         let config = filter.config();
         let hashes = f64::from(config.hashes);
@@ -38,7 +38,7 @@ impl Peer for Counting {
         count(keys, |key| filter.contains(&key.to_le_bytes()))
     }
 
-    /// It does not say whether there was something to remove; what it leaves will be found.
+    /// It does not return whether the item was found. Items that it fails to remove are found afterwards.
     fn remove(&self, filter: &mut CountingBloomFilter, keys: &[u64]) -> Option<usize> {
         keys.iter().for_each(|key| filter.remove(&key.to_le_bytes()));
         Some(keys.len())

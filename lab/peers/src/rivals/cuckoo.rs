@@ -1,16 +1,16 @@
-//! Cuckoo filters with fingerprints side by side.
+//! Cuckoo filters with plain buckets.
 
 use std::{hash::Hasher, marker::PhantomData};
 
 use super::{Xxh3, nearest_bits};
 use crate::peer::{Family, Peer, count};
 
-/// The load of the smallest table with a power of two of buckets of four.
+/// The load of the smallest table whose number of buckets, of four slots each, is a power of two.
 fn load_of_four(items: usize) -> f64 {
     items as f64 / (4.0 * items.div_ceil(4).next_power_of_two() as f64)
 }
 
-/// Fingerprints of 8 bits, nothing else. An insertion that finds no room throws out another item.
+/// It has fingerprints of 8 bits only. An insertion that finds no free slot drops another item.
 pub(super) struct Cuckoo<H> {
     hasher: &'static str,
     marker: PhantomData<fn() -> H>,
@@ -39,13 +39,13 @@ impl<H: Hasher + Default> Peer for Cuckoo<H> {
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
         let mut filter = Self::Filter::with_capacity(keys.len());
-        // A refusal means that some item is gone, mostly another one: it will be counted.
+        // A refusal means that an item is lost, mostly another one. Lost items are counted later.
         count(keys, |key| filter.add(&key).is_ok());
         Ok(filter)
     }
 
     fn expected_rate(&self, filter: &Self::Filter, items: usize) -> f64 {
-        // A slot is a byte.
+        // A slot takes one byte.
         let slots = filter.memory_usage() - size_of::<Self::Filter>();
         let match_one = (items as f64 / slots as f64).min(1.0) / 255.0;
         1.0 - (1.0 - match_one).powi(8)
@@ -60,12 +60,12 @@ impl<H: Hasher + Default> Peer for Cuckoo<H> {
     }
 }
 
-/// Grows by adding a table of twice the size when the last one is full. With more than one, a removal may take another
-/// item's fingerprint out of the wrong table.
+/// It grows by adding a table of twice the size when the last one is full. With more than one table, a removal may remove
+/// another item's fingerprint from the wrong one.
 pub(super) struct ScalableCuckoo(pub(super) f64);
 
 impl ScalableCuckoo {
-    /// The length of fingerprints with which the first table comes nearest to the rate; it makes none of less than four bits.
+    /// The length of fingerprints, at least four bits, with which the first table comes nearest to the rate.
     fn fingerprint_bits(&self, items: usize) -> i32 {
         nearest_bits(8.0 * load_of_four(items) / self.0).max(4)
     }
@@ -87,7 +87,7 @@ impl Peer for ScalableCuckoo {
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
-        // It makes fingerprints of ⌈log₂(2/ε) + 3⌉ bits. The 1.5 keeps away from the step.
+        // Its fingerprints have ⌈log₂(2/ε) + 3⌉ bits. The factor 1.5 avoids rounding errors at the steps.
         let probability = 1.5 * 2_f64.powi(4 - self.fingerprint_bits(keys.len()));
         let mut filter = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new()
             .initial_capacity(keys.len())

@@ -1,4 +1,4 @@
-//! What a set that never changes costs at least.
+//! Binary fuse filters: the smallest of all, for sets that never change.
 
 use std::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use anyhow::{anyhow, bail};
 use super::digest;
 use crate::peer::{Family, Peer, count};
 
-/// A static filter: made of all keys at once, never changed. It takes hashes, so the caller hashes.
+/// A static filter, built from all keys at once. It accepts hashes.
 pub(super) struct Fuse<F> {
     name: &'static str,
     bits: i32,
@@ -37,10 +37,10 @@ where
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<F> {
-        // It counts its slots, of which it has more than items, in 32 bits.
+        // It counts its slots, of which there are more than items, in 32 bits.
         const MOST: usize = 3_800_000_000;
         if keys.len() > MOST {
-            bail!("{} items given, but it takes {MOST}; give fewer --items to see it", keys.len());
+            bail!("{} items given, but this filter holds at most {MOST}; give fewer --items to measure it", keys.len());
         }
         let digests: Vec<_> = keys.iter().map(|&key| digest(key)).collect();
         F::try_from(&digests).map_err(|error| anyhow!(error))

@@ -1,5 +1,5 @@
-//! The other crates, a file for each family. Each filter is built for the false-positive rate that is asked for, as near as
-//! it lets one choose, and for the number of items that it will get, by whatever its documentation recommends for that.
+//! The other crates, a file for each family. Each filter is built for the requested false-positive rate, or the nearest one
+//! that it offers, and for the number of items that it will get, as its documentation recommends.
 
 mod blocked;
 mod bloom;
@@ -30,7 +30,7 @@ pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
     ]
 }
 
-/// XXH3 as the standard library wants its hashers. Of one `u64` it makes what koel does, where bytes are little-endian.
+/// XXH3 as a hasher of the standard library. On little-endian machines, it hashes a `u64` as koel does.
 #[derive(Clone, Default)]
 struct Xxh3(u64);
 
@@ -46,12 +46,12 @@ impl Hasher for Xxh3 {
     }
 }
 
-/// The hash of a key, for filters that take hashes.
+/// The hash of a key, for filters that accept hashes.
 fn digest(key: u64) -> u64 {
     xxh3_64_with_seed(&key.to_le_bytes(), 0)
 }
 
-/// The whole number of bits next to log₂ of `ratio`, at least 1.
+/// The whole number of bits nearest to log₂ of `ratio`, at least 1.
 #[expect(clippy::cast_possible_truncation, reason = "a logarithm of ratios between rates")]
 fn nearest_bits(ratio: f64) -> i32 {
     (ratio.log2().round() as i32).max(1)

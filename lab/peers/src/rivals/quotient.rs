@@ -1,4 +1,4 @@
-//! The other family that can delete.
+//! A quotient filter, which supports deletion.
 
 use anyhow::bail;
 
@@ -9,8 +9,8 @@ use crate::peer::{Family, Peer, count};
 pub(super) struct Quotient(pub(super) f64);
 
 impl Quotient {
-    /// The load of a power of two of slots, from 64 up, of which it fills 19 in 20; and the length of remainders with which
-    /// that comes nearest to the rate.
+    /// The load, given a power of two of slots, at least 64, of which it fills at most 95 %; and the length of remainders with
+    /// which the rate comes nearest to the requested one.
     fn load_and_remainder_bits(&self, items: usize) -> (f64, i32) {
         let slots = (items as u64).next_power_of_two().max(64);
         let slots = if items as u64 <= (19 * slots).div_ceil(20) { slots } else { 2 * slots };
@@ -34,15 +34,15 @@ impl Peer for Quotient {
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
-        // It panics without.
+        // It panics without these instructions.
         #[cfg(target_arch = "x86_64")]
         if !(is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt")) {
-            bail!("this processor has no BMI2, which it needs; take one of after 2015");
+            bail!("it needs a processor with BMI2 and POPCNT, such as x86-64 ones since 2015; this one lacks them");
         }
         let (_, remainder_bits) = self.load_and_remainder_bits(keys.len());
         let mut filter = qfilter::Filter::new(keys.len() as u64, 2_f64.powi(-remainder_bits))?;
         for key in keys {
-            // The plain insertion skips what seems to be there, which could then be removed but once.
+            // `insert` skips items that are found already, of which the second could then not be removed.
             filter.insert_duplicated(key)?;
         }
         Ok(filter)

@@ -1,4 +1,4 @@
-//! The comparison as an experiment: rounds, whoever fails in them, and what is to be seen.
+//! The comparison as an experiment: its rounds, failures and findings.
 
 use koel_lab::{Experiment as _, Interrupt, Measured, Plan, Scope, Settings};
 
@@ -11,7 +11,7 @@ use crate::{
     row::Entry,
 };
 
-/// Rounds of an experiment: for each, who was measured and what came of it.
+/// The rounds of an experiment, given the entries of each.
 fn measured(rounds: Vec<Vec<Entry>>) -> Vec<Measured<Case, Entry>> {
     (1..).zip(rounds).map(|(round, rows)| Measured { case: Case::new(1000, RATE, round), rows }).collect()
 }
@@ -60,7 +60,7 @@ fn findings_do_with_what_there_is() {
     let failed = vec![Entry::new(facts("bad"), Err(anyhow::anyhow!("too large")))];
     let findings = peers.findings(&measured(vec![failed]));
     assert!(findings.charts.iter().all(|chart| chart.series.is_empty()) && findings.tables.len() == 3);
-    // Each family has its place in the legend once, even if all of it have a rate of their own, and there are no more colours
+    // Each family is in the legend once, even if the rates of all its filters cannot be chosen, and there are no more colours
     // than can be told apart.
     let families =
         [Family::Koel, Family::Cuckoo, Family::Bloom, Family::Blocked, Family::Counting, Family::Quotient, Family::Fuse];
@@ -91,7 +91,7 @@ fn rounds_are_cases_with_the_rate_that_is_asked_for() {
     }
 }
 
-/// 2⁵⁰ items, which the command would not let pass: no machine has that much.
+/// No machine has memory for 2⁵⁰ items, which the command would refuse.
 #[test]
 fn memory_is_looked_at_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,6 +101,6 @@ fn memory_is_looked_at_first() {
     let Err(error) = Plan::new(Peers { rate: RATE, items, rounds: 1 }, &settings) else { panic!("there is no such memory") };
     let error = error.to_string();
     let needed = (60_u64 << 30).to_string();
-    assert!(["peers: ", &needed, " MiB are free", "give fewer --items"].iter().all(|part| error.contains(part)), "{error}");
+    assert!(["peers: ", &needed, " MiB are available", "give fewer --items"].iter().all(|part| error.contains(part)), "{error}");
     assert!(!settings.folder.exists());
 }
