@@ -1,5 +1,4 @@
-//! The two-random-reads floor: what an operation costs that hashes a key, and reads its two buckets without looking at them.
-//! Hash, keys, bytes and pages are those of the table.
+//! The memory floor of a table: the same keys are hashed in the same way, and read as much memory in the same kind of pages.
 //!
 //! "floor" reads in a plain loop, "dense floor" 64 keys at a time.
 
