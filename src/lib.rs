@@ -27,7 +27,7 @@
 //!   file that is mapped.
 //! - [`go`] reads and writes the files of Go's linvon/cuckoo-filter.
 //!
-//! - [`tuning`] chooses parameters, and says what other structures would cost.
+//! - [`tuning`] chooses parameters.
 //!
 //! # Features
 //! - `std` (default): snapshots to and from `std::io`, and [`tuning`]. Without it the crate needs `alloc` only.

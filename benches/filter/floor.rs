@@ -1,20 +1,18 @@
-//! The two-random-reads floor: what an operation costs that hashes a key, and reads its two buckets without looking at them.
-//! Hash, keys, bytes and pages are those of the table.
+//! The memory floor of a table: the same keys are hashed in the same way, and read as much memory in the same kind of pages.
 //!
 //! "floor" reads in a plain loop, "dense floor" 64 keys at a time.
 
 use crate::{
-    buffer::Buffer,
     keys::{Numbers, key, none, timed},
-    reads::{ODD, READ, Reads, position},
     tables::Table,
 };
 use criterion::{BenchmarkGroup, measurement::WallTime};
+use koel_floor::{Floor, Reads};
 use std::hint::black_box;
 
 /// Measures a table's floors; `keys` of them are an iteration.
 pub(crate) fn floors(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, items: u64, keys: u64) {
-    let (mut buffer, mut numbers) = (None, Numbers::default());
+    let (mut floor, mut numbers) = (None, Numbers::default());
     for reads in Reads::ALL {
         let name = match reads {
             Reads::Plain => format!("{table} floor"),
@@ -23,15 +21,11 @@ pub(crate) fn floors(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, ite
         group.bench_function(name, |bencher| {
             let hasher = table.empty(1);
             let len = table.params(items).table_bytes();
-            let buffer =
-                buffer.get_or_insert_with(|| Buffer::new(len + READ, cfg!(feature = "huge-pages")).expect("there is memory"));
-            let positions = |key| {
-                let hash = hasher.hash(&key);
-                [position(hash, len), position(hash.wrapping_mul(ODD), len)]
-            };
+            let floor = floor.get_or_insert_with(|| Floor::new(len, cfg!(feature = "huge-pages")).expect("there is memory"));
+            let positions = |key| floor.positions(hasher.hash(&key));
             bencher.iter_custom(|iterations| {
                 timed(numbers.take(iterations * keys), key, none, |keys, _| {
-                    _ = black_box(reads.sum(buffer.bytes(), keys, positions));
+                    _ = black_box(floor.read(reads, keys, positions));
                 })
             });
         });

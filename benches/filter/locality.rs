@@ -5,13 +5,12 @@
 //! "plain" and "dense" are those of the floor; a "floor" has no share at all.
 
 use crate::{
-    buffer::Buffer,
     keys::{CHUNK, Numbers, key, none, timed},
-    reads::{ODD, READ, Reads, position},
     sizes::{is_large, is_test},
     tables::PACKED_13,
 };
 use criterion::{Criterion, Throughput};
+use koel_floor::{Floor, READ, Reads, position, second_hash};
 use std::hint::{black_box, select_unpredictable};
 
 const BLOCK: usize = 128;
@@ -31,20 +30,19 @@ fn locality(criterion: &mut Criterion, size: &str, len: usize) {
     let mut group = criterion.benchmark_group(format!("locality/{size}"));
     group.throughput(Throughput::Elements(CHUNK as u64));
     let hasher = PACKED_13.empty(1);
-    let (mut buffer, mut numbers) = (None, Numbers::default());
-    for (reads, share) in Reads::ALL.iter().flat_map(|reads| SHARES.map(|share| (reads, share))) {
+    let (mut floor, mut numbers) = (None, Numbers::default());
+    for (reads, share) in Reads::ALL.into_iter().flat_map(|reads| SHARES.map(|share| (reads, share))) {
         let name = match reads {
             Reads::Plain => "plain",
             Reads::Dense => "dense",
         };
         let name = if share == 0 { format!("{name} floor") } else { format!("{name} {share} %") };
         group.bench_function(name, |bencher| {
-            let buffer =
-                buffer.get_or_insert_with(|| Buffer::new(len + READ, cfg!(feature = "huge-pages")).expect("there is memory"));
+            let floor = floor.get_or_insert_with(|| Floor::new(len, cfg!(feature = "huge-pages")).expect("there is memory"));
             let positions = |key| positions(hasher.hash(&key), len, share * 256 / 100);
             bencher.iter_custom(|iterations| {
                 timed(numbers.take(iterations * CHUNK as u64), key, none, |keys, _| {
-                    _ = black_box(reads.sum(buffer.bytes(), keys, positions));
+                    _ = black_box(floor.read(reads, keys, positions));
                 })
             });
         });
@@ -55,7 +53,7 @@ fn locality(criterion: &mut Criterion, size: &str, len: usize) {
 /// Of 256 hashes, `near` have their second position near the first.
 #[inline]
 fn positions(hash: u64, len: usize, near: u32) -> [usize; 2] {
-    let other = hash.wrapping_mul(ODD);
+    let other = second_hash(hash);
     let first = position(hash, len);
     let beside = first / BLOCK * BLOCK + position(other, BLOCK - READ + 1);
     // A branch would be mispredicted, and cost more than what is to be measured.

@@ -1,4 +1,4 @@
-//! What one operation costs in time, beside the least that it can cost: two random reads of memory.
+//! The time of single operations, beside the least that they can cost: two random reads of memory (`koel_floor`).
 //!
 //! ```text
 //! cargo bench --bench filter                       tables of 100,000 to 100 M items: L2, 16 MB, 160 MB
@@ -11,20 +11,15 @@
 //!
 //! A name says the table, the length of its fingerprints, the kernel, whether the operation is called for each key or for
 //! a batch of 10,000, and what is asked for: `packed 13 avx512 batch absent`. A table's floor stands beside it:
-//! `packed 13 floor`, and `packed 13 dense floor` for batches that fetch ahead.
+//! `packed 13 floor`, and `packed 13 dense floor` for batches that prefetch.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
-// The laboratory's experiment `speed` has the same floor.
-#[path = "../../cli/lab/src/experiments/speed/buffer.rs"]
-mod buffer;
 mod change;
 mod find;
 mod floor;
 mod keys;
 mod locality;
-#[path = "../../cli/lab/src/experiments/speed/reads.rs"]
-mod reads;
 mod sizes;
 mod snapshots;
 mod tables;

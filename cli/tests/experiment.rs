@@ -27,7 +27,7 @@ fn mistakes_are_named_before_anything_is_measured() {
         ("load --threads 4097", &["--threads", "'4097'", "1 to 4096"]),
         ("load --max-slots few", &["--max-slots", "'few'", "whole number"]),
         ("load --max-slots -1", &["--max-slots", "'-1'", "whole number from 0"]),
-        ("load --max-slots 99", &["load: ", "--max-slots 99", "100 at least"]),
+        ("load --max-slots 99", &["load: ", "--max-slots 99", "at least 100"]),
         ("all --max-slots 0", &["--max-slots 0", "at least"]),
         ("load --quick --out file", &["folder file", "another --out"]),
         ("load --quick --out file/below", &["folder file/below", "another --out"]),
@@ -47,7 +47,7 @@ fn all_is_checked_before_one_begins() {
     koel.run(["experiment", "load", "walk", "--quick", "--max-slots", "999"]).error(&[
         "walk: ",
         "--max-slots 999",
-        "1000 at least",
+        "at least 1000",
     ]);
     koel.shell("test -z \"$(ls -A koel-experiments)\"").ok();
 }
@@ -157,7 +157,7 @@ mod stopped {
             scope.spawn(|| koel.run(LONG.into_iter().chain(["--out", "whole", "--threads", "1"])).status(0).len());
 
             let child = started(&koel, &["--threads", "2"], 1);
-            let id = format!("process {}, begun at ", child.id());
+            let id = format!("process {}, started at ", child.id());
             let second = LONG.into_iter().chain(["--out", "parts"]);
             koel.run(second).error(&["parts/load.partial.jsonl", &id, "wait", "another --out"]);
             let (status, stdout, stderr) = interrupt(child);

@@ -7,8 +7,9 @@ mod common;
 use common::{Koel, Run};
 use koel::{
     Addressing, Builder, CuckooFilter, TableKind,
-    tuning::{Candidate, Constraints, Recommendation, Structure, best_rate, recommend},
+    tuning::{Candidate, Constraints, Recommendation, best_rate, recommend},
 };
+use koel_lab::structures::Structure;
 use serde_json::Value;
 
 /// Runs `koel tune` with options that have blanks between them.

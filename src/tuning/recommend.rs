@@ -16,8 +16,7 @@ use crate::{
 
 /// What a recommended filter must be like, besides its capacity and its rate.
 ///
-/// Whether it can delete is not among them, for each of these filters can. Of the others,
-/// [`Structure::deletes`](super::Structure::deletes) says which ones can.
+/// Whether it can delete is not among them: each of these filters can.
 ///
 /// # Example
 /// ```

@@ -1,6 +1,7 @@
 //! The answer for programs.
 
-use koel::tuning::{Candidate, Structure};
+use koel::tuning::Candidate;
+use koel_lab::structures::Structure;
 use serde_json::{Value, json};
 
 use super::{Advice, Tune, call::Call, others::is_real};

@@ -1,6 +1,6 @@
 //! What other structures would cost.
 
-use koel::tuning::Structure;
+use koel_lab::structures::Structure;
 
 /// Other structures at one rate.
 pub(super) struct Others {

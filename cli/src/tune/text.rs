@@ -1,6 +1,7 @@
 //! The answer for people, on 80 columns.
 
-use koel::tuning::{Candidate, Structure};
+use koel::tuning::Candidate;
+use koel_lab::structures::Structure;
 use tabled::{
     builder::Builder,
     settings::{Alignment, Padding, Style, object::Columns, style::HorizontalLine},

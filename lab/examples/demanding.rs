@@ -1,0 +1,112 @@
+//! Writes made-up results to a folder: charts, texts and tables that are hard to lay out, for the test of the report in a
+//! browser (`.ci/report`).
+
+use std::{env, path::PathBuf};
+
+use anyhow::Context as _;
+use koel_lab::{
+    Axis, Chart, Experiment, Findings, Interrupt, Mark, Measured, Plan, Scope, Series, Settings, Step, Table, report,
+};
+use serde::{Deserialize, Serialize};
+
+struct Demanding;
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Case {
+    number: u32,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Row {
+    text: String,
+    value: f64,
+}
+
+const MARKS: [Mark; 6] = [Mark::Points, Mark::Line, Mark::Dashes, Mark::DashedPoints, Mark::Dots, Mark::Points];
+
+const NAMES: [&str; 6] = [
+    "1 M",
+    "a name that is longer than a line of the legend, which may well be so if somebody wants to be precise",
+    "MMMM WWWW 0123456789 MMMM WWWW",
+    "standard Bloom",
+    "log₂(1/ε) <lower bound> & more",
+    "semi-sorted, f = 13, b = 4",
+];
+
+impl Experiment for Demanding {
+    type Case = Case;
+    type Row = Row;
+
+    fn name(&self) -> &'static str {
+        "demanding"
+    }
+
+    fn title(&self) -> &'static str {
+        "Nothing was measured: <b>a test</b> & no more"
+    }
+
+    fn about(&self) -> &'static str {
+        "A word that a telephone is too narrow for: \
+         0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz"
+    }
+
+    fn cases(&self, _: &Scope) -> Vec<Case> {
+        (0..50).map(|number| Case { number }).collect()
+    }
+
+    fn effort(&self, _: &Case) -> u64 {
+        1
+    }
+
+    fn memory(&self, _: &Case) -> u64 {
+        0
+    }
+
+    fn measure(&self, case: &Case, _: u64, _: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let text = format!("\"{}\", in two lines\nand with ümläuts", case.number);
+        Ok(vec![Row { text, value: f64::from(case.number) / 3.0 }; 2])
+    }
+
+    fn findings(&self, _: &[Measured<Case, Row>]) -> Findings {
+        let logarithms = chart("log", "Both axes in powers of ten, with intervals", Axis::log("items"), Axis::log("rate"));
+        let narrow = chart("narrow", "Less than a power of ten", Axis::log("slots").from_to(300.0, 2000.0), Axis::log("rate"));
+        let large = Axis::linear("time for each of all the items, nanoseconds").from_to(0.0, 12_000_000.0);
+        let linear =
+            chart("linear", "Large numbers, and a title that takes more than a line of the picture", large, Axis::log("rate"));
+        let x = Axis::linear("false-positive rate of a filter that was measured with as many items, %");
+        let swapped = Chart { x, y: linear.x.clone(), ..chart("swapped", "W", linear.x.clone(), linear.y.clone()) };
+        let mut many = chart("many", "Many names in the legend", Axis::log("items"), Axis::linear("rate"));
+        many.series = (0..24).map(|n| Series { name: format!("b = {}, {n}", n * n), ..many.series[n % 6].clone() }).collect();
+        let empty = Chart { series: Vec::new(), ..chart("empty", "Nothing", Axis::linear("nothing"), Axis::linear("no more")) };
+
+        let header: Vec<_> = (0..14).map(|n| format!("column {n}")).collect();
+        let mut wide = Table::new("Wider than any page", &header.iter().map(String::as_str).collect::<Vec<_>>());
+        wide.rows = vec![(0..14).map(|n| format!("{n}.{n:06} items")).collect(); 3];
+        Findings { charts: vec![logarithms, narrow, linear, swapped, many, empty], tables: vec![wide] }
+    }
+}
+
+fn chart(file: &str, title: &str, x: Axis, y: Axis) -> Chart {
+    let series = MARKS.into_iter().zip(NAMES).enumerate().map(|(colour, (mark, name))| {
+        let share = |n: i32| 10f64.powi(-n) * f64::from(n + i32::try_from(colour).unwrap_or(0));
+        let points: Vec<_> = (1..=8).map(|n| (10f64.powi(n), share(n))).collect();
+        let intervals = points.iter().map(|&(_, y)| (y / 2.0, y * 2.0)).collect();
+        Series::new(name, colour, points).marked(mark).within(intervals)
+    });
+    Chart {
+        file: file.to_owned(),
+        title: title.to_owned(),
+        caption: String::from("Nothing is to be seen here, but how it is drawn."),
+        x,
+        y,
+        series: series.collect(),
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let folder: PathBuf = env::args_os().nth(1).context("the folder of the results is missing: demanding FOLDER")?.into();
+    let scope = Scope { quick: false, seed: 7, max_slots: None };
+    let settings = Settings { folder: folder.clone(), scope, threads: 1, again: true };
+    Box::new(Plan::new(Demanding, &settings)?).run(&Interrupt::new())?;
+    report::write(&folder)
+}

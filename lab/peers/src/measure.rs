@@ -1,0 +1,120 @@
+//! Times the life of a filter: building, look-ups, emptying.
+
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use anyhow::{bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    keys::Keys,
+    memory,
+    peer::{Family, Peer},
+};
+
+/// A peer as a trait object. Dynamic calls are outside of everything that is timed.
+pub(crate) trait Contestant {
+    /// What is known before measuring, for this number of items.
+    fn facts(&self, items: usize) -> Facts;
+
+    /// Measures one round.
+    ///
+    /// # Errors
+    /// If the filter cannot be built, loses a key although it must not, or gives inconsistent answers.
+    fn measure(&self, keys: &Keys) -> anyhow::Result<Sample>;
+}
+
+/// A filter's name, family and rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    /// The name of its row.
+    pub(crate) filter: String,
+    pub(crate) family: Family,
+    /// The rate that it is built for. `None` if its rate cannot be chosen.
+    pub(crate) asked_rate: Option<f64>,
+}
+
+/// The results of one round. Times are in nanoseconds per item, as their names in files say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    #[serde(rename = "add_ns")]
+    pub(crate) add: f64,
+    #[serde(rename = "find_absent_ns")]
+    pub(crate) find_absent: f64,
+    #[serde(rename = "find_present_ns")]
+    pub(crate) find_present: f64,
+    #[serde(rename = "find_mixed_ns")]
+    pub(crate) find_mixed: f64,
+    /// `None` if it does not support deletion.
+    #[serde(rename = "remove_ns")]
+    pub(crate) remove: Option<f64>,
+    /// The measured false-positive rate: the share of the absent keys that were found.
+    pub(crate) rate: f64,
+    pub(crate) expected_rate: f64,
+    pub(crate) bits_per_item: f64,
+    /// Inserted keys that were not found.
+    pub(crate) lost: usize,
+    /// Inserted keys that could not be removed.
+    pub(crate) stuck: usize,
+    /// Keys that were still found after all had been removed.
+    pub(crate) left: usize,
+}
+
+impl<P: Peer> Contestant for P {
+    fn facts(&self, items: usize) -> Facts {
+        let asked_rate = self.asked_rate();
+        let own = if asked_rate.is_none() { ", its own ε" } else { "" };
+        Facts { filter: self.title(items) + own, family: P::FAMILY, asked_rate }
+    }
+
+    fn measure(&self, keys: &Keys) -> anyhow::Result<Sample> {
+        let items = keys.len();
+        let per_item = |time: Duration| time.as_nanos() as f64 / items as f64;
+
+        let before = memory::live();
+        let (filter, add) = timed(|| self.build(&keys.present));
+        let mut filter = filter?;
+        let bytes = memory::live().saturating_sub(before);
+        let expected_rate = self.expected_rate(&filter, items);
+
+        let (hits, find_absent) = timed(|| self.find(&filter, &keys.absent));
+        let (found, find_present) = timed(|| self.find(&filter, &keys.present));
+        let (mixed, find_mixed) = timed(|| self.find(&filter, &keys.mixed));
+        let (removed, remove) = timed(|| self.remove(&mut filter, &keys.present));
+        let left = removed.map_or(0, |_| self.find(&filter, &keys.present));
+        let (lost, stuck) = (items - found, removed.map_or(0, |removed| items - removed));
+        if !P::MAY_LOSE && lost + stuck + left > 0 {
+            bail!(
+                "of {items} keys, {lost} were not found, {stuck} could not be removed, and {left} were found after all had been \
+                 removed; all three must be 0"
+            );
+        }
+        let (least, most) = (keys.mixed_present.saturating_sub(lost), keys.mixed_present + hits);
+        ensure!(
+            (least..=most).contains(&mixed),
+            "of the mixed keys, {mixed} were found, but by the answers for the same keys before, it must be {least} to {most}"
+        );
+        Ok(Sample {
+            add: per_item(add),
+            find_absent: per_item(find_absent),
+            find_present: per_item(find_present),
+            find_mixed: per_item(find_mixed),
+            remove: removed.map(|_| per_item(remove)),
+            rate: hits as f64 / items as f64,
+            expected_rate,
+            bits_per_item: 8.0 * bytes as f64 / items as f64,
+            lost,
+            stuck,
+            left,
+        })
+    }
+}
+
+/// The result of the work, and how long it took.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = black_box(work());
+    (result, start.elapsed())
+}

@@ -1,0 +1,137 @@
+//! Charts: described as data, drawn as SVG. How they are drawn is private to this module.
+//!
+//! They have to be legible for colour-blind readers, on paper, on dark screens and on phones. Series therefore differ by
+//! colour, mark and dashes; a test checks that the colours can be told apart under the common kinds of colour blindness, and
+//! their contrast with white and dark pages. Text is large for the size of the picture, and the legend stands below the plot.
+
+mod draw;
+mod legend;
+mod letters;
+mod palette;
+mod scale;
+mod stamp;
+#[cfg(test)]
+mod tests;
+mod theme;
+
+pub use draw::draw;
+
+/// A chart.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// The end of the file's name: the file is `EXPERIMENT-FILE.svg`.
+    pub file: String,
+    /// The title above the plot.
+    pub title: String,
+    /// The caption below it in the report: what to look for.
+    pub caption: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The data, in at most [`Chart::MOST_COLOURS`] colours.
+    pub series: Vec<Series>,
+}
+
+/// How an axis maps numbers to distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Linear.
+    Linear,
+    /// Logarithmic.
+    Log,
+}
+
+/// An axis.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// Its label, with the unit.
+    pub label: String,
+    /// Linear or logarithmic.
+    pub scale: Scale,
+    /// Its range, if it should not be that of the points.
+    pub range: Option<(f64, f64)>,
+    /// Whether it begins at zero, whatever the points are.
+    pub zero: bool,
+}
+
+/// How the points of a series are joined and marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Marks on a line.
+    Points,
+    /// A line without marks.
+    Line,
+    /// A dashed line without marks.
+    Dashes,
+    /// Marks on a dashed line.
+    DashedPoints,
+    /// Marks only.
+    Dots,
+}
+
+/// A series of points.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name in the legend. If it is empty, there is no entry.
+    pub name: String,
+    /// The index of its colour and of the shape of its marks. Series that belong together have the same one.
+    pub colour: usize,
+    /// How its points are drawn.
+    pub mark: Mark,
+    /// The points, as (x, y).
+    pub points: Vec<(f64, f64)>,
+    /// A confidence interval of y for each point, or nothing.
+    pub intervals: Vec<(f64, f64)>,
+}
+
+impl Chart {
+    /// How many colours there are.
+    pub const MOST_COLOURS: usize = palette::COLOURS.len();
+}
+
+impl Axis {
+    /// A linear axis with the range of the points.
+    #[must_use]
+    pub fn linear(label: &str) -> Self {
+        Self { label: label.to_owned(), scale: Scale::Linear, range: None, zero: false }
+    }
+
+    /// A logarithmic axis with the range of the points.
+    #[must_use]
+    pub fn log(label: &str) -> Self {
+        Self { scale: Scale::Log, ..Self::linear(label) }
+    }
+
+    /// The same axis, but beginning at zero, so that heights can be compared.
+    #[must_use]
+    pub fn from_zero(self) -> Self {
+        Self { zero: true, ..self }
+    }
+
+    /// The same axis with this range.
+    #[must_use]
+    pub fn from_to(self, from: f64, to: f64) -> Self {
+        Self { range: Some((from, to)), ..self }
+    }
+}
+
+impl Series {
+    /// A series drawn as marks on a line.
+    #[must_use]
+    pub fn new(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new() }
+    }
+
+    /// The same series, drawn like this.
+    #[must_use]
+    pub fn marked(self, mark: Mark) -> Self {
+        Self { mark, ..self }
+    }
+
+    /// The same series, with an interval for each point.
+    #[must_use]
+    pub fn within(self, intervals: Vec<(f64, f64)>) -> Self {
+        Self { intervals, ..self }
+    }
+}

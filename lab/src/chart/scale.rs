@@ -1,0 +1,182 @@
+//! Positions of numbers on an axis, and its ticks.
+
+use std::ops::Range;
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+
+use super::{Axis, Scale};
+
+/// An axis with its ends and ticks.
+#[derive(Clone, Debug)]
+pub(super) struct Ruler {
+    scale: Scale,
+    from: f64,
+    to: f64,
+    ticks: Vec<f64>,
+}
+
+impl Ruler {
+    /// Chooses ends that include all these values, unless the axis has a range.
+    pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        let usable = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
+        let (low, high) =
+            values.filter(usable).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let low = if axis.zero { low.min(0.0) } else { low };
+        let (low, high) = axis.range.unwrap_or(if low <= high { (low, high) } else { (1.0, 10.0) });
+        match axis.scale {
+            Scale::Linear => Self::linear(low, high, axis.range.is_some()),
+            Scale::Log => Self::log(low, high, axis.range.is_some()),
+        }
+    }
+
+    /// Ticks in steps of 1, 2 or 5 times a power of ten, at most seven steps.
+    fn linear(low: f64, high: f64, exact: bool) -> Self {
+        let span = if high > low { high - low } else { low.abs().max(1.0) };
+        let power = 10f64.powf((span / 7.0).log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * power).into_iter().find(|step| span / step <= 7.0).unwrap_or(span);
+        let (from, to) = if exact { (low, high) } else { ((low / step).floor() * step, (high / step).ceil() * step) };
+        let to = if to > from { to } else { from + step };
+        let first = (from / step - 1e-9).ceil();
+        let ticks = (0..20).map(|n| (first + f64::from(n)) * step).take_while(|tick| *tick <= to + step * 1e-9).collect();
+        Self { scale: Scale::Linear, from, to, ticks }
+    }
+
+    /// Ticks at powers of ten: all of them, or every second, third, … one. If that gives fewer than three, also
+    /// at 2 and 5 times the power.
+    fn log(low: f64, high: f64, exact: bool) -> Self {
+        let (from, to) = if exact { (low, high) } else { (power(low.log10().floor()), power(high.log10().ceil())) };
+        let to = if to > from { to } else { from * 10.0 };
+        let (first, last) = ((from.log10() - 1e-9).ceil(), (to.log10() + 1e-9).floor());
+        let every = ((last - first) / 7.0).ceil().max(1.0);
+        let mut ticks: Vec<_> =
+            (0..20).map(|n| first + f64::from(n) * every).take_while(|tick| *tick <= last).map(power).collect();
+        if ticks.len() < 3 {
+            let finer = (0..4).flat_map(|n| [1.0, 2.0, 5.0].map(|digit| digit * power(first - 1.0 + f64::from(n))));
+            ticks = finer.filter(|tick| (from * 0.999..=to * 1.001).contains(tick)).collect();
+        }
+        Self { scale: Scale::Log, from, to, ticks }
+    }
+
+    /// The position along the axis, 0 … 1.
+    fn share(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (value - self.from) / (self.to - self.from),
+            Scale::Log => (value / self.from).log10() / (self.to / self.from).log10(),
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// Whether the value is within the ends, up to rounding.
+    pub(super) fn contains(&self, value: f64) -> bool {
+        let margin = match self.scale {
+            Scale::Linear => (self.to - self.from) * 1e-9,
+            Scale::Log => self.from * 1e-9,
+        };
+        (self.from - margin..=self.to + margin).contains(&value)
+    }
+
+    /// The ends.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        (self.from, self.to)
+    }
+
+    /// The label of a tick.
+    pub(super) fn label(&self, value: f64) -> String {
+        match self.scale {
+            Scale::Log if (value.log10() - value.log10().round()).abs() < 1e-6 && !(0.01..1000.0).contains(&value) => {
+                format!("10{}", superscript(value.log10().round()))
+            }
+            Scale::Log if value < 0.01 => format!("{value:.0e}"),
+            Scale::Log => plain(value),
+            Scale::Linear => match self.from.abs().max(self.to.abs()) {
+                _ if value == 0.0 => plain(value),
+                1e9.. => format!("{} G", plain(value / 1e9)),
+                1e6.. => format!("{} M", plain(value / 1e6)),
+                1e4.. => format!("{} k", plain(value / 1e3)),
+                _ => plain(value),
+            },
+        }
+    }
+
+    /// The labels of all ticks.
+    pub(super) fn labels(&self) -> impl Iterator<Item = String> {
+        self.ticks.iter().map(|&tick| self.label(tick))
+    }
+}
+
+fn power(exponent: f64) -> f64 {
+    10f64.powf(exponent)
+}
+
+/// A number without the digits that come from rounding.
+fn plain(value: f64) -> String {
+    let text = format!("{value:.6}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { String::from("0") } else { text.to_owned() }
+}
+
+fn superscript(exponent: f64) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let raise = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
+    format!("{exponent:.0}").chars().map(raise).collect()
+}
+
+impl Ranged for Ruler {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let length = f64::from(limit.1 - limit.0);
+        #[allow(clippy::cast_possible_truncation, reason = "at most the width of a picture")]
+        let distance = (length * self.share(*value)).round() as i32;
+        limit.0 + distance
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.ticks.clone()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.from..self.to
+    }
+}
+
+impl ValueFormatter<f64> for Ruler {
+    fn format_ext(&self, value: &f64) -> String {
+        self.label(*value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
+        Ruler::new(axis, values.iter().copied()).labels().collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_that_cover_everything() {
+        assert_eq!(labels(&Axis::linear(""), &[0.0, 32.0]), ["0", "5", "10", "15", "20", "25", "30", "35"]);
+        assert_eq!(labels(&Axis::linear(""), &[0.93, 0.976]), ["0.93", "0.94", "0.95", "0.96", "0.97", "0.98"]);
+        assert_eq!(labels(&Axis::linear("").from_to(2.0, 32.0), &[]), ["5", "10", "15", "20", "25", "30"]);
+        assert_eq!(labels(&Axis::log(""), &[100.0, 1e8]), ["100", "10³", "10⁴", "10⁵", "10⁶", "10⁷", "10⁸"]);
+        assert_eq!(labels(&Axis::log(""), &[1e-9, 0.3]), ["10⁻⁹", "10⁻⁷", "10⁻⁵", "10⁻³", "0.1"]);
+        assert_eq!(labels(&Axis::log(""), &[12.0, 80.0]), ["10", "20", "50", "100"]);
+        assert_eq!(labels(&Axis::log(""), &[0.0, -1.0, f64::NAN]), ["1", "2", "5", "10"]);
+        assert_eq!(labels(&Axis::linear(""), &[5.0]), ["5", "6"]);
+        assert_eq!(labels(&Axis::linear(""), &[0.0, 8000.0]), ["0", "2000", "4000", "6000", "8000"]);
+        assert_eq!(labels(&Axis::linear(""), &[0.0, 12e3]), ["0", "2 k", "4 k", "6 k", "8 k", "10 k", "12 k"]);
+        assert_eq!(labels(&Axis::linear(""), &[-1.5e6, 0.0]), ["-1.5 M", "-1 M", "-0.5 M", "0"]);
+        assert_eq!(labels(&Axis::linear(""), &[1e9, 3e9]), ["1 G", "1.5 G", "2 G", "2.5 G", "3 G"]);
+    }
+
+    #[test]
+    fn shares_run_from_end_to_end() {
+        let ruler = Ruler::new(&Axis::log(""), [1.0, 100.0].into_iter());
+        for (value, share) in [(1.0, 0.0), (10.0, 0.5), (100.0, 1.0), (1e9, 1.0), (1e-9, 0.0)] {
+            assert!((ruler.share(value) - share).abs() < 1e-12);
+        }
+        assert!(ruler.contains(100.0) && ruler.contains(1.0) && !ruler.contains(100.1) && !ruler.contains(0.9));
+    }
+}

@@ -1,0 +1,274 @@
+//! The experiment `load`: how full tables get before they refuse an item. The paper's section 4 and figure 2.
+
+use koel::{CuckooFilter, TableKind};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    buckets, count,
+    plain::{Plain, RandomWalk, Walk},
+    random::Hashes,
+};
+use crate::{
+    chart::{Axis, Chart, Mark, Series},
+    experiment::{Experiment, Findings, Measured, Scope, Table},
+    interrupt::{Interrupt, Interrupted},
+};
+
+/// Loads at the first refusal.
+pub struct Load;
+
+/// Tables of one kind and size, filled one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    walk: Walk,
+    b: u32,
+    f: u32,
+    slots: u64,
+    trials: u32,
+}
+
+/// Their loads at the first refusal, 0 … 1.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    min: f64,
+    mean: f64,
+    max: f64,
+}
+
+const BUCKET_SIZES: [u32; 4] = [1, 2, 4, 8];
+const SIZES: [u64; 7] = [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+/// The lengths of fingerprints in the large tables, which take long.
+const FEW: [u32; 12] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32];
+/// Tables of this size are large.
+const LARGE: u64 = 10_000_000;
+/// Items between two checks for an interrupt.
+const PACE: usize = 1 << 16;
+
+impl Experiment for Load {
+    type Case = Case;
+    type Row = Row;
+
+    fn name(&self) -> &'static str {
+        "load"
+    }
+
+    fn title(&self) -> &'static str {
+        "How full a table gets"
+    }
+
+    fn about(&self) -> &'static str {
+        "Tables are filled with random items until one is refused. Koel looks for a free slot breadth first, over 4096 full \
+         buckets at most, and moves nothing before it has found one; the plain random walk is that of the paper, where a resident \
+         chosen at random gives way, 500 times at most. The two have different items. Small tables are filled up to a thousand \
+         times, those of 10 M slots three times and those of 100 M once, the two largest with twelve lengths of fingerprint only. \
+         The paper's figure 2 shows the least of ten runs."
+    }
+
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let sizes = scope.allowed(&SIZES[..scope.choose(5, 7)]);
+        let mut cases = Vec::new();
+        for slots in sizes {
+            for f in (2..=32).filter(|f| FEW.contains(f) || !scope.quick && slots < LARGE) {
+                for b in BUCKET_SIZES {
+                    let least = match slots {
+                        LARGE.. => LARGE * 3 / slots,
+                        _ => scope.choose(2, 10),
+                    };
+                    let most = scope.choose(200_000, LARGE) / slots;
+                    let trials = most.clamp(least.max(1), scope.choose(100, 1000));
+                    let trials = u32::try_from(trials).unwrap_or(1);
+                    let of = |walk| Case { walk, b, f, slots, trials };
+                    cases.extend([of(Walk::Koel), of(Walk::Random)]);
+                }
+            }
+        }
+        cases
+    }
+
+    fn effort(&self, case: &Case) -> u64 {
+        // With short fingerprints, or buckets of one slot, an item is refused early.
+        let share = match (case.b, case.f) {
+            (1, _) => 4,
+            (_, 2..=4) => 3,
+            (2, _) => 7,
+            _ => 10,
+        };
+        let pace = if case.walk == Walk::Koel { 1 } else { 2 };
+        case.slots * u64::from(case.trials) * share * pace
+    }
+
+    fn memory(&self, case: &Case) -> u64 {
+        let bits = if case.walk == Walk::Koel { case.f } else { 32 };
+        case.slots * u64::from(bits) / 8 + (1 << 20)
+    }
+
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let mut table = Filled::new(case, seed)?;
+        let mut hashes = Hashes::new(seed);
+        let mut loads = Vec::new();
+        for _ in 0..case.trials {
+            loads.push(table.fill(&mut hashes, interrupt)?);
+        }
+        Ok(vec![Row {
+            min: loads.iter().copied().fold(1.0, f64::min),
+            mean: loads.iter().sum::<f64>() / loads.len() as f64,
+            max: loads.iter().copied().fold(0.0, f64::max),
+        }])
+    }
+
+    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
+        let mut charts: Vec<_> = BUCKET_SIZES.iter().map(|&b| by_fingerprint(measured, b)).collect();
+        charts.push(by_size(measured));
+        Findings { charts, tables: vec![beside_the_paper(measured)] }
+    }
+}
+
+/// A table that is filled again and again.
+enum Filled {
+    Koel(CuckooFilter),
+    Random(RandomWalk, u64),
+}
+
+impl Filled {
+    fn new(case: &Case, seed: u64) -> anyhow::Result<Self> {
+        let buckets = buckets(case.slots, case.b);
+        Ok(match case.walk {
+            Walk::Koel => {
+                // Packed tables fill equally: what is in a bucket does not depend on how it is stored.
+                let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(case.b).fingerprint_bits(case.f);
+                Self::Koel(builder.buckets(buckets).build()?)
+            }
+            Walk::Random => {
+                let table = Plain::new(case.f, case.b, buckets);
+                Self::Random(RandomWalk::new(table, seed), buckets * u64::from(case.b))
+            }
+        })
+    }
+
+    /// Fills the table, and returns its load at the first refusal.
+    fn fill(&mut self, hashes: &mut Hashes, interrupt: &Interrupt) -> Result<f64, Interrupted> {
+        match self {
+            Self::Koel(filter) => {
+                filter.clear();
+                until_refused(hashes, interrupt, |hash| filter.insert_hash(hash).is_ok())?;
+                Ok(filter.load_factor())
+            }
+            Self::Random(walk, slots) => {
+                walk.clear();
+                let items = until_refused(hashes, interrupt, |hash| walk.insert(hash).is_some())?;
+                Ok(items as f64 / *slots as f64)
+            }
+        }
+    }
+}
+
+/// Inserts items until one is refused, and returns the number of those before it.
+fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl FnMut(u64) -> bool) -> Result<u64, Interrupted> {
+    let mut items = 0;
+    loop {
+        interrupt.check()?;
+        for hash in hashes.by_ref().take(PACE) {
+            if !insert(hash) {
+                return Ok(items);
+            }
+            items += 1;
+        }
+    }
+}
+
+type Cases = [Measured<Case, Row>];
+
+/// The points of the cases that `which` selects, sorted by x.
+fn points(measured: &Cases, which: impl Fn(&Case) -> bool, point: impl Fn(&Case, &Row) -> (f64, f64)) -> Vec<(f64, f64)> {
+    let rows = measured.iter().filter(|m| which(&m.case)).filter_map(|m| Some(point(&m.case, m.row()?)));
+    let mut points: Vec<_> = rows.collect();
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    points
+}
+
+/// The load by length of fingerprint. Every second size, for fewer lines.
+fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
+    let mut series = Vec::new();
+    for (colour, slots) in SIZES.into_iter().step_by(2).enumerate() {
+        for walk in [Walk::Koel, Walk::Random] {
+            let which = |case: &Case| (case.walk, case.b, case.slots) == (walk, b, slots);
+            let points = points(measured, which, |case, row| (f64::from(case.f), 100.0 * row.mean));
+            if !points.is_empty() {
+                let name = format!("{} slots{}", count(slots), if walk == Walk::Koel { "" } else { ", random" });
+                let mark = if walk == Walk::Koel { Mark::Points } else { Mark::Dashes };
+                series.push(Series::new(name, colour, points).marked(mark));
+            }
+        }
+    }
+    // The lower end of the load axis.
+    let floor = match b {
+        1 => 0.0,
+        2 => 40.0,
+        4 => 80.0,
+        _ => 90.0,
+    };
+    Chart {
+        file: format!("b{b}"),
+        title: format!("Load at the first refusal, buckets of {b}"),
+        caption: format!(
+            "Mean load at which a table with buckets of {b} first refuses an item, by length of fingerprint and size of table. \
+             Solid: koel. Dashed: the paper's random walk. Fingerprints that are too short for a large table leave many items \
+             with the same two buckets (paper, section 4); what is below the axis is in the table of all rows."
+        ),
+        x: Axis::linear("fingerprint, bits").from_to(2.0, 32.0),
+        y: Axis::linear("load, %").from_to(floor, 100.0),
+        series,
+    }
+}
+
+/// The load by size of table, with long fingerprints.
+fn by_size(measured: &Cases) -> Chart {
+    let mut series = Vec::new();
+    for (colour, b) in BUCKET_SIZES.into_iter().enumerate().skip(1) {
+        for walk in [Walk::Koel, Walk::Random] {
+            let which = |case: &Case| (case.walk, case.b, case.f) == (walk, b, 16);
+            let line = points(measured, which, |case, row| (case.slots as f64, 100.0 * row.mean));
+            if line.is_empty() {
+                continue;
+            }
+            let mark = if walk == Walk::Koel { Mark::Points } else { Mark::DashedPoints };
+            let name = format!("b = {b}{}", if walk == Walk::Koel { "" } else { ", random" });
+            series.push(Series::new(name, colour, line).marked(mark));
+        }
+    }
+    Chart {
+        file: String::from("size"),
+        title: String::from("Load at the first refusal, by size of table"),
+        caption: String::from(
+            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight. The larger a table is, the sooner one of its items takes \
+             the random walk more than 500 evictions. Small tables are planned less full, since they vary more.",
+        ),
+        x: Axis::log("slots"),
+        y: Axis::linear("load, %").from_to(80.0, 100.0),
+        series,
+    }
+}
+
+/// Slots per bucket, and the load in per cent that section 5.1 of the paper gives for large tables with long fingerprints.
+const PAPER: [(u32, f64); 4] = [(1, 50.0), (2, 84.0), (4, 95.0), (8, 98.0)];
+
+fn beside_the_paper(measured: &Cases) -> Table {
+    let mut table = Table::new(
+        "Mean load at the first refusal with fingerprints of 16 bits, in the largest tables measured",
+        &["slots of a bucket", "table, slots", "filled", "koel", "random walk here", "the paper, section 5.1"],
+    );
+    for (b, paper) in PAPER {
+        let which = |walk, case: &Case| (case.walk, case.b, case.f) == (walk, b, 16);
+        let largest = |walk| {
+            let all = measured.iter().filter(|m| which(walk, &m.case));
+            all.max_by_key(|m| m.case.slots).and_then(|m| Some((&m.case, m.row()?.mean)))
+        };
+        let percent =
+            |load: Option<(&Case, f64)>| load.map_or_else(|| String::from("-"), |(_, load)| format!("{:.1} %", 100.0 * load));
+        let (koel, random) = (largest(Walk::Koel), largest(Walk::Random));
+        let slots = koel.map_or_else(|| String::from("-"), |(case, _)| count(case.slots));
+        let times = koel.map_or_else(|| String::from("-"), |(case, _)| format!("{} ×", case.trials));
+        table.rows.push(vec![b.to_string(), slots, times, percent(koel), percent(random), format!("{paper:.0} %")]);
+    }
+    table
+}

@@ -1,0 +1,26 @@
+//! The experiments, one file or folder each.
+
+pub mod fpr;
+pub mod load;
+mod plain;
+mod probe;
+mod random;
+pub mod space;
+pub mod speed;
+pub mod walk;
+
+pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, walk::Evictions};
+
+/// The number of buckets of b slots for this many slots, rounded up to an even number.
+fn buckets(slots: u64, b: u32) -> u64 {
+    (slots / u64::from(b)).div_ceil(2) * 2
+}
+
+/// A round number with a unit: 100 k, 10 M.
+fn count(number: u64) -> String {
+    match number {
+        1_000_000.. => format!("{} M", number / 1_000_000),
+        1000.. => format!("{} k", number / 1000),
+        _ => number.to_string(),
+    }
+}

@@ -1,0 +1,374 @@
+//! The experiment `space`: bits per item. The paper's sections 5.1 and 6, and its figures 3 and 4.
+
+use koel::{Addressing, Builder, CuckooFilter, tuning};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    probe::{self, KINDS, Kind, Probed},
+    random::Hashes,
+};
+use crate::{
+    chart::{Axis, Chart, Mark, Series},
+    experiment::{Experiment, Findings, Measured, Scope, Table},
+    interrupt::Interrupt,
+    structures::Structure,
+};
+
+/// Bits per item.
+pub struct Space;
+
+/// What a case shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Shows {
+    /// The space for a false-positive rate.
+    Rate,
+    /// The space for a number of items.
+    Size,
+}
+
+/// Which numbers of buckets are possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Buckets {
+    /// Any even number: koel's own addressing.
+    Any,
+    /// A power of two, as in the paper and in Go.
+    Power,
+}
+
+/// A filter for a number of items, with all of them in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    shows: Shows,
+    table: Kind,
+    buckets: Buckets,
+    b: u32,
+    f: u32,
+    items: usize,
+    probes: u64,
+}
+
+/// Its size and false-positive rate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    slots: usize,
+    /// Fewer than in the case if one was refused.
+    inserted: usize,
+    bits_per_item: f64,
+    hits: u64,
+    /// The measured ε, and its 99 % confidence interval.
+    rate: f64,
+    low: f64,
+    high: f64,
+}
+
+/// The ε at which numbers of items are compared.
+const RATE: f64 = 0.001;
+/// How many numbers of items there are from one to its double.
+const PER_OCTAVE: u32 = 8;
+const FEWEST_ITEMS: usize = 1000;
+/// How many hits are wanted for ε, within the limit of probes.
+const HITS: u64 = 20_000;
+/// The same where ε is not shown.
+const FEW_HITS: u64 = 1000;
+/// The lowest load in curves.
+const LEAST_LOAD: f64 = 0.75;
+/// The rates of the table beside the paper's figure 4.
+const RATES: [f64; 4] = [0.1, 0.01, 0.001, 0.0001];
+
+impl Case {
+    fn builder(&self) -> Builder {
+        let addressing = match self.buckets {
+            Buckets::Any => Addressing::AnySize,
+            Buckets::Power => Addressing::PowerOfTwo,
+        };
+        let builder = CuckooFilter::builder().table(self.table.table()).bucket_size(self.b).addressing(addressing);
+        builder.capacity(self.items).fingerprint_bits(self.f)
+    }
+
+    /// The case with as many probes as it needs. `None` if its filter is larger than allowed, or cannot be measured.
+    fn within(self, scope: &Scope, hits: u64) -> Option<Self> {
+        let params = self.builder().params().ok()?;
+        let slots = params.slots() as u64;
+        let rate = params.false_positive_rate_at(self.items as f64 / slots as f64);
+        let probes = probe::probes(rate, hits, scope.choose(10_000_000, 100_000_000));
+        let fits = scope.at_most(slots) == slots && rate < 0.5 && rate * probes as f64 > probe::LEAST_HITS as f64;
+        fits.then_some(Self { probes, ..self })
+    }
+}
+
+impl Experiment for Space {
+    type Case = Case;
+    type Row = Row;
+
+    fn name(&self) -> &'static str {
+        "space"
+    }
+
+    fn title(&self) -> &'static str {
+        "What an item takes"
+    }
+
+    fn about(&self) -> &'static str {
+        "Each filter is built for a number of items, and then has exactly those in it. Its bits are counted, and its \
+         false-positive rate is measured with items that are not in it. The paper's figures 3 and 4 show the same; its curves, \
+         as those of Bloom filters here, are for any ε, while fingerprints have whole numbers of bits."
+    }
+
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let most = scope.max_slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
+        // Fewer items if tables for this many are not allowed.
+        let items = scope.choose(100_000, 1_000_000).min(most / 4 * 3);
+        for (table, b) in KINDS {
+            let of = |f| Case { shows: Shows::Rate, table, buckets: Buckets::Any, b, f, items, probes: 0 };
+            cases.extend((4..=24).filter_map(|f| of(f).within(scope, HITS)));
+        }
+        for items in numbers_of_items(scope.choose(200_000, 10_000_000)) {
+            for buckets in [Buckets::Any, Buckets::Power] {
+                let case = Case { shows: Shows::Size, table: Kind::Packed, buckets, b: 4, f: 32, items, probes: 0 };
+                // The shortest fingerprints within the rate: in a half-empty table they may be a bit shorter.
+                let shortest = (4..=32).map(|f| Case { f, ..case.clone() }).find(|case| {
+                    case.builder()
+                        .params()
+                        .is_ok_and(|params| params.false_positive_rate_at(items as f64 / params.slots() as f64) <= RATE)
+                });
+                cases.extend(shortest.and_then(|case| case.within(scope, FEW_HITS)));
+            }
+        }
+        cases
+    }
+
+    fn effort(&self, case: &Case) -> u64 {
+        // An insertion takes about as long as ten probes.
+        case.items as u64 * 10 + case.probes
+    }
+
+    fn memory(&self, case: &Case) -> u64 {
+        probe::OVERHEAD + case.builder().params().map_or(0, |params| params.table_bytes() as u64)
+    }
+
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let mut filter = case.builder().build()?;
+        probe::fill(&mut filter, &mut Hashes::new(seed), case.items, interrupt)?;
+        let probed = Probed::new(&filter, &mut Hashes::new(!seed), case.probes, interrupt)?;
+        let (low, high) = probed.interval();
+        Ok(vec![Row {
+            slots: filter.slots(),
+            inserted: filter.len(),
+            bits_per_item: filter.bits_per_item(),
+            hits: probed.hits,
+            rate: probed.rate(),
+            low,
+            high,
+        }])
+    }
+
+    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
+        Findings {
+            charts: vec![by_rate(measured), above_the_bound(measured), by_items(measured)],
+            tables: vec![beside_formulas(measured), through_powers_of_two(measured)],
+        }
+    }
+}
+
+/// Numbers of items in equal ratios, at the same places between any two powers of two.
+fn numbers_of_items(most: usize) -> Vec<usize> {
+    let number = |place: u32| FEWEST_ITEMS as f64 * (f64::from(place) / f64::from(PER_OCTAVE)).exp2();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of items, some millions at most")]
+    let numbers = (0..).map(|place| number(place).round() as usize);
+    numbers.take_while(|&items| items <= most).collect()
+}
+
+type Cases = [Measured<Case, Row>];
+
+/// The rows of the cases that `which` selects, sorted by `by`.
+fn rows(measured: &Cases, which: impl Fn(&Case) -> bool, by: impl Fn(&Case, &Row) -> f64) -> Vec<(&Case, &Row)> {
+    let found = measured.iter().filter(|m| which(&m.case)).filter_map(|m| Some((&m.case, m.row()?)));
+    let mut rows: Vec<_> = found.collect();
+    rows.sort_by(|one, other| by(one.0, one.1).total_cmp(&by(other.0, other.1)));
+    rows
+}
+
+/// The filters of one kind, by rate. Those with fingerprints too short for their number of items are left out: their tables
+/// are planned so empty that nobody would choose them.
+fn of_kind(measured: &Cases, kind: (Kind, u32)) -> Vec<(&Case, &Row)> {
+    let which = |case: &Case| case.shows == Shows::Rate && (case.table, case.b) == kind;
+    let mut rows = rows(measured, which, |_, row| row.rate);
+    rows.retain(|(_, row)| row.inserted as f64 >= LEAST_LOAD * row.slots as f64);
+    rows
+}
+
+/// The range of rates in which formulas are drawn.
+const FROM: f64 = 4e-6;
+const TO: f64 = 0.5;
+
+/// The curve of a formula.
+fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64>) -> Series {
+    let rates = (0..=80).map(|step| FROM * (TO / FROM).powf(f64::from(step) / 80.0));
+    Series::new(name, colour, rates.filter_map(|rate| Some((rate, bits(rate)?))).collect()).marked(mark)
+}
+
+/// The curves of the measured filters.
+fn measured_curves(measured: &Cases, bits: impl Fn(&Row) -> f64) -> Vec<Series> {
+    let mut series = Vec::new();
+    for (colour, (table, b)) in KINDS.into_iter().enumerate() {
+        let points: Vec<_> = of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row))).collect();
+        if !points.is_empty() {
+            series.push(Series::new(table.label(b), colour, points));
+        }
+    }
+    series
+}
+
+fn by_rate(measured: &Cases) -> Chart {
+    let mut series = measured_curves(measured, |row| row.bits_per_item);
+    series.push(curve("Bloom (formula)", 4, Mark::Dashes, |rate| Structure::Bloom.bits_per_item(rate)));
+    series.push(curve("lower bound (formula)", 5, Mark::Line, |rate| Some(tuning::lower_bound(rate))));
+    Chart {
+        file: String::from("rate"),
+        title: String::from("Bits per item, by false-positive rate"),
+        caption: String::from(
+            "Bits of the table for each item in it, against the rate that was measured; a mark for each length of fingerprint. \
+             Look for where a curve leaves that of Bloom filters below: the packed table does so at some per cent, the single \
+             one at some tenths of a per cent. Bloom filters and the lower bound log₂(1/ε) are formulas, not measured. Tables \
+             that are planned less than three quarters full are left out: short fingerprints, and with b = 2 and 1 M items those of up to \
+             11 bits, since plans have no measurement between 8 and 12.",
+        ),
+        x: Axis::log("false-positive rate ε").from_to(FROM, TO),
+        y: Axis::linear("bits per item").from_to(0.0, 25.0),
+        series,
+    }
+}
+
+/// The same curves as differences from the lower bound, which are easier to read.
+fn above_the_bound(measured: &Cases) -> Chart {
+    let mut series = measured_curves(measured, |row| row.bits_per_item - tuning::lower_bound(row.rate));
+    let bloom = |rate| Some(Structure::Bloom.bits_per_item(rate)? - tuning::lower_bound(rate));
+    series.push(curve("Bloom (formula)", 4, Mark::Dashes, bloom));
+    series.push(curve("semi-sorted (paper)", 0, Mark::Dashes, |rate| Some(semi_sorted(rate) - tuning::lower_bound(rate))));
+    Chart {
+        file: String::from("overhead"),
+        title: String::from("Bits per item above the lower bound"),
+        caption: String::from(
+            "The same filters, less log₂(1/ε), which every filter needs. The packed table is a bit below the single one, a little \
+             below the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and nearly flat; a Bloom filter takes the \
+             more the lower its rate is. Of the lowest rates few hits were seen: they may be 13 % off.",
+        ),
+        x: Axis::log("false-positive rate ε").from_to(FROM, TO),
+        y: Axis::linear("bits per item − log₂(1/ε)").from_to(0.0, 8.0),
+        series,
+    }
+}
+
+/// Semi-sorted buckets by section 6 and table 2 of the paper, with the load of 0.955 that it found.
+fn semi_sorted(rate: f64) -> f64 {
+    (tuning::lower_bound(rate) + 2.0) / 0.955
+}
+
+fn of_buckets(measured: &Cases, buckets: Buckets) -> Vec<(&Case, &Row)> {
+    rows(measured, |case| case.shows == Shows::Size && case.buckets == buckets, |case, _| case.items as f64)
+}
+
+fn by_items(measured: &Cases) -> Chart {
+    let mut series = Vec::new();
+    for (colour, buckets, mark, name) in
+        [(0, Buckets::Any, Mark::Line, "any size"), (1, Buckets::Power, Mark::Dashes, "power of two")]
+    {
+        let found = of_buckets(measured, buckets);
+        let points: Vec<_> = found.into_iter().map(|(case, row)| (case.items as f64, row.bits_per_item)).collect();
+        if !points.is_empty() {
+            series.push(Series::new(name, colour, points).marked(mark));
+        }
+    }
+    let ends = series.iter().flat_map(|one| &one.points).map(|point| point.0);
+    let (first, last) = ends.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), items| (low.min(items), high.max(items)));
+    let mut x = Axis::log("items");
+    if first < last {
+        x = x.from_to(first, last);
+        let flat = |name, colour, mark, bits| Series::new(name, colour, vec![(first, bits), (last, bits)]).marked(mark);
+        series.extend(Structure::Bloom.bits_per_item(RATE).map(|bits| flat("Bloom (formula)", 4, Mark::Dashes, bits)));
+        series.push(flat("lower bound (formula)", 5, Mark::Line, tuning::lower_bound(RATE)));
+    }
+    Chart {
+        file: String::from("items"),
+        title: String::from("Bits per item at ε = 0.1 %, by number of items"),
+        caption: String::from(
+            "Packed tables for ε = 0.1 % at most, with as many items as they were built for. Where the number of buckets must be \
+             a power of two, as in the paper and in Go's libraries, an item takes up to 1.8 times as much; what is left empty lowers ε, \
+             by half at best. With any number of buckets there are no teeth; small tables are planned less full.",
+        ),
+        x,
+        y: Axis::linear("bits per item"),
+        series,
+    }
+}
+
+const NOTHING: &str = "-";
+
+fn beside_formulas(measured: &Cases) -> Table {
+    let mut table = Table::new(
+        "Bits per item at a false-positive rate, and in brackets the rate measured: fingerprints have whole numbers of bits, and \
+         the shortest that keep to the rate are taken. The last three columns are formulas",
+        &["ε at most", "packed", "single, b = 4", "Bloom", "semi-sorted (paper)", "lower bound"],
+    );
+    for rate in RATES {
+        let shortest = |kind| {
+            let found = of_kind(measured, (kind, 4)).into_iter().rfind(|(_, row)| row.rate <= rate);
+            // In an incomplete run, the next longer fingerprints must not stand in for these.
+            let found = found.filter(|(_, row)| row.rate > rate / 2.5);
+            found.map_or_else(|| String::from(NOTHING), |(_, row)| format!("{:.2} ({})", row.bits_per_item, percent(row.rate)))
+        };
+        let bits = |bits: f64| format!("{bits:.2}");
+        table.rows.push(vec![
+            percent(rate),
+            shortest(Kind::Packed),
+            shortest(Kind::Single),
+            Structure::Bloom.bits_per_item(rate).map_or_else(|| String::from(NOTHING), bits),
+            bits(semi_sorted(rate)),
+            bits(tuning::lower_bound(rate)),
+        ]);
+    }
+    table
+}
+
+fn through_powers_of_two(measured: &Cases) -> Table {
+    let mut table = Table::new(
+        "Bits per item at ε = 0.1 % for all numbers of items, packed tables",
+        &["buckets", "filters", "least", "mean", "most", "refused an item"],
+    );
+    for (buckets, name) in [(Buckets::Any, "any even number"), (Buckets::Power, "a power of two")] {
+        let found = of_buckets(measured, buckets);
+        let bits: Vec<_> = found.iter().map(|(_, row)| row.bits_per_item).collect();
+        let refused = found.iter().filter(|(case, row)| row.inserted < case.items).count();
+        let cell = |bits: f64| if found.is_empty() { String::from(NOTHING) } else { format!("{bits:.2}") };
+        table.rows.push(vec![
+            name.to_owned(),
+            found.len().to_string(),
+            cell(bits.iter().copied().fold(f64::INFINITY, f64::min)),
+            cell(bits.iter().sum::<f64>() / bits.len() as f64),
+            cell(bits.iter().copied().fold(0.0, f64::max)),
+            refused.to_string(),
+        ]);
+    }
+    table
+}
+
+/// A rate in per cent with two significant digits.
+fn percent(rate: f64) -> String {
+    let rate = 100.0 * rate;
+    let places = match rate {
+        10.0.. => 0,
+        1.0.. => 1,
+        0.1.. => 2,
+        0.01.. => 3,
+        _ => 4,
+    };
+    let text = format!("{rate:.places$}");
+    let text = if places > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Charts and tables of the times.
+
+use super::{Case, Form, Operation, Row};
+use crate::{
+    chart::{Axis, Chart, Mark, Series},
+    experiment::{Findings, Measured, Table},
+    experiments::{count, probe::Kind},
+};
+
+type Cases = [Measured<Case, Row>];
+
+/// The names of all kernels, the fastest last: results may have kernels that the machine which draws them does not have.
+const KERNELS: [&str; 4] = ["portable", "bmi2", "avx2", "avx512"];
+
+/// The load at which filters are compared.
+const FULL: u32 = 95;
+
+pub(super) fn findings(measured: &Cases) -> Findings {
+    let mut sizes: Vec<_> = measured.iter().map(|m| m.case.slots).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let of = |slots| Size { slots, rows: measured.iter().filter(|m| m.case.slots == slots).collect() };
+    let all: Vec<_> = sizes.iter().copied().map(of).collect();
+    let mut charts: Vec<_> = all.iter().flat_map(|size| [size.finds(Kind::Packed), size.insertions()]).collect();
+    // Of the middle size: memory matters there, but does not dominate.
+    if let Some(middle) = all.get(all.len() / 2) {
+        charts.extend([middle.finds(Kind::Single), middle.removals(), middle.by_kernel(), middle.shares()]);
+    }
+    // What was not measured is not shown.
+    charts.retain(|chart| !chart.series.is_empty());
+    Findings { charts, tables: all.iter().map(Size::table).collect() }
+}
+
+/// The results of tables of one size.
+struct Size<'a> {
+    slots: u64,
+    rows: Vec<&'a Measured<Case, Row>>,
+}
+
+/// Selects rows.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    table: Kind,
+    operation: Operation,
+    form: Form,
+    kernel: &'a str,
+}
+
+impl Size<'_> {
+    fn rows(&self, of: Of<'_>) -> impl Iterator<Item = &Row> {
+        let cases = self.rows.iter().filter(move |m| m.case.table == of.table);
+        cases
+            .flat_map(|m| &m.rows)
+            .filter(move |row| (row.operation, row.form) == (of.operation, of.form) && row.kernel == of.kernel)
+    }
+
+    fn ns(&self, of: Of<'_>, load: u32, present: u32) -> Option<f64> {
+        self.rows(of).find(|row| (row.load, row.present) == (load, present)).map(|row| row.ns)
+    }
+
+    /// The kernels that were measured.
+    fn kernels(&self) -> impl Iterator<Item = &'static str> {
+        KERNELS.into_iter().filter(|kernel| self.rows.iter().any(|m| m.rows.iter().any(|row| row.kernel == *kernel)))
+    }
+
+    /// The fastest of them.
+    fn kernel(&self) -> &'static str {
+        self.kernels().last().unwrap_or("")
+    }
+
+    /// A line of million operations per second, by load.
+    fn line(&self, name: &str, colour: usize, mark: Mark, of: Of<'_>, present: u32) -> Series {
+        let rows = self.rows(of).filter(|row| row.present == present);
+        let points = rows.map(|row| (f64::from(row.load), pace(row.ns))).collect();
+        Series::new(name, colour, points).marked(mark)
+    }
+
+    /// The floors as horizontal lines: they do not depend on the load.
+    fn floors(&self, table: Kind) -> impl Iterator<Item = Series> {
+        let reads = move |form| Of { table, operation: Operation::Read, form, kernel: "" };
+        let floors = [("two reads", Form::Each, Mark::Dashes), ("dense", Form::Batch, Mark::Line)];
+        floors.into_iter().filter_map(move |(name, form, mark)| {
+            let pace = pace(self.ns(reads(form), 0, 0)?);
+            Some(Series::new(name, 5, vec![(5.0, pace), (95.0, pace)]).marked(mark))
+        })
+    }
+
+    fn chart(&self, file: &str, title: &str, caption: String, series: Vec<Series>) -> Chart {
+        let slots = count(self.slots);
+        Chart {
+            file: format!("{file}-{}", slots.replace(' ', "")),
+            title: format!("{title}, {slots} slots"),
+            caption,
+            x: Axis::linear("load, %").from_to(0.0, 100.0),
+            y: Axis::linear("million per second").from_zero(),
+            series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
+        }
+    }
+
+    fn finds(&self, table: Kind) -> Chart {
+        let kernel = self.kernel();
+        let of = |form| Of { table, operation: Operation::Find, form, kernel };
+        let mut series = vec![
+            self.line("absent", 0, Mark::Points, of(Form::Each), 0),
+            self.line("present", 1, Mark::Points, of(Form::Each), 100),
+            self.line("batch, absent", 2, Mark::Points, of(Form::Batch), 0),
+            self.line("batch, present", 3, Mark::Points, of(Form::Batch), 100),
+        ];
+        series.extend(self.floors(table));
+        let table = table.name();
+        let caption = format!(
+            "Look-ups in the {table} table with the kernel {kernel}, of keys that are in and of keys that are not (the paper's figure 6), beside two \
+             random reads of as much memory."
+        );
+        self.chart(&format!("find-{table}"), &format!("Look-ups by load, {table}"), caption, series)
+    }
+
+    fn insertions(&self) -> Chart {
+        let kernel = self.kernel();
+        let of = |table, form| Of { table, operation: Operation::Insert, form, kernel };
+        let mut series = vec![
+            self.line("packed", 0, Mark::Points, of(Kind::Packed, Form::Each), 0),
+            self.line("packed, batch", 0, Mark::DashedPoints, of(Kind::Packed, Form::Batch), 0),
+            self.line("single", 1, Mark::Points, of(Kind::Single, Form::Each), 0),
+            self.line("single, batch", 1, Mark::DashedPoints, of(Kind::Single, Form::Batch), 0),
+        ];
+        series.extend(self.floors(Kind::Packed));
+        let caption = format!(
+            "Insertions with the kernel {kernel}, between that load and five per cent less (the paper's figure 7). A full bucket makes items move."
+        );
+        self.chart("insert", "Insertions by load", caption, series)
+    }
+
+    fn removals(&self) -> Chart {
+        let kernel = self.kernel();
+        let of = |table, form| Of { table, operation: Operation::Remove, form, kernel };
+        let series = vec![
+            self.line("packed", 0, Mark::Points, of(Kind::Packed, Form::Each), 0),
+            self.line("packed, batch", 0, Mark::DashedPoints, of(Kind::Packed, Form::Batch), 0),
+            self.line("single", 1, Mark::Points, of(Kind::Single, Form::Each), 0),
+            self.line("single, batch", 1, Mark::DashedPoints, of(Kind::Single, Form::Batch), 0),
+        ];
+        let caption =
+            format!("Removals with the kernel {kernel}, from that load down to five per cent less (the paper's figure 8).");
+        self.chart("remove", "Removals by load", caption, series)
+    }
+
+    fn by_kernel(&self) -> Chart {
+        let mut series = Vec::new();
+        for (colour, kernel) in self.kernels().enumerate() {
+            let of = |form| Of { table: Kind::Packed, operation: Operation::Find, form, kernel };
+            series.push(self.line(kernel, colour, Mark::DashedPoints, of(Form::Each), 0));
+            series.push(self.line(&format!("{kernel}, batch"), colour, Mark::Points, of(Form::Batch), 0));
+        }
+        let caption = String::from("Look-ups of absent keys in the packed table, one at a time (dashed) and in batches.");
+        self.chart("kernels", "Kernels", caption, series)
+    }
+
+    fn shares(&self) -> Chart {
+        let kernel = self.kernel();
+        let mut series = Vec::new();
+        for (colour, table) in Kind::ALL.into_iter().enumerate() {
+            for (form, mark) in [(Form::Each, Mark::Points), (Form::Batch, Mark::DashedPoints)] {
+                let of = Of { table, operation: Operation::Find, form, kernel };
+                let rows = self.rows(of).filter(|row| row.load == FULL);
+                let mut points: Vec<_> = rows.map(|row| (f64::from(row.present), pace(row.ns))).collect();
+                points.sort_by(|one, other| one.0.total_cmp(&other.0));
+                let name = format!("{}{}", table.name(), if form == Form::Batch { ", batch" } else { "" });
+                series.push(Series::new(name, colour, points).marked(mark));
+            }
+        }
+        let caption = format!(
+            "Look-ups in tables that are {FULL} % full, by how many of the keys are in (the paper's figure 5). Where half of them are, a \
+             processor cannot foresee the answers."
+        );
+        let chart = self.chart("present", "Look-ups by share of keys present", caption, series);
+        Chart { x: Axis::linear("keys that are present, %").from_to(0.0, 100.0), ..chart }
+    }
+
+    fn table(&self) -> Table {
+        let caption = format!("Nanoseconds a key at a load of {FULL} %, tables of {} slots", count(self.slots));
+        let header = ["table, kernel", "form", "insert", "find absent", "find present", "find, half present", "remove"];
+        let mut lines = Table::new(&caption, &header);
+        let cell = |ns: Option<f64>| ns.map_or_else(|| String::from("-"), |ns| format!("{ns:.1}"));
+        for table in Kind::ALL {
+            for kernel in self.kernels() {
+                for (form, called) in [(Form::Each, "each"), (Form::Batch, "batch")] {
+                    let ns = |operation, present| self.ns(Of { table, operation, form, kernel }, FULL, present);
+                    let find = [0, 100, 50].map(|present| cell(ns(Operation::Find, present)));
+                    let mut cells = vec![format!("{} {kernel}", table.name()), called.to_owned(), cell(ns(Operation::Insert, 0))];
+                    cells.extend(find);
+                    cells.push(cell(ns(Operation::Remove, 0)));
+                    lines.rows.push(cells);
+                }
+            }
+            for (form, called) in [(Form::Each, "two reads"), (Form::Batch, "two reads, dense")] {
+                let ns = self.ns(Of { table, operation: Operation::Read, form, kernel: "" }, 0, 0);
+                let mut cells = vec![format!("{} floor", table.name()), called.to_owned(), String::from("-"), cell(ns)];
+                cells.extend(["-", "-", "-"].map(String::from));
+                lines.rows.push(cells);
+            }
+        }
+        lines
+    }
+}
+
+/// Million operations per second.
+fn pace(ns: f64) -> f64 {
+    1000.0 / ns
+}

@@ -1,0 +1,74 @@
+//! Stopping a run on request.
+
+use std::{
+    fmt, process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::Context as _;
+
+/// A request to stop: set from outside, checked regularly by measurements.
+#[derive(Debug, Default)]
+pub struct Interrupt(AtomicBool);
+
+impl Interrupt {
+    /// No request yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// The exit status of a program that Ctrl-C stopped: 128 plus the number of the signal.
+    pub const STATUS: u8 = 130;
+
+    /// An interrupt that Ctrl-C sets. A second Ctrl-C ends the program at once; finished cases are in the journal.
+    ///
+    /// # Errors
+    /// If a handler is installed already, or the system has none.
+    pub fn on_ctrl_c() -> anyhow::Result<Arc<Self>> {
+        let interrupt = Arc::new(Self::new());
+        let shared = Arc::clone(&interrupt);
+        let handler = move || {
+            if shared.is_set() {
+                process::exit(i32::from(Self::STATUS));
+            }
+            shared.set();
+        };
+        ctrlc::set_handler(handler).context("the handler for Ctrl-C could not be installed")?;
+        Ok(interrupt)
+    }
+
+    /// Requests a stop.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a stop was requested.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// For `?` in the middle of a measurement. A few times a second is often enough.
+    ///
+    /// # Errors
+    /// [`Interrupted`] if a stop was requested.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if self.is_set() { Err(Interrupted) } else { Ok(()) }
+    }
+}
+
+/// The error of a measurement that was stopped on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}

@@ -1,0 +1,35 @@
+//! The laboratory: experiments on filters, their results on disk, charts and a report.
+//!
+//! An [`Experiment`] is a list of cases, a measurement of one case, and the charts and tables of all of them. A [`Plan`]
+//! first checks whether the experiment can run at all, then measures its cases, on several threads unless time is measured.
+//! Each finished case is kept, however the run ends, and the next run continues from there. [`report`] combines all results
+//! of a folder in one page.
+//!
+//! The files in a folder of results begin with the experiment's name: `load.json` has everything, `load.csv` the rows as a
+//! table, `load-….svg` are the charts.
+//!
+//! [`structures`] has the sizes of other data structures, by their authors' formulas.
+
+// Counts are converted to shares, and shares to pixels.
+#![allow(clippy::cast_precision_loss)]
+
+pub mod chart;
+mod experiment;
+pub mod experiments;
+mod interrupt;
+mod machine;
+mod plan;
+mod record;
+pub mod report;
+mod statistics;
+pub mod structures;
+
+pub use {
+    chart::{Axis, Chart, Mark, Scale, Series},
+    experiment::{Experiment, Findings, Measured, Scope, Table},
+    interrupt::{Interrupt, Interrupted},
+    machine::Machine,
+    plan::{Outcome, Plan, Settings, Step},
+    record::measured,
+    statistics::median,
+};

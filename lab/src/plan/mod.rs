@@ -1,0 +1,297 @@
+//! Runs an experiment: checks first whether it can run at all, then measures its cases and writes the results.
+
+mod progress;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::Serialize;
+
+use crate::{
+    chart,
+    experiment::{Experiment, Measured, Scope},
+    interrupt::Interrupt,
+    machine::Machine,
+    record::{self, Journal, Left, Picture, Place, REMEDY, Record, Run},
+};
+
+/// How an experiment runs, and where its results go.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The folder of the results. It is created if it does not exist.
+    pub folder: PathBuf,
+    /// How much to measure.
+    pub scope: Scope,
+    /// The most cases to measure at a time.
+    pub threads: usize,
+    /// Whether to measure again what was measured before.
+    pub again: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All cases have been measured.
+    Complete,
+    /// It was stopped on request. Finished cases are kept.
+    Interrupted,
+}
+
+/// An experiment that is ready to run, of any type.
+pub trait Step {
+    /// The experiment's name.
+    fn name(&self) -> &'static str;
+
+    /// The number of cases.
+    fn cases(&self) -> usize;
+
+    /// The number of cases that have not been measured yet.
+    fn cases_left(&self) -> usize;
+
+    /// Measures the cases that are left, and writes all results.
+    ///
+    /// # Errors
+    /// If a case fails, or a file cannot be written. Finished cases are then in the journal.
+    fn run(self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome>;
+}
+
+type Case<E> = <E as Experiment>::Case;
+type Row<E> = <E as Experiment>::Row;
+
+/// An experiment, its cases, and the results that exist already.
+pub struct Plan<E: Experiment> {
+    experiment: E,
+    place: Place,
+    /// Locked: no other process measures this experiment into this folder while the plan exists.
+    journal: Journal,
+    run: Run,
+    cases: Vec<Case<E>>,
+    /// The result of each case, if there is one.
+    known: Vec<Option<Measured<Case<E>, Row<E>>>>,
+    /// Whether there are no earlier results, or none that count.
+    anew: bool,
+    /// Whether the record has older results, which are kept until all cases have been measured again.
+    replaces: bool,
+    threads: usize,
+    /// The time that earlier parts of this run took.
+    seconds: f64,
+}
+
+impl<E: Experiment> Plan<E> {
+    /// Checks everything that can be checked beforehand. Measures nothing, and creates only the folder and its journal.
+    ///
+    /// # Errors
+    /// If a case takes more memory than is available; if the folder cannot be written to; if another process is measuring
+    /// this experiment there; if the folder has results of a different run.
+    pub fn new(experiment: E, settings: &Settings) -> anyhow::Result<Self> {
+        let name = experiment.name();
+        let cases = cases_of(&experiment, &settings.scope)?;
+        let threads = if experiment.is_timed() { 1 } else { settings.threads.max(1) };
+        let threads = threads_within_memory(&experiment, &cases, threads, Machine::available_memory())?;
+        try_folder(&settings.folder)?;
+
+        let run = Run {
+            experiment: name.to_owned(),
+            koel: env!("CARGO_PKG_VERSION").to_owned(),
+            scope: settings.scope.clone(),
+            machine: Machine::here(),
+            started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        };
+        let place = Place::new(&settings.folder, name);
+        let journal = Journal::open(&place)?;
+        let known = cases.iter().map(|_| None).collect();
+        let mut plan =
+            Self { experiment, place, journal, run, cases, known, anew: true, replaces: settings.again, threads, seconds: 0.0 };
+        if !settings.again {
+            plan.recall()?;
+        }
+        Ok(plan)
+    }
+
+    /// Reads the results of earlier runs, and how many seconds they took.
+    fn recall(&mut self) -> anyhow::Result<()> {
+        let now = self.run.clone();
+        let left: Option<Left<Measured<_, _>>> = self.journal.read()?;
+        let record: Option<Record<Measured<_, _>>> = match &left {
+            // The earlier run was to replace the record.
+            Some(left) if left.anew => {
+                self.replaces = true;
+                None
+            }
+            _ => self.place.read()?,
+        };
+        let places: HashMap<_, _> =
+            self.cases.iter().enumerate().map(|(place, case)| Ok((key(case)?, place))).collect::<anyhow::Result<_>>()?;
+        let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
+        let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
+        // The journal is newer than the record. The settings of a run that measured nothing do not matter.
+        for (run, measured, seconds, file) in record.into_iter().chain(left).filter(|part| !part.1.is_empty()) {
+            self.refuse(&run, &file)?;
+            for measured in measured {
+                let case = key(&measured.case)?;
+                let Some(&place) = places.get(&case) else {
+                    bail!("{}: has a case that is not part of this run, {case}: {REMEDY}", file.display());
+                };
+                self.known[place] = Some(measured);
+            }
+            // The run that measured, not the one that draws.
+            self.run = run;
+            self.seconds = self.seconds.max(seconds);
+            self.anew = false;
+        }
+        // Complete results of another version or machine can be drawn.
+        if self.cases_left() > 0 { self.same_origin(&now) } else { Ok(()) }
+    }
+
+    /// Refuses to continue results of another version, or times of another machine.
+    fn same_origin(&self, now: &Run) -> anyhow::Result<()> {
+        let file = self.place.json();
+        let file = file.display();
+        if self.run.koel != now.koel {
+            bail!("{file}: measured by koel {}, but this is koel {}: {REMEDY}", self.run.koel, now.koel);
+        }
+        let pace = |machine: &Machine| {
+            let how = if machine.optimized { "" } else { ", without optimization" };
+            format!("{}, kernel {}{how}", machine.processor, machine.kernel)
+        };
+        let (there, here) = (pace(&self.run.machine), pace(&now.machine));
+        if self.experiment.is_timed() && there != here {
+            bail!("{file}: times measured on another machine ({there}), but this one is {here}: {REMEDY}");
+        }
+        Ok(())
+    }
+
+    /// Refuses results of a different run, which are neither mixed with new ones nor overwritten by mistake.
+    fn refuse(&self, other: &Run, file: &Path) -> anyhow::Result<()> {
+        let run = &self.run;
+        let kind = |run: &Run| {
+            let size = if run.scope.quick { "a quick" } else { "a full" };
+            let most = run.scope.max_slots.map_or_else(String::new, |slots| format!(" with at most {slots} slots"));
+            format!("{size} run of {}{most}, seed {}", run.experiment, run.scope.seed)
+        };
+        let file = file.display();
+        if (&other.experiment, &other.scope) != (&run.experiment, &run.scope) {
+            bail!("{file}: has the results of {}, but this is {}: {REMEDY}", kind(other), kind(run));
+        }
+        Ok(())
+    }
+
+    /// Writes the charts, the table and the record.
+    fn write(&self, measured: Vec<Measured<Case<E>, Row<E>>>, complete: bool) -> anyhow::Result<()> {
+        let name = self.experiment.name();
+        let findings = self.experiment.findings(&measured);
+        let mut pictures = Vec::new();
+        for chart in &findings.charts {
+            let file = format!("{name}-{}.svg", chart.file);
+            let svg = chart::draw(chart).with_context(|| format!("{file} could not be drawn"))?;
+            record::replace(&self.place.file(&format!("-{}.svg", chart.file)), svg.as_bytes())?;
+            pictures.push(Picture { file, title: chart.title.clone(), caption: chart.caption.clone() });
+        }
+        self.place.write_csv(&measured)?;
+        self.place.write(&Record {
+            run: self.run.clone(),
+            title: self.experiment.title().to_owned(),
+            about: self.experiment.about().to_owned(),
+            complete,
+            seconds: self.seconds,
+            pictures,
+            tables: findings.tables,
+            measured,
+        })
+    }
+}
+
+impl<E: Experiment> Step for Plan<E> {
+    fn name(&self) -> &'static str {
+        self.experiment.name()
+    }
+
+    fn cases(&self) -> usize {
+        self.cases.len()
+    }
+
+    fn cases_left(&self) -> usize {
+        self.known.iter().filter(|known| known.is_none()).count()
+    }
+
+    fn run(mut self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+        self.journal.begin(&self.run, self.anew)?;
+        work::measure(&mut self, interrupt)?;
+        let measured: Vec<_> = std::mem::take(&mut self.known).into_iter().flatten().collect();
+        let complete = measured.len() == self.cases.len();
+        if self.replaces && !complete && self.place.json().exists() {
+            // Part of the new results must not replace all of the old ones. The journal keeps that part.
+            return Ok(Outcome::Interrupted);
+        }
+        self.write(measured, complete)?;
+        self.journal.end()?;
+        Ok(if complete { Outcome::Complete } else { Outcome::Interrupted })
+    }
+}
+
+/// The identity of a case, in files and for its seed.
+fn key(case: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(case)?)
+}
+
+/// The cases of an experiment, each once.
+fn cases_of<E: Experiment>(experiment: &E, scope: &Scope) -> anyhow::Result<Vec<E::Case>> {
+    let mut seen = HashSet::new();
+    let mut cases = Vec::new();
+    for case in experiment.cases(scope) {
+        if seen.insert(key(&case)?) {
+            cases.push(case);
+        }
+    }
+    if let (true, Some(most)) = (cases.is_empty(), scope.max_slots) {
+        let name = experiment.name();
+        bail!("{name}: --max-slots {most} leaves nothing to measure; give at least {}", least_slots(experiment, scope, most));
+    }
+    Ok(cases)
+}
+
+/// The smallest limit of slots that leaves a case, given one that is too low.
+fn least_slots<E: Experiment>(experiment: &E, scope: &Scope, too_few: u64) -> u64 {
+    let (mut too_few, mut enough) = (too_few, u64::MAX);
+    while enough - too_few > 1 {
+        let slots = u64::midpoint(too_few, enough);
+        let scope = Scope { max_slots: Some(slots), ..scope.clone() };
+        *(if experiment.cases(&scope).is_empty() { &mut too_few } else { &mut enough }) = slots;
+    }
+    enough
+}
+
+/// Creates the folder, and checks that it can be written to.
+fn try_folder(folder: &Path) -> anyhow::Result<()> {
+    let name = folder.display();
+    let made = fs::create_dir_all(folder);
+    made.map_err(|error| anyhow!("the folder {name} could not be created: {error}; choose another --out"))?;
+    // The error itself names a temporary file.
+    let tried = tempfile::tempfile_in(folder).map_err(|error| error.kind());
+    tried.map_err(|kind| anyhow!("no file could be created in the folder {name}: {kind}; choose another --out"))?;
+    Ok(())
+}
+
+/// The number of threads, at most `threads`, for whose cases there is enough memory.
+fn threads_within_memory<E: Experiment>(experiment: &E, cases: &[E::Case], threads: usize, free: u64) -> anyhow::Result<usize> {
+    let most = cases.iter().map(|case| experiment.memory(case)).max().unwrap_or(0);
+    if most > free {
+        bail!(
+            "{}: the largest table takes {} MiB of memory, but only {} MiB are available: {}",
+            experiment.name(),
+            most.div_ceil(1 << 20),
+            free >> 20,
+            experiment.with_less_memory()
+        );
+    }
+    Ok(usize::try_from(free / most.max(1)).unwrap_or(threads).clamp(1, threads))
+}

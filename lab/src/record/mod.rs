@@ -1,0 +1,187 @@
+//! The files of an experiment's results:
+//!
+//! - `NAME.json`, the record: the run (what, how much, where, when) and all results. Replaced atomically.
+//! - `NAME.partial.jsonl`, the journal of an unfinished run: a line for each finished case. However the run ends, they are
+//!   kept here for the next run. Locked, so that there is only one run at a time.
+//! - `NAME.csv`: a line for each row, with the fields of its case.
+
+mod files;
+mod journal;
+
+pub(crate) use files::{read, replace};
+pub(crate) use journal::{Journal, Left};
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use crate::{
+    experiment::{Experiment, Measured, Scope, Table},
+    machine::Machine,
+};
+
+/// What the user can do about results that are in the way.
+pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
+
+/// A run: what was measured, and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) experiment: String,
+    pub(crate) koel: String,
+    pub(crate) scope: Scope,
+    pub(crate) machine: Machine,
+    /// When it started, in UTC.
+    pub(crate) started: String,
+}
+
+/// A chart in a file, with its texts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Picture {
+    pub(crate) file: String,
+    pub(crate) title: String,
+    pub(crate) caption: String,
+}
+
+/// An experiment with all of its results.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record<M> {
+    pub(crate) run: Run,
+    pub(crate) title: String,
+    pub(crate) about: String,
+    /// Whether all cases have been measured.
+    pub(crate) complete: bool,
+    /// The time spent measuring, of all parts of an interrupted run together.
+    pub(crate) seconds: f64,
+    pub(crate) pictures: Vec<Picture>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) measured: Vec<M>,
+}
+
+/// The results of an experiment in a folder; empty if there are none.
+///
+/// # Errors
+/// If the record cannot be read, or does not belong to this experiment.
+pub fn measured<E: Experiment>(folder: &Path, experiment: &E) -> anyhow::Result<Vec<Measured<E::Case, E::Row>>> {
+    let record: Option<Record<_>> = Place::new(folder, experiment.name()).read()?;
+    Ok(record.map_or_else(Vec::new, |record| record.measured))
+}
+
+/// The paths of an experiment's files.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    folder: PathBuf,
+    name: &'static str,
+}
+
+impl Place {
+    pub(crate) fn new(folder: &Path, name: &'static str) -> Self {
+        Self { folder: folder.to_owned(), name }
+    }
+
+    pub(crate) fn file(&self, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}{ending}", self.name))
+    }
+
+    pub(crate) fn json(&self) -> PathBuf {
+        self.file(".json")
+    }
+
+    /// Reads the record, if there is one.
+    pub(crate) fn read<M: DeserializeOwned>(&self) -> anyhow::Result<Option<Record<M>>> {
+        let path = self.json();
+        let Some(text) = files::read(&path)? else { return Ok(None) };
+        let record = serde_json::from_str(&text);
+        record.map(Some).with_context(|| format!("{}: not a record of koel, or a damaged one: {REMEDY}", path.display()))
+    }
+
+    pub(crate) fn write<M: Serialize>(&self, record: &Record<M>) -> anyhow::Result<()> {
+        replace(&self.json(), lines(record)?.as_bytes())
+    }
+
+    /// Writes all rows as CSV. Fields that a row does not have, such as those beside an error, are empty cells.
+    pub(crate) fn write_csv<C: Serialize, R: Serialize>(&self, measured: &[Measured<C, R>]) -> anyhow::Result<()> {
+        let path = self.file(".csv");
+        replace(&path, &table(measured).with_context(|| path.display().to_string())?)
+    }
+}
+
+/// All rows as CSV.
+pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> anyhow::Result<Vec<u8>> {
+    let rows = measured.iter().flat_map(|m| m.rows.iter().map(|row| Ok([object(&m.case)?, object(row)?])));
+    let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
+    // The fields of all cases, then those of all rows, in the order of their first occurrence.
+    let mut header = [const { Vec::<&str>::new() }; 2];
+    for (fields, object) in rows.iter().flat_map(|row| (0..2).zip(row)) {
+        let new: Vec<_> = object.keys().map(String::as_str).filter(|key| !header[fields].contains(key)).collect();
+        header[fields].extend(new);
+    }
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    if !rows.is_empty() {
+        writer.write_record(header.iter().flatten())?;
+    }
+    for row in &rows {
+        let cells = header.iter().zip(row).flat_map(|(keys, object)| keys.iter().map(|&key| object.get(key)));
+        writer.write_record(cells.map(|value| value.map_or_else(String::new, cell)))?;
+    }
+    Ok(writer.into_inner()?)
+}
+
+/// The record as JSON, with each case on a line of its own.
+fn lines<M: Serialize>(record: &Record<M>) -> anyhow::Result<String> {
+    let Value::Object(mut object) = serde_json::to_value(record)? else { bail!("a record must be an object") };
+    let measured = object.remove("measured");
+    let mut text = serde_json::to_string_pretty(&object)?;
+    // Without the closing brace and the newline before it.
+    text.truncate(text.len() - 2);
+    text += ",\n  \"measured\": [";
+    let cases = measured.as_ref().and_then(Value::as_array).into_iter().flatten();
+    for (place, case) in cases.enumerate() {
+        text += if place == 0 { "\n    " } else { ",\n    " };
+        text += &case.to_string();
+    }
+    text += "\n  ]\n}\n";
+    Ok(text)
+}
+
+fn object(value: &impl Serialize) -> anyhow::Result<Map<String, Value>> {
+    match serde_json::to_value(value)? {
+        Value::Object(object) => Ok(object),
+        other => bail!("a case or a row must have named fields, but {other} has none"),
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_need_not_have_the_same_fields() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let place = Place::new(folder.path(), "some");
+        let rows = vec![json!({ "name": "one", "error": "too large" }), json!({ "name": "two", "n": 5, "left": null })];
+        place.write_csv(&[
+            Measured { case: json!({ "n": 1 }), rows },
+            Measured { case: json!({ "n": 2, "m": 3 }), rows: vec![] },
+        ])?;
+        // The fields of a case come first, even if a row has one of the same name.
+        let lines = ["n,name,error,n,left", "1,one,too large,,", "1,two,,5,", ""];
+        assert_eq!(fs::read_to_string(place.file(".csv"))?, lines.join("\n"));
+        place.write_csv::<Value, Value>(&[])?;
+        assert_eq!(fs::read_to_string(place.file(".csv"))?, "");
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! What other structures for approximate membership cost at a false-positive rate, by their authors' formulas.
+//!
+//! ```
+//! use koel_lab::structures::Structure;
+//!
+//! assert!(Structure::Bloom.bits_per_item(0.001).is_some_and(|bits| (14.3..14.5).contains(&bits)));
+//! assert!(!Structure::Bloom.deletes());
+//! ```
+
+use koel::tuning::lower_bound;
+
+/// A structure for approximate membership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Structure {
+    /// Bloom's filter with the best whole number of hash functions (Bloom, 1970).
+    Bloom,
+    /// Bloom filters of 512 bits, one cache line for each item (Putze, Sanders and Singler, 2009).
+    BlockedBloom,
+    /// A Bloom filter with counters of four bits (Fan, Cao, Almeida and Broder, 2000).
+    CountingBloom,
+    /// Four tables with buckets of eight cells, three quarters full. A cell is a remainder and a counter of two bits
+    /// (Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, 2006).
+    DLeftCountingBloom,
+    /// A quotient filter with rank and select: 2.125 bits of metadata per slot, 95 % full (Pandey, Bender, Johnson and
+    /// Patro, 2017).
+    Quotient,
+    /// Sorted hashes with Golomb-coded differences (Putze, Sanders and Singler, 2009).
+    GolombSequence,
+    /// An xor filter: 1.23 fingerprints per item (Graf and Lemire, 2020).
+    Xor,
+    /// A binary fuse filter of three hash functions: 1.125 fingerprints per item (Graf and Lemire, 2022).
+    BinaryFuse,
+    /// Not a structure, but the lower bound for all of them: log2(1/ε) bits per item.
+    LowerBound,
+}
+
+/// Bits of a cache line.
+const BLOCK: f64 = 512.0;
+
+impl Structure {
+    /// All structures; those that support deletion come first.
+    pub const ALL: [Self; 9] = [
+        Self::Quotient,
+        Self::DLeftCountingBloom,
+        Self::CountingBloom,
+        Self::Bloom,
+        Self::BlockedBloom,
+        Self::GolombSequence,
+        Self::Xor,
+        Self::BinaryFuse,
+        Self::LowerBound,
+    ];
+
+    /// Its common name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bloom => "Bloom",
+            Self::BlockedBloom => "blocked Bloom",
+            Self::CountingBloom => "counting Bloom",
+            Self::DLeftCountingBloom => "d-left counting Bloom",
+            Self::Quotient => "quotient",
+            Self::GolombSequence => "Golomb-coded sequence",
+            Self::Xor => "xor",
+            Self::BinaryFuse => "binary fuse",
+            Self::LowerBound => "lower bound",
+        }
+    }
+
+    /// Does it support deletion?
+    #[must_use]
+    pub fn deletes(self) -> bool {
+        matches!(self, Self::CountingBloom | Self::DLeftCountingBloom | Self::Quotient)
+    }
+
+    /// Is it built once from all of its items, with no insertion afterwards?
+    #[must_use]
+    pub fn is_static(self) -> bool {
+        matches!(self, Self::GolombSequence | Self::Xor | Self::BinaryFuse)
+    }
+
+    /// Can it grow without its items? (The quotient filter stores their whole hashes.)
+    #[must_use]
+    pub fn grows(self) -> bool {
+        self == Self::Quotient
+    }
+
+    /// Bits per item at the false-positive rate ε; fingerprints and remainders have whole numbers of bits. `None` if ε is
+    /// not between 0 and 1, or lower than the structure can reach.
+    #[must_use]
+    pub fn bits_per_item(self, rate: f64) -> Option<f64> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return None;
+        }
+        match self {
+            Self::Bloom => Some(bloom(rate)),
+            Self::BlockedBloom => blocked_bloom(rate),
+            Self::CountingBloom => Some(4.0 * bloom(rate)),
+            // An item's four buckets hold 24 others, of which each has the same remainder with probability 2⁻ʳ: ε = 24/2ʳ.
+            Self::DLeftCountingBloom => Some((lower_bound(rate / 24.0).ceil().max(1.0) + 2.0) / 0.75),
+            // 0.95 items on average have the same quotient: ε = 0.95/2ʳ.
+            Self::Quotient => Some((lower_bound(rate / 0.95).ceil().max(1.0) + 2.125) / 0.95),
+            Self::GolombSequence => Some(golomb(rate)),
+            Self::Xor => Some(1.23 * lower_bound(rate).ceil()),
+            Self::BinaryFuse => Some(1.125 * lower_bound(rate).ceil()),
+            Self::LowerBound => Some(lower_bound(rate)),
+        }
+    }
+}
+
+/// With k hash functions a bit is set with probability ε^(1/k), which takes −k/ln(1 − ε^(1/k)) bits per item.
+fn bloom(rate: f64) -> f64 {
+    (1..=64).map(|k| -f64::from(k) / (-rate.powf(1.0 / f64::from(k))).ln_1p()).fold(f64::INFINITY, f64::min)
+}
+
+/// The fewest bits with any number of hash functions, found by bisection.
+fn blocked_bloom(rate: f64) -> Option<f64> {
+    let best = |bits: f64| (1..=32).map(|k| blocked_rate(bits, k)).fold(1.0, f64::min);
+    let (mut low, mut high) = (1.0, 200.0);
+    if best(high) > rate {
+        return None;
+    }
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if best(middle) > rate { low = middle } else { high = middle }
+    }
+    Some(high)
+}
+
+/// A block is a Bloom filter whose number of items is Poisson distributed.
+fn blocked_rate(bits: f64, k: i32) -> f64 {
+    let mean = BLOCK / bits;
+    let mut chance = (-mean).exp();
+    let mut rate = 0.0;
+    for items in 0..1000 {
+        // This many items in one block, or more, are too rare to matter.
+        if f64::from(items) > mean && chance < 1e-40 {
+            break;
+        }
+        let set = 1.0 - (1.0 - 1.0 / BLOCK).powi(k * items);
+        rate += chance * set.powi(k);
+        chance *= mean / f64::from(items + 1);
+    }
+    rate
+}
+
+/// The differences of n sorted hashes below n/ε are geometrically distributed; this is Golomb's code with the best integer
+/// parameter.
+fn golomb(rate: f64) -> f64 {
+    let parameter = (-std::f64::consts::LN_2 / (-rate).ln_1p()).ceil().max(1.0);
+    let binary = parameter.log2().ceil();
+    // Remainders below this one take a bit less.
+    let short = binary.exp2() - parameter;
+    // The probability of a difference of at least this size.
+    let beyond = |difference: f64| (difference * (-rate).ln_1p()).exp();
+    let whole = beyond(parameter);
+    let saved = if parameter > 1.0 { (1.0 - beyond(short)) / (1.0 - whole) } else { 0.0 };
+    1.0 / (1.0 - whole) + binary - saved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(structure: Structure, rate: f64) -> f64 {
+        structure.bits_per_item(rate).expect("there is one")
+    }
+
+    #[test]
+    fn what_is_known_of_them() {
+        // 1.44·log2(1/ε); that the number of hash functions is an integer costs less than 2 %.
+        for rate in [0.1, 0.01, 0.001, 1e-6] {
+            let exact = lower_bound(rate) / std::f64::consts::LN_2;
+            assert!((1.0..1.02).contains(&(bits(Structure::Bloom, rate) / exact)), "{rate}");
+            // Putze et al.: blocking costs little at high rates, and much at low ones.
+            assert!(bits(Structure::BlockedBloom, rate) > bits(Structure::Bloom, rate));
+            // Entropy of the geometric distribution: log2(1/ε) + 1.44, and Golomb's code is within 0.05 of it.
+            let entropy = (-(1.0 - rate) * (1.0 - rate).log2() - rate * rate.log2()) / rate;
+            assert!((0.0..0.06).contains(&(bits(Structure::GolombSequence, rate) - entropy)), "{rate}");
+        }
+        assert!((bits(Structure::BlockedBloom, 0.01) / bits(Structure::Bloom, 0.01) - 1.0) < 0.15);
+        assert!((bits(Structure::BinaryFuse, 1.0 / 256.0) - 9.0).abs() < 1e-9);
+        assert!((bits(Structure::Xor, 1.0 / 256.0) - 9.84).abs() < 1e-9);
+        assert!((bits(Structure::Quotient, 0.95 / 512.0) - 11.125 / 0.95).abs() < 1e-9);
+        assert!((bits(Structure::DLeftCountingBloom, 24.0 / 16384.0) - 16.0 / 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_below_the_lower_bound() {
+        for structure in Structure::ALL {
+            for exponent in 1..40 {
+                let rate = f64::from(-exponent).exp2();
+                if let Some(bits) = structure.bits_per_item(rate) {
+                    assert!(bits >= lower_bound(rate) - 1e-9, "{structure:?} {rate}");
+                }
+            }
+            for wrong in [0.0, 1.0, -1.0, 2.0, f64::NAN] {
+                assert_eq!(structure.bits_per_item(wrong), None);
+            }
+        }
+    }
+}
