@@ -19,7 +19,7 @@
 //! - [`CuckooFilter`] is the filter. Its page says what it promises, and what duplicates, removals and threads do.
 //! - [`Builder`] is how it is asked for: by a capacity and a false-positive rate, and by whatever else matters. It chooses
 //!   the smaller of two tables ([`TableKind`]). [`Params`] is what comes of it, also without building anything.
-//! - [`Item`] is what can be put in: strings, byte strings, integers, references to them, your own types.
+//! - [`Item`] is what can be put in: strings, bytes, integers, addresses; tuples, slices and options of these; your own types.
 //! - [`Hasher`] turns an item's bytes into a hash: [`Xxh3`] by default, [`MetroHash64`] for exchange with Go, or your own.
 //!   [`StdHasher`] takes every type that implements `core::hash::Hash`, for filters that stay within one process.
 //! - [`CuckooFilter::to_bytes`] and [`write_to`](CuckooFilter::write_to) make a snapshot, the same on every machine;
