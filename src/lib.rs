@@ -19,8 +19,9 @@
 //! - [`CuckooFilter`] is the filter. Its page says what it promises, and what duplicates, removals and threads do.
 //! - [`Builder`] is how it is asked for: by a capacity and a false-positive rate, and by whatever else matters. It chooses
 //!   the smaller of two tables ([`TableKind`]). [`Params`] is what comes of it, also without building anything.
-//! - [`Item`] is what can be put in: strings, byte strings, integers, references to them, types of one's own.
-//! - [`Hasher`] turns an item's bytes into a hash: [`Xxh3`] by default, [`MetroHash64`] for exchange with Go, one's own.
+//! - [`Item`] is what can be put in: strings, bytes, integers, addresses; tuples, slices and options of these; your own types.
+//! - [`Hasher`] turns an item's bytes into a hash: [`Xxh3`] by default, [`MetroHash64`] for exchange with Go, or your own.
+//!   [`StdHasher`] takes every type that implements `core::hash::Hash`, for filters that stay within one process.
 //! - [`CuckooFilter::to_bytes`] and [`write_to`](CuckooFilter::write_to) make a snapshot, the same on every machine;
 //!   [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) trust none.
 //!   [`save`](CuckooFilter::save) replaces a file at one go. A [`FilterView`] asks a snapshot where it is, in memory or in a
@@ -86,7 +87,7 @@ pub use hash::MetroHash64;
 pub use {
     error::{ParamError, Parameter},
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
-    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, Xxh3},
+    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, ParseHasherError, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind},

@@ -93,3 +93,39 @@ fn the_seed_and_the_hasher_change_everything() {
     assert_eq!(filter(5).hash("koel"), filter(5).hash(&b"koel".to_vec()));
     assert_eq!(filter(5).hash(&0x0102_u16), filter(5).hash(&[2u8, 1]));
 }
+
+#[test]
+fn names_are_read_in_one_way() {
+    assert_eq!("xxh3".parse(), Ok(HasherId::XXH3));
+    assert_eq!("metrohash64".parse(), Ok(HasherId::METRO_HASH_64), "also in builds without it");
+    assert_eq!("0x8000".parse(), Ok(HasherId::custom(0x8000)));
+    assert_eq!("0xffff".parse(), Ok(HasherId::custom(0xffff)));
+    for text in
+        ["", "XXH3", " xxh3", "md5", "1", "0x", "0x0001", "0x0003", "0x7fff", "0xFFFF", "0X8000", "0x08000", "0x800", "0x+800"]
+    {
+        let error = text.parse::<HasherId>().expect_err(text).to_string();
+        assert_eq!(error, format!("hasher: {text:?} given, but ids are xxh3, metrohash64, and 0x8000 to 0xffff in lower case"));
+    }
+}
+
+#[test]
+fn any_hasher_is_named_as_its_id() {
+    assert_eq!(AnyHasher::default(), AnyHasher::Xxh3);
+    for &hasher in AnyHasher::ALL {
+        assert_eq!(hasher.to_string().parse(), Ok(hasher));
+        assert_eq!(hasher.to_string().parse(), Ok(hasher.id()));
+        assert_eq!(AnyHasher::from_id(hasher.id()), Some(hasher));
+    }
+    for text in ["md5", "0x8000", "", "Xxh3"] {
+        let error = text.parse::<AnyHasher>().expect_err(text).to_string();
+        assert!(error.contains(&format!("{text:?} given")) && error.contains("this build has xxh3"), "{error}");
+    }
+    #[cfg(feature = "metrohash")]
+    assert_eq!("metrohash64".parse(), Ok(AnyHasher::MetroHash64));
+    #[cfg(not(feature = "metrohash"))]
+    assert_eq!(
+        "metrohash64".parse::<AnyHasher>().expect_err("not in this build").to_string(),
+        "hasher: \"metrohash64\" given, but this build has xxh3; choose one of these, or build with the feature metrohash for a \
+         little-endian machine"
+    );
+}

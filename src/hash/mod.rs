@@ -1,27 +1,24 @@
-//! From an item to 64 bits: [`Item`] says which bytes, a [`Hasher`] turns them into a hash.
+//! From an item to 64 bits.
 //!
-//! Not `core::hash::Hash`: its implementations add length prefixes, and write integers in the machine's own order, so
-//! that the same item would have another place on another machine.
+//! [`Item`] says which bytes an item has, and a [`Hasher`] turns bytes into a hash: both are the same on every machine, so
+//! a filter can be stored and read elsewhere. [`StdHasher`] uses `core::hash::Hash` instead, which is implemented for more
+//! types but promises nothing beyond the process. [`HashItem`] is what the two have in common, and all that a filter's
+//! operations need.
 
-mod hashers;
+mod hash_item;
+mod hasher;
+mod id;
 mod item;
+mod std_hasher;
 
 #[cfg(feature = "serde")]
-pub use hashers::FromHasherId;
+pub use hasher::FromHasherId;
 #[cfg(go_files)]
-pub use hashers::MetroHash64;
-pub use hashers::{AnyHasher, Hasher, HasherId, Xxh3};
-pub use item::Item;
-
-/// What a filter needs of its hasher to take items of type `T`.
-pub trait HashItem<T: ?Sized> {
-    /// The hash of an item.
-    fn hash_item(&self, seed: u64, item: &T) -> u64;
-}
-
-impl<H: Hasher, T: Item + ?Sized> HashItem<T> for H {
-    #[inline]
-    fn hash_item(&self, seed: u64, item: &T) -> u64 {
-        item.with_bytes(|bytes| self.hash(seed, bytes))
-    }
-}
+pub use hasher::MetroHash64;
+pub use {
+    hash_item::HashItem,
+    hasher::{AnyHasher, Hasher, Xxh3},
+    id::{HasherId, ParseHasherError},
+    item::Item,
+    std_hasher::StdHasher,
+};

@@ -1,58 +1,20 @@
-//! The hashers, and the numbers by which a snapshot knows them.
+//! The portable hashers.
 
-use core::fmt;
+use core::{fmt, str::FromStr};
 
-/// The number by which a snapshot knows its hasher. Below 0x8000 they are this crate's; from there on they are the user's
-/// own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct HasherId(u16);
+use super::id::{Expected, HasherId, ParseHasherError};
 
-impl HasherId {
-    /// [`Xxh3`].
-    pub const XXH3: Self = Self(1);
-    /// `MetroHash64`, whether or not it was compiled in.
-    pub const METRO_HASH_64: Self = Self(2);
-
-    const FIRST_CUSTOM: u16 = 0x8000;
-
-    /// The id of a hasher of one's own.
-    ///
-    /// # Panics
-    /// If `number` is below 0x8000; in a constant, when it is compiled.
-    #[must_use]
-    pub const fn custom(number: u16) -> Self {
-        assert!(number >= Self::FIRST_CUSTOM, "ids below 0x8000 are koel's own");
-        Self(number)
-    }
-
-    /// The number, as it stands in a snapshot's header.
-    #[must_use]
-    pub const fn number(self) -> u16 {
-        self.0
-    }
-
-    pub(crate) const fn from_number(number: u16) -> Self {
-        Self(number)
-    }
-}
-
-impl fmt::Display for HasherId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::XXH3 => f.write_str("xxh3"),
-            Self::METRO_HASH_64 => f.write_str("metrohash64"),
-            Self(id) => write!(f, "hasher {id:#06x}"),
-        }
-    }
-}
-
-/// From bytes and a seed to 64 bits that are all alike: each of them unpredictable from the others.
+/// A portable hash function: from a seed and an item's bytes to 64 uniformly distributed bits.
 ///
-/// A hasher must give the same answer on every machine and in every release; what it is asked for travels in snapshots
-/// as its [`id`](Self::id). (Not to be confused with `core::hash::Hasher`, which is fed piece by piece.)
+/// A filter takes its buckets and fingerprints from all 64 bits, so each of them must depend on every byte and on the
+/// seed. The same seed and bytes must give the same hash on every machine and in every release: snapshots store the
+/// [`id`](Self::id) of the hasher instead of the items. For hashers that cannot promise that, there is
+/// [`StdHasher`](crate::StdHasher).
+///
+/// (`core::hash::Hasher` is another trait: the state of a hash in progress.)
 ///
 /// # Example
-/// A hasher of one's own takes an id from 0x8000 on:
+/// A hasher of your own takes an id from 0x8000 up:
 /// ```
 /// use koel::{CuckooFilter, Hasher, HasherId, Xxh3};
 ///
@@ -76,17 +38,24 @@ impl fmt::Display for HasherId {
 /// assert!(read.contains("KOEL"));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a portable hasher",
+    note = "a filter can be stored only if its hasher implements `koel::Hasher`: the same hashes on every machine and in every \
+            release. `koel::StdHasher` cannot promise that",
+    note = "to store the filter, use `koel::Xxh3`, the default, and implement `koel::Item` for the items; or implement \
+            `koel::Hasher` for a hash function with a specification"
+)]
 pub trait Hasher {
-    /// The number that goes into a snapshot's header.
+    /// The number of this hash function in a snapshot's header.
     fn id(&self) -> HasherId;
 
     /// The hash of `bytes` under `seed`.
     fn hash(&self, seed: u64, bytes: &[u8]) -> u64;
 }
 
-/// A hasher that can be made from its id alone: what a filter's hasher must be for the filter to be deserialised.
+/// A hasher that its id alone determines. A filter can be deserialised if its hasher is one.
 ///
-/// For a hasher that needs more than that, such as a key, keep the snapshot's bytes, and give the hasher to
+/// For a hasher that needs more, such as a key, store the snapshot's bytes and pass the hasher to
 /// [`CuckooFilter::from_bytes_with`](crate::CuckooFilter::from_bytes_with).
 ///
 /// # Example
@@ -106,7 +75,7 @@ pub trait Hasher {
 /// ```
 #[cfg(feature = "serde")]
 pub trait FromHasherId: Hasher + Sized {
-    /// The hasher of that id, or `None` if it is not one of these. A hasher with another id is refused, too.
+    /// The hasher with that id, or `None` if this type has none. The result is refused if its own id is another.
     fn from_hasher_id(id: HasherId) -> Option<Self>;
 }
 
@@ -117,7 +86,7 @@ impl FromHasherId for Xxh3 {
     }
 }
 
-#[cfg(all(feature = "serde", feature = "metrohash", target_endian = "little"))]
+#[cfg(all(feature = "serde", go_files))]
 impl FromHasherId for MetroHash64 {
     fn from_hasher_id(id: HasherId) -> Option<Self> {
         (id == HasherId::METRO_HASH_64).then_some(Self)
@@ -131,7 +100,7 @@ impl FromHasherId for AnyHasher {
     }
 }
 
-/// XXH3, 64 bits: the default. Specified, fast on short items, and there is one for every language.
+/// XXH3 with 64 bits: the default. Specified, fast on short items, and implemented in most languages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Xxh3;
 
@@ -146,9 +115,9 @@ impl Hasher for Xxh3 {
     }
 }
 
-/// `MetroHash64`, as Go's linvon/cuckoo-filter computes it (there with the seed 1337).
+/// `MetroHash64`, the hash function of Go's linvon/cuckoo-filter, which seeds it with 1337.
 ///
-/// Only on little-endian targets: the crate behind it reads words in the machine's own order.
+/// Only on little-endian targets: the crate that implements it reads words in the machine's byte order.
 #[cfg(go_files)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetroHash64;
@@ -168,7 +137,9 @@ impl Hasher for MetroHash64 {
     }
 }
 
-/// Any of this crate's hashers, chosen at run time: for snapshots of unknown origin, and for tools.
+/// One of this crate's hashers, chosen at run time: for snapshots of unknown origin, and for tools.
+///
+/// In text, it is the name of the hasher's [id](HasherId).
 ///
 /// # Example
 /// ```
@@ -177,11 +148,13 @@ impl Hasher for MetroHash64 {
 /// let filter = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
 /// let read = CuckooFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id)?;
 /// assert_eq!(read.hasher(), &AnyHasher::Xxh3);
+/// assert_eq!("xxh3".parse(), Ok(AnyHasher::Xxh3));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AnyHasher {
+    #[default]
     /// [`Xxh3`]
     Xxh3,
     /// [`MetroHash64`]
@@ -190,15 +163,33 @@ pub enum AnyHasher {
 }
 
 impl AnyHasher {
-    /// The hasher of that id, or `None` if there is none in this build.
+    /// The hashers of this build.
+    pub const ALL: &'static [Self] = &[
+        Self::Xxh3,
+        #[cfg(go_files)]
+        Self::MetroHash64,
+    ];
+
+    /// The hasher with that id, or `None` if this build has none.
     #[must_use]
     pub fn from_id(id: HasherId) -> Option<Self> {
-        match id {
-            HasherId::XXH3 => Some(Self::Xxh3),
-            #[cfg(go_files)]
-            HasherId::METRO_HASH_64 => Some(Self::MetroHash64),
-            _ => None,
-        }
+        Self::ALL.iter().copied().find(|hasher| hasher.id() == id)
+    }
+}
+
+impl fmt::Display for AnyHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
+    }
+}
+
+/// The names of [`ALL`](AnyHasher::ALL), as they are displayed.
+impl FromStr for AnyHasher {
+    type Err = ParseHasherError;
+
+    fn from_str(text: &str) -> Result<Self, ParseHasherError> {
+        let hasher = text.parse().ok().and_then(Self::from_id);
+        hasher.ok_or_else(|| ParseHasherError { given: text.into(), expected: Expected::HasherOfThisBuild })
     }
 }
 

@@ -1,0 +1,123 @@
+//! The numbers and names by which snapshots know a hasher.
+
+use alloc::string::String;
+use core::{error::Error, fmt, str::FromStr};
+
+use super::AnyHasher;
+
+/// The number of a hasher in a snapshot's header. Numbers below 0x8000 are reserved for this crate; a hasher of your own
+/// takes one from 0x8000 up.
+///
+/// In text, an id is the hasher's name, or `0x` and four digits if it has none.
+///
+/// # Example
+/// ```
+/// use koel::{AnyHasher, Hasher, HasherId, Xxh3};
+/// assert_eq!("xxh3".parse(), Ok(Xxh3.id()));
+/// assert_eq!("0x8abc".parse(), Ok(HasherId::custom(0x8abc)));
+/// assert!("0x0003".parse::<HasherId>().is_err()); // reserved
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HasherId(u16);
+
+impl HasherId {
+    /// [`Xxh3`](crate::Xxh3).
+    pub const XXH3: Self = Self(1);
+    /// `MetroHash64`, also in builds without it.
+    pub const METRO_HASH_64: Self = Self(2);
+
+    const FIRST_CUSTOM: u16 = 0x8000;
+
+    /// The id of a hasher of your own.
+    ///
+    /// # Panics
+    /// If `number` is below 0x8000. In a constant, that is an error of the compiler's.
+    #[must_use]
+    pub const fn custom(number: u16) -> Self {
+        assert!(number >= Self::FIRST_CUSTOM, "ids below 0x8000 are koel's own");
+        Self(number)
+    }
+
+    /// The number in a snapshot's header.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    pub(crate) const fn from_number(number: u16) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for HasherId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::XXH3 => f.write_str("xxh3"),
+            Self::METRO_HASH_64 => f.write_str("metrohash64"),
+            Self(id) => write!(f, "hasher {id:#06x}"),
+        }
+    }
+}
+
+/// A name, or `0x` and four lower-case digits from 0x8000 up: one way to write each id, and no other.
+impl FromStr for HasherId {
+    type Err = ParseHasherError;
+
+    fn from_str(text: &str) -> Result<Self, ParseHasherError> {
+        match text {
+            "xxh3" => Ok(Self::XXH3),
+            "metrohash64" => Ok(Self::METRO_HASH_64),
+            _ => custom(text).ok_or_else(|| ParseHasherError { given: text.into(), expected: Expected::Id }),
+        }
+    }
+}
+
+fn custom(text: &str) -> Option<HasherId> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 4)?;
+    // Neither the sign that `from_str_radix` takes, nor a second way to write the same number.
+    digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(())?;
+    let number = u16::from_str_radix(digits, 16).ok()?;
+    (number >= HasherId::FIRST_CUSTOM).then_some(HasherId(number))
+}
+
+/// The text names no hasher: the error of parsing a [`HasherId`] or an [`AnyHasher`].
+///
+/// # Example
+/// ```
+/// use koel::HasherId;
+/// let error = "md5".parse::<HasherId>().unwrap_err();
+/// assert_eq!(error.to_string(), "hasher: \"md5\" given, but ids are xxh3, metrohash64, and 0x8000 to 0xffff in lower case");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseHasherError {
+    pub(super) given: String,
+    pub(super) expected: Expected,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Id,
+    HasherOfThisBuild,
+}
+
+impl fmt::Display for ParseHasherError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hasher: {:?} given, but ", self.given)?;
+        match self.expected {
+            Expected::Id => f.write_str("ids are xxh3, metrohash64, and 0x8000 to 0xffff in lower case"),
+            Expected::HasherOfThisBuild => {
+                f.write_str("this build has ")?;
+                for (i, hasher) in AnyHasher::ALL.iter().enumerate() {
+                    write!(f, "{}{hasher}", if i == 0 { "" } else { ", " })?;
+                }
+                f.write_str("; choose one of these")?;
+                if self.given == "metrohash64" {
+                    f.write_str(", or build with the feature metrohash for a little-endian machine")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Error for ParseHasherError {}

@@ -1,0 +1,157 @@
+//! Items of every type that implements `Hash`, under any `BuildHasher`.
+
+use koel::{Addressing, CuckooFilter, HashItem, StdHasher};
+use std::{
+    collections::BTreeSet,
+    hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState},
+    path::Path,
+};
+
+/// Of a user's program: no `Item`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Visit {
+    user: u64,
+    page: String,
+    referrer: Option<Box<Visit>>,
+}
+
+fn visit(user: u64, page: &str) -> Visit {
+    Visit { user, page: page.into(), referrer: None }
+}
+
+fn hash<T: Hash + ?Sized>(hasher: &StdHasher<impl BuildHasher>, item: &T) -> u64 {
+    hasher.hash_item(0, item)
+}
+
+fn takes_what_implements_hash(hasher: &StdHasher<impl BuildHasher>) {
+    let mut hashes = BTreeSet::new();
+    for user in 0..100 {
+        let (home, cart) = (visit(user, "/"), visit(user, "/cart"));
+        let from_home = Visit { referrer: Some(Box::new(home.clone())), ..cart.clone() };
+        for visit in [home, cart, from_home] {
+            assert_eq!(hash(hasher, &visit), hash(hasher, &visit.clone()));
+            hashes.insert(hash(hasher, &visit));
+        }
+    }
+    assert_eq!(hashes.len(), 300);
+
+    // As in a `HashMap`, what is borrowed is the same item.
+    assert_eq!(hash(hasher, "koel"), hash(hasher, &String::from("koel")));
+    assert_eq!(hash(hasher, "koel"), hash(hasher, &&"koel"));
+    assert_eq!(hash(hasher, &[1_u32, 2][..]), hash(hasher, &vec![1_u32, 2]));
+    // What is equal is the same, although its bytes differ.
+    assert_eq!(hash(hasher, Path::new("a//b")), hash(hasher, Path::new("a/b")));
+    assert_ne!(hash(hasher, &("ab", "c")), hash(hasher, &("a", "bc")));
+
+    assert_ne!(hasher.hash_item(0, "koel"), hasher.hash_item(1, "koel"), "the seed counts");
+}
+
+#[test]
+fn every_build_hasher_takes_every_type_that_implements_hash() {
+    takes_what_implements_hash(&StdHasher::new(RandomState::new()));
+    takes_what_implements_hash(&StdHasher::new(foldhash::fast::FixedState::with_seed(1)));
+    takes_what_implements_hash(&StdHasher::new(foldhash::quality::FixedState::with_seed(1)));
+    takes_what_implements_hash(&StdHasher::<BuildHasherDefault<Fnv>>::default());
+}
+
+#[test]
+fn equal_hashers_hash_alike() {
+    let ours = StdHasher::new(RandomState::new());
+    assert!(ours == ours.clone());
+    assert!(ours != StdHasher::new(RandomState::new()), "each has keys of its own");
+    assert!(ours == StdHasher::new(ours.inner().clone()));
+    assert!(ours == StdHasher::from(ours.clone().into_inner()));
+
+    let fixed = |seed| StdHasher::new(foldhash::fast::FixedState::with_seed(seed));
+    assert!(fixed(1) == fixed(1) && fixed(1) != fixed(2));
+}
+
+#[test]
+fn a_hasher_is_copied_and_shown_without_its_keys() {
+    #[derive(Clone, Copy, Default)]
+    struct Keyed(u64);
+    impl BuildHasher for Keyed {
+        type Hasher = Fnv;
+        fn build_hasher(&self) -> Fnv {
+            Fnv(self.0)
+        }
+    }
+    let hasher = StdHasher::new(Keyed(0x5eed));
+    let copy = hasher;
+    assert!(copy == hasher);
+    assert_eq!(format!("{hasher:?}"), format!("StdHasher({})", std::any::type_name::<Keyed>()));
+}
+
+/// FNV-1a: as weak as any hasher in use. Its upper bits hardly depend on the last bytes.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// One multiplication: multiples of 2³² differ in the upper half of the product only.
+#[derive(Default)]
+struct Multiply(u64);
+
+impl Hasher for Multiply {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = self.0.wrapping_add(word).wrapping_mul(0xf135_7aea_2e62_a9c5);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
+}
+
+/// Fills a filter to the number of items that it is for, and counts false positives among 100,000 others.
+fn keeps_its_promises<T: Hash>(hasher: &StdHasher<impl BuildHasher>, what: &str, item: impl Fn(u64) -> T) {
+    const ITEMS: u32 = 30_000;
+    const OTHERS: u32 = 100_000;
+    for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
+        let builder = CuckooFilter::builder().buckets(1 << 13).fingerprint_bits(8).addressing(addressing);
+        let mut filter = builder.build().expect("right");
+        let hash = |n: u32| hash(hasher, &item(n.into()));
+        for n in 0..ITEMS {
+            filter.insert_hash(hash(n)).unwrap_or_else(|full| panic!("{what}, {addressing:?}: {full}"));
+        }
+        let found: u32 = (ITEMS..ITEMS + OTHERS).map(|n| u32::from(filter.contains_hash(hash(n)))).sum();
+        let expected = filter.false_positive_rate() * f64::from(OTHERS);
+        // Five times the deviation.
+        assert!(
+            (f64::from(found) - expected).abs() < 5.0 * expected.sqrt(),
+            "{what}, {addressing:?}: {found} found, {expected} expected"
+        );
+    }
+}
+
+#[test]
+fn hashers_made_for_hash_tables_are_good_enough() {
+    fn check(name: &str, hasher: &StdHasher<impl BuildHasher>) {
+        keeps_its_promises(hasher, &format!("{name}, integers"), |n| n);
+        keeps_its_promises(hasher, &format!("{name}, multiples of 2^20"), |n| n << 20);
+        keeps_its_promises(hasher, &format!("{name}, multiples of 2^32"), |n| n << 32);
+        keeps_its_promises(hasher, &format!("{name}, pairs"), |n| (n >> 9, n & 511));
+        keeps_its_promises(hasher, &format!("{name}, text"), |n| format!("item-{n}"));
+    }
+    check("FNV", &StdHasher::<BuildHasherDefault<Fnv>>::default());
+    check("one multiplication", &StdHasher::<BuildHasherDefault<Multiply>>::default());
+    (0..3).for_each(|seed| check("foldhash", &StdHasher::new(foldhash::fast::FixedState::with_seed(seed))));
+}
