@@ -155,3 +155,26 @@ fn hashers_made_for_hash_tables_are_good_enough() {
     check("one multiplication", &StdHasher::<BuildHasherDefault<Multiply>>::default());
     (0..3).for_each(|seed| check("foldhash", &StdHasher::new(foldhash::fast::FixedState::with_seed(seed))));
 }
+
+/// As a service would keep it: what was seen, by several threads, and never stored.
+#[test]
+fn a_filter_takes_what_a_hash_map_takes() {
+    let builder = CuckooFilter::builder().capacity(1000).false_positive_rate(1e-6);
+    let mut seen = builder.clone().hasher(StdHasher::new(RandomState::new())).build().expect("right");
+    for user in 0..500 {
+        seen.insert(&visit(user, "/")).expect("there is room");
+    }
+    seen.insert("koel").expect("there is room");
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(|| assert!((0..500).all(|user| seen.contains(&visit(user, "/")))))));
+    });
+    assert!(seen.contains(&String::from("koel")) && !seen.contains(&visit(0, "/cart")) && !seen.contains(&visit(500, "/")));
+    assert!((0..500).all(|user| seen.remove(&visit(user, "/"))));
+    assert_eq!(seen.len(), 1);
+
+    let others = [visit(1, "/a"), visit(2, "/b")];
+    let mut batch = builder.hasher(seen.hasher().clone()).build().expect("right");
+    batch.insert_batch(&others).expect("there is room");
+    assert_eq!(batch.count_batch(&others), 2);
+    assert_eq!(batch.hash("koel"), seen.hash("koel"), "clones of one hasher hash alike");
+}

@@ -15,6 +15,7 @@ use super::AnyHasher;
 /// use koel::{AnyHasher, Hasher, HasherId, Xxh3};
 /// assert_eq!("xxh3".parse(), Ok(Xxh3.id()));
 /// assert_eq!("0x8abc".parse(), Ok(HasherId::custom(0x8abc)));
+/// assert_eq!(HasherId::custom(0x8abc).to_string(), "0x8abc");
 /// assert!("0x0003".parse::<HasherId>().is_err()); // reserved
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +55,7 @@ impl fmt::Display for HasherId {
         match *self {
             Self::XXH3 => f.write_str("xxh3"),
             Self::METRO_HASH_64 => f.write_str("metrohash64"),
-            Self(id) => write!(f, "hasher {id:#06x}"),
+            Self(id) => write!(f, "{id:#06x}"),
         }
     }
 }

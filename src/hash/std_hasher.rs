@@ -24,10 +24,12 @@ use super::HashItem;
 /// A stored filter would lose its items with no error. So a filter with a `StdHasher` cannot be stored: `StdHasher` does
 /// not implement [`Hasher`](crate::Hasher), which snapshots, `save`, serde and Go's files ask for.
 /// ```compile_fail,E0277
-/// fn portable(_: impl koel::Hasher) {}
-///
-/// portable(koel::Xxh3);
-/// portable(koel::StdHasher::new(std::hash::RandomState::new())); // error: not a portable hasher
+/// # use koel::{CuckooFilter, StdHasher};
+/// # use std::hash::RandomState;
+/// # let hasher = StdHasher::new(RandomState::new());
+/// let filter = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).hasher(hasher).build()?;
+/// filter.to_bytes(); // error: `StdHasher<RandomState>` is not a portable hasher
+/// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 /// Within the process nothing limits it; threads may share the filter, or use clones of it.
 ///
@@ -48,16 +50,17 @@ use super::HashItem;
 ///
 /// # Example
 /// ```
-/// use koel::{HashItem, StdHasher};
+/// use koel::{CuckooFilter, StdHasher};
 /// use std::hash::RandomState;
 ///
 /// #[derive(Hash)]
 /// struct Visit { user: u64, page: &'static str }
 ///
 /// let hasher = StdHasher::new(RandomState::new());
-/// let visit = |page| hasher.hash_item(0, &Visit { user: 7, page });
-/// assert_eq!(visit("/"), visit("/"));
-/// assert_ne!(visit("/"), visit("/cart"));
+/// let mut seen = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).hasher(hasher).build()?;
+/// seen.insert(&Visit { user: 7, page: "/" })?;
+/// assert!(seen.contains(&Visit { user: 7, page: "/" }));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 /// Other hashers, of crates of these names:
 /// ```text

@@ -14,7 +14,7 @@ use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
 /// Symbolic links that are followed before they are taken for a circle.
 const MOST_LINKS: usize = 40;
 
-impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
+impl<H, S: Storage> CuckooFilter<H, S> {
     /// Writes the filter to a file, which it creates or replaces.
     ///
     /// Atomic and durable: the bytes go to a temporary file in the same folder (`.koel-….tmp`), which takes the old one's place
@@ -43,7 +43,10 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// # std::fs::remove_file(&path)?;
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()>
+    where
+        H: Hasher,
+    {
         replace(path.as_ref(), |file| self.write_to(file))
     }
 }

@@ -91,13 +91,16 @@ impl<H: Hasher> CuckooFilter<H> {
     }
 }
 
-impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
+impl<H, S: Storage> CuckooFilter<H, S> {
     /// Writes the bytes of [`to_bytes`](Self::to_bytes), without holding them a second time. Few large writes: a buffer
     /// would only slow them down.
     ///
     /// # Errors
     /// What the writer says. What it has taken by then is no snapshot.
-    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
+    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
+    where
+        H: Hasher,
+    {
         let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         writer.write_all(&header)?;
         let mut sum = Sum::new(self.raw().storage(), seed);

@@ -11,7 +11,7 @@ use crate::{bits::index, filter::CuckooFilter, hash::Hasher, storage::Storage};
 /// Bytes that are copied at a time: they are still in the cache when their checksum is taken.
 const PIECE: usize = 32 << 10;
 
-impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
+impl<H, S: Storage> CuckooFilter<H, S> {
     /// The filter as a snapshot: 64 bytes of header, the table, 8 bytes of checksum. docs/FORMAT.md describes it.
     ///
     /// Equal filters give equal bytes, on every machine. A view of a snapshot gives the snapshot, with the checksum that is
@@ -30,7 +30,10 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8>
+    where
+        H: Hasher,
+    {
         // On 32-bit targets it could be too long for that by a few bytes.
         let mut bytes = Vec::with_capacity(index(snapshot_bytes(&self.params())));
         let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
@@ -46,7 +49,10 @@ impl<H: Hasher, S: Storage> CuckooFilter<H, S> {
 
     /// The table's bytes, and the checksum that stands behind them.
     #[cfg(feature = "serde")]
-    pub(super) fn table_and_checksum(&self) -> (&[u8], u64) {
+    pub(super) fn table_and_checksum(&self) -> (&[u8], u64)
+    where
+        H: Hasher,
+    {
         let (_, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         let (table, mut sum) = (self.raw().table(), Sum::new(self.raw().storage(), seed));
         sum.update(table);

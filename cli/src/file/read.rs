@@ -224,7 +224,9 @@ fn set_kernel(kernel: Option<Kernel>, set: impl FnOnce(Kernel) -> Result<(), koe
 
 fn refused(name: &str, error: SnapshotError, unknown: Option<HasherId>) -> anyhow::Error {
     match unknown {
-        Some(id) => anyhow::anyhow!("{name}: built with {id}, which this command does not have; use the program that built it"),
+        Some(id) => {
+            anyhow::anyhow!("{name}: built with hasher {id}, which this command does not have; use the program that built it")
+        }
         None => anyhow::Error::new(error).context(name.to_owned()),
     }
 }

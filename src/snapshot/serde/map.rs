@@ -15,7 +15,7 @@ use super::{
         format::{ADDRESSING_AT, BUCKET_SIZE_AT, BUCKETS_AT, FINGERPRINT_BITS_AT, Fields, ITEMS_AT, TABLE_AT, VERSION},
         read::from_fields,
     },
-    names::{HasherName, Hex, addressing, addressing_name, hasher, hex, table, table_name},
+    names::{Hex, addressing, addressing_name, hex, table, table_name},
     scalar::{Number, Shown, Text},
 };
 use crate::{
@@ -62,7 +62,7 @@ pub(super) fn write<H: Hasher, M: Storage, S: Serializer>(filter: &CuckooFilter<
     map.serialize_entry(FINGERPRINT_BITS_KEY, &params.fingerprint_bits())?;
     map.serialize_entry(BUCKET_SIZE_KEY, &params.bucket_size())?;
     map.serialize_entry(ADDRESSING_KEY, addressing_name(params.addressing()))?;
-    map.serialize_entry(HASHER_KEY, &Shows(HasherName(filter.hasher().id())))?;
+    map.serialize_entry(HASHER_KEY, &Shows(filter.hasher().id()))?;
     map.serialize_entry(SEED_KEY, &Shows(Hex(params.seed())))?;
     map.serialize_entry(BUCKETS_KEY, &params.buckets())?;
     map.serialize_entry(ITEMS_KEY, &wide(filter.len()))?;
@@ -109,7 +109,7 @@ impl Entries {
             }
             HASHER_KEY => {
                 let what = "the hasher, xxh3 or metrohash64 or 0x and the four digits of another's id";
-                once(&mut self.hasher, key, map, Text { what, parse: hasher })
+                once(&mut self.hasher, key, map, Text { what, parse: |text: &str| text.parse().ok() })
             }
             SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN, parse: hex }),
             BUCKETS_KEY => once(&mut self.buckets, key, map, Number::new("the number of buckets")),

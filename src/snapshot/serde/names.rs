@@ -3,10 +3,7 @@
 use core::fmt::{self, Display};
 
 use super::super::format::{addressing_number, table_number};
-use crate::{
-    hash::HasherId,
-    params::{Addressing, TableKind},
-};
+use crate::params::{Addressing, TableKind};
 
 /// All 64 bits.
 pub(super) struct Hex(pub(super) u64);
@@ -17,14 +14,9 @@ impl Display for Hex {
     }
 }
 
-/// Only what [`Hex`] writes.
+/// Only what [`Hex`] writes: sixteen digits, none of them a capital.
 pub(super) fn hex(text: &str) -> Option<u64> {
-    digits::<16>(text)
-}
-
-/// `0x` and exactly `N` digits; capital ones are not written, and so not read.
-fn digits<const N: usize>(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == N)?;
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
     digits.bytes().try_fold(0, |number, digit| {
         let digit = match digit {
             b'0'..=b'9' => digit - b'0',
@@ -33,30 +25,6 @@ fn digits<const N: usize>(text: &str) -> Option<u64> {
         };
         Some(number << 4 | u64::from(digit))
     })
-}
-
-/// Its name if it has one, its number if not.
-pub(super) struct HasherName(pub(super) HasherId);
-
-impl Display for HasherName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            id @ (HasherId::XXH3 | HasherId::METRO_HASH_64) => id.fmt(f),
-            id => write!(f, "{:#06x}", id.number()),
-        }
-    }
-}
-
-/// Only what [`HasherName`] writes.
-pub(super) fn hasher(text: &str) -> Option<HasherId> {
-    match text {
-        "xxh3" => Some(HasherId::XXH3),
-        "metrohash64" => Some(HasherId::METRO_HASH_64),
-        _ => {
-            let id = HasherId::from_number(u16::try_from(digits::<4>(text)?).ok()?);
-            (id != HasherId::XXH3 && id != HasherId::METRO_HASH_64).then_some(id)
-        }
-    }
 }
 
 /// As the command has it, too.
