@@ -51,8 +51,6 @@ enum Format {
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let output = Output::new(&self.output)?;
-        let is_same = !file::is_dash(&self.input) && output.is(&self.input);
-        let _lock = if is_same { Some(file::lock(&self.input)?) } else { None };
         let (filter, _) = file::load_any(&self.input)?;
         let name = file::name(&self.input);
         let facts = match self.to {

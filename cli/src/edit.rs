@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Filter, Lock, Output},
+    file::{self, Filter, Output},
     items::{ItemArgs, Items},
     messages, stdout,
 };
@@ -64,8 +64,6 @@ struct Edit {
     output: Output,
     filter: Filter,
     items: Items,
-    /// Nobody else may change the filter meanwhile.
-    _lock: Lock,
 }
 
 impl Edit {
@@ -73,15 +71,12 @@ impl Edit {
         if file::is_dash(path) {
             bail!("standard input: cannot be replaced by the changed filter; give a file");
         }
-        let output = Output::new(path)?;
-        if !output.is_regular() {
-            bail!("{}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file", output.name());
-        }
+        let output = Output::existing(path)?;
         if items.path().is_some_and(|items| output.is(items)) {
             bail!("{}: cannot be both the filter and the items; give another file for one of them", output.name());
         }
-        let (filter, lock) = file::load_locked(path)?;
-        Ok(Self { output, filter, items: items.open(true)?, _lock: lock })
+        let filter = output.load()?;
+        Ok(Self { output, filter, items: items.open(true)? })
     }
 
     /// Replaces the file, and reports what was done.

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::File,
-    io::{self, BufRead as _, BufReader, IsTerminal as _, Read},
+    io::{BufRead as _, BufReader, IsTerminal as _, Read},
     path::{Path, PathBuf},
     vec,
 };
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use crate::{file, progress::Progress};
+use crate::{file, progress::Progress, streams};
 
 /// Bytes read at a time.
 const PIECE: usize = 256 << 10;
@@ -95,11 +95,12 @@ impl Items {
     /// Opens a file, or standard input for `-`.
     pub(crate) fn open(path: &Path, separator: Separator, progress: bool) -> anyhow::Result<Self> {
         let (reader, name, length, typed): (Box<BufReader<dyn Read>>, _, _, _) = if file::is_dash(path) {
-            let (stdin, length) = (io::stdin(), file::stdin_metadata().and_then(|metadata| file::length(&metadata)));
+            let (stdin, length) = (streams::stdin()?, file::stdin_metadata().and_then(|metadata| file::length(&metadata)));
             let typed = stdin.is_terminal();
-            (Box::new(BufReader::with_capacity(PIECE, stdin.lock())), String::from("standard input"), length, typed)
+            (Box::new(BufReader::with_capacity(PIECE, stdin)), String::from("standard input"), length, typed)
         } else {
             let name = path.display().to_string();
+            file::check_input(path)?;
             let metadata = path.metadata().with_context(|| format!("{name}: cannot be read"))?;
             if metadata.is_dir() {
                 bail!("{name}: is a folder; give a file with one item a line, or - for standard input");

@@ -20,6 +20,7 @@ mod options;
 mod progress;
 mod query;
 mod stdout;
+mod streams;
 mod tune;
 mod verify;
 

@@ -46,8 +46,6 @@ impl Merge {
             bail!("standard input: can be one of the filters only; give files for the others");
         }
         let output = Output::new(&self.output)?;
-        let _lock =
-            self.filters.iter().find(|path| !file::is_dash(path) && output.is(path)).map(|path| file::lock(path)).transpose()?;
         let (mut filter, _) = file::load(first)?;
         for (path, merged) in others.iter().zip(1..) {
             add(&mut filter, path, &self.filters[..merged])?;

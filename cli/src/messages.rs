@@ -10,6 +10,7 @@ use koel::{Full, ParamError, Parameter};
 use crate::{
     file::Filter,
     stdout::{self, Closed},
+    streams::Stream,
 };
 
 /// The status of everything that went wrong. 1 is taken, as grep has it: nothing found.
@@ -33,7 +34,8 @@ pub(crate) fn failed() -> ExitCode {
 /// Answers arguments that are no command: help and version on standard output, mistakes on standard error.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        return stdout::named(error.print()).map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
+        let printed = Stream::Stdout.check().and_then(|()| stdout::named(error.print()));
+        return printed.map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
     }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {

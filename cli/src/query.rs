@@ -13,6 +13,7 @@ use crate::{
     file::{self, Opened, Stored},
     items::ItemArgs,
     stdout,
+    streams::Stream,
 };
 
 /// Print the items that may be in a filter.
@@ -63,6 +64,9 @@ impl Query {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if file::is_dash(&self.filter) && self.items.path().is_some_and(file::is_dash) {
             bail!("standard input: cannot be both the filter and the items; give a file for one of them, or --item");
+        }
+        if !self.quiet {
+            Stream::Stdout.check()?;
         }
         let filter = file::open(&self.filter)?;
         if self.verify {

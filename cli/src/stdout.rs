@@ -7,6 +7,8 @@ use std::{
 
 use anyhow::Context as _;
 
+use crate::streams::Stream;
+
 /// The error that is none: whoever reads standard output has closed it.
 #[derive(Debug)]
 pub(crate) struct Closed;
@@ -34,6 +36,7 @@ pub(crate) fn report(text: &str, file: &str) -> anyhow::Result<()> {
 
 /// Prints text. If nobody reads it any more, that is all right: what it reports has been done.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
+    Stream::Stdout.check()?;
     let mut stdout = io::stdout().lock();
     match named(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())) {
         Err(error) if error.is::<Closed>() => Ok(()),
@@ -45,6 +48,7 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
 pub(crate) struct Out(BufWriter<StdoutLock<'static>>);
 
 impl Out {
+    /// For standard output that has been checked, unless nothing will be written.
     pub(crate) fn new() -> Self {
         Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
     }

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 
-use crate::{facts::Facts, file, messages, options, stdout};
+use crate::{facts::Facts, file, messages, options, stdout, streams::Stream};
 
 /// Check filters to the last bit.
 ///
@@ -35,6 +35,9 @@ impl Verify {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         // A mistake in the environment is no fault of the files.
         options::kernel()?;
+        if !self.quiet {
+            Stream::Stdout.check()?;
+        }
         let mut bad = 0;
         for path in &self.files {
             // Read, not mapped: a disk that fails is then an error among others, not the end of this process.

@@ -50,15 +50,6 @@ fn the_status_does_not_depend_on_readers() {
 }
 
 #[test]
-fn closed_streams_do_no_harm() {
-    let koel = Koel::with_filter("apple\n");
-    koel.shell("koel query f.koel --item apple >&-").ok();
-    koel.shell("koel info f.koel >&- 2>&-").ok();
-    koel.shell("koel query f.koel <&- || test $? = 1").ok();
-    koel.shell("koel info no.koel 2>&- || test $? = 2").ok();
-}
-
-#[test]
 fn nothing_but_errors_on_standard_error() {
     let koel = Koel::new();
     koel.write("list.txt", numbers(0..200_000));

@@ -21,6 +21,7 @@ use crate::{
     facts::percent,
     file::{self, Filter, Output},
     messages, options, stdout,
+    streams::Stream,
 };
 use measure::{Absent, Row, Set, measure};
 
@@ -53,6 +54,7 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         // Refused before anything is written.
+        Stream::Stdout.check()?;
         let single = self.empty(TableKind::Single)?;
         let packed = self.empty(TableKind::Packed)?;
         let temporary;

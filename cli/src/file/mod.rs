@@ -1,5 +1,7 @@
 //! Filters as files: read with suspicion, written so that a crash or a full disk leaves the old file.
 
+mod descriptor;
+mod lock;
 mod read;
 mod write;
 
@@ -9,9 +11,11 @@ use std::{
     path::Path,
 };
 
+use crate::streams::Stream;
 use koel::{AnyHasher, CuckooFilter, FilterView};
 
-pub(crate) use read::{Lock, Opened, Stored, load, load_any, load_locked, lock, open};
+pub(crate) use descriptor::Descriptor;
+pub(crate) use read::{Opened, Stored, load, load_any, open};
 pub(crate) use write::Output;
 
 /// The filters of this command: which hasher they have turns out at run time.
@@ -28,6 +32,19 @@ pub(crate) fn is_dash(path: &Path) -> bool {
 /// What a file that is read is called.
 pub(crate) fn name(path: &Path) -> String {
     if is_dash(path) { String::from("standard input") } else { path.display().to_string() }
+}
+
+/// The folder that a file is in, or would be in.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Fails if the path stands for a standard stream that was closed, of which the system would read nothing.
+pub(crate) fn check_input(path: &Path) -> anyhow::Result<()> {
+    match Descriptor::of(path) {
+        Some(Descriptor::Own(number)) => Stream::of(number).map_or(Ok(()), Stream::check_open),
+        _ => Ok(()),
+    }
 }
 
 /// The length of what can be read, if that is known beforehand.

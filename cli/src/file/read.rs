@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, ErrorKind, Read},
+    io::{self, Read},
     path::Path,
 };
 
@@ -11,8 +11,8 @@ use anyhow::{Context as _, bail};
 use koel::go::{self, GoFilter};
 use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind};
 
-use super::{Counted, Filter, View, is_dash, length, name};
-use crate::options;
+use super::{Counted, Filter, View, check_input, is_dash, length, name};
+use crate::{options, streams};
 
 /// Bytes with which every header is complete.
 const HEAD: u64 = 64;
@@ -51,7 +51,7 @@ impl Stored {
 /// Reads a filter in either format, from standard input for `-`, checks all of it, and says how many bytes it takes there.
 pub(crate) fn load_any(path: &Path) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
-    if is_dash(path) { read(io::stdin().lock(), &name) } else { read(open_file(path)?, &name) }
+    if is_dash(path) { stored(streams::stdin()?, &name) } else { stored(open_file(path)?, &name) }
 }
 
 /// The same for koel snapshots only.
@@ -102,36 +102,9 @@ fn map(path: &Path) -> anyhow::Result<Option<View>> {
     }
 }
 
-/// Keeps others from changing a file for as long as it is there.
-pub(crate) struct Lock(File);
-
-/// Waits until nobody else changes the file.
-pub(crate) fn lock(path: &Path) -> anyhow::Result<Lock> {
-    loop {
-        let file = open_file(path)?;
-        match file.lock() {
-            Err(error) if error.kind() != ErrorKind::Unsupported => {
-                return Err(error).with_context(|| format!("{}: cannot be locked", name(path)));
-            }
-            // Where there are no locks, the later of two changes wins.
-            _ => {}
-        }
-        // Whoever had the lock has put another file in this one's place, most likely.
-        if is_still_at(&file, path) {
-            return Ok(Lock(file));
-        }
-    }
-}
-
-/// Reads a filter that is to be changed, and locks its file.
-pub(crate) fn load_locked(path: &Path) -> anyhow::Result<(Filter, Lock)> {
-    let lock = lock(path)?;
-    let name = name(path);
-    Ok((read(&lock.0, &name)?.0.koel(&name)?, lock))
-}
-
 fn open_file(path: &Path) -> anyhow::Result<File> {
     let name = name(path);
+    check_input(path)?;
     let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         bail!("{name}: is a folder; give a file that `koel build` wrote");
@@ -140,7 +113,7 @@ fn open_file(path: &Path) -> anyhow::Result<File> {
 }
 
 /// What begins as a snapshot does is one; anything else may be a file of Go's, which has nothing to be known by.
-fn read(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
     match FilterView::over_with(&head, AnyHasher::from_id) {
@@ -227,18 +200,4 @@ fn refused(name: &str, error: SnapshotError, unknown: Option<HasherId>) -> anyho
         Some(id) => anyhow::anyhow!("{name}: built with {id}, which this command does not have; use the program that built it"),
         None => anyhow::Error::new(error).context(name.to_owned()),
     }
-}
-
-/// Is it this file that the path leads to?
-#[cfg(unix)]
-fn is_still_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    file.metadata().is_ok_and(|ours| fs::metadata(path).is_ok_and(|theirs| place(ours) == place(theirs)))
-}
-
-/// Is it this file that the path leads to? What is locked cannot be replaced here.
-#[cfg(not(unix))]
-fn is_still_at(_: &File, _: &Path) -> bool {
-    true
 }
