@@ -6,6 +6,7 @@
 #![allow(clippy::cast_precision_loss)]
 
 mod build;
+mod completions;
 mod convert;
 mod demo;
 mod edit;
@@ -14,6 +15,7 @@ mod facts;
 mod file;
 mod info;
 mod items;
+mod man;
 mod merge;
 mod messages;
 mod options;
@@ -58,6 +60,8 @@ enum Command {
     Tune(tune::Tune),
     Experiment(experiment::Experiment),
     Demo(demo::Demo),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +81,8 @@ fn main() -> ExitCode {
         Command::Tune(tune) => tune.run(),
         Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     };
     status.unwrap_or_else(|error| messages::failure(&error))
 }

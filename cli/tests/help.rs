@@ -4,7 +4,8 @@ mod common;
 
 use common::Koel;
 
-const COMMANDS: [&str; 10] = ["build", "query", "add", "remove", "merge", "info", "verify", "convert", "tune", "demo"];
+const COMMANDS: [&str; 12] =
+    ["build", "query", "add", "remove", "merge", "info", "verify", "convert", "tune", "demo", "completions", "man"];
 
 /// The lines of the examples in a command's help.
 fn examples(koel: &Koel, command: &str) -> Vec<String> {
