@@ -143,7 +143,7 @@ fn a_file_that_was_created_in_the_meantime_is_replaced() {
     assert_eq!(facts(&koel, "f.koel")["items"], MANY);
 }
 
-/// Linux tells who waits for which lock.
+/// Linux lists the processes that wait for a lock.
 #[cfg(target_os = "linux")]
 mod waiting {
     use super::*;

@@ -1,11 +1,11 @@
-//! Whoever reads what `koel` prints may stop at any time.
+//! The reader of `koel`'s output may stop at any time.
 #![cfg(unix)]
 
 mod common;
 
 use common::{Koel, numbers};
 
-/// Runs `koel …` into a pipe that nobody reads to the end, and gives its exit status and what it said.
+/// Runs `koel …` into a pipe that is not read to the end, and returns its exit status and its messages.
 #[track_caller]
 fn into(reader: &str, koel: &Koel, command: &str) -> (String, String) {
     koel.shell(&format!("{{ koel {command} && echo 0 > status || echo $? > status; }} 2> said | {reader}")).status(0);

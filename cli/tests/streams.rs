@@ -172,7 +172,7 @@ fn other_descriptors_of_files_are_refused_and_those_of_pipes_are_written_into() 
 }
 
 #[test]
-fn a_filter_for_a_pipe_that_nobody_reads_is_no_error_on_standard_output() {
+fn a_closed_pipe_is_no_error_on_standard_output_only() {
     let koel = Koel::new();
     koel.write("list.txt", numbers(0..200_000));
     // Standard output that its reader closes has been read enough; any other pipe has not received the filter.

@@ -28,8 +28,8 @@ pub(crate) struct Lock(File);
 impl Lock {
     /// Locks the file that a path leads to, as soon as no other command holds its lock. `None` if there is no file.
     ///
-    /// Fails if the file is protected from writing: replacing it takes write access to the folder only, but whoever protected the
-    /// file meant it.
+    /// Fails if the file is write-protected: replacing it would take write access to the folder only, but the protection is there
+    /// for a reason.
     pub(crate) fn wait(path: &Path, access: Access) -> anyhow::Result<Option<Self>> {
         let name = path.display();
         loop {

@@ -18,7 +18,7 @@ use crate::{stdout, streams::Stream};
 
 /// Where a filter goes.
 pub(crate) struct Output {
-    /// As the user wrote it.
+    /// As in messages.
     name: String,
     kind: Kind,
 }
@@ -45,7 +45,7 @@ impl Output {
         let name = &output.name;
         match &output.kind {
             Kind::Regular(_, Some(_)) => Ok(output),
-            Kind::Regular(_, None) => bail!("{name}: No such file; `koel build` makes one"),
+            Kind::Regular(_, None) => bail!("{name}: No such file; `koel build` creates one"),
             Kind::Special(_) | Kind::Stream(_) => {
                 bail!("{name}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file")
             }
