@@ -143,38 +143,33 @@ fn a_file_that_was_created_in_the_meantime_is_replaced() {
     assert_eq!(facts(&koel, "f.koel")["items"], MANY);
 }
 
-/// Linux lists the processes that wait for a lock.
+/// Linux lists the processes that have a lock or wait for one.
 #[cfg(target_os = "linux")]
 mod waiting {
     use super::*;
-    use std::{os::unix::fs::MetadataExt as _, thread};
+    use std::{process, thread};
 
-    /// A lock that this process has on a file.
-    struct Held(File);
+    /// Is the process in the list of locks, as one that has a lock or as one that waits for it?
+    fn is_listed(process: u32, waiting: bool) -> bool {
+        let locks = fs::read_to_string("/proc/locks").expect("locks");
+        let process = process.to_string();
+        let mut lines = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.any(|words| words.contains(&"FLOCK") && words.contains(&&*process) && words.contains(&"->") == waiting)
+    }
 
-    impl Held {
-        fn new(koel: &Koel, name: &str) -> Self {
-            let file = File::open(koel.path(name)).expect("a file");
-            file.lock().expect("a lock");
-            let held = Self(file);
-            assert_eq!(held.lines(false), 1, "/proc/locks is needed");
-            held
-        }
+    /// Locks a file until the result is dropped.
+    fn locked(koel: &Koel, name: &str) -> File {
+        let file = File::open(koel.path(name)).expect("a file");
+        file.lock().expect("a lock");
+        assert!(is_listed(process::id(), false), "/proc/locks is needed");
+        file
+    }
 
-        /// How many processes have the lock, or wait for it.
-        fn lines(&self, waiting: bool) -> usize {
-            let inode = format!(":{} ", self.0.metadata().expect("a file").ino());
-            let locks = fs::read_to_string("/proc/locks").expect("locks");
-            let lines = locks.lines().filter(|line| line.contains("FLOCK") && line.contains(&inode));
-            lines.filter(|line| line.contains("->") == waiting).count()
-        }
-
-        /// Returns when a command waits for the lock.
-        fn wait_for(&self, child: &mut Child) {
-            while self.lines(true) == 0 {
-                assert!(child.try_wait().expect("a process").is_none(), "it did not wait for the lock");
-                thread::yield_now();
-            }
+    /// Returns when the command waits for a lock.
+    fn until_it_waits(command: &mut Child) {
+        while !is_listed(command.id(), true) {
+            assert!(command.try_wait().expect("a process").is_none(), "it did not wait for the lock");
+            thread::yield_now();
         }
     }
 
@@ -184,9 +179,9 @@ mod waiting {
         for (event, found) in [("true", "old\nnew\n"), ("mv other.koel f.koel", "other\nnew\n")] {
             reset(&koel, "f.koel");
             koel.feed("other\n", ["build", "-", "-o", "other.koel", "--capacity", "10"]).ok();
-            let held = Held::new(&koel, "f.koel");
+            let held = locked(&koel, "f.koel");
             let mut add = spawn(&koel, &["add", "f.koel", "--item", "new"]);
-            held.wait_for(&mut add);
+            until_it_waits(&mut add);
             koel.shell(event).ok();
             drop(held);
             finish(add).ok();
@@ -200,9 +195,9 @@ mod waiting {
         let koel = Koel::new();
         for (args, status) in [(&["add", "f.koel", "--item", "new"][..], 2), (&["build", "-", "-o", "f.koel"], 0)] {
             reset(&koel, "f.koel");
-            let held = Held::new(&koel, "f.koel");
+            let held = locked(&koel, "f.koel");
             let mut child = spawn(&koel, args);
-            held.wait_for(&mut child);
+            until_it_waits(&mut child);
             fs::remove_file(koel.path("f.koel")).expect("a file to remove");
             drop(held);
             let run = finish(child);
@@ -216,11 +211,11 @@ mod waiting {
         let koel = Koel::new();
         let mut build = Paused::start(&koel, &["build", "-", "-o", "f.koel"], numbers(0..MANY).as_bytes());
         reset(&koel, "f.koel");
-        let held = Held::new(&koel, "f.koel");
+        let held = locked(&koel, "f.koel");
         let mut stdin = build.child.stdin.take().expect("its input");
         stdin.write_all(&build.rest).expect("a reader");
         drop(stdin);
-        held.wait_for(&mut build.child);
+        until_it_waits(&mut build.child);
         assert_eq!(facts(&koel, "f.koel")["items"], 2);
         drop(held);
         finish(build.child).ok();
