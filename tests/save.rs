@@ -1,4 +1,4 @@
-//! A file is replaced at one go or not at all, and stays what it is otherwise.
+//! A file is replaced atomically or not at all, and keeps its permissions and its links.
 
 mod common;
 
@@ -77,6 +77,26 @@ mod unix {
         filter(2).save(folder.path("f.koel")).expect("there is room");
         assert!(fs::read(folder.path("before.koel")).expect("it is there") == filter(1).to_bytes());
         assert!(fs::read(folder.path("f.koel")).expect("it is there") == filter(2).to_bytes());
+    }
+
+    #[test]
+    fn permissions_stay_and_a_new_file_has_those_that_the_umask_allows() {
+        let folder = Folder::new("permissions");
+        let mode = |name: &str| fs::metadata(folder.path(name)).expect("it is there").permissions().mode() & 0o7777;
+        fs::write(folder.path("usual"), "").expect("there is room");
+        filter(0).save(folder.path("f.koel")).expect("there is room");
+        assert_eq!(mode("f.koel"), mode("usual"));
+        // Whoever owns a file may replace it, even if it is protected; the bits beyond the permissions are not kept.
+        let modes = [0o640, 0o604, 0o600, 0o644, 0o666, 0o660, 0o606, 0o622, 0o400, 0o000, 0o755, 0o711, 0o777];
+        let special = [(0o4755, 0o755), (0o2750, 0o750)];
+        for (items, (before, after)) in (1..).zip(modes.map(|mode| (mode, mode)).into_iter().chain(special)) {
+            fs::set_permissions(folder.path("f.koel"), Permissions::from_mode(before)).expect("it is ours");
+            filter(items).save(folder.path("f.koel")).expect("there is room");
+            assert_eq!(mode("f.koel"), after, "{before:o} became {:o}", mode("f.koel"));
+            fs::set_permissions(folder.path("f.koel"), Permissions::from_mode(0o600)).expect("it is ours");
+            assert!(fs::read(folder.path("f.koel")).expect("it is there") == filter(items).to_bytes());
+        }
+        assert_eq!(folder.names(), ["f.koel", "usual"]);
     }
 
     #[test]

@@ -17,12 +17,15 @@ use crate::{
 
 /// Build a filter from a list of items.
 ///
-/// Reads the list once. With --capacity, items go straight into the filter, and nothing but the filter takes memory. Without it,
-/// 8 bytes are kept for each item until all are counted (16 with --unique), and the filter gets the size they need.
+/// Reads the list once. With --capacity, items go straight into the filter, and only the filter takes memory. Without it, 8
+/// bytes per item (16 with --unique) are needed until all items are counted; then the filter gets the size they need.
 ///
-/// An item that comes twice is stored twice, and must be removed twice; --unique stores it once. The file is replaced at one go
-/// when all items are in: if anything fails, an old file stays as it was. (A command that is killed while it writes may leave
-/// a file named .koel-….tmp, which can be deleted.)
+/// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once.
+///
+/// OUT is replaced atomically when all items are added; if anything fails, it stays unchanged. While the command runs, others
+/// that want to change OUT wait; if another program moves, removes or replaces it, that is an error, and nothing is written. If
+/// there is no OUT at the start, a file that is there at the end is replaced. (A command that is killed while it writes may
+/// leave a file named .koel-….tmp, which can be deleted.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -32,50 +35,50 @@ Examples:
     koel build fruit.txt -o fruit.koel --fpr 0.0001 --table single
     find /usr/bin -print0 | koel build - -o files.koel --nul")]
 pub(crate) struct Build {
-    /// The items, one a line; `-` is standard input
+    /// The items, one per line; `-` for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// The file to write the filter to; `-` is standard output
+    /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
     #[command(flatten)]
     separator: Separator,
 
-    /// The share of absent items that may seem to be there, between 0 and 1
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1
     #[arg(long, value_name = "E", default_value = "0.001", value_parser = options::rate, allow_negative_numbers = true)]
     fpr: f64,
 
-    /// The length of a fingerprint in bits, instead of --fpr
+    /// The length of the fingerprints in bits, instead of --fpr
     #[arg(long, value_name = "F", value_parser = options::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
     bits: Option<u32>,
 
-    /// How many items the filter must hold; by default, as many as there are, with next to no room for more
+    /// The number of items that the filter must hold; by default, the number of items in the list, with hardly any room for more
     #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
     capacity: Option<usize>,
 
-    /// Which table; by default, whichever is smaller
+    /// The kind of table; by default, the smaller one
     #[arg(long, value_name = "TABLE")]
     table: Option<Table>,
 
-    /// Slots in a bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
+    /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
     #[arg(long, value_name = "B", value_parser = options::slots, allow_negative_numbers = true)]
     bucket_size: Option<u32>,
 
-    /// How an item's buckets are found
+    /// The addressing: which numbers of buckets are possible
     #[arg(long, value_name = "HOW", default_value = "any-size")]
     addressing: Address,
 
-    /// What hashes the items
+    /// The hash function
     #[arg(long, value_name = "HASHER", default_value = "xxh3")]
     hasher: Hash,
 
-    /// What the hasher is seeded with: a number, or 0x and hexadecimal digits
+    /// The seed of the hash function: a decimal number, or 0x and hexadecimal digits
     #[arg(long, value_name = "S", default_value = "0", value_parser = options::seed, allow_negative_numbers = true)]
     seed: u64,
 
-    /// Skip items that seem to be in the filter already
+    /// Skip items that the filter already reports as present
     #[arg(long)]
     unique: bool,
 }
@@ -83,11 +86,11 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let builder = self.builder()?;
-        // What is wrong with the parameters shall be said before the list is read, not after.
+        // Invalid parameters are reported before the list is read, not after.
         builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| messages::parameter(&error))?;
         let output = Output::new(&self.output)?;
         if output.is(&self.input) {
-            bail!("{}: is both the list and the filter to write; give another name for one of them", output.name());
+            bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
         }
         let items = Items::open(&self.input, self.separator, true)?;
         let (filter, skipped) = match self.capacity {
@@ -95,16 +98,16 @@ impl Build {
             None => collect(&builder, items, self.unique)?,
         };
         let bytes = output.save(&filter)?;
-        let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, since they seemed to be there")));
+        let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, as already present")));
         facts::report(&output, &Facts::koel(&filter, bytes), skipped.as_slice())?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Everything but the capacity.
+    /// The builder, with everything but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
         let id = HasherId::from(self.hasher);
         let Some(hasher) = AnyHasher::from_id(id) else {
-            bail!("--hasher: {id} given, but this machine's byte order rules it out; use xxh3");
+            bail!("--hasher: {id} given, but it is not available on big-endian machines; use xxh3");
         };
         let mut builder = CuckooFilter::builder().hasher(hasher).seed(self.seed).addressing(self.addressing.into());
         builder = match self.bits {
@@ -124,7 +127,7 @@ impl Build {
     }
 }
 
-/// The empty filter.
+/// An empty filter.
 fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter> {
     builder.clone().capacity(capacity).build().map_err(|error| messages::parameter(&error))
 }
@@ -138,7 +141,7 @@ fn refused(place: &str, full: &Full, filter: &Filter, larger: &str) -> anyhow::E
     anyhow::anyhow!("{}; nothing was written", messages::full(place, full, filter, larger))
 }
 
-/// Items go into the filter as they come. How many were skipped comes with it.
+/// Inserts items as they are read. Returns the filter, and how many items were skipped.
 fn stream(builder: &Builder<AnyHasher>, capacity: usize, mut items: Items, unique: bool) -> anyhow::Result<(Filter, u64)> {
     let mut filter = empty(builder, capacity)?;
     let mut stored = 0;
@@ -152,15 +155,15 @@ fn stream(builder: &Builder<AnyHasher>, capacity: usize, mut items: Items, uniqu
     Ok((filter, items.count() - stored))
 }
 
-/// Items are hashed and counted first; then the filter gets the size they need.
+/// Hashes and counts all items first, and then builds a filter of the size they need. Returns the same.
 fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Filter, u64)> {
-    // The smallest filter there is knows the hasher and its seed.
+    // An empty filter hashes as the final one will.
     let hasher = empty(builder, 0)?;
     let mut hashes = Vec::new();
     while let Some(item) = items.advance()? {
         let hash = hasher.hash(item);
         if hashes.len() == hashes.capacity() && hashes.try_reserve(1).is_err() {
-            bail!("{}: no memory left to count the items, at 8 bytes each; give --capacity, which needs none", items.place());
+            bail!("{}: not enough memory to count the items, at 8 bytes each; give --capacity, which needs none", items.place());
         }
         hashes.push(hash);
     }
@@ -180,7 +183,7 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
     Ok((filter, number - stored))
 }
 
-/// How many were stored and not skipped; and, if one was refused, how many came before it, and why.
+/// How many items were stored, not skipped; and if one was refused, how many came before it, and why.
 fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option<(u64, Full)>) {
     if !unique {
         let refusal = filter.insert_hashes(hashes).err().map(|batch| (batch.inserted() as u64, batch.full().clone()));
@@ -196,12 +199,12 @@ fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option
     (stored, None)
 }
 
-/// How many different ones there are.
+/// The number of distinct hashes.
 fn distinct(hashes: &[u64]) -> anyhow::Result<usize> {
     let mut sorted = Vec::new();
     if sorted.try_reserve_exact(hashes.len()).is_err() {
         bail!(
-            "no memory left to count {} items, at 16 bytes each with --unique; give --capacity, which needs none",
+            "not enough memory to count {} items, at 16 bytes each with --unique; give --capacity, which needs none",
             hashes.len()
         );
     }

@@ -9,15 +9,17 @@ use crate::{
     file::{self, Output, Stored},
 };
 
-/// Turn a file of Go's linvon/cuckoo-filter into a koel snapshot, or the other way round.
+/// Convert a file of Go's linvon/cuckoo-filter to a koel snapshot, or a snapshot to such a file.
 ///
-/// What the input is, is seen from its bytes, and all of them are checked. The filter answers as before, false positives
-/// included. A file that is in the wanted format already is checked and copied. The output may be the input: it is replaced at
-/// one go, or stays as it was.
+/// The format of the input is recognised by its content, and all of it is checked. The new file gives the same answers, false
+/// positives included. A file that already has the format is checked and copied.
 ///
-/// Go keeps an item for which it found no room beside the table, and a snapshot has no such place: it goes into the table, where
-/// there mostly is room after all; if not, that is an error. Go reads only filters that it could have built itself: those of
-/// `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`.
+/// OUT may be the input. It is replaced atomically or stays unchanged, and other commands that want to change it wait; if
+/// another program moves, removes or replaces it meanwhile, that is an error.
+///
+/// If Go's filter finds no room for an item, it keeps the item outside the table. A snapshot has no such place, so the item is
+/// inserted into the table, which nearly always has room; if it has none, that is an error. Go reads only filters that it could
+/// have built itself: those of `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -27,11 +29,11 @@ Examples:
     koel query fruit.go --item apple
     koel convert fruit.go -o again.koel --to koel")]
 pub(crate) struct Convert {
-    /// The filter; `-` is standard input
+    /// The filter; `-` for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// The file to write it to; `-` is standard output
+    /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
@@ -44,15 +46,13 @@ pub(crate) struct Convert {
 enum Format {
     /// A snapshot, as `koel build` writes it
     Koel,
-    /// What `Encode` of Go's linvon/cuckoo-filter gives, and `Decode` takes
+    /// What `Encode` of Go's linvon/cuckoo-filter writes and `Decode` reads
     Go,
 }
 
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let output = Output::new(&self.output)?;
-        let is_same = !file::is_dash(&self.input) && output.is(&self.input);
-        let _lock = if is_same { Some(file::lock(&self.input)?) } else { None };
         let (filter, _) = file::load_any(&self.input)?;
         let name = file::name(&self.input);
         let facts = match self.to {
@@ -73,8 +73,8 @@ fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts>
             let filter = filter.into_filter().map_err(|no_room| {
                 let full = no_room.full();
                 anyhow::anyhow!(
-                    "{name}: the table has no room for the one item that Go keeps beside it ({} items in {} slots); `koel query` \
-                     takes the file as it is; to convert it, delete an item in Go first",
+                    "{name}: the table has no room for the item that Go keeps outside it ({} items in {} slots); `koel query` \
+                     reads the file as it is; to convert it, delete an item in Go first",
                     full.items(),
                     full.slots()
                 )
@@ -104,5 +104,5 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
 
 #[cfg(not(target_endian = "little"))]
 fn to_go(_: Stored, _: &str, _: &Output) -> anyhow::Result<Facts> {
-    anyhow::bail!("--to: go given, but this machine's byte order rules it out; convert it on another one")
+    anyhow::bail!("--to: go given, but it is not available on big-endian machines; convert the filter on another machine")
 }

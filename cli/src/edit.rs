@@ -9,15 +9,16 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Filter, Lock, Output},
+    file::{self, Filter, Output},
     items::{ItemArgs, Items},
     messages, stdout,
 };
 
 /// Add items to a filter.
 ///
-/// The filter's file is replaced at one go once all items are in. If they do not all fit, it stays as it was. While
-/// one command changes a filter, others that want to wait for it.
+/// The filter's file is replaced atomically once all items are added. If they do not all fit, the file stays unchanged. While
+/// one command changes a filter, others that want to change it wait. If the file is moved, removed or replaced by another
+/// program in the meantime, that is an error, and nothing is written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -31,20 +32,21 @@ pub(crate) struct Add {
     #[command(flatten)]
     items: ItemArgs,
 
-    /// Skip items that seem to be in the filter already
+    /// Skip items that the filter already reports as present
     #[arg(long)]
     unique: bool,
 }
 
 /// Remove items from a filter. Remove only what was added.
 ///
-/// Of each item the filter keeps a short fingerprint, which some other item may share. Removing an item that was never added may
-/// therefore remove the fingerprint of another one, which is then no longer found. Nothing can tell the two apart. For the same
-/// reason, an item that was added twice must be removed twice, and one that `--unique` skipped must not be removed.
+/// The filter stores a short fingerprint of each item, which another item may share. Removing an item that was never added may
+/// therefore remove the fingerprint of another one, which is then no longer found; the filter cannot tell them apart. For the
+/// same reason, an item that was added twice must be removed twice, and one that `--unique` skipped must not be removed.
 ///
-/// Items that are not found are counted. The others are removed all the same, and the file is replaced at one go. Exit status: 0
-/// if all items were found, 1 if one was not, 2 if there was an error. While one command changes a filter, others that want
-/// to wait for it.
+/// Items that are not found are counted; the others are removed, and the file is replaced atomically. Exit status: 0 if all
+/// items were found, 1 if any was not, 2 if there was an error. While one command changes a filter, others that want to change
+/// it wait. If the file is moved, removed or replaced by another program in the meantime, that is an error, and nothing is
+/// written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -59,13 +61,11 @@ pub(crate) struct Remove {
     items: ItemArgs,
 }
 
-/// What both work on.
+/// A filter that is being changed, and the items to change it with.
 struct Edit {
     output: Output,
     filter: Filter,
     items: Items,
-    /// Nobody else may change the filter meanwhile.
-    _lock: Lock,
 }
 
 impl Edit {
@@ -73,18 +73,15 @@ impl Edit {
         if file::is_dash(path) {
             bail!("standard input: cannot be replaced by the changed filter; give a file");
         }
-        let output = Output::new(path)?;
-        if !output.is_regular() {
-            bail!("{}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file", output.name());
-        }
+        let output = Output::existing(path)?;
         if items.path().is_some_and(|items| output.is(items)) {
             bail!("{}: cannot be both the filter and the items; give another file for one of them", output.name());
         }
-        let (filter, lock) = file::load_locked(path)?;
-        Ok(Self { output, filter, items: items.open(true)?, _lock: lock })
+        let filter = output.load()?;
+        Ok(Self { output, filter, items: items.open(true)? })
     }
 
-    /// Replaces the file, and reports what was done.
+    /// Replaces the file if the filter changed, and reports what was done.
     fn save(self, changed: bool, done: &str) -> anyhow::Result<()> {
         if changed {
             self.output.save(&self.filter)?;
@@ -106,11 +103,11 @@ impl Add {
                 Ok(false) => skipped += 1,
                 Err(full) => {
                     let full = messages::full(&edit.items.place(), &full, &edit.filter, "build a new filter with");
-                    bail!("{full}; {} stays as it was", edit.output.name());
+                    bail!("{full}; {} is unchanged", edit.output.name());
                 }
             }
         }
-        let skipped = if self.unique { format!(", {skipped} skipped since they seemed to be there") } else { String::new() };
+        let skipped = if self.unique { format!(", {skipped} skipped as already present") } else { String::new() };
         edit.save(added > 0, &format!("{added} added{skipped}"))?;
         Ok(ExitCode::SUCCESS)
     }

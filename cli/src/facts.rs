@@ -1,4 +1,4 @@
-//! What there is to say about a filter, for people and for programs.
+//! Facts about a filter, as text and as JSON.
 
 use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage};
 use serde_json::{Value, json};
@@ -10,9 +10,9 @@ use crate::{
     stdout,
 };
 
-/// What there is to say about a filter.
+/// The facts about a filter.
 pub(crate) struct Facts {
-    /// Of Go's files: is an item beside the table? Snapshots have no such place.
+    /// For Go's files: is an item stored outside the table? Snapshots have no such place.
     has_victim: Option<bool>,
     params: Params,
     hasher: HasherId,
@@ -24,7 +24,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// A filter that takes so many bytes as a snapshot.
+    /// Of a filter that takes this many bytes as a snapshot.
     pub(crate) fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
         Self {
             has_victim: None,
@@ -38,16 +38,16 @@ impl Facts {
         }
     }
 
-    /// A filter that takes so many bytes as a file of Go's.
+    /// Of a filter that takes this many bytes as a file of Go's.
     #[cfg(target_endian = "little")]
     pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
         let table = Self::koel(filter.filter(), file_bytes);
-        // The victim's share: the table's bits are for all items.
+        // The victim counts as an item, too.
         let bits_per_item = 8.0 * table.params.table_bytes() as f64 / filter.len() as f64;
         Self { has_victim: Some(filter.has_victim()), items: filter.len(), bits_per_item, ..table }
     }
 
-    /// A filter that was read, and how many bytes it took.
+    /// Of a filter that was read, with the number of bytes read.
     pub(crate) fn of(stored: &Stored, file_bytes: u64) -> Self {
         match stored {
             Stored::Koel(filter) => Self::koel(filter, file_bytes),
@@ -56,12 +56,12 @@ impl Facts {
         }
     }
 
-    /// Which format, in words.
+    /// The format, in words.
     fn format(&self) -> &'static str {
         if self.has_victim.is_some() { "file of Go's linvon/cuckoo-filter" } else { "koel snapshot" }
     }
 
-    /// A line for each fact.
+    /// A line per fact.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let params = &self.params;
         let multiple = match params.addressing() {
@@ -71,7 +71,7 @@ impl Facts {
         let bits_per_item = if self.items == 0 { String::from("-") } else { format!("{:.2}", self.bits_per_item) };
         let mut lines = vec![("format", self.format().to_owned()), ("items", self.items.to_string())];
         if let Some(has_victim) = self.has_victim {
-            let victim = if has_victim { "one of them, which Go found no room for in the table" } else { "none" };
+            let victim = if has_victim { "one of the items, for which Go found no room in the table" } else { "none" };
             lines.push(("  victim", victim.to_owned()));
         }
         lines.extend([
@@ -90,7 +90,7 @@ impl Facts {
         lines
     }
 
-    /// Those that tell one filter from another.
+    /// The facts that distinguish filters, in one line.
     pub(crate) fn summary(&self) -> String {
         let params = &self.params;
         format!(
@@ -106,7 +106,7 @@ impl Facts {
         )
     }
 
-    /// All of them for programs. Names and meanings stay as they are.
+    /// All facts as JSON. Names and meanings are stable.
     pub(crate) fn object(&self) -> Value {
         let params = &self.params;
         let mut object = json!({
@@ -136,7 +136,7 @@ impl Facts {
     }
 }
 
-/// Tells what was written: on standard output, unless the filter itself went there.
+/// Reports what was written: on standard output, unless the filter itself went there.
 pub(crate) fn report(output: &Output, facts: &Facts, others: &[(&'static str, String)]) -> anyhow::Result<()> {
     let mut lines = vec![("filter", output.name().to_owned())];
     lines.extend_from_slice(others);
@@ -149,23 +149,23 @@ pub(crate) fn report(output: &Output, facts: &Facts, others: &[(&'static str, St
     stdout::report(&text, output.name())
 }
 
-/// The facts below each other, their values in one column.
+/// One fact per line, with the values aligned.
 pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     lines.iter().fold(String::new(), |text, (name, value)| text + &format!("{name:width$}  {value}\n"))
 }
 
-/// A rate as people say it.
+/// A rate for people: in per cent, and as one in so many.
 pub(crate) fn rate(rate: f64) -> String {
     match rate {
         0.0 => String::from("none"),
-        // "One in 1" says nothing.
+        // "One in 1" would not help.
         0.1.. => percent(rate),
         _ => format!("{}, one in {:.0}", percent(rate), 1.0 / rate),
     }
 }
 
-/// Three digits that count, in per cent.
+/// In per cent, with three significant digits.
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent == 0.0 {
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_have_three_digits_that_count() {
+    fn rates_have_three_significant_digits() {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.97), "97.00 %");
         assert_eq!(percent(0.012_345), "1.23 %");

@@ -9,9 +9,9 @@ use crate::{
     file, stdout,
 };
 
-/// Say what a filter is made of and how full it is.
+/// Show a filter's parameters and how full it is.
 ///
-/// Reads koel snapshots and the files of Go's linvon/cuckoo-filter, and checks them to the end.
+/// Reads and checks all of the file, which is a koel snapshot or a file of Go's linvon/cuckoo-filter.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -19,11 +19,11 @@ Examples:
     koel info fruit.koel
     koel info fruit.koel --json")]
 pub(crate) struct Info {
-    /// The filter, a koel snapshot or a file of Go's; `-` is standard input
+    /// The filter, a koel snapshot or a file of Go's; `-` for standard input
     filter: PathBuf,
 
-    /// As a JSON object, with numbers as numbers. `format` is "koel" or "go"; `bits_per_item` is null while there are no
-    /// items; Go's files have `victim`, true if one of the items is beside the table
+    /// Print a JSON object, with numbers as numbers. `format` is "koel" or "go"; `bits_per_item` is null if there are no
+    /// items; Go's files have `victim`, true if one of the items is stored outside the table
     #[arg(long)]
     json: bool,
 }

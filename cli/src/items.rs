@@ -1,9 +1,9 @@
-//! Reading items: from a file, from standard input, or from the command line.
+//! Items from a file, from standard input, or from the command line.
 
 use std::{
     ffi::OsString,
     fs::File,
-    io::{self, BufRead as _, BufReader, IsTerminal as _, Read},
+    io::{BufRead as _, BufReader, IsTerminal as _, Read},
     path::{Path, PathBuf},
     vec,
 };
@@ -11,23 +11,23 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use crate::{file, progress::Progress};
+use crate::{file, progress::Progress, streams};
 
 /// Bytes read at a time.
 const PIECE: usize = 256 << 10;
 
-/// The longest item. What is longer is no list of items, but a file of another kind, and would be read until the memory is
-/// used up.
+/// The length of the longest item. Anything longer is not a list of items, but a file of another kind, and reading on could
+/// use up the memory.
 const LONGEST: u64 = 256 << 20;
 
 // No doc comment here: clap would take it for the help of every command that has these options.
 #[derive(Args)]
 pub(crate) struct ItemArgs {
-    /// The items, one a line; `-`, or no FILE at all, is standard input
+    /// The items, one per line; `-` or no FILE for standard input
     #[arg(conflicts_with = "items")]
     file: Option<PathBuf>,
 
-    /// An item, instead of a file of them; may be repeated
+    /// An item, instead of a file of items; may be repeated
     #[arg(long = "item", value_name = "ITEM", allow_hyphen_values = true)]
     items: Vec<OsString>,
 
@@ -37,7 +37,7 @@ pub(crate) struct ItemArgs {
 
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Separator {
-    /// Items end with a NUL byte instead of a line's end, and are taken as they are
+    /// Items end with a NUL byte instead of a newline, and are used as they are
     #[arg(long)]
     nul: bool,
 }
@@ -53,16 +53,16 @@ impl ItemArgs {
         self.separator.byte()
     }
 
-    /// Where items are read from: `-` is standard input, `None` the command line.
+    /// Where the items are read from: `-` is standard input, `None` the command line.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.items.is_empty().then(|| self.file.as_deref().unwrap_or(Path::new("-")))
     }
 
-    /// Opens what the options name. With `progress` there is a bar, if there is a terminal for it.
+    /// Opens the items that the options name. With `progress`, a bar is shown if there is a terminal.
     pub(crate) fn open(self, progress: bool) -> anyhow::Result<Items> {
         if let Some(path) = self.path() {
             if !file::is_dash(path) && !path.exists() {
-                bail!("{}: No such file of items; to give an item itself, say --item", path.display());
+                bail!("{}: No such file; to pass an item itself, use --item", path.display());
             }
             return Items::open(path, self.separator, progress);
         }
@@ -76,7 +76,7 @@ enum Source {
     List(vec::IntoIter<OsString>),
 }
 
-/// Items, one after the other, in a buffer that is used again.
+/// Items, one after the other, in one buffer that is reused.
 pub(crate) struct Items {
     source: Source,
     separator: Separator,
@@ -95,20 +95,21 @@ impl Items {
     /// Opens a file, or standard input for `-`.
     pub(crate) fn open(path: &Path, separator: Separator, progress: bool) -> anyhow::Result<Self> {
         let (reader, name, length, typed): (Box<BufReader<dyn Read>>, _, _, _) = if file::is_dash(path) {
-            let (stdin, length) = (io::stdin(), file::stdin_metadata().and_then(|metadata| file::length(&metadata)));
+            let (stdin, length) = (streams::stdin()?, file::stdin_metadata().and_then(|metadata| file::length(&metadata)));
             let typed = stdin.is_terminal();
-            (Box::new(BufReader::with_capacity(PIECE, stdin.lock())), String::from("standard input"), length, typed)
+            (Box::new(BufReader::with_capacity(PIECE, stdin)), String::from("standard input"), length, typed)
         } else {
             let name = path.display().to_string();
+            file::check_input(path)?;
             let metadata = path.metadata().with_context(|| format!("{name}: cannot be read"))?;
             if metadata.is_dir() {
-                bail!("{name}: is a folder; give a file with one item a line, or - for standard input");
+                bail!("{name}: is a folder; give a file with one item per line, or - for standard input");
             }
             let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
             let typed = file.is_terminal();
             (Box::new(BufReader::with_capacity(PIECE, file)), name, file::length(&metadata), typed)
         };
-        // A bar would run into what is being typed.
+        // A bar would get in the way of what is being typed.
         let progress = if progress && !typed { Progress::reading(length) } else { Progress::none() };
         Ok(Self::new(Source::Reader(reader), separator, name, progress))
     }
@@ -130,9 +131,9 @@ impl Items {
         let end = self.separator.byte();
         self.buffer.clear();
         let read = reader.take(LONGEST + 1).read_until(end, &mut self.buffer);
-        let read = read.with_context(|| format!("{}: cannot be read further than item {}", self.name, self.count))?;
+        let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.count))?;
         if read == 0 {
-            // Off the screen, for whatever comes next.
+            // Removed from the screen before anything else is printed.
             self.progress = Progress::none();
             return Ok(None);
         }
@@ -144,30 +145,30 @@ impl Items {
             }
         } else if self.buffer.len() as u64 > LONGEST {
             bail!(
-                "{}: longer than {LONGEST} bytes, which is the limit for an item; is this a list, and does it need --nul or not?",
+                "{}: longer than {LONGEST} bytes, the limit for an item; give a list of items, with --nul if they end with NUL bytes",
                 self.place()
             );
         }
         Ok(Some(&self.buffer))
     }
 
-    /// Will the next item have to be waited for?
+    /// May reading the next item block?
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(&self.source, Source::Reader(reader) if reader.buffer().is_empty())
     }
 
-    /// Items so far.
+    /// The number of items read so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Where the last item came from, for messages.
+    /// The position of the last item, for messages.
     pub(crate) fn place(&self) -> String {
         self.place_of(self.count)
     }
 
-    /// Where item number `number`, counted from 1, came from.
+    /// The position of item `number`, counted from 1, for messages.
     pub(crate) fn place_of(&self, number: u64) -> String {
         let lines = matches!(self.source, Source::Reader(_)) && !self.separator.nul;
         format!("{} {number} of {}", if lines { "line" } else { "item" }, self.name)
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_as_they_like_wherever_the_pieces_end() {
+    fn lines_may_end_in_either_way_wherever_the_pieces_end() {
         for piece in 1..12 {
             let lines = |input| items(input, false, piece);
             assert_eq!(lines(b""), [b""; 0]);

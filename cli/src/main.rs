@@ -1,11 +1,12 @@
-//! The command `koel`: builds, queries, changes, checks and converts cuckoo filters, through the library's public face.
+//! The command `koel`: builds, queries, changes, checks and converts cuckoo filters, with the library's public API only.
 
-// `println!` and its like panic when the pipe behind them is closed.
+// `println!` and the like panic when the reader of a pipe has closed it.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
-// Loads, rates and shares are for people to read.
+// Loads, rates and fractions are printed for people.
 #![allow(clippy::cast_precision_loss)]
 
 mod build;
+mod completions;
 mod convert;
 mod demo;
 mod edit;
@@ -14,12 +15,14 @@ mod facts;
 mod file;
 mod info;
 mod items;
+mod man;
 mod merge;
 mod messages;
 mod options;
 mod progress;
 mod query;
 mod stdout;
+mod streams;
 mod tune;
 mod verify;
 
@@ -27,17 +30,19 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Cuckoo filters from the command line: a list of items becomes a small file that answers "surely not in the list" or
-/// "probably in it", and that items can be added to and removed from.
+/// Build and query cuckoo filters: small files that answer whether an item is in a set.
+///
+/// An item that was added is always reported as present. One that was not is reported as present by mistake at the
+/// false-positive rate, which is chosen when the filter is built. Items can be added and removed later.
 #[derive(Parser)]
 #[command(
     name = "koel",
     version,
     max_term_width = 100,
-    after_help = "`koel COMMAND --help` has examples. Exit status: 0 done, 1 nothing found, 2 error.
+    after_help = "`koel COMMAND --help` has examples. Exit status: 0 success, 1 nothing found, 2 error.
 
-Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 chooses the instructions to work with; by default, the \
-best for this machine. The results are the same."
+Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 selects the instruction set; the default is the fastest one \
+that the processor has. The results are the same."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -57,6 +62,8 @@ enum Command {
     Tune(tune::Tune),
     Experiment(experiment::Experiment),
     Demo(demo::Demo),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +83,8 @@ fn main() -> ExitCode {
         Command::Tune(tune) => tune.run(),
         Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     };
     status.unwrap_or_else(|error| messages::failure(&error))
 }

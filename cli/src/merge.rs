@@ -14,14 +14,15 @@ use crate::{
     file::{self, Filter, Opened, Output},
 };
 
-/// Make one filter of several.
+/// Merge several filters into one.
 ///
-/// The new filter holds all items of the others; what is in two of them, it holds twice. All must have been built with the same
-/// parameters: with the same options and the same --capacity, which has to be enough for all items together. If they are not,
-/// or if not everything fits, nothing is written.
+/// The new filter holds all items of the others; an item that two of them hold, it holds twice. All filters must have been built
+/// with the same parameters: the same options and the same --capacity, which must be enough for all items together. Otherwise,
+/// or if not all items fit, nothing is written.
 ///
-/// The output may be one of the filters: it is replaced at one go, or stays as it was. Takes memory for two tables, however
-/// many filters there are.
+/// OUT may be one of the filters. It is replaced atomically or stays unchanged, and other commands that want to change it wait;
+/// if another program moves, removes or replaces it meanwhile, that is an error. Takes memory for two tables, regardless of the
+/// number of filters.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -30,11 +31,11 @@ Examples:
     koel merge monday.koel tuesday.koel -o week.koel
     koel query week.koel --item apple --item fig")]
 pub(crate) struct Merge {
-    /// The filters, two or more koel snapshots; `-` is standard input
+    /// The filters, two or more koel snapshots; `-` for standard input
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
-    /// The file to write the new filter to; `-` is standard output
+    /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 }
@@ -43,11 +44,9 @@ impl Merge {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let [first, others @ ..] = &self.filters[..] else { bail!("no filter given; give two or more") };
         if self.filters.iter().filter(|path| file::is_dash(path)).count() > 1 {
-            bail!("standard input: can be one of the filters only; give files for the others");
+            bail!("standard input: can be only one of the filters; give files for the others");
         }
         let output = Output::new(&self.output)?;
-        let _lock =
-            self.filters.iter().find(|path| !file::is_dash(path) && output.is(path)).map(|path| file::lock(path)).transpose()?;
         let (mut filter, _) = file::load(first)?;
         for (path, merged) in others.iter().zip(1..) {
             add(&mut filter, path, &self.filters[..merged])?;
@@ -58,7 +57,7 @@ impl Merge {
     }
 }
 
-/// Adds what is in a file to what was in others.
+/// Adds the items of the filter in a file. `merged` are the files before it.
 fn add(filter: &mut Filter, path: &Path, merged: &[PathBuf]) -> anyhow::Result<()> {
     let name = file::name(path);
     let other = file::open(path)?;

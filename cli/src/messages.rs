@@ -1,4 +1,4 @@
-//! What is said on standard error, and the words of errors that more than one subcommand has.
+//! Messages on standard error, and the errors that several subcommands share.
 
 use std::{
     io::{self, Write as _},
@@ -10,30 +10,32 @@ use koel::{Full, ParamError, Parameter};
 use crate::{
     file::Filter,
     stdout::{self, Closed},
+    streams::Stream,
 };
 
-/// The status of everything that went wrong. 1 is taken, as grep has it: nothing found.
+/// The exit status of every error. 1 means that nothing was found, as with grep.
 const FAILED: u8 = 2;
 
 /// Reports an error and gives its exit status.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if error.is::<Closed>() {
-        // Whoever was reading has seen enough. That is no error, and there is nobody to tell.
+        // The reader of standard output has seen enough. That is not an error.
         return ExitCode::SUCCESS;
     }
     say(format_args!("koel: {error:#}\n"));
     failed()
 }
 
-/// The exit status of whatever went wrong and has been told.
+/// The exit status after an error that has been reported.
 pub(crate) fn failed() -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Answers arguments that are no command: help and version on standard output, mistakes on standard error.
+/// Handles arguments that run no command: prints help and the version on standard output, mistakes on standard error.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        return stdout::named(error.print()).map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
+        let printed = Stream::Stdout.check().and_then(|()| stdout::named(error.print()));
+        return printed.map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
     }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {
@@ -43,12 +45,12 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     failed()
 }
 
-/// Writes to standard error. If that fails, there is nowhere left to say so.
+/// Writes to standard error. If that fails, there is nowhere left to report it.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     io::stderr().lock().write_fmt(text).ok();
 }
 
-/// A parameter that the library refuses, with the option that set it.
+/// The library's error about a parameter, with the option that set it.
 pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
     let option = match error.parameter() {
         Parameter::Capacity => "--capacity",
@@ -58,23 +60,23 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
         _ => return anyhow::anyhow!("{error}"),
     };
     let message = error.to_string();
-    // The option says which parameter it is.
+    // The option names the parameter.
     let rest = message.strip_prefix(&error.parameter().to_string()).unwrap_or(&message);
     anyhow::anyhow!("{option}{rest}")
 }
 
-/// An item that has no room: which, why, and what to do. `larger` begins the remedy for a filter that is too small.
+/// Why there is no room for an item, and what to do. `larger` is the start of the remedy for a filter that is too small.
 pub(crate) fn full(place: &str, full: &Full, filter: &Filter, larger: &str) -> String {
     let capacity = filter.capacity();
     if full.is_duplicate() {
         return format!(
-            "{place}: no room for one more copy of this item: its buckets hold nothing but copies of it; --unique stores an \
-             item once"
+            "{place}: no room for another copy of this item: both of its buckets are full of copies; --unique stores an item \
+             once"
         );
     }
     let (len, slots) = (full.items(), full.slots());
-    // A filter that is full before its time was given some items again and again.
-    let or_unique = if len < capacity { ", or --unique, which stores an item once if it comes often" } else { "" };
+    // A filter that is full below its capacity holds many copies of some items.
+    let or_unique = if len < capacity { ", or --unique, which stores repeated items once" } else { "" };
     format!(
         "{place}: the filter is full: {len} items in {slots} slots leave no room for this one; {larger} a --capacity above \
          {}{or_unique}",

@@ -1,4 +1,4 @@
-//! How option values are written.
+//! The values of options.
 
 use std::{env, num::NonZeroUsize};
 
@@ -6,13 +6,13 @@ use anyhow::bail;
 use clap::ValueEnum;
 use koel::{Addressing, HasherId, Kernel, TableKind};
 
-/// The variable that says which instructions items are looked up with.
+/// The environment variable that selects the instruction set.
 const KERNEL: &str = "KOEL_KERNEL";
 
 /// More threads than any machine has cores.
 const MOST_THREADS: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 
-/// The kernel that was asked for, if any was.
+/// The kernel that the environment selects, if any.
 pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
     let Some(name) = env::var_os(KERNEL).filter(|name| !name.is_empty()) else { return Ok(None) };
     match name.to_string_lossy().parse() {
@@ -21,14 +21,14 @@ pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
     }
 }
 
-/// Twice the slots of the largest bucket.
+/// As many as two of the largest buckets have slots.
 const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Table {
-    /// Slot after slot
+    /// One fingerprint after the other
     Single,
-    /// Semi-sorted buckets of four, one bit less for each item
+    /// Semi-sorted buckets of four slots: one bit less per item
     Packed,
 }
 
@@ -43,9 +43,9 @@ impl From<Table> for TableKind {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Address {
-    /// Any even number of buckets: no larger than it must be
+    /// Any even number of buckets: the smallest table
     AnySize,
-    /// A power of two, as Go's linvon/cuckoo-filter has it
+    /// A power of two, as in Go's linvon/cuckoo-filter
     PowerOfTwo,
 }
 
@@ -58,7 +58,7 @@ impl From<Address> for Addressing {
     }
 }
 
-/// The addressing as the option has it.
+/// The option's value for an addressing.
 pub(crate) fn addressing_name(addressing: Addressing) -> &'static str {
     match addressing {
         Addressing::AnySize => "any-size",
@@ -71,7 +71,7 @@ pub(crate) fn addressing_name(addressing: Addressing) -> &'static str {
 pub(crate) enum Hash {
     /// XXH3, 64 bits
     Xxh3,
-    /// As Go's linvon/cuckoo-filter hashes, there with the seed 1337
+    /// The hasher of Go's linvon/cuckoo-filter, which uses the seed 1337
     #[value(name = "metrohash64")]
     MetroHash64,
 }
@@ -108,10 +108,10 @@ pub(crate) fn slots(text: &str) -> Result<u32, String> {
 /// A number of copies of one item.
 pub(crate) fn copies(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|copies| (1..=MAX_COPIES).contains(copies));
-    number.ok_or_else(|| format!("it takes a whole number from 1 to {MAX_COPIES}, for which buckets of 16 slots have room"))
+    number.ok_or_else(|| format!("it takes a whole number from 1 to {MAX_COPIES}, the room in two buckets of 16 slots"))
 }
 
-/// A number of bytes, with or without a unit.
+/// A number of bytes, with an optional unit.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     in_bytes(text).ok_or_else(|| {
         format!(
@@ -138,7 +138,7 @@ fn in_bytes(text: &str) -> Option<usize> {
         _ => return None,
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    // A part of a byte is none, and "1." and ".5" are half a number.
+    // There are no fractions of a byte. ("1." and ".5" fail to parse below.)
     if number.contains('.') && unit == 1 {
         return None;
     }

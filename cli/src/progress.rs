@@ -1,11 +1,11 @@
-//! How far along: a bar on standard error if that is a terminal, nothing otherwise.
+//! A progress bar, if standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Gone from the screen as soon as it is dropped, whatever the reason.
+/// A progress bar. Dropping it removes it from the screen.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Counts bytes of a known total; otherwise items, of which there may be any number.
+    /// Whether it shows bytes, of a known total, or items.
     by_bytes: bool,
 }
 
@@ -14,7 +14,7 @@ impl Progress {
         Self { bar: ProgressBar::hidden(), by_bytes: false }
     }
 
-    /// For input of so many bytes, if that is known.
+    /// For an input of this many bytes, if that is known.
     pub(crate) fn reading(bytes: Option<u64>) -> Self {
         let bar = match bytes {
             Some(bytes) => ProgressBar::new(bytes).with_style(style("{wide_bar} {bytes} of {total_bytes}, {eta} left")),
@@ -23,14 +23,14 @@ impl Progress {
         Self { bar, by_bytes: bytes.is_some() }
     }
 
-    /// For work on so many items.
+    /// For inserting this many items.
     pub(crate) fn inserting(items: usize) -> Self {
         let bar = ProgressBar::new(items as u64);
-        let style = style("{wide_bar} {human_pos} of {human_len} items in the filter, {eta} left");
+        let style = style("{wide_bar} {human_pos} of {human_len} items inserted, {eta} left");
         Self { bar: bar.with_style(style), by_bytes: false }
     }
 
-    /// To be called at every large piece of input, not at every item.
+    /// Updates the bar. To be called once for every large piece of input, not for every item.
     pub(crate) fn at(&self, bytes: u64, items: u64) {
         self.bar.set_position(if self.by_bytes { bytes } else { items });
     }
@@ -42,7 +42,7 @@ impl Drop for Progress {
     }
 }
 
-/// The templates are constants; should one of them be wrong, the plain bar does.
+/// The templates are constants; if one of them is invalid, the default bar is shown.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -13,48 +13,49 @@ use crate::{
     file::{self, Opened, Stored},
     items::ItemArgs,
     stdout,
+    streams::Stream,
 };
 
 /// Print the items that may be in a filter.
 ///
-/// An item that was put in is always printed. One that was not is printed by mistake at the filter's false-positive rate,
-/// which `koel info` tells. Exit status: 0 if something was selected, 1 if nothing was, 2 if there was an error.
+/// An item that was added is always printed. One that was not is printed by mistake at the filter's false-positive rate, which
+/// `koel info` shows. Exit status: 0 if an item was selected, 1 if none was, 2 if there was an error.
 ///
-/// A filter in a file is not read but mapped into memory, so that the answer comes at once, however large it is. Only its header
-/// is checked then, and damage behind it may give wrong answers: --verify checks everything first, and `koel verify` does so
-/// once for many queries. Filters from pipes and devices, and files of Go's linvon/cuckoo-filter, are read and checked to the
-/// end in any case.
+/// A filter in a file is mapped into memory, not read, so the first answer takes no longer for a large filter than for a small
+/// one. Only the header is checked then, and damage after it may lead to wrong answers. --verify checks everything first;
+/// `koel verify` does so once for many queries. Filters from pipes and devices, and files of Go's linvon/cuckoo-filter, are
+/// always read and checked completely.
 ///
-/// While a query waits for items, `koel add` and the others may replace the file; the answers stay those of the old one. Nothing
-/// may change the file in place, as `cp` onto it does: if it is cut short, the system ends the query. (`mv` is safe.)
+/// While a query waits for items, other koel commands may replace the file; the query continues with the old one. The file must
+/// not be changed in place, as `cp` onto it does: if it gets shorter, the system kills the query. (`mv` is safe.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
     printf 'apple\\nbanana\\n' | koel build - -o fruit.koel
     koel query fruit.koel --item apple --item cherry
     printf 'banana\\nplum\\n' | koel query fruit.koel --absent
-    if koel query fruit.koel --quiet --verify --item apple; then echo 'probably there'; fi")]
+    if koel query fruit.koel --quiet --verify --item apple; then echo 'probably present'; fi")]
 #[allow(clippy::struct_excessive_bools, reason = "options that are independent of each other")]
 pub(crate) struct Query {
-    /// The filter, a koel snapshot or a file of Go's; `-` is standard input
+    /// The filter, a koel snapshot or a file of Go's; `-` for standard input
     filter: PathBuf,
 
     #[command(flatten)]
     items: ItemArgs,
 
-    /// Select the other items: those that are surely not in the filter
+    /// Select the other items: those that are certainly not in the filter
     #[arg(long)]
     absent: bool,
 
-    /// Print only how many items were selected
+    /// Print only the number of selected items
     #[arg(long)]
     count: bool,
 
-    /// Print nothing, and stop at the first item that is selected
+    /// Print nothing, and stop at the first selected item
     #[arg(long, conflicts_with = "count")]
     quiet: bool,
 
-    /// Check all of the filter before the first answer, which takes the time to read it
+    /// Check the whole filter before the first answer, which takes as long as reading it
     #[arg(long)]
     verify: bool,
 }
@@ -63,6 +64,9 @@ impl Query {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if file::is_dash(&self.filter) && self.items.path().is_some_and(file::is_dash) {
             bail!("standard input: cannot be both the filter and the items; give a file for one of them, or --item");
+        }
+        if !self.quiet {
+            Stream::Stdout.check()?;
         }
         let filter = file::open(&self.filter)?;
         if self.verify {
@@ -79,7 +83,7 @@ impl Query {
     fn select(self, contains: impl Fn(&[u8]) -> bool) -> anyhow::Result<ExitCode> {
         let separator = self.items.separator();
         let print = !self.count && !self.quiet;
-        // A bar would run into items that are printed on the same screen.
+        // A bar would get in the way of items printed on the same terminal.
         let mut items = self.items.open(!(print && io::stdout().is_terminal()))?;
         let mut out = stdout::Out::new();
         let mut selected = 0_u64;
@@ -92,7 +96,7 @@ impl Query {
                     break;
                 }
             }
-            // Whoever feeds items one by one waits for the answer before the next.
+            // A program that sends items one by one waits for each answer before it sends the next item.
             if items.is_waiting() {
                 out.flush()?;
             }

@@ -1,4 +1,4 @@
-//! Standard output, which others may close at any time.
+//! Standard output, whose reader may close it at any time.
 
 use std::{
     fmt,
@@ -7,7 +7,9 @@ use std::{
 
 use anyhow::Context as _;
 
-/// The error that is none: whoever reads standard output has closed it.
+use crate::streams::Stream;
+
+/// The reader of standard output has closed the pipe. This ends the command, but is not reported as an error.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
@@ -19,7 +21,7 @@ impl fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-/// Gives a failure to write to standard output its name, and [`Closed`] if that is what it is.
+/// Names standard output in an error, and turns a broken pipe into [`Closed`].
 pub(crate) fn named<T>(result: io::Result<T>) -> anyhow::Result<T> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed.into()),
@@ -27,13 +29,14 @@ pub(crate) fn named<T>(result: io::Result<T>) -> anyhow::Result<T> {
     }
 }
 
-/// Prints what was done to a file. That it could not be printed must not be taken for its not having been done.
+/// Prints what was done to a file. If printing fails, the error says that the file was written all the same.
 pub(crate) fn report(text: &str, file: &str) -> anyhow::Result<()> {
     say(text).with_context(|| format!("{file} was written, but the report of it could not be"))
 }
 
-/// Prints text. If nobody reads it any more, that is all right: what it reports has been done.
+/// Prints text. That its reader has closed the pipe is not an error: the work that it reports is done.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
+    Stream::Stdout.check()?;
     let mut stdout = io::stdout().lock();
     match named(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())) {
         Err(error) if error.is::<Closed>() => Ok(()),
@@ -41,10 +44,11 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Standard output for many items: locked once, written in large pieces.
+/// Standard output for many items: locked once, with a large buffer.
 pub(crate) struct Out(BufWriter<StdoutLock<'static>>);
 
 impl Out {
+    /// For standard output that has been checked, unless nothing will be written.
     pub(crate) fn new() -> Self {
         Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
     }

@@ -4,16 +4,16 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 
-use crate::{facts::Facts, file, messages, options, stdout};
+use crate::{facts::Facts, file, messages, options, stdout, streams::Stream};
 
-/// Check filters to the last bit.
+/// Check filters for damage.
 ///
-/// Reads each file to its end: a koel snapshot, or a file of Go's linvon/cuckoo-filter. Says "ok" and what is in it, in one line,
-/// on standard output; or what is wrong, and at which byte, on standard error, and goes on with the next. Exit status: 0 if all
-/// are good, 2 if one is not or cannot be read.
+/// Reads each file to its end: a koel snapshot, or a file of Go's linvon/cuckoo-filter. For a good file, prints "ok" and a
+/// summary in one line on standard output. For a damaged one, prints what is wrong, and at which byte, on standard error, and
+/// continues with the next file. Exit status: 0 if all files are good, 2 if one is damaged or cannot be read.
 ///
-/// A snapshot has checksums: any altered byte is found. Go's files have none; there the check is that nothing contradicts
-/// anything else, so that some damage is not found.
+/// Snapshots have checksums: any altered byte is detected. Go's files have none; only contradictions are detected, so some
+/// damage goes unnoticed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ Examples:
     koel verify --quiet *.koel && echo 'all good'
     koel verify - < fruit.koel")]
 pub(crate) struct Verify {
-    /// The filters; `-` is standard input
+    /// The filters; `-` for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -33,11 +33,14 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        // A mistake in the environment is no fault of the files.
+        // Reported once: it is not an error in the files.
         options::kernel()?;
+        if !self.quiet {
+            Stream::Stdout.check()?;
+        }
         let mut bad = 0;
         for path in &self.files {
-            // Read, not mapped: a disk that fails is then an error among others, not the end of this process.
+            // Read, not mapped: an I/O error is then reported, and does not kill this process.
             match file::load_any(path) {
                 Ok(_) if self.quiet => {}
                 Ok((filter, bytes)) => {

@@ -1,4 +1,4 @@
-//! `koel convert`, and what else knows the files of Go's library.
+//! `koel convert`, and the other commands that read the files of Go's library.
 #![cfg(target_endian = "little")]
 
 mod common;
@@ -20,7 +20,7 @@ fn items(prefix: &str, count: u32) -> String {
 }
 
 #[test]
-fn files_of_gos_are_asked_as_they_are_and_as_snapshots() {
+fn files_of_gos_are_queried_directly_and_as_snapshots() {
     let koel = Koel::new();
     koel.write("probes.txt", items("probe-", 20_000));
     for (name, count, has_victim) in FILES {
@@ -30,7 +30,7 @@ fn files_of_gos_are_asked_as_they_are_and_as_snapshots() {
         assert_eq!((&told["format"], &told["victim"]), (&"go".into(), &has_victim.into()), "{name}");
         assert_eq!((&told["items"], &told["file_bytes"]), (&count.into(), &koel.read("f.go").len().into()), "{name}");
         let text = koel.run(["info", "f.go"]).text();
-        assert_eq!(text.contains("\n  victim          one of them"), has_victim, "{text}");
+        assert_eq!(text.contains("\n  victim          one of the items"), has_victim, "{text}");
         assert_eq!(text.contains("\n  victim          none\n"), !has_victim, "{text}");
 
         let converted = koel.run(["convert", "f.go", "-o", "f.koel", "--to", "koel"]);
@@ -54,7 +54,7 @@ fn files_of_gos_are_asked_as_they_are_and_as_snapshots() {
 }
 
 #[test]
-fn what_is_in_the_wanted_format_already_is_copied() {
+fn a_file_that_already_has_the_format_is_copied() {
     let koel = Koel::with_filter("apple\n");
     for (name, ..) in FILES {
         koel.write("f.go", go_file(name));
@@ -91,7 +91,7 @@ fn there_and_back_is_the_same_filter() {
 }
 
 #[test]
-fn what_go_cannot_have_is_told_with_what_to_do() {
+fn what_go_cannot_read_is_refused_with_a_remedy() {
     let koel = Koel::new();
     let remedy = "koel build --addressing power-of-two --hasher metrohash64 --seed 1337";
     let cases: [(&[&str], &[&str]); 4] = [
@@ -115,20 +115,20 @@ fn what_go_cannot_have_is_told_with_what_to_do() {
 const FULL: [u8; 24] = [4, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 4, 8, 1, 0, 0, 0, 1, 2, 3, 4];
 
 #[test]
-fn a_victim_without_room_is_told_and_nothing_is_written() {
+fn a_victim_without_room_is_an_error_and_nothing_is_written() {
     let koel = Koel::new();
     koel.write("f.go", FULL);
     let told = facts(&koel, "f.go");
     assert_eq!((&told["items"], &told["victim"]), (&5.into(), &true.into()));
     for output in ["f.koel", "f.go"] {
         koel.run(["convert", "f.go", "-o", output, "--to", "koel"]).error(&[
-            "koel: f.go: the table has no room for the one item that Go keeps beside it (5 items in 4 slots)",
+            "koel: f.go: the table has no room for the item that Go keeps outside it (5 items in 4 slots)",
             "delete an item in Go first",
         ]);
     }
     assert!(koel.read("f.go") == FULL);
     assert_eq!(koel.names(), ["f.go"]);
-    // It is asked, nevertheless, and copied.
+    // It can still be queried and copied.
     koel.run(["query", "f.go", "--item", "a"]);
     koel.run(["convert", "f.go", "-o", "copy.go", "--to", "go"]).ok();
     assert!(koel.read("copy.go") == FULL);
@@ -160,7 +160,7 @@ fn wrong_arguments_and_files_are_named() {
     convert("f.go", "no/x", "koel").error(&["no/x", "there is no folder no", "make it first"]);
     for to in ["koel", "go"] {
         convert("short.go", "x", to).error(&["short.go: as a file of Go's", "at byte 1000", "there are 1000"]);
-        convert("text", "x", to).error(&["text: at byte 0: ", "koel snapshot", "or a file of Go's"]);
+        convert("text", "x", to).error(&["text: at byte 0: ", "neither a koel snapshot", "nor a file of Go's"]);
         convert("empty", "x", to).error(&["empty: at byte 0: ", "there are 0"]);
         convert("folder", "x", to).error(&["folder: is a folder"]);
         convert("missing", "x", to).error(&["missing: cannot be read: No such file"]);

@@ -1,17 +1,17 @@
-//! Files that are not what a filter's file should be. None is read, none is written, and each is told what it is.
+//! Damaged filters and other files: each is refused with a message that says what is wrong, and is left unchanged.
 
 mod common;
 
 use common::{Koel, numbers};
 
-/// Every subcommand that reads filters refuses this one, and leaves it alone.
+/// Every subcommand that reads filters refuses this one, and leaves it unchanged.
 #[track_caller]
 fn refused(koel: &Koel, bytes: &[u8], parts: &[&str]) {
     refused_when_read(koel, bytes, parts);
     koel.run(["query", "bad.koel", "--item", "1"]).error(parts);
 }
 
-/// Every subcommand that reads all of a filter refuses this one, and leaves it alone.
+/// Every subcommand that reads all of a filter refuses this one, and leaves it unchanged.
 #[track_caller]
 fn refused_when_read(koel: &Koel, bytes: &[u8], parts: &[&str]) {
     koel.write("bad.koel", bytes);
@@ -27,8 +27,8 @@ fn refused_when_read(koel: &Koel, bytes: &[u8], parts: &[&str]) {
 #[test]
 fn other_files_are_not_filters() {
     let koel = Koel::new();
-    refused(&koel, b"apple\nbanana\n", &["do not begin as a koel snapshot does", "what a filter was written to"]);
-    refused(&koel, &[0; 1000], &["do not begin as a koel snapshot does", "what a filter was written to"]);
+    refused(&koel, b"apple\nbanana\n", &["at byte 0: neither a koel snapshot nor", "give a file that `koel build`"]);
+    refused(&koel, &[0; 1000], &["at byte 0: neither a koel snapshot nor", "give a file that `koel build`"]);
     refused(&koel, b"", &["there are 0", "another copy"]);
 }
 
@@ -60,7 +60,7 @@ fn altered_bytes_are_refused() {
     }
     let mut bad = good.clone();
     bad[64] ^= 1;
-    // A query does not read all of the table; asked to, and from a pipe, it does.
+    // A query reads all of the table only with --verify or from a pipe.
     refused_when_read(&koel, &bad, &["the table was altered", "another copy"]);
     assert!(koel.run(["query", "bad.koel", "--item", "1"]).status < 2);
     koel.feed(&bad, ["query", "-", "--item", "1"]).error(&["standard input: at byte ", "the table was altered"]);
@@ -70,7 +70,7 @@ fn altered_bytes_are_refused() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_list_without_end_is_no_list() {
-    // One item of nothing but zeros, for ever: refused before the memory is used up, which is kept short here.
+    // One endless item of zeros: refused before the memory is used up, which is limited here.
     let run = Koel::new().shell("ulimit -v 1500000; koel build /dev/zero -o f.koel 2>&1 || test $? = 2");
     assert!(run.text().contains("line 1 of /dev/zero: longer than 268435456 bytes"), "{}", run.text());
 }

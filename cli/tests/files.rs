@@ -1,4 +1,4 @@
-//! Files are replaced at one go or not at all, and stay what they are otherwise.
+//! Files are replaced atomically or not at all, and keep their links and permissions.
 #![cfg(unix)]
 
 mod common;
@@ -107,7 +107,7 @@ fn a_full_disk_leaves_the_old_file() {
         let run = koel.shell(&format!("koel {command} 2>&1 > /dev/full || test $? = 2"));
         assert!(run.text().contains("koel: standard output: No space left"), "{command}: {}", run.text());
     }
-    // The change is made all the same, and the message says so: nobody shall make it a second time.
+    // The change is made all the same, and the message says so, lest it be repeated.
     let run = koel.shell("koel add f.koel --item new 2>&1 > /dev/full || test $? = 2");
     assert!(run.text().contains("f.koel was written, but the report of it could not be"), "{}", run.text());
     assert!(koel.read("f.koel") != before);
@@ -134,7 +134,7 @@ fn devices_and_pipes_are_written_into() {
     koel.shell("mkfifo pipe; cat pipe > f.koel & echo a | koel build - -o pipe; wait").ok();
     assert_eq!(facts(&koel, "f.koel")["items"], 1);
     assert!(fs::metadata(koel.path("pipe")).unwrap().file_type().is_fifo());
-    // Changing a filter means replacing it; nothing is read that cannot be.
+    // Changing a filter means replacing it: what cannot be replaced is not read.
     koel.shell("timeout 20 koel add pipe --item x 2>&1 || test $? = 2").status(0);
     assert!(fs::metadata(koel.path("pipe")).unwrap().file_type().is_fifo());
     assert_eq!(koel.names(), ["f.koel", "pipe"]);

@@ -1,4 +1,4 @@
-//! A full filter: which item had no room, what to do about it, and not one byte changed.
+//! A full filter: the message names the item and the remedy, and the file stays unchanged.
 
 mod common;
 
@@ -30,9 +30,9 @@ fn a_full_filter_stays_as_it_was() {
     for input in [&["-"][..], &["-", "--unique"], &["-", "--nul"]] {
         let list = numbers(10..1000).replace('\n', if input.contains(&"--nul") { "\0" } else { "\n" });
         let run = koel.feed(list, ["add", "f.koel"].iter().chain(input));
-        run.error(&[" of standard input: the filter is full", "build a new filter", "f.koel stays as it was"]);
+        run.error(&[" of standard input: the filter is full", "build a new filter", "f.koel is unchanged"]);
         assert!(run.stderr.contains(if input.contains(&"--nul") { "koel: item " } else { "koel: line " }), "{}", run.stderr);
-        // At least what it was made for must have fitted.
+        // At least the capacity must have fitted.
         let limit = run.stderr.split("--capacity above ").nth(1).and_then(|rest| rest.split([',', ';']).next()).unwrap();
         assert!(limit.parse::<u64>().unwrap() >= capacity.parse().unwrap(), "{}", run.stderr);
         assert!(koel.read("f.koel") == before);
@@ -48,7 +48,7 @@ fn too_many_copies_are_called_so() {
         let args = ["build", "-", "-o", "f.koel"];
         koel.feed(&copies, args.iter().chain(capacity)).error(&[
             "line 9 of standard input",
-            "nothing but copies",
+            "both of its buckets are full of copies",
             "--unique",
             "nothing was written",
         ]);
@@ -58,9 +58,9 @@ fn too_many_copies_are_called_so() {
     let before = koel.read("f.koel");
     koel.run(["add", "f.koel", "--item", "koel"]).error(&[
         "item 1 of the command line",
-        "nothing but copies",
+        "both of its buckets are full of copies",
         "--unique",
-        "stays as it was",
+        "is unchanged",
     ]);
     assert!(koel.read("f.koel") == before);
     koel.run(["add", "f.koel", "--item", "koel", "--unique"]).ok();

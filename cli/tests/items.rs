@@ -1,4 +1,4 @@
-//! What an item is: how lists are cut into items, wherever they come from.
+//! How input is split into items, wherever it comes from.
 
 mod common;
 
@@ -34,14 +34,14 @@ fn whole_filters_go_through_pipes() {
         "seq 100000 | koel build - -o - | koel query - --item 77777 --item x\nseq 9 | koel build - -o /dev/stdout > f.koel",
     );
     assert_eq!(run.status(0), b"77777\n");
-    // Standard output is taken, so the facts go elsewhere.
+    // Standard output is in use, so the facts go to standard error.
     assert_eq!(run.stderr.matches("filter            standard output\n").count(), 2, "{}", run.stderr);
     assert_eq!(facts(&koel, "f.koel")["items"], 9);
     koel.shell("koel query - - < f.koel || test $? = 2").status(0);
 }
 
 #[test]
-fn lines_end_in_either_way_and_the_last_as_it_likes() {
+fn lines_end_in_either_way_and_the_last_may_not_end() {
     let koel = Koel::new();
     for list in ["apple\nbanana\n", "apple\nbanana", "apple\r\nbanana\r\n", "apple\r\nbanana"] {
         assert_eq!(count(&koel, list.as_bytes(), &[]), 2, "{list:?}");

@@ -1,4 +1,4 @@
-//! A filter in a file is asked where it is: at once, with every kernel, and whatever becomes of the file's name.
+//! A filter in a file is queried in place: without reading it, with every kernel, and even if the file is replaced or removed.
 
 mod common;
 
@@ -47,7 +47,7 @@ impl Waiting {
 
 #[test]
 #[cfg(unix)]
-fn a_replaced_file_goes_on_answering_whoever_has_it() {
+fn a_query_continues_with_the_file_that_was_replaced() {
     let koel = Koel::new();
     koel.feed("apple\nbanana\n", ["build", "-", "-o", "f.koel", "--capacity", "1000"]).ok();
     let mut waiting = Waiting::new(&koel);
@@ -82,7 +82,7 @@ fn every_kernel_finds_the_same_in_a_map_and_in_memory() {
     }
 }
 
-/// The system may promise no more than is there: a table far larger than the memory allowed is asked without reading it.
+/// A table that is far larger than the memory allowed is queried without reading it.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_map_takes_no_memory() {
@@ -90,7 +90,7 @@ fn a_map_takes_no_memory() {
     koel.feed("apple\n", ["build", "-", "-o", "f.koel", "--capacity", "40000000"]).ok();
     let bytes = facts(&koel, "f.koel")["table_bytes"].as_u64().expect("a number");
     assert!(bytes > 50_000_000);
-    // Memory of one's own is limited, maps of files are not.
+    // This limits the process's own memory, not mapped files.
     koel.shell("ulimit -d 32768; koel query f.koel --item apple --quiet").ok();
     koel.shell("ulimit -d 32768; koel query f.koel --item apple --quiet --verify").ok();
     let read = koel.shell("ulimit -d 32768; koel query - --item apple --quiet < f.koel 2>&1 || test $? = 2");
@@ -116,7 +116,7 @@ fn the_wrong_files_are_named() {
     for options in [&[][..], &["--verify"]] {
         let query = |file: &str| koel.run(["query", file, "--item", "apple"].iter().chain(options));
         query("empty").error(&["empty: at byte 0: ", "there are 0"]);
-        query("text").error(&["text: at byte 0: ", "do not begin as a koel snapshot does"]);
+        query("text").error(&["text: at byte 0: ", "neither a koel snapshot nor a file of Go's"]);
         query("folder").error(&["folder: is a folder"]);
         query("missing").error(&["missing: cannot be read: No such file"]);
         assert_eq!(query("f.koel").ok(), b"apple\n");

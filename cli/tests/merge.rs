@@ -37,7 +37,7 @@ fn filters_come_and_go_through_pipes() {
         assert!(run.status(0) == koel.read("all.koel"));
         assert!(run.stderr.starts_with("filter            standard output\n"), "{}", run.stderr);
     }
-    koel.run(["merge", "-", "-", "-o", "x"]).error(&["standard input", "one of the filters only"]);
+    koel.run(["merge", "-", "-", "-o", "x"]).error(&["standard input", "can be only one of the filters"]);
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn damage_and_other_files_are_refused_wherever_they_come() {
     koel.write("f.go", go_file("single_b4_f8_n3000_m0.bin"));
     for (file, expected) in [
         ("bad.koel", "the table was altered"),
-        ("text", "do not begin as a koel snapshot does"),
-        ("f.go", "is a file of Go's linvon/cuckoo-filter, which can be asked, but not changed or merged here; `koel convert"),
+        ("text", "at byte 0: neither a koel snapshot nor a file of Go's"),
+        ("f.go", "is a file of Go's linvon/cuckoo-filter, which can be queried, but not changed or merged; `koel convert"),
         ("missing", "No such file"),
     ] {
         for files in [["a.koel", file], [file, "a.koel"]] {

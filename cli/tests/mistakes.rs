@@ -1,4 +1,4 @@
-//! Mistakes in the arguments: each message names the value, the limit and the remedy, and nothing is written.
+//! Mistakes in the arguments: the message names the value, the limit and the remedy, and nothing is written.
 
 mod common;
 
@@ -80,6 +80,6 @@ fn a_kernel_that_is_not_there_is_named_with_those_that_are() {
     for command in [&["query", "f.koel", "--item", "a"][..], &["build", "-", "-o", "g.koel"], &["info", "f.koel"]] {
         koel.run_with("KOEL_KERNEL", "mmx", command).error(&["KOEL_KERNEL", "mmx given", "portable"]);
     }
-    // An empty variable is none.
+    // An empty variable counts as unset.
     koel.run_with("KOEL_KERNEL", "", &["query", "f.koel", "--item", "a"]).ok();
 }

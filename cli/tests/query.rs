@@ -36,7 +36,7 @@ fn errors_have_a_status_of_their_own() {
     koel.run(["query", "f.koel", "no.txt"]).error(&["no.txt", "No such file"]);
     koel.run(["query", "f.koel", "f.koel", "--item", "x"]).error(&["--item", "FILE"]);
     koel.run(["query", "f.koel", "--count", "--quiet"]).error(&["--count", "--quiet"]);
-    koel.run(["query", "f.koel", "."]).error(&[".: is a folder", "one item a line"]);
+    koel.run(["query", "f.koel", "."]).error(&[".: is a folder", "one item per line"]);
     koel.run(["query", ".", "--item", "x"]).error(&[".: is a folder", "koel build"]);
     koel.run(["query", "-"]).error(&["standard input", "both", "--item"]);
 }

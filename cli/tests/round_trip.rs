@@ -1,4 +1,4 @@
-//! The life of a filter: built, inspected, asked, added to, removed from.
+//! The life of a filter: built, inspected, queried, added to, removed from.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn a_filter_lives() {
     ] {
         assert!(built.contains(fact), "{built}");
     }
-    // What is printed when it is built is what there is to say about it later.
+    // `build` prints the same facts as `info`.
     assert_eq!(built.split_once('\n').unwrap().1, koel.run(["info", "f.koel"]).text());
 
     assert_eq!(koel.run(["query", "f.koel", "thousand.txt"]).ok(), numbers(0..1000).as_bytes());
@@ -36,14 +36,14 @@ fn a_filter_lives() {
     assert_eq!(koel.run(["query", "f.koel", "more.txt"]).ok(), numbers(1000..1100).as_bytes());
     koel.run(["remove", "f.koel", "more.txt"]).ok();
 
-    // Nothing is left: it is the filter of no items at all.
+    // Nothing is left: it equals a filter that never had items.
     koel.run(["build", "-", "-o", "empty.koel", "--capacity", "1100"]).ok();
     assert!(koel.read("f.koel") == koel.read("empty.koel"));
     assert_eq!(koel.names(), ["empty.koel", "f.koel", "more.txt", "thousand.txt"]);
 }
 
 #[test]
-fn removing_what_is_not_there_is_told_and_changes_nothing() {
+fn removing_what_is_absent_is_reported_and_changes_nothing() {
     let koel = Koel::with_filter("apple\nbanana\n");
     let before = koel.read("f.koel");
     let removed = koel.run(["remove", "f.koel", "--item", "cherry"]);
@@ -56,18 +56,18 @@ fn removing_what_is_not_there_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn unique_skips_what_seems_to_be_there() {
+fn unique_skips_what_is_reported_as_present() {
     let koel = Koel::new();
     for capacity in [&["--capacity", "10"][..], &[]] {
         let args = ["build", "-", "-o", "f.koel", "--unique"];
         let built = koel.feed("a\nb\na\na\n", args.iter().chain(capacity));
-        assert!(built.text().contains("  skipped         2, since"), "{}", built.text());
+        assert!(built.text().contains("  skipped         2, as already present"), "{}", built.text());
         built.ok();
         assert_eq!(facts(&koel, "f.koel")["items"], 2);
     }
     koel.feed("a\nb\n", ["build", "-", "-o", "f.koel", "--capacity", "10"]).ok();
     let added = koel.feed("b\nc\n", ["add", "f.koel", "--unique"]);
-    assert!(added.ok().starts_with(b"1 added, 1 skipped since they seemed to be there; 3 in"), "{}", added.text());
+    assert!(added.ok().starts_with(b"1 added, 1 skipped as already present; 3 in"), "{}", added.text());
     let added = koel.feed("b\n", ["add", "f.koel"]);
     assert!(added.ok().starts_with(b"1 added; 4 in"), "{}", added.text());
 }
@@ -79,7 +79,7 @@ fn the_size_follows_from_the_items() {
     koel.feed(numbers(0..5000), ["build", "-", "-o", "counted.koel"]).ok();
     koel.feed(numbers(0..5000), ["build", "-", "-o", "promised.koel", "--capacity", "5000"]).ok();
     assert!(koel.read("counted.koel") == koel.read("promised.koel"));
-    // Copies take no room where they are not stored.
+    // Copies that are not stored take no room.
     let thrice = numbers(0..5000).repeat(3);
     koel.feed(&thrice, ["build", "-", "-o", "unique.koel", "--unique"]).ok();
     assert_eq!(facts(&koel, "unique.koel")["buckets"], facts(&koel, "counted.koel")["buckets"]);

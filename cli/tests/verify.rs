@@ -1,10 +1,10 @@
-//! `koel verify` reads everything, and goes on after what is wrong.
+//! `koel verify` reads everything, and continues after a damaged file.
 
 mod common;
 
 use common::{Koel, go_file, numbers};
 
-/// Runs `koel verify` on files, of which those are bad that it says so of: a line for each, and one at the end.
+/// Runs `koel verify` on files, and returns its lines about bad ones. With several files, checks the line that counts them.
 #[track_caller]
 fn complaints(koel: &Koel, files: &[String]) -> Vec<String> {
     let run = koel.run([&[String::from("verify")], files].concat());
@@ -17,7 +17,7 @@ fn complaints(koel: &Koel, files: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn good_files_are_told_in_a_line_each() {
+fn good_files_are_reported_in_a_line_each() {
     let koel = Koel::with_filter("apple\nbanana\n");
     koel.write("f.go", go_file("single_b4_f13_n1000_m1.bin"));
     let run = koel.run(["verify", "f.koel", "f.go"]);
@@ -105,10 +105,10 @@ fn contradictions_in_a_file_of_gos_are_found() {
         (
             13,
             2,
-            "do not begin as a koel snapshot does; read what a filter was written to, or a file of Go's linvon/cuckoo-filter\n",
+            "at byte 0: neither a koel snapshot nor a file of Go's linvon/cuckoo-filter; give a file that `koel build` or Go's `Encode` wrote\n",
         ),
-        (14, 0x40, "or a file of Go's linvon/cuckoo-filter, which it cannot be: at byte 14: fingerprint bits: "),
-        (15, 1, "or a file of Go's linvon/cuckoo-filter, which it cannot be: at byte 15: "),
+        (14, 0x40, "at byte 0: neither a koel snapshot nor a file of Go's linvon/cuckoo-filter (at byte 14: fingerprint bits: "),
+        (15, 1, "at byte 0: neither a koel snapshot nor a file of Go's linvon/cuckoo-filter (at byte 15: "),
         (good.len() - 1, 1, "as a file of Go's linvon/cuckoo-filter: at byte "),
     ];
     for (at, flip, expected) in cases {
@@ -120,15 +120,14 @@ fn contradictions_in_a_file_of_gos_are_found() {
 }
 
 #[test]
-fn what_is_no_filter_is_told_what_it_is() {
+fn what_is_no_filter_is_named() {
     let koel = Koel::new();
     koel.write("empty", "");
     koel.write("text", "apple\nbanana\ncherry\n");
     koel.write("short", "apple\n");
     koel.write("zeros", [0; 1000]);
     std::fs::create_dir(koel.path("folder")).expect("a folder");
-    let neither =
-        "at byte 0: these bytes do not begin as a koel snapshot does; read what a filter was written to, or a file of Go's";
+    let neither = "at byte 0: neither a koel snapshot nor a file of Go's";
     koel.run(["verify", "empty"]).error(&["empty: at byte 0: the bytes end too early: there are 0"]);
     koel.run(["verify", "text"]).error(&["text: ", neither]);
     koel.run(["verify", "short"]).error(&["short: ", neither]);
@@ -144,9 +143,9 @@ fn what_is_no_filter_is_told_what_it_is() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_never_ends_is_given_up() {
-    // Neither a list of zeros nor of ones is a filter, and no more of it is read than a header could promise.
+    // Neither is a filter, and no more of it is read than a header could announce.
     let run = Koel::new().shell("ulimit -v 1500000; koel verify /dev/zero 2>&1 || test $? = 2");
-    assert!(run.text().contains("/dev/zero: at byte 0: these bytes do not begin"), "{}", run.text());
+    assert!(run.text().contains("/dev/zero: at byte 0: neither a koel snapshot nor a file of Go's"), "{}", run.text());
     let run = Koel::new().shell("ulimit -v 1500000; yes | koel verify - 2>&1 || test $? = 2");
-    assert!(run.text().contains("standard input: at byte 0: these bytes do not begin"), "{}", run.text());
+    assert!(run.text().contains("standard input: at byte 0: neither a koel snapshot nor a file of Go's"), "{}", run.text());
 }

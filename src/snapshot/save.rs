@@ -1,4 +1,4 @@
-//! Files that are replaced at one go: at any time there is the whole old one or the whole new one, also after a power cut.
+//! Atomic replacement of files: at any time there is the whole old file or the whole new one, also after a power cut.
 
 use alloc::{format, string::String};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -11,25 +11,32 @@ use std::{
 
 use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
 
-/// Symbolic links that are followed before they are taken for a circle.
+/// Symbolic links that are followed before they are taken for a cycle.
 const MOST_LINKS: usize = 40;
 
 impl<H, S: Storage> CuckooFilter<H, S> {
     /// Writes the filter to a file, which it creates or replaces.
     ///
-    /// Atomic and durable: the bytes go to a temporary file in the same folder (`.koel-….tmp`), which takes the old one's place
-    /// once it is complete and on the disk. Whatever happens in between — an error, a full disk, a power cut — the old file is
-    /// still there; whoever has it open or mapped keeps it. When this returns, the new one is there to stay, as far as the
-    /// system can tell (a folder that the process may write to but not read cannot be synced). Only a process that is killed
-    /// leaves its temporary file behind.
+    /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed over
+    /// the old file once it is complete and on the disk. If anything fails before that (an error, a full disk, a power cut), the
+    /// old file is still there. When `save` returns, the new file survives a power cut, as far as the system can tell: a folder
+    /// that the process may write to but not read cannot be synced. Only a process that is killed leaves its temporary file behind.
     ///
-    /// The permissions of an old file are kept, and its owner, if the process may do that; access-control lists are not. That
-    /// nobody may write to an old file does not protect it: the folder's permissions are what counts. A symbolic link stays,
-    /// and the file that it leads to is replaced.
+    /// Because the file is replaced, and not written into:
+    /// - Processes that have the old file open or mapped keep its content.
+    /// - Hard links are broken: the other names of the old file keep the old content.
+    /// - The file's permissions are kept. Its owner and group are kept if the process may set them. Access-control lists,
+    ///   extended attributes, and the set-user-ID, set-group-ID and sticky bits are not. A new file gets the permissions that the
+    ///   umask allows.
+    /// - Write protection of the file does not protect it: what counts is write access to the folder.
+    /// - A symbolic link stays, and the file that it leads to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and the like on
+    ///   Linux; to write to an open descriptor, use [`write_to`](CuckooFilter::write_to).
+    ///
+    /// Two processes that read, change and save one file at the same time need a lock, or the first change is lost.
     ///
     /// # Errors
-    /// What the system says, with the path. The old file is as it was, unless the message says otherwise: that it has been
-    /// replaced, but might come back after a power cut.
+    /// The error of the operating system, with the path. The old file is unchanged, unless the message says that it was replaced
+    /// but might come back after a power cut.
     ///
     /// # Example
     /// ```
@@ -51,7 +58,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
-/// Replaces a file, or creates it, by what `write` writes.
+/// Creates a file with what `write` writes, or replaces an existing one.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let said = |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{}: {what}: {error}", path.display()));
     let target = follow(path).map_err(|error| said("cannot be written", error))?;
@@ -176,7 +183,7 @@ fn sync(_: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::ToString as _;
+    use alloc::{string::ToString as _, vec::Vec};
     use std::io::Write as _;
 
     #[test]
@@ -194,6 +201,25 @@ mod tests {
         assert!(error.to_string().contains("f.koel: cannot be written; it is as it was: the disk is full"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// The temporary file must not show to others what they may not read in the old one.
+    #[test]
+    #[cfg(unix)]
+    fn what_replaces_a_file_is_private_until_it_has_its_permissions() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |file: &File| Ok::<_, io::Error>(file.metadata()?.permissions().mode() & 0o7777);
+        let folder = std::env::temp_dir().join(format!("koel-private-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("f.koel");
+        let usual = mode(&File::create(folder.join("usual")).unwrap()).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            replace(&path, |file| mode(file).map(|mode| seen.push(mode))).unwrap();
+        }
+        assert_eq!(seen, [usual, 0o600]);
+        assert_eq!(mode(&File::open(&path).unwrap()).unwrap(), usual);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Times, taken alike for filters and for the hash set.
+//! Times, measured in the same way for filters and for the hash set.
 
 use std::{
     collections::HashSet,
@@ -10,16 +10,16 @@ use anyhow::ensure;
 
 use crate::{facts::percent, file::Filter};
 
-/// An operation is repeated for at least so long.
+/// An operation is repeated for at least this long.
 const LONG_ENOUGH: Duration = Duration::from_millis(120);
 
-/// What filters and hash sets have in common.
+/// What is measured of filters and of hash sets.
 pub(super) trait Set {
     /// True if the item was stored.
     fn insert(&mut self, item: &[u8]) -> bool;
-    /// True if the item seems to be there.
+    /// True if the item is present, or a filter's false positive.
     fn contains(&self, item: &[u8]) -> bool;
-    /// True if the item was there.
+    /// True if the item was present.
     fn remove(&mut self, item: &[u8]) -> bool;
 }
 
@@ -51,15 +51,15 @@ impl Set for HashSet<Box<[u8]>> {
     }
 }
 
-/// Items that are in no list of words, end to end in one piece of memory.
+/// Items that are not words, stored end to end in one allocation.
 pub(super) struct Absent {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Absent {
-    /// Each word with `each` others, a space between them. No word has a space, so that no pair is a word, and no two pairs
-    /// are the same as long as `each` is below the number of words.
+    /// Pairs of each word and `each` others, separated by a space. No word has a space, so no pair is a word; and the pairs are
+    /// distinct as long as `each` is less than the number of words.
     pub(super) fn pairs(words: &[&[u8]], each: usize) -> Self {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(words.len() * each));
         for (first, word) in words.iter().enumerate() {
@@ -88,7 +88,7 @@ impl Absent {
     }
 }
 
-/// Nanoseconds for each operation.
+/// Nanoseconds per operation.
 pub(super) struct Times {
     insert: f64,
     present: f64,
@@ -96,7 +96,7 @@ pub(super) struct Times {
     remove: f64,
 }
 
-/// Times an empty set, and leaves it empty. Every answer is checked, but for the mistakes that filters may make.
+/// Measures an empty set, and leaves it empty. Checks every answer except false positives.
 pub(super) fn measure<S: Set>(set: &mut S, words: &[&[u8]], absent: &Absent) -> anyhow::Result<Times> {
     let (mut insert, mut present, mut remove) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let mut rounds = 0_usize;
@@ -109,7 +109,7 @@ pub(super) fn measure<S: Set>(set: &mut S, words: &[&[u8]], absent: &Absent) -> 
         present += lap();
         let removed = words.iter().filter(|word| black_box(set.remove(black_box(word)))).count();
         remove += lap();
-        ensure!([inserted, found, removed] == [words.len(); 3], "a word was lost while the time was taken; please report this");
+        ensure!([inserted, found, removed] == [words.len(); 3], "a word was lost during the measurement; please report this");
         rounds += 1;
     }
     let inserted = words.iter().filter(|word| set.insert(word)).count();
@@ -121,7 +121,7 @@ pub(super) fn measure<S: Set>(set: &mut S, words: &[&[u8]], absent: &Absent) -> 
         absents += absent.len();
     }
     let removed = words.iter().filter(|word| set.remove(word)).count();
-    ensure!(inserted == removed, "a word was lost while the time was taken; please report this");
+    ensure!(inserted == removed, "a word was lost during the measurement; please report this");
     let each = |time: Duration, operations: usize| time.as_secs_f64() * 1e9 / operations as f64;
     let all = rounds * words.len();
     Ok(Times {
@@ -132,18 +132,18 @@ pub(super) fn measure<S: Set>(set: &mut S, words: &[&[u8]], absent: &Absent) -> 
     })
 }
 
-/// What is said about a set.
+/// The results for one set.
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) bytes: usize,
     pub(super) bits_per_item: f64,
-    /// The rate measured, and the one expected. A hash set makes no mistakes.
+    /// The measured and the expected rate. A hash set has no false positives.
     pub(super) false_positives: Option<(f64, f64)>,
     pub(super) times: Times,
 }
 
 impl Row {
-    /// What the cells are, from the first to the last.
+    /// The labels of the cells.
     pub(super) const LABELS: [&str; 9] = [
         "",
         "bytes",
@@ -152,7 +152,7 @@ impl Row {
         "- expected",
         "ns to insert a word",
         "ns to find a word",
-        "ns to miss another",
+        "ns to miss an absent item",
         "ns to remove a word",
     ];
 

@@ -1,4 +1,4 @@
-//! `koel demo`: the whole life of a filter, on a list of words that comes with the command.
+//! `koel demo`: every operation of a filter, on a list of words that comes with the command.
 
 mod measure;
 
@@ -21,31 +21,32 @@ use crate::{
     facts::percent,
     file::{self, Filter, Output},
     messages, options, stdout,
+    streams::Stream,
 };
 use measure::{Absent, Row, Set, measure};
 
 /// `data/README.md` has their origin and licence.
 const WORDS: &[u8] = include_bytes!("../../data/words.txt");
 
-/// Absent items for each word: enough that a rate of 0.001 is known to a few per cent.
+/// Absent items per word: enough to measure a rate of 0.001 to a few per cent.
 const ABSENT_PER_WORD: usize = 20;
 
-/// Show what a filter does, on a list of English words that comes with this command.
+/// Demonstrate filters with a list of English words that comes with this command.
 ///
-/// Builds the single and the packed table at the same false-positive rate, saves each, reads it back, looks all words up, looks
-/// two million items up that are not in it, and removes all words again. Any wrong answer is an error. Then it prints what each
-/// takes, and what a hash set of the same words takes. The times are of this run, on this machine.
+/// For the single and the packed table, at the same false-positive rate: builds a filter, saves it, reads it back, looks up all
+/// words and two million absent items, and removes all words. Any wrong answer is an error. Then prints the space and the time
+/// that both filters and a hash set of the same words take. The times are those of this run, on this machine.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
     koel demo --keep words
     koel query words/packed.koel --item zebra")]
 pub(crate) struct Demo {
-    /// The share of absent items that may seem to be there, between 0 and 1
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1
     #[arg(long, value_name = "E", default_value = "0.001", value_parser = options::rate, allow_negative_numbers = true)]
     fpr: f64,
 
-    /// Leave the words and the filters of them in this folder
+    /// Keep the words and the two filters in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -53,21 +54,22 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         // Refused before anything is written.
+        Stream::Stdout.check()?;
         let single = self.empty(TableKind::Single)?;
         let packed = self.empty(TableKind::Packed)?;
         let temporary;
         let folder = if let Some(folder) = &self.keep {
-            fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made a folder", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("{}: cannot be created as a folder", folder.display()))?;
             let words = folder.join("words.txt");
             fs::write(&words, WORDS).with_context(|| format!("{}: cannot be written", words.display()))?;
             folder
         } else {
-            temporary = tempfile::tempdir().context("no temporary folder can be made; name one with --keep")?;
+            temporary = tempfile::tempdir().context("no temporary folder can be created; name one with --keep")?;
             temporary.path()
         };
         let words = words();
         let absent = Absent::pairs(&words, ABSENT_PER_WORD);
-        stdout::say(&format!("{} English words, {} bytes of letters.\n", words.len(), letters(&words)))?;
+        stdout::say(&format!("{} English words of {} bytes in all.\n", words.len(), letters(&words)))?;
         let single = live(single, &words, &absent, folder)?;
         let packed = live(packed, &words, &absent, folder)?;
         let set = hash_set(&words, &absent)?;
@@ -95,7 +97,7 @@ fn letters(words: &[&[u8]]) -> usize {
     words.iter().map(|word| word.len()).sum()
 }
 
-/// The life of a filter, told as it goes.
+/// Builds, saves, reads, queries and empties a filter, and prints each result.
 fn live(mut filter: Filter, words: &[&[u8]], absent: &Absent, folder: &Path) -> anyhow::Result<Row> {
     let table = filter.params().table();
     let empty = filter.clone();
@@ -105,7 +107,7 @@ fn live(mut filter: Filter, words: &[&[u8]], absent: &Absent, folder: &Path) -> 
     let path = folder.join(format!("{table}.koel"));
     let bytes = Output::new(&path)?.save(&filter)?;
     let (mut read, _) = file::load(&path)?;
-    ensure!(read == filter, "the {table} table: read back, it is another filter; please report this");
+    ensure!(read == filter, "the {table} table: the filter that was read back differs from the one saved; please report this");
     let found = words.iter().filter(|word| read.contains(**word)).count();
     ensure!(found == words.len(), "the {table} table: {found} of {} words found; please report this", words.len());
     let mistaken = absent.iter().filter(|item| read.contains(*item)).count();
@@ -114,10 +116,10 @@ fn live(mut filter: Filter, words: &[&[u8]], absent: &Absent, folder: &Path) -> 
     for word in words {
         ensure!(read.remove(*word), "the {table} table: a word could not be removed; please report this");
     }
-    ensure!(read == empty, "the {table} table: all words are removed, and something is left; please report this");
+    ensure!(read == empty, "the {table} table: it is not empty after the removal of all words; please report this");
     stdout::say(&format!(
-        "The {table} table: saved in {bytes} bytes, read back; all words found;\n  \
-         {mistaken} of {} absent items seemed to be there; emptied without a trace.\n",
+        "The {table} table: saved in {bytes} bytes and read back; all words found;\n  \
+         {mistaken} of {} absent items reported as present; all words removed.\n",
         absent.len()
     ))?;
     Ok(Row {
@@ -129,13 +131,13 @@ fn live(mut filter: Filter, words: &[&[u8]], absent: &Absent, folder: &Path) -> 
     })
 }
 
-/// What the standard library would take.
+/// The same set in the standard library's hash set.
 fn hash_set(words: &[&[u8]], absent: &Absent) -> anyhow::Result<Row> {
     let mut set: HashSet<Box<[u8]>> = HashSet::with_capacity(words.len());
     for word in words {
-        ensure!(Set::insert(&mut set, word), "a word comes twice in the list; please report this");
+        ensure!(Set::insert(&mut set, word), "a word occurs twice in the list; please report this");
     }
-    // A table of a power of two, of which `capacity` is seven eighths; an entry for each, and a byte to find it by.
+    // The number of buckets is a power of two, and `capacity` is seven eighths of it. A bucket has an entry and a control byte.
     let buckets = (set.capacity() * 8 / 7).next_power_of_two();
     let bytes = buckets * (size_of::<Box<[u8]>>() + 1) + letters(words);
     set.clear();
@@ -160,9 +162,9 @@ fn report(single: &Row, packed: &Row, set: &Row, words: usize) -> String {
     let share = |of: &Row| percent(packed.bytes as f64 / of.bytes as f64);
     format!(
         "\n{table}\n\nThe packed table holds {words} words in {} of the hash set's bytes,\nand in {} of the single table's. \
-         Times are those of this run.\n\
-         * HashSet<Box<[u8]>>: 17 bytes for each bucket of its table, and the letters;\n  \
-         what the allocator adds to each word is not counted.\n",
+         The times are those of this run.\n\
+         * HashSet<Box<[u8]>>: 17 bytes per bucket of its table, and the words' bytes;\n  \
+         the allocator's overhead per word is not counted.\n",
         share(set),
         share(single)
     )

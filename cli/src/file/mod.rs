@@ -1,5 +1,7 @@
-//! Filters as files: read with suspicion, written so that a crash or a full disk leaves the old file.
+//! Filters in files: whatever is read is validated, and files are replaced atomically.
 
+mod descriptor;
+mod lock;
 mod read;
 mod write;
 
@@ -9,34 +11,49 @@ use std::{
     path::Path,
 };
 
+use crate::streams::Stream;
 use koel::{AnyHasher, CuckooFilter, FilterView};
 
-pub(crate) use read::{Lock, Opened, Stored, load, load_any, load_locked, lock, open};
+pub(crate) use descriptor::Descriptor;
+pub(crate) use read::{Opened, Stored, load, load_any, open};
 pub(crate) use write::Output;
 
-/// The filters of this command: which hasher they have turns out at run time.
+/// The filters of this command: their hasher is known only at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;
 
-/// The same in a file that is mapped.
+/// The same, in a mapped file.
 pub(crate) type View = FilterView<'static, AnyHasher>;
 
-/// Does the path stand for standard input or output?
+/// Does the path stand for standard input or standard output?
 pub(crate) fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What a file that is read is called.
+/// The name of an input in messages.
 pub(crate) fn name(path: &Path) -> String {
     if is_dash(path) { String::from("standard input") } else { path.display().to_string() }
 }
 
-/// The length of what can be read, if that is known beforehand.
+/// The folder that a file is in, or would be in.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Fails if the path stands for a standard stream that was closed: reading it would give nothing, without an error.
+pub(crate) fn check_input(path: &Path) -> anyhow::Result<()> {
+    match Descriptor::of(path) {
+        Some(Descriptor::Own(number)) => Stream::of(number).map_or(Ok(()), Stream::check_open),
+        _ => Ok(()),
+    }
+}
+
+/// The length of a file's content, if it is known in advance.
 pub(crate) fn length(metadata: &Metadata) -> Option<u64> {
-    // Some files of the kernel's are regular and seem to be empty.
+    // Some of the kernel's files are regular, and report a length of 0.
     (metadata.is_file() && metadata.len() > 0).then_some(metadata.len())
 }
 
-/// What standard input is.
+/// The metadata of the file that is standard input.
 #[cfg(unix)]
 pub(crate) fn stdin_metadata() -> Option<Metadata> {
     use std::os::fd::AsFd as _;
@@ -44,13 +61,13 @@ pub(crate) fn stdin_metadata() -> Option<Metadata> {
     fs::File::from(stdin).metadata().ok()
 }
 
-/// What standard input is: not known.
+/// The metadata of the file that is standard input: not known.
 #[cfg(not(unix))]
 pub(crate) fn stdin_metadata() -> Option<Metadata> {
     None
 }
 
-/// Are they one file? `input` may be `-`.
+/// Do both paths lead to the same file? `input` may be `-`.
 #[cfg(unix)]
 fn same(input: &Path, target: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -59,13 +76,13 @@ fn same(input: &Path, target: &Path) -> bool {
     input.is_some_and(|input| fs::metadata(target).is_ok_and(|target| place(input) == place(target)))
 }
 
-/// Are they one file? What standard input is, is not known here.
+/// Do both paths lead to the same file? For standard input, this is not known here.
 #[cfg(not(unix))]
 fn same(input: &Path, target: &Path) -> bool {
     !is_dash(input) && fs::canonicalize(input).is_ok_and(|input| fs::canonicalize(target).is_ok_and(|target| input == target))
 }
 
-/// Counts what passes through.
+/// Counts the bytes that pass through.
 struct Counted<T> {
     inner: T,
     bytes: u64,

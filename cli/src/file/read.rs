@@ -1,8 +1,8 @@
-//! Filters from files, from pipes, and in files that are mapped.
+//! Filters from files and pipes, and in mapped files.
 
 use std::{
     fs::{self, File},
-    io::{self, ErrorKind, Read},
+    io::{self, Read},
     path::Path,
 };
 
@@ -11,21 +11,21 @@ use anyhow::{Context as _, bail};
 use koel::go::{self, GoFilter};
 use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind};
 
-use super::{Counted, Filter, View, is_dash, length, name};
-use crate::options;
+use super::{Counted, Filter, View, check_input, is_dash, length, name};
+use crate::{options, streams};
 
-/// Bytes with which every header is complete.
+/// The bytes of the longest header.
 const HEAD: u64 = 64;
 
-/// The byte of a Go file that says which table it has: the first by which another file is seen to be none.
+/// The offset of a Go file's table type: the first byte that can show that a file is not one of Go's.
 #[cfg(target_endian = "little")]
 const GO_TABLE_AT: u64 = 13;
 
-/// What such a file is called.
+/// The name of the format in messages.
 #[cfg(target_endian = "little")]
 const GO: &str = "a file of Go's linvon/cuckoo-filter";
 
-/// A filter that has been read and checked, in whichever format it was.
+/// A filter that has been read and checked, in either format.
 pub(crate) enum Stored {
     Koel(Filter),
     /// In the format of Go's linvon/cuckoo-filter.
@@ -34,37 +34,36 @@ pub(crate) enum Stored {
 }
 
 impl Stored {
-    /// The filter, if it is one that can be changed and merged here. `name` is for the message.
+    /// The filter, if it is a snapshot, which can be changed and merged. `name` is for the message.
     #[cfg_attr(not(target_endian = "little"), allow(unused_variables, clippy::unnecessary_wraps))]
     pub(crate) fn koel(self, name: &str) -> anyhow::Result<Filter> {
         match self {
             Self::Koel(filter) => Ok(filter),
             #[cfg(target_endian = "little")]
             Self::Go(_) => bail!(
-                "{name}: is {GO}, which can be asked, but not changed or merged here; `koel convert --to koel` makes a snapshot \
-                 of it"
+                "{name}: is {GO}, which can be queried, but not changed or merged; `koel convert --to koel` makes a snapshot of it"
             ),
         }
     }
 }
 
-/// Reads a filter in either format, from standard input for `-`, checks all of it, and says how many bytes it takes there.
+/// Reads a filter in either format, from standard input for `-`, checks all of it, and returns the number of bytes read.
 pub(crate) fn load_any(path: &Path) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
-    if is_dash(path) { read(io::stdin().lock(), &name) } else { read(open_file(path)?, &name) }
+    if is_dash(path) { stored(streams::stdin()?, &name) } else { stored(open_file(path)?, &name) }
 }
 
-/// The same for koel snapshots only.
+/// The same, for koel snapshots only.
 pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
     let (stored, bytes) = load_any(path)?;
     Ok((stored.koel(&name(path))?, bytes))
 }
 
-/// A filter to ask, wherever it is.
+/// A filter to query.
 pub(crate) enum Opened {
-    /// In its file, of which only the header was checked.
+    /// Mapped from its file; only the header was checked.
     Mapped(View),
-    /// In memory, read and checked.
+    /// Read into memory and checked.
     Read(Stored),
 }
 
@@ -78,9 +77,9 @@ impl Opened {
     }
 }
 
-/// Opens a filter to ask it: maps it if it is in a regular file, and reads it if it is not.
+/// Opens a filter to query it: maps a regular file, and reads anything else.
 pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
-    // Not opened to find out: whoever writes into a pipe takes its being closed for good.
+    // A pipe must not be opened to find out: its writer would see it closed again.
     let is_file = !is_dash(path) && fs::metadata(path).is_ok_and(|metadata| length(&metadata).is_some());
     if is_file && let Some(view) = map(path)? {
         return Ok(Opened::Mapped(view));
@@ -88,7 +87,7 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     Ok(Opened::Read(load_any(path)?.0))
 }
 
-/// Maps a file. None if it has to be read: if it is not a snapshot, or where the system cannot map it.
+/// Maps a file. `None` if it has to be read instead, because it is not a snapshot or the system cannot map it.
 fn map(path: &Path) -> anyhow::Result<Option<View>> {
     let kernel = options::kernel()?;
     let mut unknown = None;
@@ -102,36 +101,9 @@ fn map(path: &Path) -> anyhow::Result<Option<View>> {
     }
 }
 
-/// Keeps others from changing a file for as long as it is there.
-pub(crate) struct Lock(File);
-
-/// Waits until nobody else changes the file.
-pub(crate) fn lock(path: &Path) -> anyhow::Result<Lock> {
-    loop {
-        let file = open_file(path)?;
-        match file.lock() {
-            Err(error) if error.kind() != ErrorKind::Unsupported => {
-                return Err(error).with_context(|| format!("{}: cannot be locked", name(path)));
-            }
-            // Where there are no locks, the later of two changes wins.
-            _ => {}
-        }
-        // Whoever had the lock has put another file in this one's place, most likely.
-        if is_still_at(&file, path) {
-            return Ok(Lock(file));
-        }
-    }
-}
-
-/// Reads a filter that is to be changed, and locks its file.
-pub(crate) fn load_locked(path: &Path) -> anyhow::Result<(Filter, Lock)> {
-    let lock = lock(path)?;
-    let name = name(path);
-    Ok((read(&lock.0, &name)?.0.koel(&name)?, lock))
-}
-
 fn open_file(path: &Path) -> anyhow::Result<File> {
     let name = name(path);
+    check_input(path)?;
     let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         bail!("{name}: is a folder; give a file that `koel build` wrote");
@@ -139,12 +111,12 @@ fn open_file(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// What begins as a snapshot does is one; anything else may be a file of Go's, which has nothing to be known by.
-fn read(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+/// Reads bytes that begin as a snapshot does as one, and all others as a file of Go's, which has no magic number.
+pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
     match FilterView::over_with(&head, AnyHasher::from_id) {
-        Err(error) if error.kind() == SnapshotErrorKind::Magic => read_other(head, reader, name, &error),
+        Err(error) if error.kind() == SnapshotErrorKind::Magic => read_other(head, reader, name),
         _ => read_koel(head.chain(reader), name),
     }
 }
@@ -161,9 +133,9 @@ fn read_koel(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     Ok((Stored::Koel(filter), end))
 }
 
-/// A file that is no snapshot, as `error` says, from its first bytes and the rest.
+/// Reads a file that is not a snapshot, from its first bytes and the rest.
 #[cfg(target_endian = "little")]
-fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, error: &SnapshotError) -> anyhow::Result<(Stored, u64)> {
+fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let kernel = options::kernel()?;
     let refusal = loop {
         match go::decode(&bytes) {
@@ -173,7 +145,7 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, error: &Sna
                 set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
                 return Ok((Stored::Go(filter), end));
             }
-            // Its header promises more. That is believed as it comes.
+            // The header announces more bytes. Memory is allocated only as they arrive.
             Err(refusal) if refusal.kind() == SnapshotErrorKind::Length && refusal.offset() == bytes.len() as u64 => {
                 let more = reader.by_ref().take(bytes.len() as u64).read_to_end(&mut bytes);
                 if more.with_context(|| format!("{name}: cannot be read further"))? == 0 {
@@ -184,24 +156,26 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, error: &Sna
         }
     };
     match (refusal.kind(), refusal.offset()) {
-        // Nothing in it is as in such a file.
+        // Nothing suggests a file of Go's.
         (SnapshotErrorKind::Length, ..=GO_TABLE_AT) | (SnapshotErrorKind::Parameter, GO_TABLE_AT) => {
-            bail!("{name}: {error}, or {GO}")
+            bail!("{name}: at byte 0: neither a koel snapshot nor {GO}; give a file that `koel build` or Go's `Encode` wrote")
         }
-        // Its header is none. What is said of the victim, before the table, is said of good headers only.
-        (SnapshotErrorKind::Parameter, GO_TABLE_AT..) => bail!("{name}: {error}, or {GO}, which it cannot be: {refusal}"),
-        // How many bytes there are was not waited for.
+        // The header is invalid. (Errors about the victim, which comes before the table type, are about valid headers only.)
+        (SnapshotErrorKind::Parameter, GO_TABLE_AT..) => bail!(
+            "{name}: at byte 0: neither a koel snapshot nor {GO} ({refusal}); give a file that `koel build` or Go's `Encode` wrote"
+        ),
+        // The file is longer than its header says, and was not read to its end.
         (SnapshotErrorKind::Length, end) if end < bytes.len() as u64 => Err(goes_on(name, end)),
         _ => bail!("{name}: as {GO}: {refusal}"),
     }
 }
 
 #[cfg(not(target_endian = "little"))]
-fn read_other(_: Vec<u8>, _: impl Read, name: &str, error: &SnapshotError) -> anyhow::Result<(Stored, u64)> {
-    bail!("{name}: {error}")
+fn read_other(_: Vec<u8>, _: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+    bail!("{name}: at byte 0: not a koel snapshot; give a file that `koel build` wrote")
 }
 
-/// Nothing may follow a filter, which ends at byte `end`.
+/// Fails if bytes follow the filter, which ends at byte `end`.
 fn check_end(reader: impl Read, end: u64, name: &str) -> anyhow::Result<()> {
     let beyond = io::copy(&mut reader.take(1), &mut io::sink()).with_context(|| format!("{name}: cannot be read further"))?;
     if beyond > 0 { Err(goes_on(name, end)) } else { Ok(()) }
@@ -211,7 +185,7 @@ fn goes_on(name: &str, end: u64) -> anyhow::Error {
     anyhow::anyhow!("{name}: at byte {end}: the bytes go on after the filter's end; get another copy")
 }
 
-/// The hasher of that id; the id, if there is none.
+/// The hasher with this id. If there is none, stores the id in `unknown`.
 fn hasher(id: HasherId, unknown: &mut Option<HasherId>) -> Option<AnyHasher> {
     let hasher = AnyHasher::from_id(id);
     *unknown = hasher.is_none().then_some(id);
@@ -229,18 +203,4 @@ fn refused(name: &str, error: SnapshotError, unknown: Option<HasherId>) -> anyho
         }
         None => anyhow::Error::new(error).context(name.to_owned()),
     }
-}
-
-/// Is it this file that the path leads to?
-#[cfg(unix)]
-fn is_still_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    file.metadata().is_ok_and(|ours| fs::metadata(path).is_ok_and(|theirs| place(ours) == place(theirs)))
-}
-
-/// Is it this file that the path leads to? What is locked cannot be replaced here.
-#[cfg(not(unix))]
-fn is_still_at(_: &File, _: &Path) -> bool {
-    true
 }

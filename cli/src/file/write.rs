@@ -9,53 +9,85 @@ use std::{
 use anyhow::{Context as _, bail};
 use koel::{CuckooFilter, Hasher, Storage};
 
-use super::{Counted, same};
-use crate::stdout;
+use super::{
+    Counted, Descriptor, Filter, folder,
+    lock::{Access, Lock},
+    read, same,
+};
+use crate::{stdout, streams::Stream};
 
 /// Where a filter goes.
 pub(crate) struct Output {
-    /// As the user wrote it.
+    /// As in messages.
     name: String,
     kind: Kind,
 }
 
 enum Kind {
-    Stdout,
-    /// A device or a pipe, which must not be replaced: written into.
+    /// Standard output or standard error.
+    Stream(Stream),
+    /// A device or a pipe, which must not be replaced: it is written into.
     Special(PathBuf),
-    /// A file, or what will be one: replaced at one go.
-    Regular(PathBuf),
+    /// A file, which is replaced atomically, and its lock, held from the start; or no file yet.
+    Regular(PathBuf, Option<Lock>),
 }
 
 impl Output {
-    /// Finds out what will be written, and whether it can be, before any work is done.
+    /// The place to write a new filter to. Finds out whether it can be written, and waits for the lock of a file that exists,
+    /// before any work is done.
     pub(crate) fn new(path: &Path) -> anyhow::Result<Self> {
+        Self::open(path, Access::Replace)
+    }
+
+    /// A filter's file, to be read and replaced.
+    pub(crate) fn existing(path: &Path) -> anyhow::Result<Self> {
+        let output = Self::open(path, Access::ReadAndReplace)?;
+        let name = &output.name;
+        match &output.kind {
+            Kind::Regular(_, Some(_)) => Ok(output),
+            Kind::Regular(_, None) => bail!("{name}: No such file; `koel build` creates one"),
+            Kind::Special(_) | Kind::Stream(_) => {
+                bail!("{name}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file")
+            }
+        }
+    }
+
+    fn open(path: &Path, access: Access) -> anyhow::Result<Self> {
+        // What was done is reported there.
+        Stream::Stdout.check()?;
         let name = path.display().to_string();
-        // Opened anew, a redirected /dev/stdout would begin at its start again, and rename would replace it.
-        let stdout = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-        if stdout.iter().any(|&stdout| path.as_os_str() == stdout) {
-            return Ok(Self { name: String::from("standard output"), kind: Kind::Stdout });
-        }
-        let kind = match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => bail!("{name}: is a folder; give the name of a file in it"),
-            Ok(metadata) if !metadata.is_file() => Kind::Special(path.to_owned()),
-            Ok(_) => {
-                // Replacing it asks for the folder's permission only; but whoever protected the file meant it.
-                OpenOptions::new().write(true).open(path).with_context(|| format!("{name}: cannot be written"))?;
-                Kind::Regular(path.to_owned())
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                if path.file_name().is_none() {
-                    bail!("'{name}': has no file's name in it; give the name of the file to write");
+        let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::of(path) };
+        if let Some(Descriptor::Own(number)) = descriptor {
+            match Stream::of(number) {
+                Some(stream @ (Stream::Stdout | Stream::Stderr)) => {
+                    stream.check()?;
+                    return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
                 }
-                Kind::Regular(path.to_owned())
+                Some(Stream::Stdin) => Stream::Stdin.check_open()?,
+                None => {}
             }
-            Err(error) => return Err(error).with_context(|| format!("{name}: cannot be written")),
-        };
-        if let Kind::Regular(path) = &kind {
-            try_folder(&name, path)?;
         }
-        Ok(Self { name, kind })
+        let metadata = match fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            found => Some(found.with_context(|| format!("{name}: cannot be written"))?),
+        };
+        match metadata {
+            Some(metadata) if metadata.is_dir() => bail!("{name}: is a folder; give the name of a file in it"),
+            Some(metadata) if !metadata.is_file() => return Ok(Self { name, kind: Kind::Special(path.to_owned()) }),
+            // Opened by such a path, the file would be written from its start, over what is there already; replaced, it would no
+            // longer be the file that the descriptor has open.
+            Some(_) if descriptor.is_some() => {
+                bail!(
+                    "{name}: is the descriptor of a regular file, which cannot be replaced through it; give the file's own name"
+                )
+            }
+            None if descriptor.is_some() => bail!("{name}: this descriptor is not open; give the name of a file"),
+            None if path.file_name().is_none() => bail!("'{name}': has no file name; give the name of the file to write"),
+            _ => {}
+        }
+        try_folder(&name, path)?;
+        let lock = Lock::wait(path, access)?;
+        Ok(Self { name, kind: Kind::Regular(path.to_owned(), lock) })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -63,16 +95,20 @@ impl Output {
     }
 
     pub(crate) fn is_stdout(&self) -> bool {
-        matches!(self.kind, Kind::Stdout)
+        matches!(self.kind, Kind::Stream(Stream::Stdout))
     }
 
-    pub(crate) fn is_regular(&self) -> bool {
-        matches!(self.kind, Kind::Regular(_))
-    }
-
-    /// Is it a file that `input`, which is standard input for `-`, is too?
+    /// Is this the file that `input` leads to? `-` is standard input.
     pub(crate) fn is(&self, input: &Path) -> bool {
-        matches!(&self.kind, Kind::Regular(path) if same(input, path))
+        matches!(&self.kind, Kind::Regular(path, _) if same(input, path))
+    }
+
+    /// Reads and checks the koel snapshot that is to be replaced.
+    pub(crate) fn load(&self) -> anyhow::Result<Filter> {
+        match &self.kind {
+            Kind::Regular(_, Some(lock)) => read::stored(lock.file(), &self.name)?.0.koel(&self.name),
+            _ => bail!("{}: is not a regular file; copy it to a file", self.name),
+        }
     }
 
     /// Writes the filter as a koel snapshot, and says how many bytes that took.
@@ -89,7 +125,7 @@ impl Output {
         )
     }
 
-    /// Writes in whichever way the place takes, and says how many bytes that took.
+    /// Writes in the way that suits the place, and says how many bytes that took.
     fn put(
         &self,
         replace: impl FnOnce(&Path) -> io::Result<()>,
@@ -100,12 +136,23 @@ impl Output {
             write(&mut counted).and_then(|()| counted.flush()).map(|()| counted.bytes)
         };
         match &self.kind {
-            Kind::Stdout => stdout::named(count(&mut io::stdout().lock())),
+            Kind::Stream(Stream::Stdout) => stdout::named(count(&mut io::stdout().lock())),
+            Kind::Stream(_) => count(&mut io::stderr().lock()).with_context(|| self.name.clone()),
             Kind::Special(path) => {
                 let written = OpenOptions::new().write(true).open(path).and_then(|mut file| count(&mut file));
                 written.with_context(|| format!("{}: cannot be written", self.name))
             }
-            Kind::Regular(path) => {
+            Kind::Regular(path, lock) => {
+                let name = &self.name;
+                // Nothing can compare and rename in one step. What is done to the path while the file is being written is not seen.
+                let _lock_of_new_file = match lock {
+                    Some(lock) if lock.is_at(path) => None,
+                    Some(_) => bail!(
+                        "{name}: was moved, removed or replaced in the meantime; nothing was written; run the command again"
+                    ),
+                    // There was no file to lock. If there is one now, another command may be changing it.
+                    None => Lock::wait(path, Access::Replace)?,
+                };
                 // The error names the file, and says what has become of it.
                 replace(path)?;
                 Ok(fs::metadata(path).with_context(|| self.name.clone())?.len())
@@ -114,23 +161,19 @@ impl Output {
     }
 }
 
-/// Can a file be made where this one will be? The list may take hours to read, and then it is late to say no.
+/// Can a file be created in the folder of this one? Reading the items may take hours, and then it is late to find out.
 fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
-    // Links are in no circle: the file was asked for, and either found or missing.
+    // The links form no cycle: looking for the file either found it or found nothing.
     let mut target = path.to_owned();
     while let Ok(link) = fs::read_link(&target) {
         target = folder(&target).join(link);
     }
     let folder = folder(&target);
     let Err(error) = tempfile::tempfile_in(folder) else { return Ok(()) };
-    // The error itself goes on about a temporary name.
+    // The error itself names a temporary file.
     let (folder, kind) = (folder.display(), error.kind());
     if kind == ErrorKind::NotFound {
         bail!("{name}: there is no folder {folder}; make it first");
     }
-    bail!("{name}: no file can be made in the folder {folder}: {kind}; give a name in another one")
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    bail!("{name}: no file can be created in the folder {folder}: {kind}; give a name in another one")
 }

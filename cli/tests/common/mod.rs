@@ -16,10 +16,10 @@ use tempfile::TempDir;
 /// Where the command is.
 pub(crate) const KOEL: &str = env!("CARGO_BIN_EXE_koel");
 
-/// A folder, gone with the test, and the command running in it.
+/// A temporary folder, and the command running in it.
 pub(crate) struct Koel(TempDir);
 
-/// What came of it.
+/// The result of a run.
 pub(crate) struct Run {
     /// The exit status.
     pub(crate) status: i32,
@@ -112,21 +112,21 @@ impl Koel {
 }
 
 impl Run {
-    /// Asserts the exit status, and gives standard output.
+    /// Asserts the exit status, and returns standard output.
     #[track_caller]
     pub(crate) fn status(&self, status: i32) -> &[u8] {
         assert_eq!(self.status, status, "{}{}", self.text(), self.stderr);
         &self.stdout
     }
 
-    /// Asserts that all went well and in silence, and gives standard output.
+    /// Asserts success without a message, and returns standard output.
     #[track_caller]
     pub(crate) fn ok(&self) -> &[u8] {
         assert_eq!(self.stderr, "", "{}", self.text());
         self.status(0)
     }
 
-    /// Asserts an error whose message begins as all do, has all of these parts, and stands alone.
+    /// Asserts an error: status 2, nothing on standard output, and a message that begins as all do and has all of these parts.
     #[track_caller]
     pub(crate) fn error(&self, parts: &[&str]) {
         self.status(2);
@@ -144,7 +144,7 @@ impl Run {
     }
 }
 
-/// The facts that `koel info --json` tells.
+/// The facts that `koel info --json` prints.
 #[track_caller]
 pub(crate) fn facts(koel: &Koel, filter: &str) -> serde_json::Value {
     serde_json::from_slice(koel.run(["info", filter, "--json"]).ok()).expect("JSON")

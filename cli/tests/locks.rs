@@ -1,0 +1,224 @@
+//! Commands that change one file at the same time wait for each other, and never undo what was done to the file in the meantime.
+#![cfg(unix)]
+
+mod common;
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::Write as _,
+    process::{Child, Command, Stdio},
+};
+
+use common::{KOEL, Koel, Run, facts, numbers};
+
+/// More items than any pipe holds.
+const MANY: u32 = 300_000;
+
+/// A command that has read a part of its input, and waits for the rest.
+struct Paused {
+    child: Child,
+    rest: Vec<u8>,
+}
+
+impl Paused {
+    /// Starts a command. It has begun to read when this returns: its input is longer than the pipe.
+    fn start(koel: &Koel, args: &[&str], input: &[u8]) -> Self {
+        let mut child = spawn(koel, args);
+        let (most, rest) = input.split_at(input.len() - 1);
+        assert!(most.len() > 3 << 19, "a pipe may hold a MiB");
+        child.stdin.as_mut().expect("its input").write_all(most).expect("a reader");
+        Self { child, rest: rest.to_vec() }
+    }
+
+    fn finish(mut self) -> Run {
+        self.child.stdin.take().expect("its input").write_all(&self.rest).expect("a reader");
+        finish(self.child)
+    }
+}
+
+fn spawn(koel: &Koel, args: &[&str]) -> Child {
+    let mut command = Command::new(KOEL);
+    command.args(args).current_dir(koel.path(""));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process")
+}
+
+fn finish(mut child: Child) -> Run {
+    drop(child.stdin.take());
+    let output = child.wait_with_output().expect("its output");
+    let stderr = String::from_utf8(output.stderr).expect("errors in UTF-8");
+    Run { status: output.status.code().expect("an exit, not a signal"), stdout: output.stdout, stderr }
+}
+
+fn is_locked(koel: &Koel, name: &str) -> bool {
+    matches!(File::open(koel.path(name)).expect("a file").try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// Every command that replaces `f.koel`, with what it reads from standard input.
+fn commands(koel: &Koel) -> Vec<(Vec<&'static str>, Vec<u8>)> {
+    let list = numbers(0..MANY).into_bytes();
+    let options = "--capacity 400000 --bits 32 --addressing power-of-two --hasher metrohash64 --seed 1337";
+    for (name, items) in [("large.koel", &list[..]), ("small.koel", b"small\n")] {
+        koel.feed(items, ["build", "-", "-o", name].into_iter().chain(options.split(' '))).ok();
+    }
+    let large = koel.read("large.koel");
+    let commands = [
+        (&["build", "-", "-o", "f.koel"][..], &list),
+        (&["build", "-", "-o", "f.koel", "--capacity", "400000"], &list),
+        (&["add", "f.koel"], &list),
+        (&["add", "f.koel", "-", "--unique"], &list),
+        (&["remove", "f.koel"], &list),
+        (&["merge", "small.koel", "-", "-o", "f.koel"], &large),
+        (&["convert", "-", "-o", "f.koel", "--to", "koel"], &large),
+        (&["convert", "-", "-o", "f.koel", "--to", "go"], &large),
+    ];
+    commands.into_iter().map(|(args, input)| (args.to_vec(), input.clone())).collect()
+}
+
+/// A filter with an item that is in no list, and room for all items.
+fn reset(koel: &Koel, name: &str) {
+    koel.feed("5\nold\n", ["build", "-", "-o", name, "--capacity", "400000"]).ok();
+}
+
+#[test]
+fn every_command_locks_what_it_will_replace_before_it_reads() {
+    let koel = Koel::new();
+    for (args, input) in commands(&koel) {
+        reset(&koel, "f.koel");
+        assert!(!is_locked(&koel, "f.koel"));
+        let command = Paused::start(&koel, &args, &input);
+        assert!(is_locked(&koel, "f.koel"), "{args:?}");
+        // Most items are not there to be removed.
+        command.finish().status(i32::from(args[0] == "remove"));
+        assert!(!is_locked(&koel, "f.koel"), "{args:?}");
+    }
+}
+
+#[test]
+fn an_addition_during_a_build_counts() {
+    let koel = Koel::new();
+    reset(&koel, "f.koel");
+    let build = Paused::start(&koel, &["build", "-", "-o", "f.koel", "--capacity", "400000"], numbers(0..MANY).as_bytes());
+    let add = spawn(&koel, &["add", "f.koel", "--item", "new"]);
+    build.finish().ok();
+    assert!(finish(add).ok().starts_with(b"1 added; 300001 in f.koel now"));
+    assert_eq!(koel.run(["query", "f.koel", "--item", "old", "--item", "new"]).ok(), b"new\n");
+}
+
+#[test]
+fn a_file_that_was_moved_removed_or_replaced_is_left_alone() {
+    let koel = Koel::new();
+    let commands = commands(&koel);
+    reset(&koel, "old.koel");
+    koel.feed("other\n", ["build", "-", "-o", "other.koel"]).ok();
+    let [old, other] = ["old.koel", "other.koel"].map(|name| koel.read(name));
+    for (args, input) in &commands {
+        for event in ["mv f.koel moved.koel", "rm f.koel", "cp other.koel f.new; mv f.new f.koel"] {
+            koel.write("f.koel", &old);
+            let command = Paused::start(&koel, args, input);
+            koel.shell(event).ok();
+            let before = koel.names();
+            command.finish().error(&[
+                "koel: f.koel: was moved, removed or replaced",
+                "nothing was written",
+                "run the command again",
+            ]);
+            assert_eq!(koel.names(), before, "{args:?}, {event}");
+            for (name, expected) in [("moved.koel", &old), ("f.koel", &other)] {
+                if before.contains(&String::from(name)) {
+                    assert!(koel.read(name) == *expected, "{args:?}, {event}");
+                    fs::remove_file(koel.path(name)).expect("a file to remove");
+                }
+            }
+        }
+    }
+}
+
+/// Where there is nothing to lock at the start, the file that is there at the end is replaced.
+#[test]
+fn a_file_that_was_created_in_the_meantime_is_replaced() {
+    let koel = Koel::new();
+    let build = Paused::start(&koel, &["build", "-", "-o", "f.koel"], numbers(0..MANY).as_bytes());
+    koel.feed("other\n", ["build", "-", "-o", "f.koel"]).ok();
+    build.finish().ok();
+    assert_eq!(facts(&koel, "f.koel")["items"], MANY);
+}
+
+/// Linux lists the processes that have a lock or wait for one.
+#[cfg(target_os = "linux")]
+mod waiting {
+    use super::*;
+    use std::{process, thread};
+
+    /// Is the process in the list of locks, as one that has a lock or as one that waits for it?
+    fn is_listed(process: u32, waiting: bool) -> bool {
+        let locks = fs::read_to_string("/proc/locks").expect("locks");
+        let process = process.to_string();
+        let mut lines = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.any(|words| words.contains(&"FLOCK") && words.contains(&&*process) && words.contains(&"->") == waiting)
+    }
+
+    /// Locks a file until the result is dropped.
+    fn locked(koel: &Koel, name: &str) -> File {
+        let file = File::open(koel.path(name)).expect("a file");
+        file.lock().expect("a lock");
+        assert!(is_listed(process::id(), false), "/proc/locks is needed");
+        file
+    }
+
+    /// Returns when the command waits for a lock.
+    fn until_it_waits(command: &mut Child) {
+        while !is_listed(command.id(), true) {
+            assert!(command.try_wait().expect("a process").is_none(), "it did not wait for the lock");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_command_that_waited_changes_the_file_that_is_there_then() {
+        let koel = Koel::new();
+        for (event, found) in [("true", "old\nnew\n"), ("mv other.koel f.koel", "other\nnew\n")] {
+            reset(&koel, "f.koel");
+            koel.feed("other\n", ["build", "-", "-o", "other.koel", "--capacity", "10"]).ok();
+            let held = locked(&koel, "f.koel");
+            let mut add = spawn(&koel, &["add", "f.koel", "--item", "new"]);
+            until_it_waits(&mut add);
+            koel.shell(event).ok();
+            drop(held);
+            finish(add).ok();
+            let asked = ["query", "f.koel", "--item", "old", "--item", "other", "--item", "new"];
+            assert_eq!(koel.run(asked).ok(), found.as_bytes(), "{event}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_gone_after_waiting_is_missing_or_made_anew() {
+        let koel = Koel::new();
+        for (args, status) in [(&["add", "f.koel", "--item", "new"][..], 2), (&["build", "-", "-o", "f.koel"], 0)] {
+            reset(&koel, "f.koel");
+            let held = locked(&koel, "f.koel");
+            let mut child = spawn(&koel, args);
+            until_it_waits(&mut child);
+            fs::remove_file(koel.path("f.koel")).expect("a file to remove");
+            drop(held);
+            let run = finish(child);
+            run.status(status);
+            assert_eq!(koel.path("f.koel").exists(), status == 0);
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_created_in_the_meantime_is_replaced_once_it_is_not_locked() {
+        let koel = Koel::new();
+        let mut build = Paused::start(&koel, &["build", "-", "-o", "f.koel"], numbers(0..MANY).as_bytes());
+        reset(&koel, "f.koel");
+        let held = locked(&koel, "f.koel");
+        let mut stdin = build.child.stdin.take().expect("its input");
+        stdin.write_all(&build.rest).expect("a reader");
+        drop(stdin);
+        until_it_waits(&mut build.child);
+        assert_eq!(facts(&koel, "f.koel")["items"], 2);
+        drop(held);
+        finish(build.child).ok();
+        assert_eq!(facts(&koel, "f.koel")["items"], MANY);
+    }
+}

@@ -1,0 +1,183 @@
+//! Standard streams that are closed or open in the wrong direction, and other descriptors to write to.
+#![cfg(unix)]
+
+mod common;
+
+use common::{Koel, facts, numbers};
+
+/// Runs a line of a shell that must fail with status 2, and gives what it wrote to standard error.
+#[track_caller]
+fn refused(koel: &Koel, line: &str) -> String {
+    let run = koel.shell(&format!("{{ {line}; }} || test $? = 2 && echo refused >> statuses"));
+    assert_eq!(run.status(0), b"", "{line}");
+    assert_eq!(koel.read("statuses"), b"refused\n", "{line}: {}", run.stderr);
+    std::fs::remove_file(koel.path("statuses")).expect("a file to remove");
+    run.stderr
+}
+
+/// A folder with a filter and a list.
+fn folder() -> Koel {
+    let koel = Koel::with_filter("apple\n");
+    koel.write("list.txt", "apple\nplum\n");
+    koel
+}
+
+#[test]
+fn a_closed_input_is_an_error() {
+    let koel = folder();
+    let before = koel.names();
+    let commands = [
+        "build - -o x",
+        "build /dev/stdin -o x",
+        "query f.koel",
+        "query f.koel --quiet",
+        "query f.koel /dev/fd/0",
+        "query - --item apple",
+        "query /dev/stdin --item apple",
+        "add f.koel",
+        "remove f.koel -",
+        "merge f.koel - -o x",
+        "convert - -o x --to koel",
+        "convert /dev/stdin -o x --to koel",
+        "info -",
+        "verify -",
+    ];
+    for command in commands {
+        let message = refused(&koel, &format!("koel {command} <&-"));
+        assert_eq!(message, "koel: standard input: is closed; redirect it from a file or from /dev/null\n", "{command}");
+    }
+    assert_eq!(koel.names(), before);
+    // What reads nothing does not need it.
+    koel.shell("koel query f.koel --item apple <&-; koel build list.txt -o x <&-; koel info f.koel <&-").ok();
+}
+
+#[test]
+fn a_closed_output_is_an_error() {
+    let koel = folder();
+    let (before, filter) = (koel.names(), koel.read("f.koel"));
+    let commands = [
+        "build list.txt -o x",
+        "build list.txt -o -",
+        "query f.koel --item apple",
+        "query f.koel --item apple --count",
+        "add f.koel --item plum",
+        "remove f.koel --item apple",
+        "merge f.koel f.koel -o x",
+        "convert f.koel -o x --to koel",
+        "info f.koel",
+        "info f.koel --json",
+        "verify f.koel",
+        "tune --items 9 --fpr 0.1",
+        "demo --keep x",
+        "--help",
+        "build --help",
+        "--version",
+    ];
+    for command in commands {
+        let message = refused(&koel, &format!("koel {command} >&-"));
+        assert_eq!(message, "koel: standard output: is closed; redirect it to a file or to /dev/null\n", "{command}");
+    }
+    // Nothing was done either.
+    assert_eq!((koel.names(), koel.read("f.koel")), (before, filter));
+    // What prints nothing does not need it.
+    koel.shell("koel query f.koel --item apple --quiet >&-; koel verify f.koel --quiet >&-").ok();
+}
+
+#[test]
+fn an_error_without_an_error_stream_has_its_status() {
+    let koel = folder();
+    assert_eq!(refused(&koel, "koel info no.koel 2>&-"), "");
+    assert_eq!(refused(&koel, "koel info f.koel <&- >&- 2>&-"), "");
+}
+
+/// Python's `subprocess.DEVNULL` and `daemon(3)` open it so.
+#[test]
+fn an_empty_device_open_for_both_directions_is_not_closed() {
+    let koel = folder();
+    koel.shell("koel info f.koel 0<>/dev/null 1<>/dev/null 2<>/dev/null").ok();
+    koel.shell("koel build - -o empty.koel 0<>/dev/null").status(0);
+    assert_eq!(facts(&koel, "empty.koel")["items"], 0);
+    koel.shell("koel query f.koel </dev/null || test $? = 1; koel query f.koel --item apple >/dev/null").ok();
+}
+
+#[test]
+fn a_stream_open_in_the_wrong_direction_is_an_error() {
+    let koel = folder();
+    let (before, filter) = (koel.names(), koel.read("f.koel"));
+    for command in ["build - -o x", "query f.koel", "info -"] {
+        let message = refused(&koel, &format!("koel {command} 0>/dev/null"));
+        let expected = "koel: standard input: is not open for reading; redirect it from a file or from /dev/null\n";
+        assert_eq!(message, expected, "{command}");
+    }
+    for command in ["build list.txt -o x", "build list.txt -o -", "query f.koel --item apple", "info f.koel", "--help"] {
+        let message = refused(&koel, &format!("koel {command} 1</dev/null"));
+        let expected = "koel: standard output: is not open for writing; redirect it to a file or to /dev/null\n";
+        assert_eq!(message, expected, "{command}");
+    }
+    // Never a device: a `koel` with a mistake in it would replace that of the whole machine.
+    assert_eq!(refused(&koel, "koel build list.txt -o /dev/stderr 2<f.koel"), "");
+    assert_eq!((koel.names(), koel.read("f.koel")), (before, filter));
+}
+
+#[test]
+fn the_standard_streams_are_written_into_under_every_name() {
+    let koel = folder();
+    koel.shell("ln -s /dev/stdout out; ln -s out far").ok();
+    koel.run(["build", "list.txt", "-o", "expected.koel"]).ok();
+    let mut names = vec!["-", "/dev/stdout", "/dev/fd/1", "out", "far"];
+    if cfg!(target_os = "linux") {
+        names.extend(["/proc/self/fd/1", "/proc/thread-self/fd/1"]);
+    }
+    for name in names {
+        // The filter comes after what is there, as with any command, and so does what comes next.
+        koel.shell(&format!("{{ printf before; koel build list.txt -o {name} 2> facts; printf after; }} > all")).ok();
+        let all = koel.read("all");
+        assert!(all.starts_with(b"before") && all.ends_with(b"after"), "{name}");
+        assert!(all[6..all.len() - 5] == koel.read("expected.koel"), "{name}");
+        assert!(koel.read("facts").starts_with(b"filter            standard output\n"), "{name}");
+    }
+    for name in ["/dev/stderr", "/dev/fd/2"] {
+        koel.shell(&format!("{{ printf before >&2; koel build list.txt -o {name} > facts; printf after >&2; }} 2> all")).ok();
+        let all = koel.read("all");
+        assert!(all.starts_with(b"before") && all.ends_with(b"after"), "{name}");
+        assert!(all[6..all.len() - 5] == koel.read("expected.koel"), "{name}");
+        assert!(koel.read("facts").starts_with(b"filter            standard error\n"), "{name}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn other_descriptors_of_files_are_refused_and_those_of_pipes_are_written_into() {
+    let koel = folder();
+    koel.run(["build", "list.txt", "-o", "expected.koel"]).ok();
+    for name in ["/dev/fd/3", "/proc/self/fd/3"] {
+        let message = refused(&koel, &format!("koel build list.txt -o {name} 3>x"));
+        assert!(message.starts_with(&format!("koel: {name}: is the descriptor of a regular file")), "{message}");
+        assert!(message.ends_with("give the file's own name\n"), "{message}");
+        assert_eq!(koel.read("x"), b"");
+        let message = refused(&koel, &format!("koel add {name} --item plum 3<>f.koel"));
+        assert!(message.starts_with(&format!("koel: {name}: is the descriptor of a regular file")), "{message}");
+        let message = refused(&koel, &format!("koel build list.txt -o {name} 3>&-"));
+        assert_eq!(message, format!("koel: {name}: this descriptor is not open; give the name of a file\n"));
+
+        koel.shell(&format!("{{ koel build list.txt -o {name} 3>&1 >facts | cat >piped.koel; }}")).ok();
+        assert!(koel.read("piped.koel") == koel.read("expected.koel"), "{name}");
+    }
+    let message = refused(&koel, "exec 4>x; koel build list.txt -o /proc/$$/fd/4");
+    assert!(message.contains("/fd/4: is the descriptor of a regular file"), "{message}");
+    // The remedy for other descriptors.
+    koel.shell("koel build list.txt -o - 3>y >&3 2>facts").ok();
+    assert!(koel.read("y") == koel.read("expected.koel"));
+    assert_eq!(koel.names(), ["expected.koel", "f.koel", "facts", "list.txt", "piped.koel", "x", "y"]);
+}
+
+#[test]
+fn a_closed_pipe_is_no_error_on_standard_output_only() {
+    let koel = Koel::new();
+    koel.write("list.txt", numbers(0..200_000));
+    // Standard output that its reader closes has been read enough; any other pipe has not received the filter.
+    koel.shell("{ koel build list.txt -o - 2>facts; echo $? >status; } | true").ok();
+    assert_eq!(koel.read("status"), b"0\n");
+    koel.shell("{ koel build list.txt -o /dev/stderr 2>&1 >facts || echo $? >status; } | true").ok();
+    assert_eq!(koel.read("status"), b"2\n");
+}
