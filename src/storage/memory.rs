@@ -26,6 +26,8 @@ mod aligned {
 
     const CACHE_LINE: usize = 64;
     const HUGE_PAGE: usize = 2 << 20;
+    /// `libc` has this number for glibc only; the kernel's is the same everywhere.
+    const MADV_COLLAPSE: libc::c_int = 25;
 
     /// Memory of a filter's own: where a filter's table is, unless it is a [`FilterView`](crate::FilterView).
     pub struct Memory {
@@ -115,7 +117,7 @@ mod aligned {
             unsafe {
                 let start = start.add(first).as_ptr().cast();
                 _ = libc::madvise(start, whole, libc::MADV_HUGEPAGE);
-                _ = libc::madvise(start, whole, libc::MADV_COLLAPSE);
+                _ = libc::madvise(start, whole, MADV_COLLAPSE);
             }
         }
     }
