@@ -201,6 +201,7 @@ fn a_view_of_whatever_bytes_answers() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no threads")]
 fn views_are_shared_and_sent() {
     fn check<T: Send + Sync + Clone>(_: &T) {}
     let bytes = filled(PACKED, 16).to_bytes();
