@@ -214,6 +214,7 @@ fn hashing_once_serves_several_filters() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no threads")]
 fn threads_may_share_a_filter() {
     fn shared<T: Send + Sync + Clone + 'static>() {}
     shared::<CuckooFilter>();

@@ -26,6 +26,8 @@ mod aligned {
 
     const CACHE_LINE: usize = 64;
     const HUGE_PAGE: usize = 2 << 20;
+    /// `libc` has this number for glibc only; the kernel's is the same everywhere.
+    const MADV_COLLAPSE: libc::c_int = 25;
 
     /// Bytes of a filter's own.
     pub(crate) struct Memory {
@@ -111,7 +113,7 @@ mod aligned {
         if let Some(whole) = len.checked_sub(first).map(|rest| rest - rest % HUGE_PAGE).filter(|&whole| whole > 0) {
             // SAFETY: it is inside these bytes.
             let start = unsafe { start.add(first) };
-            advise(start, whole, &[libc::MADV_HUGEPAGE, libc::MADV_COLLAPSE]);
+            advise(start, whole, &[libc::MADV_HUGEPAGE, MADV_COLLAPSE]);
         }
     }
 
