@@ -66,7 +66,6 @@ struct Readme;
 struct Snapshots;
 
 mod bits;
-mod error;
 mod filter;
 #[cfg(go_files)]
 pub mod go;
@@ -85,11 +84,10 @@ pub use hash::FromHasherId;
 #[cfg(go_files)]
 pub use hash::MetroHash64;
 pub use {
-    error::{ParamError, Parameter},
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, ParseHasherError, StdHasher, Xxh3},
     kernel::Kernel,
-    params::{Addressing, Params, TableKind},
+    params::{Addressing, ParamError, Parameter, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind},
     storage::{OutOfMemory, Owned, Snapshot, Storage},
 };

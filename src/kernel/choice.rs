@@ -4,7 +4,7 @@ use alloc::{format, string::String};
 use core::{fmt, str::FromStr};
 
 use super::Dispatch;
-use crate::error::{ParamError, Parameter};
+use crate::params::{ParamError, Parameter};
 
 /// The instructions with which a filter looks items up, puts them in and takes them out. All kernels give the same answers,
 /// and all of them write the same bytes; they differ in speed only (docs/PERFORMANCE.md).

@@ -8,9 +8,8 @@ use alloc::{
 use super::{SnapshotError, SnapshotErrorKind as Kind};
 use crate::{
     bits::{PADDING, wide},
-    error::Parameter,
     hash::HasherId,
-    params::{Addressing, Params, TableKind},
+    params::{Addressing, Parameter, Params, TableKind},
     storage,
 };
 
@@ -247,7 +246,20 @@ pub(super) fn in_table(at: u64) -> u64 {
     wide(HEADER_BYTES) + at
 }
 
-/// The snapshot's length.
-pub(crate) fn snapshot_bytes(params: &Params) -> u64 {
-    in_table(wide(params.table_bytes())) + wide(TRAILER_BYTES)
+impl Params {
+    /// The length in bytes of a snapshot of a filter with these parameters, however many items are in it: a header of 64 bytes,
+    /// the table, and a trailer of 8 bytes (docs/FORMAT.md).
+    ///
+    /// # Example
+    /// ```
+    /// let filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// let params = filter.params();
+    /// assert_eq!(params.snapshot_bytes(), 64 + params.table_bytes() as u64 + 8);
+    /// assert_eq!(params.snapshot_bytes(), filter.to_bytes().len() as u64);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        in_table(wide(self.table_bytes())) + wide(TRAILER_BYTES)
+    }
 }

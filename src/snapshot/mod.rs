@@ -16,7 +16,6 @@ mod view;
 mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
-pub(crate) use format::snapshot_bytes;
 #[cfg(go_files)]
 pub(crate) use save::replace;
 pub(crate) use verify::{verified_copy, verify};

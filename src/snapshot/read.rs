@@ -6,7 +6,7 @@ use alloc::format;
 use super::format::Fields;
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    format::{HASHER_AT, HEADER_BYTES, Header, HeaderBytes, MAGIC, not_a_snapshot, snapshot_bytes},
+    format::{HASHER_AT, HEADER_BYTES, Header, HeaderBytes, MAGIC, not_a_snapshot},
     verify::verified_copy,
 };
 #[cfg(feature = "serde")]
@@ -69,7 +69,7 @@ pub(super) fn open_prefix<H: Hasher>(
 ) -> Result<(Header, H, u64), SnapshotError> {
     let header = bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?;
     let (header, hasher) = open_header(header, hasher)?;
-    let (given, expected) = (wide(bytes.len()), snapshot_bytes(&header.params));
+    let (given, expected) = (wide(bytes.len()), header.params.snapshot_bytes());
     if given < expected { Err(too_short(given, expected)) } else { Ok((header, hasher, expected)) }
 }
 

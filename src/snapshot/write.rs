@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    format::{Checksum, Header, snapshot_bytes},
+    format::{Checksum, Header},
     verify::Expected,
 };
 use crate::{bits::index, filter::CuckooFilter, hash::Hasher, storage::Storage};
@@ -35,7 +35,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         H: Hasher,
     {
         // On 32-bit targets it could be too long for that by a few bytes.
-        let mut bytes = Vec::with_capacity(index(snapshot_bytes(&self.params())));
+        let mut bytes = Vec::with_capacity(index(self.params().snapshot_bytes()));
         let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         bytes.extend_from_slice(&header);
         let mut sum = Sum::new(self.raw().storage(), seed);

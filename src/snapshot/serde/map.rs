@@ -15,7 +15,7 @@ use super::{
         format::{ADDRESSING_AT, BUCKET_SIZE_AT, BUCKETS_AT, FINGERPRINT_BITS_AT, Fields, ITEMS_AT, TABLE_AT, VERSION},
         read::from_fields,
     },
-    names::{Hex, addressing, addressing_name, hex, table, table_name},
+    names::{Hex, SIXTEEN_DIGITS, addressing, hex, table},
     scalar::{Number, Shown, Text},
 };
 use crate::{
@@ -58,10 +58,10 @@ pub(super) fn write<H: Hasher, M: Storage, S: Serializer>(filter: &CuckooFilter<
     let (table, checksum) = filter.table_and_checksum();
     let mut map = serializer.serialize_map(Some(KEYS.len()))?;
     map.serialize_entry(VERSION_KEY, &VERSION)?;
-    map.serialize_entry(TABLE_KEY, table_name(params.table()))?;
+    map.serialize_entry(TABLE_KEY, params.table().name())?;
     map.serialize_entry(FINGERPRINT_BITS_KEY, &params.fingerprint_bits())?;
     map.serialize_entry(BUCKET_SIZE_KEY, &params.bucket_size())?;
-    map.serialize_entry(ADDRESSING_KEY, addressing_name(params.addressing()))?;
+    map.serialize_entry(ADDRESSING_KEY, params.addressing().name())?;
     map.serialize_entry(HASHER_KEY, &Shows(filter.hasher().id()))?;
     map.serialize_entry(SEED_KEY, &Shows(Hex(params.seed())))?;
     map.serialize_entry(BUCKETS_KEY, &params.buckets())?;
@@ -98,7 +98,6 @@ struct Entries {
 
 impl Entries {
     fn read<'de, A: MapAccess<'de>>(&mut self, key: &'static str, map: &mut A) -> Result<(), A::Error> {
-        const SIXTEEN: &str = "0x and sixteen digits from 0 to f";
         match key {
             VERSION_KEY => once(&mut self.version, key, map, Number::new("the version of koel's snapshots")),
             TABLE_KEY => once(&mut self.table, key, map, Text { what: "the table, single or packed", parse: table }),
@@ -111,11 +110,11 @@ impl Entries {
                 let what = "the hasher, xxh3 or metrohash64 or 0x and the four digits of another's id";
                 once(&mut self.hasher, key, map, Text { what, parse: |text: &str| text.parse().ok() })
             }
-            SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN, parse: hex }),
+            SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN_DIGITS, parse: hex }),
             BUCKETS_KEY => once(&mut self.buckets, key, map, Number::new("the number of buckets")),
             ITEMS_KEY => once(&mut self.items, key, map, Number::new("the number of items")),
             BASE64_KEY => once(&mut self.storage, key, map, Table),
-            _ => once(&mut self.checksum, key, map, Text { what: SIXTEEN, parse: hex }),
+            _ => once(&mut self.checksum, key, map, Text { what: SIXTEEN_DIGITS, parse: hex }),
         }
     }
 
@@ -138,7 +137,7 @@ impl Entries {
     }
 }
 
-fn once<'de, A: MapAccess<'de>, S: DeserializeSeed<'de>>(
+pub(super) fn once<'de, A: MapAccess<'de>, S: DeserializeSeed<'de>>(
     entry: &mut Option<S::Value>,
     key: &'static str,
     map: &mut A,
@@ -151,7 +150,7 @@ fn once<'de, A: MapAccess<'de>, S: DeserializeSeed<'de>>(
     Ok(())
 }
 
-fn needed<T, E: Error>(entry: Option<T>, key: &'static str) -> Result<T, E> {
+pub(super) fn needed<T, E: Error>(entry: Option<T>, key: &'static str) -> Result<T, E> {
     entry.ok_or_else(|| E::missing_field(key))
 }
 

@@ -3,7 +3,6 @@
 use core::fmt::{self, Display};
 
 use super::super::format::{addressing_number, table_number};
-use crate::params::{Addressing, TableKind};
 
 /// All 64 bits.
 pub(super) struct Hex(pub(super) u64);
@@ -13,6 +12,9 @@ impl Display for Hex {
         write!(f, "{:#018x}", self.0)
     }
 }
+
+/// For errors: what [`hex`] reads.
+pub(super) const SIXTEEN_DIGITS: &str = "0x and sixteen digits from 0 to f";
 
 /// Only what [`Hex`] writes: sixteen digits, none of them a capital.
 pub(super) fn hex(text: &str) -> Option<u64> {
@@ -27,27 +29,12 @@ pub(super) fn hex(text: &str) -> Option<u64> {
     })
 }
 
-/// As the command has it, too.
-pub(super) fn table_name(table: TableKind) -> &'static str {
-    match table {
-        TableKind::Single => "single",
-        TableKind::Packed => "packed",
-    }
-}
-
+/// Only a table's name.
 pub(super) fn table(text: &str) -> Option<u8> {
-    [TableKind::Single, TableKind::Packed].into_iter().find(|&kind| table_name(kind) == text).map(table_number)
+    text.parse().ok().map(table_number)
 }
 
-/// As the command has it, too.
-pub(super) fn addressing_name(addressing: Addressing) -> &'static str {
-    match addressing {
-        Addressing::AnySize => "any-size",
-        Addressing::PowerOfTwo => "power-of-two",
-    }
-}
-
+/// Only an addressing's name.
 pub(super) fn addressing(text: &str) -> Option<u8> {
-    let addressings = [Addressing::AnySize, Addressing::PowerOfTwo];
-    addressings.into_iter().find(|&addressing| addressing_name(addressing) == text).map(addressing_number)
+    text.parse().ok().map(addressing_number)
 }

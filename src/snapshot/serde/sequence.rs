@@ -7,7 +7,6 @@ use serde::de::SeqAccess;
 use super::{
     super::{
         SnapshotError,
-        format::snapshot_bytes,
         pieces::{self, Source},
         read::too_long,
     },
@@ -22,7 +21,7 @@ pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<Cu
     let filter = pieces::read(&mut list, H::from_hasher_id).map_err(|Refused(error)| error)?;
     let more = rest(&mut list.0)?;
     if more > 0 {
-        let expected = snapshot_bytes(&filter.params());
+        let expected = filter.params().snapshot_bytes();
         return Err(refused(&too_long(expected + more, expected)));
     }
     Ok(filter)
