@@ -86,13 +86,10 @@ pub mod tuning;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 pub use hash::MetroHash64;
 pub use {
-    error::{
-        BatchFull, BuildError, DifferentParams, Full, MergeError, MergedFull, ParamError, Parameter, SnapshotError,
-        SnapshotErrorKind,
-    },
+    error::{BatchFull, BuildError, DifferentParams, Full, MergeError, MergedFull, SnapshotError, SnapshotErrorKind},
     filter::{Builder, CuckooFilter, FilterView},
     hash::{AnyHasher, Hasher, HasherId, Item, Xxh3},
     kernel::Kernel,
-    params::{Addressing, Params, TableKind},
+    params::{Addressing, ParamError, Parameter, Params, TableKind},
     storage::{Borrowed, Memory, Storage},
 };

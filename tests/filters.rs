@@ -125,7 +125,7 @@ fn only_filters_of_a_kind_are_merged() {
         ("fingerprint's length is 12 here and 13 there", builder().fingerprint_bits(13)),
         ("number of buckets is 64 here and 66 there", builder().buckets(66)),
         ("bucket size is 4 here and 8 there", builder().table(TableKind::Single).bucket_size(8)),
-        ("addressing is any size here and power of two there", builder().addressing(Addressing::PowerOfTwo)),
+        ("addressing is any-size here and power-of-two there", builder().addressing(Addressing::PowerOfTwo)),
         ("seed is 0 here and 1 there", builder().seed(1)),
         #[cfg(feature = "metrohash")]
         ("hasher is xxh3 here and metrohash64 there", builder().hasher(AnyHasher::MetroHash64)),
@@ -156,7 +156,7 @@ fn the_facts_are_consistent() {
     let table = filter.params().table_bytes();
     assert!(filter.size_in_bytes() > table + size_of::<CuckooFilter>() && filter.size_in_bytes() < table + 200);
     let line = filter.to_string();
-    for fact in ["packed table", "13-bit", "1000000 of ", "any size", "xxh3", "bits per item", "e-4"] {
+    for fact in ["packed table", "13-bit", "1000000 of ", "any-size", "xxh3", "bits per item", "e-4"] {
         assert!(line.contains(fact), "{fact:?} is not in {line:?}");
     }
     let debug = format!("{filter:?}");

@@ -186,7 +186,7 @@ fn what_go_cannot_have_is_an_error_of_its_own() {
     let seed = builder().capacity(100).seed(0).build().expect("right");
     check(seed, GoError::Seed(0), &["seed: 0", "1337"]);
     let any_size = builder().capacity(100).addressing(Addressing::AnySize).build().expect("right");
-    check(any_size, GoError::Addressing(Addressing::AnySize), &["any size", "powers of two"]);
+    check(any_size, GoError::Addressing(Addressing::AnySize), &["any-size", "powers of two"]);
     let thirds = builder().table(TableKind::Single).fingerprint_bits(12).bucket_size(3).buckets(8).build().expect("right");
     check(thirds, GoError::Aliasing { fingerprint_bits: 12, bucket_size: 3 }, &["12 given with buckets of 3", "multiple of 4"]);
     let xxh3 = CuckooFilter::builder().capacity(100).fingerprint_bits(9).addressing(Addressing::PowerOfTwo).seed(1337);

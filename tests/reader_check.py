@@ -23,7 +23,7 @@ from xxhash import xxh3_64_intdigest
 
 HERE = Path(__file__).resolve().parent
 KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
-ADDRESSINGS = {"any size": reader.ANY_SIZE, "power of two": reader.POWER_OF_TWO}
+ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
 HASHERS = {"xxh3": 1, "metrohash64": 2}
 ERRORS = {"magic", "version", "header checksum", "parameter", "hasher", "length", "table checksum", "table", "count"}
 

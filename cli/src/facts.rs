@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     file::{Output, Stored},
-    messages,
-    options::addressing_name,
-    stdout,
+    messages, stdout,
 };
 
 /// What there is to say about a filter.
@@ -117,7 +115,7 @@ impl Facts {
             "fingerprint_bits": params.fingerprint_bits(),
             "bucket_size": params.bucket_size(),
             "buckets": params.buckets(),
-            "addressing": addressing_name(params.addressing()),
+            "addressing": params.addressing().to_string(),
             "slots": params.slots(),
             "load_factor": self.load_factor,
             // Infinite when there are no items, for which JSON has no number.

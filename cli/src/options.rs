@@ -58,15 +58,6 @@ impl From<Address> for Addressing {
     }
 }
 
-/// The addressing as the option has it.
-pub(crate) fn addressing_name(addressing: Addressing) -> &'static str {
-    match addressing {
-        Addressing::AnySize => "any-size",
-        Addressing::PowerOfTwo => "power-of-two",
-        _ => "other",
-    }
-}
-
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Hash {
     /// XXH3, 64 bits
@@ -172,6 +163,18 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_the_librarys() {
+        for table in Table::value_variants() {
+            let option = table.to_possible_value().expect("it is not hidden");
+            assert_eq!(option.get_name(), TableKind::from(*table).to_string());
+        }
+        for address in Address::value_variants() {
+            let option = address.to_possible_value().expect("it is not hidden");
+            assert_eq!(option.get_name(), Addressing::from(*address).to_string());
+        }
+    }
 
     #[test]
     fn seeds_are_decimal_or_hexadecimal() {

@@ -95,7 +95,7 @@ fn what_go_cannot_have_is_told_with_what_to_do() {
     let koel = Koel::new();
     let remedy = "koel build --addressing power-of-two --hasher metrohash64 --seed 1337";
     let cases: [(&[&str], &[&str]); 4] = [
-        (&[], &["addressing: any size given", remedy]),
+        (&[], &["addressing: any-size given", remedy]),
         (&["--addressing", "power-of-two"], &["hasher: xxh3 given", remedy]),
         (&["--addressing", "power-of-two", "--hasher", "metrohash64"], &["seed: 0 given", "1337", remedy]),
         (

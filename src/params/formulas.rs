@@ -1,26 +1,25 @@
-//! The mathematics that the rest stands on. No state, no tables; `tuning` is its public face, and has more.
+//! The formula of the false-positive rate, without `std`. `tuning` makes it public, and has further formulas.
 
-/// The chance that an item never inserted seems to be there, ε, with fingerprints of `f` bits, buckets of `b` slots and a
-/// load of `load` (0 … 1).
+/// The false-positive rate ε, the probability that an item that was never inserted is found, with fingerprints of `f` bits,
+/// buckets of `b` slots and the load α = `load` (0 to 1).
 ///
-/// It seems to be there if an item is that has its fingerprint and its pair of buckets. There are m(2ᶠ − 1)/2 such places,
-/// into which bmα items fall, like balls into bins: ε = 1 − e^(−2bα/(2ᶠ − 1)). To take the 2b slots looked at for independent,
-/// 1 − (1 − α/(2ᶠ − 1))²ᵇ, says a little more, which shows with fingerprints of less than eight bits (docs/TUNING.md); the
-/// bound in section 5.1 of the paper, 2b/2ᶠ, is what both are nearly.
+/// It is found if another item has the same fingerprint and the same pair of buckets. There are m(2ᶠ − 1)/2 such combinations,
+/// over which the bmα items are spread like balls over bins: ε = 1 − e^(−2bα/(2ᶠ − 1)). Taking the 2b slots for independent,
+/// 1 − (1 − α/(2ᶠ − 1))²ᵇ, gives a few per cent more than is measured with fingerprints below eight bits (docs/TUNING.md). For
+/// long fingerprints both are nearly the bound in section 5.1 of the paper, 2b/2ᶠ.
 pub(crate) fn false_positive_rate(f: u32, b: u32, load: f64) -> f64 {
     at_least_one(f64::from(2 * b) * load / fingerprints(f))
 }
 
-/// The chance that something happens which happens so often on average: 1 − e^−mean. (`exp_m1` is in the standard library
-/// only.)
+/// The probability of at least one event where so many are expected: 1 − e^−mean. (`exp_m1` is in the standard library only.)
 fn at_least_one(mean: f64) -> f64 {
-    // From here on there is nothing left to add.
+    // From here on the result rounds to 1.
     const CERTAIN: f64 = 40.0;
     if mean > CERTAIN {
         return 1.0;
     }
     if mean > 0.5 {
-        // It happens in one half or in the other.
+        // In one half or in the other.
         let half = at_least_one(mean / 2.0);
         return half * (2.0 - half);
     }
@@ -32,7 +31,7 @@ fn at_least_one(mean: f64) -> f64 {
     sum
 }
 
-/// How many fingerprints of `f` ≤ 32 bits there are: all but zero, which is the empty slot.
+/// The number of fingerprints of `f` ≤ 32 bits: all values but zero, which is the empty slot.
 fn fingerprints(f: u32) -> f64 {
     f64::from(u32::MAX >> (32 - f))
 }

@@ -1,4 +1,4 @@
-//! How full a table may be planned: `tables/max_load.tsv`, measured, compiled in by `build.rs`.
+//! The load up to which a table is planned: `tables/max_load.tsv`, which was measured and is compiled in by `build.rs`.
 
 use super::Addressing;
 
@@ -11,43 +11,43 @@ pub(crate) struct Load(u32);
 const WHOLE: u128 = 10_000;
 
 impl Load {
-    /// Items that make this load of `slots`.
+    /// The number of items at this load of `slots`, rounded down.
     pub(crate) fn of(self, slots: u64) -> u64 {
         narrow(u128::from(slots) * u128::from(self.0) / WHOLE)
     }
 
-    /// 0 … 1.
+    /// As a share, 0 to 1.
     #[cfg(feature = "std")]
     pub(crate) fn share(self) -> f64 {
         f64::from(self.0) / WHOLE as f64
     }
 
-    /// Slots of which `items` are this load.
+    /// The number of slots of which `items` are this load, rounded up.
     pub(crate) fn slots_for(self, items: u64) -> u64 {
         narrow((u128::from(items) * WHOLE).div_ceil(u128::from(self.0)))
     }
 }
 
-/// More than 64 bits hold is as good as that: no table has so many.
+/// The largest number for those that do not fit: no table has so many slots.
 fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-// Where each field of a row begins; `build.rs` puts them there. The load is in the bits below.
+// Where each field of a row begins, as `build.rs` writes them. The load is in the bits below.
 const BUCKETS_AT: u32 = 14;
 const FINGERPRINT_BITS_AT: u32 = BUCKETS_AT + 6;
 const BUCKET_SIZE_AT: u32 = FINGERPRINT_BITS_AT + 6;
 
-/// The last row that agrees with `wanted` from bit `low` on, or comes before it: rows are sorted, and the first of all
-/// comes before everything that can be asked for.
+/// The last row whose bits from `low` on are no greater than those of `wanted`. Rows are sorted, and the first one is no greater
+/// than any that can be wanted.
 fn last_row(wanted: u32, low: u32) -> usize {
     ROWS.partition_point(|row| row >> low <= wanted >> low).saturating_sub(1)
 }
 
 /// The load up to which a table of `buckets` buckets is planned.
 ///
-/// Between two measured sizes, the smaller load of the two; for bucket sizes and fingerprints between the measured ones,
-/// that of the next smaller: larger buckets and longer fingerprints only help.
+/// Between two measured sizes it is the smaller one of their loads. For bucket sizes and fingerprints between the measured ones
+/// it is that of the next smaller: larger buckets and longer fingerprints only help.
 pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> Load {
     let sizes = (addressing as u32) << 5 | bucket_size;
     let sizes = ROWS[last_row(sizes << BUCKET_SIZE_AT, BUCKET_SIZE_AT)] >> BUCKET_SIZE_AT;
@@ -72,7 +72,7 @@ mod tests {
         load: Load,
     }
 
-    /// The file anew, not by way of `build.rs`.
+    /// The file read independently of `build.rs`.
     fn rows() -> Vec<Row> {
         let lines = include_str!("../../tables/max_load.tsv").lines().skip(2);
         let row = |line: &str| {

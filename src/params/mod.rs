@@ -1,26 +1,32 @@
-//! What a filter is made of, validated: the only place where limits live.
+//! The parameters of a filter: what they are, their limits (`limits`), and how they follow from what a user asks for
+//! (`sizing`, with the remedies of `refusal`).
 
+mod error;
 mod formulas;
 mod kind;
+mod limits;
 mod max_load;
+mod refusal;
 mod sizing;
 
-use alloc::{format, string::ToString};
-use core::ops::RangeInclusive;
+use core::fmt;
 
-use crate::{
-    bits::{PADDING, index, wide},
+use crate::bits::{index, wide};
+
+pub use {
     error::{ParamError, Parameter},
+    kind::{Addressing, TableKind},
 };
-pub(crate) use formulas::false_positive_rate;
-pub use kind::{Addressing, TableKind};
-pub(crate) use max_load::safe_load;
-pub(crate) use sizing::Request;
+pub(crate) use {formulas::false_positive_rate, limits::DEFAULT_BUCKET_SIZE, max_load::safe_load, sizing::Request};
 
 /// The parameters of a filter: what two filters must share to be merged, and what a snapshot's header holds.
 ///
-/// Made by [`Builder::params`](crate::Builder::params), which allocates no table, and by every filter
-/// ([`CuckooFilter::params`](crate::CuckooFilter::params)).
+/// They are valid: [`Builder::params`](crate::Builder::params) makes them from a request, without a table, and every filter
+/// has its own ([`CuckooFilter::params`](crate::CuckooFilter::params)). [`CuckooFilter::new`](crate::CuckooFilter::new) builds
+/// an empty filter from them.
+///
+/// With the feature `serde`, they are a struct with the fields `table`, `fingerprint_bits`, `bucket_size`, `addressing`, `seed`
+/// and `buckets`. Human-readable formats get names and a hexadecimal seed, binary ones get numbers. Reading checks every limit.
 ///
 /// # Example
 /// What would a filter for a billion items take?
@@ -30,176 +36,126 @@ pub(crate) use sizing::Request;
 /// assert!(params.table_bytes() < 1_600_000_000);
 /// # Ok::<(), koel::ParamError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Params {
-    table: TableKind,
-    fingerprint_bits: u32,
-    bucket_size: u32,
     buckets: u64,
-    addressing: Addressing,
     seed: u64,
+    table: TableKind,
+    addressing: Addressing,
+    // Neither exceeds 32.
+    fingerprint_bits: u8,
+    bucket_size: u8,
 }
 
-/// Slots in a bucket when nobody says otherwise: the packed table's.
-pub(crate) const DEFAULT_BUCKET_SIZE: u32 = 4;
-
-/// The longest table: one allocation holds it, and the position of its last bit fits 64 bits.
-pub(crate) const MAX_TABLE_BYTES: u64 = {
-    let allocation = wide(isize::MAX as usize) - wide(PADDING);
-    if allocation < u64::MAX / 8 { allocation } else { u64::MAX / 8 }
-};
+// Every filter has them, and there may be millions of small filters. (Where `u64` is aligned to four bytes, they are 20.)
+const _: () = assert!(size_of::<Params>() <= 24);
 
 impl Params {
-    /// Checks everything but the memory at hand.
-    pub(crate) fn new(
-        table: TableKind,
-        fingerprint_bits: u32,
-        bucket_size: u32,
-        buckets: u64,
-        addressing: Addressing,
-        seed: u64,
-    ) -> Result<Self, ParamError> {
-        check_range(Parameter::BucketSize, bucket_size, table.bucket_sizes(), table)?;
-        check_range(Parameter::FingerprintBits, fingerprint_bits, table.fingerprint_bits(), table)?;
-        let params = Self { table, fingerprint_bits, bucket_size, buckets, addressing, seed };
-        params.check_buckets()?;
-        Ok(params)
-    }
-
-    fn check_buckets(&self) -> Result<(), ParamError> {
-        let (buckets, largest) = (self.buckets, self.most_buckets());
-        let (works, limit, nearest) = match self.addressing {
-            Addressing::AnySize => (
-                buckets >= 2 && buckets.is_multiple_of(2),
-                "addressing of any size takes an even number from 2",
-                buckets.saturating_add(buckets % 2).clamp(2, largest),
-            ),
-            Addressing::PowerOfTwo => (
-                buckets.is_power_of_two(),
-                "addressing by powers of two takes one from 1",
-                buckets.min(largest).next_power_of_two(),
-            ),
-        };
-        if works && buckets <= largest {
-            return Ok(());
-        }
-        Err(ParamError {
-            parameter: Parameter::Buckets,
-            given: buckets.to_string(),
-            limit: format!("{limit} to {largest}"),
-            remedy: format!("the nearest that works is {nearest}"),
-        })
-    }
-
-    /// The most buckets of this kind that a machine can address.
-    pub(crate) fn most_buckets(&self) -> u64 {
-        let in_bytes = u128::from(MAX_TABLE_BYTES) * 8 / u128::from(self.bucket_bits());
-        let in_slots = wide(usize::MAX) / u64::from(self.bucket_size);
-        let most = u64::try_from(in_bytes).map_or(in_slots, |in_bytes| in_bytes.min(in_slots));
-        match self.addressing {
-            // Beyond these, a bucket's share of the 2⁶⁴ hashes is too small to have all the fingerprints in it.
-            Addressing::AnySize => most.min(1 << (64 - self.fingerprint_bits)) & !1,
-            // The index is drawn from the hash's upper 32 bits, as Go does it.
-            Addressing::PowerOfTwo => 1 << most.ilog2().min(32),
-        }
-    }
-
-    /// The same, with another number of buckets.
-    pub(crate) fn with_buckets(&self, buckets: u64) -> Result<Self, ParamError> {
-        Self::new(self.table, self.fingerprint_bits, self.bucket_size, buckets, self.addressing, self.seed)
-    }
-
-    pub(crate) fn bucket_bits(&self) -> u32 {
-        self.table.bucket_bits(self.fingerprint_bits, self.bucket_size)
-    }
-
-    /// How fingerprints are stored.
+    /// How the table stores its fingerprints.
     #[must_use]
     pub fn table(&self) -> TableKind {
         self.table
     }
 
-    /// Length of a fingerprint, f, in bits.
+    /// The length of a fingerprint, f, in bits: 2 to 32.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.fingerprint_bits
+        self.fingerprint_bits.into()
     }
 
-    /// Slots in a bucket, b.
+    /// The number of slots in a bucket, b: 1 to 16.
     #[must_use]
     pub fn bucket_size(&self) -> u32 {
-        self.bucket_size
+        self.bucket_size.into()
     }
 
-    /// Buckets in the table, m.
+    /// The number of buckets in the table, m.
     #[must_use]
     pub fn buckets(&self) -> u64 {
         self.buckets
     }
 
-    /// How an item's buckets are found.
+    /// How an item's two buckets are found.
     #[must_use]
     pub fn addressing(&self) -> Addressing {
         self.addressing
     }
 
-    /// What the hasher is seeded with.
+    /// The hasher's seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Slots in the table, m·b. Hardly ever can all be taken: see [`capacity`](Self::capacity).
+    /// The number of slots in the table, m·b. They can hardly ever be filled to the last: see [`capacity`](Self::capacity).
     #[must_use]
     pub fn slots(&self) -> usize {
         index(self.buckets * u64::from(self.bucket_size))
     }
 
-    /// Bytes of the table, ⌈m·(bits of a bucket)/8⌉.
+    /// The length of the table in bytes: m·b·f bits in the single table, m·b·(f − 1) bits in the packed one, rounded up.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         self.table_bytes_of(self.buckets)
     }
 
-    /// Bytes of a table like this one with so many buckets, or as many as a `usize` can say.
-    pub(crate) fn table_bytes_of(&self, buckets: u64) -> usize {
+    /// Bytes of a table like this one with so many buckets; `usize::MAX` if they are more than that.
+    fn table_bytes_of(&self, buckets: u64) -> usize {
         let bits = u128::from(buckets) * u128::from(self.bucket_bits());
         usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX)
     }
 
-    /// How many different items surely fit: the chance that fewer do is below 10⁻⁴, by measurement
-    /// (`tables/max_load.tsv`). A few more usually do.
+    pub(crate) fn bucket_bits(&self) -> u32 {
+        self.table.bucket_bits(self.fingerprint_bits(), self.bucket_size())
+    }
+
+    /// The number of different items that fit, but for a chance below 10⁻⁴; a few more usually do.
+    ///
+    /// It is the number of slots times the safe load, which was measured (tables/README.md) and is what
+    /// `tuning::safe_load` returns.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        let load = safe_load(self.addressing, self.bucket_size, self.fingerprint_bits, self.buckets);
+        let load = safe_load(self.addressing, self.bucket_size(), self.fingerprint_bits(), self.buckets);
         index(load.of(wide(self.slots())))
     }
 
-    /// The false-positive rate ε to expect at `load` = items/slots: 1 − e^(−2bα/(2ᶠ − 1)).
+    /// The expected false-positive rate ε at a load α = items/slots from 0 to 1: 1 − e^(−2bα/(2ᶠ − 1)).
     ///
-    /// The paper's bound (section 5.1) is 2b/2ᶠ; docs/TUNING.md has what was measured. Meaningful for loads from 0 to 1.
+    /// The paper's bound (section 5.1) is 2b/2ᶠ. docs/TUNING.md compares the formula with measurements.
+    ///
+    /// # Example
+    /// ```
+    /// let params = koel::CuckooFilter::builder().buckets(1 << 20).fingerprint_bits(13).params()?;
+    /// assert!((params.false_positive_rate_at(0.5) - 4.88e-4).abs() < 1e-6);
+    /// # Ok::<(), koel::ParamError>(())
+    /// ```
     #[must_use]
     pub fn false_positive_rate_at(&self, load: f64) -> f64 {
-        false_positive_rate(self.fingerprint_bits, self.bucket_size, load)
+        false_positive_rate(self.fingerprint_bits(), self.bucket_size(), load)
     }
 
-    /// The false-positive rate to expect when [`capacity`](Self::capacity) items are in: what a builder's rate is compared with.
+    /// The expected false-positive rate with [`capacity`](Self::capacity) items. A builder compares it with the rate that it
+    /// was given.
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
         self.false_positive_rate_at(self.capacity() as f64 / self.slots() as f64)
     }
 }
 
-fn check_range(parameter: Parameter, given: u32, limits: RangeInclusive<u32>, table: TableKind) -> Result<(), ParamError> {
-    if limits.contains(&given) {
-        return Ok(());
+/// The parameters in one line.
+///
+/// # Example
+/// ```
+/// let params = koel::CuckooFilter::builder().buckets(256_412).fingerprint_bits(13).params()?;
+/// assert_eq!(params.to_string(), "packed table, 13-bit fingerprints, 256412 buckets of 4 (any-size), seed 0");
+/// # Ok::<(), koel::ParamError>(())
+/// ```
+impl fmt::Display for Params {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { buckets, seed, table, addressing, fingerprint_bits, bucket_size } = self;
+        write!(
+            f,
+            "{table} table, {fingerprint_bits}-bit fingerprints, {buckets} buckets of {bucket_size} ({addressing}), seed {seed}"
+        )
     }
-    let (least, most) = limits.into_inner();
-    let limit = if least == most {
-        format!("the {table} table takes {least}")
-    } else {
-        format!("the {table} table takes {least} to {most}")
-    };
-    let remedy = format!("the nearest that works is {}", given.clamp(least, most));
-    Err(ParamError { parameter, given: given.to_string(), limit, remedy })
 }

@@ -1,18 +1,12 @@
-//! From what a user wants to [`Params`]: the factory's decisions, before anything is allocated.
+//! From a request to [`Params`]: the smallest table that satisfies it, before anything is allocated.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::vec::Vec;
+use core::{iter, ops::RangeInclusive};
 
-use super::{Addressing, DEFAULT_BUCKET_SIZE, Params, TableKind, false_positive_rate, safe_load};
-use crate::{
-    bits::wide,
-    error::{ParamError, Parameter},
-};
+use super::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind, safe_load};
+use crate::bits::wide;
 
-/// What a [`Builder`](crate::Builder) was told. `None`: nothing.
+/// What a [`Builder`](crate::Builder) was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) capacity: Option<usize>,
@@ -26,185 +20,151 @@ pub(crate) struct Request {
 }
 
 #[derive(Clone, Copy)]
-enum Size {
+pub(super) enum Size {
     Capacity(usize),
     Buckets(u64),
 }
 
 #[derive(Clone, Copy)]
-enum Precision {
+pub(super) enum Precision {
     Rate(f64),
     Bits(u32),
 }
 
+impl Precision {
+    /// Whether a table is precise enough.
+    pub(super) fn allows(self, table: &Params) -> bool {
+        match self {
+            Self::Rate(rate) => rate > 0.0 && rate < 1.0 && table.false_positive_rate_at_capacity() <= rate,
+            // A table with other fingerprints is not even tried.
+            Self::Bits(_) => true,
+        }
+    }
+}
+
 impl Request {
-    /// The smallest table that does what was asked; the single one of two that are equally large, since it is simpler.
+    /// The smallest table that satisfies the request; of two that are equally large the single one, which is simpler.
     ///
     /// # Errors
     /// If no table does.
     pub(crate) fn params(&self) -> Result<Params, ParamError> {
-        let size = self.size()?;
-        let b = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
-        let precision = self.precision(b)?;
-        let kinds = match self.table {
-            Some(TableKind::Single) => &[TableKind::Single][..],
-            Some(TableKind::Packed) => &[TableKind::Packed],
-            None if TableKind::Packed.bucket_sizes().contains(&b) => &[TableKind::Single, TableKind::Packed],
-            None => &[TableKind::Single],
-        };
-        let tables: Vec<_> = kinds.iter().map(|&kind| self.table(kind, b, size, precision)).collect();
-        let smallest = tables.iter().flatten().min_by_key(|params| params.table_bytes()).cloned();
-        // The single table takes whatever the packed one does, and more: its complaint is the one that counts.
-        smallest.map_or_else(|| tables.into_iter().next().unwrap_or_else(|| unreachable!("there is a kind")), Ok)
+        self.plan().map_err(|parameter| self.refuse(parameter))
     }
 
-    fn size(&self) -> Result<Size, ParamError> {
-        match (self.capacity, self.buckets) {
-            (Some(capacity), None) => Ok(Size::Capacity(capacity)),
-            (None, Some(buckets)) => Ok(Size::Buckets(buckets)),
-            (capacity, _) => Err(either(
-                Parameter::Capacity,
-                capacity.is_some(),
-                "the size follows from a capacity or from a number of buckets",
-            )),
-        }
-    }
-
-    fn precision(&self, b: u32) -> Result<Precision, ParamError> {
-        match (self.false_positive_rate, self.fingerprint_bits) {
-            (Some(rate), None) if rate > 0.0 && rate < 1.0 => Ok(Precision::Rate(rate)),
-            (Some(rate), None) => Err(ParamError {
-                parameter: Parameter::FalsePositiveRate,
-                given: rate.to_string(),
-                limit: String::from("it lies between 0 and 1, both excluded"),
-                remedy: if rate >= 1.0 {
-                    String::from("the nearest that works is about 0.99")
-                } else {
-                    // What the longest fingerprints do in a table that is full to the last slot; a little more, since it is rounded.
-                    let least = false_positive_rate(32, b.min(16), 1.0) * 1.01;
-                    format!("the nearest that works is about {least:.2e}")
-                },
-            }),
-            (None, Some(bits)) => Ok(Precision::Bits(bits)),
-            (rate, _) => Err(either(
-                Parameter::FalsePositiveRate,
-                rate.is_some(),
-                "the fingerprints' length follows from a false-positive rate or from a number of bits",
-            )),
-        }
-    }
-
-    fn table(&self, kind: TableKind, b: u32, size: Size, precision: Precision) -> Result<Params, ParamError> {
-        match precision {
-            Precision::Bits(f) => sized(&self.smallest(kind, f, b)?, size),
-            Precision::Rate(rate) => self.precise(kind, b, size, rate),
-        }
-    }
-
-    /// The smallest table that keeps to the rate. Mostly the one with the shortest fingerprints that do; but very short
-    /// ones cannot fill a very large table, and longer ones then take less.
-    fn precise(&self, kind: TableKind, b: u32, size: Size, rate: f64) -> Result<Params, ParamError> {
-        let mut best_rate = 1.0;
-        let mut smallest_table: Option<Params> = None;
-        let mut too_large: Option<(usize, ParamError)> = None;
-        for f in kind.fingerprint_bits() {
-            let smallest = self.smallest(kind, f, b)?;
-            if smallest_table.as_ref().is_some_and(|params| params.table_bytes() <= full_table_bytes(&smallest, size)) {
-                break;
+    /// [`params`](Self::params) without the words: the error is the first parameter that has to change.
+    ///
+    /// The size comes before the rate: it is to blame only if no length of fingerprints makes it possible.
+    pub(super) fn plan(&self) -> Result<Params, Parameter> {
+        let (size, precision) = (self.size()?, self.precision()?);
+        let mut is_size_possible = false;
+        let mut smallest: Option<Params> = None;
+        for least in self.least_tables()? {
+            if smallest.is_some_and(|smallest| smallest.table_bytes() <= full_table_bytes(&least, size)) {
+                continue;
             }
-            match sized(&smallest, size) {
-                Ok(params) => {
-                    best_rate = params.false_positive_rate_at_capacity();
-                    let smaller = smallest_table.as_ref().is_none_or(|other| params.table_bytes() < other.table_bytes());
-                    if best_rate <= rate && smaller {
-                        smallest_table = Some(params);
-                    }
-                }
-                // Longer fingerprints may hold more. If they do not either: how much can be held at this rate?
-                Err(error) => {
-                    let largest = smallest.with_buckets(smallest.most_buckets())?;
-                    let more = too_large.as_ref().is_none_or(|(capacity, _)| largest.capacity() > *capacity);
-                    if largest.false_positive_rate_at_capacity() <= rate && more {
-                        too_large = Some((largest.capacity(), error));
-                    }
-                }
+            let Some(table) = sized(least, size) else { continue };
+            is_size_possible = true;
+            // Mostly the shortest fingerprints that are precise enough; but very short ones cannot fill a very large table, and
+            // longer ones then take less.
+            if precision.allows(&table) && smallest.is_none_or(|smallest| table.table_bytes() < smallest.table_bytes()) {
+                smallest = Some(table);
             }
         }
-        smallest_table.ok_or_else(|| match too_large {
-            Some((_, error)) => error,
-            None => ParamError {
-                parameter: Parameter::FalsePositiveRate,
-                given: format!("{rate:e}"),
-                limit: format!("fingerprints have {} bits at most", kind.fingerprint_bits().end()),
-                // A little more than the best, since it is rounded.
-                remedy: format!("the nearest that works is {:.2e}", best_rate * 1.01),
-            },
+        smallest.ok_or(match size {
+            _ if is_size_possible => Parameter::FalsePositiveRate,
+            Size::Capacity(_) => Parameter::Capacity,
+            Size::Buckets(_) => Parameter::Buckets,
         })
     }
 
-    fn smallest(&self, kind: TableKind, f: u32, b: u32) -> Result<Params, ParamError> {
-        let buckets = match self.addressing {
-            Addressing::AnySize => 2,
-            Addressing::PowerOfTwo => 1,
-        };
-        Params::new(kind, f, b, buckets, self.addressing, self.seed)
-    }
-}
-
-/// Bytes of a table of the kind of `smallest` if it could be filled to the last slot.
-fn full_table_bytes(smallest: &Params, size: Size) -> usize {
-    let buckets = match size {
-        Size::Buckets(buckets) => buckets,
-        Size::Capacity(capacity) => wide(capacity).div_ceil(smallest.bucket_size().into()),
-    };
-    smallest.table_bytes_of(buckets)
-}
-
-/// The kind of `smallest` in the size asked for.
-fn sized(smallest: &Params, size: Size) -> Result<Params, ParamError> {
-    match size {
-        Size::Buckets(buckets) => smallest.with_buckets(buckets),
-        Size::Capacity(capacity) => fit(smallest, capacity),
-    }
-}
-
-/// The smallest table of the kind of `smallest` that is planned for `capacity` items.
-///
-/// A larger table may be planned for fewer, as the safe load changes with the size; but it is the same for all sizes between
-/// two powers of two, so that each such range has a smallest one.
-fn fit(smallest: &Params, capacity: usize) -> Result<Params, ParamError> {
-    let (f, b, addressing) = (smallest.fingerprint_bits(), smallest.bucket_size(), smallest.addressing());
-    let needed = |buckets| safe_load(addressing, b, f, buckets).slots_for(wide(capacity)).div_ceil(b.into());
-    let most = smallest.most_buckets();
-    for log2 in smallest.buckets().ilog2()..=most.ilog2() {
-        let power = 1 << log2;
-        if needed(power) <= power {
-            return smallest.with_buckets(power);
+    pub(super) fn size(&self) -> Result<Size, Parameter> {
+        match (self.capacity, self.buckets) {
+            (Some(capacity), None) => Ok(Size::Capacity(capacity)),
+            (None, Some(buckets)) => Ok(Size::Buckets(buckets)),
+            _ => Err(Parameter::Capacity),
         }
-        let (first, last) = (power + 2, most.min(power + power.saturating_sub(2)));
-        if addressing == Addressing::AnySize && first <= last {
-            let buckets = needed(first).max(first).checked_next_multiple_of(2);
-            if let Some(buckets) = buckets.filter(|&buckets| buckets <= last) {
-                return smallest.with_buckets(buckets);
+    }
+
+    pub(super) fn precision(&self) -> Result<Precision, Parameter> {
+        match (self.false_positive_rate, self.fingerprint_bits) {
+            (Some(rate), None) => Ok(Precision::Rate(rate)),
+            (None, Some(bits)) => Ok(Precision::Bits(bits)),
+            _ => Err(Parameter::FalsePositiveRate),
+        }
+    }
+
+    /// For each kind of table and each length of fingerprints that the request allows, the table with the fewest buckets.
+    pub(super) fn least_tables(&self) -> Result<Vec<Params>, Parameter> {
+        let (addressing, precision) = (self.addressing, self.precision()?);
+        let b = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
+        let (mut tables, mut wrong) = (Vec::new(), None);
+        for kind in TableKind::ALL.into_iter().filter(|&kind| self.table.is_none_or(|only| only == kind)) {
+            let lengths = match precision {
+                Precision::Rate(_) => kind.fingerprint_bits(),
+                Precision::Bits(f) => f..=f,
+            };
+            for f in lengths {
+                match Params::checked(kind, f, b, addressing.fewest_buckets(), addressing, self.seed) {
+                    Ok(least) => tables.push(least),
+                    // Of the first kind, which takes whatever the others do: its limits count.
+                    Err(parameter) => wrong = wrong.or(Some(parameter)),
+                }
             }
         }
+        match wrong {
+            Some(parameter) if tables.is_empty() => Err(parameter),
+            _ => Ok(tables),
+        }
     }
-    let largest = smallest.with_buckets(most)?;
-    Err(ParamError {
-        parameter: Parameter::Capacity,
-        given: capacity.to_string(),
-        limit: format!("a {} table with fingerprints of {f} bits has {} slots at most", largest.table(), largest.slots()),
-        remedy: format!("the nearest that works is {}", largest.capacity()),
-    })
 }
 
-fn either(parameter: Parameter, both: bool, limit: &str) -> ParamError {
-    ParamError {
-        parameter,
-        given: String::from(if both { "two answers" } else { "nothing" }),
-        limit: String::from(limit),
-        remedy: String::from("give exactly one of the two"),
+/// Bytes of a table of the kind of `least` if it could be filled to the last slot.
+fn full_table_bytes(least: &Params, size: Size) -> usize {
+    let buckets = match size {
+        Size::Buckets(buckets) => buckets,
+        Size::Capacity(capacity) => wide(capacity).div_ceil(least.bucket_size().into()),
+    };
+    least.table_bytes_of(buckets)
+}
+
+/// The smallest table of the kind of `least` that has this size.
+pub(super) fn sized(least: Params, size: Size) -> Option<Params> {
+    match size {
+        Size::Buckets(buckets) => least.with_buckets(buckets),
+        Size::Capacity(capacity) => fit(least, wide(capacity)),
     }
+}
+
+/// The smallest table of the kind of `least` that is planned for `capacity` items.
+///
+/// A larger table may be planned for fewer, as the safe load changes with the size; but each range of equal loads has a smallest
+/// one.
+fn fit(least: Params, capacity: u64) -> Option<Params> {
+    let b = u64::from(least.bucket_size());
+    // Not even full tables with fewer buckets hold as much.
+    let mut enough = equal_loads(least).skip_while(|range| range.end().saturating_mul(b) < capacity);
+    let buckets = enough.find_map(|range| {
+        let (first, last) = range.into_inner();
+        let load = safe_load(least.addressing(), least.bucket_size(), least.fingerprint_bits(), first);
+        let needed = load.slots_for(capacity).div_ceil(b);
+        let buckets = if needed <= first { Some(first) } else { needed.checked_next_multiple_of(2) };
+        buckets.filter(|&buckets| buckets <= last)
+    });
+    least.with_buckets(buckets?)
+}
+
+/// All numbers of buckets of tables of the kind of `least`, ascending, in ranges over which the safe load is the same. A range
+/// that is not a single number has the even ones in it.
+pub(super) fn equal_loads(least: Params) -> impl Iterator<Item = RangeInclusive<u64>> {
+    let most = least.most_buckets();
+    (least.buckets().ilog2()..=most.ilog2()).flat_map(move |log2| {
+        let power = 1_u64 << log2;
+        let between = match least.addressing() {
+            Addressing::AnySize => Some(power + 2..=most.min(power + (power - 2))),
+            Addressing::PowerOfTwo => None,
+        };
+        iter::once(power..=power).chain(between.filter(|range| !range.is_empty()))
+    })
 }
 
 #[cfg(test)]
@@ -228,7 +188,7 @@ mod tests {
                     let params =
                         Request { fingerprint_bits: Some(f), ..request(addressing, kind, b, capacity) }.params().unwrap();
                     assert!(params.capacity() >= capacity);
-                    let mut smaller = (1..params.buckets()).filter_map(|buckets| params.with_buckets(buckets).ok());
+                    let mut smaller = (1..params.buckets()).filter_map(|buckets| params.with_buckets(buckets));
                     let found = smaller.find(|smaller| smaller.capacity() >= capacity);
                     assert!(found.is_none(), "{params:?}, but {found:?} would do");
                 }

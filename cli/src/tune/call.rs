@@ -3,8 +3,6 @@
 use anyhow::ensure;
 use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
 
-use crate::options::addressing_name;
-
 /// What must be told to a builder, and nothing that it would choose by itself.
 pub(super) struct Call {
     items: usize,
@@ -95,7 +93,7 @@ impl Call {
         });
         words.extend(self.table.map(|table| format!("--table {table}")));
         words.extend(self.bucket_size.map(|slots| format!("--bucket-size {slots}")));
-        words.extend(self.addressing.map(|addressing| format!("--addressing {}", addressing_name(addressing))));
+        words.extend(self.addressing.map(|addressing| format!("--addressing {addressing}")));
         words.join(" ")
     }
 }

@@ -4,7 +4,6 @@ use koel::tuning::{Candidate, Structure};
 use serde_json::{Value, json};
 
 use super::{Advice, Tune, call::Call, others::is_real};
-use crate::options::addressing_name;
 
 impl Advice<'_> {
     /// All of it. Names and meanings stay as they are.
@@ -33,7 +32,7 @@ impl Advice<'_> {
                 "bytes": bytes,
                 "table": self.asked.table.map(|table| koel::TableKind::from(table).to_string()),
                 "bucket_size": bucket_size,
-                "addressing": addressing_name(self.asked.addressing.into()),
+                "addressing": koel::Addressing::from(self.asked.addressing).to_string(),
                 "copies": copies,
                 "deletes": deletes,
             },
@@ -58,7 +57,7 @@ fn candidate(candidate: &Candidate, items: usize) -> Value {
         "fingerprint_bits": params.fingerprint_bits(),
         "bucket_size": params.bucket_size(),
         "buckets": params.buckets(),
-        "addressing": addressing_name(params.addressing()),
+        "addressing": params.addressing().to_string(),
         "slots": params.slots(),
         "capacity": params.capacity(),
         "copies": candidate.copies(),

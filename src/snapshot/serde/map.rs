@@ -14,7 +14,7 @@ use super::{
         format::{ADDRESSING_AT, BUCKET_SIZE_AT, BUCKETS_AT, FINGERPRINT_BITS_AT, Fields, ITEMS_AT, TABLE_AT, VERSION},
         read::from_fields,
     },
-    names::{HasherName, Hex, addressing, addressing_name, hasher, hex, table, table_name},
+    names::{HasherName, Hex, addressing, hasher, hex, table},
     scalar::{Number, Shown, Text},
 };
 use crate::{
@@ -60,10 +60,10 @@ pub(super) fn write<H: Hasher, M: Storage, S: Serializer>(filter: &CuckooFilter<
     let (table, checksum) = filter.table_and_checksum();
     let mut map = serializer.serialize_map(Some(KEYS.len()))?;
     map.serialize_entry(VERSION_KEY, &VERSION)?;
-    map.serialize_entry(TABLE_KEY, table_name(params.table()))?;
+    map.serialize_entry(TABLE_KEY, params.table().name())?;
     map.serialize_entry(FINGERPRINT_BITS_KEY, &params.fingerprint_bits())?;
     map.serialize_entry(BUCKET_SIZE_KEY, &params.bucket_size())?;
-    map.serialize_entry(ADDRESSING_KEY, addressing_name(params.addressing()))?;
+    map.serialize_entry(ADDRESSING_KEY, params.addressing().name())?;
     map.serialize_entry(HASHER_KEY, &Shows(HasherName(filter.hasher().id())))?;
     map.serialize_entry(SEED_KEY, &Shows(Hex(params.seed())))?;
     map.serialize_entry(BUCKETS_KEY, &params.buckets())?;

@@ -3,10 +3,7 @@
 use core::fmt::{self, Display};
 
 use super::super::format::{addressing_number, table_number};
-use crate::{
-    hash::HasherId,
-    params::{Addressing, TableKind},
-};
+use crate::hash::HasherId;
 
 /// All 64 bits.
 pub(super) struct Hex(pub(super) u64);
@@ -59,27 +56,12 @@ pub(super) fn hasher(text: &str) -> Option<HasherId> {
     }
 }
 
-/// As the command has it, too.
-pub(super) fn table_name(table: TableKind) -> &'static str {
-    match table {
-        TableKind::Single => "single",
-        TableKind::Packed => "packed",
-    }
-}
-
+/// Only a table's name.
 pub(super) fn table(text: &str) -> Option<u8> {
-    [TableKind::Single, TableKind::Packed].into_iter().find(|&kind| table_name(kind) == text).map(table_number)
+    text.parse().ok().map(table_number)
 }
 
-/// As the command has it, too.
-pub(super) fn addressing_name(addressing: Addressing) -> &'static str {
-    match addressing {
-        Addressing::AnySize => "any-size",
-        Addressing::PowerOfTwo => "power-of-two",
-    }
-}
-
+/// Only an addressing's name.
 pub(super) fn addressing(text: &str) -> Option<u8> {
-    let addressings = [Addressing::AnySize, Addressing::PowerOfTwo];
-    addressings.into_iter().find(|&addressing| addressing_name(addressing) == text).map(addressing_number)
+    text.parse().ok().map(addressing_number)
 }

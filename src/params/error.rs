@@ -1,0 +1,98 @@
+//! The error for parameters that no filter can have.
+
+use alloc::{format, string::String};
+use core::{error::Error, fmt};
+
+/// A parameter that no filter can have.
+///
+/// The message names the parameter, the value given, the limit and a remedy. Where the remedy is "the nearest that works is
+/// v", a filter can be built from the same request with v in place of the value given. If other parameters are out of range,
+/// too, the remedy says which one to change next.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, Parameter, TableKind};
+/// let builder = CuckooFilter::builder().capacity(100).table(TableKind::Packed);
+/// let error = builder.clone().fingerprint_bits(3).build().unwrap_err();
+/// assert_eq!(error.parameter(), Parameter::FingerprintBits);
+/// assert_eq!(error.to_string(), "fingerprint bits: 3 given, but the packed table takes 4 to 32; the nearest that works is 4");
+/// assert!(builder.fingerprint_bits(4).build().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamError {
+    pub(crate) parameter: Parameter,
+    pub(crate) given: String,
+    /// What is possible, as the end of a sentence: "the packed table takes 4 to 32".
+    pub(crate) limit: String,
+    /// What to do, as a sentence: "the nearest that works is 4".
+    pub(crate) remedy: String,
+}
+
+/// Longer texts are not repeated in a message.
+const MAX_SHOWN_BYTES: usize = 40;
+
+impl ParamError {
+    /// A text that is none of a parameter's names.
+    pub(super) fn unknown_name(parameter: Parameter, given: &str, names: &[&str]) -> Self {
+        let given = match given.len() {
+            ..=MAX_SHOWN_BYTES => format!("{given:?}"),
+            bytes => format!("a text of {bytes} bytes"),
+        };
+        let limit = format!("the names are {}", names.join(" and "));
+        Self { parameter, given, limit, remedy: String::from("use one of them") }
+    }
+
+    /// The first parameter that is out of range.
+    #[must_use]
+    pub fn parameter(&self) -> Parameter {
+        self.parameter
+    }
+}
+
+impl fmt::Display for ParamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} given, but {}; {}", self.parameter, self.given, self.limit, self.remedy)
+    }
+}
+
+impl Error for ParamError {}
+
+/// The parameter that a [`ParamError`] is about. Its `Display` is its name in words: "false-positive rate".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// The number of items the filter must hold.
+    Capacity,
+    /// The number of buckets of the table.
+    Buckets,
+    /// The false-positive rate.
+    FalsePositiveRate,
+    /// The length of a fingerprint in bits.
+    FingerprintBits,
+    /// The number of slots of a bucket.
+    BucketSize,
+    /// The name of a [`TableKind`](crate::TableKind).
+    Table,
+    /// The name of an [`Addressing`](crate::Addressing).
+    Addressing,
+    /// The kernel: the instructions that a filter works with.
+    Kernel,
+    /// The memory of the table, which follows from the other parameters.
+    TableSize,
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Capacity => "capacity",
+            Self::Buckets => "buckets",
+            Self::FalsePositiveRate => "false-positive rate",
+            Self::FingerprintBits => "fingerprint bits",
+            Self::BucketSize => "bucket size",
+            Self::Table => "table",
+            Self::Addressing => "addressing",
+            Self::Kernel => "kernel",
+            Self::TableSize => "table size",
+        })
+    }
+}
