@@ -119,11 +119,12 @@ impl Tune {
         if let Some(slots) = self.bucket_size {
             builder = builder.bucket_size(slots);
         }
-        let refused = |error| messages::parameter(&error);
         // With fingerprints that every table has.
-        let params = builder.clone().fingerprint_bits(32).params().map_err(refused)?;
+        let params = builder.fingerprint_bits(32).params().map_err(|error| messages::parameter(&error))?;
         if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
-            builder.false_positive_rate(rate).params().map_err(refused)?;
+            let nearest = Nearest::rate(self, rate).map(|rate| format!("the nearest that works is {rate:?}"));
+            let remedy = nearest.unwrap_or_else(|| String::from("change the other options, too"));
+            bail!("--fpr: {rate} given, but it lies between 0 and 1, both excluded; {remedy}");
         }
         let is_packed = self.table.is_some_and(|table| TableKind::from(table) == TableKind::Packed);
         let (slots, room) = (params.bucket_size(), 2 * params.bucket_size());

@@ -1,16 +1,16 @@
-//! What would do, where what was asked for does not.
+//! The nearest values that work, where those given do not.
 
 use koel::tuning::Candidate;
 
 use super::Tune;
 
-/// Each by itself is enough, with everything else as it was asked for. None: not this alone.
+/// Each of these values works by itself, with the other options as they were given. None: this option is not enough.
 pub(super) struct Nearest {
     /// The most items.
     pub(super) items: Option<usize>,
-    /// The lowest rate, if one was asked for.
+    /// The lowest rate with three digits; with more of them where a filter needs a rate above 0.999. None if no rate was given.
     pub(super) rate: Option<f64>,
-    /// The fewest bytes, if a limit was asked for.
+    /// The fewest bytes. None if no limit was given.
     pub(super) bytes: Option<usize>,
 }
 
@@ -21,14 +21,32 @@ impl Nearest {
         let any_rate = 1.0 - f64::EPSILON;
         Self {
             items: most(items, |items| asked.recommend(items, fpr, bytes).best().is_some()),
-            rate: fpr.and_then(|_| {
-                let lowest = asked.recommend(items, None, bytes);
-                // A builder keeps to its rate up to the capacity, which may be a few more than these items.
-                lowest.candidates().iter().map(|other| other.params().false_positive_rate_at_capacity()).reduce(f64::min)
-            }),
+            rate: fpr.and_then(|rate| Self::rate(asked, rate)),
             bytes: bytes.and_then(|_| asked.recommend(items, fpr.or(Some(any_rate)), None).best().map(Candidate::bytes)),
         }
     }
+
+    /// The nearest to a rate that does not work: the lowest that does, or one just below 1 for those from 1 up.
+    pub(super) fn rate(asked: &Tune, given: f64) -> Option<f64> {
+        let works = |rate: &f64| asked.recommend(asked.items, Some(*rate), asked.bytes).best().is_some();
+        if given < 1.0 || given.is_nan() {
+            // The more rates are left out, the lower the others.
+            let left_out = most(DECIMALS, |left_out| works(&decimal(DECIMALS - 1 - left_out)));
+            if let Some(left_out) = left_out {
+                return Some(decimal(DECIMALS - 1 - left_out));
+            }
+        }
+        (3..=16).map(|digits| "9".repeat(digits)).filter_map(|digits| format!("0.{digits}").parse().ok()).find(works)
+    }
+}
+
+/// Numbers with three digits, ascending, from 1e-307 to 0.999.
+const DECIMALS: usize = 307 * 900;
+
+/// One of them.
+fn decimal(place: usize) -> f64 {
+    let (power, digits) = (309 - place / 900, 100 + place % 900);
+    format!("{digits}e-{power}").parse().unwrap_or(f64::NAN)
 }
 
 /// The largest number that works below one that does not, if those that work are the small ones.
@@ -47,6 +65,17 @@ fn most(mut bad: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        tune: Tune,
+    }
+
+    fn tune(options: &str) -> Tune {
+        Command::parse_from(["tune"].into_iter().chain(options.split(' '))).tune
+    }
 
     #[test]
     fn the_most_that_works() {
@@ -56,5 +85,34 @@ mod tests {
             }
         }
         assert_eq!(most(5, |_| false), None);
+    }
+
+    #[test]
+    fn decimals_ascend_to_0_999() {
+        let text = |place| format!("{:e}", decimal(place));
+        assert_eq!([text(0), text(899), text(900), text(DECIMALS - 1)], ["1e-307", "9.99e-307", "1e-306", "9.99e-1"]);
+        assert!((0..DECIMALS).step_by(77).is_sorted_by(|&one, &other| decimal(one) < decimal(other)));
+    }
+
+    /// One question has one nearest rate, whichever wrong rate it is asked with; 1 % less does not work.
+    #[test]
+    fn there_is_one_nearest_rate() {
+        for options in
+            ["--items 1000", "--items 1000 --bytes 500", "--items 40 --bucket-size 16 --bytes 16", "--items 5 --table packed"]
+        {
+            let nearest = |given: &str| {
+                let tune = tune(&format!("{options} --fpr {given}"));
+                (Nearest::rate(&tune, tune.fpr.expect("given")).expect("some rate works"), tune)
+            };
+            let (lowest, asked) = nearest("1e-12");
+            for given in ["0", "-0.5", "NaN", "1e-300", "1e-11"] {
+                assert_eq!(nearest(given).0.to_bits(), lowest.to_bits(), "{options}: {given}");
+            }
+            let works = |rate| asked.recommend(asked.items, Some(rate), asked.bytes).best().is_some();
+            assert!(works(lowest) && !works(0.99 * lowest), "{options}: {lowest:e}");
+            let (highest, _) = nearest("1");
+            assert_eq!(nearest("inf").0.to_bits(), highest.to_bits());
+            assert!(works(highest) && (0.999..1.0).contains(&highest), "{options}: {highest}");
+        }
     }
 }
