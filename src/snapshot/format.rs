@@ -240,12 +240,25 @@ pub(super) fn in_table(at: u64) -> u64 {
     wide(HEADER_BYTES) + at
 }
 
-/// The snapshot's length.
-pub(super) fn snapshot_bytes(params: &Params) -> u64 {
-    in_table(wide(params.table_bytes())) + wide(TRAILER_BYTES)
+impl Params {
+    /// The length in bytes of a snapshot of a filter with these parameters, however many items are in it: a header of 64 bytes,
+    /// the table, and a trailer of 8 bytes (docs/FORMAT.md).
+    ///
+    /// # Example
+    /// ```
+    /// let filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// let params = filter.params();
+    /// assert_eq!(params.snapshot_bytes(), 64 + params.table_bytes() as u64 + 8);
+    /// assert_eq!(params.snapshot_bytes(), filter.to_bytes().len() as u64);
+    /// # Ok::<(), koel::ParamError>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        in_table(wide(self.table_bytes())) + wide(TRAILER_BYTES)
+    }
 }
 
 /// The same, once the table is in memory. (On 32-bit targets it could be too long for that by a few bytes.)
 pub(super) fn snapshot_capacity(params: &Params) -> usize {
-    index(snapshot_bytes(params))
+    index(params.snapshot_bytes())
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    format::{Checksum, HEADER_BYTES, Header, TRAILER_BYTES, in_table, snapshot_bytes},
+    format::{Checksum, HEADER_BYTES, Header, TRAILER_BYTES, in_table},
     read::{header_too_short, open_header, out_of_memory, wrong_length},
     verify,
 };
@@ -51,7 +51,7 @@ pub(super) fn read<S: Source, H: Hasher>(
 
 /// The table, its checksum compared, and the padding.
 fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<Memory, S::Error> {
-    let (whole, expected) = (params.table_bytes(), snapshot_bytes(params));
+    let (whole, expected) = (params.table_bytes(), params.snapshot_bytes());
     let mut table = Vec::new();
     let mut checksum = Checksum::new(seed);
     while table.len() < whole {

@@ -5,7 +5,7 @@ use alloc::format;
 #[cfg(feature = "serde")]
 use super::format::Fields;
 use super::{
-    format::{HASHER_AT, HEADER_BYTES, Header, HeaderBytes, MAGIC, in_table, not_a_snapshot, snapshot_bytes},
+    format::{HASHER_AT, HEADER_BYTES, Header, HeaderBytes, MAGIC, in_table, not_a_snapshot},
     verify,
 };
 #[cfg(feature = "serde")]
@@ -128,7 +128,7 @@ pub(super) fn xxh3(id: HasherId) -> Option<Xxh3> {
 pub(super) fn open<H: Hasher>(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Header, H), SnapshotError> {
     let header = bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?;
     let (header, hasher) = open_header(header, hasher)?;
-    let (given, expected) = (wide(bytes.len()), snapshot_bytes(&header.params));
+    let (given, expected) = (wide(bytes.len()), header.params.snapshot_bytes());
     if given == expected { Ok((header, hasher)) } else { Err(wrong_length(given, expected)) }
 }
 

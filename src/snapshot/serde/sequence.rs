@@ -6,7 +6,6 @@ use serde::de::SeqAccess;
 
 use super::{
     super::{
-        format::snapshot_bytes,
         pieces::{self, Source},
         read::wrong_length,
     },
@@ -21,7 +20,7 @@ pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<Cu
     let filter = pieces::read(&mut list, H::from_hasher_id).map_err(|Refused(error)| error)?;
     let more = rest(&mut list.0)?;
     if more > 0 {
-        let expected = snapshot_bytes(filter.params());
+        let expected = filter.params().snapshot_bytes();
         return Err(refused(&wrong_length(expected + more, expected)));
     }
     Ok(filter)
