@@ -14,7 +14,7 @@ use super::{
         format::{ADDRESSING_AT, BUCKET_SIZE_AT, BUCKETS_AT, FINGERPRINT_BITS_AT, Fields, ITEMS_AT, TABLE_AT, VERSION},
         read::from_fields,
     },
-    names::{HasherName, Hex, addressing, hasher, hex, table},
+    names::{HasherName, Hex, SIXTEEN_DIGITS, addressing, hasher, hex, table},
     scalar::{Number, Shown, Text},
 };
 use crate::{
@@ -100,7 +100,6 @@ struct Entries {
 
 impl Entries {
     fn read<'de, A: MapAccess<'de>>(&mut self, key: &'static str, map: &mut A) -> Result<(), A::Error> {
-        const SIXTEEN: &str = "0x and sixteen digits from 0 to f";
         match key {
             VERSION_KEY => once(&mut self.version, key, map, Number::new("the version of koel's snapshots")),
             TABLE_KEY => once(&mut self.table, key, map, Text { what: "the table, single or packed", parse: table }),
@@ -113,11 +112,11 @@ impl Entries {
                 let what = "the hasher, xxh3 or metrohash64 or 0x and the four digits of another's id";
                 once(&mut self.hasher, key, map, Text { what, parse: hasher })
             }
-            SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN, parse: hex }),
+            SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN_DIGITS, parse: hex }),
             BUCKETS_KEY => once(&mut self.buckets, key, map, Number::new("the number of buckets")),
             ITEMS_KEY => once(&mut self.items, key, map, Number::new("the number of items")),
             BASE64_KEY => once(&mut self.memory, key, map, Table),
-            _ => once(&mut self.checksum, key, map, Text { what: SIXTEEN, parse: hex }),
+            _ => once(&mut self.checksum, key, map, Text { what: SIXTEEN_DIGITS, parse: hex }),
         }
     }
 
@@ -140,7 +139,7 @@ impl Entries {
     }
 }
 
-fn once<'de, A: MapAccess<'de>, S: DeserializeSeed<'de>>(
+pub(super) fn once<'de, A: MapAccess<'de>, S: DeserializeSeed<'de>>(
     entry: &mut Option<S::Value>,
     key: &'static str,
     map: &mut A,
@@ -153,7 +152,7 @@ fn once<'de, A: MapAccess<'de>, S: DeserializeSeed<'de>>(
     Ok(())
 }
 
-fn needed<T, E: Error>(entry: Option<T>, key: &'static str) -> Result<T, E> {
+pub(super) fn needed<T, E: Error>(entry: Option<T>, key: &'static str) -> Result<T, E> {
     entry.ok_or_else(|| E::missing_field(key))
 }
 

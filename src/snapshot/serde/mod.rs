@@ -3,6 +3,7 @@
 
 mod map;
 mod names;
+mod params;
 mod scalar;
 mod sequence;
 

@@ -14,6 +14,9 @@ impl Display for Hex {
     }
 }
 
+/// For errors: what [`hex`] reads.
+pub(super) const SIXTEEN_DIGITS: &str = "0x and sixteen digits from 0 to f";
+
 /// Only what [`Hex`] writes.
 pub(super) fn hex(text: &str) -> Option<u64> {
     digits::<16>(text)
