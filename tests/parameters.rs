@@ -138,6 +138,20 @@ fn the_smaller_table_is_the_default() {
     assert_eq!(params(builder().capacity(100).fingerprint_bits(12).bucket_size(8)).table(), TableKind::Single);
 }
 
+/// One line, with the names that the command and serde have.
+#[test]
+fn parameters_are_one_line() {
+    let single = builder().table(TableKind::Single).addressing(Addressing::PowerOfTwo).bucket_size(3).seed(1337);
+    let params = single.fingerprint_bits(7).buckets(32).params().expect("right");
+    assert_eq!(params.to_string(), "single table, 7-bit fingerprints, 32 buckets of 3 (power-of-two), seed 1337");
+}
+
+#[test]
+fn the_default_builder_is_the_one_that_filters_have() {
+    let sized = |builder: Builder| builder.capacity(1000).false_positive_rate(0.01).params();
+    assert_eq!(sized(Builder::default()), sized(builder()));
+}
+
 #[test]
 fn every_kind_that_is_allowed_is_built() {
     for addressing in ADDRESSINGS {
@@ -149,11 +163,12 @@ fn every_kind_that_is_allowed_is_built() {
                 assert_eq!((params.fingerprint_bits(), params.bucket_size(), params.addressing()), (f, b, addressing));
                 assert!(params.capacity() >= 50);
                 assert_eq!(params.table_bytes() as u64, (params.buckets() * u64::from(b * f)).div_ceil(8));
+                assert_eq!(params.snapshot_bytes(), filter.to_bytes().len() as u64);
             }
         }
         for f in 4..=32 {
             let filter = builder().table(TableKind::Packed).fingerprint_bits(f).addressing(addressing).capacity(50).build();
-            let params = filter.expect("right").params().clone();
+            let params = *filter.expect("right").params();
             assert_eq!(params.table_bytes() as u64, (params.buckets() * u64::from(4 * (f - 1))).div_ceil(8));
         }
     }

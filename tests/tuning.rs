@@ -16,7 +16,7 @@ const DEVIATIONS: f64 = 4.5;
 
 /// Builds the filter that was recommended, and holds it against the prediction.
 fn holds(candidate: &Candidate, items: usize) {
-    let mut filter = CuckooFilter::new(candidate.params().clone(), Xxh3).expect("there is memory");
+    let mut filter = CuckooFilter::new(*candidate.params(), Xxh3).expect("there is memory");
     let what = format!("{candidate:?}");
     for hash in SplitMix64(items as u64).take(items) {
         filter.insert_hash(hash).unwrap_or_else(|full| panic!("{what}: {full}"));

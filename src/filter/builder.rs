@@ -1,20 +1,18 @@
-//! How a filter is asked for.
+//! The builder.
 
 use crate::{
-    error::{BuildError, ParamError},
+    error::BuildError,
     filter::CuckooFilter,
     hash::{Hasher, Item, Xxh3},
     kernel::Kernel,
-    params::Params,
-    params::Request,
-    params::{Addressing, TableKind},
+    params::{Addressing, ParamError, Params, Request, TableKind},
 };
 
-/// What a filter shall be; made by [`CuckooFilter::builder`].
+/// Builder for [`CuckooFilter`].
 ///
-/// It must be told a size — [`capacity`](Self::capacity) or [`buckets`](Self::buckets) — and a precision —
-/// [`false_positive_rate`](Self::false_positive_rate) or [`fingerprint_bits`](Self::fingerprint_bits). Everything else
-/// has a default.
+/// It needs a size, either [`capacity`](Self::capacity) or [`buckets`](Self::buckets), and a precision, either
+/// [`false_positive_rate`](Self::false_positive_rate) or [`fingerprint_bits`](Self::fingerprint_bits). Everything else has a
+/// default. Values are checked when something is built: the error names the value, its limit and the nearest value that works.
 ///
 /// # Example
 /// ```
@@ -34,67 +32,76 @@ pub struct Builder<H = Xxh3> {
     kernel: Option<Kernel>,
 }
 
+/// The builder of [`CuckooFilter::builder`], without a size and a precision.
+impl Default for Builder {
+    fn default() -> Self {
+        Self { request: Request::default(), hasher: Xxh3, kernel: None }
+    }
+}
+
 impl CuckooFilter {
-    /// Starts the description of a new filter.
+    /// A builder of filters with the hasher [`Xxh3`]; [`Builder::hasher`] sets another one.
     pub fn builder() -> Builder {
-        Builder { request: Request::default(), hasher: Xxh3, kernel: None }
+        Builder::default()
     }
 }
 
 impl<H: Hasher> Builder<H> {
-    /// How many different items the filter must hold, from 0 up. They fit but for a chance below 10⁻⁴; a few more
-    /// usually do.
+    /// The number of different items that the filter must hold, from 0 up. They fit but for a chance below 10⁻⁴
+    /// ([`Params::capacity`]); a few more usually do. The smallest table is chosen that is planned for so many.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(items);
         self
     }
 
-    /// The exact number of buckets, for experiments: even, or a power of two where the addressing wants that.
+    /// The exact number of buckets instead of a capacity, for experiments: an even number, or a power of two with
+    /// [`Addressing::PowerOfTwo`].
     pub fn buckets(mut self, buckets: u64) -> Self {
         self.request.buckets = Some(buckets);
         self
     }
 
-    /// The share of absent items that may seem to be there, ε, when the capacity is used up; between 0 and 1. The
-    /// smallest table that keeps to it is chosen. The least that can be had is about
-    /// b·5·10⁻¹⁰.
+    /// The highest false-positive rate ε, between 0 and 1, when the filter holds its [capacity](Params::capacity). The smallest
+    /// table is chosen that keeps to it, by the formula of [`Params::false_positive_rate_at`].
+    ///
+    /// The lowest rate possible is that of fingerprints of 32 bits, about b·5·10⁻¹⁰ with buckets of b slots.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.request.false_positive_rate = Some(rate);
         self
     }
 
-    /// The length of a fingerprint, f: 2 to 32 bits in the single table, 4 to 32 in the packed one.
+    /// The exact length of a fingerprint in bits instead of a rate, f: 2 to 32 in the single table, 4 to 32 in the packed one.
     pub fn fingerprint_bits(mut self, bits: u32) -> Self {
         self.request.fingerprint_bits = Some(bits);
         self
     }
 
-    /// Which table. By default, whichever is smaller for the rate asked for.
+    /// The kind of table. By default, the one that takes fewer bytes.
     pub fn table(mut self, table: TableKind) -> Self {
         self.request.table = Some(table);
         self
     }
 
-    /// Slots in a bucket, b: 1 to 16, 4 by default. The packed table has 4.
+    /// The number of slots in a bucket, b: 1 to 16 in the single table, 4 in the packed one. By default, 4.
     pub fn bucket_size(mut self, slots: u32) -> Self {
         self.request.bucket_size = Some(slots);
         self
     }
 
-    /// How an item's buckets are found. By default, [`Addressing::AnySize`].
+    /// How an item's two buckets are found. By default, [`Addressing::AnySize`].
     pub fn addressing(mut self, addressing: Addressing) -> Self {
         self.request.addressing = addressing;
         self
     }
 
-    /// What the hasher is seeded with, 0 by default. A secret seed makes it hard to choose items that collide, for those who
-    /// know neither it nor a snapshot, which contains it. The hashers are not cryptographic.
+    /// The hasher's seed. By default, 0. A secret seed makes it hard to find items that collide, for anyone who has neither the
+    /// seed nor a snapshot, which contains it. The hashers are not cryptographic.
     pub fn seed(mut self, seed: u64) -> Self {
         self.request.seed = seed;
         self
     }
 
-    /// The instructions with which the filter does its work. By default, [`Kernel::best`]. Only the speed depends on it.
+    /// The instructions that the filter works with. By default, [`Kernel::best`]. They change its speed, not its answers.
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
         self
@@ -108,16 +115,23 @@ impl<H: Hasher> Builder<H> {
     /// The parameters that the filter would have. Allocates no table, so that any size can be tried.
     ///
     /// # Errors
-    /// As [`build`](Self::build), but for the memory and the kernel.
+    /// As [`build`](Self::build), apart from the memory and the kernel.
+    ///
+    /// # Example
+    /// The error has the nearest value that works:
+    /// ```
+    /// let error = koel::CuckooFilter::builder().buckets(99).fingerprint_bits(13).params().unwrap_err();
+    /// assert!(error.to_string().ends_with("the nearest that works is 100"));
+    /// ```
     pub fn params(self) -> Result<Params, ParamError> {
         self.request.params()
     }
 
-    /// An empty filter. Takes time in proportion to its table, which is filled with zeros.
+    /// An empty filter. Takes time proportional to the table, which is filled with zeros.
     ///
     /// # Errors
-    /// If a parameter is out of its range, if two contradict each other, if a needed one is missing, if the kernel is not
-    /// available, or if the memory for the table cannot be had. The message says what would work.
+    /// If a parameter is out of range, if the size or the precision was given twice or not at all, if the kernel is not
+    /// available, or if the memory for the table cannot be allocated.
     pub fn build(self) -> Result<CuckooFilter<H>, ParamError> {
         // Before there is a table, which may be large.
         let kernel = self.kernel.map_or_else(|| Ok(Kernel::best()), Kernel::check)?;
@@ -126,11 +140,12 @@ impl<H: Hasher> Builder<H> {
         Ok(filter)
     }
 
-    /// A filter of these items, duplicates included: [`CuckooFilter::from_items`]. Its capacity, unless another was asked for,
-    /// is their number.
+    /// A filter with these items in it, duplicates included. Its capacity is their number, unless a size was given.
+    ///
+    /// This is faster than inserting them one by one.
     ///
     /// # Errors
-    /// As [`build`](Self::build), and if not everything fits, for example many copies of one item.
+    /// As [`build`](Self::build), and if not all of them fit, for example because of many copies of one item.
     ///
     /// # Example
     /// ```
@@ -143,7 +158,7 @@ impl<H: Hasher> Builder<H> {
         self.with_room_for(items.len()).build()?.filled_with_items(items)
     }
 
-    /// [`build_from_items`](Self::build_from_items) for hashes.
+    /// As [`build_from_items`](Self::build_from_items), for hashes such as [`CuckooFilter::insert_hash`] takes.
     ///
     /// # Errors
     /// As `build_from_items`.

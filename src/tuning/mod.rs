@@ -1,18 +1,20 @@
-//! Which parameters to take: the mathematics of filters, and a recommendation made of it. Nothing here builds a filter.
+//! Choosing parameters: the formulas of cuckoo filters, and recommendations that follow from them. Nothing here builds a filter.
 //!
 //! ```
-//! use koel::tuning::{Constraints, Structure, recommend};
+//! use koel::tuning::{Constraints, lower_bound, recommend};
 //!
 //! let advice = recommend(1_000_000, 0.001, &Constraints::default());
 //! let best = advice.best().expect("there is a filter like that");
 //! assert!(best.bits_per_item() < 12.4);
 //! assert!(best.false_positive_rate() <= 0.001);
-//! // Others, by the formulas of those who made them.
-//! assert!(Structure::Bloom.bits_per_item(0.001).is_some_and(|bits| bits > 14.3));
+//! // No structure can do with fewer bits than this.
+//! assert!(best.bits_per_item() > lower_bound(0.001));
 //! # Ok::<(), koel::ParamError>(())
 //! ```
 //!
-//! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
+//! In the formulas, f is the length of a fingerprint in bits, b the number of slots in a bucket, m the number of buckets, α the
+//! load (items/slots, 0 to 1), ε the false-positive rate and n the number of items. *The paper* is Fan, Andersen, Kaminsky and
+//! Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
 
 mod recommend;
 mod structures;
@@ -22,21 +24,27 @@ pub use structures::Structure;
 
 use crate::params::{self, Addressing, TableKind};
 
-/// The chance ε that an item never inserted seems to be there, with fingerprints of f bits, buckets of b slots and a load α
-/// (0 … 1): 1 − e^(−2bα/(2ᶠ − 1)).
+/// The expected false-positive rate ε: the probability that `contains` returns true for an item that was never inserted.
 ///
-/// It seems to be there if another is that has its fingerprint and its pair of buckets, and on average 2bα/(2ᶠ − 1) items are
-/// such. Measured in docs/TUNING.md; the paper's bound (section 5.1) is 2b/2ᶠ.
+/// It is 1 − e^(−2bα/(2ᶠ − 1)): such an item is found if another one has the same fingerprint and the same pair of buckets, and
+/// on average 2bα/(2ᶠ − 1) items do. The paper's bound (section 5.1) is 2b/2ᶠ. docs/TUNING.md compares the formula with
+/// measurements.
 ///
 /// # Panics
 /// If f is not from 1 to 32.
+///
+/// # Example
+/// ```
+/// use koel::tuning::false_positive_rate;
+/// assert!((false_positive_rate(13, 4, 0.97) - 9.47e-4).abs() < 1e-6);
+/// ```
 #[must_use]
 pub fn false_positive_rate(fingerprint_bits: u32, bucket_size: u32, load: f64) -> f64 {
     assert!((1..=32).contains(&fingerprint_bits), "fingerprints have 1 to 32 bits, not {fingerprint_bits}");
     params::false_positive_rate(fingerprint_bits, bucket_size, load)
 }
 
-/// The shortest fingerprints, in bits, whose [`false_positive_rate`] at that load is no more than ε. None if 32 bits are not
+/// The shortest fingerprints, 1 to 32 bits, whose [`false_positive_rate`] at that load is at most ε. None if 32 bits are not
 /// enough.
 ///
 /// # Example
@@ -50,7 +58,14 @@ pub fn fingerprint_bits(rate: f64, bucket_size: u32, load: f64) -> Option<u32> {
     (1..=32).find(|&f| params::false_positive_rate(f, bucket_size, load) <= rate)
 }
 
-/// Bits of the table for each item at a load α: f/α in the single table, (f − 1)/α in the packed one (paper, section 5.2).
+/// Bits of the table per item: f/α in the single table, (f − 1)/α in the packed one (paper, section 5.2). Infinite at a load
+/// of 0.
+///
+/// # Example
+/// ```
+/// use koel::{TableKind, tuning::bits_per_item};
+/// assert_eq!(bits_per_item(TableKind::Packed, 13, 0.96), 12.5);
+/// ```
 #[must_use]
 pub fn bits_per_item(table: TableKind, fingerprint_bits: u32, load: f64) -> f64 {
     // Of one slot: the packed table's bucket of four has four bits less.
@@ -61,58 +76,79 @@ pub fn bits_per_item(table: TableKind, fingerprint_bits: u32, load: f64) -> f64 
     f64::from(fingerprint_bits.saturating_sub(saved)) / load
 }
 
-/// The load up to which a table of so many buckets is planned: fewer than one in 10⁴ refuses an item before. Measured;
-/// tables/README.md says how.
+/// The load, 0 to 1, up to which a filter is planned: fewer than one in 10⁴ refuse an item before. It was measured;
+/// tables/README.md describes how. Bucket sizes, lengths and sizes between the measured ones have the load of the next smaller,
+/// or a lower one.
 ///
 /// # Panics
-/// If there is no bucket, or no slot in it.
+/// If there is no bucket, if b is not from 1 to 16, or if f is not from 2 to 32.
+///
+/// # Example
+/// ```
+/// use koel::{Addressing, tuning::safe_load};
+/// let load = safe_load(Addressing::AnySize, 4, 13, 1 << 20);
+/// assert!((0.96..0.98).contains(&load));
+/// ```
 #[must_use]
 pub fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> f64 {
-    assert!(buckets > 0 && bucket_size > 0, "{buckets} buckets of {bucket_size} slots hold nothing");
+    let (sizes, lengths) = (TableKind::Single.bucket_sizes(), TableKind::Single.fingerprint_bits());
+    let is_possible = buckets > 0 && sizes.contains(&bucket_size) && lengths.contains(&fingerprint_bits);
+    assert!(is_possible, "no table has {buckets} buckets of {bucket_size} slots with fingerprints of {fingerprint_bits} bits");
     params::safe_load(addressing, bucket_size, fingerprint_bits, buckets).share()
 }
 
-/// The least number of bits per item with which any structure can have that rate, log2(1/ε).
+/// The least number of bits per item with which any structure can have a false-positive rate ε: log₂(1/ε) (Carter, Floyd, Gill,
+/// Markowsky and Wegman, "Exact and approximate membership testers", 1978).
+///
+/// # Example
+/// ```
+/// assert_eq!(koel::tuning::lower_bound(1.0 / 1024.0), 10.0);
+/// ```
 #[must_use]
 pub fn lower_bound(rate: f64) -> f64 {
     -rate.log2()
 }
 
-/// How long fingerprints must be, in bits, for so many items to find room: log2(n)/2b, up to a constant (paper, section 4).
+/// The length of fingerprints, in bits, that n items need at least to find room: log₂(n)/2b, up to a constant (paper, section 4).
 ///
-/// Items whose fingerprints and buckets are the same compete for 2b slots. The shorter fingerprints are, the more of them there
-/// are; [`crowded_pairs`] says how many exactly.
+/// Items with the same fingerprint and the same buckets compete for 2b slots. The shorter the fingerprints, the more such items
+/// there are: [`crowded_pairs`] is their expected number, [`fingerprint_bits_for_load`] what was measured.
+///
+/// # Example
+/// ```
+/// assert_eq!(koel::tuning::least_fingerprint_bits(1 << 32, 4), 4.0);
+/// ```
 #[must_use]
 pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
     (items.max(1) as f64).log2() / f64::from(2 * bucket_size)
 }
 
-/// The shortest fingerprints, in bits, with which a table of so many buckets may be planned as full as that: what
-/// [`safe_load`] has measured, where [`least_fingerprint_bits`] has a bound up to a constant. None if no length will do.
+/// The shortest fingerprints, 2 to 32 bits, with which a table of so many buckets may be planned for that load: measured, by
+/// [`safe_load`], where [`least_fingerprint_bits`] is a bound up to a constant. None if no length is enough.
 ///
 /// # Panics
-/// As `safe_load`.
+/// If there is no bucket, or if b is not from 1 to 16.
 ///
 /// # Example
 /// ```
 /// use koel::{Addressing::AnySize, tuning::{fingerprint_bits_for_load, least_fingerprint_bits}};
-/// // A billion slots in buckets of four. The paper found six bits to be enough, in ten tables; for one in 10⁴ it takes a bit more.
+/// // A billion slots in buckets of four. In the paper six bits were enough for ten tables; for all but one in 10⁴ it takes more.
 /// assert!((least_fingerprint_bits(1 << 30, 4) - 3.75).abs() < 1e-12);
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.95), Some(7));
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.99), None);
 /// ```
 #[must_use]
 pub fn fingerprint_bits_for_load(addressing: Addressing, bucket_size: u32, buckets: u64, load: f64) -> Option<u32> {
-    (2..=32).find(|&f| safe_load(addressing, bucket_size, f, buckets) >= load)
+    TableKind::Single.fingerprint_bits().find(|&f| safe_load(addressing, bucket_size, f, buckets) >= load)
 }
 
-/// The expected number of pairs of buckets to which more than 2b items belong, one of which has therefore no room: nearly the
-/// chance that there is one, as long as it is small.
+/// The expected number of pairs of buckets to which more than 2b items belong, so that one of these has no room. As long as it is
+/// small, it is nearly the probability that a table refuses an item for that reason.
 ///
-/// There are m(2ᶠ − 1)/2 pairs of a bucket and its alternate, and the items of each are Poisson distributed.
+/// There are m(2ᶠ − 1)/2 pairs of a bucket and its alternate, and the number of items of each has a Poisson distribution.
 ///
 /// # Example
-/// Fingerprints of five bits do for 2 M slots, but hardly for a billion:
+/// Fingerprints of five bits are enough for 2 M slots, but hardly for a billion:
 /// ```
 /// use koel::tuning::crowded_pairs;
 /// assert!(crowded_pairs(4, 5, 1 << 19, 0.97) < 1e-4);
@@ -161,6 +197,12 @@ mod tests {
         }
         // A bucket of one slot is never that full.
         assert_eq!(fingerprint_bits_for_load(Addressing::AnySize, 1, 1 << 20, 0.8), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "no table has 2 buckets of 17 slots with fingerprints of 9 bits")]
+    fn no_load_is_safe_in_a_table_that_cannot_be() {
+        let _ = safe_load(Addressing::AnySize, 17, 9, 2);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From what is wanted to a list of filters, the smallest first, and why others are not on it.
+//! The filters that satisfy a request, the best first, and why others do not.
 
 use alloc::{
     format,
@@ -7,17 +7,11 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use crate::{
-    error::ParamError,
-    params::Params,
-    params::Request,
-    params::{Addressing, TableKind},
-};
+use crate::params::{Addressing, ParamError, Params, Request, TableKind};
 
-/// What a recommended filter must be like, besides its capacity and its rate.
+/// What a recommended filter must satisfy besides its capacity and its rate. By default, nothing.
 ///
-/// Whether it can delete is not among them, for each of these filters can. Of the others,
-/// [`Structure::deletes`](super::Structure::deletes) says which ones can.
+/// Whether it can delete is not among them: each of these filters can.
 ///
 /// # Example
 /// ```
@@ -37,37 +31,37 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// The most bytes that the table may take.
+    /// The table takes at most so many bytes.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// Only this table.
+    /// Only this kind of table.
     pub fn table(mut self, table: TableKind) -> Self {
         self.table = Some(table);
         self
     }
 
-    /// Only buckets of so many slots. If no table has them, the reason says what there is.
+    /// Only buckets of so many slots. If no table takes them, the reason of the [`Rejection`] says which it takes.
     pub fn bucket_size(mut self, slots: u32) -> Self {
         self.bucket_size = Some(slots);
         self
     }
 
-    /// This addressing, instead of [`Addressing::AnySize`].
+    /// This addressing instead of [`Addressing::AnySize`].
     pub fn addressing(mut self, addressing: Addressing) -> Self {
         self.addressing = addressing;
         self
     }
 
-    /// How many copies of an item must fit at least. There is room for 2b; unless this is said, no table is left out for it.
+    /// Room for at least so many copies of one item. Every table has room for 2b of them, with buckets of b slots.
     pub fn copies(mut self, copies: u32) -> Self {
         self.copies = copies;
         self
     }
 
-    /// Why a table with buckets of `b` slots is not even looked at.
+    /// Why a table with buckets of `b` slots is not even tried.
     fn excludes(&self, table: TableKind, b: u32) -> Option<String> {
         if self.table.is_some_and(|only| only != table) {
             return Some(format!("the {table} table was not asked for"));
@@ -75,7 +69,7 @@ impl Constraints {
         if let Some(only) = self.bucket_size.filter(|&only| only != b) {
             return Some(format!("buckets of other than {only} slots were not asked for"));
         }
-        // Any fingerprints would do: it is about the bucket.
+        // It is about the bucket: with fingerprints that every table takes.
         if let Err(error) = Params::new(table, 32, b, 2, self.addressing, 0) {
             return Some(error.to_string());
         }
@@ -90,7 +84,7 @@ impl Constraints {
     }
 }
 
-/// A filter that does what was asked, with what it will be like when as many items are in it as were asked for.
+/// A filter that satisfies the request. Its load, rate and bits per item are those with as many items as were asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     params: Params,
@@ -98,49 +92,49 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// What it is made of; [`CuckooFilter::new`](crate::CuckooFilter::new) builds it.
+    /// Its parameters. [`CuckooFilter::new`](crate::CuckooFilter::new) builds it from them.
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// Bytes of the table.
+    /// The length of the table in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.params.table_bytes()
     }
 
-    /// Bits of the table for each item; infinite if there are none.
+    /// Bits of the table per item; infinite for no items.
     #[must_use]
     pub fn bits_per_item(&self) -> f64 {
         8.0 * self.bytes() as f64 / self.items as f64
     }
 
-    /// The load α, 0 … 1.
+    /// The load α = items/slots, 0 to 1.
     #[must_use]
     pub fn load(&self) -> f64 {
         self.items as f64 / self.params.slots() as f64
     }
 
-    /// The false-positive rate ε.
+    /// The expected false-positive rate ε at that load ([`Params::false_positive_rate_at`]).
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         self.params.false_positive_rate_at(self.load())
     }
 
-    /// How many copies of an item there is room for, 2b.
+    /// The number of copies of one item that there is room for, 2b.
     #[must_use]
     pub fn copies(&self) -> u32 {
         2 * self.params.bucket_size()
     }
 
-    /// What goes before what: small before large, then the simpler table, then larger buckets, which hold more copies.
+    /// The order of candidates: small before large, then the simpler table, then larger buckets, which hold more copies.
     fn size_and_simplicity(&self) -> (usize, bool, Reverse<u32>) {
         (self.bytes(), self.params.table() == TableKind::Packed, Reverse(self.params.bucket_size()))
     }
 }
 
-/// What was not recommended, and why.
+/// A kind of filter that does not satisfy the request, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     table: TableKind,
@@ -149,13 +143,13 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// The table.
+    /// The kind of table.
     #[must_use]
     pub fn table(&self) -> TableKind {
         self.table
     }
 
-    /// Slots of a bucket.
+    /// The number of slots in a bucket.
     #[must_use]
     pub fn bucket_size(&self) -> u32 {
         self.bucket_size
@@ -168,7 +162,7 @@ impl Rejection {
     }
 }
 
-/// Filters that do what was asked, and those that do not.
+/// The filters that satisfy a request, and those that do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recommendation {
     candidates: Vec<Candidate>,
@@ -176,20 +170,20 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// The first candidate.
+    /// The best candidate, if there is one.
     #[must_use]
     pub fn best(&self) -> Option<&Candidate> {
         self.candidates.first()
     }
 
-    /// The best first: for [`recommend`] the smallest, for [`best_rate`] the one with the lowest rate. The single table goes
-    /// before a packed one that is as good, and larger buckets before smaller ones.
+    /// The candidates, the best first: for [`recommend`] the smallest, for [`best_rate`] the one with the lowest rate. Of those
+    /// that are equally good, the single table comes before the packed one, and larger buckets before smaller ones.
     #[must_use]
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// The others.
+    /// The kinds of filters that do not satisfy the request.
     #[must_use]
     pub fn rejections(&self) -> &[Rejection] {
         &self.rejections
@@ -199,7 +193,7 @@ impl Recommendation {
         let mut recommendation = Self::default();
         for table in [TableKind::Packed, TableKind::Single] {
             let usual = table.bucket_sizes().filter(|b| b.is_power_of_two());
-            // One that no table has is listed, too, with what there is instead.
+            // A size that no table takes is listed, too, with those that they take.
             let takes = |kind: TableKind, b| kind.bucket_sizes().contains(&b);
             let unusual = constraints
                 .bucket_size
@@ -222,17 +216,20 @@ impl Recommendation {
     }
 }
 
-/// Filters for `items` different items with a false-positive rate of ε = `rate` at most, the smallest first: of each table and
-/// bucket size (1, 2, 4, 8 and 16 slots, or the one asked for) the smallest one, as [`Builder`](crate::Builder) plans it.
+/// The filters for `items` different items with a false-positive rate of at most ε = `rate`, the smallest first.
 ///
-/// Takes a moment, and no memory to speak of, for any number of items.
+/// There is at most one candidate for each kind of table and each bucket size (1, 2, 4, 8 and 16 slots, or the one that
+/// `constraints` ask for): the one that a [`Builder`](crate::Builder) builds. A rate or a number of items that is out of range is
+/// the reason of every [`Rejection`].
+///
+/// Nothing is built, so that any number of items can be tried.
 ///
 /// # Example
 /// ```
 /// use koel::{CuckooFilter, Xxh3, tuning::{Constraints, recommend}};
 /// let advice = recommend(10_000, 0.01, &Constraints::default());
 /// let best = advice.best().expect("there is a filter like that");
-/// let mut filter = CuckooFilter::new(best.params().clone(), Xxh3)?;
+/// let mut filter = CuckooFilter::new(*best.params(), Xxh3)?;
 /// filter.insert("alice")?;
 /// assert!(advice.rejections().iter().all(|rejection| !rejection.reason().is_empty()));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
@@ -248,8 +245,11 @@ pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommen
     recommendation
 }
 
-/// The reverse: filters for `items` different items in `bytes` bytes at most, that with the lowest false-positive rate first.
-/// Of each table and bucket size the one with the longest fingerprints that fit.
+/// The filters for `items` different items in a table of at most `bytes` bytes, the one with the lowest false-positive rate
+/// first.
+///
+/// There is at most one candidate for each kind of table and each bucket size, as in [`recommend`]: the one with the longest
+/// fingerprints that fit.
 ///
 /// # Example
 /// ```
