@@ -80,7 +80,7 @@ fn read(bytes: &[u8], addresses: Range<usize>) -> Result<Filter, SnapshotError> 
     let read = within(most, || Filter::from_bytes_with(bytes, AnyHasher::from_id));
     assert_eq!(said(&read).map(|said| said.0), Model::verdict(bytes).err(), "{read:?}");
     // To a stream, what follows is not its own.
-    let is_too_long = read.as_ref().is_err_and(|error| error.kind() == Kinds::Length && error.offset() < bytes.len() as u64);
+    let is_too_long = read.as_ref().is_err_and(|error| error.kind() == Kinds::TrailingBytes);
     for piece in [usize::MAX, 1, 13] {
         let reader = Pieces { bytes, most: piece, is_interrupted: false };
         let streamed = within(most, || Filter::read_from_with(reader, AnyHasher::from_id));
@@ -116,6 +116,7 @@ fn names_it(error: &SnapshotError, bytes: &[u8]) {
         (Kinds::Parameter, 48) => "zero".into(),
         (Kinds::Hasher, 14) => format!("{:#06x}", u16::from_le_bytes([bytes[14], bytes[15]])),
         (Kinds::Length, _) => bytes.len().to_string(),
+        (Kinds::TrailingBytes, _) => format!("{} more bytes", bytes.len() - offset),
         (Kinds::HeaderChecksum, 56) => format!("{:#018x}", number(bytes, 56)),
         (Kinds::BodyChecksum, _) if offset == bytes.len() - 8 => format!("{:#018x}", number(bytes, offset)),
         (Kinds::Table, HEADER..) if offset < bytes.len() - 8 => "bucket".into(),
@@ -149,7 +150,7 @@ fn bytes_after_the_end_are_refused() {
     for snapshot in snapshots() {
         for (more, byte) in [(1, 0), (7, 0xff), (8, 0), (64, 0x4b), (1000, 0)] {
             let longer = [&snapshot[..], &vec![byte; more]].concat();
-            let error = refused(&longer, 0..8, Kinds::Length);
+            let error = refused(&longer, 0..8, Kinds::TrailingBytes);
             assert_eq!(error.offset(), snapshot.len() as u64);
             let mut rest = &longer[..];
             Filter::read_from_with(&mut rest, AnyHasher::from_id).expect("a stream may go on");

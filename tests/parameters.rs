@@ -5,7 +5,7 @@
 mod common;
 
 use common::{ADDRESSINGS, SplitMix64};
-use koel::{Addressing, Builder, CuckooFilter, ParamError, Parameter, TableKind};
+use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Parameter, TableKind};
 
 fn builder() -> Builder {
     CuckooFilter::builder()
@@ -13,8 +13,9 @@ fn builder() -> Builder {
 
 #[track_caller]
 fn refused(builder: Builder, parameter: Parameter, parts: &[&str]) -> ParamError {
-    let error = builder.build().expect_err("this cannot be built");
+    let error = builder.clone().params().expect_err("there is no such filter");
     let message = error.to_string();
+    assert_eq!(builder.build().expect_err("this cannot be built"), BuildError::Param(error.clone()));
     assert_eq!(error.parameter(), parameter, "{message}");
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in {message:?}");
@@ -168,7 +169,7 @@ fn every_kind_that_is_allowed_is_built() {
         }
         for f in 4..=32 {
             let filter = builder().table(TableKind::Packed).fingerprint_bits(f).addressing(addressing).capacity(50).build();
-            let params = *filter.expect("right").params();
+            let params = filter.expect("right").params();
             assert_eq!(params.table_bytes() as u64, (params.buckets() * u64::from(4 * (f - 1))).div_ceil(8));
         }
     }

@@ -161,7 +161,7 @@ fn kind(kind: SnapshotErrorKind) -> &'static str {
     match kind {
         SnapshotErrorKind::Magic => "magic",
         SnapshotErrorKind::Version => "version",
-        SnapshotErrorKind::Length => "length",
+        SnapshotErrorKind::Length | SnapshotErrorKind::TrailingBytes => "length",
         SnapshotErrorKind::HeaderChecksum => "header checksum",
         SnapshotErrorKind::Parameter => "parameter",
         SnapshotErrorKind::Hasher => "hasher",
