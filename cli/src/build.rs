@@ -4,14 +4,14 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, Builder, CuckooFilter, Full, HasherId};
+use koel::{AnyHasher, Builder, CuckooFilter, Full};
 
 use crate::{
     facts::{self, Facts},
     file::{Filter, Output},
     items::{Items, Separator},
     messages,
-    options::{self, Address, Hash, Table},
+    options::{self, Address, Table},
     progress::Progress,
 };
 
@@ -71,8 +71,8 @@ pub(crate) struct Build {
     addressing: Address,
 
     /// The hash function
-    #[arg(long, value_name = "HASHER", default_value = "xxh3")]
-    hasher: Hash,
+    #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = options::hasher())]
+    hasher: AnyHasher,
 
     /// The seed of the hash function: a decimal number, or 0x and hexadecimal digits
     #[arg(long, value_name = "S", default_value = "0", value_parser = options::seed, allow_negative_numbers = true)]
@@ -105,11 +105,7 @@ impl Build {
 
     /// The builder, with everything but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let id = HasherId::from(self.hasher);
-        let Some(hasher) = AnyHasher::from_id(id) else {
-            bail!("--hasher: {id} given, but it is not available on big-endian machines; use xxh3");
-        };
-        let mut builder = CuckooFilter::builder().hasher(hasher).seed(self.seed).addressing(self.addressing.into());
+        let mut builder = CuckooFilter::builder().hasher(self.hasher).seed(self.seed).addressing(self.addressing.into());
         builder = match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),
             None => builder.false_positive_rate(self.fpr),
@@ -129,7 +125,7 @@ impl Build {
 
 /// An empty filter.
 fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter> {
-    builder.clone().capacity(capacity).build().map_err(|error| messages::parameter(&error))
+    builder.clone().capacity(capacity).build().map_err(messages::not_built)
 }
 
 /// True if the item was stored, false if it was skipped.
@@ -186,7 +182,7 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
 /// How many items were stored, not skipped; and if one was refused, how many came before it, and why.
 fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option<(u64, Full)>) {
     if !unique {
-        let refusal = filter.insert_hashes(hashes).err().map(|batch| (batch.inserted() as u64, batch.full().clone()));
+        let refusal = filter.insert_hashes(hashes).err().map(|full| (full.position() as u64, full));
         return (hashes.len() as u64, refusal);
     }
     let mut stored = 0;

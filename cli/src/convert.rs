@@ -70,13 +70,12 @@ fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts>
         Stored::Koel(filter) => Ok(Facts::koel(&filter, output.save(&filter)?)),
         #[cfg(target_endian = "little")]
         Stored::Go(filter) => {
-            let filter = filter.into_filter().map_err(|no_room| {
-                let full = no_room.full();
+            let filter = filter.into_filter().map_err(|filter| {
                 anyhow::anyhow!(
                     "{name}: the table has no room for the item that Go keeps outside it ({} items in {} slots); `koel query` \
                      reads the file as it is; to convert it, delete an item in Go first",
-                    full.items(),
-                    full.slots()
+                    filter.len(),
+                    filter.filter().slots()
                 )
             })?;
             Ok(Facts::koel(&filter, output.save(&filter)?))

@@ -26,7 +26,7 @@ impl Facts {
     pub(crate) fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
         Self {
             has_victim: None,
-            params: filter.params().clone(),
+            params: filter.params(),
             hasher: filter.hasher().id(),
             items: filter.len(),
             load_factor: filter.load_factor(),

@@ -65,12 +65,26 @@ fn add(filter: &mut Filter, path: &Path, merged: &[PathBuf]) -> anyhow::Result<(
         Opened::Mapped(other) => filter.merge(&other),
         Opened::Read(other) => filter.merge(&other.koel(&name)?),
     };
+    let first = || file::name(&merged[0]);
     done.map_err(|error| match error {
-        MergeError::Damaged { what, .. } => anyhow::anyhow!("{name}: {what}"),
-        MergeError::Full(_) => {
+        MergeError::DifferentParams { ours, theirs, .. } => anyhow::anyhow!(
+            "{} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
+             {theirs}; build both with the same options and the same --capacity",
+            first()
+        ),
+        MergeError::DifferentHasher => anyhow::anyhow!(
+            "{} and {name}: only filters with the same hasher can be merged; build both with the same --hasher",
+            first()
+        ),
+        MergeError::Full { items, slots, capacity, .. } => {
             let all: Vec<_> = merged.iter().map(|path| file::name(path)).collect();
-            anyhow::anyhow!("{} and {name}: {error}; nothing was written", all.join(", "))
+            anyhow::anyhow!(
+                "{} and {name}: {items} items do not fit into one filter of {slots} slots, planned for {capacity}; build all of them \
+                 with a --capacity of at least {items}; nothing was written",
+                all.join(", ")
+            )
         }
-        error => anyhow::anyhow!("{} and {name}: {error}", file::name(&merged[0])),
+        MergeError::Snapshot(error) => file::refused(&name, error),
+        error => anyhow::Error::new(error).context(format!("{} and {name}", first())),
     })
 }

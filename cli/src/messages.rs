@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use koel::{Full, ParamError, Parameter};
+use koel::{BuildError, Full, ParamError, Parameter};
 
 use crate::{
     file::Filter,
@@ -63,6 +63,14 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
     // The option names the parameter.
     let rest = message.strip_prefix(&error.parameter().to_string()).unwrap_or(&message);
     anyhow::anyhow!("{option}{rest}")
+}
+
+/// The library's error about a filter that could not be built.
+pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
+    match error {
+        BuildError::Param(error) => parameter(&error),
+        error => error.into(),
+    }
 }
 
 /// Why there is no room for an item, and what to do. `larger` is the start of the remedy for a filter that is too small.

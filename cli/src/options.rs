@@ -3,8 +3,11 @@
 use std::{env, num::NonZeroUsize};
 
 use anyhow::bail;
-use clap::ValueEnum;
-use koel::{Addressing, HasherId, Kernel, TableKind};
+use clap::{
+    ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
+use koel::{Addressing, AnyHasher, Hasher as _, HasherId, Kernel, TableKind};
 
 /// The environment variable that selects the instruction set.
 const KERNEL: &str = "KOEL_KERNEL";
@@ -58,22 +61,15 @@ impl From<Address> for Addressing {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Hash {
-    /// XXH3, 64 bits
-    Xxh3,
-    /// The hasher of Go's linvon/cuckoo-filter, which uses the seed 1337
-    #[value(name = "metrohash64")]
-    MetroHash64,
-}
-
-impl From<Hash> for HasherId {
-    fn from(hash: Hash) -> Self {
-        match hash {
-            Hash::Xxh3 => Self::XXH3,
-            Hash::MetroHash64 => Self::METRO_HASH_64,
-        }
-    }
+/// A hasher of the library, by its name there.
+pub(crate) fn hasher() -> impl TypedValueParser<Value = AnyHasher> {
+    let help = |hasher: &AnyHasher| match hasher.id() {
+        HasherId::XXH3 => "XXH3, 64 bits",
+        HasherId::METRO_HASH_64 => "The hasher of Go's linvon/cuckoo-filter, which uses the seed 1337",
+        _ => "",
+    };
+    let names = AnyHasher::ALL.iter().map(|hasher| PossibleValue::new(hasher.to_string()).help(help(hasher)));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<AnyHasher>())
 }
 
 /// A number of items.

@@ -85,7 +85,7 @@ impl Demo {
         if let Some(kernel) = options::kernel()? {
             builder = builder.kernel(kernel);
         }
-        builder.table(table).false_positive_rate(self.fpr).build().map_err(|error| messages::parameter(&error))
+        builder.table(table).false_positive_rate(self.fpr).build().map_err(messages::not_built)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod descriptor;
 mod lock;
+mod map;
 mod read;
 mod write;
 
@@ -11,18 +12,20 @@ use std::{
     path::Path,
 };
 
-use crate::streams::Stream;
 use koel::{AnyHasher, CuckooFilter, FilterView};
+use memmap2::Mmap;
+
+use crate::streams::Stream;
 
 pub(crate) use descriptor::Descriptor;
-pub(crate) use read::{Opened, Stored, load, load_any, open};
+pub(crate) use read::{Opened, Stored, load, load_any, open, refused};
 pub(crate) use write::Output;
 
 /// The filters of this command: their hasher is known only at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;
 
 /// The same, in a mapped file.
-pub(crate) type View = FilterView<'static, AnyHasher>;
+pub(crate) type View = FilterView<Mmap, AnyHasher>;
 
 /// Does the path stand for standard input or standard output?
 pub(crate) fn is_dash(path: &Path) -> bool {

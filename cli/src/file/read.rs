@@ -1,6 +1,7 @@
 //! Filters from files and pipes, and in mapped files.
 
 use std::{
+    error::Error as _,
     fs::{self, File},
     io::{self, Read},
     path::Path,
@@ -11,7 +12,7 @@ use anyhow::{Context as _, bail};
 use koel::go::{self, GoFilter};
 use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind};
 
-use super::{Counted, Filter, View, check_input, is_dash, length, name};
+use super::{Counted, Filter, View, check_input, is_dash, length, map::map, name};
 use crate::{options, streams};
 
 /// The bytes of the longest header.
@@ -71,7 +72,7 @@ impl Opened {
     /// Checks what has not been checked yet. `path` is for the message.
     pub(crate) fn verify(&self, path: &Path) -> anyhow::Result<()> {
         match self {
-            Self::Mapped(view) => view.verify().with_context(|| name(path)),
+            Self::Mapped(view) => view.verify().map_err(|error| refused(&name(path), error)),
             Self::Read(_) => Ok(()),
         }
     }
@@ -81,23 +82,25 @@ impl Opened {
 pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     // A pipe must not be opened to find out: its writer would see it closed again.
     let is_file = !is_dash(path) && fs::metadata(path).is_ok_and(|metadata| length(&metadata).is_some());
-    if is_file && let Some(view) = map(path)? {
+    if is_file && let Some(view) = view(path)? {
         return Ok(Opened::Mapped(view));
     }
     Ok(Opened::Read(load_any(path)?.0))
 }
 
-/// Maps a file. `None` if it has to be read instead, because it is not a snapshot or the system cannot map it.
-fn map(path: &Path) -> anyhow::Result<Option<View>> {
+/// A view of a mapped file. `None` if the file has to be read instead, because it is not a snapshot or the system cannot map it.
+fn view(path: &Path) -> anyhow::Result<Option<View>> {
     let kernel = options::kernel()?;
+    // Reading reports why the file cannot be opened.
+    let Ok(map) = map(path) else { return Ok(None) };
     let mut unknown = None;
-    match FilterView::open_with(path, |id| hasher(id, &mut unknown)) {
+    match FilterView::over_with(map, |id| hasher(id, &mut unknown)) {
         Ok(mut view) => {
             set_kernel(kernel, |kernel| view.set_kernel(kernel))?;
             Ok(Some(view))
         }
-        Err(error) if matches!(error.kind(), SnapshotErrorKind::Magic | SnapshotErrorKind::Io) => Ok(None),
-        Err(error) => Err(refused(&name(path), error, unknown)),
+        Err(error) if error.kind() == SnapshotErrorKind::Magic => Ok(None),
+        Err(error) => Err(not_read(&name(path), error, unknown)),
     }
 }
 
@@ -126,7 +129,7 @@ fn read_koel(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let mut reader = Counted::new(reader);
     let mut unknown = None;
     let filter = Filter::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
-    let mut filter = filter.map_err(|error| refused(name, error, unknown))?;
+    let mut filter = filter.map_err(|error| not_read(name, error, unknown))?;
     let end = reader.bytes;
     check_end(reader, end, name)?;
     set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
@@ -165,7 +168,7 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::
             "{name}: at byte 0: neither a koel snapshot nor {GO} ({refusal}); give a file that `koel build` or Go's `Encode` wrote"
         ),
         // The file is longer than its header says, and was not read to its end.
-        (SnapshotErrorKind::Length, end) if end < bytes.len() as u64 => Err(goes_on(name, end)),
+        (SnapshotErrorKind::TrailingBytes, end) => Err(goes_on(name, end)),
         _ => bail!("{name}: as {GO}: {refusal}"),
     }
 }
@@ -182,7 +185,7 @@ fn check_end(reader: impl Read, end: u64, name: &str) -> anyhow::Result<()> {
 }
 
 fn goes_on(name: &str, end: u64) -> anyhow::Error {
-    anyhow::anyhow!("{name}: at byte {end}: the bytes go on after the filter's end; get another copy")
+    anyhow::anyhow!("{name}: at byte {end}: the filter ends here, but other bytes follow it; use another copy")
 }
 
 /// The hasher with this id. If there is none, stores the id in `unknown`.
@@ -196,11 +199,24 @@ fn set_kernel(kernel: Option<Kernel>, set: impl FnOnce(Kernel) -> Result<(), koe
     Ok(kernel.map_or(Ok(()), set)?)
 }
 
-fn refused(name: &str, error: SnapshotError, unknown: Option<HasherId>) -> anyhow::Error {
+/// The error about a snapshot, with remedies for users of this command where the library's are for programs.
+pub(crate) fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
+    match error.kind() {
+        SnapshotErrorKind::TrailingBytes => goes_on(name, error.offset()),
+        SnapshotErrorKind::OutOfMemory => {
+            let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            anyhow::anyhow!("{name}: {error}")
+        }
+        _ => anyhow::Error::new(error).context(name.to_owned()),
+    }
+}
+
+/// The same for a snapshot whose hasher may be unknown.
+fn not_read(name: &str, error: SnapshotError, unknown: Option<HasherId>) -> anyhow::Error {
     match unknown {
         Some(id) => {
             anyhow::anyhow!("{name}: built with hasher {id}, which this command does not have; use the program that built it")
         }
-        None => anyhow::Error::new(error).context(name.to_owned()),
+        None => refused(name, error),
     }
 }

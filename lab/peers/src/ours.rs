@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::Context as _;
-use koel::{Builder, CuckooFilter, Params, TableKind};
+use koel::{Builder, CuckooFilter, TableKind};
 
 use crate::{
     measure::Contestant,
@@ -57,22 +57,22 @@ impl Plan {
         CuckooFilter::builder().table(self.table).fingerprint_bits(self.fingerprint_bits)
     }
 
-    /// The parameters of a table that reaches its load with all items; or, if it is so small that they might not fit, those of
-    /// the capacity.
-    fn params(&self, items: usize) -> anyhow::Result<Params> {
+    /// For a table that reaches its load with all items; or, if it is so small that they might not fit, for the capacity.
+    fn builder_for(&self, items: usize) -> anyhow::Result<Builder> {
         let safe = self.builder().capacity(items).params()?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "items are 2³² at most")]
         let buckets = (items as f64 / (self.load * f64::from(safe.bucket_size()))).ceil() as u64;
         let buckets = buckets.next_multiple_of(2);
-        if buckets <= safe.buckets() { Ok(safe) } else { Ok(self.builder().buckets(buckets).params()?) }
+        Ok(if buckets <= safe.buckets() { self.builder().capacity(items) } else { self.builder().buckets(buckets) })
     }
 
     fn empty(&self, items: usize) -> anyhow::Result<CuckooFilter> {
-        Ok(CuckooFilter::new(self.params(items)?, koel::Xxh3)?)
+        Ok(self.builder_for(items)?.build()?)
     }
 
     fn title(&self, items: usize) -> String {
-        let load = self.params(items).map_or(self.load, |params| items as f64 / params.slots() as f64);
+        let params = self.builder_for(items).and_then(|builder| Ok(builder.params()?));
+        let load = params.map_or(self.load, |params| items as f64 / params.slots() as f64);
         format!("koel {} f = {}, load {load:.2}", self.table, self.fingerprint_bits)
     }
 }
@@ -178,7 +178,7 @@ impl Peer for KnownSet {
     const FAMILY: Family = Family::Koel;
 
     fn title(&self, items: usize) -> String {
-        format!("{}, from_items", self.0.title(items))
+        format!("{}, build_from_items", self.0.title(items))
     }
 
     fn asked_rate(&self) -> Option<f64> {
@@ -186,7 +186,7 @@ impl Peer for KnownSet {
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<CuckooFilter> {
-        CuckooFilter::from_items(self.0.params(keys.len())?, koel::Xxh3, keys).context("an item was refused")
+        self.0.builder_for(keys.len())?.build_from_items(keys).context("the filter was not built")
     }
 
     fn expected_rate(&self, filter: &CuckooFilter, items: usize) -> f64 {

@@ -99,7 +99,7 @@ impl Probed {
             interrupt.check()?;
             batch.clear();
             batch.extend(hashes.take(usize::try_from(left).map_or(PACE, |left| left.min(PACE))));
-            hits += filter.count_hashes(&batch) as u64;
+            hits += filter.count_member_hashes(&batch) as u64;
             left -= batch.len() as u64;
         }
         Ok(Self { probes, hits })

@@ -159,11 +159,12 @@ pub(crate) trait Keys: Copy {
     fn key(fingerprint: Fingerprint) -> Self::Key;
     /// How many slots are empty.
     fn free(self) -> u32;
-    fn holds(self, key: Self::Key) -> bool;
+    /// Marks the slots that hold `key`: not 0 if there is one.
+    fn find(self, key: Self::Key) -> u64;
     /// Puts `key` into the place of an empty slot; there is one.
     fn insert(self, key: Self::Key) -> Self;
-    /// Takes one copy of `key` out; there is one.
-    fn remove(self, key: Self::Key) -> Self;
+    /// Takes one copy of `key` out, of those that [`find`](Self::find) has marked.
+    fn remove(self, key: Self::Key, marks: u64) -> Self;
     /// One or the other.
     fn select(condition: bool, keys: Self, others: Self) -> Self;
     /// The values of the slots, 0 for empty ones.
@@ -228,7 +229,7 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
     pub(super) fn contains_by_high_parts(&self, (mut first, second): Pair, fingerprint: Fingerprint) -> bool {
         if self.geometry.high_bits() < MIN_HIGH_BITS {
             let key = F::Keys::key(fingerprint);
-            return F::load(self, first).holds(key) | F::load(self, second).holds(key);
+            return F::load(self, first).find(key) | F::load(self, second).find(key) != 0;
         }
         let high = fingerprint.get() >> 4;
         let (mut marks, mut others) = (F::high_marks(self, first, high), F::high_marks(self, second, high));
@@ -320,12 +321,14 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let key = F::Keys::key(fingerprint);
         let (keys, others) = (F::load(self, first), F::load(self, second));
-        let in_first = keys.holds(key);
-        if !in_first & !others.holds(key) {
+        let (marks, other_marks) = (keys.find(key), others.find(key));
+        if marks | other_marks == 0 {
             return false;
         }
+        let in_first = marks != 0;
         let bucket = select_unpredictable(in_first, first, second);
-        F::store(self, bucket, F::Keys::select(in_first, keys, others).remove(key));
+        let marks = select_unpredictable(in_first, marks, other_marks);
+        F::store(self, bucket, F::Keys::select(in_first, keys, others).remove(key, marks));
         true
     }
 
@@ -342,8 +345,10 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         let keys = F::load(self, bucket);
-        debug_assert!(keys.holds(F::Keys::key(old)));
-        F::store(self, bucket, keys.remove(F::Keys::key(old)).insert(F::Keys::key(new)));
+        let old = F::Keys::key(old);
+        let marks = keys.find(old);
+        debug_assert!(marks != 0);
+        F::store(self, bucket, keys.remove(old, marks).insert(F::Keys::key(new)));
     }
 
     #[inline(always)]

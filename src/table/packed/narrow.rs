@@ -84,8 +84,8 @@ impl Keys for Quad {
     }
 
     #[inline(always)]
-    fn holds(self, key: u64) -> bool {
-        LANES.equal(self.0, low_half(key)) != 0
+    fn find(self, key: u64) -> u64 {
+        LANES.equal(self.0, low_half(key))
     }
 
     #[inline(always)]
@@ -98,11 +98,10 @@ impl Keys for Quad {
     }
 
     #[inline(always)]
-    fn remove(self, key: u64) -> Self {
-        // Everything before it moves up.
-        let place = LANES.equal(self.0, low_half(key)).trailing_zeros() / LANE;
-        let (moved, kept) = (Self::first(place), !Self::first(place + 1));
-        Self((self.0 & moved) << LANE | self.0 & kept)
+    fn remove(self, _: u64, marks: u64) -> Self {
+        // Everything before the first copy moves up. Its mark is the highest bit of its lane.
+        let (upto, before) = (marks ^ (marks - 1), (marks ^ (marks - 1)) >> LANE);
+        Self((self.0 & before) << LANE | self.0 & !upto)
     }
 
     #[inline(always)]

@@ -87,8 +87,8 @@ impl Keys for [u32; 4] {
     }
 
     #[inline(always)]
-    fn holds(self, key: u32) -> bool {
-        let [a, b, c, d] = self.map(|other| other == key);
+    fn find(self, key: u32) -> u64 {
+        let [a, b, c, d] = self.map(|other| u64::from(other == key));
         a | b | c | d
     }
 
@@ -100,7 +100,7 @@ impl Keys for [u32; 4] {
     }
 
     #[inline(always)]
-    fn remove(self, key: u32) -> Self {
+    fn remove(self, key: u32, _: u64) -> Self {
         // Whatever comes before the last copy moves up.
         let [a, b, c, d] = self;
         let keep = |own: u32, before: u32| select_unpredictable(own <= key, before, own);

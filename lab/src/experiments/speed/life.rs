@@ -77,7 +77,7 @@ impl Life {
 
     /// Fills a filter in steps, looks up keys after each of them, and empties it in steps.
     pub(super) fn live(&mut self, kernel: Kernel, form: Form, times: &mut Times, interrupt: &Interrupt) -> anyhow::Result<()> {
-        let mut filter = CuckooFilter::new(self.params.clone(), Xxh3)?;
+        let mut filter = CuckooFilter::new(self.params, Xxh3)?;
         filter.set_kernel(kernel)?;
         let what = |operation, load, present| What { operation, form, kernel: kernel.to_string(), load, present };
         let mut reached = 0;
@@ -87,7 +87,7 @@ impl Life {
             let keys = &self.present[from..to];
             let (inserted, time) = timed(|| match form {
                 Form::Each => keys.iter().take_while(|&key| filter.insert(key).is_ok()).count(),
-                Form::Batch => filter.insert_batch(keys).map_or_else(|full| full.inserted(), |()| keys.len()),
+                Form::Batch => filter.insert_batch(keys).map_or_else(|full| full.position(), |()| keys.len()),
             });
             if inserted < keys.len() {
                 // Only very small tables refuse an item this early. The items of this step are removed again.
