@@ -30,8 +30,8 @@ type Filter = CuckooFilter<AnyHasher>;
 /// What a reader may take beside the filter.
 const SOME: usize = 64 << 10;
 
-/// What a view may: the words of its error.
-const WORDS: usize = 1 << 10;
+/// What a view may: the words of its error, and for the nearest value that works in a header, the values that were tried.
+const WORDS: usize = 4 << 10;
 
 /// The golden files, which are of both tables, addressings and hashers, and of many lengths and sizes.
 fn snapshots() -> Vec<Vec<u8>> {
