@@ -1,4 +1,4 @@
-//! What a filter does with its table, whichever that is.
+//! The operations of [`RawFilter`](super::RawFilter), each as a type that is compiled for every kind of table and every kernel.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -181,7 +181,7 @@ impl<H: Hashes> Change for InsertAll<'_, H> {
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) {
         let address = Address::new(self.params);
-        // From here on so many buckets are full that it pays to prefetch where evicted items would go.
+        // Above this load, so many buckets are full that prefetching the alternates of their residents pays.
         let crowded = self.params.slots() / 4 * 3;
         self.hashes.each_batch(0..self.hashes.len(), |batch| {
             prefetch(table, address, batch);
@@ -198,7 +198,7 @@ impl<H: Hashes> Change for InsertAll<'_, H> {
     }
 }
 
-/// Of hashes whose buckets are full, starts to load the alternates of those buckets' residents.
+/// For hashes whose two buckets are full, prefetches the alternate buckets of the residents.
 #[inline(always)]
 fn prefetch_alternates(table: &impl Table, address: Address, hashes: &[u64]) {
     if table.len_in_bytes() < PREFETCH_FROM {
