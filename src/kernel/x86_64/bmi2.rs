@@ -33,16 +33,22 @@ impl Bmi2 {
         storage: &S,
         read: R,
     ) -> R::Output {
-        /// One function per kind of table: if all were inlined into one function, each would save the registers that the others
-        /// need. It may be inlined where the whole program is compiled for BMI2.
-        #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        #[cfg_attr(target_feature = "bmi2", inline)]
-        #[cfg_attr(not(target_feature = "bmi2"), inline(never))]
-        fn run<F: Form, S: Storage, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
-            F::read(geometry, storage, bmi2, read)
+        // Where all code is compiled for the instructions, a look-up is inlined into its caller.
+        #[cfg(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt"))]
+        {
+            F::read(geometry, storage, self, read)
         }
-        // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run::<F, S, R>(self, geometry, storage, read) }
+        #[cfg(not(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt")))]
+        {
+            /// A function for each table: in one for all, each would save the registers that the others need.
+            #[target_feature(enable = "bmi1,bmi2,popcnt")]
+            #[inline(never)]
+            fn run<F: Form, S: Storage, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
+                F::read(geometry, storage, bmi2, read)
+            }
+            // SAFETY: `self` proves that the processor has the instructions.
+            unsafe { run::<F, S, R>(self, geometry, storage, read) }
+        }
     }
 
     /// Runs a [`Change`] on a table.
@@ -55,8 +61,7 @@ impl Bmi2 {
         change: C,
     ) -> C::Output {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        #[cfg_attr(target_feature = "bmi2", inline)]
-        #[cfg_attr(not(target_feature = "bmi2"), inline(never))]
+        #[inline(never)]
         fn run<F: Form, C: Change>(bmi2: Bmi2, geometry: &F::Geometry, storage: &mut Owned, change: C) -> C::Output {
             F::change(geometry, storage, bmi2, change)
         }
