@@ -104,7 +104,7 @@ impl Instructions for Bmi2 {
     }
 
     /// Unpacks both buckets into lanes and compares all fingerprints without a branch, so hits and misses take the same time.
-    /// Compares plain fingerprints instead of [`Keys`](crate::table::Keys), which takes fewer steps.
+    /// Compares plain fingerprints instead of `Keys`, which takes fewer steps.
     #[inline(always)]
     fn in_narrow<B: Deref<Target = [u8]>>(
         table: &Packed<'_, Narrow, B, Self>,
