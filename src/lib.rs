@@ -35,7 +35,7 @@
 //! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash` |
 //! | write code for any filter | [`Filter`], [`Contains`] |
 //! | choose parameters | [`tuning`] |
-//! | exchange filters with Go | [`mod@go`], [`MetroHash64`] |
+//! | exchange filters with Go | [`go`], [`MetroHash64`] |
 //!
 //! Guides: [choosing](guide::choosing) · [snapshots](guide::snapshots) · [many small filters](guide::small_filters) ·
 //! [serde](guide::serde) · [Go's files](guide::go)
@@ -45,7 +45,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`]; paths as items. Without it, the crate needs `alloc` only. |
-//! | `metrohash` | yes | [`MetroHash64`] and [`mod@go`], on little-endian machines. Needs `std`. |
+//! | `metrohash` | yes | [`MetroHash64`] and [`go`], on little-endian machines. Needs `std`. |
 //! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
 //! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
 //! | `serde` | no | `Serialize` and `Deserialize` for filters and [`Params`]. Works without `std`. |

@@ -5,7 +5,7 @@
 //! | [`choosing`] | Which parameters, hasher and method fit the task? What are the limits? |
 //! | [`snapshots`] | How is a filter stored, sent, loaded and queried in place? |
 //! | [`small_filters`] | How are thousands of filters kept, for example one for each file of an LSM tree? |
-//! | [`mod@serde`] | How does a filter become a field of a type with serde's derives? |
+//! | [`serde`] | How does a filter become a field of a type with serde's derives? |
 //! | [`go`] | How are filters exchanged with Go's linvon/cuckoo-filter? |
 
 // What the guides link to.
