@@ -102,7 +102,7 @@ pub use hash::FromHasherId;
 pub use hash::MetroHash64;
 pub use {
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
-    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, ParseHasherError, StdHasher, Xxh3},
+    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind},

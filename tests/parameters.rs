@@ -115,11 +115,14 @@ fn the_nearest_that_works_works() {
 /// More than any machine has, less than it can address.
 #[test]
 fn memory_that_cannot_be_had_is_an_error() {
-    refused(
-        builder().fingerprint_bits(8).buckets(1 << 55),
-        Parameter::TableSize,
-        &["bytes given", "could not be allocated", "smaller capacity"],
-    );
+    let error = builder().fingerprint_bits(8).buckets(1 << 55).build().expect_err("no machine has as much");
+    let BuildError::OutOfMemory(out_of_memory) = &error else { panic!("{error}") };
+    // A bucket has 28 bits, and the padding eight bytes.
+    let bytes = (28usize << 55) / 8;
+    assert!((bytes..=bytes + 8).contains(&out_of_memory.bytes()), "{error}");
+    for part in [&out_of_memory.bytes().to_string(), "could not be allocated", "smaller capacity"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
 }
 
 #[test]

@@ -97,26 +97,31 @@ impl<D: AsRef<[u8]>> Snapshot<D> {
     pub(crate) fn into_data(self) -> D {
         self.data
     }
-}
 
-impl<D: AsRef<[u8]>> Sealed for Snapshot<D> {
-    /// Asks `D` anew each time, and believes nothing that it said before.
+    /// The snapshot. Asks `D` anew each time, and believes nothing that it said before.
     #[inline]
-    fn bytes(&self) -> &[u8] {
-        match self.data.as_ref().get(HEADER_BYTES..HEADER_BYTES + self.len) {
+    fn all(&self) -> &[u8] {
+        match self.data.as_ref().get(..HEADER_BYTES + self.len) {
             Some(bytes) => bytes,
             None => shrunk(),
         }
     }
+}
+
+impl<D: AsRef<[u8]>> Sealed for Snapshot<D> {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.all()[HEADER_BYTES..]
+    }
 
     fn stored_checksums(&self) -> Option<[u64; 2]> {
-        let number = |bytes: &[u8], end: usize| {
+        let bytes = self.all();
+        let number = |end: usize| {
             let mut number = [0; 8];
             number.copy_from_slice(&bytes[end - 8..end]);
             u64::from_le_bytes(number)
         };
-        let bytes = self.bytes();
-        Some([number(self.data.as_ref(), HEADER_BYTES), number(bytes, bytes.len())])
+        Some([number(HEADER_BYTES), number(bytes.len())])
     }
 }
 
