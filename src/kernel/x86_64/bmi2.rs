@@ -69,12 +69,14 @@ impl Bmi2 {
         unsafe { run::<F, C>(self, geometry, storage, change) }
     }
 
+    #[allow(clippy::unused_self, reason = "it is the proof")]
     #[inline(always)]
     fn deposit(self, bits: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the processor has the instruction.
         unsafe { _pdep_u64(bits, mask) }
     }
 
+    #[allow(clippy::unused_self, reason = "it is the proof")]
     #[inline(always)]
     fn extract(self, bits: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the processor has the instruction.
