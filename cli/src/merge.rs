@@ -60,21 +60,25 @@ impl Merge {
 /// Adds the items of the filter in a file. `merged` are the files before it.
 fn add(filter: &mut Filter, path: &Path, merged: &[PathBuf]) -> anyhow::Result<()> {
     let name = file::name(path);
-    let other = file::open(path)?;
-    let done = match other {
-        Opened::Mapped(other) => filter.merge(&other),
-        Opened::Read(other) => filter.merge(&other.koel(&name)?),
+    let (done, hasher) = match file::open(path)? {
+        Opened::Mapped(other) => (filter.merge(&other), *other.hasher()),
+        Opened::Read(other) => {
+            let other = other.koel(&name)?;
+            (filter.merge(&other), *other.hasher())
+        }
     };
     let first = || file::name(&merged[0]);
     done.map_err(|error| match error {
         MergeError::DifferentParams { ours, theirs, .. } => anyhow::anyhow!(
             "{} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
-             {theirs}; build both with the same options and the same --capacity",
+             {theirs}; build both with the same --capacity and other options",
             first()
         ),
         MergeError::DifferentHasher => anyhow::anyhow!(
-            "{} and {name}: only filters with the same hasher can be merged; build both with the same --hasher",
-            first()
+            "{} and {name}: only filters with the same hasher can be merged, but the first has {}, and the second {hasher}; build \
+             both with the same --hasher",
+            first(),
+            filter.hasher()
         ),
         MergeError::Full { items, slots, capacity, .. } => {
             let all: Vec<_> = merged.iter().map(|path| file::name(path)).collect();

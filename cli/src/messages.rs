@@ -69,6 +69,12 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
 pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
     match error {
         BuildError::Param(error) => parameter(&error),
+        BuildError::OutOfMemory(error) => {
+            anyhow::anyhow!(
+                "{} bytes of memory cannot be allocated for the filter; give a smaller --capacity, or use a machine with more memory",
+                error.bytes()
+            )
+        }
         error => error.into(),
     }
 }

@@ -43,7 +43,7 @@ fn short_and_long_files_are_refused() {
         refused(
             &koel,
             &[&good, more].concat(),
-            &[&format!("at byte {}: the bytes go on after the ", good.len()), "another copy"],
+            &[&format!("at byte {}: the filter ends here, but other bytes follow", good.len()), "another copy"],
         );
     }
 }

@@ -24,7 +24,7 @@ fn parameters_have_limits() {
         ("--bucket-size 8 --table packed", &["--bucket-size", "8 given", "takes 4"]),
         ("--capacity -1", &["--capacity", "'-1'", "whole number from 0"]),
         ("--capacity 1e6", &["--capacity", "'1e6'", "1000000"]),
-        ("--capacity 999999999999999", &["bytes given", "smaller capacity"]),
+        ("--capacity 999999999999999", &["bytes of memory", "smaller --capacity"]),
         ("--table cuckoo", &["--table", "'cuckoo'", "single, packed"]),
         ("--hasher md5", &["--hasher", "'md5'", "xxh3, metrohash64"]),
         ("--seed 0xyz", &["--seed", "'0xyz'", "hexadecimal"]),

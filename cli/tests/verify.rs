@@ -87,7 +87,8 @@ fn a_file_of_gos_that_is_cut_short_or_goes_on_is_found() {
         }
         for more in [1, 100, 100_000] {
             koel.write("long.go", [good.clone(), vec![0; more]].concat());
-            koel.run(["verify", "long.go"]).error(&[&format!("long.go: at byte {}: the bytes go on after", good.len())]);
+            koel.run(["verify", "long.go"])
+                .error(&[&format!("long.go: at byte {}: the filter ends here, but other bytes follow", good.len())]);
         }
     }
 }

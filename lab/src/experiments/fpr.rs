@@ -71,13 +71,13 @@ impl Experiment for Fpr {
     }
 
     fn title(&self) -> &'static str {
-        "How often a filter is wrong"
+        "False-positive rate"
     }
 
     fn about(&self) -> &'static str {
-        "Filters are asked, at several loads, for items that are not in them. What they say is compared with the formula that \
-         koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's 2b/2ᶠ, which it gives as the most. All intervals hold the \
-         true rate with 99 % confidence, so one in a hundred may miss it."
+        "Filters are queried, at several loads, for items that were not inserted. The measured rate of positive answers is compared \
+         with the formula that koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's upper bound, 2b/2ᶠ. All intervals are 99 % \
+         confidence intervals: about one in a hundred misses the true rate."
     }
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
@@ -178,9 +178,9 @@ fn by_fingerprint(measured: &Cases) -> Chart {
         file: String::from("rate"),
         title: String::from("False-positive rate, by length of fingerprint"),
         caption: String::from(
-            "Marks: measured, with 99 % intervals, which are smaller than the marks but at the end. Lines: the formula. Dashed: the \
-             paper's bound for buckets of four, packed or not. Buckets of two do not get 95 % full. Each bit halves the rate; \
-             twice the slots of a bucket double it.",
+            "Marks: measured rates, with 99 % intervals, most of which are smaller than the marks. Lines: the formula. Dashed: the \
+             paper's bound for buckets of four, packed or single. Tables with buckets of two do not reach a load of 95 %. One more \
+             bit halves the rate; twice as many slots per bucket double it.",
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, 24.0),
         y: Axis::log("false-positive rate ε").from_to(1e-6, 1.0),
@@ -211,9 +211,9 @@ fn beside_the_formula(measured: &Cases) -> Chart {
         file: String::from("ratio"),
         title: String::from("Measured rate over predicted rate, packed"),
         caption: String::from(
-            "1: as the formula says. 99 % intervals; the longer fingerprints are, the fewer hits there are, and the wider the \
-             intervals. Dashed: what would be expected if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are \
-             not: a hit needs just one item with the same two buckets and the same fingerprint.",
+            "1: equal to the formula. Bars are 99 % intervals: longer fingerprints give fewer hits, and so wider intervals. Dashed: \
+             the rate if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are not: a false positive is an \
+             item with the same fingerprint and the same two buckets, and a pair of buckets has no order.",
         ),
         x: Axis::linear("fingerprint, bits").from_to(range.0, range.1),
         y: Axis::linear("measured / predicted"),
@@ -223,9 +223,9 @@ fn beside_the_formula(measured: &Cases) -> Chart {
 
 fn how_often_right(measured: &Cases) -> Table {
     let mut table = Table::new(
-        "How many of the 99 % intervals hold what a formula says: koel's 1 − e^(−2bα/(2ᶠ − 1)), and 1 − (1 − α/(2ᶠ − 1))²ᵇ, which takes \
-         slots for independent; and how far off the first one was at most",
-        &["table", "fingerprints", "intervals", "hold koel's", "hold the other", "largest deviation"],
+        "How many of the 99 % intervals contain the rate of a formula: koel's 1 − e^(−2bα/(2ᶠ − 1)), or 1 − (1 − α/(2ᶠ − 1))²ᵇ for \
+         independent slots; and the largest deviation of a measured rate from koel's formula",
+        &["table", "fingerprints", "intervals", "contain koel's", "contain the other", "largest deviation"],
     );
     for kind in KINDS {
         for (name, is_long) in [(format!("below {LONG} bits"), false), (format!("{LONG} bits and more"), true)] {

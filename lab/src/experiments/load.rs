@@ -53,15 +53,15 @@ impl Experiment for Load {
     }
 
     fn title(&self) -> &'static str {
-        "How full a table gets"
+        "Load at the first refusal"
     }
 
     fn about(&self) -> &'static str {
-        "Tables are filled with random items until one is refused. Koel looks for a free slot breadth first, over 4096 full \
-         buckets at most, and moves nothing before it has found one; the plain random walk is that of the paper, where a resident \
-         chosen at random gives way, 500 times at most. The two have different items. Small tables are filled up to a thousand \
-         times, those of 10 M slots three times and those of 100 M once, the two largest with twelve lengths of fingerprint only. \
-         The paper's figure 2 shows the least of ten runs."
+        "Tables are filled with random items until one is refused. Koel searches breadth first for a free slot, through at most 4096 \
+         full buckets, and moves items only when it has found one. The paper's random walk evicts an item chosen at random, at most 500 \
+         times. The two get different items. Small tables are filled up to a thousand times, those of 10 M slots three times, and \
+         those of 100 M slots once; the two largest sizes with twelve lengths of fingerprint only. The paper's figure 2 shows the \
+         minimum of ten runs."
     }
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
@@ -212,8 +212,8 @@ fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
         title: format!("Load at the first refusal, buckets of {b}"),
         caption: format!(
             "Mean load at which a table with buckets of {b} first refuses an item, by length of fingerprint and size of table. \
-             Solid: koel. Dashed: the paper's random walk. Fingerprints that are too short for a large table leave many items \
-             with the same two buckets (paper, section 4); what is below the axis is in the table of all rows."
+             Solid: koel. Dashed: the paper's random walk. If fingerprints are too short for a large table, many items have the same \
+             two buckets (paper, section 4). Values below the axis are in the table of all rows."
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, 32.0),
         y: Axis::linear("load, %").from_to(floor, 100.0),
@@ -240,8 +240,8 @@ fn by_size(measured: &Cases) -> Chart {
         file: String::from("size"),
         title: String::from("Load at the first refusal, by size of table"),
         caption: String::from(
-            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight. The larger a table is, the sooner one of its items takes \
-             the random walk more than 500 evictions. Small tables are planned less full, since they vary more.",
+            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight. In a larger table it happens at a lower load that \
+             an item takes the random walk more than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
         ),
         x: Axis::log("slots"),
         y: Axis::linear("load, %").from_to(80.0, 100.0),
@@ -255,7 +255,7 @@ const PAPER: [(u32, f64); 4] = [(1, 50.0), (2, 84.0), (4, 95.0), (8, 98.0)];
 fn beside_the_paper(measured: &Cases) -> Table {
     let mut table = Table::new(
         "Mean load at the first refusal with fingerprints of 16 bits, in the largest tables measured",
-        &["slots of a bucket", "table, slots", "filled", "koel", "random walk here", "the paper, section 5.1"],
+        &["slots per bucket", "table, slots", "filled", "koel", "random walk", "the paper, section 5.1"],
     );
     for (b, paper) in PAPER {
         let which = |walk, case: &Case| (case.walk, case.b, case.f) == (walk, b, 16);

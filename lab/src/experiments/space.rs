@@ -107,13 +107,13 @@ impl Experiment for Space {
     }
 
     fn title(&self) -> &'static str {
-        "What an item takes"
+        "Space per item"
     }
 
     fn about(&self) -> &'static str {
-        "Each filter is built for a number of items, and then has exactly those in it. Its bits are counted, and its \
-         false-positive rate is measured with items that are not in it. The paper's figures 3 and 4 show the same; its curves, \
-         as those of Bloom filters here, are for any ε, while fingerprints have whole numbers of bits."
+        "Each filter is built for a number of items and filled with as many. The bits of its table are counted, and its \
+         false-positive rate is measured with items that were not inserted. The paper's figures 3 and 4 show the same. Its curves, \
+         and those of Bloom filters here, are formulas for any ε; real fingerprints have whole numbers of bits."
     }
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
@@ -230,11 +230,11 @@ fn by_rate(measured: &Cases) -> Chart {
         file: String::from("rate"),
         title: String::from("Bits per item, by false-positive rate"),
         caption: String::from(
-            "Bits of the table for each item in it, against the rate that was measured; a mark for each length of fingerprint. \
-             Look for where a curve leaves that of Bloom filters below: the packed table does so at some per cent, the single \
-             one at some tenths of a per cent. Bloom filters and the lower bound log₂(1/ε) are formulas, not measured. Tables \
-             that are planned less than three quarters full are left out: short fingerprints, and with b = 2 and 1 M items those of up to \
-             11 bits, since plans have no measurement between 8 and 12.",
+            "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller than \
+             a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters and the \
+             lower bound, log₂(1/ε), are formulas and were not measured. Tables planned for a load below 75 % are left out: those with short \
+             fingerprints, and with b = 2 and 1 M items those of up to 11 bits, since the safe loads have no measurement between 8 and \
+             12 bits.",
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item").from_to(0.0, 25.0),
@@ -252,9 +252,10 @@ fn above_the_bound(measured: &Cases) -> Chart {
         file: String::from("overhead"),
         title: String::from("Bits per item above the lower bound"),
         caption: String::from(
-            "The same filters, less log₂(1/ε), which every filter needs. The packed table is a bit below the single one, a little \
-             below the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and nearly flat; a Bloom filter takes the \
-             more the lower its rate is. Of the lowest rates few hits were seen: they may be 13 % off.",
+            "The same filters, without the log₂(1/ε) bits that every filter needs. The packed table takes about one bit less than \
+             the single one, a little less than the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and nearly the \
+             same at all rates; the overhead of a Bloom filter grows as its rate falls. The lowest rates were measured with few \
+             hits and may be 13 % off.",
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item − log₂(1/ε)").from_to(0.0, 8.0),
@@ -295,9 +296,9 @@ fn by_items(measured: &Cases) -> Chart {
         file: String::from("items"),
         title: String::from("Bits per item at ε = 0.1 %, by number of items"),
         caption: String::from(
-            "Packed tables for ε = 0.1 % at most, with as many items as they were built for. Where the number of buckets must be \
-             a power of two, as in the paper and in Go's libraries, an item takes up to 1.8 times as much; what is left empty lowers ε, \
-             by half at best. With any number of buckets there are no teeth; small tables are planned less full.",
+            "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of buckets \
+             must be a power of two, as in the paper and in Go's libraries, an item takes up to 1.8 times as much space; the empty slots \
+             lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for lower loads.",
         ),
         x,
         y: Axis::linear("bits per item"),
@@ -309,8 +310,8 @@ const NOTHING: &str = "-";
 
 fn beside_formulas(measured: &Cases) -> Table {
     let mut table = Table::new(
-        "Bits per item at a false-positive rate, and in brackets the rate measured: fingerprints have whole numbers of bits, and \
-         the shortest that keep to the rate are taken. The last three columns are formulas",
+        "Bits per item for a false-positive rate, with the measured rate in brackets: the table has the shortest fingerprints, in \
+         whole bits, that meet the rate. The last three columns are formulas",
         &["ε at most", "packed", "single, b = 4", "Bloom", "semi-sorted (paper)", "lower bound"],
     );
     for rate in RATES {

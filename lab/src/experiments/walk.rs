@@ -64,13 +64,14 @@ impl Experiment for Evictions {
     }
 
     fn title(&self) -> &'static str {
-        "How far an insertion goes"
+        "Evictions per insertion"
     }
 
     fn about(&self) -> &'static str {
-        "Tables with fingerprints of 16 bits are filled until an item is refused, and every insertion says how many items it moved to \
-         their other bucket. Koel looks for a free slot breadth first, over 4096 full buckets at most, before it moves anything, so \
-         that its paths are short; the plain random walk, that of the paper, moves as it goes, and gives up after 500."
+        "Tables with fingerprints of 16 bits are filled until an item is refused, and the evictions of each insertion are counted: the items \
+         that it moves to their other bucket. Koel searches breadth first for a free slot, through at most 4096 full buckets, and \
+         moves items only when it has found one, so that its paths are short. The paper's random walk moves an item at each step and gives up after \
+         500."
     }
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
@@ -227,8 +228,8 @@ fn means(measured: &Cases) -> Chart {
         file: String::from("mean"),
         title: String::from("Evictions per insertion, by load"),
         caption: String::from(
-            "Mean number of items that move for a new one, in the last few per cent up to that load. Solid: koel. Dashed: the paper's random \
-             walk. Each line ends where a table refused an item.",
+            "Mean number of evictions per insertion, over the last few per cent up to that load. Solid: koel. Dashed: the paper's \
+             random walk. Each line ends where a table refused an item.",
         ),
         x: Axis::linear("load, %").from_to(20.0, 100.0),
         y: Axis::log("evictions per insertion").from_to(0.001, 100.0),
@@ -251,9 +252,9 @@ fn distributions(measured: &Cases) -> Chart {
         file: String::from("distribution"),
         title: String::from("Evictions of insertions, buckets of four"),
         caption: String::from(
-            "The share of insertions that move at least so many items, from the load before in the list (one per cent less above 90 %, \
-             two at 90 %, five at 80 %) to the one in the legend. Solid: koel. Dashed: the random walk; at 97 % it does not get \
-             through.",
+            "Share of insertions with at least that many evictions, over the last per cent of load before the one in the legend (the \
+             last two before 90 %, the last five before 80 %). Solid: koel. Dashed: the random walk, whose tables refuse items \
+             before 97 %.",
         ),
         x: Axis::log("evictions").from_to(1.0, 1000.0),
         y: Axis::log("insertions, %"),
@@ -262,7 +263,7 @@ fn distributions(measured: &Cases) -> Chart {
 }
 
 fn numbers(measured: &Cases) -> Table {
-    let header = ["load", "koel: mean", "without any", "most", "random walk: mean", "without any", "most"];
+    let header = ["load", "koel: mean", "no eviction", "maximum", "random walk: mean", "no eviction", "maximum"];
     let mut table = Table::new("Evictions per insertion at a load, buckets of four", &header);
     for load in [50, 75, 90, 95, 96, 97] {
         let mut cells = vec![format!("{load} %")];

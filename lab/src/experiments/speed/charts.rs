@@ -109,8 +109,8 @@ impl Size<'_> {
         series.extend(self.floors(table));
         let table = table.name();
         let caption = format!(
-            "Look-ups in the {table} table with the kernel {kernel}, of keys that are in and of keys that are not (the paper's figure 6), beside two \
-             random reads of as much memory."
+            "Look-ups of present and of absent keys in the {table} table, with the kernel {kernel} (the paper's figure 6), and two random \
+             reads of as much memory."
         );
         self.chart(&format!("find-{table}"), &format!("Look-ups by load, {table}"), caption, series)
     }
@@ -126,7 +126,8 @@ impl Size<'_> {
         ];
         series.extend(self.floors(Kind::Packed));
         let caption = format!(
-            "Insertions with the kernel {kernel}, between that load and five per cent less (the paper's figure 7). A full bucket makes items move."
+            "Insertions with the kernel {kernel}, over the last five per cent up to that load (the paper's figure 7). If both buckets of an \
+             item are full, others are evicted."
         );
         self.chart("insert", "Insertions by load", caption, series)
     }
@@ -141,7 +142,7 @@ impl Size<'_> {
             self.line("single, batch", 1, Mark::DashedPoints, of(Kind::Single, Form::Batch), 0),
         ];
         let caption =
-            format!("Removals with the kernel {kernel}, from that load down to five per cent less (the paper's figure 8).");
+            format!("Removals with the kernel {kernel}, over the five per cent below that load (the paper's figure 8).");
         self.chart("remove", "Removals by load", caption, series)
     }
 
@@ -170,15 +171,15 @@ impl Size<'_> {
             }
         }
         let caption = format!(
-            "Look-ups in tables that are {FULL} % full, by how many of the keys are in (the paper's figure 5). Where half of them are, a \
-             processor cannot foresee the answers."
+            "Look-ups at a load of {FULL} %, by share of keys present (the paper's figure 5). If half of them are present, the processor \
+             cannot predict the answers."
         );
         let chart = self.chart("present", "Look-ups by share of keys present", caption, series);
         Chart { x: Axis::linear("keys that are present, %").from_to(0.0, 100.0), ..chart }
     }
 
     fn table(&self) -> Table {
-        let caption = format!("Nanoseconds a key at a load of {FULL} %, tables of {} slots", count(self.slots));
+        let caption = format!("Nanoseconds per key at a load of {FULL} %, tables of {} slots", count(self.slots));
         let header = ["table, kernel", "form", "insert", "find absent", "find present", "find, half present", "remove"];
         let mut lines = Table::new(&caption, &header);
         let cell = |ns: Option<f64>| ns.map_or_else(|| String::from("-"), |ns| format!("{ns:.1}"));

@@ -120,15 +120,16 @@ impl Experiment for Speed {
     }
 
     fn title(&self) -> &'static str {
-        "How fast, by how full"
+        "Speed, by load"
     }
 
     fn about(&self) -> &'static str {
-        "A filter is filled in steps of five per cent, asked at each of them for absent keys and for keys that are in, and emptied again; \
-         with every kernel that the processor can run, one key at a time and in batches. Keys are 64-bit numbers, hashing (XXH3) \
-         is included, one thread. The floor hashes a key and reads memory at two random places, as any cuckoo filter must: in a plain \
-         loop, and (dense) with 64 keys hashed ahead. Times are medians of several rounds, in tables of 100 M slots the mean of two. Both tables take 12 bits a slot, in \
-         buckets of four: the packed one has fingerprints of 13 bits, the single one of 12, and errs twice as often."
+        "A filter is filled in steps of five per cent, queried after each step for absent and for present keys, and emptied again: \
+         with every kernel that the processor can run, one key at a time and in batches. Keys are 64-bit numbers; times include \
+         hashing (XXH3), in one thread. The floor hashes a key and reads memory at two random places, as any cuckoo filter must: in a plain \
+         loop, and (dense) with 64 keys hashed ahead. Times are medians of several rounds, for tables of 100 M slots the mean of two. \
+         Both tables have buckets of four and 12 bits per slot: fingerprints of 13 bits in the packed table, and of 12 in the single one, \
+         which has twice the false-positive rate."
     }
 
     fn is_timed(&self) -> bool {
