@@ -1,5 +1,5 @@
-//! Generates the Rust tables that the library includes: the semi-sorted bucket codebook, and the measured
-//! safe loads of `tables/max_load.tsv`. Names the conditions under which parts of it are compiled.
+//! Generates the tables that the library includes, as Rust source: the codebook of semi-sorted buckets, and the measured safe
+//! loads of `tables/max_load.tsv`. Also sets the cfg names that combine features and target.
 
 use std::env;
 use std::fmt::Write as _;
@@ -18,16 +18,16 @@ fn main() {
     write(&out.join("max_load.rs"), &max_load(&rows));
 }
 
-/// What several features and the target decide together has one name in the source.
+/// Gives one name to each condition that depends on both features and target.
 fn conditions() {
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|given| given == value);
     let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
     for (name, holds) in [
-        // The processor has instructions that the portable kernel cannot use.
+        // x86-64 has instructions that the portable kernel cannot use.
         ("x86_kernels", has("KERNELS") && is("CARGO_CFG_TARGET_ARCH", "x86_64")),
-        // The crate behind MetroHash64 reads words in the machine's own order.
+        // The `metrohash` crate reads words in native byte order, but hashes must not depend on the machine.
         ("go_files", has("METROHASH") && is("CARGO_CFG_TARGET_ENDIAN", "little")),
-        // Memory can be asked for in pages of 2 MiB.
+        // Linux provides huge pages of 2 MiB through `madvise`.
         ("huge_pages", has("HUGE_PAGES") && is("CARGO_CFG_TARGET_OS", "linux")),
     ] {
         println!("cargo::rustc-check-cfg=cfg({name})");
@@ -41,8 +41,8 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Every sorted quadruple of nibbles a ≤ b ≤ c ≤ d, in lexicographic order: the codeword of a quadruple is its
-/// place in this list. Paper: section 5.2, "semi-sorting buckets".
+/// All sorted quadruples of nibbles a ≤ b ≤ c ≤ d, in lexicographic order: the codeword of a quadruple is its index in this list.
+/// Paper: section 5.2, "semi-sorting buckets".
 fn codebook() -> String {
     let mut words = Vec::new();
     for a in 0..16u16 {
@@ -54,7 +54,7 @@ fn codebook() -> String {
             }
         }
     }
-    // Zeros stand for whatever is no codeword; and eight bytes can be fetched from there, too.
+    // Zeros stand for invalid codewords, and let kernels load eight bytes from any entry.
     words.resize(words.len() + 4, 0);
     let mut text = format!(
         "/// The codeword's four nibbles, the smallest in the lowest bits; then zeros.\nstatic NIBBLES: [u16; {}] = [\n",
@@ -67,8 +67,8 @@ fn codebook() -> String {
     text
 }
 
-/// Turns `tables/max_load.tsv` into an array of its rows, each one number, in the order of the file: from the top 1 bit of
-/// addressing, 5 of b, 6 of f, 6 of the logarithm of the number of buckets, 14 of the load in ten-thousandths.
+/// Encodes each row of `tables/max_load.tsv` as one number, in the order of the file. From the highest bit: 1 bit of addressing,
+/// 5 of b, 6 of f, 6 of log₂ of the number of buckets, 14 of the load in ten-thousandths.
 fn max_load(tsv: &str) -> String {
     let mut rows: Vec<u32> = Vec::new();
     for (number, line) in tsv.lines().enumerate() {

@@ -29,8 +29,8 @@ fn all_forms_and_all_kernels_do_the_same() {
             let (present_hashes, absent_hashes) = (hashes(&present), hashes(&absent));
             // Short fingerprints in small tables do not all fit; what does must be the same.
             let inserted = present.iter().take_while(|item| one.insert(*item).is_ok()).count();
-            let in_batches = batches.insert_batch(&present).map_or_else(|full| full.inserted(), |()| ITEMS);
-            let by_hash = hashed.insert_hashes(&present_hashes).map_or_else(|full| full.inserted(), |()| ITEMS);
+            let in_batches = batches.insert_batch(&present).map_or_else(|full| full.position(), |()| ITEMS);
+            let by_hash = hashed.insert_hashes(&present_hashes).map_or_else(|full| full.position(), |()| ITEMS);
             assert_eq!((in_batches, by_hash), (inserted, inserted), "{kind:?}");
             assert!(one == batches && one == hashed, "{kind:?} {}", one.kernel());
 
@@ -42,8 +42,8 @@ fn all_forms_and_all_kernels_do_the_same() {
             one.contains_hashes(&absent_hashes, &mut by_hash);
             assert_eq!(by_hash, singly, "{kind:?} {}", one.kernel());
             let count = singly.iter().filter(|&&found| found).count();
-            assert_eq!((one.count_batch(&absent), one.count_hashes(&absent_hashes)), (count, count));
-            assert_eq!(one.count_batch(&present[..inserted]), inserted, "{kind:?} {}", one.kernel());
+            assert_eq!((one.count_members(&absent), one.count_member_hashes(&absent_hashes)), (count, count));
+            assert_eq!(one.count_members(&present[..inserted]), inserted, "{kind:?} {}", one.kernel());
             match &reference {
                 Some((filter, answers)) => assert!(*filter == one && *answers == singly, "{kind:?} {}", one.kernel()),
                 None => reference = Some((one.clone(), singly)),
@@ -72,13 +72,13 @@ fn large_tables_are_filled_alike() {
             let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).buckets(buckets).kernel(kernel);
             let mut filter = builder.build().expect("right");
             let full = filter.insert_batch(&items).expect_err("0.9875 of the slots");
-            assert!(full.inserted() > 770_000 && full.inserted() == filter.len());
-            assert_eq!(filter.count_batch(&items[..full.inserted()]), full.inserted());
+            assert!(full.position() > 770_000 && full.position() == filter.len());
+            assert_eq!(filter.count_members(&items[..full.position()]), full.position());
             if let Some(reference) = &reference {
                 assert!(*reference == filter, "{kernel}");
             } else {
-                let mut one = CuckooFilter::new(filter.params().clone(), koel::Xxh3).expect("right");
-                items[..full.inserted()].iter().for_each(|item| one.insert(item).expect("it fitted"));
+                let mut one = CuckooFilter::new(filter.params(), koel::Xxh3).expect("right");
+                items[..full.position()].iter().for_each(|item| one.insert(item).expect("it fitted"));
                 assert!(one == filter, "{kernel}");
                 reference = Some(filter);
             }
@@ -94,7 +94,7 @@ fn a_known_set_becomes_the_same_filter_with_every_kernel() {
         for kernel in Kernel::available() {
             let filter = kind.builder().kernel(kernel).build_from_items(&items);
             let filter = filter.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
-            assert_eq!((filter.len(), filter.count_batch(&items)), (300, 300), "{kind:?} {kernel}");
+            assert_eq!((filter.len(), filter.count_members(&items)), (300, 300), "{kind:?} {kernel}");
             assert_eq!(filter.kernel(), kernel);
             let reference = reference.get_or_insert_with(|| filter.clone());
             assert!(*reference == filter, "{kind:?} {kernel}");

@@ -62,14 +62,14 @@ fn bytes_after_the_end_are_refused() {
     for file in files() {
         for more in [1, 7, 1000] {
             let longer = [&file[..], &vec![0; more]].concat();
-            refused(&longer, SnapshotErrorKind::Length, file.len(), "go on after");
+            refused(&longer, SnapshotErrorKind::TrailingBytes, file.len(), "more bytes follow it; give exactly one file");
         }
     }
 }
 
 #[test]
 fn a_header_that_lies_is_refused() {
-    use SnapshotErrorKind::{Aliasing, Count, Length, Parameter};
+    use SnapshotErrorKind::{Aliasing, Count, Length, Parameter, TrailingBytes};
     let (packed, single) = (&files()[0], &files()[4]);
     let number = u32::to_le_bytes;
     for (file, at, field, kind, part) in [
@@ -102,8 +102,8 @@ fn a_header_that_lies_is_refused() {
         // What such a table would take is asked of the bytes, not of the memory.
         for buckets in [1, 2, 8, 1 << 20, 1 << 31] {
             let error = go::decode(&changed(file, at, &number(buckets))).expect_err("not so many");
-            assert!(matches!(error.kind(), Length | Parameter), "{error}");
-            assert_eq!(error.kind() == Length, cfg!(target_pointer_width = "64") || buckets < 1 << 21, "{error}");
+            assert!(matches!(error.kind(), Length | TrailingBytes | Parameter), "{error}");
+            assert_eq!(error.kind() != Parameter, cfg!(target_pointer_width = "64") || buckets < 1 << 21, "{error}");
         }
     }
     // The last victim, gone since, but of another table.
@@ -174,24 +174,26 @@ fn tables_whose_slots_share_bits_are_refused() {
 fn what_go_cannot_have_is_an_error_of_its_own() {
     let builder =
         || CuckooFilter::builder().fingerprint_bits(9).addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337);
-    let check = |filter: CuckooFilter<MetroHash64>, expected: GoError, parts: &[&str]| {
-        let error = go::encode(&filter).expect_err("Go has no such filter");
-        assert_eq!(error, expected);
-        assert_eq!(GoFilter::try_from(filter), Err(expected));
-        for part in parts {
-            assert!(error.to_string().contains(part), "{error}");
+    let check = |filter: CuckooFilter<MetroHash64>, is_expected: fn(&GoError) -> bool, parts: &[&str]| {
+        let errors = [go::encode(&filter).map(drop), GoFilter::try_from(filter).map(drop)];
+        for error in errors.map(|error| error.expect_err("Go has no such filter")) {
+            assert!(is_expected(&error), "{error}");
+            for part in parts {
+                assert!(error.to_string().contains(part), "{error}");
+            }
         }
     };
     assert!(go::encode(&builder().capacity(100).build().expect("right")).is_ok());
     let seed = builder().capacity(100).seed(0).build().expect("right");
-    check(seed, GoError::Seed(0), &["seed: 0", "1337"]);
+    check(seed, |error| matches!(error, GoError::Seed(0)), &["seed: 0", "1337"]);
     let any_size = builder().capacity(100).addressing(Addressing::AnySize).build().expect("right");
-    check(any_size, GoError::Addressing(Addressing::AnySize), &["any-size", "powers of two"]);
+    check(any_size, |error| matches!(error, GoError::Addressing(Addressing::AnySize)), &["any-size", "powers of two"]);
     let thirds = builder().table(TableKind::Single).fingerprint_bits(12).bucket_size(3).buckets(8).build().expect("right");
-    check(thirds, GoError::Aliasing { fingerprint_bits: 12, bucket_size: 3 }, &["12 given with buckets of 3", "multiple of 4"]);
+    let is_aliasing = |error: &GoError| matches!(error, GoError::Aliasing { fingerprint_bits: 12, bucket_size: 3, .. });
+    check(thirds, is_aliasing, &["12 given with buckets of 3", "multiple of 4"]);
     let xxh3 = CuckooFilter::builder().capacity(100).fingerprint_bits(9).addressing(Addressing::PowerOfTwo).seed(1337);
     let error = go::encode(&xxh3.build().expect("right")).expect_err("Go has no such hasher");
-    assert_eq!(error, GoError::Hasher(HasherId::XXH3));
+    assert!(matches!(error, GoError::Hasher(HasherId::XXH3)), "{error}");
     assert!(error.to_string().contains("xxh3 given") && error.to_string().contains("metrohash64"), "{error}");
     assert_eq!(Xxh3.id(), HasherId::XXH3);
     for error in [GoError::Buckets(1 << 32), GoError::Items(1 << 32)] {

@@ -19,6 +19,7 @@ SINGLE, PACKED = 0, 1
 ANY_SIZE, POWER_OF_TWO = 0, 1
 CODEBOOK = list(combinations_with_replacement(range(16), 4))  # in lexicographic order: the codeword is the index
 WORD = 2**64 - 1
+C = 0x9E3779B97F4A7C15
 
 
 class SnapshotError(ValueError):
@@ -76,8 +77,16 @@ def metrohash64(data, seed):
 
 def spread(t):
     """g(t) of docs/FORMAT.md."""
-    p = t * 0x9E3779B97F4A7C15 & WORD
-    return (p ^ p >> 32) * 0xD6E8FEB86659FD93 & WORD
+    u = t * C & WORD
+    return u * (u >> 32) & WORD
+
+
+def of_number(h, addressing):
+    """The hash x of an item that was given as the number h, as docs/FORMAT.md has it."""
+    if addressing == POWER_OF_TWO:
+        return h
+    p = h * C & WORD
+    return (p ^ p >> 32) * C & WORD
 
 
 # A hasher of one's own is added here, under its id.
@@ -85,12 +94,13 @@ HASHERS = {1: lambda data, seed: xxh3_64_intdigest(data, seed=seed), 2: metrohas
 
 
 class Snapshot:
-    """A filter, read from all the bytes of its snapshot. `item in snapshot` asks it; an item is bytes."""
+    """A filter, read from all the bytes of its snapshot. `item in snapshot` asks it."""
 
     def __init__(self, data):
         self._read_header(data)
         end = 64 + self.table_bytes
-        need(len(data) == end + 8, "length", f"there are {len(data)} bytes, and there should be {end + 8}")
+        need(len(data) >= end + 8, "length", f"there are {len(data)} bytes, and there should be {end + 8}")
+        need(len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
         stored, computed = int.from_bytes(data[end:], "little"), xxh3_64_intdigest(data[64:end], seed=self.checksum)
         need(stored == computed, "table checksum", f"{stored:#018x} is stored, {computed:#018x} computed")
         # The trailer makes up for what a field at the end lacks to whole bytes.
@@ -145,19 +155,23 @@ class Snapshot:
     def hash(self, item):
         return HASHERS[self.hasher](item, self.seed)
 
-    def locate(self, h):
+    def locate(self, x):
         """The two buckets and the fingerprint of an item with that hash."""
         m, fingerprints = self.m, 2**self.f - 1
         if self.addressing == ANY_SIZE:
-            i, rest = divmod(h * m, 2**64)
+            i, rest = divmod(x * m, 2**64)
             t = ((rest >> 32) * fingerprints >> 32) + 1
             return i, ((spread(t) * m >> 64 | 1) - i) % m, t
-        i, t = (h >> 32) % m, (h & 0xFFFFFFFF) % fingerprints + 1
+        i, t = (x >> 32) % m, (x & 0xFFFFFFFF) % fingerprints + 1
         return i, (i ^ t * 0x5BD1E995 & 0xFFFFFFFF) % m, t
 
-    def __contains__(self, item):
-        i, other, t = self.locate(self.hash(item))
+    def contains_hash(self, x):
+        i, other, t = self.locate(x)
         return t in self.table[i] or t in self.table[other]
+
+    def __contains__(self, item):
+        """Of an item that is bytes, or a number."""
+        return self.contains_hash(of_number(item, self.addressing) if isinstance(item, int) else self.hash(item))
 
 
 def main(path, *items):
@@ -165,10 +179,10 @@ def main(path, *items):
         snapshot = Snapshot(file.read())
     print(f"f = {snapshot.f}, b = {snapshot.b}, m = {snapshot.m}, {snapshot.items} items")
     for item in items:
-        h = snapshot.hash(item.encode())
-        i, other, t = snapshot.locate(h)
+        x = snapshot.hash(item.encode())
+        i, other, t = snapshot.locate(x)
         answer = "maybe" if item.encode() in snapshot else "no"
-        print(f"{item}: h = {h:#018x}, t = {t:#x}, g(t) = {spread(t):#018x}, buckets {i} and {other}: {answer}")
+        print(f"{item}: x = {x:#018x}, t = {t:#x}, g(t) = {spread(t):#018x}, buckets {i} and {other}: {answer}")
 
 
 if __name__ == "__main__":

@@ -25,13 +25,16 @@ HERE = Path(__file__).resolve().parent
 KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
 ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
 HASHERS = {"xxh3": 1, "metrohash64": 2}
-ERRORS = {"magic", "version", "header checksum", "parameter", "hasher", "length", "table checksum", "table", "count"}
+ERRORS = {"magic", "version", "header checksum", "parameter", "hasher", "length", "trailing bytes", "table checksum", "table", "count"}
 
 
-def item_bytes(items, prefix, n):
-    """tests/common/golden.rs says which bytes the items and the probes have."""
+def item(items, prefix, n):
+    """tests/common/golden.rs says what the items and the probes are."""
+    number = n + (1_000_000 if prefix == "probe" else 0)
+    if items == "hash":
+        return number
     if items == "u32":
-        return struct.pack("<I", n + (1_000_000 if prefix == "probe" else 0))
+        return struct.pack("<I", number)
     return f"{prefix}-{n}".encode() * (n % 40 + 1 if items == "long" else 1)
 
 
@@ -43,8 +46,8 @@ def check_answers(golden, data, probes):
     assert snapshot.items == sum((end - first) * copies for first, end, copies in golden["holds"])
     for first, end, _ in golden["holds"]:
         for n in range(first, end):
-            assert item_bytes(golden["items"], "item", n) in snapshot, f"item {n} is lost"
-    found = [n for n in range(probes) if item_bytes(golden["items"], "probe", n) in snapshot]
+            assert item(golden["items"], "item", n) in snapshot, f"item {n} is lost"
+    found = [n for n in range(probes) if item(golden["items"], "probe", n) in snapshot]
     assert found == golden["found"], "other probes are found than by the library"
 
 
@@ -78,8 +81,8 @@ def check_refusals(data, choose):
         refused(changed(data, bit // 8, bytes([data[bit // 8] ^ 1 << bit % 8])), *damage)
     for length in [0, 7, 8, 63, 64, len(data) - 8, len(data) - 1, *choose.sample(range(len(data)), 10)]:
         refused(data[:length], "length")
-    refused(data + b"\0", "length")
-    refused(data + data, "length")
+    refused(data + b"\0", "trailing bytes")
+    refused(data + data, "trailing bytes")
     for version in (0, 2, 256, 65535):
         # Whatever its checksums are: they could be elsewhere in another version.
         refused(changed(data, 8, struct.pack("<H", version)), "version")

@@ -137,7 +137,7 @@ fn filters_are_parts_of_flattened_and_untagged_types() {
 }
 
 /// For items whose case does not matter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct IgnoreCase;
 
 impl Hasher for IgnoreCase {

@@ -175,6 +175,6 @@ fn a_filter_takes_what_a_hash_map_takes() {
     let others = [visit(1, "/a"), visit(2, "/b")];
     let mut batch = builder.hasher(seen.hasher().clone()).build().expect("right");
     batch.insert_batch(&others).expect("there is room");
-    assert_eq!(batch.count_batch(&others), 2);
+    assert_eq!(batch.count_members(&others), 2);
     assert_eq!(batch.hash("koel"), seen.hash("koel"), "clones of one hasher hash alike");
 }

@@ -10,7 +10,7 @@ use crate::{
     tables::{PACKED_13, SINGLE_13, Table},
 };
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
-use koel::{CuckooFilter, Kernel, Xxh3};
+use koel::{CuckooFilter, Kernel};
 use std::time::{Duration, Instant};
 
 const LOADS: [f64; 3] = [0.5, 0.95, 0.97];
@@ -84,11 +84,11 @@ fn fill(filter: &mut CuckooFilter, form: Form, keys: u64) -> Duration {
 }
 
 fn build(table: Table, keys: &[u64]) -> Duration {
-    let params = table.params(keys.len() as u64);
+    let builder = table.builder(keys.len() as u64);
     let clock = Instant::now();
-    let filter = CuckooFilter::from_items(params, Xxh3, keys).expect("there is room");
+    let filter = builder.build_from_items(keys).expect("there is room");
     let time = clock.elapsed();
-    assert_eq!((filter.len(), filter.count_batch(keys)), (keys.len(), keys.len()));
+    assert_eq!((filter.len(), filter.count_members(keys)), (keys.len(), keys.len()));
     time
 }
 

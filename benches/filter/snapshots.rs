@@ -1,5 +1,5 @@
-//! Filters to bytes and back, beside a copy of the same bytes; and, with `--features mmap`, how long it takes until a file of
-//! them has answered.
+//! Filters to bytes and back, beside a copy of the same bytes; and how long it takes until a file of them, mapped, has
+//! answered.
 
 use crate::{
     sizes::sizes,
@@ -37,7 +37,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             #[cfg(feature = "std")]
             bench("read_from", &|filter, bytes| assert_eq!(read(CuckooFilter::read_from(bytes)).len(), filter.len()));
         }
-        #[cfg(feature = "mmap")]
+        #[cfg(feature = "std")]
         mapped::open(&mut group, size.items);
         group.finish();
     }
@@ -47,13 +47,20 @@ fn read<T>(result: Result<T, koel::SnapshotError>) -> T {
     result.expect("it is a snapshot")
 }
 
-#[cfg(feature = "mmap")]
+#[cfg(feature = "std")]
 mod mapped {
     use super::read;
     use crate::{keys::key, tables::PACKED_13};
     use criterion::{BenchmarkGroup, measurement::WallTime};
     use koel::FilterView;
-    use std::{env, fs, hint::black_box, process};
+    use memmap2::Mmap;
+    use std::{
+        env,
+        fs::{self, File},
+        hint::black_box,
+        path::Path,
+        process,
+    };
 
     pub(super) fn open(group: &mut BenchmarkGroup<'_, WallTime>, items: u64) {
         let path = env::temp_dir().join(format!("koel-bench-{}.koel", process::id()));
@@ -66,9 +73,16 @@ mod mapped {
             let mut n = 0;
             bencher.iter(|| {
                 n = (n + 1) % items;
-                assert!(black_box(read(FilterView::open(&path)).contains(&key(n))));
+                assert!(black_box(read(FilterView::over(map(&path))).contains(&key(n))));
             });
         });
         fs::remove_file(&path).ok();
+    }
+
+    fn map(path: &Path) -> Mmap {
+        let file = File::open(path).expect("it was saved");
+        // SAFETY: the file is this process's own, and nobody changes it.
+        #[allow(unsafe_code, reason = "whoever maps a file answers for it")]
+        unsafe { Mmap::map(&file) }.expect("it can be mapped")
     }
 }

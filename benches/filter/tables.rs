@@ -39,7 +39,7 @@ impl Table {
         self.builder(items).params().expect("the parameters are right")
     }
 
-    fn builder(self, items: u64) -> koel::Builder {
+    pub(crate) fn builder(self, items: u64) -> koel::Builder {
         let buckets = (items as f64 / LOAD / 4.0).ceil() as u64;
         CuckooFilter::builder().table(self.kind).fingerprint_bits(self.fingerprint_bits).buckets(buckets.next_multiple_of(2))
     }

@@ -8,6 +8,9 @@ use std::{collections::BTreeMap, sync::OnceLock};
 pub const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
 pub const HEADER: usize = 64;
 
+/// 2⁶⁴ divided by the golden ratio, made odd.
+const C: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// What an item is to a filter: its fingerprint, and the smaller of its two buckets. Items with the same key are the same.
 pub type Key = (u32, u64);
 
@@ -46,20 +49,22 @@ impl Model {
         if self.is_power_of_two {
             return (bucket ^ ((t * 0x5bd1_e995) & 0xffff_ffff)) % self.m;
         }
-        let p = t.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let g = (p ^ p >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let u = t.wrapping_mul(C);
+        let g = u.wrapping_mul(u >> 32);
         let s = upper(g, self.m) | 1;
         ((u128::from(s) + u128::from(self.m) - u128::from(bucket)) % u128::from(self.m)) as u64
     }
 
-    /// An item's first bucket, and its fingerprint.
+    /// The first bucket and the fingerprint of an item whose hash was given as a number.
     pub fn locate(&self, hash: u64) -> (u64, u32) {
         let most = (1u64 << self.f) - 1;
         if self.is_power_of_two {
             return ((hash >> 32) % self.m, ((hash & 0xffff_ffff) % most + 1) as u32);
         }
-        let r = hash.wrapping_mul(self.m) >> 32;
-        (upper(hash, self.m), (((r * most) >> 32) + 1) as u32)
+        let p = hash.wrapping_mul(C);
+        let x = (p ^ p >> 32).wrapping_mul(C);
+        let r = x.wrapping_mul(self.m) >> 32;
+        (upper(x, self.m), (((r * most) >> 32) + 1) as u32)
     }
 
     pub fn key(&self, hash: u64) -> Key {
@@ -79,7 +84,9 @@ impl Model {
         }
         // The least product whose upper half is the bucket, and whose lower half gives the fingerprint.
         let r = (t << 32).div_ceil((1 << self.f) - 1);
-        (u128::from(bucket) << 64 | u128::from(r) << 32).div_ceil(self.m.into()) as u64
+        let x = (u128::from(bucket) << 64 | u128::from(r) << 32).div_ceil(self.m.into()) as u64;
+        let p = x.wrapping_mul(inverse(C));
+        (p ^ p >> 32).wrapping_mul(inverse(C))
     }
 
     /// The slots that the item may be in.
@@ -102,7 +109,8 @@ impl Model {
         ensure(model.table_bytes() == Some(number(snapshot, 40)), Kind::Parameter)?;
         ensure([1, 2].contains(&snapshot[14]) && snapshot[15] == 0, Kind::Hasher)?;
         let end = HEADER as u64 + number(snapshot, 40);
-        ensure(snapshot.len() as u64 == end + 8, Kind::Length)?;
+        ensure(snapshot.len() as u64 >= end + 8, Kind::Length)?;
+        ensure(snapshot.len() as u64 == end + 8, Kind::TrailingBytes)?;
         let table = &snapshot[HEADER..end as usize];
         ensure(number(snapshot, end as usize) == checksum(table, seed), Kind::BodyChecksum)?;
         let buckets = model.table(table).ok_or(Kind::Table)?;
@@ -229,6 +237,11 @@ fn ensure(holds: bool, kind: Kind) -> Result<(), Kind> {
 
 fn upper(x: u64, y: u64) -> u64 {
     ((u128::from(x) * u128::from(y)) >> 64) as u64
+}
+
+/// The odd number that, times this one, is 1 modulo 2⁶⁴, by Newton's method: each round doubles the number of right bits.
+fn inverse(odd: u64) -> u64 {
+    (0..6).fold(odd, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse))))
 }
 
 /// The ascending quadruples of nibbles in lexicographic order.

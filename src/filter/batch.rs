@@ -1,4 +1,4 @@
-//! Slices of items.
+//! Operations on slices of items. Batches let the processor prefetch the buckets of many items at once.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -10,7 +10,7 @@ use crate::{
     table::Uniform,
 };
 
-/// The hashes of items.
+/// Hashes the items of a slice on demand.
 pub(super) struct Hashed<'a, T, H> {
     pub(super) items: &'a [T],
     pub(super) hasher: &'a H,
@@ -31,7 +31,7 @@ impl<T, H: HashItem<T>> Hashes for Hashed<'_, T, H> {
     }
 }
 
-/// The hash at a place.
+/// The hash at `place`.
 pub(super) fn hash_at(hashes: &impl Hashes, place: usize) -> Uniform {
     let mut batch = [0; BATCH];
     hashes.fill(place, &mut batch);
@@ -39,9 +39,9 @@ pub(super) fn hash_at(hashes: &impl Hashes, place: usize) -> Uniform {
 }
 
 impl<H, S: Storage> CuckooFilter<H, S> {
-    /// [`contains`](Self::contains) for each item: the answer for `items[i]` goes to `found[i]`.
+    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
     ///
-    /// With the vector kernels two to three times as fast as single look-ups, since the memory works on many items at once
+    /// With the vector kernels, two to three times as fast as single lookups, because the memory accesses of many items overlap
     /// (docs/PERFORMANCE.md).
     ///
     /// # Panics
@@ -79,7 +79,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
             let (batch, behind) = found.split_at_mut(found.len().min(BATCH));
             rest = behind;
             if let Some(whole) = batch.first_chunk_mut::<BATCH>() {
-                // Of a known length, they are written many at a time.
+                // A fixed length lets the compiler vectorize the loop.
                 spread(answers, whole);
             } else {
                 spread(answers, batch);
@@ -87,8 +87,16 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         });
     }
 
-    /// For how many of the items [`contains`](Self::contains) returns true: what [`contains_batch`](Self::contains_batch)
-    /// finds, counted.
+    /// The number of items for which [`contains`](Self::contains) returns true. As fast as
+    /// [`contains_batch`](Self::contains_batch), without a slice for the answers.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert_batch(&["alice", "bob"])?;
+    /// assert_eq!(filter.count_members(&["alice", "bob", "carol"]), 2);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn count_members<T>(&self, items: &[T]) -> usize
     where
@@ -119,10 +127,11 @@ impl<H, S: Storage> CuckooFilter<H, S> {
 }
 
 impl<H> CuckooFilter<H> {
-    /// [`insert`](Self::insert) for each item, in their order.
+    /// [`insert`](Self::insert) for each item, in order.
     ///
     /// # Errors
-    /// At the first item that has no room: those before [`Full::position`] are in the filter, it and those after it are not.
+    /// [`Full`] at the first item for which no slot was found. Items before [`Full::position`] are in the filter; the refused
+    /// item and those after it are not.
     ///
     /// # Example
     /// ```
@@ -150,7 +159,7 @@ impl<H> CuckooFilter<H> {
         if inserted == hashes.len() { Ok(()) } else { Err(self.raw.refusal(hash_at(&given, inserted), inserted)) }
     }
 
-    /// [`remove`](Self::remove) for each item, in their order: whether `items[i]` was found goes to `removed[i]`.
+    /// [`remove`](Self::remove) for each item, in order; whether `items[i]` was found is written to `removed[i]`.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -174,7 +183,7 @@ impl<H> CuckooFilter<H> {
     }
 }
 
-/// Writes one answer after the other.
+/// Writes each answer to the next element of the slice.
 fn in_turn(answers: &mut [bool]) -> impl FnMut(bool) {
     let mut places = answers.iter_mut();
     move |answer| {
@@ -184,11 +193,11 @@ fn in_turn(answers: &mut [bool]) -> impl FnMut(bool) {
     }
 }
 
-/// Each bit of the answers as one of its own.
+/// Unpacks the bits of `answers` into booleans, the lowest bit first.
 #[inline(always)]
 fn spread(answers: u64, found: &mut [bool]) {
     for (found, answers) in found.chunks_mut(8).zip(answers.to_le_bytes()) {
-        // Byte i keeps bit i.
+        // Byte i of the word keeps bit i of the eight.
         let spread = u64::from(answers).wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
         for (found, bit) in found.iter_mut().zip(spread.to_le_bytes()) {
             *found = bit != 0;

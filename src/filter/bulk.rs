@@ -1,4 +1,5 @@
-//! A known set: what goes into the same part of a large table is inserted together.
+//! Building a filter from a known set. In a large table, nearly every insertion is a cache miss; sorting the items by the region
+//! of the table that they belong to keeps each region in the cache while it is filled.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -15,20 +16,20 @@ use crate::{
     table::{Address, Uniform},
 };
 
-/// How a known set is sorted before it is inserted.
+/// When and how a known set is sorted before insertion.
 struct Sorting {
-    /// Bytes of a table from which on sorting pays: smaller ones are in some cache.
+    /// The smallest table, in bytes, for which sorting pays: smaller ones fit into a cache.
     least_table: usize,
-    /// Items that are sorted at a time, eight bytes each.
+    /// Items sorted at a time; each takes eight bytes.
     part: usize,
-    /// Buckets that are filled before the next: so few that they and their items stay in the cache of one core.
+    /// Buckets per region: few enough that a region and its items stay in the cache of one core.
     region: u64,
 }
 
 const SORTING: Sorting = Sorting { least_table: 64 << 20, part: 1 << 24, region: 1 << 14 };
 
 impl<H> CuckooFilter<H> {
-    /// This filter, which is empty, with the items in it.
+    /// Inserts the items into this filter, which must be empty.
     pub(super) fn filled_with_items<T>(mut self, items: &[T]) -> Result<Self, BuildError>
     where
         H: HashItem<T>,
@@ -38,7 +39,7 @@ impl<H> CuckooFilter<H> {
         Ok(self)
     }
 
-    /// This filter, which is empty, with the hashes in it.
+    /// Inserts the hashes into this filter, which must be empty.
     pub(super) fn filled_with_hashes(mut self, hashes: &[u64]) -> Result<Self, BuildError> {
         let given = self.given(hashes);
         SORTING.fill(&mut self.raw, &given)?;
@@ -47,10 +48,10 @@ impl<H> CuckooFilter<H> {
 }
 
 impl Sorting {
-    /// Puts everything into an empty table: a small one as a batch, a large one a part after the other.
+    /// Fills an empty table: a small one as a single batch, a large one part by part.
     ///
-    /// Each part is sorted by the region of the table in which the first buckets lie; then every item goes into its first bucket,
-    /// if that has room. Those that find it full go where there is room, if need be by an eviction walk.
+    /// A part is sorted by the region of each item's first bucket (counting sort). Then every item is stored in its first bucket
+    /// if that has room. The remaining items are inserted as usual, with an eviction walk if necessary.
     fn fill(&self, filter: &mut RawFilter, hashes: &impl Hashes) -> Result<(), BuildError> {
         if filter.params().table_bytes() < self.least_table {
             let inserted = filter.insert_all(hashes);
@@ -102,7 +103,7 @@ fn for_each(hashes: &impl Hashes, part: Range<usize>, mut act: impl FnMut(u64)) 
     });
 }
 
-/// So many zeros, if there is memory for them.
+/// A vector of `len` zeros, or an error if it cannot be allocated.
 fn zeros<N: Copy + Default>(len: usize) -> Result<Vec<N>, OutOfMemory> {
     let mut zeros = Vec::new();
     let bytes = wide(len).saturating_mul(wide(size_of::<N>()));
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
     use crate::params::Addressing;
 
-    /// Everything is sorted, in several parts and regions.
+    /// Sorts tables of any size, in several parts and regions.
     const SMALL: Sorting = Sorting { least_table: 0, part: 1 << 10, region: 1 << 8 };
 
     fn uniform(n: u64) -> u64 {
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted() {
-        // Twice as many items as there are slots; and, of two items, more copies than their buckets have room for.
+        // First twice as many items as there are slots, then more copies of two items than their buckets can hold.
         let hashes: Vec<u64> = (0..3000).map(uniform).collect();
         let Err(BuildError::Full(full)) = SMALL.fill(&mut filter(1500), &&hashes[..]) else { unreachable!() };
         assert!(full.items() >= 1500 && full.items() < 1600 && !full.is_duplicate(), "{full:?}");

@@ -1,21 +1,21 @@
-//! Filters behind a trait: for code that takes any of them.
+//! Traits for code that accepts any kind of filter.
 
 use alloc::{boxed::Box, rc::Rc};
 
 use super::CuckooFilter;
 use crate::{hash::HashItem, storage::Storage};
 
-/// A filter that can be queried, whichever it is: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), a filter from Go's
-/// library.
+/// A filter that can be queried: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), or a filter of Go's library
+/// (`go::GoFilter`).
 ///
-/// The trait is dyn-compatible, and works on hashes, so that one hash serves several filters. [`Contains`] has the methods
+/// The trait is dyn-compatible. It works on hashes, so that one hash can serve several filters; [`Contains`] adds the methods
 /// that take items.
 ///
 /// # Example
 /// ```
 /// use koel::{CuckooFilter, Filter, FilterView};
 ///
-/// /// In how many filters the item of this hash may be.
+/// /// The number of filters that probably contain the item with this hash.
 /// fn votes(filters: &[&dyn Filter], hash: u64) -> usize {
 ///     filters.iter().filter(|filter| filter.contains_hash(hash)).count()
 /// }
@@ -27,11 +27,11 @@ use crate::{hash::HashItem, storage::Storage};
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub trait Filter {
-    /// False: no item of this hash is in the filter. True: one probably is.
+    /// False if no item with this hash is in the filter; true if one probably is.
     #[must_use]
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// [`contains_hash`](Self::contains_hash) for each hash: the answer for `hashes[i]` goes to `found[i]`.
+    /// [`contains_hash`](Self::contains_hash) for each hash; the answer for `hashes[i]` is written to `found[i]`.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -42,30 +42,30 @@ pub trait Filter {
         }
     }
 
-    /// How many copies of an item of this hash are in the filter, or more by chance.
+    /// The number of copies of the item with this hash. Fingerprint collisions can only make it too high.
     #[must_use]
     fn count_hash(&self, hash: u64) -> u32;
 
-    /// Items in the filter, duplicates counted.
+    /// The number of items in the filter, counting duplicates.
     #[must_use]
     fn len(&self) -> usize;
 
-    /// Is there no item in the filter?
+    /// True if the filter holds no items.
     #[must_use]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The false-positive rate ε to expect at present, 0 … 1.
+    /// The expected false-positive rate ε at the current load, 0 to 1.
     #[must_use]
     fn false_positive_rate(&self) -> f64;
 
-    /// All memory of the filter, in bytes.
+    /// The memory used by the filter, in bytes.
     #[must_use]
     fn size_in_bytes(&self) -> usize;
 }
 
-/// A [`Filter`] that takes items of type `T`. Dyn-compatible, too: `&dyn Contains<str>` is any filter of strings.
+/// A [`Filter`] that takes items of type `T`. Dyn-compatible: `&dyn Contains<str>` is any filter of strings.
 ///
 /// # Example
 /// ```
@@ -81,11 +81,11 @@ pub trait Filter {
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub trait Contains<T: ?Sized>: Filter {
-    /// The hash of an item, as the methods of [`Filter`] take it.
+    /// The hash of an item, for the methods of [`Filter`].
     #[must_use]
     fn hash(&self, item: &T) -> u64;
 
-    /// False: the item is not in the filter. True: it probably is.
+    /// False if the item is not in the filter; true if it probably is.
     #[must_use]
     fn contains(&self, item: &T) -> bool {
         self.contains_hash(self.hash(item))
@@ -124,7 +124,7 @@ impl<T: ?Sized, H: HashItem<T>, S: Storage> Contains<T> for CuckooFilter<H, S> {
     }
 }
 
-/// What points to a filter is one.
+/// Implements the traits for pointers to a filter.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
         impl<F: Filter + ?Sized> Filter for $pointer {
@@ -161,6 +161,6 @@ macro_rules! pointers {
     )*};
 }
 pointers!(&F, &mut F, Box<F>, Rc<F>);
-// Some of the smallest processors have no atomic pointers.
+// Some embedded targets have no atomic pointers, and so no `Arc`.
 #[cfg(target_has_atomic = "ptr")]
 pointers!(alloc::sync::Arc<F>);

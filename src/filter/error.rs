@@ -1,4 +1,4 @@
-//! What a filter cannot do: hold one item more, be built, or be merged.
+//! Errors of a filter: it is full, cannot be built, or cannot be merged.
 
 use core::{error::Error, fmt};
 
@@ -9,8 +9,8 @@ use crate::{
     storage::{OutOfMemory, Storage},
 };
 
-/// The filter has no room for an item. Of a single item, nothing was changed; of several, those before it are in the
-/// filter.
+/// No slot was found for an item. If a single item was inserted, the filter is unchanged. If several were, those before the
+/// refused one are in the filter.
 ///
 /// # Example
 /// ```
@@ -25,7 +25,7 @@ use crate::{
 pub struct Full {
     items: usize,
     slots: usize,
-    /// How many copies there are, if they fill both buckets.
+    /// The number of copies, if they fill both buckets.
     copies: Option<u32>,
     position: usize,
 }
@@ -35,39 +35,40 @@ impl Full {
         Self { items, slots, copies, position }
     }
 
-    /// Items in the filter.
+    /// The number of items in the filter, counting duplicates.
     #[must_use]
     pub fn items(&self) -> usize {
         self.items
     }
 
-    /// Slots of the filter, taken or not.
+    /// The number of slots in the table, occupied or empty.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The place of the refused item among those of the call, counted from 0: so many items before it are in the filter. 0
-    /// for a single item.
+    /// The index of the refused item among the items of the call; those before it were inserted or, by `insert_unique_iter`,
+    /// skipped. 0 for a single item. (Building a large filter from a known set inserts in another order: then this is the number
+    /// of items inserted.)
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// True if the item's two buckets are full of its own fingerprint: of its copies, most likely. There may be room for
-    /// other items, but not for this one.
+    /// True if copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item. Other items
+    /// may still fit, but this one does not.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
         self.copies.is_some()
     }
 
-    /// The same, of a filter with so many items.
+    /// The same error, for a filter with this number of items.
     #[cfg(go_files)]
     pub(crate) fn with_items(self, items: usize) -> Self {
         Self { items, ..self }
     }
 
-    /// The same, for an item at this place.
+    /// The same error, for the item at this index.
     pub(crate) fn at(self, position: usize) -> Self {
         Self { position, ..self }
     }
@@ -101,11 +102,11 @@ impl Error for Full {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// No filter can have these parameters.
+    /// A parameter is missing, duplicated or out of range.
     Param(ParamError),
-    /// There is no memory for the table.
+    /// The memory for the table could not be allocated.
     OutOfMemory(OutOfMemory),
-    /// Not all items of the known set have room.
+    /// Not all items of the known set fit.
     Full(Full),
 }
 
@@ -138,7 +139,7 @@ impl fmt::Display for BuildError {
 }
 
 impl Error for BuildError {
-    /// This error says what the one behind it says, and so goes on to that one's source.
+    /// `Display` forwards to the inner error, so the chain continues with the source of that error.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Param(error) => error.source(),
@@ -148,33 +149,33 @@ impl Error for BuildError {
     }
 }
 
-/// Two filters could not be merged. Nothing was changed in either.
+/// Two filters could not be merged. Both are unchanged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// The filters have different parameters, so that an item has different buckets or fingerprints in them.
+    /// The filters have different parameters, so an item has different buckets or fingerprints in them.
     #[non_exhaustive]
     DifferentParams {
-        /// Those of the filter to merge into.
+        /// The parameters of the filter to merge into.
         ours: Params,
-        /// Those of the filter to be merged.
+        /// The parameters of the filter to merge from.
         theirs: Params,
     },
     /// The filters have different hashers.
     DifferentHasher,
-    /// There are more items than one filter has room for.
+    /// The items of both filters do not fit into one.
     #[non_exhaustive]
     Full {
-        /// Items of both filters.
+        /// The number of items in both filters together.
         items: usize,
-        /// Slots of one.
+        /// The number of slots in one filter.
         slots: usize,
-        /// How many different items one is planned for.
+        /// The number of distinct items that one filter is planned for.
         capacity: usize,
     },
-    /// The filter to be merged is a view of a corrupt snapshot.
+    /// The filter to merge from is a view of a corrupt snapshot.
     Snapshot(SnapshotError),
-    /// A merge changes all or nothing, so that it works on a copy of the table, for which there is no memory.
+    /// A merge works on a copy of the table, and this copy could not be allocated.
     OutOfMemory(OutOfMemory),
 }
 

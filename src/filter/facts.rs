@@ -1,4 +1,4 @@
-//! What there is to know about a filter.
+//! Properties of a filter: size, load, false-positive rate, parameters, equality.
 
 use core::fmt;
 
@@ -11,60 +11,80 @@ use crate::{
 };
 
 impl<H, S: Storage> CuckooFilter<H, S> {
-    /// Items in the filter, duplicates counted.
+    /// The number of items in the filter, counting duplicates.
     #[must_use]
     pub fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// Is there no item in the filter?
+    /// True if the filter holds no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many different items surely fit ([`Params::capacity`]): no fewer than were asked for.
+    /// The number of distinct items that the filter is planned for ([`Params::capacity`]), at least the number requested. They
+    /// fit except with a probability below 10⁻⁴.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..500u64)?;
+    /// assert_eq!(filter.len(), 500);
+    /// assert!(filter.capacity() >= 1000 && filter.slots() > filter.capacity());
+    /// assert!(filter.load_factor() <= 0.5 && filter.false_positive_rate() < 0.001);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.params().capacity()
     }
 
-    /// Slots of the table.
+    /// The number of slots in the table, m·b.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.params().slots()
     }
 
-    /// The load α: the share of the slots that is taken, 0 … 1.
+    /// The load α: the fraction of the slots that are occupied, 0 to 1.
     #[must_use]
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.slots() as f64
     }
 
-    /// Bits of the table for each item in it; infinite as long as there is none.
+    /// Bits of table per item; infinite for an empty filter.
     #[must_use]
     pub fn bits_per_item(&self) -> f64 {
         8.0 * self.params().table_bytes() as f64 / self.len() as f64
     }
 
-    /// All memory of the filter in bytes: the table with its padding of eight bytes, and the filter itself, 96 bytes or fewer
-    /// with a hasher that has none. (The bytes of a [`FilterView`](crate::FilterView) belong to the caller, but are counted,
-    /// too.)
+    /// The memory used by the filter, in bytes: the table, eight bytes of padding, and the struct itself, which takes at most 96
+    /// bytes with a zero-sized hasher on 64-bit targets. For a [`FilterView`](crate::FilterView), the caller's bytes are counted
+    /// as well.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         size_of::<Self>() + self.raw.storage().bytes().len()
     }
 
-    /// The false-positive rate ε to expect at the present load ([`Params::false_positive_rate_at`]).
+    /// The expected false-positive rate ε at the current load, 0 to 1 ([`Params::false_positive_rate_at`]).
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         self.params().false_positive_rate_at(self.load_factor())
     }
 
-    /// The false-positive rate measured with `samples` random hashes, always the same ones; 0 if there are none. Changes
-    /// nothing.
+    /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, the same ones in every call; 0 if `samples`
+    /// is 0.
     ///
-    /// Its standard error is about √(ε/samples): 100/ε of them give ε to a tenth of itself.
+    /// The standard error is about √(ε/samples): 100/ε samples measure ε to within 10 %.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
+    /// filter.insert_iter(0..1000u64)?;
+    /// let measured = filter.measure_false_positive_rate(100_000);
+    /// assert!((measured / filter.false_positive_rate() - 1.0).abs() < 0.2);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
         let hashes = (1..=samples as u64).map(split_mix);
@@ -72,23 +92,32 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         hits as f64 / samples.max(1) as f64
     }
 
-    /// What the filter is made of.
+    /// The filter's parameters.
     #[must_use]
     pub fn params(&self) -> Params {
         *self.raw.params()
     }
 
-    /// The instructions with which the filter works.
+    /// The kernel that the filter uses.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.raw.kernel()
     }
 
-    /// Chooses other instructions, of those that are [`available`](Kernel::available). For tests and comparisons, and for
-    /// filters that come from a snapshot: the answers stay the same.
+    /// Selects another kernel, for tests, for comparisons, and for filters read from a snapshot. The answers stay the same; only
+    /// the speed changes.
     ///
     /// # Errors
-    /// If the kernel is not available.
+    /// If the kernel is not [available](Kernel::is_available).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{CuckooFilter, Kernel};
+    /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.set_kernel(Kernel::Portable)?; // available everywhere
+    /// assert_eq!(filter.kernel(), Kernel::Portable);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
         self.raw.set_kernel(kernel)
     }
@@ -108,7 +137,7 @@ fn split_mix(n: u64) -> u64 {
     state ^ state >> 31
 }
 
-/// The facts that a person wants, in one line.
+/// A one-line summary: parameters, load, size and false-positive rate.
 impl<H, S: Storage> fmt::Display for CuckooFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (params, slots, load) = (self.params(), self.slots(), 100.0 * self.load_factor());
@@ -120,15 +149,15 @@ impl<H, S: Storage> fmt::Display for CuckooFilter<H, S> {
     }
 }
 
-/// The facts without the table's bytes.
+/// The parameters and the number of items, without the table.
 impl<H, S: Storage> fmt::Debug for CuckooFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CuckooFilter").field("params", &self.params()).field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
-/// Equal filters have equal parameters, hashers and tables, and so give the same answers for ever. Two filters with the same
-/// items need not be equal: the order of insertions matters.
+/// Filters are equal if their parameters, hashers and tables are equal; they then give the same answers. Two filters with the
+/// same items can differ, because the order of insertion matters.
 impl<H: PartialEq, S: Storage, T: Storage> PartialEq<CuckooFilter<H, T>> for CuckooFilter<H, S> {
     fn eq(&self, other: &CuckooFilter<H, T>) -> bool {
         self.params() == other.params()

@@ -1,4 +1,4 @@
-//! Iterators over items, a batch at a time.
+//! Operations on iterators, which collect items into batches to prefetch their buckets.
 
 use alloc::collections::VecDeque;
 use core::iter::FusedIterator;
@@ -7,12 +7,13 @@ use super::{CuckooFilter, Full};
 use crate::{hash::HashItem, kernel::BATCH, storage::Storage, table::Uniform};
 
 impl<H> CuckooFilter<H> {
-    /// [`insert`](Self::insert) for each item of an iterator, in their order, and how many there were. Works in batches of 64,
-    /// as [`insert_batch`](Self::insert_batch) does.
+    /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items. Works in batches of 64, as
+    /// fast as [`insert_batch`](Self::insert_batch).
     ///
     /// # Errors
-    /// At the first item that has no room: those before [`Full::position`] are in the filter, it and those after it are not.
-    /// Up to 63 items after it have been taken from the iterator by then: to go on elsewhere, start again from that position.
+    /// [`Full`] at the first item for which no slot was found. Items before [`Full::position`] are in the filter; the refused
+    /// item and those after it are not. Up to 63 items after it have already been taken from the iterator, so resume from the
+    /// original sequence at that position.
     ///
     /// # Example
     /// ```
@@ -40,14 +41,15 @@ impl<H> CuckooFilter<H> {
         }
     }
 
-    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in their order, and how many were stored.
+    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
     ///
     /// # Errors
-    /// At the first item that has no room: [`Full::position`] says how many came before it, stored or not. Items after it are
-    /// not in the filter, and up to 63 of them have been taken from the iterator.
+    /// [`Full`] at the first item for which no slot was found. [`Full::position`] is the number of items before it, stored or
+    /// skipped. The refused item and those after it are not in the filter; up to 63 items after it have already been taken from
+    /// the iterator.
     ///
     /// # Example
-    /// Ordinary text, in which words occur any number of times:
+    /// Words of a text, many of which occur repeatedly:
     /// ```
     /// let mut words = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(1e-6).build()?;
     /// assert_eq!(words.insert_unique_iter("to be or not to be".split(' '))?, 4);
@@ -73,7 +75,7 @@ impl<H> CuckooFilter<H> {
         }
     }
 
-    /// The hashes of the next items: a whole batch, unless these are the last.
+    /// The hashes of the next items and their number: a whole batch, or fewer at the end of the iterator.
     fn next_hashes<T>(&self, items: &mut impl Iterator<Item = T>) -> ([u64; BATCH], usize)
     where
         H: HashItem<T>,
@@ -88,8 +90,8 @@ impl<H> CuckooFilter<H> {
 }
 
 impl<H, S: Storage> CuckooFilter<H, S> {
-    /// Looks the items of an iterator up, and yields each with its answer, at the speed of
-    /// [`contains_batch`](Self::contains_batch). Takes up to 64 items ahead.
+    /// Looks up the items of an iterator and yields each one with its answer. As fast as
+    /// [`contains_batch`](Self::contains_batch). Takes up to 64 items ahead from the iterator.
     ///
     /// # Example
     /// ```
@@ -108,13 +110,13 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
-/// Items, each with the answer whether a filter contains it: what [`CuckooFilter::contains_iter`] returns.
+/// Iterator over items and whether the filter contains them; made by [`CuckooFilter::contains_iter`].
 #[must_use = "iterators are lazy: nothing is looked up until items are asked for"]
 pub struct ContainsIter<'a, I: Iterator, H, S> {
     filter: &'a CuckooFilter<H, S>,
     items: I,
     batch: VecDeque<I::Item>,
-    /// Of the batch, the next one's in the lowest bit.
+    /// One bit for each item of `batch`; the lowest bit is the next answer.
     answers: u64,
 }
 

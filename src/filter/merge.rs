@@ -1,4 +1,4 @@
-//! Two filters become one.
+//! Merging two filters.
 
 use super::{CuckooFilter, MergeError};
 use crate::{
@@ -7,15 +7,15 @@ use crate::{
 };
 
 impl<H: PartialEq> CuckooFilter<H> {
-    /// Adds all items of `other`, duplicates included, as if they had been inserted here. Merging into an empty filter copies
-    /// the other's table.
+    /// Inserts all items of `other`, duplicates included, into this filter. Takes time proportional to the table. Merging into an
+    /// empty filter copies the other table.
     ///
-    /// All or nothing: works on a copy of the table, so that there are two of them in memory meanwhile. A view of a snapshot is
-    /// [verified](crate::FilterView::verify) first.
+    /// The merge is atomic: it works on a copy of the table, which temporarily doubles this filter's memory. A view of a snapshot
+    /// is [verified](crate::FilterView::verify) first.
     ///
     /// # Errors
-    /// If the two differ in a parameter, the hasher or its seed; if the other is a view of a corrupt snapshot; if not everything
-    /// fits; or if there is no memory for the copy. This filter is then bit for bit as it was.
+    /// If the filters have different parameters (the seed included) or hashers, if `other` is a view of a corrupt snapshot, if
+    /// not all items fit, or if the copy cannot be allocated. This filter is then unchanged, bit for bit.
     ///
     /// # Example
     /// ```
@@ -28,7 +28,7 @@ impl<H: PartialEq> CuckooFilter<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn merge<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
-        // First, since it takes no reading of the table.
+        // Cheap checks first: `verify` reads the whole table.
         let (ours, theirs) = (self.params(), other.params());
         if ours != theirs {
             return Err(MergeError::DifferentParams { ours, theirs });

@@ -1,8 +1,9 @@
-//! The filter: items in, answers out. It never sees a bit offset.
+//! The public filter type and its operations.
 //!
-//! [`CuckooFilter`] turns items into hashes, and leaves the rest to [`RawFilter`], which knows no items.
+//! [`CuckooFilter`] hashes items and delegates to [`RawFilter`], which works on hashes only. Neither computes bit offsets: that
+//! is the job of `table`.
 
-// First, so that the documentation shows it first.
+// Declared first so that rustdoc lists its methods first.
 mod operations;
 
 mod batch;
@@ -28,8 +29,8 @@ pub use {
     iter::ContainsIter,
 };
 
-/// A cuckoo filter: a set that answers "not in it" or "probably in it", in a few bits per item, and from which items can be
-/// removed.
+/// A cuckoo filter: an approximate set that supports removal. A query answers "not in the set" or "probably in the set", at a
+/// cost of a few bits per item.
 ///
 /// ```
 /// use koel::CuckooFilter;
@@ -41,62 +42,64 @@ pub use {
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 ///
-/// # What it promises
-/// - No false negative: an item that was inserted is found until it is removed.
-/// - A refused insertion changes nothing.
-/// - The same operations in the same order give the same bytes, on every machine.
-/// - [`contains`](Self::contains) returns true for an item that was never inserted with the probability
+/// # Guarantees
+/// - No false negatives: an item that was inserted is found until it is removed.
+/// - A refused insertion leaves the filter unchanged.
+/// - Deterministic: the same operations in the same order produce the same bytes on every machine.
+/// - [`contains`](Self::contains) returns true for an item that was never inserted with probability ε, the
 ///   [`false_positive_rate`](Self::false_positive_rate).
 ///
 /// # Duplicates
-/// The filter is a multiset of fingerprints: an item inserted twice is stored twice and must be removed twice. There is
-/// room for 2b copies of it at most — eight with buckets of four — and for fewer if other items share its buckets;
-/// [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter) store it once. A capacity counts
-/// different items: of 2000 items among which 500 occur twice, a filter for 2000 mostly has to refuse some
+/// The filter is a multiset of fingerprints: an item inserted twice is stored twice and must be removed twice. An item has room
+/// for at most 2b copies, where b is the bucket size (8 copies by default), and for fewer if other items share its buckets.
+/// [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter) store an item once. The capacity
+/// counts distinct items: a filter with capacity 2000 usually refuses some of 2000 items if 500 of them occur twice
 /// (`tests/filters.rs`).
 ///
 /// # Hashes
-/// Every operation has a form for hashes of 64 bits, so that one hash serves several filters, or something else beside a
-/// filter: its high bits, its low bits or a remainder may have chosen a shard before. Sequential integers, and multiples of a
-/// small number, work as hashes, too: all of this at the planned capacity and false-positive rate (`tests/hashes.rs`).
-/// [`Addressing::PowerOfTwo`](crate::Addressing::PowerOfTwo) is different: it takes the bucket from bits 32 and up and the
-/// fingerprint from the lower half, as Go's library does, and needs all of them uniformly distributed.
+/// Every operation has a variant that takes a 64-bit hash, so that one hash can serve several filters or also select a shard. The
+/// hash does not have to be uniformly distributed: sequential integers, multiples of a small number, and hashes whose high bits,
+/// low bits or remainder have already selected a shard all reach the planned capacity and false-positive rate
+/// (`tests/hashes.rs`).
+/// [`Addressing::PowerOfTwo`](crate::Addressing::PowerOfTwo) is the exception. Like Go's library, it takes the bucket from bits
+/// 32 and up and the fingerprint from the lower 32 bits, and needs uniformly distributed hashes.
 ///
 /// # Removal
-/// Remove only what was inserted. Removing an item that never was may, with the probability ε, remove the fingerprint of
-/// another, which is then no longer found: a false negative. Nothing can tell the two apart.
+/// Remove only items that were inserted. Removing an item that was never inserted may, with probability ε, remove the fingerprint
+/// of another item, which then becomes a false negative. The filter cannot detect this.
 ///
 /// # Threads
-/// Reading takes `&self` and changes nothing, so any number of threads may share a filter; writing takes `&mut self`.
-/// Threads that both read and write put it behind a lock (`RwLock<CuckooFilter>`), or have a filter each and
-/// [`merge`](Self::merge) them.
+/// Queries take `&self`, so any number of threads can share a filter. Updates take `&mut self`: threads that both query and
+/// update put the filter behind a lock (`RwLock<CuckooFilter>`), or each fill their own filter and [`merge`](Self::merge) them at
+/// the end.
 ///
 /// # Complexity
-/// Looking up, counting and removing read two buckets. Inserting reads two as long as one of them has room, and a few
-/// more as the load approaches the capacity; a refused insertion has looked at 4096·b at most.
+/// Lookup, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
+/// searches for a slot with an eviction walk (docs/DESIGN.md, "Insertion"); the walk examines a few buckets on average, more as
+/// the load approaches the capacity, and at most 4096·b before the insertion is refused.
 ///
 /// # Storage
-/// `S` says where the table is: in memory of the filter's own ([`Owned`]), and then the filter can be changed; or in a
-/// [`Snapshot`] that the caller keeps, and then the filter is a [`FilterView`], which has every method that only reads.
+/// `S` is where the table lives. With [`Owned`], the filter owns its memory and can be updated. With [`Snapshot`], the table is
+/// read from a snapshot that the caller provides; this is a [`FilterView`], which has all methods that only read.
 #[derive(Clone)]
 pub struct CuckooFilter<H = Xxh3, S = Owned> {
     raw: RawFilter<S>,
     hasher: H,
 }
 
-/// A filter inside a snapshot that the caller keeps in `D`: in a `&[u8]`, a `Vec<u8>`, an `Arc<[u8]>`, a `Bytes`, a file that
-/// is mapped (`memmap2::Mmap`). It is queried in place.
+/// A read-only filter that is queried in place, inside a snapshot held by `D`: a `&[u8]`, `Vec<u8>`, `Arc<[u8]>`, `Bytes` or a
+/// memory-mapped file (`memmap2::Mmap`).
 ///
-/// A view has every method of [`CuckooFilter`] that only reads, with the same kernels, at the same speed. Opening one
-/// ([`over`](FilterView::over)) takes constant time and copies nothing: it validates the header, and that as many bytes are
-/// there as it says. [`verify`](FilterView::verify) validates the rest. Until then the answers are only as good as the
-/// bytes: if these were altered, an item may not be found; but whatever they are, nothing outside them is read.
+/// A view has all methods of [`CuckooFilter`] that only read, with the same kernels and the same speed.
+/// [`over`](FilterView::over) takes constant time and copies nothing: it validates the header and the length.
+/// [`verify`](FilterView::verify) validates the rest. Without it, corrupt bytes can give wrong answers, false negatives included,
+/// but no bytes cause a read out of bounds.
 ///
-/// [`to_filter`](FilterView::to_filter) copies it into a filter that can be changed.
+/// [`to_filter`](FilterView::to_filter) copies the view into a filter that can be updated.
 ///
 /// # Panics
-/// Every method that reads the table panics if `D::as_ref` returns fewer bytes than when the view was made. (It is asked anew
-/// each time. The types above always return the same bytes.)
+/// Methods that read the table panic if `D::as_ref` returns fewer bytes than when the view was made. (It is called on every
+/// access. The types above always return the same bytes.)
 ///
 /// # Example
 /// ```
@@ -104,7 +107,7 @@ pub struct CuckooFilter<H = Xxh3, S = Owned> {
 /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
 /// filter.insert("alice")?;
 ///
-/// /// Owns the bytes of the snapshot, and queries them in place.
+/// /// Owns a snapshot and queries it in place.
 /// struct Service { seen: FilterView<Vec<u8>> }
 /// let service = Service { seen: FilterView::over(filter.to_bytes())? };
 /// assert!(service.seen.contains("alice"));
@@ -113,16 +116,16 @@ pub struct CuckooFilter<H = Xxh3, S = Owned> {
 /// ```
 pub type FilterView<D, H = Xxh3> = CuckooFilter<H, Snapshot<D>>;
 
-// Many small filters are kept in one program: the filter itself must stay small beside its table.
+// A program may hold many small filters, so the struct must stay small beside the table.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<CuckooFilter>() <= 96);
 
 impl<H> CuckooFilter<H> {
-    /// An empty filter of known parameters: one like another, or one of many that are alike, for which the
-    /// [`Builder`] has planned once.
+    /// An empty filter with the given parameters, such as those of another filter. To make many filters of the same size, plan
+    /// their parameters once with the [`Builder`]. Takes time proportional to the table, which is zeroed.
     ///
     /// # Errors
-    /// If there is no memory for the table.
+    /// If the memory for the table cannot be allocated.
     ///
     /// # Example
     /// ```

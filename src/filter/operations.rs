@@ -1,13 +1,13 @@
-//! One item at a time.
+//! Operations on single items.
 
 use super::{CuckooFilter, Full};
 use crate::{hash::HashItem, storage::Storage, table::Uniform};
 
 impl<H> CuckooFilter<H> {
-    /// Stores an item, even if it is already present: see [Duplicates](Self#duplicates).
+    /// Inserts an item, even if it is already present: see [Duplicates](Self#duplicates).
     ///
     /// # Errors
-    /// [`Full`] if there is no room. The filter is then bit for bit as it was.
+    /// [`Full`] if no slot was found for the item. The filter is then unchanged, bit for bit.
     ///
     /// # Example
     /// ```
@@ -25,11 +25,21 @@ impl<H> CuckooFilter<H> {
         self.insert_uniform(self.uniform(item))
     }
 
-    /// [`insert`](Self::insert) for a hash: one from [`hash`](Self::hash), or any other number whose 64 bits are uniformly
-    /// distributed, or a sequence of integers. See [Hashes](Self#hashes).
+    /// [`insert`](Self::insert) for a hash: either from [`hash`](Self::hash), or any 64-bit number that identifies the item. See
+    /// [Hashes](Self#hashes) for what is required of it.
     ///
     /// # Errors
     /// As `insert`.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert_hash(filter.hash("alice"))?;
+    /// assert!(filter.contains("alice"));
+    /// filter.insert_hash(42)?; // a user id
+    /// assert!(filter.contains_hash(42));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
         self.insert_uniform(self.spread(hash))
@@ -40,14 +50,14 @@ impl<H> CuckooFilter<H> {
         if self.raw.insert(hash) { Ok(()) } else { Err(self.raw.refusal(hash, 0)) }
     }
 
-    /// Stores an item unless [`contains`](Self::contains) returns true for it. True if it was stored.
+    /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted.
     ///
-    /// With probability ε, `contains` returns true for an item that was never inserted, which is then not stored. It is found
-    /// all the same; but removing it removes the fingerprint of another item. So do not mix this with removals unless you know
-    /// what is in the filter.
+    /// With probability ε, `contains` returns true for an item that was never inserted, and the item is not stored. It will be
+    /// found all the same, but removing it later removes the fingerprint of another item. So combine this method with removal
+    /// only if you know which items were stored.
     ///
     /// # Errors
-    /// [`Full`] if there is no room for the item. The filter is then bit for bit as it was.
+    /// [`Full`] if no slot was found for the item. The filter is then unchanged, bit for bit.
     ///
     /// # Example
     /// ```
@@ -82,7 +92,7 @@ impl<H> CuckooFilter<H> {
         self.insert_uniform(hash).map(|()| true)
     }
 
-    /// Removes one copy of an item; true if one was found. Read [Removal](Self#removal) first.
+    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](Self#removal) first.
     ///
     /// # Example
     /// ```
@@ -107,14 +117,22 @@ impl<H> CuckooFilter<H> {
         self.raw.remove(self.spread(hash))
     }
 
-    /// Removes all items. The table keeps its size.
+    /// Removes all items. The table keeps its size. Takes time proportional to the table.
     pub fn clear(&mut self) {
         self.raw.clear();
     }
 }
 
 impl<H, S: Storage> CuckooFilter<H, S> {
-    /// False: the item is not in the filter. True: it probably is.
+    /// False if the item is not in the filter; true if it probably is.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// assert!(filter.contains("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn contains<T: ?Sized>(&self, item: &T) -> bool
@@ -131,8 +149,17 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.raw.contains(self.spread(hash))
     }
 
-    /// How many copies of an item are in the filter: at least as many as were inserted and not removed. The count is higher
-    /// only by chance, where other items have the same fingerprint and buckets.
+    /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
+    /// same fingerprint and buckets make the count too high, with probability at most ε.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// filter.insert("alice")?;
+    /// assert_eq!(filter.count("alice"), 2);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn count<T: ?Sized>(&self, item: &T) -> u32
@@ -148,8 +175,18 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.raw.count(self.spread(hash))
     }
 
-    /// The hash of an item, as the `*_hash` methods take it: hash once, query several filters with equal hashers and seeds.
-    /// See [Hashes](Self#hashes).
+    /// The hash of an item, for the `*_hash` methods. Hash once and query several filters, if their addressing, hashers and seeds
+    /// are equal. See [Hashes](Self#hashes).
+    ///
+    /// # Example
+    /// ```
+    /// let builder = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// let (mut today, yesterday) = (builder.clone().build()?, builder.build()?);
+    /// let hash = today.hash("alice");
+    /// today.insert_hash(hash)?;
+    /// assert!(today.contains_hash(hash) && !yesterday.contains_hash(hash));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn hash<T: ?Sized>(&self, item: &T) -> u64
@@ -159,7 +196,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.uniform(item).hash(self.raw.params().addressing())
     }
 
-    /// What the hasher makes of an item.
+    /// The hasher's output for an item, which is uniform.
     #[inline]
     pub(super) fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
     where
@@ -168,7 +205,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         Uniform(self.hasher.hash_item(self.raw.params().seed(), item))
     }
 
-    /// What a hash of the user's becomes.
+    /// Mixes a hash given by the user.
     #[inline]
     fn spread(&self, hash: u64) -> Uniform {
         Uniform::of(self.raw.params().addressing(), hash)

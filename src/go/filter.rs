@@ -196,6 +196,7 @@ impl GoFilter {
     /// # Errors
     /// If there is a victim and the table has no room for it: gives this filter back, unchanged. Remove an item first, or go on
     /// with the `GoFilter`.
+    #[expect(clippy::result_large_err, reason = "it is given back where it was, and hardly larger than the filter")]
     pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, Self> {
         match self.settle() {
             Ok(()) => Ok(self.filter),

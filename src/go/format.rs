@@ -225,7 +225,7 @@ fn check_length(bytes: &[u8], params: &Params) -> Result<(), SnapshotError> {
         return Err(SnapshotError::new(Kind::Length, given, what));
     }
     let what = format!("the filter ends here, and {} more bytes follow it", given - expected);
-    Err(SnapshotError::new(Kind::TrailingBytes, expected, what))
+    Err(SnapshotError::new(Kind::TrailingBytes, expected, what).with_remedy("give exactly one file, without what follows"))
 }
 
 fn header_too_short(bytes: &[u8], header: usize) -> SnapshotError {

@@ -1,4 +1,4 @@
-//! Many hashes at a time: what all kernels have in common.
+//! Batches of hashes: what all kernels share.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -9,21 +9,21 @@ use crate::{
     table::{Address, Read, Table, Uniform},
 };
 
-/// Hashes that are looked up together: as many as a word has bits for the answers.
+/// The number of hashes looked up together: one for each bit of a `u64` of answers.
 pub(crate) const BATCH: usize = 64;
 
-/// Bytes of a table from which on its buckets are prefetched: smaller ones are in the cache, and prefetching only costs.
+/// The smallest table, in bytes, whose buckets are prefetched. Smaller tables are in a cache already, and prefetching only costs
+/// time.
 pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 
-/// Where the hashes come from, [`Uniform`] ones. A kernel is compiled for each source, so that hashing, too, is compiled for
-/// its instructions.
+/// A source of [`Uniform`] hashes. Kernels are generic over it, so that hashing is compiled for the kernel's instructions, too.
 pub(crate) trait Hashes {
     fn len(&self) -> usize;
 
-    /// Writes the hashes from `start` on into `hashes`, as many as there are room for or left.
+    /// Writes the hashes from index `start` on to `hashes`, until it is full or no more are left.
     fn fill(&self, start: usize, hashes: &mut [u64; BATCH]);
 
-    /// Calls `act` with one batch after the other of those in `range`, until it says no.
+    /// Calls `act` with each batch of the hashes in `range`, in order, until it returns false.
     #[inline(always)]
     fn each_batch(&self, range: Range<usize>, mut act: impl FnMut(&[u64]) -> bool) {
         let mut batch = [0; BATCH];
@@ -36,7 +36,7 @@ pub(crate) trait Hashes {
     }
 }
 
-/// Hashes that are uniform as they are.
+/// Hashes that are uniform already.
 impl Hashes for &[u64] {
     #[inline(always)]
     fn len(&self) -> usize {
@@ -51,7 +51,7 @@ impl Hashes for &[u64] {
     }
 }
 
-/// Hashes of the user's.
+/// Hashes given by the user, which need not be uniform.
 pub(crate) struct Given<'a> {
     pub(crate) hashes: &'a [u64],
     pub(crate) addressing: Addressing,
@@ -71,7 +71,7 @@ impl Hashes for Given<'_> {
     }
 }
 
-/// Starts to load the buckets of all hashes.
+/// Prefetches the buckets of all hashes if the table is large.
 #[inline(always)]
 pub(crate) fn prefetch(table: &impl Table, address: Address, hashes: &[u64]) {
     if table.len_in_bytes() < PREFETCH_FROM {
@@ -84,7 +84,7 @@ pub(crate) fn prefetch(table: &impl Table, address: Address, hashes: &[u64]) {
     }
 }
 
-/// Looks all hashes up, one after the other; but the buckets of a batch are prefetched together.
+/// Looks up hashes one by one, after prefetching the buckets of a whole batch.
 pub(super) struct LookUp<'a, H, A> {
     pub(super) params: &'a Params,
     pub(super) hashes: &'a H,

@@ -1,4 +1,4 @@
-//! Which kernels there are, and which one this processor runs best.
+//! The list of kernels, and the choice of the fastest one that this processor supports.
 
 use alloc::{format, string::String};
 use core::{fmt, str::FromStr};
@@ -6,10 +6,10 @@ use core::{fmt, str::FromStr};
 use super::Dispatch;
 use crate::params::{ParamError, Parameter};
 
-/// The instructions with which a filter looks items up, puts them in and takes them out. All kernels give the same answers,
-/// and all of them write the same bytes; they differ in speed only (docs/PERFORMANCE.md).
+/// The instruction set that a filter's operations are compiled for. All kernels give the same answers and write the same bytes;
+/// only their speed differs (docs/PERFORMANCE.md).
 ///
-/// Without being told otherwise, a filter takes the [`best`](Self::best) one.
+/// By default, a filter uses the [`best`](Self::best) kernel; [`Builder::kernel`](crate::Builder::kernel) selects another.
 ///
 /// # Example
 /// ```
@@ -25,32 +25,32 @@ use crate::params::{ParamError, Parameter};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kernel {
-    /// Safe Rust, on every machine.
+    /// Safe Rust, available on every target.
     Portable,
-    /// x86-64 with BMI1 and BMI2: bits are spread by `pdep`, and batches prefetched.
+    /// x86-64 with BMI1, BMI2 and POPCNT: unpacks buckets with `pdep`, and prefetches batches.
     Bmi2,
-    /// x86-64 with AVX2 as well: batches are looked up four at a time.
+    /// The same with AVX2: looks up batches, four hashes at a time.
     Avx2,
-    /// x86-64 with AVX-512 F and DQ as well: batches are looked up eight at a time.
+    /// The same with AVX-512 F and DQ: looks up batches, eight hashes at a time.
     Avx512,
 }
 
 impl Kernel {
-    /// All of them. Each has the instructions of those before it.
+    /// All kernels. Each needs the instructions of those before it.
     const ALL: [Self; 4] = [Self::Portable, Self::Bmi2, Self::Avx2, Self::Avx512];
 
-    /// The kernels of this build that the processor can run, from the fewest instructions to the most.
+    /// The kernels of this build that the processor supports, from the fewest instructions to the most.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
 
-    /// Was it compiled in (feature `kernels`, on x86-64), and can the processor run it?
+    /// True if the kernel is compiled in (feature `kernels`, on x86-64) and the processor supports it.
     #[must_use]
     pub fn is_available(self) -> bool {
         Dispatch::of(self).is_some()
     }
 
-    /// The one that a filter takes unless it is told otherwise. The processor is asked once per process.
+    /// The kernel that filters use by default: the fastest one available. Detected once per process.
     #[must_use]
     pub fn best() -> Self {
         Self::ALL[fastest()]
@@ -65,7 +65,7 @@ impl Kernel {
         }
     }
 
-    /// The kernel itself, if it is available.
+    /// The kernel's implementation, or an error if it is not available.
     pub(crate) fn dispatch(self) -> Result<Dispatch, ParamError> {
         Dispatch::of(self).ok_or_else(|| unavailable(self.name()))
     }
@@ -80,7 +80,7 @@ fn unavailable(given: &str) -> ParamError {
         parameter: Parameter::Kernel,
         given: given.into(),
         limit: format!("this build on this processor has {names}"),
-        remedy: format!("ask for one of these, or for none, which takes {}", Kernel::best()),
+        remedy: format!("choose one of these, or none for the default, {}", Kernel::best()),
     }
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// By its name: `portable`, `bmi2`, `avx2` or `avx512`; an error if it is not available.
+/// Parses a kernel's name: `portable`, `bmi2`, `avx2` or `avx512`. An error if the kernel is not available.
 impl FromStr for Kernel {
     type Err = ParamError;
 
@@ -100,14 +100,14 @@ impl FromStr for Kernel {
     }
 }
 
-/// The place of the fastest kernel in [`Kernel::ALL`].
+/// The index of the fastest kernel in [`Kernel::ALL`].
 #[cfg(x86_kernels)]
 fn fastest() -> usize {
     use super::x86_64::has_slow_deposits;
     use core::num::NonZeroUsize;
     use once_cell::race::OnceNonZeroUsize;
 
-    // Counted from 1.
+    // One more than the index, since it must not be zero.
     static FASTEST: OnceNonZeroUsize = OnceNonZeroUsize::new();
     let place = FASTEST.get_or_init(|| {
         let is_fast = |kernel: Kernel| kernel == Kernel::Portable || kernel.is_available() && !has_slow_deposits();

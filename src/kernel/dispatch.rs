@@ -1,4 +1,4 @@
-//! Which kernel, which table: decided here and nowhere else.
+//! The only place that branches on the kernel and the kind of table.
 
 #![allow(clippy::inline_always, reason = "the choice is compiled into its caller, what is chosen is a function of its own")]
 
@@ -11,7 +11,7 @@ use crate::{
     table::{Change, Form, Geometry, Narrow, Portable, Read, Single, Wide},
 };
 
-/// A kernel that the processor was found to have.
+/// A kernel that the processor supports: detection is the only way to make the tokens.
 #[derive(Clone, Copy)]
 pub(crate) enum Dispatch {
     Portable,
@@ -23,7 +23,7 @@ pub(crate) enum Dispatch {
     Avx512(Avx512),
 }
 
-/// Calls the same method for whichever table it is, by the kernel's single operations.
+/// Calls a method of BMI2 or portable code for the kind of table at hand. (The vector kernels use BMI2 for single operations.)
 macro_rules! for_table {
     ($dispatch:ident, $geometry:ident, $method:ident or $portable:ident, ($($argument:expr),*)) => {
         match $dispatch.bmi2() {
@@ -45,12 +45,12 @@ macro_rules! for_table {
 }
 
 impl Dispatch {
-    /// The fastest one.
+    /// The fastest kernel available.
     pub(crate) fn best() -> Self {
         Self::of(Kernel::best()).unwrap_or(Self::Portable)
     }
 
-    /// This one, if the processor has it.
+    /// This kernel, if it is compiled in and the processor supports it.
     pub(crate) fn of(kernel: Kernel) -> Option<Self> {
         match kernel {
             Kernel::Portable => Some(Self::Portable),
@@ -65,7 +65,7 @@ impl Dispatch {
         }
     }
 
-    /// Which one it is.
+    /// The public name of this kernel.
     pub(crate) fn kernel(self) -> Kernel {
         match self {
             Self::Portable => Kernel::Portable,
@@ -78,7 +78,7 @@ impl Dispatch {
         }
     }
 
-    /// What does single operations, unless that is portable code.
+    /// The instructions for single operations, or `None` for portable code.
     #[cfg(x86_kernels)]
     #[inline(always)]
     fn bmi2(self) -> Option<Bmi2> {
@@ -97,20 +97,20 @@ impl Dispatch {
         None
     }
 
-    /// Reads something from a table.
+    /// Runs a [`Read`] on a table.
     #[inline(always)]
     pub(crate) fn read<S: Storage, R: Read>(self, geometry: &Geometry, storage: &S, read: R) -> R::Output {
         for_table!(self, geometry, read or read_portably, (storage, read))
     }
 
-    /// Changes something in a table.
+    /// Runs a [`Change`] on a table.
     #[inline(always)]
     pub(crate) fn change<C: Change>(self, geometry: &Geometry, storage: &mut Owned, change: C) -> C::Output {
         for_table!(self, geometry, change or change_portably, (storage, change))
     }
 
-    /// Looks all hashes up. Each [`BATCH`](super::BATCH) of them, in their order, gives `answer` one number whose bit i is the
-    /// answer for the i-th of them.
+    /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order; bit i of its argument is the
+    /// answer for the i-th hash of the batch.
     pub(crate) fn contains_all<S: Storage>(
         self,
         params: &Params,
@@ -129,13 +129,14 @@ impl Dispatch {
     }
 }
 
-/// Portable code, a function for each table: in one for all, each would save the registers that the others need.
+/// Portable code, one function per kind of table: if all were inlined into one function, each would save the registers that the
+/// others need.
 #[inline(never)]
 fn read_portably<F: Form, S: Storage, R: Read>(_: F, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
     F::read(geometry, storage, Portable, read)
 }
 
-/// The same for changes.
+/// The same for a [`Change`].
 #[inline(never)]
 fn change_portably<F: Form, C: Change>(_: F, geometry: &F::Geometry, storage: &mut Owned, change: C) -> C::Output {
     F::change(geometry, storage, Portable, change)

@@ -1,5 +1,5 @@
-//! The instructions with which a filter works. All kernels give the same answers and write the same bytes; one is chosen
-//! once per process, and each filter can be told to use another.
+//! Kernels: the code of all filter operations, compiled for different instruction sets. All kernels give the same answers and
+//! write the same bytes. The fastest one is chosen once per process; each filter can be set to use another.
 //!
 //! ```text
 //! RawFilter ──Read or Change──▶ Dispatch ──▶ Portable ─┐
@@ -7,9 +7,9 @@
 //!                                        ──▶ Avx2, Avx512   look-ups in batches; otherwise Bmi2
 //! ```
 //!
-//! [`Dispatch`] is the only place that asks which kernel and which table it is. Everything behind it is compiled for each
-//! pair of them, and for no other: `unsafe` is confined to `x86_64`, where a value of a token type proves that the
-//! processor has the instructions.
+//! [`Dispatch`] is the only place that branches on the kernel and the kind of table. The code behind it is compiled separately
+//! for each combination. `unsafe` is confined to `x86_64`, where a value of a token type proves that the processor supports the
+//! instructions.
 
 mod batch;
 mod choice;

@@ -1,4 +1,4 @@
-//! Every kernel that this processor has, against an oracle that reads buckets one slot after the other.
+//! Every kernel that this processor supports, compared with an oracle that reads buckets slot by slot.
 
 use alloc::{format, vec, vec::Vec};
 
@@ -40,8 +40,8 @@ impl Read for Holds {
     }
 }
 
-/// A table that is about as full as `load` of 4 says, whether or not its fingerprints belong where they are: half of them
-/// from the hashes, half of them similar ones.
+/// A table filled to about `load`/4. Half of its fingerprints come from the hashes, half are similar ones that may be in a wrong
+/// bucket.
 fn filled(params: &Params, hashes: &[u64], load: u64, random: &mut Random) -> RawFilter {
     let address = Address::new(params);
     let mut filter = RawFilter::new(*params).unwrap();
@@ -66,7 +66,7 @@ fn oracle(filter: &RawFilter, hash: u64) -> bool {
 fn agree(params: &Params) {
     let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()));
     for load in 0..=4 {
-        // Of every length of a batch there is one, whole or not; for some kinds of tables, since there are thousands.
+        // Some kinds of tables are tested with every batch length; testing all of them would take too long.
         let all_lengths = load == 3 && params.bucket_size() == 4 && params.fingerprint_bits() % 8 == 5;
         let step = if all_lengths { 1 } else { 61 };
         let hashes: Vec<u64> = (0..=3 * BATCH + load as usize * 17).map(|_| random.next()).collect();
@@ -115,7 +115,7 @@ fn all_kernels_agree_on_single_tables() {
     }
 }
 
-/// Large enough for buckets to be fetched ahead.
+/// Tables large enough for prefetching.
 #[test]
 fn all_kernels_agree_on_large_tables() {
     for (table, f, b) in [(TableKind::Packed, 13, 4), (TableKind::Packed, 25, 4), (TableKind::Single, 12, 4)] {

@@ -98,6 +98,22 @@ impl SnapshotError {
         Self { source: Some(source.into()), ..Self::new(SnapshotErrorKind::Io, offset, what) }
     }
 
+    /// The same, with the path if it was the system that failed.
+    #[cfg(feature = "std")]
+    pub(crate) fn in_file(self, path: &std::path::Path) -> Self {
+        if self.kind == SnapshotErrorKind::Io {
+            Self { what: format!("{}: {}", path.display(), self.what), ..self }
+        } else {
+            self
+        }
+    }
+
+    /// The same, with another remedy.
+    #[cfg(go_files)]
+    pub(crate) fn with_remedy(self, remedy: &'static str) -> Self {
+        Self { remedy, ..self }
+    }
+
     /// What is wrong.
     #[must_use]
     pub fn kind(&self) -> SnapshotErrorKind {

@@ -78,7 +78,7 @@ impl<H: Hasher> CuckooFilter<H> {
         let path = path.as_ref();
         let failed = |what: &str, error| SnapshotError::io(0, format!("{}: {what}", path.display()), error);
         let mut file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
-        let filter = Self::read_from_with(&file, hasher)?;
+        let filter = Self::read_from_with(&file, hasher).map_err(|error| error.in_file(path))?;
         let mut next = [0];
         match file.read(&mut next) {
             Ok(0) => Ok(filter),

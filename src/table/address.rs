@@ -1,5 +1,5 @@
-//! From a hash to a fingerprint and two buckets: the owner of addressing arithmetic, all of it in 64 bits. (Vectors have
-//! a copy of it in products of 32 bits, `kernel/x86_64/vector.rs`, which is compared with this one there.)
+//! Addressing: computes a fingerprint and two buckets from a hash, in 64-bit arithmetic. The vector kernels have an equivalent in
+//! 32-bit products (`kernel/x86_64/vector.rs`), tested against this one there. docs/FORMAT.md has the formulas.
 
 use core::hint::select_unpredictable;
 
@@ -9,27 +9,26 @@ use crate::{
     params::{Addressing, Params},
 };
 
-/// The constant of `MurmurHash2`, by which Go's library turns a fingerprint into a distance.
+/// The constant of `MurmurHash2`: Go's library multiplies a fingerprint by it to get the distance between its two buckets.
 const GO_MULTIPLIER: u64 = 0x5bd1_e995;
 
-/// 2⁶⁴ divided by the golden ratio, made odd: products with it are a permutation of the 64-bit numbers.
+/// 2⁶⁴ divided by the golden ratio, made odd, so that multiplying by it is a permutation of the 64-bit numbers.
 pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The inverse of [`MULTIPLIER`] modulo 2⁶⁴.
 const INVERSE: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(MULTIPLIER.wrapping_mul(INVERSE) == 1);
 
-/// A hash of 64 uniformly distributed bits, as a hasher makes it: what bucket and fingerprint are taken from.
+/// A hash with 64 uniformly distributed bits, such as a hasher returns. Bucket and fingerprint are computed from it.
 ///
-/// The hashes of the public API may be less: [`Uniform::of`] spreads them first. That is a permutation, and its inverse,
-/// [`Uniform::hash`], gives what the API calls the hash of an item. So items, whose hashes are uniform as they are, pay
-/// nothing for it.
+/// Hashes in the public API need not be uniform: [`Uniform::of`] mixes them first. Mixing is a permutation; its inverse,
+/// [`Uniform::hash`], gives the public hash of an item. So items, whose hashes are uniform already, are never mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Uniform(pub(crate) u64);
 
 impl Uniform {
-    /// Makes bucket and fingerprint depend on all bits of a hash, so that some of its bits may have chosen a shard before, and
-    /// sequential integers will do as hashes. Go's addressing takes a hash as it is.
+    /// Mixes a hash, so that bucket and fingerprint depend on all its bits: shards may be selected by some of its bits, and
+    /// sequential integers work as hashes. Go's addressing uses the hash unchanged.
     #[inline]
     pub(crate) fn of(addressing: Addressing, hash: u64) -> Self {
         match addressing {
@@ -41,7 +40,7 @@ impl Uniform {
         }
     }
 
-    /// The inverse.
+    /// The inverse of [`of`](Self::of).
     #[inline]
     pub(crate) fn hash(self, addressing: Addressing) -> u64 {
         match addressing {
@@ -54,7 +53,7 @@ impl Uniform {
     }
 }
 
-/// The formulas of docs/FORMAT.md, for one table.
+/// The addressing of one table.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     addressing: Addressing,
@@ -68,28 +67,28 @@ impl Address {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
     }
 
-    /// The number of buckets, if it may be any: kernels that do their own arithmetic do this one.
+    /// The number of buckets, if addressing is `AnySize`: the only one that the vector kernels compute themselves.
     #[cfg(x86_kernels)]
     pub(crate) fn buckets_of_any_size(&self) -> Option<u64> {
         (self.addressing == Addressing::AnySize).then_some(self.buckets)
     }
 
-    /// How many fingerprints there are, 2ᶠ − 1.
+    /// The number of different fingerprints, 2ᶠ − 1.
     #[inline]
     pub(crate) fn fingerprints(&self) -> u64 {
         (1 << self.fingerprint_bits) - 1
     }
 
-    /// An item's first bucket and its fingerprint.
+    /// The first bucket and the fingerprint of an item.
     #[inline]
     pub(crate) fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
         match self.addressing {
             Addressing::AnySize => {
-                // The product's upper half is the bucket; its lower half, where in the bucket's share of all hashes this
-                // one lies, is independent of it, as long as log2(m) + f ≤ 64.
+                // The upper half of the product is the bucket. The lower half is the position of the hash among all hashes with
+                // this bucket; it is independent of the bucket as long as log2(m) + f ≤ 64.
                 let (bucket, rest) = product(hash, self.buckets);
                 let rest = rest >> 32;
-                // Times 2ᶠ − 1.
+                // The product with 2ᶠ − 1.
                 (bucket, Fingerprint::above(((rest << self.fingerprint_bits) - rest) >> 32))
             }
             Addressing::PowerOfTwo => {
@@ -99,20 +98,20 @@ impl Address {
         }
     }
 
-    /// An item's two buckets, and its fingerprint.
+    /// Both buckets and the fingerprint of an item.
     #[inline]
     pub(crate) fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
 
-    /// The other bucket of a fingerprint that is in `bucket`: its own inverse.
+    /// The other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
     pub(crate) fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         let fingerprint = fingerprint.wide();
         match self.addressing {
             Addressing::AnySize => {
-                // Bucket and alternate add up to an odd number, modulo an even one: they cannot be the same.
+                // Bucket and alternate add up to an odd number modulo an even one, so they always differ.
                 let sum = product(spread(fingerprint), self.buckets).0 | 1;
                 let (difference, below) = sum.overflowing_sub(bucket);
                 difference.wrapping_add(select_unpredictable(below, self.buckets, 0))
@@ -122,8 +121,8 @@ impl Address {
     }
 }
 
-/// Spreads a fingerprint over 64 bits. The product with a constant alone would leave the sums of short fingerprints so
-/// regular that tables with f = 5 fill to 0.964 instead of 0.977: docs/DESIGN.md, "Addressing".
+/// Mixes a fingerprint into 64 bits. A single multiplication would leave the bucket sums of short fingerprints so regular that
+/// tables with f = 5 fill only to 0.964 instead of 0.977 (docs/DESIGN.md, "Addressing").
 #[inline]
 fn spread(fingerprint: u64) -> u64 {
     let product = fingerprint.wrapping_mul(MULTIPLIER);
@@ -136,7 +135,7 @@ mod tests {
     use proptest::{prelude::*, test_runner::RngSeed};
 
     fn address(f: u32, buckets: u64, addressing: Addressing) -> Address {
-        // Not by way of `Params`: these tables are larger than any machine's memory.
+        // Made without `Params`, whose limits these tables exceed.
         Address { addressing, buckets, fingerprint_bits: f }
     }
 
@@ -173,14 +172,14 @@ mod tests {
             let alternate = address.alternate(bucket, fingerprint);
             prop_assert!(bucket < 1 << log2 && alternate < 1 << log2);
             prop_assert_eq!(address.alternate(alternate, fingerprint), bucket);
-            // The multiplier is odd: only multiples of m stay where they are.
+            // The multiplier is odd, so the alternate is the same bucket exactly for multiples of m.
             prop_assert_eq!(alternate == bucket, fingerprint.get().trailing_zeros() >= log2);
         }
     }
 
     #[test]
     fn powers_of_two_are_gos() {
-        // By hand from the formulas in docs/FORMAT.md: m = 1024, f = 13.
+        // Computed by hand from the formulas in docs/FORMAT.md, for m = 1024 and f = 13.
         let address = address(13, 1024, Addressing::PowerOfTwo);
         let hash = 0x1234_5678_9abc_def0_u64;
         let (bucket, fingerprint) = address.locate(Uniform(hash));
@@ -199,8 +198,8 @@ mod tests {
         assert_eq!(highest.get(), (1 << 24) - 1);
     }
 
-    /// The fingerprint must not be foretold by the bucket: at every f and with few or many buckets, the fingerprints
-    /// within one bucket are spread evenly (chi-squared with a fixed seed).
+    /// The bucket must not predict the fingerprint: at every f, and with few or many buckets, the fingerprints in one bucket are
+    /// uniformly distributed (chi-squared test with a fixed seed).
     #[test]
     fn fingerprints_are_independent_of_buckets() {
         for (addressing, buckets) in
@@ -210,7 +209,7 @@ mod tests {
             let mut counts = [[0u32; 15]; 2];
             let mut state = 7u64;
             for _ in 0..300_000 {
-                // Not uniform for a power of two, which takes a hash as it is.
+                // Mixed here, since power-of-two addressing uses the hash unchanged.
                 state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let hash = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 let (bucket, fingerprint) = address.locate(Uniform(hash ^ hash >> 27));

@@ -1,4 +1,5 @@
-//! What a table needs of the processor, beyond what the compiler finds by itself.
+//! The operations that tables need in processor-specific versions: packing and unpacking fields, prefetching, and lookup in
+//! packed buckets.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -9,28 +10,27 @@ use super::{
     packed::{Narrow, Packed, Wide},
 };
 
-/// Bits of a lane, of which a word has four.
+/// Bits of a lane; a word has four lanes.
 const LANE: u32 = u16::BITS;
 
-/// How the fields of a word are moved to lanes of 16 bits and back, and how memory is prefetched.
-///
-/// Values of a type that implements this prove that the processor has the instructions.
+/// Packs and unpacks the fields of a word, and prefetches memory. A value of an implementing type proves that the processor
+/// supports the instructions.
 pub(crate) trait Instructions: Copy {
-    /// The four lowest fields of `width` < 16 bits as the lowest bits of the lanes.
+    /// Unpacks the four lowest fields, of `width` < 16 bits each, into the lowest bits of the lanes.
     fn spread(self, fields: u64, width: u32) -> u64;
-    /// The reverse. The other bits of the lanes are ignored.
+    /// The inverse of [`spread`](Self::spread). Ignores the other bits of the lanes.
     fn gather(self, lanes: u64, width: u32) -> u64;
-    /// The four lowest nibbles as the highest bits of the lanes.
+    /// Unpacks four nibbles into the highest bits of the lanes.
     fn spread_nibbles(self, nibbles: u16) -> u64;
-    /// The reverse.
+    /// The inverse of [`spread_nibbles`](Self::spread_nibbles).
     fn gather_nibbles(self, lanes: u64) -> u16;
-    /// [`Table::contains`](super::Table::contains) of narrow buckets.
+    /// [`Table::contains`](super::Table::contains) for narrow buckets.
     fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// The same of wide ones.
+    /// [`Table::contains`](super::Table::contains) for wide buckets.
     fn in_wide<B: Deref<Target = [u8]>>(table: &Packed<'_, Wide, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Starts to load the cache line of a byte.
+    /// Prefetches the cache line of the byte at `position`.
     fn prefetch(self, bytes: &[u8], position: usize);
-    /// Runs a change in a function of its own, compiled for these instructions.
+    /// Runs a change in a separate function, compiled for these instructions.
     fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output;
 }
 
@@ -77,7 +77,7 @@ impl Instructions for Portable {
         table.contains_by_high_parts(buckets, fingerprint)
     }
 
-    /// A read whose result nothing waits for.
+    /// Safe Rust has no prefetch: reads the byte, and nothing waits for the result.
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], position: usize) {
         black_box(bytes[position]);

@@ -1,4 +1,4 @@
-//! Where fingerprints are stored: buckets of them, found by number.
+//! Tables of buckets, which store the fingerprints.
 //!
 //! ```text
 //! hash ──address──▶ two buckets, a fingerprint ──walk──▶ Table ──▶ bits of a byte slice
@@ -8,9 +8,9 @@
 //!                                                             └ Wide     it does not
 //! ```
 //!
-//! A [`Geometry`] says where the buckets of a table are, and is kept with the filter. A [`Table`] is a geometry bound to
-//! bytes and to [`Instructions`], and lives as long as one operation: what is done to it is a [`Read`] or a [`Change`],
-//! which is compiled once for each kind of table and set of instructions. `kernel` chooses among these.
+//! A [`Geometry`] is the bit layout of a table and is stored in the filter. A [`Table`] is a geometry bound to bytes and to
+//! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]; each is
+//! compiled once for every kind of table and instruction set, and `kernel` chooses among these.
 
 mod address;
 mod instructions;
@@ -39,18 +39,19 @@ pub(crate) use packed::{Packed, codebook};
 pub(crate) use single::{Single, SingleGeometry};
 pub(crate) use walk::place;
 
-/// The f ≤ 32 bits by which a bucket knows an item. Never 0, which is the empty slot. (In 64 bits, as arithmetic has it.)
+/// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. (Held in 64 bits, since the addressing
+/// arithmetic has 64 bits.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(NonZeroU64);
 
 impl Fingerprint {
-    /// What is in a slot, unless it is empty.
+    /// The fingerprint in a slot, or `None` for an empty slot.
     #[inline]
     pub(crate) fn new(value: u32) -> Option<Self> {
         NonZeroU64::new(value.into()).map(Self)
     }
 
-    /// One more than a number below 2ᶠ − 1.
+    /// The fingerprint `number` + 1, for numbers below 2ᶠ − 1.
     #[inline]
     fn above(number: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(number))
@@ -67,77 +68,77 @@ impl Fingerprint {
     }
 }
 
-/// An item's first and its second bucket. Not an array: those are passed in memory, where a store to the table that is still
-/// waiting for its address holds them up.
+/// An item's first and second bucket. Not an array: arrays are passed in memory, where loading them waits until the address of a
+/// pending store to the table is known.
 pub(crate) type Pair = (u64, u64);
 
-/// The fingerprints among the values of a bucket's slots.
+/// The fingerprints in a bucket: the values of its occupied slots.
 #[inline]
 pub(crate) fn fingerprints(values: &impl AsRef<[u32]>) -> impl Iterator<Item = Fingerprint> {
     values.as_ref().iter().filter_map(|&value| Fingerprint::new(value))
 }
 
-/// Why no table of this library can have written a bucket.
+/// Why a bucket is corrupt, that is, cannot have been written by this library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Corrupt {
     /// The codeword is not in the codebook.
     Codeword(u32),
-    /// The fingerprints are not in order.
+    /// The fingerprints are not sorted.
     Order,
 }
 
-/// What can be read from a table. Buckets are numbered from 0; a number beyond the last panics.
+/// Read access to a table. Buckets are numbered from 0. Methods panic if the bucket is beyond the end of the bytes.
 pub(crate) trait Table {
-    /// The values of a bucket's slots, in their order; 0 for empty ones.
+    /// The values of a bucket's slots, in order; 0 for empty slots.
     type Values: AsRef<[u32]>;
 
-    /// Is the fingerprint in one of the buckets?
+    /// True if the fingerprint is in one of the two buckets.
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Everything in the bucket.
+    /// The values of all slots of the bucket.
     fn values(&self, bucket: u64) -> Self::Values;
-    /// Has the bucket an empty slot?
+    /// True if the bucket has an empty slot.
     fn has_room(&self, bucket: u64) -> bool;
-    /// Starts to load the bucket into the cache.
+    /// Prefetches the bucket into the cache.
     fn prefetch(&self, bucket: u64);
-    /// How many slots of the buckets are taken, or `None` if this library cannot have written one of them. Until this has been
-    /// asked of untrusted buckets, what the other methods return is well defined, but means nothing.
+    /// The number of occupied slots in the buckets, or `None` if one of them is corrupt. Untrusted tables must be checked with
+    /// this first: until then, the other methods return unspecified values (but no undefined behavior).
     fn taken(&self, buckets: Range<u64>) -> Option<u64>;
-    /// Why this library cannot have written the bucket, if it cannot.
+    /// What is wrong with the bucket if it is corrupt.
     fn corrupt(&self, bucket: u64) -> Option<Corrupt>;
-    /// The bytes of the table and its padding.
+    /// The length of the table and its padding, in bytes.
     fn len_in_bytes(&self) -> usize;
 }
 
-/// What can be changed in a table. All its buckets are ones that this library has written, or has checked.
+/// Write access to a table, all buckets of which are valid: written by this library, or checked.
 pub(crate) trait TableMut: Table + Sized {
-    /// Stores the fingerprint in the emptier of two buckets, the first if neither is. False, and nothing changed, if both are
-    /// full.
+    /// Stores the fingerprint in the emptier of the two buckets, in the first if they are equally full. Returns false, and
+    /// changes nothing, if both are full.
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Removes one copy of the fingerprint, from the first bucket if both have one. False, and nothing changed, if there is
-    /// none.
+    /// Removes one copy of the fingerprint, from the first bucket if both have one. Returns false, and changes nothing, if
+    /// neither has one.
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Stores the fingerprint in an empty slot. False, and nothing changed, if there is none.
+    /// Stores the fingerprint in an empty slot of the bucket. Returns false, and changes nothing, if the bucket is full.
     fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
-    /// Replaces a copy of `old`, which is there, by `new`.
+    /// Replaces a copy of `old`, which must be in the bucket, with `new`.
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
-    /// Runs a change that is rarely needed in a function of its own, compiled for the same instructions.
+    /// Runs a rarely needed change in a separate function, compiled for the same instructions.
     fn outlined<C: Change>(&mut self, change: C) -> C::Output;
 }
 
-/// Something that is read from a table, whichever it is. `run` should be `#[inline(always)]`: what is inlined is compiled
-/// for the kernel's instructions, what is called is not.
+/// An operation that reads a table of any kind. `run` should be `#[inline(always)]`: inlined code is compiled for the kernel's
+/// instructions, called functions are not.
 pub(crate) trait Read {
     type Output;
     fn run<T: Table>(self, table: &T) -> Self::Output;
 }
 
-/// Something that is done to a table, whichever it is; `run` as in [`Read`].
+/// An operation that changes a table of any kind. `run` as in [`Read`].
 pub(crate) trait Change {
     type Output;
     fn run<T: TableMut>(self, table: &mut T) -> Self::Output;
 }
 
-/// A kind of table, as a type: binds its geometry to bytes and instructions for one operation.
+/// A kind of table, as a type. Binds a geometry to bytes and instructions, and runs an operation on the result.
 pub(crate) trait Form {
     type Geometry;
 
@@ -150,7 +151,7 @@ pub(crate) trait Form {
     ) -> C::Output;
 }
 
-/// Where the buckets of a table are, and what is in their bits.
+/// The bit layout of a table, for each kind of table.
 #[derive(Clone, Copy)]
 pub(crate) enum Geometry {
     Narrow(PackedGeometry),

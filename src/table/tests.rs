@@ -1,5 +1,5 @@
-//! Both tables, every width, against an oracle that knows neither windows nor codewords: it keeps each bucket as a list
-//! and writes the documented layout through bitvec.
+//! Both kinds of tables, at every fingerprint length, compared with an oracle that shares no code with them: it keeps each bucket
+//! as a list and writes the documented layout with bitvec.
 
 use alloc::{vec, vec::Vec};
 use bitvec::{field::BitField, order::Lsb0, vec::BitVec};
@@ -8,7 +8,9 @@ use proptest::{
     test_runner::{RngSeed, TestRunner},
 };
 
-use super::{Corrupt, Fingerprint, Form, Geometry, Narrow, Portable, Single, Table, TableMut, Wide, codebook, fingerprints};
+use super::{
+    Corrupt, Fingerprint, Form, Geometry, Narrow, Portable, Single, Table, TableMut, Wide, fingerprints, packed::codebook,
+};
 use crate::{
     bits::{self, PADDING},
     params::{Addressing, Params, TableKind},
@@ -18,7 +20,7 @@ use crate::{
 
 const BUCKETS: u64 = 6;
 
-/// What a table should hold, slot by slot; 0 is an empty slot.
+/// The expected values of all slots; 0 is an empty slot.
 struct Oracle {
     kind: TableKind,
     f: usize,
@@ -45,7 +47,7 @@ impl Oracle {
         true
     }
 
-    /// docs/FORMAT.md, "The table", to the letter.
+    /// Follows docs/FORMAT.md, "The table", literally.
     fn bytes(&self) -> Vec<u8> {
         let mut bits = BitVec::<u8, Lsb0>::new();
         let mut push = |value: u64, width: usize| bits.extend((0..width).map(|bit| value >> bit & 1 == 1));
@@ -64,7 +66,7 @@ impl Oracle {
     }
 }
 
-/// The place among all sorted quadruples, by counting those before it.
+/// The rank among all sorted quadruples, found by counting those before it.
 fn rank(nibbles: &[u32]) -> u64 {
     let quadruples = (0..0x1_0000u32).map(|word| [word >> 12, word >> 8 & 15, word >> 4 & 15, word & 15]);
     quadruples.filter(|other| other.is_sorted()).take_while(|other| other != nibbles).count() as u64
@@ -86,7 +88,7 @@ fn params(kind: TableKind, f: u32, b: u32, buckets: u64) -> Params {
     Params::new(kind, f, b, buckets, Addressing::AnySize, 0).unwrap()
 }
 
-/// A table with its bytes.
+/// A geometry with the bytes of a table.
 struct Bound {
     geometry: Geometry,
     bytes: Owned,
@@ -123,7 +125,7 @@ impl Bound {
     }
 }
 
-/// Methods of tables as what is read or changed.
+/// Wraps methods of tables as [`Read`] or [`Change`] operations.
 macro_rules! operations {
     ($operation:ident: $method:ident($($argument:ident: $type:ty),*) -> $output:ty, $table:ident $(, $mut:tt)?) => {
         #[allow(non_camel_case_types)]
@@ -162,7 +164,7 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::s
     let mut oracle = Oracle::new(kind, f, b);
     let mut table = Bound::new(&params(kind, f, b, BUCKETS));
     for &(step, bucket, other, value, index) in steps {
-        // Few values, so that buckets hold copies and equal nibbles.
+        // Few different values, so that buckets hold copies and equal nibbles.
         let fingerprint = Fingerprint::new(value % (u32::MAX >> (32 - f)) + 1).unwrap();
         let residents = table.read(Residents(bucket));
         match step {
@@ -233,7 +235,7 @@ fn the_packed_table_is_the_oracles_bit_for_bit() {
     every_width(TableKind::Packed, &[4]);
 }
 
-/// All 4096 codewords in a bucket that comes from outside, at every width.
+/// All 4096 codewords in an untrusted bucket, at every fingerprint length.
 #[test]
 fn codewords_beyond_the_codebook_are_refused() {
     for f in TableKind::Packed.fingerprint_bits() {

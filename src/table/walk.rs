@@ -1,12 +1,12 @@
-//! Finding a slot: the eviction walk.
+//! The eviction walk, which finds a slot for an item whose two buckets are full.
 //!
-//! An item goes into the emptier of its two buckets. When both are full, the walk looks, breadth first, for the nearest
-//! bucket with room that evictions can reach: first among the alternates of the residents of the two (the look one step
-//! ahead), then among the alternates of those alternates' residents, and so on. Only once it has found one does anything
-//! move, last move first. So a walk that gives up has changed nothing, there is nothing to roll back, and no generator of
-//! random numbers to make two runs differ.
+//! The walk is a breadth-first search for the nearest bucket with room that evictions can reach: first among the alternates of
+//! the residents of the item's buckets, then among the alternates of the residents found there, and so on. Fingerprints are moved
+//! only once a bucket with room is found, the last one on the path first. So a walk that gives up has changed nothing and needs
+//! no rollback, and since it uses no random numbers, it is reproducible.
 //!
-//! A path never visits a bucket twice: had its second visit led to room, the first, expanded earlier, would have too.
+//! A path never contains a bucket twice: if its second occurrence led to room, the first one, expanded earlier, would have found
+//! that room.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -15,29 +15,30 @@ use alloc::vec::Vec;
 use super::{Address, Change, Fingerprint, Pair, TableMut, fingerprints};
 use crate::bits::index;
 
-/// Full buckets that a walk expands before it gives up. With a quarter of them, large tables refuse an item at a load 0.002
-/// lower: change it, and run `cargo run --release --example tables -- max_load 4 12`.
+/// The number of full buckets that a walk expands before it gives up. With a quarter of it, large tables refuse items at a load
+/// lower by 0.002; measure with `cargo run --release --example tables -- max_load 4 12`.
 const MAX_EXPANDED: usize = 4096;
 
-/// Nodes of a walk from which on it pays to remember where it has been. Most walks are over by then.
+/// The number of nodes above which tracking visited buckets pays. Most walks are shorter.
 const LONG_WALK: usize = 64;
 
-/// A full bucket of the walk. Small, so that the list of a short walk is what an allocator has at hand.
+/// A full bucket on the walk. Kept small, so that the nodes of a short walk fit into a small allocation.
 struct Node {
     bucket: u64,
-    /// The node whose resident has this bucket as its alternate; itself for the item's own buckets.
+    /// The node with the resident whose alternate is this bucket; the node itself for the item's own buckets.
     parent: u16,
-    /// What moves into this bucket: that resident, or the item itself.
+    /// The fingerprint that moves into this bucket: that resident, or the item's.
     incoming: Fingerprint,
 }
 
-/// Stores a fingerprint in one of its two buckets. False, and nothing changed, if no room was found.
+/// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false, and changes nothing, if no slot
+/// was found.
 #[inline(always)]
 pub(crate) fn place<T: TableMut>(table: &mut T, address: Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
     table.insert(buckets, fingerprint) || table.outlined(Eviction { address, buckets, fingerprint })
 }
 
-/// Makes room for a fingerprint whose two buckets are full.
+/// Inserts a fingerprint whose two buckets are full.
 struct Eviction {
     address: Address,
     buckets: Pair,
@@ -54,8 +55,8 @@ impl Change for Eviction {
 }
 
 impl Eviction {
-    /// The walk's beginning, which mostly is all of it, and needs no list of nodes: moves one of the residents of the two buckets
-    /// to its alternate.
+    /// The first step of the walk: moves one resident of the two buckets to its alternate. Usually this is enough, and it needs
+    /// no list of nodes.
     #[inline(always)]
     fn one_step<T: TableMut>(&self, table: &mut T) -> bool {
         for bucket in [self.buckets.0, self.buckets.1] {
@@ -72,7 +73,7 @@ impl Eviction {
     }
 }
 
-/// The walk from the beginning.
+/// The complete walk.
 struct Walk(Eviction);
 
 impl Change for Walk {
@@ -115,7 +116,8 @@ impl Change for Walk {
     }
 }
 
-/// Moves everything along the path that ends at node `last`, whose `outgoing` resident has already been copied onwards.
+/// Moves the fingerprints along the path that ends at node `last`. Its resident `outgoing` has already been copied to the next
+/// bucket.
 #[inline(always)]
 fn shift<T: TableMut>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing: Fingerprint) {
     loop {
@@ -128,9 +130,8 @@ fn shift<T: TableMut>(table: &mut T, nodes: &[Node], mut last: u16, mut outgoing
     }
 }
 
-/// Where a walk has been, a bit for each bucket; buckets that are a multiple of [`Visited::BITS`] apart share one. In
-/// larger tables a walk may thus miss a bucket it has not seen, which costs it less than visiting others again and again
-/// would cost it in smaller ones.
+/// The buckets that a walk has visited, one bit each. Buckets a multiple of [`Visited::BITS`] apart share a bit, so a walk in a
+/// large table may skip a bucket that it has not visited. That costs less than visiting buckets repeatedly does in small tables.
 struct Visited([u64; Self::BITS / 64]);
 
 impl Visited {
@@ -172,7 +173,7 @@ mod tests {
     };
     use core::{cell::Cell, ops::Range};
 
-    /// Counts how often it is asked whether a bucket has room.
+    /// Counts the calls of `has_room`.
     struct Counting<'a, T> {
         table: &'a mut T,
         asked: Cell<u32>,
@@ -223,7 +224,7 @@ mod tests {
         }
     }
 
-    /// [`place`], and how many buckets were asked whether they have room.
+    /// Runs [`place`], and also returns how many buckets were examined for room.
     struct Counted(Address, u64);
 
     impl Change for Counted {
@@ -256,7 +257,8 @@ mod tests {
         }
     }
 
-    /// A refusal that has been everywhere once is soon over; without a memory it would ask 4 · 4096 times.
+    /// In a small table a walk that is refused visits every bucket once and ends early. Without [`Visited`] it would examine 4 ·
+    /// 4096 buckets.
     #[test]
     fn a_long_walk_visits_no_bucket_twice() {
         let mut table = Filling::new(128);

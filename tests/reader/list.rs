@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// One entry of it.
 pub(crate) fn entry(golden: &Golden) -> String {
-    let (_, items) = Items::NAMES.iter().find(|(items, _)| *items == golden.items).expect("one of three");
+    let (_, items) = Items::NAMES.iter().find(|(items, _)| *items == golden.items).expect("one of four");
     let steps: Vec<Value> = golden.steps.iter().map(step_to_json).collect();
     let mut fields = vec![
         ("file", json!(golden.file)),

@@ -61,7 +61,7 @@ fn golden(random: &mut Random, n: usize) -> Golden {
         buckets,
         hasher: random.of(&[HasherId::XXH3, HasherId::METRO_HASH_64]),
         seed: random.word(),
-        items: random.of(&[Items::Text, Items::U32, Items::Long]),
+        items: random.of(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
         steps,
         answers: None,
     }
@@ -162,6 +162,7 @@ fn kind(kind: SnapshotErrorKind) -> &'static str {
         SnapshotErrorKind::Magic => "magic",
         SnapshotErrorKind::Version => "version",
         SnapshotErrorKind::Length => "length",
+        SnapshotErrorKind::TrailingBytes => "trailing bytes",
         SnapshotErrorKind::HeaderChecksum => "header checksum",
         SnapshotErrorKind::Parameter => "parameter",
         SnapshotErrorKind::Hasher => "hasher",

@@ -1,8 +1,9 @@
-//! A filter of hashes: all that a filter is, but for how items become hashes.
+//! A filter of uniform hashes: everything that [`CuckooFilter`](super::CuckooFilter) does, except hashing items.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
-mod operations;
+mod batch;
+mod scan;
 
 use core::ops::Range;
 
@@ -12,15 +13,14 @@ use crate::{
     kernel::{Dispatch, Hashes, Kernel},
     params::{ParamError, Params},
     storage::{OutOfMemory, Owned, Storage},
-    table::{Address, Change, Corrupt, Fingerprint, Geometry, Read, Uniform},
+    table::{Address, Change, Corrupt, Fingerprint, Geometry, Pair, Read, Table, TableMut, Uniform, fingerprints, place},
 };
+use batch::{InsertAll, RemoveAll};
 #[cfg(go_files)]
-use operations::PackedValues;
-use operations::{
-    Contains, Count, EachFingerprint, FirstCorrupt, Insert, InsertAll, Place, Prefetch, PutFirst, Remove, RemoveAll, Taken,
-};
+use scan::PackedValues;
+use scan::{EachFingerprint, FirstCorrupt, Prefetch, PutFirst, Taken};
 
-/// The table, what it is made of, and how many items are in it.
+/// A table, its parameters and geometry, the number of items in it, and the kernel that works on it.
 #[derive(Clone)]
 pub(crate) struct RawFilter<S = Owned> {
     params: Params,
@@ -31,7 +31,7 @@ pub(crate) struct RawFilter<S = Owned> {
 }
 
 impl RawFilter {
-    /// An empty filter.
+    /// An empty filter, or an error if the table cannot be allocated.
     pub(crate) fn new(params: Params) -> Result<Self, OutOfMemory> {
         let bytes = params.table_bytes();
         let storage = Owned::zeroed(bytes).ok_or(OutOfMemory::of(bytes))?;
@@ -40,10 +40,10 @@ impl RawFilter {
 }
 
 impl<S: Storage> RawFilter<S> {
-    /// A filter of a table that holds `len` items.
+    /// A filter with this table, which holds `len` items.
     ///
     /// # Panics
-    /// If the table has not the length that the parameters say.
+    /// If the length of the table is not the one that the parameters require.
     pub(crate) fn from_parts(params: Params, storage: S, len: usize) -> Self {
         assert!(storage.bytes().len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
         Self { geometry: Geometry::new(&params), params, storage, len, dispatch: Dispatch::best() }
@@ -85,12 +85,12 @@ impl<S: Storage> RawFilter<S> {
         Ok(())
     }
 
-    /// The table's bytes, without the padding.
+    /// The table without its padding.
     pub(crate) fn table(&self) -> &[u8] {
         &self.storage.bytes()[..self.params.table_bytes()]
     }
 
-    /// The same filter in memory of its own. Its table is known to be good, or is checked next.
+    /// A copy of the filter that owns its table. The table must be valid, or be verified next.
     pub(crate) fn to_owned(&self) -> Result<RawFilter, OutOfMemory> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
@@ -103,51 +103,51 @@ impl<S: Storage> RawFilter<S> {
         self.dispatch.read(&self.geometry, &self.storage, read)
     }
 
-    /// Is an item of this hash in the filter?
+    /// False if no item with this hash is in the filter; true if one probably is.
     #[inline]
     pub(crate) fn contains(&self, hash: Uniform) -> bool {
         self.read(Contains { params: &self.params, hash })
     }
 
-    /// How many copies of the hash's fingerprint are in its buckets.
+    /// The number of copies of the hash's fingerprint in its two buckets.
     #[inline]
     pub(crate) fn count(&self, hash: Uniform) -> u32 {
         self.read(Count { params: &self.params, hash })
     }
 
-    /// Looks all hashes up. Each [`BATCH`](crate::kernel::BATCH) of them, in their order, gives `answer` one number whose bit i is
-    /// the answer for the i-th of them.
+    /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
+    /// is the answer for the i-th hash of the batch.
     pub(crate) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
         self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, answer);
     }
 
-    /// Starts to load the buckets of hashes.
+    /// Prefetches the buckets of the hashes.
     pub(crate) fn prefetch(&self, hashes: &[u64]) {
         self.read(Prefetch { params: &self.params, hashes });
     }
 
-    /// How many slots of the buckets are taken, or `None` if this library cannot have written one of them.
+    /// The number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
     pub(crate) fn taken(&self, buckets: Range<u64>) -> Option<u64> {
         self.read(Taken(buckets))
     }
 
-    /// The first of the buckets that this library cannot have written, and why.
+    /// The first corrupt bucket, and what is wrong with it.
     pub(crate) fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
         self.read(FirstCorrupt(buckets))
     }
 
-    /// The values of the slots of a bucket of the packed table, 0 for empty ones.
+    /// The values of the slots of a packed bucket; 0 for empty slots.
     #[cfg(go_files)]
     pub(crate) fn packed_values(&self, bucket: u64) -> [u32; 4] {
         self.read(PackedValues(bucket))
     }
 
-    /// Calls `act` with each bucket and each fingerprint in it, until it returns false; false if it did.
+    /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
     fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
         self.read(EachFingerprint { buckets: self.params.buckets(), act })
     }
 
-    /// Why a hash had no room that is the `position`-th of those that were to be inserted.
+    /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
     pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> Full {
         let ((first, second), _) = Address::new(&self.params).buckets(hash);
@@ -162,7 +162,7 @@ impl RawFilter {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
     }
 
-    /// Stores a hash. False, and nothing changed, if there is no room.
+    /// Inserts a hash. Returns false, and changes nothing, if no slot was found.
     #[inline]
     pub(crate) fn insert(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
@@ -171,7 +171,7 @@ impl RawFilter {
         is_placed
     }
 
-    /// Removes one copy of the hash's fingerprint. False if there is none.
+    /// Removes one copy of the hash's fingerprint. Returns false if there is none.
     #[inline]
     pub(crate) fn remove(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
@@ -180,8 +180,8 @@ impl RawFilter {
         is_found
     }
 
-    /// Stores all hashes until one has no room, and says how many there were before it. Each is counted as soon as it is
-    /// stored: an item of the user's may panic.
+    /// Inserts the hashes until one is refused, and returns the number inserted. `len` is updated after each one, because hashing
+    /// the user's next item may panic.
     pub(crate) fn insert_all(&mut self, hashes: &impl Hashes) -> usize {
         let before = self.len;
         let Self { params, geometry, storage, len, dispatch } = self;
@@ -189,13 +189,13 @@ impl RawFilter {
         self.len - before
     }
 
-    /// Removes one copy of each hash's fingerprint, and tells `answer` which were there.
+    /// Removes one copy of each hash's fingerprint. Passes to `answer`, in order, whether it was found.
     pub(crate) fn remove_all(&mut self, hashes: &impl Hashes, answer: impl FnMut(bool)) {
         let Self { params, geometry, storage, len, dispatch } = self;
         dispatch.change(geometry, storage, RemoveAll { params, hashes, len, answer });
     }
 
-    /// Stores a hash in its first bucket only. False, and nothing changed, if that is full.
+    /// Inserts a hash into its first bucket. Returns false, and changes nothing, if that is full.
     pub(crate) fn put_first(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, PutFirst { params, hash });
@@ -203,7 +203,7 @@ impl RawFilter {
         is_placed
     }
 
-    /// The same table, which turned out to hold so many items.
+    /// The same table, with the number of items that it was found to hold.
     #[cfg(go_files)]
     pub(crate) fn with_len(self, len: usize) -> Self {
         Self { len, ..self }
@@ -214,17 +214,17 @@ impl RawFilter {
         self.len = 0;
     }
 
-    /// The table's bytes and the padding. Whoever writes into them leaves buckets that this library could have written.
+    /// The table and its padding. The caller must leave buckets that this library could have written.
     #[cfg(go_files)]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.storage.bytes_mut()
     }
 
-    /// Adds all fingerprints of a filter with the same parameters, whose table is known to be good, or changes nothing. (They
-    /// are counted all the same: mapped bytes may have changed since.)
+    /// Inserts all fingerprints of a verified filter with the same parameters, or changes nothing. They are counted again while
+    /// they are inserted, because mapped bytes may have changed since they were verified.
     pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S>) -> Result<(), MergeError> {
         let full = || MergeError::full(self, other);
-        // What cannot fit is not copied first.
+        // Do not copy the table if the items cannot fit.
         self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
         let mut merged = self.to_owned()?;
         let address = Address::new(&self.params);
@@ -239,5 +239,83 @@ impl RawFilter {
         }
         *self = merged;
         Ok(())
+    }
+}
+
+struct Contains<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Read for Contains<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> bool {
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
+        table.contains(buckets, fingerprint)
+    }
+}
+
+struct Count<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Read for Count<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> u32 {
+        let ((first, second), fingerprint) = Address::new(self.params).buckets(self.hash);
+        let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(other == fingerprint)).sum() };
+        let in_second = if second == first { 0 } else { copies(second) };
+        in_second + copies(first)
+    }
+}
+
+struct Insert<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Change for Insert<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let address = Address::new(self.params);
+        let (buckets, fingerprint) = address.buckets(self.hash);
+        place(table, address, buckets, fingerprint)
+    }
+}
+
+struct Place {
+    address: Address,
+    buckets: Pair,
+    fingerprint: Fingerprint,
+}
+
+impl Change for Place {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        place(table, self.address, self.buckets, self.fingerprint)
+    }
+}
+
+struct Remove<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Change for Remove<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
+        table.remove(buckets, fingerprint)
     }
 }

@@ -1,4 +1,4 @@
-//! Single operations by `pdep` and `pext`, which move the fields of a bucket to lanes and back in one instruction.
+//! Single operations with `pdep` and `pext`, each of which moves all fields of a bucket to or from lanes in one instruction.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -24,7 +24,7 @@ const LANES: u64 = 0x0001_0001_0001_0001;
 const WIDE_LANES: u64 = 0x0000_0001_0000_0001;
 
 impl Bmi2 {
-    /// Reads something from a table.
+    /// Runs a [`Read`] on a table.
     #[inline(always)]
     pub(in crate::kernel) fn read<F: Form, S: Storage, R: Read>(
         self,
@@ -33,19 +33,25 @@ impl Bmi2 {
         storage: &S,
         read: R,
     ) -> R::Output {
-        /// A function for each table: in one for all, each would save the registers that the others need. Where all code is
-        /// compiled for the instructions, it can be inlined.
-        #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        #[cfg_attr(target_feature = "bmi2", inline)]
-        #[cfg_attr(not(target_feature = "bmi2"), inline(never))]
-        fn run<F: Form, S: Storage, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
-            F::read(geometry, storage, bmi2, read)
+        // Where all code is compiled for the instructions, a look-up is inlined into its caller.
+        #[cfg(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt"))]
+        {
+            F::read(geometry, storage, self, read)
         }
-        // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run::<F, S, R>(self, geometry, storage, read) }
+        #[cfg(not(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt")))]
+        {
+            /// A function for each table: in one for all, each would save the registers that the others need.
+            #[target_feature(enable = "bmi1,bmi2,popcnt")]
+            #[inline(never)]
+            fn run<F: Form, S: Storage, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
+                F::read(geometry, storage, bmi2, read)
+            }
+            // SAFETY: `self` proves that the processor has the instructions.
+            unsafe { run::<F, S, R>(self, geometry, storage, read) }
+        }
     }
 
-    /// Changes something in a table.
+    /// Runs a [`Change`] on a table.
     #[inline(always)]
     pub(in crate::kernel) fn change<F: Form, C: Change>(
         self,
@@ -55,8 +61,7 @@ impl Bmi2 {
         change: C,
     ) -> C::Output {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
-        #[cfg_attr(target_feature = "bmi2", inline)]
-        #[cfg_attr(not(target_feature = "bmi2"), inline(never))]
+        #[inline(never)]
         fn run<F: Form, C: Change>(bmi2: Bmi2, geometry: &F::Geometry, storage: &mut Owned, change: C) -> C::Output {
             F::change(geometry, storage, bmi2, change)
         }
@@ -64,12 +69,14 @@ impl Bmi2 {
         unsafe { run::<F, C>(self, geometry, storage, change) }
     }
 
+    #[allow(clippy::unused_self, reason = "it is the proof")]
     #[inline(always)]
     fn deposit(self, bits: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the processor has the instruction.
         unsafe { _pdep_u64(bits, mask) }
     }
 
+    #[allow(clippy::unused_self, reason = "it is the proof")]
     #[inline(always)]
     fn extract(self, bits: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the processor has the instruction.
@@ -98,8 +105,8 @@ impl Instructions for Bmi2 {
         low_quarter(self.extract(lanes, LANES * 0xf000))
     }
 
-    /// Spreads both buckets over lanes and compares all fingerprints, without a branch: absent or present costs the same. Not
-    /// [`Keys`](crate::table::Keys): fingerprints as they are take fewer steps to compare.
+    /// Unpacks both buckets into lanes and compares all fingerprints without a branch, so hits and misses take the same time.
+    /// Compares plain fingerprints instead of `Keys`, which takes fewer steps.
     #[inline(always)]
     fn in_narrow<B: Deref<Target = [u8]>>(
         table: &Packed<'_, Narrow, B, Self>,
@@ -116,7 +123,7 @@ impl Instructions for Bmi2 {
         has_zero(difference(first), LANES) | has_zero(difference(second), LANES)
     }
 
-    /// The same with two words for each bucket.
+    /// The same with two words per bucket.
     #[inline(always)]
     fn in_wide<B: Deref<Target = [u8]>>(
         table: &Packed<'_, Wide, B, Self>,
@@ -137,7 +144,7 @@ impl Instructions for Bmi2 {
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], position: usize) {
         let byte = bytes.as_ptr().wrapping_add(position);
-        // SAFETY: SSE is part of every x86-64 processor, and prefetching reads nothing, whatever the address.
+        // SAFETY: every x86-64 processor has SSE, and a prefetch is only a hint: it never faults, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(byte.cast()) };
     }
 
@@ -154,9 +161,9 @@ impl Instructions for Bmi2 {
     }
 }
 
-/// Is one of the lanes zero whose lowest bits `ones` has, and which fill the word?
+/// True if one of the lanes is zero. `ones` has the lowest bit of each lane, and the lanes fill the word.
 #[inline(always)]
 fn has_zero(word: u64, ones: u64) -> bool {
-    // The lowest lane that is zero borrows, and none below it does.
+    // The lowest zero lane borrows, and no lane below it does. So a mark may be wrong only above a right one.
     word.wrapping_sub(ones) & !word & ones.rotate_right(1) != 0
 }

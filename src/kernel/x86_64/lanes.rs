@@ -1,4 +1,4 @@
-//! Vectors of four and of eight lanes.
+//! [`Lanes`] for AVX2 (four lanes) and AVX-512 (eight lanes).
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -14,16 +14,16 @@ use core::arch::x86_64::{
 
 use super::{Avx2, Avx512, Bmi2, vector::Lanes};
 
-/// One instruction, or a few, of those that a vector's type stands for.
+/// Calls one or a few intrinsics for which the vector's type is the proof.
 macro_rules! proved {
     ($instructions:expr) => {{
-        // SAFETY: a value of the vector's type, or its proof, exists only where the processor has the instructions; and what they
-        // load and store is within a slice.
+        // SAFETY: a value of the vector type or of its proof exists only if the processor supports the instructions; and all
+        // loads and stores are inside a slice.
         unsafe { $instructions }
     }};
 }
 
-/// Implements [`Lanes`] by one instruction for each method that is one.
+/// Implements [`Lanes`]; methods that are a single instruction are listed as pairs.
 macro_rules! lanes {
     ($name:ident($vector:ty), $proof:ty { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
         #[derive(Clone, Copy)]
@@ -85,7 +85,7 @@ lanes! {
 
     #[inline(always)]
     fn product_low(self, other: Self) -> Self {
-        // The upper halves' product is beyond the lower half of the whole.
+        // The product of the upper halves does not reach the lower half of the result.
         let (self_high, other_high) = (self.shift_right::<32>(), other.shift_right::<32>());
         let crossed = self_high.product(other).add(self.product(other_high));
         self.product(other).add(Self(proved!(_mm256_slli_epi64::<32>(crossed.0))))
@@ -104,13 +104,13 @@ lanes! {
 
     #[inline(always)]
     unsafe fn gather(self, base: *const u8) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees that all places are inside one allocation.
         Self(unsafe { _mm256_i64gather_epi64::<1>(base.cast(), self.0) })
     }
 
     #[inline(always)]
     unsafe fn gather_pairs(self, base: *const u16) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees that all places are inside one allocation.
         Self(unsafe { _mm256_i64gather_epi64::<2>(base.cast(), self.0) })
     }
 }
@@ -164,13 +164,13 @@ lanes! {
 
     #[inline(always)]
     unsafe fn gather(self, base: *const u8) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees that all places are inside one allocation.
         Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, base.cast()) })
     }
 
     #[inline(always)]
     unsafe fn gather_pairs(self, base: *const u16) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees that all places are inside one allocation.
         Self(unsafe { _mm512_i64gather_epi64::<2>(self.0, base.cast()) })
     }
 }

@@ -1,7 +1,7 @@
-//! The kernels of x86-64.
+//! The x86-64 kernels.
 //!
-//! A value of [`Bmi2`], [`Avx2`] or [`Avx512`] exists only where the processor was asked and has the instructions, so that
-//! their methods are safe to call.
+//! The tokens [`Bmi2`], [`Avx2`] and [`Avx512`] are made only after detection has found the instructions, so their methods are
+//! safe to call.
 
 #![allow(unsafe_code, reason = "functions that are compiled for particular instructions, and prefetching")]
 
@@ -16,33 +16,33 @@ use crate::{params::Params, table::Geometry};
 use lanes::{Eight, Four};
 use vector::Vector;
 
-// Each of these asks the processor, once per process.
+// Each of these detects the features once per process.
 cpufeatures::new!(cpu_bmi2, "bmi1", "bmi2", "popcnt");
 cpufeatures::new!(cpu_avx2, "avx2");
-// To the compiler, AVX-512 comes with FMA.
+// To the compiler, AVX-512 implies FMA.
 cpufeatures::new!(cpu_avx512, "avx512f", "avx512dq", "fma");
 
-/// Proof that the processor has BMI1, BMI2 and POPCNT.
+/// Proof that the processor supports BMI1, BMI2 and POPCNT.
 #[derive(Clone, Copy)]
 pub(crate) struct Bmi2(());
 
-/// Proof that it has AVX2 as well.
+/// Proof that it also supports AVX2.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(Bmi2);
 
-/// Proof that it has AVX-512 F and DQ as well.
+/// Proof that it also supports AVX-512 F and DQ.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(Avx2);
 
-/// AMD's processors before the third Zen (family 0x17) have `pdep`, but in microcode: it takes them some hundred cycles. All
-/// kernels need it for single look-ups.
+/// True for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode, in up to hundreds of cycles. All
+/// kernels but the portable one use it for single lookups.
 pub(super) fn has_slow_deposits() -> bool {
-    // SAFETY: every x86-64 processor has the instruction. (Newer compilers know it.)
+    // SAFETY: every x86-64 processor has `cpuid`. (Newer compilers know this, and need no `unsafe`.)
     #[allow(unused_unsafe)]
     let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1)) };
     let vendor = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
     let family = (version.eax >> 8 & 15) + (version.eax >> 20 & 255);
-    // Hygon's are AMD's first ones, by another name.
+    // Hygon's processors are Zen 1 under another name.
     vendor == b"AuthenticAMD" && family <= 0x17 || vendor == b"HygonGenuine"
 }
 
@@ -72,12 +72,12 @@ impl Avx2 {
         answer: impl FnMut(u64),
     ) {
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
-        fn run(vector: &Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        fn run(vector: Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
         }
         let vector = Vector::new(self, params, geometry, bytes);
         // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run(&vector, hashes, answer) }
+        unsafe { run(vector, hashes, answer) }
     }
 }
 
@@ -101,11 +101,11 @@ impl Avx512 {
         answer: impl FnMut(u64),
     ) {
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq")]
-        fn run(vector: &Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        fn run(vector: Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
         }
         let vector = Vector::new(self, params, geometry, bytes);
         // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run(&vector, hashes, answer) }
+        unsafe { run(vector, hashes, answer) }
     }
 }

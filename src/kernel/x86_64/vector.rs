@@ -1,4 +1,4 @@
-//! Look-ups in vectors of 64-bit lanes, one item in each: the same steps for every width of vector.
+//! Vectorized lookup, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -13,17 +13,17 @@ use crate::{
     },
 };
 
-/// A vector of 64-bit lanes. A value of the type exists only where its proof does, so that its methods are safe to call; they
-/// are inlined into functions that are compiled for the instructions.
+/// A vector of 64-bit lanes. A value can be made only with a proof, so the methods are safe to call. They must be inlined into
+/// functions that are compiled for the instructions.
 pub(super) trait Lanes: Copy {
-    /// What proves that the processor has the instructions.
+    /// Proof that the processor supports the instructions.
     type Proof: Copy;
 
     const COUNT: usize;
 
     fn bmi2(proof: Self::Proof) -> Bmi2;
     fn splat(proof: Self::Proof, value: u64) -> Self;
-    /// The first [`COUNT`](Self::COUNT) values.
+    /// Loads the first [`COUNT`](Self::COUNT) values.
     fn load(proof: Self::Proof, values: &[u64]) -> Self;
     fn store(self, values: &mut [u64]);
     fn add(self, other: Self) -> Self;
@@ -33,29 +33,29 @@ pub(super) trait Lanes: Copy {
     fn xor(self, other: Self) -> Self;
     fn shift_right<const BITS: u32>(self) -> Self;
     fn shift_right_by(self, bits: Self) -> Self;
-    /// The products of the lanes' lower halves.
+    /// The 64-bit products of the lower 32 bits of the lanes.
     fn product(self, other: Self) -> Self;
-    /// The lower halves of the products.
+    /// The lower 64 bits of the products.
     fn product_low(self, other: Self) -> Self;
-    /// Bit i is set if lane i has none of the bits of `mask`.
+    /// Bit i of the result is set if lane i has no bit in common with `mask`.
     fn none(self, mask: Self) -> u32;
     /// Adds `other` to the lanes whose highest bit is set.
     fn add_if_negative(self, other: Self) -> Self;
-    /// The smaller of both, of numbers below 2³².
+    /// The smaller of the two, for numbers below 2³².
     fn min(self, other: Self) -> Self;
-    /// Eight bytes from each of the places `base + self`.
+    /// Loads eight bytes from each address `base + self`.
     ///
     /// # Safety
     /// All of them are inside one allocation.
     unsafe fn gather(self, base: *const u8) -> Self;
-    /// Eight bytes from each of the places `base + 2·self`.
+    /// Loads eight bytes from each address `base + 2·self`.
     ///
     /// # Safety
     /// All of them are inside one allocation.
     unsafe fn gather_pairs(self, base: *const u16) -> Self;
 }
 
-/// Where to look: for each item the first bits of its two buckets, and its fingerprint.
+/// Where to look up a batch: for each item, the first bit of each of its two buckets, and its fingerprint.
 pub(super) struct Targets {
     bits: [[u64; BATCH]; 2],
     fingerprints: [u64; BATCH],
@@ -68,14 +68,15 @@ impl Targets {
     }
 }
 
-/// Look-ups in one table.
+/// Vectorized lookup in one table.
 pub(super) struct Vector<'a, L: Lanes> {
     proof: L::Proof,
     geometry: &'a Geometry,
     bytes: &'a [u8],
     bucket_bits: u64,
     address: Address,
-    /// The number of buckets, if they are fewer than 2³² and of [`Addressing::AnySize`]: products of 32 bits will do then.
+    /// The number of buckets, if it is below 2³² and addressing is [`Addressing::AnySize`]: then 32-bit products suffice.
+    /// Otherwise hashes are located one by one.
     ///
     /// [`Addressing::AnySize`]: crate::Addressing::AnySize
     buckets: Option<u64>,
@@ -83,7 +84,7 @@ pub(super) struct Vector<'a, L: Lanes> {
 
 impl<'a, L: Lanes> Vector<'a, L> {
     /// # Panics
-    /// If the bytes are fewer than those of the table and its padding: what is gathered is not checked again.
+    /// If `bytes` is shorter than the table and its padding. Gathers rely on this check.
     pub(super) fn new(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
         assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
         Self::unchecked(proof, params, geometry, bytes)
@@ -113,21 +114,22 @@ impl<'a, L: Lanes> Vector<'a, L> {
         ([first, sum.sub(first).add_if_negative(m)], fingerprint)
     }
 
-    /// The words that begin at the bits.
+    /// The words that begin at these bits of the table.
     ///
     /// # Safety
-    /// All bits are inside the table.
+    /// All bits must be inside the table.
     #[inline(always)]
     unsafe fn words(&self, bits: L) -> L {
-        // SAFETY: the padding behind a table's last byte is as long as a word, and `new` has seen that it is there.
+        // SAFETY: the bits are inside the table, so the bytes read are inside the table or the padding, which is as long as a
+        // word; `new` has checked that both are there.
         let words = unsafe { bits.shift_right::<3>().gather(self.bytes.as_ptr()) };
         words.shift_right_by(bits.and(self.splat(7)))
     }
 
-    /// Bit i is set if item i is in one of its buckets of a single table, which begin at the bits.
+    /// Bit i of the result is set if item i is in one of its buckets of a single table. `buckets` are their first bits.
     ///
     /// # Safety
-    /// They do.
+    /// The buckets must be inside the table.
     #[inline(always)]
     unsafe fn in_single(&self, geometry: &SingleGeometry, buckets: [L; 2], fingerprints: L) -> u32 {
         let mut found = 0;
@@ -135,9 +137,9 @@ impl<'a, L: Lanes> Vector<'a, L> {
             let (tops, low) = (self.splat(slots.tops()), self.splat(slots.low_bits()));
             let wanted = fingerprints.product_low(self.splat(slots.ones()));
             for bits in buckets {
-                // SAFETY: a window begins inside its bucket.
+                // SAFETY: every window begins inside its bucket, which the caller guarantees to be inside the table.
                 let words = unsafe { self.words(bits.add(self.splat(offset))) };
-                // As `Fields::zero` does it; the highest bit of a slot that is zero is left.
+                // As in `Fields::zero`: leaves the highest bit of each zero slot.
                 let difference = words.xor(wanted);
                 let zero = difference.and(low).add(low).or(difference).xor(tops);
                 found |= !zero.none(tops);
@@ -146,37 +148,44 @@ impl<'a, L: Lanes> Vector<'a, L> {
         found
     }
 
-    /// Bit i is set if item i is in one of its buckets of a packed table, which begin at the bits.
+    /// Bit i of the result is set if item i is in one of its buckets of a packed table. `buckets` are their first bits.
     ///
     /// # Safety
-    /// They do.
+    /// The buckets must be inside the table.
     #[inline(always)]
     unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, buckets: [L; 2], fingerprints: L) -> u32 {
         let width = geometry.high_bits();
         let wanted = fingerprints.shift_right::<4>().product_low(self.splat(geometry.highs().ones()));
         let masks = [high_part(width, 0), high_part(width, 1), high_part(width, 2), high_part(width, 3)];
-        // Which items agree with the high part of slot j, in either bucket.
-        let mut agree = [[0; 4]; 2];
+        // All words are gathered before any is compared: the mask of a gather is set by an instruction that waits for the result
+        // of the last comparison, though it ignores it.
         let mut words = buckets;
+        let mut highs = [buckets; 2];
         for i in 0..2 {
-            // SAFETY: the bucket begins inside the table.
+            // SAFETY: the caller guarantees that the bucket begins inside the table.
             words[i] = unsafe { self.words(buckets[i]) };
-            if is_narrow {
-                let difference = words[i].shift_right::<CODEWORD_BITS>().xor(wanted);
-                for (agree, mask) in agree[i].iter_mut().zip(masks) {
-                    *agree = difference.none(self.splat(mask));
-                }
-            } else {
-                for j in (0..4).step_by(2) {
-                    let pair = u64::from(CODEWORD_BITS) + u64::from(width) * wide(j);
-                    // SAFETY: a pair of high parts begins inside its bucket.
-                    let difference = unsafe { self.words(buckets[i].add(self.splat(pair))) }.xor(wanted);
-                    agree[i][j] = difference.none(self.splat(masks[0]));
-                    agree[i][j + 1] = difference.none(self.splat(masks[1]));
+        }
+        for i in 0..2 {
+            for pair in 0..2 {
+                if is_narrow {
+                    highs[i][pair] = words[i].shift_right::<CODEWORD_BITS>();
+                } else {
+                    let at = u64::from(CODEWORD_BITS) + u64::from(2 * width) * wide(pair);
+                    // SAFETY: every pair of high parts begins inside its bucket.
+                    highs[i][pair] = unsafe { self.words(buckets[i].add(self.splat(at))) };
                 }
             }
         }
-        // With long fingerprints, hardly any do unless they are there.
+        // For each bucket and slot, the items whose high part matches.
+        let mut agree = [[0; 4]; 2];
+        for i in 0..2 {
+            for (slot, agree) in agree[i].iter_mut().enumerate() {
+                // A word has all high parts of a narrow bucket, or a pair of those of a wide one.
+                let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
+                *agree = highs[i][slot / 2].xor(wanted).none(self.splat(mask));
+            }
+        }
+        // With long fingerprints, an absent item hardly ever has a match.
         if agree.as_flattened().iter().fold(0, |any, agree| any | agree) == 0 {
             return 0;
         }
@@ -184,7 +193,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
         let mut found = 0;
         for i in 0..2 {
             let codeword = words[i].and(self.splat((1 << CODEWORD_BITS) - 1)).min(self.splat(CODEWORDS.into()));
-            // SAFETY: whatever the bits are, this is a place in the codebook, which is longer by a word.
+            // SAFETY: `codeword` is at most `CODEWORDS`, and the codebook extends one word beyond that index.
             let nibbles = unsafe { codeword.gather_pairs(codebook::nibbles().as_ptr()) };
             let difference = nibbles.xor(low);
             for (slot, agree) in (0..).zip(agree[i]) {
@@ -194,11 +203,22 @@ impl<'a, L: Lanes> Vector<'a, L> {
         found
     }
 
-    /// Looks all hashes up. While the memory is at work on one batch, the processor is on the one before.
+    /// Looks up all hashes. Software pipelining: the buckets of one batch are loaded from memory while the batch before it is
+    /// compared.
     #[inline(always)]
-    pub(super) fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        // By value, so that what is computed of a geometry is computed once.
+        match *self.geometry {
+            Geometry::Single(geometry) => self.contains_all_in(geometry, hashes, answer),
+            Geometry::Narrow(geometry) => self.contains_all_in(NarrowBuckets(geometry), hashes, answer),
+            Geometry::Wide(geometry) => self.contains_all_in(WideBuckets(geometry), hashes, answer),
+        }
+    }
+
+    #[inline(always)]
+    fn contains_all_in(&self, buckets: impl Compare, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
         let mut batch = [0; BATCH];
-        // Of this batch and the one before, in turns: copying them would cost a quarter of the whole.
+        // The targets of this batch and of the one before, alternating: copying them would take a quarter of the total time.
         let mut targets = [Targets::new(), Targets::new()];
         let (mut start, mut len_before, mut turn) = (0, 0, 0);
         loop {
@@ -209,7 +229,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
             }
             turn ^= 1;
             if len_before > 0 {
-                answer(self.look_up(&targets[turn], len_before));
+                answer(self.look_up(&buckets, &targets[turn], len_before));
             }
             if len == 0 {
                 return;
@@ -218,7 +238,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
         }
     }
 
-    /// Finds out where to look, and has it prefetched.
+    /// Computes the targets of a batch and prefetches them.
     #[inline(always)]
     fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
         if let Some(buckets) = self.buckets {
@@ -245,36 +265,68 @@ impl<'a, L: Lanes> Vector<'a, L> {
         }
     }
 
-    /// The answers, a bit for each.
+    /// Looks up a batch; bit i of the result is the answer for item i.
     #[inline(always)]
-    fn look_up(&self, targets: &Targets, len: usize) -> u64 {
+    fn look_up(&self, compare: &impl Compare, targets: &Targets, len: usize) -> u64 {
         let mut answers = 0;
         for at in (0..len).step_by(L::COUNT) {
             let buckets = [L::load(self.proof, &targets.bits[0][at..]), L::load(self.proof, &targets.bits[1][at..])];
             let fingerprints = L::load(self.proof, &targets.fingerprints[at..]);
-            // SAFETY: `locate` gives buckets below the number of buckets, whatever the hash, and the slots behind the last hash
-            // have been located, too; and as long as a table has its parameters' length, they are inside it.
-            let found = unsafe {
-                match self.geometry {
-                    Geometry::Single(geometry) => self.in_single(geometry, buckets, fingerprints),
-                    Geometry::Narrow(geometry) => self.in_packed(geometry, true, buckets, fingerprints),
-                    Geometry::Wide(geometry) => self.in_packed(geometry, false, buckets, fingerprints),
-                }
-            };
+            // SAFETY: `locate` only gives buckets below the number of buckets, whatever the hash, and has also filled the lanes
+            // behind the last hash. `new` has checked that the table is as long as its parameters require, so the buckets are
+            // inside it.
+            let found = unsafe { compare.found(self, buckets, fingerprints) };
             answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
         }
-        // Behind the last item there may be others' answers.
+        // Lanes behind the last item may hold answers for stale hashes.
         answers & u64::MAX >> (BATCH - len)
     }
 }
 
-/// The product of 64 and 32 bits, without its lowest 32.
+/// How the buckets of a kind of table are compared with fingerprints.
+trait Compare {
+    /// Bit i is set if item i is in one of its buckets, which begin at the bits.
+    ///
+    /// # Safety
+    /// The bits are the first ones of buckets inside the table.
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32;
+}
+
+impl Compare for SingleGeometry {
+    #[inline(always)]
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { vector.in_single(self, buckets, fingerprints) }
+    }
+}
+
+struct NarrowBuckets(PackedGeometry);
+
+impl Compare for NarrowBuckets {
+    #[inline(always)]
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { vector.in_packed(&self.0, true, buckets, fingerprints) }
+    }
+}
+
+struct WideBuckets(PackedGeometry);
+
+impl Compare for WideBuckets {
+    #[inline(always)]
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { vector.in_packed(&self.0, false, buckets, fingerprints) }
+    }
+}
+
+/// The product of a 64-bit and a 32-bit number, shifted right by 32 bits.
 #[inline(always)]
 fn product<L: Lanes>(a: L, m: L) -> L {
     a.shift_right::<32>().product(m).add(a.product(m).shift_right::<32>())
 }
 
-/// The bits of the high part in a slot.
+/// A mask for the high part of a slot.
 #[inline(always)]
 fn high_part(width: u32, slot: u32) -> u64 {
     ((1 << width) - 1) << ((slot * width) & 63)
@@ -288,7 +340,7 @@ mod tests {
     };
     use crate::params::{Addressing, TableKind};
 
-    /// Buckets of tables that no machine has the memory for: only where they would be is compared.
+    /// Compares addresses only, so the tables may be larger than any memory.
     fn agree<L: Lanes>(proof: L::Proof, f: u32, buckets: u64, addressing: Addressing) {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));

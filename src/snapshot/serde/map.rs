@@ -221,7 +221,8 @@ impl Visitor<'_> for Table {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Owned, E> {
         if !text.len().is_multiple_of(4) {
-            let what = format_args!("{} digits, which base64 with padding has by fours", text.len());
+            let digits = text.len();
+            let what = format_args!("{digits} digits, which base64 with padding has by fours");
             return Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: {what}")));
         }
         let padding = text.bytes().rev().take(2).take_while(|&byte| byte == b'=').count();

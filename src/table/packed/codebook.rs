@@ -1,24 +1,24 @@
-//! Four sorted nibbles as one 12-bit codeword, and back: the semi-sorted bucket of the paper (section 5.2).
+//! The codebook: encodes four sorted nibbles as one 12-bit codeword, as in the paper's semi-sorted buckets (section 5.2).
 //!
-//! 16 bits hold four nibbles in any order; sorted, there are only C(19, 4) = 3876 of them, so 12 bits do. A codeword is
-//! the lexicographic rank of its quadruple. `build.rs` generates the decoding table; `tables/codebook.tsv` is the
-//! published copy that other readers of the format may use.
+//! Four nibbles in any order take 16 bits. There are only C(19, 4) = 3876 sorted quadruples, so 12 bits suffice for these. A
+//! codeword is the lexicographic rank of its quadruple. `build.rs` generates the decoding table; `tables/codebook.tsv` is the
+//! published copy, for other readers of the format.
 
 use crate::bits::index;
 
 include!(concat!(env!("OUT_DIR"), "/codebook.rs"));
 
-/// Bits of a codeword.
+/// The length of a codeword in bits.
 pub(crate) const CODEWORD_BITS: u32 = 12;
-/// How many codewords there are: `CODEWORDS .. 4096` mean nothing and are refused wherever bytes come in.
+/// The number of codewords. The values from `CODEWORDS` to 4095 are invalid, and rejected in untrusted input.
 pub(crate) const CODEWORDS: u16 = 3876;
-/// Codewords below this one start with a zero nibble; only they can belong to a bucket with an empty slot.
+/// Exactly the codewords below this one have a zero nibble. Only they can occur in a bucket with an empty slot.
 pub(crate) const CODEWORDS_WITH_ZERO: u16 = 816;
 
-/// What each nibble of a sorted quadruple adds to its rank, by its place.
+/// The contribution of each nibble of a sorted quadruple to its rank, by position.
 ///
-/// The quadruples that come after a ≤ b ≤ c ≤ d are those with a larger first nibble, C(18−a, 4) of them, those with the
-/// same first and a larger second, C(17−b, 3), and so on with C(16−c, 2) and C(15−d, 1).
+/// The rank of a ≤ b ≤ c ≤ d is 3875 minus the number of quadruples after it. These have a larger first nibble, C(18−a, 4) of
+/// them; or the same first and a larger second, C(17−b, 3); and so on with C(16−c, 2) and C(15−d, 1).
 static RANK: [[u16; 16]; 4] = {
     let mut rank = [[0; 16]; 4];
     let mut nibble = 0;
@@ -35,7 +35,7 @@ static RANK: [[u16; 16]; 4] = {
 const fn binomial(n: u16, k: u16) -> u16 {
     let (mut product, mut divisor, mut i) = (1, 1, 0);
     while i < k {
-        // Counts downwards to zero where n < k, which makes the product zero as it should be.
+        // For n < k a factor saturates to 0, and so does the product, as it must.
         product *= (n as u32).saturating_sub(i as u32);
         divisor *= i as u32 + 1;
         i += 1;
@@ -45,21 +45,21 @@ const fn binomial(n: u16, k: u16) -> u16 {
     quotient
 }
 
-/// The nibbles of the codeword in the lowest 12 bits, the smallest in the lowest four. Zeros for what is no codeword:
-/// whoever takes bytes from outside checks them against [`CODEWORDS`].
+/// The nibbles of the codeword in the lowest 12 bits, the smallest in the lowest four bits. Invalid codewords give zeros, so
+/// untrusted input must be checked against [`CODEWORDS`].
 #[inline]
 pub(crate) fn decode(codeword: u64) -> u16 {
     let codeword = codeword & ((1 << CODEWORD_BITS) - 1);
     NIBBLES[index(codeword.min(CODEWORDS.into()))]
 }
 
-/// All of them, by codeword, and some zeros: eight bytes can be fetched from any place up to [`CODEWORDS`].
+/// The decoding table, indexed by codeword and padded with zeros: eight bytes can be loaded from any index up to [`CODEWORDS`].
 #[cfg(x86_kernels)]
 pub(crate) fn nibbles() -> &'static [u16] {
     &NIBBLES
 }
 
-/// The codeword of four nibbles that ascend, the smallest in the lowest four bits.
+/// The codeword of four sorted nibbles, the smallest in the lowest four bits.
 #[inline]
 pub(crate) fn encode(nibbles: u16) -> u16 {
     let nibble = |place: u32| usize::from(nibbles >> (4 * place) & 15);
@@ -73,7 +73,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Counted up as a base-16 number, kept when its digits ascend: nothing in common with the nested loops of `build.rs`.
+    /// Counts through all 16-bit numbers and keeps those whose hexadecimal digits are sorted: an enumeration independent of the
+    /// nested loops in `build.rs`.
     fn enumeration() -> Vec<[u8; 4]> {
         (0..0x1_0000u32)
             .map(|word| [12, 8, 4, 0].map(|shift| (word >> shift & 15) as u8))

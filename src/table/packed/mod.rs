@@ -1,6 +1,7 @@
-//! The semi-sorted table of the paper (section 5.2): four fingerprints, kept in order, cost one bit less each.
+//! The packed table, with the paper's semi-sorted buckets (section 5.2): storing the four fingerprints of a bucket in sorted
+//! order saves one bit per fingerprint.
 //!
-//! Bucket i begins at bit i·4·(f − 1). With f = 13 it has 48 bits, the least significant first:
+//! Bucket i begins at bit i·4·(f − 1). With f = 13 it has 48 bits, shown from the least significant:
 //!
 //! ```text
 //!  0           12        21        30        39        48
@@ -13,11 +14,11 @@
 //!  codeword               =  rank of nibble 0 ≤ nibble 1 ≤ nibble 2 ≤ nibble 3 among the 3876 sorted quadruples
 //! ```
 //!
-//! Slots are in ascending order of the nibble, then of the high part; an empty slot is the fingerprint 0, and so comes
-//! first. The order is total, so that a bucket's bits follow from what is in it, however it got there.
+//! Slots are sorted by nibble, then by high part. An empty slot is the fingerprint 0, so empty slots come first. The order is
+//! total: the bits of a bucket depend only on its contents, not on its history.
 //!
-//! A change decodes a bucket into [`Keys`], changes one of them and encodes the bucket again. [`Narrow`] buckets fit into
-//! a word, [`Wide`] ones do not.
+//! An update decodes a bucket into [`Keys`], changes one key and encodes the bucket again. [`Narrow`] buckets fit into a word,
+//! [`Wide`] buckets do not.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -39,24 +40,24 @@ use crate::{
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
 pub(crate) use {narrow::Narrow, wide::Wide};
 
-/// Shorter high parts mostly agree with one of a bucket's by chance.
+/// With shorter high parts, a bucket usually has one that matches by chance.
 const MIN_HIGH_BITS: u32 = 4;
 
-/// Slots of a packed bucket: the codebook is one of quadruples.
+/// Slots of a packed bucket, fixed by the codebook, which lists quadruples.
 pub(crate) const SLOTS: u32 = 4;
 
-/// The longest fingerprint with which a bucket fits into a word: buckets begin at whole nibbles.
+/// The longest fingerprint for which a bucket always fits into a word. Buckets begin at multiples of four bits.
 const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
-/// Where the buckets of a packed table are, and what is in their bits.
+/// The bit layout of a packed table.
 #[derive(Clone, Copy)]
 pub(crate) struct PackedGeometry {
-    /// The lowest bits of the high parts that are in one word: four of a narrow bucket, two of a wide one.
+    /// The lowest bit of each high part in a word: four in a narrow bucket, two in a wide one.
     ones: u64,
-    /// The bits of the high parts once fingerprints are spread over lanes of 16 bits, or of 32 if buckets are wide.
+    /// Masks for the high parts of fingerprints that are unpacked into lanes of 16 bits (narrow) or 32 bits (wide).
     #[cfg(x86_kernels)]
     high_lanes: u64,
-    /// 2¹⁶ / `high_bits`, and a little more.
+    /// 2¹⁶ / `high_bits`, rounded up, to divide by multiplying.
     reciprocal: u32,
     bucket_bits: u8,
     high_bits: u8,
@@ -87,26 +88,26 @@ impl PackedGeometry {
         self.bucket_bits.into()
     }
 
-    /// Bits of a high part, f − 4.
+    /// The length of a high part in bits, f − 4.
     #[inline]
     pub(crate) fn high_bits(&self) -> u32 {
         self.high_bits.into()
     }
 
-    /// Where high parts are in lanes.
+    /// Masks for the high parts in lanes.
     #[cfg(x86_kernels)]
     #[inline]
     pub(crate) fn high_lanes(&self) -> u64 {
         self.high_lanes
     }
 
-    /// The high parts that are in one word.
+    /// The high parts in one word, as fields.
     #[inline]
     pub(crate) fn highs(&self) -> Fields {
         Fields::from_ones(self.ones, self.high_bits())
     }
 
-    /// The bits of one high part.
+    /// A mask for one high part.
     #[inline]
     fn high_mask(&self) -> u64 {
         (1 << self.high_bits) - 1
@@ -118,14 +119,14 @@ impl PackedGeometry {
         bucket * u64::from(self.bucket_bits)
     }
 
-    /// Where a pair of high parts begins in the bucket that begins at `bit`.
+    /// The first bit of a pair of high parts, in the bucket that begins at `bit`.
     #[inline]
     fn high_bit(&self, bit: u64, pair: u32) -> u64 {
         bit + u64::from(CODEWORD_BITS + pair * 2 * self.high_bits())
     }
 }
 
-/// A packed table, bound to its bytes and to instructions for one operation. `F` says how a bucket is decoded and encoded.
+/// A packed table, bound to its bytes and to instructions for one operation. `F` is the encoding of its buckets.
 pub(crate) struct Packed<'a, F, B, I> {
     geometry: &'a PackedGeometry,
     bytes: B,
@@ -133,7 +134,7 @@ pub(crate) struct Packed<'a, F, B, I> {
     form: PhantomData<F>,
 }
 
-/// How a bucket is decoded and encoded.
+/// The encoding of a bucket: [`Narrow`] or [`Wide`].
 pub(crate) trait Code: Sized {
     type Keys: Keys;
 
@@ -145,30 +146,31 @@ pub(crate) trait Code: Sized {
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool;
-    /// Marks the slots of a bucket whose high part is `high`; [`Packed::slot`] tells which they are.
+    /// Marks the slots of a bucket whose high part is `high`. [`Packed::slot`] converts a mark to a slot.
     fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64;
     /// The word that begins with the first high part.
     fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64;
 }
 
-/// The fingerprints of a decoded bucket, as numbers in the order of the slots: the low nibble in the highest bits. 0 is an
-/// empty slot, and so empty slots come first. Nothing here branches on what is in a bucket, which no processor can predict.
+/// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. 0 is an empty
+/// slot, so empty slots come first. No method branches on the contents of a bucket, since such branches are unpredictable.
 pub(crate) trait Keys: Copy {
     type Key: Copy;
 
     fn key(fingerprint: Fingerprint) -> Self::Key;
-    /// How many slots are empty.
+    /// The number of empty slots.
     fn free(self) -> u32;
-    fn holds(self, key: Self::Key) -> bool;
-    /// Puts `key` into the place of an empty slot; there is one.
+    /// Marks the slots that hold `key`; 0 if there are none.
+    fn find(self, key: Self::Key) -> u64;
+    /// Replaces an empty slot, of which there must be one, with `key`.
     fn insert(self, key: Self::Key) -> Self;
-    /// Takes one copy of `key` out; there is one.
-    fn remove(self, key: Self::Key) -> Self;
-    /// One or the other.
+    /// Removes one of the copies of `key` that [`find`](Self::find) has marked.
+    fn remove(self, key: Self::Key, marks: u64) -> Self;
+    /// `keys` if `condition` holds, otherwise `others`.
     fn select(condition: bool, keys: Self, others: Self) -> Self;
-    /// The values of the slots, 0 for empty ones.
+    /// The values of the slots; 0 for empty slots.
     fn values(self) -> [u32; 4];
-    /// 0 if the keys are in order, as those of all buckets are that this library has written.
+    /// 0 if the keys are sorted, as in every valid bucket.
     fn disorder(self) -> u64;
 }
 
@@ -188,13 +190,13 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
         self.instructions
     }
 
-    /// The word that begins with the bucket: all of it, if it is narrow.
+    /// The word that begins with the bucket; a narrow bucket is inside it.
     #[inline(always)]
     pub(crate) fn word(&self, bucket: u64) -> u64 {
         bits::word(&self.bytes, self.geometry.bit(bucket))
     }
 
-    /// The words that begin with the first two and the last two high parts of a wide bucket.
+    /// The words that begin with the first and the second pair of high parts of a wide bucket.
     #[inline(always)]
     pub(crate) fn pairs(&self, bucket: u64) -> [u64; 2] {
         let bit = self.geometry.bit(bucket);
@@ -209,7 +211,7 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
     /// The slot of the lowest mark.
     #[inline(always)]
     fn slot(&self, marks: u64) -> u32 {
-        // In fields of w bits, the j-th has its mark at (j + 1)·w − 1; those of the second pair are one bit higher.
+        // The mark of the j-th field of w bits is at (j + 1)·w − 1. Marks of the second pair of a wide bucket are one bit higher.
         let end = marks.trailing_zeros() + 1;
         let fields = (end * self.geometry.reciprocal) >> 16;
         fields - 1 + 2 * (end - fields * self.geometry.high_bits())
@@ -222,18 +224,19 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
 }
 
 impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
-    /// [`Table::contains`] that compares the high parts first. With f = 13 none agrees in 127 of 128 buckets, and there is nothing
-    /// to decode.
+    /// [`Table::contains`] that compares the high parts first. With f = 13, an absent item has no match in 127 of 128 buckets,
+    /// and nothing is decoded.
     #[inline(always)]
     pub(super) fn contains_by_high_parts(&self, (mut first, second): Pair, fingerprint: Fingerprint) -> bool {
         if self.geometry.high_bits() < MIN_HIGH_BITS {
             let key = F::Keys::key(fingerprint);
-            return F::load(self, first).holds(key) | F::load(self, second).holds(key);
+            return F::load(self, first).find(key) | F::load(self, second).find(key) != 0;
         }
         let high = fingerprint.get() >> 4;
         let (mut marks, mut others) = (F::high_marks(self, first, high), F::high_marks(self, second, high));
         while marks | others != 0 {
-            // Mostly there is one mark, in either bucket: which of them is not worth a branch.
+            // Usually there is a single mark, in one of the two buckets. Which of them is not predictable, so select without a
+            // branch.
             let none = marks == 0;
             first = select_unpredictable(none, second, first);
             marks = select_unpredictable(none, others, marks);
@@ -272,7 +275,7 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
         self.instructions.prefetch(&self.bytes, index(self.geometry.bit(bucket) / 8));
     }
 
-    /// There is nothing to branch on but the end.
+    /// Collects errors instead of returning at the first one: the loop has no branch except its end.
     #[inline(always)]
     fn taken(&self, buckets: Range<u64>) -> Option<u64> {
         let (mut empty, mut disorder, mut highest) = (0, 0, 0);
@@ -320,12 +323,14 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let key = F::Keys::key(fingerprint);
         let (keys, others) = (F::load(self, first), F::load(self, second));
-        let in_first = keys.holds(key);
-        if !in_first & !others.holds(key) {
+        let (marks, other_marks) = (keys.find(key), others.find(key));
+        if marks | other_marks == 0 {
             return false;
         }
+        let in_first = marks != 0;
         let bucket = select_unpredictable(in_first, first, second);
-        F::store(self, bucket, F::Keys::select(in_first, keys, others).remove(key));
+        let marks = select_unpredictable(in_first, marks, other_marks);
+        F::store(self, bucket, F::Keys::select(in_first, keys, others).remove(key, marks));
         true
     }
 
@@ -342,8 +347,10 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         let keys = F::load(self, bucket);
-        debug_assert!(keys.holds(F::Keys::key(old)));
-        F::store(self, bucket, keys.remove(F::Keys::key(old)).insert(F::Keys::key(new)));
+        let old = F::Keys::key(old);
+        let marks = keys.find(old);
+        debug_assert!(marks != 0);
+        F::store(self, bucket, keys.remove(old, marks).insert(F::Keys::key(new)));
     }
 
     #[inline(always)]

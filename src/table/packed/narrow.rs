@@ -1,4 +1,4 @@
-//! Buckets that fit into a word: fingerprints of up to 16 bits, decoded into four lanes of 16.
+//! Narrow buckets, which fit into a word: fingerprints of up to 16 bits, decoded into four lanes of 16 bits.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -17,7 +17,7 @@ use codebook::CODEWORD_BITS;
 const LANE: u32 = u16::BITS;
 const LANES: Fields = Fields::new(LANE, 4);
 
-/// Narrow buckets.
+/// The encoding of narrow buckets.
 pub(crate) struct Narrow;
 
 impl Code for Narrow {
@@ -57,15 +57,16 @@ impl Code for Narrow {
     }
 }
 
-/// Four keys, in ascending order from the lowest lane: the high part in the lower bits, the low nibble in the highest four.
+/// Four keys in lanes, sorted from the lowest lane up. A key has the nibble in its highest four bits and the high part in the
+/// bits below.
 #[derive(Clone, Copy)]
 pub(crate) struct Quad(u64);
 
 impl Quad {
-    /// The bits of the first `lanes` lanes.
+    /// A mask for the lowest `lanes` lanes.
     #[inline(always)]
     fn first(lanes: u32) -> u64 {
-        // Up to all four, which is more than one shift can do.
+        // Two shifts, because four lanes are 64 bits, too many for one.
         (1u64 << (LANE / 2 * lanes) << (LANE / 2 * lanes)).wrapping_sub(1)
     }
 }
@@ -84,25 +85,24 @@ impl Keys for Quad {
     }
 
     #[inline(always)]
-    fn holds(self, key: u64) -> bool {
-        LANES.equal(self.0, low_half(key)) != 0
+    fn find(self, key: u64) -> u64 {
+        LANES.equal(self.0, low_half(key))
     }
 
     #[inline(always)]
     fn insert(self, key: u64) -> Self {
         let lane = |n: u32| u32::from((self.0 >> (n * LANE) & 0xffff) < key);
-        // As many lanes move down as are less, into the empty one and after it.
+        // The lanes with smaller keys move down by one, over the empty lane; the key takes the place after them.
         let less = lane(1) + lane(2) + lane(3);
         let (moved, kept) = (Self::first(less), !Self::first(less + 1));
         Self(self.0 >> LANE & moved | key << (less * LANE) | self.0 & kept)
     }
 
     #[inline(always)]
-    fn remove(self, key: u64) -> Self {
-        // Everything before it moves up.
-        let place = LANES.equal(self.0, low_half(key)).trailing_zeros() / LANE;
-        let (moved, kept) = (Self::first(place), !Self::first(place + 1));
-        Self((self.0 & moved) << LANE | self.0 & kept)
+    fn remove(self, _: u64, marks: u64) -> Self {
+        // The lanes before the first copy move up by one. Its mark is the highest bit of its lane.
+        let (upto, before) = (marks ^ (marks - 1), (marks ^ (marks - 1)) >> LANE);
+        Self((self.0 & before) << LANE | self.0 & !upto)
     }
 
     #[inline(always)]
@@ -118,8 +118,9 @@ impl Keys for Quad {
 
     #[inline(always)]
     fn disorder(self) -> u64 {
-        // Each lane from the one above it, all at once: with the highest bit of the greater set and that of the less cleared, no
-        // lane borrows from the next. Where the highest bits differ they decide, where they do not the borrow does.
+        // Subtracts each lane from the one above it, all three at once. The highest bit of each minuend is set and that of each
+        // subtrahend is cleared, so no lane borrows from the next. Where the original highest bits differ, they decide the
+        // comparison; otherwise the difference does.
         let (less, greater) = (self.0 & Self::first(3), self.0 >> LANE);
         let tops = LANES.tops();
         let rest = (greater | tops) - (less & !tops);

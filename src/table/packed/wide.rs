@@ -1,4 +1,4 @@
-//! Buckets that are longer than a word: fingerprints of more than 16 bits.
+//! Wide buckets, which are longer than a word: fingerprints of more than 16 bits, decoded into an array.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -14,7 +14,7 @@ use crate::{
 };
 use codebook::CODEWORD_BITS;
 
-/// Wide buckets.
+/// The encoding of wide buckets.
 pub(crate) struct Wide;
 
 impl Code for Wide {
@@ -87,12 +87,12 @@ impl Keys for [u32; 4] {
     }
 
     #[inline(always)]
-    fn holds(self, key: u32) -> bool {
-        let [a, b, c, d] = self.map(|other| other == key);
+    fn find(self, key: u32) -> u64 {
+        let [a, b, c, d] = self.map(|other| u64::from(other == key));
         a | b | c | d
     }
 
-    /// One step of an insertion sort.
+    /// One step of an insertion sort, over the empty first slot.
     #[inline(always)]
     fn insert(self, key: u32) -> Self {
         let [_, a, b, c] = self;
@@ -100,8 +100,8 @@ impl Keys for [u32; 4] {
     }
 
     #[inline(always)]
-    fn remove(self, key: u32) -> Self {
-        // Whatever comes before the last copy moves up.
+    fn remove(self, key: u32, _: u64) -> Self {
+        // The keys before the last copy move up by one.
         let [a, b, c, d] = self;
         let keep = |own: u32, before: u32| select_unpredictable(own <= key, before, own);
         [keep(a, 0), keep(b, a), keep(c, b), keep(d, c)]

@@ -1,33 +1,34 @@
-//! Where the slots of a bucket are: windows of a word, each with as many slots as surely fit into it.
+//! The bit layout of the single table. A bucket is read through windows, words at any bit position; each window covers as many
+//! slots as always fit into it.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
 use crate::bits::{self, Fields, window_bits};
 
-/// The places of b slots of f bits in every bucket of a table, one after the other.
+/// The layout of buckets of b slots of f bits.
 #[derive(Clone, Copy)]
 pub(crate) struct SingleGeometry {
-    /// The slots of every window but the last, or of the only one.
+    /// The slots of a window; the last one may have fewer.
     slots: Fields,
     bucket_bits: u16,
     slot_bits: u8,
     bucket_size: u8,
     windows: u8,
-    /// Bits of the slots in a window, and so from one window to the next.
+    /// Bits of slots per window, and so the distance between windows.
     stride: u8,
-    /// Bits of the slots in the last window.
+    /// Bits of slots in the last window.
     last: u8,
 }
 
 impl SingleGeometry {
-    /// As few windows as will do.
+    /// Uses as few windows as possible.
     pub(in crate::table) fn new(slot_bits: u32, count: u32) -> Self {
         let bucket_bits = slot_bits * count;
         let mut windows = 1;
         loop {
             let each = count.div_ceil(windows);
             let stride = each * slot_bits;
-            // Windows begin at multiples of whatever power of two divides both distances.
+            // Windows begin at multiples of the largest power of two that divides both distances.
             let step = if windows == 1 { bucket_bits } else { bucket_bits | stride };
             if stride <= window_bits(step) {
                 let last = (count - (windows - 1) * each) * slot_bits;
@@ -62,7 +63,7 @@ impl SingleGeometry {
         bucket * u64::from(self.bucket_bits)
     }
 
-    /// The windows of a bucket: where they begin in it, and the slots in each.
+    /// The windows of a bucket: the offset of each in the bucket, in bits, and its slots.
     #[inline]
     pub(crate) fn windows(&self) -> impl Iterator<Item = (u64, Fields)> {
         let last = self.slots.first_bits(self.last.into());
@@ -71,8 +72,8 @@ impl SingleGeometry {
             .map(move |(window, offset)| (offset, if window < self.windows { self.slots } else { last }))
     }
 
-    /// Adds the marks of every window, at the slots that hold `value`, to a sum that begins with 0. Nearly all tables have one
-    /// window, which is quicker without a loop.
+    /// Folds the marks of all windows, which are set at the slots that hold `value`, starting with 0. Nearly all tables have one
+    /// window, which is faster without a loop.
     #[inline(always)]
     pub(super) fn fold(&self, bytes: &[u8], bucket: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
         let bit = self.bit(bucket);
@@ -100,11 +101,11 @@ impl SingleGeometry {
         self.windows().find_map(|(offset, slots)| self.find_in(slots, bytes, bit + offset, value))
     }
 
-    /// The same in the window at a bit.
+    /// The same, for the window that begins at `bit`.
     #[inline(always)]
     fn find_in(&self, slots: Fields, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
         let marks = slots.equal(bits::word(bytes, bit), value);
-        // The lowest mark is its slot's highest bit.
+        // A mark is the highest bit of its slot.
         (marks != 0).then(|| bit + u64::from(marks.trailing_zeros() + 1 - self.slot_bits()))
     }
 }

@@ -1,4 +1,4 @@
-//! The plain table: slots of f bits, one after the other, in no order. Any b, any f.
+//! The single table: slots of f bits, one after the other and unsorted. Any bucket size, any fingerprint length.
 
 #![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
 
@@ -16,18 +16,18 @@ use crate::{
 };
 pub(crate) use geometry::SingleGeometry;
 
-/// Slots in the largest bucket.
+/// The largest bucket size.
 const MAX_BUCKET_SIZE: usize = 16;
 
-/// A plain table, bound to its bytes and to instructions for one operation. Slot j of bucket i is the f-bit field at bit
-/// (i·b + j)·f.
+/// A single table, bound to its bytes and to instructions for one operation. Slot j of bucket i is the f-bit field at bit (i·b +
+/// j)·f.
 pub(crate) struct Plain<'a, B, I> {
     geometry: &'a SingleGeometry,
     bytes: B,
     instructions: I,
 }
 
-/// The slots of a bucket.
+/// The values of the slots of a bucket.
 pub(crate) struct Values {
     slots: [u32; MAX_BUCKET_SIZE],
     len: usize,
@@ -41,7 +41,7 @@ impl AsRef<[u32]> for Values {
 }
 
 impl<B: Deref<Target = [u8]>, I> Plain<'_, B, I> {
-    /// How many slots hold `value`, 0 being an empty one.
+    /// The number of slots that hold `value`; 0 counts empty slots.
     #[inline(always)]
     fn count(&self, bucket: u64, value: u32) -> u64 {
         self.geometry.fold(&self.bytes, bucket, value, |count, marks| count + u64::from(marks.count_ones()))
@@ -54,7 +54,7 @@ impl<B: Deref<Target = [u8]>, I> Plain<'_, B, I> {
 }
 
 impl<B: DerefMut<Target = [u8]>, I> Plain<'_, B, I> {
-    /// Changes the first slot that holds `old` to `new`, 0 meaning an empty one. False if there is none.
+    /// Changes the first slot that holds `old` to `new`; 0 is an empty slot. Returns false if no slot holds `old`.
     #[inline(always)]
     fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
         let slot = self.geometry.find(&self.bytes, bucket, old);
@@ -98,7 +98,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
         Some(buckets.map(|bucket| u64::from(self.geometry.bucket_size()) - self.count(bucket, 0)).sum())
     }
 
-    /// Whatever the bits are, they are fingerprints.
+    /// Never: any bits are valid fingerprints.
     #[inline(always)]
     fn corrupt(&self, _: u64) -> Option<Corrupt> {
         None
@@ -140,7 +140,7 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
     }
 }
 
-/// The plain table as a [`Form`].
+/// The single table as a [`Form`].
 pub(crate) struct Single;
 
 impl Form for Single {

@@ -1,0 +1,220 @@
+//! Bytes that are others each time somebody asks for them: an `AsRef` that breaks its word must not break memory.
+//!
+//! Whatever it returns, a view answers, or panics with the message that docs and code promise; and the answer depends on no byte
+//! outside of what was returned.
+
+use super::*;
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// There are thousands of them, and each would print where it was; those of other threads still do.
+fn say_nothing_of_panics() {
+    IS_QUIET.set(true);
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !IS_QUIET.get() {
+            usual(panic)
+        }
+    }));
+}
+
+/// Returns its contents in turn, from the moment on that it is told to.
+struct Fickle {
+    honest: Vec<u8>,
+    others: Vec<Vec<u8>>,
+    /// How often it still returns the honest bytes.
+    patience: Cell<usize>,
+    turn: Cell<usize>,
+}
+
+impl AsRef<[u8]> for Fickle {
+    fn as_ref(&self) -> &[u8] {
+        if let Some(left) = self.patience.get().checked_sub(1) {
+            self.patience.set(left);
+            return &self.honest;
+        }
+        let turn = self.turn.get();
+        self.turn.set(turn + 1);
+        &self.others[turn % self.others.len()]
+    }
+}
+
+impl Fickle {
+    fn view(honest: &[u8], others: Vec<Vec<u8>>) -> FilterView<Self> {
+        let data = Self { honest: honest.to_vec(), others, patience: Cell::new(usize::MAX), turn: Cell::new(0) };
+        FilterView::over(data).expect("as yet it is honest")
+    }
+}
+
+/// One thing to do with a view, and its answers.
+type Action = (&'static str, fn(&FilterView<Fickle>, &[u64]) -> Vec<bool>);
+
+const LOOK_UPS: [Action; 7] = [
+    ("contains_hash", |view, hashes| hashes.iter().map(|&hash| view.contains_hash(hash)).collect()),
+    ("contains", |view, hashes| hashes.iter().map(|hash| view.contains(hash)).collect()),
+    ("count_hash", |view, hashes| hashes.iter().map(|&hash| view.count_hash(hash) > 0).collect()),
+    ("contains_hashes", |view, hashes| {
+        let mut found = vec![false; hashes.len()];
+        view.contains_hashes(hashes, &mut found);
+        found
+    }),
+    ("contains_batch", |view, hashes| {
+        let mut found = vec![false; hashes.len()];
+        view.contains_batch(hashes, &mut found);
+        found
+    }),
+    ("contains_iter", |view, hashes| view.contains_iter(hashes).map(|(_, found)| found).collect()),
+    ("count_member_hashes", |view, hashes| vec![view.count_member_hashes(hashes) > 0]),
+];
+
+const OTHERS: [Action; 9] = [
+    ("verify", |view, _| vec![view.verify().is_ok()]),
+    ("to_filter", |view, _| vec![view.to_filter().is_ok()]),
+    ("to_bytes", |view, _| vec![view.to_bytes().is_empty()]),
+    ("==", |view, _| vec![*view == *view]),
+    ("measure", |view, _| vec![view.measure_false_positive_rate(100) > 0.5]),
+    ("size_in_bytes", |view, _| vec![view.size_in_bytes() > 0]),
+    ("display", |view, _| vec![format!("{view} {view:?}").is_empty()]),
+    ("merge", |view, _| {
+        let mut filter = CuckooFilter::new(view.params(), Xxh3).expect("there is memory");
+        vec![filter.merge(view).is_ok()]
+    }),
+    ("merge into another", |view, _| {
+        let mut filter = CuckooFilter::new(view.params(), Xxh3).expect("there is memory");
+        filter.insert_hash(7).expect("it is empty");
+        vec![filter.merge(view).is_ok()]
+    }),
+];
+
+/// The answers; or none, if there was the panic that is promised. Any other panic is a bug.
+#[track_caller]
+fn outcome((name, act): Action, view: &FilterView<Fickle>, hashes: &[u64]) -> Option<Vec<bool>> {
+    let is_quiet = IS_QUIET.get();
+    let caught = catch_unwind(AssertUnwindSafe(|| act(view, hashes)));
+    IS_QUIET.set(false);
+    let answers = match caught {
+        Ok(answers) => Some(answers),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).expect("a text");
+            assert!(text.contains("the bytes of a FilterView became fewer"), "{name} {}: {text}", view.kernel());
+            None
+        }
+    };
+    IS_QUIET.set(is_quiet);
+    answers
+}
+
+/// Tables that are asked in each of the ways there are, small and with buckets that are fetched ahead.
+fn tables() -> impl Iterator<Item = CuckooFilter> {
+    let small = some_kinds().filter(|kind| kind.addressing == Addressing::AnySize).map(|kind| filled(kind, 16));
+    small.chain([filled(PACKED, 200_000), filled(Kind { table: TableKind::Single, f: 8, ..PACKED }, 270_000)])
+}
+
+/// From now on, `patience` times as promised, and then otherwise.
+fn lie(view: &FilterView<Fickle>, patience: usize) {
+    view.data().patience.set(patience);
+    view.data().turn.set(0);
+}
+
+#[test]
+#[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
+fn bytes_that_become_fewer_are_noticed() {
+    say_nothing_of_panics();
+    let mut panics = 0;
+    for filter in tables() {
+        let honest = filter.to_bytes();
+        let lengths = [0, 1, 8, HEADER - 1, HEADER, HEADER + 1, honest.len() / 2, honest.len() - 8, honest.len() - 1];
+        let hashes: Vec<u64> = hashes(&filter).into_iter().take(130).collect();
+        for len in lengths {
+            let mut view = Fickle::view(&honest, vec![honest[..len].to_vec()]);
+            for kernel in Kernel::available() {
+                view.set_kernel(kernel).expect("it is available");
+                for action in LOOK_UPS {
+                    lie(&view, 0);
+                    assert_eq!(outcome(action, &view, &hashes), None, "{} {kernel}: of {len} bytes", action.0);
+                    // In the midst of it.
+                    for patience in [1, 2, 3] {
+                        lie(&view, patience);
+                        panics += usize::from(outcome(action, &view, &hashes).is_none());
+                    }
+                }
+            }
+            for action in OTHERS {
+                for patience in 0..6 {
+                    lie(&view, patience);
+                    panics += usize::from(outcome(action, &view, &hashes).is_none());
+                }
+            }
+        }
+    }
+    IS_QUIET.set(false);
+    assert!(panics > 1000, "{panics}");
+}
+
+/// Other bytes, or more of them: an answer, and where they stay the same, that of a view over just these.
+#[test]
+fn bytes_that_become_others_are_answered_from() {
+    for filter in tables() {
+        let honest = filter.to_bytes();
+        let noise = |seed: u64, len: usize| -> Vec<u8> {
+            let noise = SplitMix64(seed).take(len).map(|word| word as u8).collect::<Vec<_>>();
+            [&honest[..HEADER], &noise[HEADER.min(len)..]].concat()
+        };
+        let all = |byte: u8| [&honest[..HEADER], &vec![byte; honest.len() - HEADER]].concat();
+        let hashes: Vec<u64> = hashes(&filter).into_iter().take(130).collect();
+        let longer = [noise(1, honest.len()), vec![0xff; 100]].concat();
+        for other in [noise(1, honest.len()), all(0), all(0xff), longer] {
+            let mut view = Fickle::view(&honest, vec![other.clone()]);
+            let mut plain = FilterView::over(&other[..honest.len()]).expect("the header is the same");
+            for kernel in Kernel::available() {
+                view.set_kernel(kernel).and_then(|()| plain.set_kernel(kernel)).expect("it is available");
+                let expected: Vec<bool> = hashes.iter().map(|&hash| plain.contains_hash(hash)).collect();
+                lie(&view, 0);
+                for action in LOOK_UPS.into_iter().filter(|(name, _)| name.contains("hash") && *name != "count_member_hashes") {
+                    assert_eq!(outcome(action, &view, &hashes).as_ref(), Some(&expected), "{} {kernel}", action.0);
+                }
+            }
+        }
+        // Now these, now those: any answer will do.
+        let mut view = Fickle::view(&honest, vec![honest.clone(), noise(2, honest.len()), all(0xff), all(0)]);
+        for kernel in Kernel::available() {
+            view.set_kernel(kernel).expect("it is available");
+            for action in LOOK_UPS.into_iter().chain(OTHERS) {
+                lie(&view, 1);
+                assert!(outcome(action, &view, &hashes).is_some(), "{} {kernel}", action.0);
+            }
+        }
+        // What is copied is checked after it has been copied.
+        lie(&view, 0);
+        if let Ok(copy) = view.to_filter() {
+            assert!(CuckooFilter::from_bytes(&copy.to_bytes()).is_ok());
+        }
+    }
+}
+
+/// Answers come from the bytes that were returned, and from none beside them.
+#[test]
+fn no_byte_outside_is_read() {
+    for filter in tables() {
+        let (honest, hashes) = (filter.to_bytes(), hashes(&filter));
+        let inside = |byte: u8| {
+            let buffer = [&vec![byte; 64][..], &honest, &vec![byte; 64]].concat();
+            let mut view = FilterView::over(&buffer[64..64 + honest.len()]).expect("a snapshot");
+            let answers = |kernel| {
+                view.set_kernel(kernel).expect("it is available");
+                let mut found = vec![false; hashes.len()];
+                view.contains_hashes(&hashes, &mut found);
+                (found, hashes.iter().map(|&hash| view.count_hash(hash)).collect::<Vec<_>>())
+            };
+            Kernel::available().map(answers).collect::<Vec<_>>()
+        };
+        assert_eq!(inside(0), inside(0xff));
+    }
+}

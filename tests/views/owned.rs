@@ -1,0 +1,94 @@
+//! Views that own their bytes, or share them, and live where borrowed ones cannot.
+
+use super::*;
+use std::{rc::Rc, sync::Arc};
+
+/// What a service keeps: no lifetime.
+struct Service<D> {
+    seen: FilterView<D>,
+}
+
+impl<D: AsRef<[u8]>> Service<D> {
+    fn new(data: D) -> Self {
+        Self { seen: FilterView::over(data).expect("a snapshot") }
+    }
+
+    fn has_seen(&self, hash: u64) -> bool {
+        self.seen.contains_hash(hash)
+    }
+}
+
+/// Answers, and gives back what it was made of.
+fn serves<D: AsRef<[u8]>>(data: D, filter: &CuckooFilter) -> D {
+    let mut service = Service::new(data);
+    for hash in hashes(filter) {
+        assert_eq!(service.has_seen(hash), filter.contains_hash(hash));
+    }
+    same(&mut service.seen, filter);
+    assert_eq!(service.seen.data().as_ref(), filter.to_bytes());
+    let expected = size_of::<FilterView<D>>() + service.seen.params().table_bytes() + 8;
+    assert_eq!(service.seen.size_in_bytes(), expected);
+    service.seen.into_data()
+}
+
+#[test]
+fn whoever_has_the_bytes_can_be_asked() {
+    for kind in [PACKED, Kind { table: TableKind::Single, f: 9, b: 3, ..PACKED }] {
+        let filter = filled(kind, 300);
+        let bytes = filter.to_bytes();
+        let start = bytes.as_ptr();
+        let bytes = serves(bytes, &filter);
+        assert_eq!(bytes.as_ptr(), start, "nothing is copied");
+        serves(&bytes, &filter);
+        serves(&bytes[..], &filter);
+        serves(bytes.clone().into_boxed_slice(), &filter);
+        serves(Rc::<[u8]>::from(&bytes[..]), &filter);
+        serves(std::borrow::Cow::Borrowed(&bytes[..]), &filter);
+        let shared: Arc<[u8]> = bytes.into();
+        assert_eq!(Arc::strong_count(&serves(shared.clone(), &filter)), 2);
+        assert_eq!(Arc::strong_count(&shared), 1, "it is given back");
+    }
+}
+
+#[test]
+fn views_that_share_their_bytes_are_cloned_and_sent() {
+    fn is_independent<T: Send + Sync + Clone + 'static>(_: &T) {}
+    let filter = filled(PACKED, 300);
+    let view = FilterView::over(Arc::<[u8]>::from(filter.to_bytes())).expect("a snapshot");
+    is_independent(&view);
+    let (other, hashes) = (view.clone(), hashes(&filter));
+    assert_eq!(Arc::strong_count(view.data()), 2);
+    drop(view);
+    let expected = filter.count_member_hashes(&hashes);
+    if cfg!(not(target_family = "wasm")) {
+        let thread = std::thread::spawn(move || other.count_member_hashes(&hashes));
+        assert_eq!(thread.join().expect("no panic"), expected);
+    }
+}
+
+/// Of an owned view everything can be made that can be made of a borrowed one.
+#[test]
+fn an_owned_view_is_compared_merged_and_copied() {
+    let filter = filled(PACKED, 64);
+    let view = FilterView::over(filter.to_bytes()).expect("a snapshot");
+    let borrowed = FilterView::over(view.data()).expect("a snapshot");
+    assert!(view == filter && filter == view && view == borrowed && view.to_filter().expect("it is right") == filter);
+    let mut empty = CuckooFilter::new(view.params(), Xxh3).expect("there is memory");
+    empty.merge(&view).expect("it is right");
+    assert!(empty == filter);
+    assert!(format!("{view:?}").contains("len: 192") && format!("{:?}", view.data()).len() > 100);
+}
+
+#[test]
+fn bytes_that_cannot_be_opened_are_refused_whoever_has_them() {
+    let mut bytes = filled(PACKED, 16).to_bytes();
+    bytes[20] ^= 1;
+    let kinds = [
+        FilterView::over(bytes.clone()).map(drop),
+        FilterView::over(Arc::<[u8]>::from(&bytes[..])).map(drop),
+        FilterView::over_prefix(bytes.into_boxed_slice()).map(drop),
+    ];
+    for refused in kinds {
+        assert_eq!(refused.expect_err("a bit was flipped").kind(), SnapshotErrorKind::HeaderChecksum);
+    }
+}
