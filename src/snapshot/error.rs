@@ -113,7 +113,7 @@ impl SnapshotError {
         Self { remedy, ..self }
     }
 
-    /// What is wrong.
+    /// The kind of error.
     #[must_use]
     pub fn kind(&self) -> SnapshotErrorKind {
         self.kind

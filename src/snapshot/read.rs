@@ -44,7 +44,7 @@ impl CuckooFilter {
     }
 }
 
-/// [`from_bytes`](CuckooFilter::from_bytes)
+/// Reads a snapshot with [`from_bytes`](CuckooFilter::from_bytes).
 impl TryFrom<&[u8]> for CuckooFilter {
     type Error = SnapshotError;
 

@@ -72,8 +72,8 @@ impl CuckooFilter {
 }
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// [`read_from`](CuckooFilter::read_from) for filters with other hashers, as
-    /// [`from_bytes_with`](Self::from_bytes_with) takes them.
+    /// [`read_from`](CuckooFilter::read_from) for filters with other hashers. See
+    /// [`from_bytes_with`](Self::from_bytes_with) for `hasher`.
     ///
     /// # Errors
     /// As `read_from`.

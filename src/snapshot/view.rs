@@ -45,7 +45,7 @@ impl<D: AsRef<[u8]>> FilterView<D> {
     /// use memmap2::Mmap;
     ///
     /// let file = std::fs::File::open("seen.koel")?;
-    /// // SAFETY: nobody changes the files in this folder; they are replaced.
+    /// // SAFETY: no process modifies the files in this folder; they are only replaced.
     /// let seen: FilterView<Mmap> = FilterView::over(unsafe { Mmap::map(&file)? })?;
     /// println!("{}", seen.contains("alice"));
     /// # Ok::<(), std::io::Error>(())
@@ -55,7 +55,7 @@ impl<D: AsRef<[u8]>> FilterView<D> {
     }
 
     /// Opens the snapshot at the start of the data, and returns it with its length, the offset of the first byte behind it. For
-    /// snapshots that are stored one after the other in a buffer.
+    /// snapshots that are stored back to back in a buffer.
     ///
     /// # Errors
     /// As [`over`](Self::over), except that other bytes may follow the snapshot.

@@ -1,6 +1,6 @@
 //! The operations of [`RawFilter`](super::RawFilter), each as a type that is compiled for every kind of table and every kernel.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::ops::Range;
 
