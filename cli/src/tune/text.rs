@@ -74,9 +74,7 @@ impl Advice<'_> {
         ];
         if let Some(rate) = self.others.rate {
             let rate = three_digits(rate);
-            notes.push(format!(
-                "Below the line: formulas of their authors, for large sets, at \u{3b5} = {rate}."
-            ));
+            notes.push(format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {rate}."));
         }
         notes.iter().map(|note| wrapped(note)).collect()
     }

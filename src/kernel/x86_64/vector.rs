@@ -1,6 +1,6 @@
 //! Vectorized lookup, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use super::{super::batch::BATCH, Bmi2};
 use crate::{
@@ -46,12 +46,12 @@ pub(super) trait Lanes: Copy {
     /// Loads eight bytes from each address `base + self`.
     ///
     /// # Safety
-    /// All of them are inside one allocation.
+    /// The eight bytes at each address must be inside the same allocation as `base`.
     unsafe fn gather(self, base: *const u8) -> Self;
     /// Loads eight bytes from each address `base + 2·self`.
     ///
     /// # Safety
-    /// All of them are inside one allocation.
+    /// The eight bytes at each address must be inside the same allocation as `base`.
     unsafe fn gather_pairs(self, base: *const u16) -> Self;
 }
 
@@ -344,7 +344,7 @@ mod tests {
     fn agree<L: Lanes>(proof: L::Proof, f: u32, buckets: u64, addressing: Addressing) {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));
-        // Nothing is gathered here.
+        // `locate` does not gather, so the table may be empty.
         let vector = Vector::<L>::unchecked(proof, &params, &geometry, &[]);
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
