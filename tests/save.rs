@@ -49,7 +49,7 @@ fn what_cannot_be_replaced_stays() {
     fs::create_dir(folder.path("inner")).expect("there is room");
     let error = filter(1).save(folder.path("inner")).expect_err("a folder");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("inner: is no regular file"), "{error}");
+    assert!(error.to_string().contains("inner: is not a regular file"), "{error}");
     let error = filter(1).save(folder.path("missing/f.koel")).expect_err("there is no such folder");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("missing/f.koel: cannot be written"), "{error}");
@@ -125,7 +125,7 @@ mod unix {
         let folder = Folder::new("special");
         let _socket = UnixListener::bind(folder.path("socket")).expect("there is room");
         let error = filter(1).save(folder.path("socket")).expect_err("a socket");
-        assert!(error.to_string().contains("socket: is no regular file"), "{error}");
+        assert!(error.to_string().contains("socket: is not a regular file"), "{error}");
         assert!(fs::metadata(folder.path("socket")).expect("it is there").file_type().is_socket());
         assert_eq!(folder.names(), ["socket"]);
     }

@@ -1,22 +1,22 @@
-//! Casts that need a reason, each with its name.
+//! Named numeric casts, each with the reason why it is correct.
 
-/// A position inside a table that is in memory: no table is longer than `isize::MAX` bytes ([`crate::Params`]), so the
-/// positions within it fit a `usize`.
+/// Converts a position inside a table in memory. No table is longer than `isize::MAX` bytes ([`crate::Params`]), so the position
+/// fits into a `usize`.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "positions inside a table in memory")]
 pub(crate) const fn index(position: u64) -> usize {
     position as usize
 }
 
-/// `usize` is at most 64 bits wide on every target of Rust.
+/// Converts a `usize`, which has at most 64 bits on every target.
 #[inline]
 pub(crate) const fn wide(value: usize) -> u64 {
     value as u64
 }
 
-/// The upper and the lower half of a product.
+/// The upper and lower 64 bits of a 128-bit product.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
 pub(crate) const fn product(a: u64, b: u64) -> (u64, u64) {
     let product = a as u128 * b as u128;
     ((product >> 64) as u64, product as u64)
@@ -24,14 +24,14 @@ pub(crate) const fn product(a: u64, b: u64) -> (u64, u64) {
 
 /// The lower 32 bits.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
 pub(crate) const fn low_half(value: u64) -> u32 {
     value as u32
 }
 
 /// The lowest 16 bits.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the lowest quarter is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lowest quarter")]
 pub(crate) const fn low_quarter(value: u64) -> u16 {
     value as u16
 }

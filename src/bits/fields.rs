@@ -1,6 +1,6 @@
-//! Fields of one width, side by side in a word, all compared with a value at once.
+//! Equal-width fields in a word, compared with a value in parallel (SWAR).
 
-/// How many fields of which width a word has, from its lowest bit on.
+/// The layout of equal-width fields in a word, packed from its lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields {
     /// The lowest bit of every field.
@@ -10,7 +10,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// `count` fields of `width` bits, together no more than 64. Fields of no bits, and no fields, never equal anything.
+    /// `count` fields of `width` bits, at most 64 bits in total. Fields without bits never match.
     pub(crate) const fn new(width: u32, count: u32) -> Self {
         assert!(width * count <= 64, "a word has 64 bits");
         let (mut ones, mut field) = (0, 0);
@@ -21,13 +21,13 @@ impl Fields {
         Self::from_ones(ones, width)
     }
 
-    /// Fields of `width` bits that begin at these bits.
+    /// Fields of `width` bits that begin at the bits set in `ones`.
     #[inline]
     pub(crate) const fn from_ones(ones: u64, width: u32) -> Self {
         Self { ones, tops: if width > 0 { ones << (width - 1) } else { 0 } }
     }
 
-    /// Those fields that end within the lowest `bits` > 0 bits.
+    /// The fields inside the lowest `bits` > 0 bits.
     #[inline]
     pub(crate) const fn first_bits(self, bits: u32) -> Self {
         let mask = u64::MAX >> (64 - bits);
@@ -40,13 +40,13 @@ impl Fields {
         self.ones
     }
 
-    /// The value in every field. It has no more bits than a field.
+    /// A word with `value` in every field. `value` must fit into a field.
     #[inline]
     pub(crate) const fn splat(self, value: u32) -> u64 {
         (value as u64).wrapping_mul(self.ones)
     }
 
-    /// All bits of the fields but their highest.
+    /// All bits of the fields except their highest.
     #[inline]
     pub(crate) const fn low_bits(self) -> u64 {
         self.tops - self.ones
@@ -58,16 +58,17 @@ impl Fields {
         self.tops
     }
 
-    /// Marks the highest bit of every field of `word` that is zero.
+    /// Sets the highest bit of each field of `word` that is zero.
     ///
-    /// Adding all of a field's bits but the highest carries into the highest if one of them was set, and never beyond it.
+    /// Adding the mask of a field's low bits to its low bits carries into the highest bit if one of them is set, and never
+    /// beyond.
     #[inline]
     pub(crate) const fn zero(self, word: u64) -> u64 {
         let low = self.low_bits();
         !((word & low).wrapping_add(low) | word) & self.tops
     }
 
-    /// Marks the highest bit of every field of `word` that equals `value`.
+    /// Sets the highest bit of each field of `word` that equals `value`.
     #[inline]
     pub(crate) const fn equal(self, word: u64, value: u32) -> u64 {
         self.zero(word ^ self.splat(value))
@@ -82,14 +83,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Field by field, for every width and number: what is equal is marked, nothing else is, whatever is around it.
+        /// For every width and number of fields: fields that match are marked, nothing else is.
         #[test]
         fn equal_fields_and_no_others_are_marked(word: u64, value: u32, copies: u64, width in 1u32..=32, count in 1u32..=64) {
             let count = count.min(64 / width);
             let value = value & u32::MAX >> (32 - width);
             let mask = u64::MAX >> (64 - width);
             let field = |word: u64, n: u32| word >> (n * width) & mask;
-            // Some fields are made equal; random ones of many bits hardly ever are.
+            // Make some fields equal; wide random fields hardly ever are.
             let word = (0..count).filter(|n| copies >> n & 1 == 1).fold(word, |word, n| {
                 word & !(mask << (n * width)) | u64::from(value) << (n * width)
             });

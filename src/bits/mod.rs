@@ -1,5 +1,5 @@
-//! Fields of any width at any bit of a byte string, least significant bit first: the one arithmetic path that every
-//! table goes through. A field may straddle bytes and words.
+//! Bit fields of any width at any bit of a byte slice, least significant bit first. Tables access their bytes only through this
+//! module; a field may straddle bytes and words.
 
 mod casts;
 mod fields;
@@ -7,14 +7,14 @@ mod fields;
 pub(crate) use casts::{index, low_half, low_quarter, product, wide};
 pub(crate) use fields::Fields;
 
-/// Bytes that follow a table's own, so that eight bytes can be fetched from wherever a field begins, be it
-/// a field of no bits just behind the last byte.
+/// Bytes of padding behind a table, so that eight bytes can be loaded from the first byte of any field, even of an empty field at
+/// the very end.
 pub(crate) const PADDING: usize = 8;
 
-/// Bits that one window of eight bytes surely holds, wherever in its first byte they begin.
+/// Bits that a window of eight bytes covers, whichever bit of its first byte they begin at.
 const WINDOW_BITS: u32 = 56;
 
-/// The same for bits that begin at a multiple of `step`: the more often that is where a byte begins, the more they are.
+/// The same for bits that begin at a multiple of `step`: the window covers more if `step` is a multiple of 2, 4 or 8.
 pub(crate) const fn window_bits(step: u32) -> u32 {
     let zeros = step.trailing_zeros();
     WINDOW_BITS + (1 << if zeros < 3 { zeros } else { 3 })
@@ -27,29 +27,30 @@ fn window(bytes: &[u8], byte: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// What follows `bit`: [`window_bits`] of it, and whatever is behind them.
+/// The word that begins at `bit`. Its lowest [`window_bits`] bits are meaningful, the others are not.
 ///
 /// # Panics
-/// If `bit` lies outside `bytes`, or nearer to their end than [`PADDING`].
+/// If fewer than [`PADDING`] bytes begin at the byte of `bit`.
 #[inline]
 pub(crate) fn word(bytes: &[u8], bit: u64) -> u64 {
     window(bytes, index(bit / 8)) >> (bit % 8)
 }
 
-/// The field of `width` ≤ 32 bits at `bit`.
+/// Reads the field of `width` ≤ 32 bits at `bit`.
 ///
 /// # Panics
-/// If the field lies outside `bytes`, or nearer to their end than [`PADDING`].
+/// As [`word`].
 #[inline]
 pub(crate) fn get(bytes: &[u8], bit: u64, width: u32) -> u32 {
     debug_assert!(width <= 32);
     low_half(word(bytes, bit) & mask(width))
 }
 
-/// Stores the `width` lowest bits of `value` at `bit`, as many as [`window_bits`] has there at most; every other bit stays.
+/// Writes the lowest `width` bits of `value` at `bit`, and leaves all other bits unchanged. `width` must be at most
+/// [`window_bits`].
 ///
 /// # Panics
-/// As [`word`] does.
+/// As [`word`].
 #[inline]
 pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
     let (byte, shift, mask) = (index(bit / 8), bit % 8, mask(width));
@@ -58,7 +59,7 @@ pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
     bytes[byte..byte + 8].copy_from_slice(&word.to_le_bytes());
 }
 
-/// `width` < 64 ones.
+/// A mask of `width` < 64 ones.
 #[inline]
 const fn mask(width: u32) -> u64 {
     (1 << width) - 1
@@ -74,7 +75,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Against bitvec, which knows nothing of windows: the field is written, and nothing else is.
+        /// Compared with bitvec: the field is written, and nothing else is.
         #[test]
         fn fields_agree_with_bitvec(
             before in prop::collection::vec(any::<u8>(), 48),

@@ -1,6 +1,6 @@
 //! Operations on slices of items. Batches let the processor prefetch the buckets of many items at once.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use super::{CuckooFilter, Full};
 use crate::{

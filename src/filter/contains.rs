@@ -36,7 +36,7 @@ pub trait Filter {
     /// # Panics
     /// If the slices differ in length.
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_eq!(hashes.len(), found.len(), "there must be room for as many answers as there are hashes");
+        assert_eq!(hashes.len(), found.len(), "`hashes` and `found` must have the same length");
         for (&hash, found) in hashes.iter().zip(found) {
             *found = self.contains_hash(hash);
         }

@@ -111,7 +111,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
 }
 
 /// Iterator over items and whether the filter contains them; made by [`CuckooFilter::contains_iter`].
-#[must_use = "iterators are lazy: nothing is looked up until items are asked for"]
+#[must_use = "iterators are lazy: nothing is looked up until the iterator is consumed"]
 pub struct ContainsIter<'a, I: Iterator, H, S> {
     filter: &'a CuckooFilter<H, S>,
     items: I,

@@ -1,11 +1,11 @@
-//! What Go's files cannot say.
+//! The error for filters that a Go file cannot hold.
 
 use core::{error::Error, fmt};
 
 use super::format::{MOST_BUCKETS, MOST_ITEMS, SEED};
 use crate::{hash::HasherId, params::Addressing, snapshot::SnapshotError};
 
-/// A filter that Go's library could not read.
+/// The filter cannot be written as a file for Go's library.
 ///
 /// # Example
 /// ```
@@ -13,28 +13,28 @@ use crate::{hash::HasherId, params::Addressing, snapshot::SnapshotError};
 /// let filter = CuckooFilter::builder().capacity(10).addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(7);
 /// let error = go::encode(&filter.fingerprint_bits(9).build()?).unwrap_err();
 /// assert!(matches!(error, go::GoError::Seed(7)));
-/// assert_eq!(error.to_string(), "seed: 7 given, but Go's library has no other than 1337; build the filter with that one");
+/// assert_eq!(error.to_string(), "seed: 7 given, but Go's library always uses 1337; build the filter with that seed");
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum GoError {
-    /// Go's buckets are a power of two.
+    /// The number of buckets must be a power of two.
     Addressing(Addressing),
-    /// Go hashes with `MetroHash64`.
+    /// The hasher must be `MetroHash64`.
     Hasher(HasherId),
-    /// Go's seed is 1337.
+    /// The seed must be 1337.
     Seed(u64),
-    /// The number of buckets has four bytes in the file.
+    /// There are more than 2³¹ buckets, the largest power of two that fits into the file's four bytes.
     Buckets(u64),
-    /// The number of items has four bytes in the file.
+    /// There are 2³² items or more, which do not fit into the file's four bytes.
     Items(u64),
-    /// In Go's table slots of this length in buckets of this size share bits, and so it loses items.
+    /// With this fingerprint length and bucket size, slots of Go's single table overlap, and items are lost.
     #[non_exhaustive]
     Aliasing {
-        /// The length of a fingerprint.
+        /// The length of a fingerprint in bits.
         fingerprint_bits: u32,
-        /// Slots of a bucket.
+        /// The number of slots in a bucket.
         bucket_size: u32,
     },
     /// The filter is a view of a corrupt snapshot.
@@ -45,21 +45,21 @@ impl fmt::Display for GoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Addressing(addressing) => {
-                write!(f, "addressing: {addressing} given, but Go's library has powers of two; build the filter with those")
+                write!(f, "addressing: {addressing} given, but Go's library uses powers of two; build the filter with these")
             }
             Self::Hasher(hasher) => {
-                write!(f, "hasher: {hasher} given, but Go's library has metrohash64; build the filter with that one")
+                write!(f, "hasher: {hasher} given, but Go's library uses metrohash64; build the filter with that hasher")
             }
             Self::Seed(seed) => {
-                write!(f, "seed: {seed} given, but Go's library has no other than {SEED}; build the filter with that one")
+                write!(f, "seed: {seed} given, but Go's library always uses {SEED}; build the filter with that seed")
             }
             Self::Snapshot(_) => f.write_str("the snapshot to convert is corrupt"),
             Self::Buckets(buckets) => write!(
                 f,
-                "buckets: {buckets} given, but Go's files say up to {MOST_BUCKETS}; build the filter with a smaller capacity"
+                "buckets: {buckets} given, but a Go file holds at most {MOST_BUCKETS}; build the filter with a smaller capacity"
             ),
             Self::Items(items) => {
-                write!(f, "items: {items} in the filter, but Go's files say up to {MOST_ITEMS}; spread them over several filters")
+                write!(f, "items: {items} in the filter, but a Go file holds at most {MOST_ITEMS}; use several filters")
             }
             Self::Aliasing { fingerprint_bits, bucket_size } => write!(
                 f,

@@ -1,4 +1,4 @@
-//! A filter and what Go keeps beside its table.
+//! A Go filter: a table and the victim.
 
 use alloc::vec::Vec;
 use std::{
@@ -22,14 +22,14 @@ use crate::{
     table::{Address, Uniform},
 };
 
-/// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`], and the victim.
+/// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`] and a victim.
 ///
-/// Go evicts at random, and gives up after 500 steps. The fingerprint that it then has in hand is the *victim*, which stays
-/// outside the table. As long as there is one, Go refuses every insertion. Here insertions go on: the table often has room
-/// that a random walk has not found, also for the victim.
+/// Go's library evicts at random and gives up after 500 steps. The fingerprint that is then left over, the *victim*, is kept
+/// outside the table, and as long as there is one, Go refuses all insertions. This type continues to insert: the table often has
+/// room that a random walk has not found, for the victim as well.
 ///
-/// What there is of [`CuckooFilter`]'s methods keeps its promises; only that the victim is looked up, counted and removed as if
-/// it were in the table. [`into_filter`](Self::into_filter) has the rest.
+/// The methods have the guarantees of those of [`CuckooFilter`]. The victim is looked up, counted and removed as if it were in
+/// the table. Convert with [`into_filter`](Self::into_filter) to use the other methods.
 ///
 /// # Example
 /// ```
@@ -46,17 +46,15 @@ use crate::{
 pub struct GoFilter {
     pub(super) filter: CuckooFilter<MetroHash64>,
     pub(super) victim: Victim,
-    /// What Go's order was, for the day when it is written again.
+    /// Go's order of slots, for writing the file back.
     pub(super) order: Order,
 }
 
 impl GoFilter {
-    /// Stores an item, also if it is there already.
-    ///
-    /// If there is a victim, it is put into the table, too, as soon as there is room.
+    /// Inserts an item, even if it is already present. If there is a victim, then tries to store it in the table, too.
     ///
     /// # Errors
-    /// [`Full`] if there is no room. The filter is then bit for bit as it was.
+    /// [`Full`] if no slot was found for the item. The filter is then unchanged, bit for bit.
     pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<(), Full>
     where
         MetroHash64: HashItem<T>,
@@ -64,22 +62,22 @@ impl GoFilter {
         self.insert_hash(self.filter.hash(item))
     }
 
-    /// [`insert`](Self::insert) for a hash, as [`CuckooFilter::hash`] of [`filter`](Self::filter) gives it.
+    /// [`insert`](Self::insert) for a hash from [`filter().hash(item)`](CuckooFilter::hash).
     ///
     /// # Errors
     /// As `insert`.
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
-        // The item before the victim: if there is room for one of them only, then nothing is lost and nothing to be undone.
+        // The item first: if there is room for only one of the two, nothing has to be undone.
         self.filter.insert_hash(hash).map_err(|full| self.with_victim(full))?;
-        // It may stay where it is.
+        // Failure is fine: the victim then stays outside the table.
         _ = self.settle();
         Ok(())
     }
 
-    /// Stores an item unless it seems to be there. True if it was stored.
+    /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted.
     ///
     /// # Errors
-    /// [`Full`] if it is not there and there is no room. The filter is then bit for bit as it was.
+    /// [`Full`] if no slot was found for the item. The filter is then unchanged, bit for bit.
     pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, Full>
     where
         MetroHash64: HashItem<T>,
@@ -91,7 +89,7 @@ impl GoFilter {
         self.insert_hash(hash).map(|()| true)
     }
 
-    /// False: the item is not in the filter. True: it probably is.
+    /// False if the item is not in the filter; true if it probably is.
     #[must_use]
     pub fn contains<T: ?Sized>(&self, item: &T) -> bool
     where
@@ -106,7 +104,7 @@ impl GoFilter {
         self.filter.contains_hash(hash) || self.is_victim(hash)
     }
 
-    /// [`contains`](Self::contains) for each item: the answer for `items[i]` goes to `found[i]`.
+    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -122,7 +120,7 @@ impl GoFilter {
         }
     }
 
-    /// How many copies of an item are in the filter, or more by chance.
+    /// The number of copies of an item. Fingerprint collisions can only make it too high.
     #[must_use]
     pub fn count<T: ?Sized>(&self, item: &T) -> u32
     where
@@ -137,9 +135,10 @@ impl GoFilter {
         self.filter.count_hash(hash) + u32::from(self.is_victim(hash))
     }
 
-    /// Removes one copy of an item; true if one was found. Remove only what was inserted: see [`CuckooFilter`].
+    /// Removes one copy of an item. Returns true if a copy was found. Remove only items that were inserted: see
+    /// [Removal](CuckooFilter#removal).
     ///
-    /// A copy in the table is removed before the victim, and the victim then put into the table if there is room, as Go does.
+    /// A copy in the table is removed in preference to the victim, which is then stored in the table if there is room, as in Go.
     pub fn remove<T: ?Sized>(&mut self, item: &T) -> bool
     where
         MetroHash64: HashItem<T>,
@@ -150,7 +149,7 @@ impl GoFilter {
     /// [`remove`](Self::remove) for a hash.
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         if self.filter.remove_hash(hash) {
-            // It may stay where it is.
+            // Failure is fine: the victim then stays outside the table.
             _ = self.settle();
             return true;
         }
@@ -159,25 +158,25 @@ impl GoFilter {
         is_victim
     }
 
-    /// Items in the filter, the victim and duplicates counted.
+    /// The number of items in the filter, counting the victim and duplicates.
     #[must_use]
     pub fn len(&self) -> usize {
         self.filter.len() + usize::from(self.victim.is_used)
     }
 
-    /// Is nothing in the filter?
+    /// True if the filter holds no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The filter without the victim: for its parameters, its load, its hasher. Its answers are not complete.
+    /// The filter without the victim, for its parameters, load and hasher. Its answers ignore the victim.
     #[must_use]
     pub fn filter(&self) -> &CuckooFilter<MetroHash64> {
         &self.filter
     }
 
-    /// Is there a victim?
+    /// True if there is a victim.
     #[must_use]
     pub fn has_victim(&self) -> bool {
         self.victim.is_used
@@ -191,11 +190,11 @@ impl GoFilter {
         self.filter.set_kernel(kernel)
     }
 
-    /// The filter, with the victim in its table.
+    /// Converts to a [`CuckooFilter`], with the victim in the table.
     ///
     /// # Errors
-    /// If there is a victim and the table has no room for it: gives this filter back, unchanged. Remove an item first, or go on
-    /// with the `GoFilter`.
+    /// If the table has no room for the victim. Returns this filter, unchanged: remove an item first, or continue with the
+    /// `GoFilter`.
     #[expect(clippy::result_large_err, reason = "it is given back where it was, and hardly larger than the filter")]
     pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, Self> {
         match self.settle() {
@@ -204,28 +203,28 @@ impl GoFilter {
         }
     }
 
-    /// The filter as a file that Go's `Decode` reads.
+    /// Writes the filter as a file for Go's `Decode`.
     ///
-    /// As long as nothing was changed, these are the bytes that were read. In a packed table Go keeps some fingerprints in
-    /// an order that does not matter; a bucket that was changed since may have another one.
+    /// If the filter has not been changed, these are the bytes that it was decoded from. In buckets of a packed table that have
+    /// been changed, fingerprints may be in another order, which Go's library ignores.
     ///
     /// # Errors
-    /// Only if there are 2³² items or more.
+    /// If there are 2³² items or more.
     ///
     /// # Panics
-    /// As every vector does if there is no memory for the bytes.
+    /// If the memory for the bytes cannot be allocated.
     pub fn encode(&self) -> Result<Vec<u8>, GoError> {
         write::file(&self.filter, self.victim, &self.order)
     }
 
-    /// Writes the bytes of [`encode`](Self::encode) to a file, which it creates or replaces as [`CuckooFilter::save`] does.
+    /// Writes the bytes of [`encode`](Self::encode) to a file, which is created or replaced as by [`CuckooFilter::save`].
     ///
     /// # Errors
-    /// What the system says, with the path; or what `encode` says, as the kind
-    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput). The old file is as it was, unless the message says otherwise.
+    /// The error of the operating system, with the path; or that of `encode`, with the kind
+    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput). The old file is unchanged, unless the message says otherwise.
     ///
     /// # Panics
-    /// As `encode` does.
+    /// As `encode`.
     ///
     /// # Example
     /// ```
@@ -252,7 +251,7 @@ impl GoFilter {
         }
     }
 
-    /// Puts the victim into the table, if there is one. Nothing has changed if there is no room.
+    /// Stores the victim in the table, if there is one. Changes nothing if there is no room.
     fn settle(&mut self) -> Result<(), Full> {
         if let Some(hash) = self.victim.hash() {
             self.filter.insert_hash(hash).map_err(|full| self.with_victim(full))?;
@@ -261,13 +260,13 @@ impl GoFilter {
         Ok(())
     }
 
-    /// What to say of an item that has no room in the table, where the victim counts, too.
+    /// Adds the victim to the number of items in the error.
     fn with_victim(&self, full: Full) -> Full {
         full.with_items(self.len())
     }
 }
 
-/// If Go could have such a filter; its hasher is then `MetroHash64`, be it as [`AnyHasher`](crate::AnyHasher).
+/// Succeeds if Go's library can read such a filter. The hasher may also be `MetroHash64` as an [`AnyHasher`](crate::AnyHasher).
 impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
     type Error = GoError;
 

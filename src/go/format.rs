@@ -1,4 +1,4 @@
-//! The header of Go's files: what stands where, and what may.
+//! The header of Go's files: layout and validation.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -11,13 +11,13 @@ use crate::{
     table::{Fingerprint, Pair},
 };
 
-/// The only seed that Go's library has.
+/// The seed that Go's library always uses.
 pub(super) const SEED: u64 = 1337;
 /// The largest power of two that fits into four bytes.
 pub(super) const MOST_BUCKETS: u64 = 1 << 31;
 pub(super) const MOST_ITEMS: u64 = u32::MAX as u64;
 
-// Each field begins where the one before it ends. From `TABLE_AT` on the two tables differ.
+// Each field begins where the previous one ends. From `TABLE_AT` on, the layouts of the two tables differ.
 pub(super) const ITEMS_AT: usize = 0;
 const VICTIM_BUCKET_AT: usize = ITEMS_AT + 4;
 const VICTIM_FINGERPRINT_AT: usize = VICTIM_BUCKET_AT + 4;
@@ -28,14 +28,14 @@ const TABLE_END: usize = TABLE_AT + 1;
 const SINGLE: u8 = 0;
 const PACKED: u8 = 1;
 
-/// Where the fields behind `TABLE_AT` are.
+/// The offsets of the fields behind `TABLE_AT`.
 struct Offsets {
-    /// The packed table has no such field.
+    /// `None` for the packed table, which has no such field.
     bucket_size_at: Option<usize>,
     fingerprint_bits_at: usize,
     buckets_at: usize,
     header: usize,
-    /// Bytes of zero behind the table.
+    /// Zero bytes behind the table.
     padding: usize,
 }
 
@@ -48,17 +48,17 @@ const fn offsets(table: TableKind) -> Offsets {
     Offsets { bucket_size_at, fingerprint_bits_at, buckets_at, header: buckets_at + 4, padding }
 }
 
-/// Bytes of zero behind a table.
+/// The number of zero bytes behind a table.
 pub(super) fn padding(params: &Params) -> usize {
     offsets(params.table()).padding
 }
 
-/// Bytes before a table.
+/// The length of the header, which is the offset of the table.
 pub(super) fn header_bytes(params: &Params) -> usize {
     offsets(params.table()).header
 }
 
-/// The item that found no room in the table, or the last one that did not and meanwhile has.
+/// The item for which Go found no slot or, if `is_used` is false, the last one, which has been stored since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Victim {
     bucket: u32,
@@ -67,13 +67,13 @@ pub(super) struct Victim {
 }
 
 impl Victim {
-    /// Has an item with these buckets and this fingerprint to be taken for the victim, if there is one?
+    /// True if the victim has this fingerprint and one of these buckets. Ignores `is_used`.
     pub(super) fn is(self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let bucket = u64::from(self.bucket);
         self.fingerprint == fingerprint.get() && (bucket == first || bucket == second)
     }
 
-    /// The victim as a hash that has its bucket and its fingerprint: Go's formulas, read backwards.
+    /// A hash with the victim's bucket and fingerprint: the inverse of Go's formulas.
     pub(super) fn hash(self) -> Option<u64> {
         let low = self.fingerprint.checked_sub(1).filter(|_| self.is_used)?;
         Some(u64::from(self.bucket) << 32 | u64::from(low))
@@ -85,7 +85,7 @@ impl Victim {
         if u64::from(bucket) >= buckets {
             return Err(parameter(VICTIM_BUCKET_AT, format!("the victim is in bucket {bucket}, but there are {buckets}")));
         }
-        // As long as there was no victim, both are 0.
+        // Both are 0 if there never was a victim.
         let is_missing = fingerprint == 0 && (is_used || bucket != 0);
         if is_missing || u64::from(fingerprint) >= 1 << f {
             let what = format!("the victim's fingerprint is {fingerprint}, but those of {f} bits are 1 to {}", (1u64 << f) - 1);
@@ -95,16 +95,16 @@ impl Victim {
     }
 }
 
-/// What a header says.
+/// A validated header.
 pub(super) struct Header {
     pub(super) params: Params,
-    /// Items in the table; the victim is not counted.
+    /// The number of items in the table, without the victim.
     pub(super) items: u32,
     pub(super) victim: Victim,
 }
 
 impl Header {
-    /// Checks everything that can be checked without the table, the length of all bytes included.
+    /// Validates everything that does not require the table, including the total length.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let kind = match bytes.get(TABLE_AT) {
             None => return Err(header_too_short(bytes, offsets(TableKind::Packed).header)),
@@ -167,11 +167,11 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
     Ok(params)
 }
 
-/// Go's single table has larger buckets than this library, and shorter fingerprints: those are no damage.
+/// Go's single table also supports larger buckets and shorter fingerprints; such files are not corrupt.
 fn refusal(error: &ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
     let is_about_slots = matches!(error.parameter(), Parameter::FingerprintBits | Parameter::BucketSize);
     if kind == TableKind::Packed && (1..4).contains(&f) {
-        // Codewords of 12 bits in buckets of 4(f − 1).
+        // The codeword of 12 bits is longer than the bucket of 4(f − 1) bits.
         Kind::Aliasing
     } else if is_about_slots && kind == TableKind::Single && (1..=32).contains(&f) && b > 0 {
         Kind::Unsupported
@@ -180,9 +180,9 @@ fn refusal(error: &ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
     }
 }
 
-/// Go's single table has code of its own for fingerprints of 2, 4 and 12 bits, which takes a slot's place within its byte from
-/// the slot's number in the bucket. That is right in the first bucket, and in others if buckets are whole bytes; if not, slots
-/// overlap, and what is in them is lost.
+/// True if slots of Go's single table overlap. For fingerprints of 2, 4 and 12 bits, Go's library computes the position of a slot
+/// inside its byte from the slot's number in the bucket. That is correct only in the first bucket, or if buckets are whole bytes;
+/// otherwise slots overlap and items are lost.
 fn shares_bits(params: &Params) -> bool {
     let slots_of_whole_bytes = match (params.table(), params.fingerprint_bits()) {
         (TableKind::Single, 2) => 4,
@@ -192,7 +192,7 @@ fn shares_bits(params: &Params) -> bool {
     params.buckets() > 1 && !params.bucket_size().is_multiple_of(slots_of_whole_bytes)
 }
 
-/// The header of a filter, if Go could have it.
+/// The header for a filter, or an error if Go's library cannot read the filter.
 pub(super) fn header(params: &Params, hasher: HasherId, len: u64, victim: Victim) -> Result<Header, GoError> {
     if params.addressing() != Addressing::PowerOfTwo {
         return Err(GoError::Addressing(params.addressing()));
@@ -252,7 +252,7 @@ mod tests {
         Params::new(table, f, b, buckets, Addressing::PowerOfTwo, SEED).unwrap()
     }
 
-    /// Without allocating what it takes to get there.
+    /// Tests the limits without allocating such tables.
     #[test]
     fn four_bytes_are_not_enough_for_everything() {
         let header = |buckets, len| header(&params(TableKind::Packed, 13, 4, buckets), MetroHash64.id(), len, Victim::default());
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Go takes a slot's place within its byte from the slot's number alone: here against where the slot is.
+    /// Compares the position that Go computes from the slot's number with the real one.
     #[test]
     fn slots_share_bits_where_go_is_wrong_about_their_place() {
         for f in TableKind::Single.fingerprint_bits() {

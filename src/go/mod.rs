@@ -1,10 +1,10 @@
-//! The files of Go's linvon/cuckoo-filter, version 0.4: what its `Encode` writes is read here, and what is written here its
-//! `Decode` reads. docs/GO.md describes them.
+//! Reads and writes the files of Go's linvon/cuckoo-filter, version 0.4: those that its `Encode` writes and its `Decode` reads.
+//! docs/GO.md describes the format.
 //!
 //! ```
 //! use koel::{Addressing, CuckooFilter, MetroHash64, go};
 //!
-//! // A filter as Go has them: by capacity, rate, kind of table as ever, but with these three.
+//! // Go's library needs these three settings; all others are free.
 //! let mut filter = CuckooFilter::builder()
 //!     .capacity(1000)
 //!     .false_positive_rate(0.001)
@@ -23,10 +23,12 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! - Answers are Go's, false positives included. A file that was read and not changed is written again byte for byte.
-//! - Go keeps one item beside a table that it found no room in, the *victim*. So does [`GoFilter`], until there is room.
-//! - Whatever the bytes are, the answer is an error or a filter, and no more memory is taken than they warrant.
-//! - An item's bytes are those of [`Item`](crate::Item): what Go's program gave to `Add` must be the same.
+//! - Answers equal those of Go's library, false positives included. A file that is read and not changed is written back byte for
+//!   byte.
+//! - If Go's library finds no slot for an item, it keeps that one item outside the table: the *victim*. So does [`GoFilter`],
+//!   until there is room for it.
+//! - Safe for untrusted input: [`decode`] validates everything, and allocates memory only for bytes that exist.
+//! - Items are hashed as the bytes of their [`Item`](crate::Item) implementation. Go's program must pass the same bytes to `Add`.
 
 mod error;
 mod filter;

@@ -1,68 +1,67 @@
-//! The order of fingerprints whose low nibbles are equal: Go leaves them as they come, this library sorts them. What Go's
-//! order was is remembered for every bucket in which it was another, so that a file can be written as it was read.
+//! The order of fingerprints with equal low nibbles: Go leaves them in insertion order, this library sorts them. To write a file
+//! back byte for byte, Go's order is remembered for every bucket in which it differs.
 //!
-//! What is remembered need not be right any more once a bucket has changed: it is a hint, and [`Permutation::restore`] says
-//! whether Go could have it.
+//! The order is a hint, validated on use: once a bucket has changed, [`Permutation::restore`] checks whether Go could have
+//! produced it.
 
 use alloc::vec::Vec;
 use core::iter::{once, repeat_n};
 
 use crate::{bits::index, storage::OutOfMemory};
 
-/// An order of four, as a number of mixed base: how many of those behind the first, the second and the third are less. 0 is
-/// the ascending one, and there are 24.
+/// A permutation of four values as a mixed-radix number (Lehmer code), 0 to 23: for the first, second and third value, how many
+/// of the values behind it are smaller. 0 is sorted order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Permutation(u8);
 
-/// By the low nibble, then by the high part.
+/// Sorts by low nibble, then by high part.
 fn key(value: u32) -> u32 {
     value.rotate_right(4)
 }
 
-/// As this library has a bucket's slots.
+/// The values in this library's order of slots.
 pub(super) fn sorted(mut values: [u32; 4]) -> [u32; 4] {
     values.sort_unstable_by_key(|&value| key(value));
     values
 }
 
 impl Permutation {
-    /// All of them but the ascending one.
+    /// The number of permutations without the sorted one.
     const COUNT: u8 = 23;
 
-    /// What puts the sorted values into this order.
+    /// The permutation that turns the sorted values into `values`.
     pub(super) fn of(values: [u32; 4]) -> Self {
         let [a, b, c, d] = values.map(key);
         let less = |value: u32, others: &[u32]| others.iter().map(|&other| u8::from(other < value)).sum::<u8>();
         Self(6 * less(a, &[b, c, d]) + 2 * less(b, &[c, d]) + less(c, &[d]))
     }
 
-    /// Puts sorted values into this order. None if that is not one that Go can have, with low nibbles that ascend.
+    /// Applies the permutation to sorted values. `None` if the low nibbles are then unsorted, which Go cannot produce.
     pub(super) fn restore(self, sorted: [u32; 4]) -> Option<[u32; 4]> {
         let Self(number) = self;
         let mut values = sorted;
         for (place, before) in [number / 6, number / 2 % 3, number % 2].into_iter().enumerate() {
-            // The values from here on ascend; the chosen one comes to the front, and they still do behind it.
+            // The values from `place` on are sorted. Moving one of them to the front leaves the rest sorted.
             values[place..=place + usize::from(before)].rotate_right(1);
         }
         values.is_sorted_by_key(|value| value & 15).then_some(values)
     }
 }
 
-/// The buckets whose order was another, and what it was.
+/// The buckets in which Go's order differs, with their permutations.
 ///
-/// A byte for each of them: the permutation, and how many buckets there are between it and the one before, up to ten. A byte
-/// without a permutation stands for eleven buckets more.
+/// Each takes one byte: the permutation, and the number of buckets skipped since the previous one, up to ten. A byte without a
+/// permutation skips eleven buckets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order(Vec<u8>);
 
-/// Gaps that a byte has room for beside a permutation.
+/// The number of gap lengths that fit into a byte with a permutation.
 const GAPS: u8 = u8::MAX / Permutation::COUNT;
-/// As many buckets as gaps, and no permutation.
+/// Skips `GAPS` buckets, without a permutation.
 const SKIP: u8 = GAPS * Permutation::COUNT;
 
 impl Order {
-    /// Of buckets that ascend, none of them with the ascending order. Goes through them twice: the first time to find out how
-    /// much memory it takes.
+    /// Takes buckets in ascending order, none of them with sorted values. Iterates twice: first to compute the memory it needs.
     pub(super) fn remember(buckets: impl Iterator<Item = (u64, Permutation)> + Clone) -> Result<Self, OutOfMemory> {
         let mut codes = Vec::new();
         let bytes = encode(buckets.clone()).count();
@@ -71,12 +70,12 @@ impl Order {
         Ok(Self(codes))
     }
 
-    /// Bytes on the heap.
+    /// The heap memory in bytes.
     pub(super) fn size_in_bytes(&self) -> usize {
         self.0.capacity()
     }
 
-    /// The buckets, and the order that each of them had.
+    /// The buckets with their permutations.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Permutation)> {
         let mut next = 0;
         self.0.iter().filter_map(move |&code| {
@@ -109,11 +108,11 @@ mod tests {
     use alloc::vec;
     use proptest::{prelude::*, test_runner::RngSeed};
 
-    /// Every order of every four, with some that are equal: it is found, and restored, if its nibbles ascend.
+    /// Every order of all quadruples, including equal values, is recognized, and restored if its nibbles are sorted.
     #[test]
     fn every_order_comes_back() {
         let all = |base: u32| (0..base.pow(4)).map(move |n| [n, n / base, n / base.pow(2), n / base.pow(3)].map(|n| n % base));
-        // The same nibble: every order is one that Go can have.
+        // With equal nibbles, Go can produce every order.
         for values in all(4).map(|values| values.map(|high| high << 4)) {
             assert_eq!(Permutation::of(values).restore(sorted(values)), Some(values));
         }
@@ -134,7 +133,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever has become of the bucket since: what is restored has the same contents, and nibbles that ascend.
+        /// Whatever the bucket holds now, restoring keeps its contents and leaves the nibbles sorted.
         #[test]
         fn a_stale_order_is_harmless(values: [u8; 4], number in 1u8..24) {
             let values = sorted(values.map(u32::from));
@@ -153,7 +152,7 @@ mod tests {
             }).collect();
             let order = Order::remember(buckets.iter().copied()).unwrap();
             prop_assert_eq!(order.iter().collect::<Vec<_>>(), buckets);
-            // At most nine bits a bucket, of the memory that was counted beforehand.
+            // At most nine bits per bucket, allocated exactly.
             prop_assert!(8 * order.0.len() as u64 <= 9 * next);
             prop_assert_eq!(order.0.capacity(), order.0.len());
         }

@@ -1,5 +1,5 @@
-//! Packed tables, from Go's order to this library's and back. The nibbles ascend in both, so that codewords stay what they are
-//! and only high parts change places.
+//! Converts packed tables between Go's order of slots and this library's. Nibbles are sorted in both, so codewords stay the same
+//! and only high parts are exchanged.
 
 use super::order::{Order, Permutation, sorted};
 use crate::{
@@ -10,15 +10,15 @@ use crate::{
     table::{CODEWORD_BITS, Corrupt},
 };
 
-/// Why a table from outside is none of Go's.
+/// Why a packed table cannot be read.
 pub(super) enum Refusal {
     /// The codeword of a bucket is not in the codebook.
     Codeword { bucket: u64, codeword: u32 },
-    /// There is no memory to remember the order in.
+    /// The memory for the order could not be allocated.
     OutOfMemory(OutOfMemory),
 }
 
-/// Sorts every bucket, and remembers how it was.
+/// Sorts every bucket, and returns the order that it had.
 pub(super) fn sort(filter: &mut RawFilter) -> Result<Order, Refusal> {
     let buckets = filter.params().buckets();
     let corrupt = |bucket| filter.first_corrupt(bucket..bucket + 1).map(|(_, corrupt)| corrupt);
@@ -37,7 +37,7 @@ pub(super) fn sort(filter: &mut RawFilter) -> Result<Order, Refusal> {
     Ok(order)
 }
 
-/// Gives the buckets in `bytes`, a copy of the table and its padding, the order that is remembered, where Go can have it.
+/// Restores the remembered order of buckets in `bytes`, a copy of the table and its padding, where that order is still valid.
 pub(super) fn restore<S: Storage>(order: &Order, filter: &RawFilter<S>, bytes: &mut [u8]) {
     for (bucket, permutation) in order.iter() {
         if let Some(values) = permutation.restore(filter.packed_values(bucket)) {
@@ -46,7 +46,7 @@ pub(super) fn restore<S: Storage>(order: &Order, filter: &RawFilter<S>, bytes: &
     }
 }
 
-/// Where the high parts of a bucket are.
+/// The position of the high parts of a bucket.
 struct HighParts {
     bit: u64,
     width: u32,
@@ -57,7 +57,7 @@ impl HighParts {
         Self { bit: bucket * u64::from(params.bucket_bits()) + u64::from(CODEWORD_BITS), width: params.fingerprint_bits() - 4 }
     }
 
-    /// Puts the high parts of four fingerprints there.
+    /// Writes the high parts of four fingerprints.
     fn put(&self, bytes: &mut [u8], values: [u32; 4]) {
         for (value, slot) in values.into_iter().zip(0..) {
             bits::set(bytes, self.bit + slot * u64::from(self.width), self.width, u64::from(value >> 4));

@@ -1,4 +1,4 @@
-//! From Go's bytes to a filter: nothing is believed.
+//! Reading Go's files from untrusted bytes.
 
 use alloc::{format, string::String};
 
@@ -17,14 +17,15 @@ use crate::{
     storage::{OutOfMemory, Owned},
 };
 
-/// The filter that Go's `Encode` wrote, all of its bytes and nothing else.
+/// Reads a filter from the output of Go's `Encode`, with nothing after it.
 ///
-/// Checks everything: whatever these bytes are, the answer is an error or a filter that keeps its promises. Takes time in
-/// proportion to them, and memory for the table and, if it is a packed one, at most nine bits for each bucket besides.
+/// Safe for untrusted input: validates everything. Takes time proportional to the input. Allocates memory for the table and, if
+/// it is packed, at most nine bits more per bucket.
 ///
 /// # Errors
-/// What is wrong, and where. Two kinds mean no damage: [`Aliasing`](Kind::Aliasing), a table that Go's library itself
-/// corrupts, and [`Unsupported`](Kind::Unsupported), fingerprints of one bit or buckets of more than 16 slots.
+/// If the bytes are not a valid file; the error says what is wrong and at which offset. Two kinds do not mean that the file is
+/// corrupt: [`Aliasing`](Kind::Aliasing) is a table that Go's library itself corrupts, and [`Unsupported`](Kind::Unsupported) is
+/// one with fingerprints of one bit or more than 16 slots per bucket.
 ///
 /// # Example
 /// ```
@@ -44,7 +45,7 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
         TableKind::Single => Order::default(),
         TableKind::Packed => packed::sort(&mut raw).map_err(|refusal| refused(&params, refusal))?,
     };
-    // Sorted, it is a table that this library could have written.
+    // The buckets are sorted now, so the table is valid.
     let taken = raw.taken(0..params.buckets()).unwrap_or_default();
     if taken != u64::from(items) {
         let what = format!("the table holds {taken} items, but the header says {items}");
@@ -53,7 +54,7 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
     Ok(GoFilter { filter: CuckooFilter::from_raw(raw.with_len(index(taken)), MetroHash64), victim, order })
 }
 
-/// Nobody writes a bit behind the last bucket.
+/// Checks that the bits behind the last bucket are zero.
 fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), SnapshotError> {
     let used_bits = params.buckets() * u64::from(params.bucket_bits()) % 8;
     let last = table.last().map_or(0, |&byte| if used_bits == 0 { 0 } else { byte >> used_bits });

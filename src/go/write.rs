@@ -1,4 +1,4 @@
-//! From a filter to Go's bytes.
+//! Writing filters as Go's files.
 
 use alloc::vec::Vec;
 
@@ -17,16 +17,16 @@ use crate::{
     storage::Storage,
 };
 
-/// A filter as a file that Go's `Decode` reads. There is no victim in it. A view of a snapshot is
-/// [verified](crate::FilterView::verify) first.
+/// Writes a filter as a file for Go's `Decode`, without a victim. A view of a snapshot is [verified](crate::FilterView::verify)
+/// first.
 ///
 /// # Errors
-/// If Go's library could not read it: it has `PowerOfTwo` addressing, `MetroHash64` and the seed 1337; its numbers of items
-/// and buckets have four bytes; and its single table loses items if fingerprints of 2, 4 or 12 bits do not fill whole bytes.
-/// Or if a view's bytes are damaged.
+/// If Go's library cannot read the filter: it requires `PowerOfTwo` addressing, `MetroHash64`, the seed 1337, at most 2³¹ buckets
+/// and fewer than 2³² items. Its single table also loses items if fingerprints have 2, 4 or 12 bits and buckets are not whole
+/// bytes. If a view's snapshot is corrupt.
 ///
 /// # Panics
-/// As every vector does if there is no memory for the bytes.
+/// If the memory for the bytes cannot be allocated.
 ///
 /// # Example
 /// ```
@@ -39,9 +39,9 @@ use crate::{
 /// ```
 pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<u8>, GoError> {
     let victim = Victim::default();
-    // First, since it takes no reading of the table.
+    // Cheap checks first: `verify` reads the whole table.
     format::header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
-    // Go's files have no checksum by which damage would be seen.
+    // Go's files have no checksum that would reveal corruption later.
     verify(filter.raw()).map_err(GoError::Snapshot)?;
     file(filter, victim, &Order::default())
 }

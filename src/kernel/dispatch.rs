@@ -1,6 +1,6 @@
 //! The only place that branches on the kernel and the kind of table.
 
-#![allow(clippy::inline_always, reason = "the choice is compiled into its caller, what is chosen is a function of its own")]
+#![allow(clippy::inline_always, reason = "the choice is inlined into its caller, the chosen code is a separate function")]
 
 #[cfg(x86_kernels)]
 use super::x86_64::{Avx2, Avx512, Bmi2};

@@ -1,11 +1,11 @@
-//! Why bytes cannot be read as a filter.
+//! The error of reading a snapshot.
 
 use alloc::{boxed::Box, format, string::String};
 use core::{error::Error, fmt};
 
 use crate::{hash::HasherId, storage::OutOfMemory};
 
-/// The bytes are not a snapshot of a filter, or not of one that can be read here.
+/// Bytes could not be read as a filter: they are not a snapshot, they are corrupt, or this build cannot read them.
 ///
 /// # Example
 /// ```
@@ -23,49 +23,48 @@ pub struct SnapshotError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What is wrong with the bytes.
+/// The kind of a [`SnapshotError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SnapshotErrorKind {
-    /// They do not begin as a snapshot does.
+    /// The bytes do not begin with the magic number of a snapshot.
     Magic,
-    /// They are a snapshot of a version that this release does not know.
+    /// The snapshot has a format version that this release cannot read.
     Version,
-    /// They end too early.
+    /// The input ends before the snapshot does.
     Length,
     /// Other bytes follow the snapshot.
     TrailingBytes,
-    /// The header is not what was written.
+    /// The header does not match its checksum.
     HeaderChecksum,
-    /// The header describes a filter that cannot exist.
+    /// A field of the header is out of range.
     Parameter,
-    /// The filter was built with a hasher other than the one asked for.
+    /// The filter was built with a hasher other than the one given.
     Hasher,
-    /// The table is not what was written.
+    /// The table does not match its checksum.
     BodyChecksum,
-    /// A packed bucket has a codeword that means nothing, or fingerprints out of order; or a bit beyond the last bucket
-    /// is set.
+    /// A packed bucket has an invalid codeword or unsorted fingerprints, or a bit behind the last bucket is set.
     Table,
-    /// The table does not hold as many items as the header says.
+    /// The number of items in the table is not the one in the header.
     Count,
-    /// A file of Go's with a table that Go's own library corrupts: some of its slots share bits.
+    /// A file of Go's library whose table that library itself corrupts: some of its slots share bits.
     Aliasing,
-    /// A valid file of Go's, but with fingerprints or buckets that this library does not have.
+    /// A valid file of Go's library, but with a fingerprint length or bucket size that this library does not support.
     Unsupported,
-    /// There is no memory for the table; [`source`](Error::source) says how much was asked for.
+    /// The memory for the table could not be allocated; [`source`](Error::source) has the number of bytes.
     OutOfMemory,
-    /// The reader failed; [`source`](Error::source) says how.
+    /// The reader or the operating system failed; [`source`](Error::source) is its error.
     Io,
 }
 
 impl SnapshotErrorKind {
-    /// What to do, unless the error says otherwise.
+    /// The default remedy for this kind.
     fn remedy(self) -> &'static str {
         match self {
-            Self::Magic => "give the bytes that a filter was written to",
+            Self::Magic => "give the bytes of a snapshot, all of them",
             Self::Version => "read it with a release that knows this version",
             Self::TrailingBytes => "give exactly one snapshot, or open it with over_prefix or read_from, which leave the rest",
-            Self::Aliasing | Self::Unsupported => "fill a filter of other parameters with the items themselves",
+            Self::Aliasing | Self::Unsupported => "insert the items into a new filter with other parameters",
             Self::OutOfMemory => "read it on a machine with more memory, or query it in place as a FilterView",
             Self::Io | Self::Hasher => "",
             Self::Length | Self::HeaderChecksum | Self::Parameter | Self::BodyChecksum | Self::Table | Self::Count => {
@@ -80,7 +79,7 @@ impl SnapshotError {
         Self { kind, offset: offset.into(), what, remedy: kind.remedy(), source: None }
     }
 
-    /// The filter needs a hasher that was not given.
+    /// The error for a hasher other than the one that the filter needs.
     pub(crate) fn hasher(offset: impl Into<u64>, needed: HasherId) -> Self {
         let remedy = match needed {
             HasherId::XXH3 => "read it with Xxh3, the default, or with AnyHasher::from_id",
@@ -92,7 +91,7 @@ impl SnapshotError {
         Self { remedy, ..Self::new(SnapshotErrorKind::Hasher, offset, what) }
     }
 
-    /// The reader, or the system, failed.
+    /// The error for a reader or operating system that failed.
     #[cfg(feature = "std")]
     pub(crate) fn io(offset: u64, what: String, source: std::io::Error) -> Self {
         Self { source: Some(source.into()), ..Self::new(SnapshotErrorKind::Io, offset, what) }
@@ -114,13 +113,13 @@ impl SnapshotError {
         Self { remedy, ..self }
     }
 
-    /// What is wrong.
+    /// The kind of error.
     #[must_use]
     pub fn kind(&self) -> SnapshotErrorKind {
         self.kind
     }
 
-    /// Where: the offset in bytes, from the start of the snapshot, of what is wrong.
+    /// The offset of the error in bytes, from the start of the snapshot.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -129,14 +128,14 @@ impl SnapshotError {
 
 impl From<OutOfMemory> for SnapshotError {
     fn from(error: OutOfMemory) -> Self {
-        let what = format!("there is no memory for a table of {} bytes", error.bytes());
+        let what = format!("cannot allocate the table of {} bytes", error.bytes());
         let kind = SnapshotErrorKind::OutOfMemory;
         Self { source: Some(error.into()), ..Self::new(kind, super::format::HEADER_BYTES as u64, what) }
     }
 }
 
-/// With the kind [`Other`](std::io::ErrorKind::Other) or that of the reader's error where the reader failed, and
-/// [`InvalidData`](std::io::ErrorKind::InvalidData) where the bytes are wrong.
+/// Has the kind of the reader's error if the reader failed, [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if an allocation
+/// failed, and [`InvalidData`](std::io::ErrorKind::InvalidData) if the bytes are wrong.
 #[cfg(feature = "std")]
 impl From<SnapshotError> for std::io::Error {
     fn from(error: SnapshotError) -> Self {
@@ -155,7 +154,7 @@ impl From<SnapshotError> for std::io::Error {
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What failed to be read may have no bytes at all.
+        // A file that cannot be opened has no offset.
         if self.kind != SnapshotErrorKind::Io {
             write!(f, "at byte {}: ", self.offset)?;
         }

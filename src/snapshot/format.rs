@@ -1,4 +1,4 @@
-//! Version 1 of the format: the header's offsets, and what may stand there.
+//! Version 1 of the format: the layout of the header, and its validation.
 
 use alloc::{
     format,
@@ -13,11 +13,11 @@ use crate::{
     storage,
 };
 
-/// Letters to be known by, then what a transfer in text mode would change: the trick of PNG.
+/// A name, followed by bytes that a transfer in text mode would alter, as in PNG.
 pub(super) const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
 pub(super) const VERSION: u16 = 1;
 
-// Each field begins where the one before it ends.
+// Each field begins where the previous one ends.
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = MAGIC_AT + 8;
 pub(super) const TABLE_AT: usize = VERSION_AT + 2;
@@ -31,11 +31,12 @@ pub(super) const ITEMS_AT: usize = BUCKETS_AT + 8;
 pub(super) const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
 const RESERVED_AT: usize = TABLE_BYTES_AT + 8;
 const CHECKSUM_AT: usize = RESERVED_AT + 8;
-/// The table begins here: at a multiple of 64, so that in a mapped file it begins with a cache line.
+/// The offset of the table: a multiple of 64, so that in a mapped file the table begins at a cache line.
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
 
-/// The checksum behind the table. As long as the padding that look-ups need there, so that a table can be read where it is.
+/// The length of the trailer, the table's checksum. It is as long as the padding that lookups need behind the table, so that a
+/// snapshot can be queried in place.
 pub(super) const TRAILER_BYTES: usize = 8;
 const _: () = assert!(TRAILER_BYTES == PADDING);
 
@@ -46,7 +47,7 @@ const POWER_OF_TWO: u8 = 1;
 
 pub(super) type HeaderBytes = [u8; HEADER_BYTES];
 
-/// A header's fields as they stand there: whatever they are.
+/// The fields of a header, not validated.
 pub(super) struct Fields {
     pub(super) version: u16,
     pub(super) table: u8,
@@ -61,7 +62,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// The header's bytes, and their checksum.
+    /// Encodes the header. Also returns its checksum.
     pub(super) fn encode(&self) -> (HeaderBytes, u64) {
         let mut header = [0; HEADER_BYTES];
         put(&mut header, MAGIC_AT, MAGIC);
@@ -81,7 +82,7 @@ impl Fields {
     }
 }
 
-/// The number by which a header knows a kind of table.
+/// The number of a kind of table in the header.
 pub(super) const fn table_number(table: TableKind) -> u8 {
     match table {
         TableKind::Single => SINGLE,
@@ -89,7 +90,7 @@ pub(super) const fn table_number(table: TableKind) -> u8 {
     }
 }
 
-/// The number by which a header knows an addressing.
+/// The number of an addressing in the header.
 pub(super) const fn addressing_number(addressing: Addressing) -> u8 {
     match addressing {
         Addressing::AnySize => ANY_SIZE,
@@ -97,19 +98,20 @@ pub(super) const fn addressing_number(addressing: Addressing) -> u8 {
     }
 }
 
-/// What a header says.
+/// A validated header.
 pub(super) struct Header {
     pub(super) params: Params,
     pub(super) hasher: HasherId,
-    /// Items in the table.
+    /// The number of items in the table.
     pub(super) len: usize,
-    /// Of the header itself. It seeds the table's, so that header and table cannot be of two different snapshots.
+    /// The checksum of the header. It seeds the table's checksum, so that header and table of different snapshots cannot be
+    /// combined.
     #[cfg(any(feature = "std", feature = "serde"))]
     pub(super) checksum: u64,
 }
 
 impl Header {
-    /// The header's bytes, and their checksum.
+    /// Encodes the header. Also returns its checksum.
     pub(super) fn encode(params: &Params, hasher: HasherId, len: usize) -> (HeaderBytes, u64) {
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
         let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
@@ -128,7 +130,7 @@ impl Header {
         fields.encode()
     }
 
-    /// Checks everything that can be checked without the table.
+    /// Validates everything that does not require the table.
     pub(super) fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
         if take(header, MAGIC_AT) != MAGIC {
             return Err(not_a_snapshot());
@@ -153,7 +155,7 @@ impl Header {
             return Err(parameter(TABLE_BYTES_AT, what));
         }
         if take(header, RESERVED_AT) != [0; 8] {
-            return Err(parameter(RESERVED_AT, String::from("bytes that version 1 keeps zero are not")));
+            return Err(parameter(RESERVED_AT, String::from("the reserved bytes are not zero")));
         }
         Ok(Self {
             params,
@@ -195,12 +197,12 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
     })
 }
 
-/// XXH3, 64 bits: [`Xxh3`](crate::Xxh3)'s function, so that a reader needs one hash and no more.
+/// XXH3 with 64 bits, the function of [`Xxh3`](crate::Xxh3), so that other readers need only one hash function.
 pub(super) fn checksum(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
-/// The same, of a table that comes piece by piece.
+/// The same checksum, computed incrementally.
 pub(super) struct Checksum(xxhash_rust::xxh3::Xxh3);
 
 impl Checksum {
@@ -221,7 +223,7 @@ pub(super) fn not_a_snapshot() -> SnapshotError {
     SnapshotError::new(Kind::Magic, MAGIC_AT as u64, String::from("these bytes do not begin as a koel snapshot does"))
 }
 
-/// A checksum is not what was computed.
+/// The error for a checksum that differs.
 pub(super) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
     let what = format!("the {part} was altered: its checksum is {stored:#018x}, but it should be {computed:#018x}");
     SnapshotError::new(kind, offset, what)
@@ -241,13 +243,13 @@ fn take<const N: usize>(header: &HeaderBytes, at: usize) -> [u8; N] {
     bytes
 }
 
-/// Where in the snapshot byte `at` of the table is.
+/// The offset in the snapshot of byte `at` of the table.
 pub(super) fn in_table(at: u64) -> u64 {
     wide(HEADER_BYTES) + at
 }
 
 impl Params {
-    /// The length in bytes of a snapshot of a filter with these parameters, however many items are in it: a header of 64 bytes,
+    /// The length in bytes of a snapshot of a filter with these parameters, however many items it holds: a header of 64 bytes,
     /// the table, and a trailer of 8 bytes (docs/FORMAT.md).
     ///
     /// # Example

@@ -1,4 +1,5 @@
-//! A filter as bytes, and back. docs/FORMAT.md defines the format.
+//! Serialization of filters as snapshots, in the format of docs/FORMAT.md. Readers treat all input as untrusted: they return an
+//! error or a filter that keeps its guarantees, and allocate memory only for bytes that exist.
 
 mod error;
 mod format;

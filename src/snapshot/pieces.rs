@@ -1,4 +1,5 @@
-//! From bytes that come piece by piece to a filter: with no second copy of the table, whatever its size.
+//! Reading a snapshot from untrusted input in pieces, without a second copy of the table. Memory grows with the bytes that
+//! arrive, not with what the header claims.
 
 use alloc::vec::Vec;
 
@@ -16,21 +17,22 @@ use crate::{
     storage::{OutOfMemory, Owned},
 };
 
-/// Bytes of a table that are taken at a time at first, before it is known whether there are more.
+/// The size of the first pieces in bytes; a forged header makes a reader allocate no more than this.
 const LEAST: usize = 32 << 10;
 
-/// Bytes that are taken or given at a time. They are still in the cache when their checksum is taken.
+/// The largest piece in bytes, small enough to stay in the cache for the checksum.
 pub(super) const MOST: usize = 256 << 10;
 
-/// Where the bytes come from.
+/// A source of bytes.
 pub(super) trait Source {
     type Error: From<SnapshotError>;
 
-    /// Fills the bytes, which are those of the snapshot from `offset` on; or fewer of them if there are no more. Says how many.
+    /// Fills `bytes` with the snapshot's bytes from `offset` on, or with fewer at the end of the input. Returns the number of
+    /// bytes read.
     fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, Self::Error>;
 }
 
-/// Reads one snapshot and no byte more.
+/// Reads one snapshot, and not one byte more.
 pub(super) fn read<S: Source, H: Hasher>(
     source: &mut S,
     hasher: impl FnOnce(HasherId) -> Option<H>,
@@ -47,7 +49,7 @@ pub(super) fn read<S: Source, H: Hasher>(
     Ok(CuckooFilter::from_raw(raw, hasher))
 }
 
-/// The table, its checksum compared, and the padding.
+/// Reads the table and compares its checksum. Returns it with its padding.
 fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<Owned, S::Error> {
     let (whole, expected) = (params.table_bytes(), params.snapshot_bytes());
     let mut table = Vec::new();

@@ -1,4 +1,4 @@
-//! From bytes to a filter: nothing is believed.
+//! Reading a snapshot from untrusted bytes in memory.
 
 use alloc::format;
 
@@ -22,20 +22,29 @@ use crate::{
 };
 
 impl CuckooFilter {
-    /// The filter whose snapshot this is, all of it and nothing else.
+    /// Reads a filter from the bytes of one snapshot, with nothing after it.
     ///
-    /// Verifies everything: whatever these bytes are, the result is an error or a filter that keeps its promises, and no
-    /// more memory is taken than they are long. Takes time in proportion to them.
+    /// Safe for untrusted input: validates everything, and allocates no more memory than the input is long. Takes time
+    /// proportional to the input.
     ///
     /// # Errors
-    /// What is wrong, and where. Among others if the filter's hasher is not [`Xxh3`]:
-    /// [`from_bytes_with`](Self::from_bytes_with) reads it.
+    /// If the bytes are not a valid snapshot; the error says what is wrong and at which offset. If the filter's hasher is not
+    /// [`Xxh3`]: then use [`from_bytes_with`](Self::from_bytes_with).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::CuckooFilter;
+    /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
+    /// let filter = CuckooFilter::from_bytes(&bytes)?;
+    /// assert!(CuckooFilter::from_bytes(&bytes[1..]).is_err());
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
         Self::from_bytes_with(bytes, xxh3)
     }
 }
 
-/// [`from_bytes`](CuckooFilter::from_bytes)
+/// Reads a snapshot with [`from_bytes`](CuckooFilter::from_bytes).
 impl TryFrom<&[u8]> for CuckooFilter {
     type Error = SnapshotError;
 
@@ -45,12 +54,21 @@ impl TryFrom<&[u8]> for CuckooFilter {
 }
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// [`from_bytes`](CuckooFilter::from_bytes) for filters with other hashers: `hasher` gives the one with the
-    /// snapshot's id, or `None` to refuse it; one with another id is refused, too.
-    /// [`AnyHasher::from_id`](crate::AnyHasher::from_id) takes every one of this crate's.
+    /// [`from_bytes`](CuckooFilter::from_bytes) for filters with other hashers. `hasher` maps the hasher id in the snapshot to a
+    /// hasher, or to `None` to reject the snapshot. A hasher with a different id is rejected, too.
+    /// [`AnyHasher::from_id`](crate::AnyHasher::from_id) accepts all hashers of this crate.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// As `from_bytes`.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{AnyHasher, CuckooFilter};
+    /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
+    /// let filter = CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id)?;
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let (raw, hasher) = FilterView::over_with(bytes, hasher)?.into_raw();
         verified_copy(&raw).map(|raw| Self::from_raw(raw, hasher))
@@ -61,8 +79,7 @@ pub(super) fn xxh3(id: HasherId) -> Option<Xxh3> {
     (id == Xxh3.id()).then_some(Xxh3)
 }
 
-/// Opens the snapshot that the bytes begin with: checks everything that does not take reading the table, and says how long it
-/// is.
+/// Validates the header and the length of the snapshot at the start of the bytes. Returns the header, the hasher and the length.
 pub(super) fn open_prefix<H: Hasher>(
     bytes: &[u8],
     hasher: impl FnOnce(HasherId) -> Option<H>,
@@ -73,7 +90,7 @@ pub(super) fn open_prefix<H: Hasher>(
     if given < expected { Err(too_short(given, expected)) } else { Ok((header, hasher, expected)) }
 }
 
-/// The header, and the hasher it asks for.
+/// Validates a header. Returns it with the hasher that it names.
 pub(super) fn open_header<H: Hasher>(
     header: &HeaderBytes,
     hasher: impl FnOnce(HasherId) -> Option<H>,
@@ -84,7 +101,7 @@ pub(super) fn open_header<H: Hasher>(
     Ok((header, hasher))
 }
 
-/// The filter of a header's fields and a table that came one by one, checked as in a snapshot.
+/// A filter from a header's fields and a table that were read separately, validated as in a snapshot.
 #[cfg(feature = "serde")]
 pub(super) fn from_fields<H: Hasher>(
     fields: &Fields,
@@ -103,7 +120,7 @@ pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
     if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
         return not_a_snapshot();
     }
-    // How long they should be is in the header, which is not all there.
+    // The expected length is in the header, which is incomplete.
     let what = format!("the bytes end too early: there are {}, and the header alone has {HEADER_BYTES}", bytes.len());
     SnapshotError::new(Kind::Length, wide(bytes.len()), what)
 }

@@ -1,4 +1,4 @@
-//! Atomic replacement of files: at any time there is the whole old file or the whole new one, also after a power cut.
+//! Atomic replacement of files: at any time, even after a power cut, the file has either the old content or the new one.
 
 use alloc::{format, string::String};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -11,28 +11,29 @@ use std::{
 
 use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
 
-/// Symbolic links that are followed before they are taken for a cycle.
+/// The number of symbolic links to follow before assuming a cycle.
 const MOST_LINKS: usize = 40;
 
 impl<H, S: Storage> CuckooFilter<H, S> {
     /// Writes the filter to a file, which it creates or replaces.
     ///
-    /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed over
-    /// the old file once it is complete and on the disk. If anything fails before that (an error, a full disk, a power cut), the
-    /// old file is still there. When `save` returns, the new file survives a power cut, as far as the system can tell: a folder
-    /// that the process may write to but not read cannot be synced. Only a process that is killed leaves its temporary file behind.
+    /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed
+    /// over the old file once it is complete and on the disk. If anything fails before that (an error, a full disk, a power cut),
+    /// the old file is still there. When `save` returns, the new file survives a power cut, as far as the operating system can
+    /// guarantee it: a folder that the process may write to but not read cannot be synced. Only a killed process leaves its
+    /// temporary file behind.
     ///
-    /// Because the file is replaced, and not written into:
+    /// Because the file is replaced, and not overwritten:
     /// - Processes that have the old file open or mapped keep its content.
     /// - Hard links are broken: the other names of the old file keep the old content.
     /// - The file's permissions are kept. Its owner and group are kept if the process may set them. Access-control lists,
     ///   extended attributes, and the set-user-ID, set-group-ID and sticky bits are not. A new file gets the permissions that the
     ///   umask allows.
-    /// - Write protection of the file does not protect it: what counts is write access to the folder.
-    /// - A symbolic link stays, and the file that it leads to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and the like on
-    ///   Linux; to write to an open descriptor, use [`write_to`](CuckooFilter::write_to).
+    /// - A read-only file is replaced, too: what counts is write access to the folder.
+    /// - A symbolic link is kept, and the file that it points to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and the
+    ///   like on Linux; to write to an open descriptor, use [`write_to`](CuckooFilter::write_to).
     ///
-    /// Two processes that read, change and save one file at the same time need a lock, or the first change is lost.
+    /// Processes that load, update and save the same file concurrently need a lock; otherwise updates are lost.
     ///
     /// # Errors
     /// The error of the operating system, with the path. The old file is unchanged, unless the message says that it was replaced
@@ -58,14 +59,14 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
-/// Creates a file with what `write` writes, or replaces an existing one.
+/// Creates or replaces a file with the output of `write`.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let said = |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{}: {what}: {error}", path.display()));
     let target = follow(path).map_err(|error| said("cannot be written", error))?;
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        // A device or a pipe would be gone for good.
-        let what = "is no regular file, so that it cannot be replaced; give the name of one, or write into it with write_to";
+        // Renaming over a device or a pipe would destroy it.
+        let what = "is not a regular file and cannot be replaced; give another path, or write into it with write_to";
         return Err(io::Error::new(ErrorKind::InvalidInput, format!("{}: {what}", path.display())));
     }
     let failed = if old.is_some() { "cannot be written; it is as it was" } else { "cannot be written" };
@@ -83,15 +84,15 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) 
         .map_err(|error| said("was written, but a power cut might bring the old one back: its folder cannot be synced", error))
 }
 
-/// A new file, deleted unless it takes another's place.
+/// A new file that is deleted on drop unless it has replaced the target.
 struct Temporary {
     path: PathBuf,
     file: File,
 }
 
 impl Temporary {
-    /// In the same folder. While there is an old file whose permissions it will get, it is nobody else's to read; otherwise it
-    /// has those of any new file.
+    /// Creates a file in the folder of the target. If it will replace a file and get its permissions, nobody else may read it
+    /// until then; otherwise it has the permissions of any new file.
     fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut options = OpenOptions::new();
@@ -104,7 +105,7 @@ impl Temporary {
         #[cfg(not(unix))]
         let _ = is_private;
         loop {
-            // Those that a killed process of the same number has left are passed over.
+            // Skips files left behind by a killed process with the same id.
             let name = format!(".koel-{}-{}.tmp", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
             let path = folder(target).join(name);
             match options.open(&path) {
@@ -130,14 +131,14 @@ impl Drop for Temporary {
     }
 }
 
-/// The file to replace: not the symbolic link, but what it leads to, be it there or not.
+/// The file to replace, which need not exist: follows symbolic links.
 fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut target = PathBuf::from(path);
     for _ in 0..MOST_LINKS {
         match fs::read_link(&target) {
             Ok(link) => target = folder(&target).join(link),
             Err(_) if target.file_name().is_some() => return Ok(target),
-            Err(_) => return Err(io::Error::new(ErrorKind::InvalidInput, String::from("there is no file's name in it"))),
+            Err(_) => return Err(io::Error::new(ErrorKind::InvalidInput, String::from("the path has no file name"))),
         }
     }
     let what = format!("leads through more than {MOST_LINKS} symbolic links; give the file they should lead to");
@@ -148,8 +149,8 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Gives a file the owner and the permissions of another. Who may not give files away keeps at least the group, if that is
-/// possible; if it is not, the new file is the writer's own, and what the old group might do, the writer's may not.
+/// Copies owner, group and permissions of `old` to a file. A process that may not change the owner keeps at least the group, if
+/// it can. If it cannot, the file belongs to the process's own group, which gets no permissions.
 #[cfg(unix)]
 fn keep(file: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
@@ -163,11 +164,11 @@ fn keep(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
-/// Makes the new name durable.
+/// Syncs the folder, which makes the rename durable.
 #[cfg(unix)]
 fn sync(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Folders that cannot be read, and file systems that cannot do it: nothing more can be done there.
+        // Unreadable folders, and file systems that cannot sync folders: nothing more can be done.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
             Ok(())
         }
@@ -205,7 +206,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// The temporary file must not show to others what they may not read in the old one.
+    /// The temporary file must not be readable by users who may not read the old file.
     #[test]
     #[cfg(unix)]
     fn what_replaces_a_file_is_private_until_it_has_its_permissions() {

@@ -1,4 +1,4 @@
-//! From a reader to a filter, and from a filter to a writer.
+//! Reading snapshots from `std::io` readers and files, and writing them to writers.
 
 use alloc::{format, string::String};
 use std::{
@@ -22,26 +22,37 @@ use crate::{
 };
 
 impl CuckooFilter {
-    /// Reads one snapshot from a reader and no byte more, so that others may follow.
+    /// Reads one snapshot from a reader, and not one byte more, so that other data may follow.
     ///
-    /// Checks everything, as [`from_bytes`](Self::from_bytes) does; there is no filter until all of it has been read and found
-    /// good. Memory is taken as bytes arrive, not as the header promises them: at most a quarter more than has arrived, and
-    /// 32 KiB. It grows where it is, or by moving pages, where the allocator can do that (that of Linux can), so that a filter of
-    /// any size takes no more than 1 MiB besides itself.
+    /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows as bytes arrive,
+    /// whatever the header claims: at most a quarter more than has arrived, plus 32 KiB. If the allocator can grow memory in
+    /// place or by remapping pages, as Linux's can, reading takes no more than 1 MiB besides the filter itself, whatever its
+    /// size.
     ///
-    /// Few large reads: a buffer would only slow them down. Where snapshots follow each other, the stream's end is an error of the
-    /// kind [`Length`](crate::SnapshotErrorKind::Length) at the offset 0.
+    /// Reads in large pieces, so the reader needs no buffer. At the end of a stream of snapshots, the error has the kind
+    /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.
     ///
     /// # Errors
-    /// What is wrong, and where; or, as the kind [`Io`](crate::SnapshotErrorKind::Io), what the reader said.
+    /// If the bytes are not a valid snapshot; the error says what is wrong and at which offset. If the reader fails: then the kind
+    /// is [`Io`](crate::SnapshotErrorKind::Io).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::CuckooFilter;
+    /// let filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// let mut stream = Vec::new(); // or a file, or a socket
+    /// filter.write_to(&mut stream)?;
+    /// assert_eq!(CuckooFilter::read_from(&stream[..])?, filter);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
         Self::read_from_with(reader, xxh3)
     }
 
-    /// Reads the filter in a file, as [`read_from`](Self::read_from) does, and verifies that nothing follows it.
+    /// Reads a filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
     ///
     /// # Errors
-    /// What is wrong, and where; or, as the kind [`Io`](Kind::Io), what the system said, with the path.
+    /// If the file is not a valid snapshot, or cannot be opened or read (the kind is then [`Io`](Kind::Io)).
     ///
     /// # Example
     /// ```
@@ -61,16 +72,16 @@ impl CuckooFilter {
 }
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// [`read_from`](CuckooFilter::read_from) for filters with other hashers, as
-    /// [`from_bytes_with`](Self::from_bytes_with) takes them.
+    /// [`read_from`](CuckooFilter::read_from) for filters with other hashers. See
+    /// [`from_bytes_with`](Self::from_bytes_with) for `hasher`.
     ///
     /// # Errors
-    /// What is wrong, and where; or, as the kind [`Io`](crate::SnapshotErrorKind::Io), what the reader said.
+    /// As `read_from`.
     pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         read(&mut Reader(reader), hasher)
     }
 
-    /// [`load`](CuckooFilter::load) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with) takes them.
+    /// [`load`](CuckooFilter::load) for filters with other hashers. See [`from_bytes_with`](Self::from_bytes_with) for `hasher`.
     ///
     /// # Errors
     /// As `load`.
@@ -92,11 +103,11 @@ impl<H: Hasher> CuckooFilter<H> {
 }
 
 impl<H, S: Storage> CuckooFilter<H, S> {
-    /// Writes the bytes of [`to_bytes`](Self::to_bytes), without holding them a second time. Few large writes: a buffer
-    /// would only slow them down.
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the table. Writes in large pieces, so the writer
+    /// needs no buffer.
     ///
     /// # Errors
-    /// What the writer says. What it has taken by then is no snapshot.
+    /// The writer's error. What it has received by then is not a valid snapshot.
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
     where
         H: Hasher,
@@ -112,7 +123,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
-/// A reader as a source.
+/// A reader as a [`Source`].
 struct Reader<R>(R);
 
 impl<R: Read> Source for Reader<R> {

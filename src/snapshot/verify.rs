@@ -1,4 +1,4 @@
-//! Could the library itself have written this table?
+//! Validation of tables from snapshots: checksum, buckets, and number of items.
 
 use alloc::{format, string::String};
 use core::ops::Range;
@@ -15,12 +15,12 @@ use crate::{
     table::Corrupt,
 };
 
-/// Buckets that are checked at a time: their bytes are still in the cache when their checksum has been taken. A multiple of 8,
-/// so that they begin where a byte does.
+/// Buckets checked at a time, few enough to stay in the cache between checksum and check. A multiple of 8, so that each piece
+/// begins at a whole byte.
 const PIECE: usize = 4096;
 const _: () = assert!(PIECE.is_multiple_of(8));
 
-/// The checksum of a table, as a snapshot has it.
+/// The checksum of a table as stored in a snapshot.
 pub(super) struct Expected {
     /// The header's checksum.
     pub(super) seed: u64,
@@ -28,18 +28,19 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// Of a snapshot, what is stored behind the table.
+    /// The stored checksum of a snapshot; `None` for an owned table.
     pub(super) fn of(storage: &impl Storage) -> Option<Self> {
         storage.stored_checksums().map(|[seed, stored]| Self { seed, stored })
     }
 }
 
-/// Checks a filter whose table may never have been verified. All others are good.
+/// Validates a filter if its table is in a snapshot. Owned tables are valid already.
 pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
     Expected::of(filter.storage()).map_or(Ok(()), |expected| table(filter, Some(&expected)))
 }
 
-/// A filter with memory of its own, checked. What is checked is the copy: mapped bytes may change at any time.
+/// A validated copy of a filter that owns its table. Validates the copy, not the original, because mapped bytes may change at any
+/// time.
 pub(crate) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilter, SnapshotError> {
     let expected = Expected::of(filter.storage());
     let copy = filter.to_owned()?;
@@ -49,7 +50,7 @@ pub(crate) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilt
     Ok(copy)
 }
 
-/// Checks a table from outside: its checksum, unless that has been done; and since checksums can be forged, all buckets, the
+/// Validates an untrusted table: its checksum, unless that is done already, and, since checksums can be forged, all buckets, the
 /// bits behind the last one, and the number of items.
 pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<(), SnapshotError> {
     let found = buckets(filter, expected)?;
@@ -61,7 +62,8 @@ pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expecte
     Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what))
 }
 
-/// How many items are in the buckets. A wrong checksum goes before a wrong bucket: it says that bytes were altered on their way.
+/// Counts the items in all buckets. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes
+/// were altered after they were written.
 fn buckets<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<u64, SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
     let bucket_bits = u64::from(params.bucket_bits());
@@ -80,7 +82,7 @@ fn buckets<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Re
     items
 }
 
-/// How many items are in some buckets.
+/// Counts the items in a range of buckets.
 fn piece<S: Storage>(filter: &RawFilter<S>, buckets: Range<u64>) -> Result<u64, SnapshotError> {
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
@@ -90,14 +92,14 @@ fn piece<S: Storage>(filter: &RawFilter<S>, buckets: Range<u64>) -> Result<u64, 
             (bucket, format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook"))
         }
         Some((bucket, Corrupt::Order)) => (bucket, format!("the fingerprints of bucket {bucket} are not in order")),
-        // Mapped bytes have changed in between.
+        // Mapped bytes have changed between the two checks.
         None => (buckets.start, String::from("the buckets changed while they were read")),
     };
     let bits = u64::from(filter.params().bucket_bits());
     Err(SnapshotError::new(Kind::Table, in_table(bucket * bits / 8), what))
 }
 
-/// Compares the table's checksum, as it was stored behind the table and as it was computed.
+/// Compares the stored checksum of the table with the computed one.
 pub(super) fn check_sum(params: &Params, stored: u64, computed: u64) -> Result<(), SnapshotError> {
     if stored == computed {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Snapshots that are queried in place.
+//! Views: snapshots queried in place.
 
 use super::{
     SnapshotError,
@@ -14,17 +14,18 @@ use crate::{
 };
 
 impl<D: AsRef<[u8]>> FilterView<D> {
-    /// The filter in a snapshot, queried in place.
+    /// Opens a snapshot to be queried in place. Takes constant time and copies nothing.
     ///
-    /// Validates the header, and that the snapshot is complete and nothing follows it: see [`FilterView`] for what that means,
-    /// and [`verify`](Self::verify) for the rest. Constant time; copies nothing. The bytes may begin at any address.
+    /// Validates the header, and that the data is exactly as long as the header says; [`verify`](Self::verify) validates the
+    /// rest. See [`FilterView`] for what an unverified view guarantees. The bytes need no alignment.
     ///
     /// # Errors
-    /// What is wrong, and where. Among others if other bytes follow the snapshot ([`over_prefix`](Self::over_prefix) takes
-    /// them), or if the filter's hasher is not [`Xxh3`](crate::Xxh3) ([`over_with`](Self::over_with) takes others).
+    /// If the data is not a valid snapshot; the error says what is wrong and at which offset. If other bytes follow the snapshot:
+    /// then use [`over_prefix`](Self::over_prefix). If the filter's hasher is not [`Xxh3`](crate::Xxh3): then use
+    /// [`over_with`](Self::over_with).
     ///
     /// # Example
-    /// A filter that is part of the program:
+    /// A filter embedded in the program:
     /// ```
     /// use koel::FilterView;
     /// # const BYTES: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/packed_f13_any.koel"));
@@ -36,15 +37,15 @@ impl<D: AsRef<[u8]>> FilterView<D> {
     /// # Ok::<(), koel::SnapshotError>(())
     /// ```
     ///
-    /// A file that is mapped. Mapping is `unsafe`, for nobody else may change the file or cut it short as long as the view is
-    /// there. [`save`](CuckooFilter::save) and the command `koel` never change a file: they put another in its place, and a map
-    /// keeps the one it has. [`load`](CuckooFilter::load) is the safe way.
+    /// A memory-mapped file. Mapping is `unsafe` because no process may modify or truncate the file while it is mapped.
+    /// [`save`](CuckooFilter::save) and the command `koel` never do that: they replace the file, and existing maps keep the old
+    /// one. [`load`](CuckooFilter::load) is the safe alternative.
     /// ```no_run
     /// use koel::FilterView;
     /// use memmap2::Mmap;
     ///
     /// let file = std::fs::File::open("seen.koel")?;
-    /// // SAFETY: nobody changes the files in this folder; they are replaced.
+    /// // SAFETY: no process modifies the files in this folder; they are only replaced.
     /// let seen: FilterView<Mmap> = FilterView::over(unsafe { Mmap::map(&file)? })?;
     /// println!("{}", seen.contains("alice"));
     /// # Ok::<(), std::io::Error>(())
@@ -53,11 +54,11 @@ impl<D: AsRef<[u8]>> FilterView<D> {
         Self::over_with(data, xxh3)
     }
 
-    /// The filter in the snapshot that the bytes begin with, and where it ends: the offset of the first byte that is not part
-    /// of it. For snapshots that follow each other in one buffer.
+    /// Opens the snapshot at the start of the data, and returns it with its length, the offset of the first byte behind it. For
+    /// snapshots that are stored back to back in a buffer.
     ///
     /// # Errors
-    /// As [`over`](Self::over), but other bytes may follow.
+    /// As [`over`](Self::over), except that other bytes may follow the snapshot.
     ///
     /// # Example
     /// ```
@@ -76,7 +77,7 @@ impl<D: AsRef<[u8]>> FilterView<D> {
 }
 
 impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
-    /// [`over`](FilterView::over) for filters with other hashers, as [`CuckooFilter::from_bytes_with`] takes them.
+    /// [`over`](FilterView::over) for filters with other hashers. See [`CuckooFilter::from_bytes_with`] for `hasher`.
     ///
     /// # Errors
     /// As `over`.
@@ -98,19 +99,29 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
 }
 
 impl<D: AsRef<[u8]>, H> FilterView<D, H> {
-    /// Verifies everything that opening did not: the table's checksum, that a koel filter could have written every bucket,
-    /// and that as many items are in it as the header says. Takes time in proportion to the snapshot, and no memory.
+    /// Validates everything that opening did not: the checksum of the table, that every bucket is valid, and that the number of
+    /// items is the one in the header. Takes time proportional to the snapshot, and allocates nothing.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// If the snapshot is corrupt; the error says what is wrong and at which offset.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{CuckooFilter, FilterView};
+    /// let mut bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
+    /// FilterView::over(&bytes)?.verify()?;
+    /// bytes[100] ^= 1; // a bit of the table
+    /// assert!(FilterView::over(&bytes)?.verify().is_err());
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
     pub fn verify(&self) -> Result<(), SnapshotError> {
         verify(self.raw())
     }
 
-    /// A filter with memory of its own, which can be changed. [Verified](Self::verify).
+    /// Copies the view into a filter that owns its table and can be updated. The copy is [verified](Self::verify).
     ///
     /// # Errors
-    /// What is wrong, and where; or if there is no memory for the table.
+    /// As `verify`, and if the memory for the table cannot be allocated.
     ///
     /// # Example
     /// ```
@@ -127,21 +138,20 @@ impl<D: AsRef<[u8]>, H> FilterView<D, H> {
         verified_copy(self.raw()).map(|raw| CuckooFilter::from_raw(raw, self.hasher().clone()))
     }
 
-    /// What the view was made of.
+    /// The data that the view was made from.
     #[must_use]
     pub fn data(&self) -> &D {
         self.raw().storage().data()
     }
 
-    /// Gives back what the view was made of.
+    /// Converts the view back into its data.
     #[must_use]
     pub fn into_data(self) -> D {
         self.into_raw().0.into_storage().into_data()
     }
 }
 
-/// A view of a snapshot of so many bytes, whose header has been read. The trailer is as long as the padding that a table has
-/// behind it.
+/// A view of a snapshot that ends at `end` and whose header is validated. The trailer serves as the table's padding.
 fn view<D: AsRef<[u8]>, H>(data: D, header: &Header, hasher: H, end: u64) -> FilterView<D, H> {
     let storage = Snapshot::new(data, index(end) - HEADER_BYTES);
     CuckooFilter::from_raw(RawFilter::from_parts(header.params, storage, header.len), hasher)

@@ -1,4 +1,4 @@
-//! From a filter to bytes in memory.
+//! Writing a snapshot to memory.
 
 use alloc::vec::Vec;
 
@@ -8,17 +8,18 @@ use super::{
 };
 use crate::{bits::index, filter::CuckooFilter, hash::Hasher, storage::Storage};
 
-/// Bytes that are copied at a time: they are still in the cache when their checksum is taken.
+/// Bytes copied at a time, few enough to stay in the cache for the checksum.
 const PIECE: usize = 32 << 10;
 
 impl<H, S: Storage> CuckooFilter<H, S> {
-    /// The filter as a snapshot: 64 bytes of header, the table, 8 bytes of checksum. docs/FORMAT.md describes it.
+    /// The filter as a snapshot: a header of 64 bytes, the table, and a checksum of 8 bytes (docs/FORMAT.md). Takes time
+    /// proportional to the table.
     ///
-    /// Equal filters give equal bytes, on every machine. A view of a snapshot gives the snapshot, with the checksum that is
-    /// stored there: a corrupt snapshot stays one that [`verify`](crate::FilterView::verify) refuses.
+    /// Equal filters give equal bytes on every machine. For a view, these are the bytes of its snapshot with the checksum stored
+    /// there, so a corrupt snapshot stays one that [`verify`](crate::FilterView::verify) rejects.
     ///
     /// # Panics
-    /// As every vector does if there is no memory for them; [`write_to`](Self::write_to) needs none.
+    /// If the memory for the bytes cannot be allocated. [`write_to`](Self::write_to) needs none.
     ///
     /// # Example
     /// ```
@@ -34,7 +35,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     where
         H: Hasher,
     {
-        // On 32-bit targets it could be too long for that by a few bytes.
+        // On 32-bit targets the length may exceed `usize` by a few bytes; then the vector grows, and panics.
         let mut bytes = Vec::with_capacity(index(self.params().snapshot_bytes()));
         let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         bytes.extend_from_slice(&header);
@@ -47,7 +48,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         bytes
     }
 
-    /// The table's bytes, and the checksum that stands behind them.
+    /// The table and its checksum.
     #[cfg(feature = "serde")]
     pub(super) fn table_and_checksum(&self) -> (&[u8], u64)
     where
@@ -60,7 +61,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
-/// The checksum of a table that is written: computed as it goes, or, of a snapshot, the one that is there.
+/// The checksum of a table that is being written: computed on the way or, for a view, the stored one.
 #[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
 pub(super) enum Sum {
     Computed(Checksum),

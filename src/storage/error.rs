@@ -1,8 +1,8 @@
-//! Memory that could not be allocated.
+//! The error of a failed allocation.
 
 use core::{error::Error, fmt};
 
-/// A table, or the copy of one, could not be allocated. Nothing was changed.
+/// Memory for a table, or for a copy of one, could not be allocated. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     bytes: usize,
@@ -13,7 +13,7 @@ impl OutOfMemory {
         Self { bytes }
     }
 
-    /// How many bytes were asked for.
+    /// The number of bytes requested.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -24,8 +24,8 @@ impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a machine with more \
-             memory",
+            "{} bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a machine \
+             with more memory",
             self.bytes
         )
     }

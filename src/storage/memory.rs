@@ -1,8 +1,8 @@
-//! The memory of a table. With the feature `huge-pages`, on Linux: aligned to cache lines, and in pages of 2 MiB from that
-//! size on, so that the processor has fewer addresses to translate. Elsewhere: a vector.
+//! The memory of a table. With the feature `huge-pages`, on Linux, it is aligned to cache lines, and from 2 MiB on it is in huge
+//! pages, which saves address translations (TLB misses). Elsewhere it is a vector.
 //!
-//! A vector can become a table's memory, too: what comes in piece by piece grows in one, which the allocator mostly does by
-//! moving pages, not bytes.
+//! A vector can be converted without copying: tables read from a stream grow in a vector, which the allocator can usually extend
+//! in place or by remapping pages.
 
 #[cfg(huge_pages)]
 pub(crate) use aligned::Memory;
@@ -11,7 +11,7 @@ pub(crate) use vector::Memory;
 
 #[cfg(huge_pages)]
 mod aligned {
-    #![allow(unsafe_code, reason = "memory with an alignment, and advice about it, are to be had in no other way")]
+    #![allow(unsafe_code, reason = "aligned allocation and `madvise` have no safe interface")]
 
     use alloc::{
         alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -26,36 +26,36 @@ mod aligned {
 
     const CACHE_LINE: usize = 64;
     const HUGE_PAGE: usize = 2 << 20;
-    /// `libc` has this number for glibc only; the kernel's is the same everywhere.
+    /// `libc` defines this constant for glibc only; the kernel's value is the same everywhere.
     const MADV_COLLAPSE: libc::c_int = 25;
 
-    /// Bytes of a filter's own.
+    /// Bytes that a filter owns.
     pub(crate) struct Memory {
         start: NonNull<u8>,
         len: usize,
-        /// With which alignment the bytes were allocated: as the logarithm, to take no more room than the padding.
+        /// Log₂ of the alignment of the allocation; a byte, which fits into padding.
         log2_align: u8,
     }
 
-    // SAFETY: the bytes belong to this alone, as those of a `Vec<u8>` do.
+    // SAFETY: `Memory` owns its bytes exclusively, as a `Vec<u8>` does.
     unsafe impl Send for Memory {}
-    // SAFETY: as above.
+    // SAFETY: as above; shared access only reads.
     unsafe impl Sync for Memory {}
 
     impl Memory {
-        /// Zeros, if there is at least one, and memory for them.
+        /// Allocates `len` zeros; `None` if `len` is 0 or the allocation fails.
         pub(crate) fn zeroed(len: usize) -> Option<Self> {
             let memory = Self::allocate(len)?;
-            // SAFETY: these bytes were allocated for it.
+            // SAFETY: `len` bytes were just allocated at `start`.
             unsafe { memory.start.write_bytes(0, len) };
             Some(memory)
         }
 
-        /// These bytes and so many zeros behind them, if there is at least one, and memory for them.
+        /// A copy of `bytes` followed by zeros; `None` if both are empty or the allocation fails.
         pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let len = bytes.len().checked_add(zeros)?;
             let memory = Self::allocate(len)?;
-            // SAFETY: these bytes were allocated for it, and nobody else has them.
+            // SAFETY: `bytes.len() + zeros` bytes were just allocated at `start`, so they cannot overlap `bytes`.
             unsafe {
                 memory.start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
                 memory.start.add(bytes.len()).write_bytes(0, zeros);
@@ -63,28 +63,29 @@ mod aligned {
             Some(memory)
         }
 
-        /// At least one byte, if there is memory. The bytes are not initialised: the caller has to write all of them.
+        /// Allocates `len` bytes; `None` if `len` is 0 or the allocation fails. The bytes are uninitialized: the caller must
+        /// write all of them before the memory is read.
         fn allocate(len: usize) -> Option<Self> {
             let align = if len < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE };
             let layout = Layout::from_size_align(len, align).ok().filter(|layout| layout.size() > 0)?;
-            // SAFETY: the layout is not empty.
+            // SAFETY: the layout's size is not zero.
             let start = NonNull::new(unsafe { alloc(layout) })?;
             if len >= HUGE_PAGE {
-                // Before the first byte is written, for that is when pages are made; none for the incomplete end.
+                // Before the first write, which is when the kernel assigns pages. The incomplete page at the end is left out.
                 advise(start, len - len % HUGE_PAGE, &[libc::MADV_HUGEPAGE]);
             }
             Some(Self { start, len, log2_align: log2(align) })
         }
 
         fn layout(&self) -> Layout {
-            // What was allocated with it was a layout, and a vector's is one.
+            // Never fails: the allocation was made with this layout, or by a vector of this length.
             Layout::from_size_align(self.len, 1 << self.log2_align).unwrap_or(Layout::new::<()>())
         }
 
-        /// The vector's bytes, where they are unless it has some to spare.
+        /// Takes over the vector's bytes; moves them only if the vector has spare capacity.
         #[cfg(any(feature = "std", feature = "serde", test))]
         pub(crate) fn from_vec(mut bytes: Vec<u8>) -> Self {
-            // So that the layout is known from the length.
+            // The layout is computed from the length, so there must be no spare capacity.
             bytes.shrink_to_fit();
             let bytes: &'static mut [u8] = Box::leak(bytes.into_boxed_slice());
             let (start, len) = (NonNull::from(&mut *bytes).cast(), bytes.len());
@@ -101,27 +102,27 @@ mod aligned {
     impl Drop for Memory {
         fn drop(&mut self) {
             if self.len > 0 {
-                // SAFETY: allocated with this layout.
+                // SAFETY: `start` was allocated with this layout, and is not used afterwards.
                 unsafe { dealloc(self.start.as_ptr(), self.layout()) };
             }
         }
     }
 
-    /// Has memory that is in small pages copied into huge ones, where it fills them; Linux can do that from 6.1 on.
+    /// Collapses small pages into huge ones where a whole huge page fits. Needs Linux 6.1 or later.
     fn collapse(start: NonNull<u8>, len: usize) {
         let first = start.align_offset(HUGE_PAGE);
         if let Some(whole) = len.checked_sub(first).map(|rest| rest - rest % HUGE_PAGE).filter(|&whole| whole > 0) {
-            // SAFETY: it is inside these bytes.
+            // SAFETY: `first` is at most `len`, so this is inside the allocation.
             let start = unsafe { start.add(first) };
             advise(start, whole, &[libc::MADV_HUGEPAGE, MADV_COLLAPSE]);
         }
     }
 
-    /// Tells the system how memory will be used. The bytes stay what they are; an error changes nothing.
+    /// Advises the kernel how memory will be used. Errors are ignored: the contents stay the same either way.
     fn advise(start: NonNull<u8>, len: usize, advice: &[i32]) {
-        // Miri knows no such call.
+        // Miri does not support `madvise`.
         for &advice in advice.iter().filter(|_| !cfg!(miri)) {
-            // SAFETY: the caller's own memory, of which the advice changes nothing that the program can see.
+            // SAFETY: the range is inside an allocation of the caller, and these kinds of advice do not change its contents.
             _ = unsafe { libc::madvise(start.as_ptr().cast(), len, advice) };
         }
     }
@@ -131,7 +132,7 @@ mod aligned {
 
         #[inline]
         fn deref(&self) -> &[u8] {
-            // SAFETY: whoever made this has initialised them.
+            // SAFETY: `start` points to `len` bytes, all of which the constructors have initialized.
             unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
         }
     }
@@ -139,7 +140,7 @@ mod aligned {
     impl DerefMut for Memory {
         #[inline]
         fn deref_mut(&mut self) -> &mut [u8] {
-            // SAFETY: whoever made this has initialised them, and they belong to this alone.
+            // SAFETY: as for `deref`; and `self` is borrowed mutably, so nothing else accesses them.
             unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
         }
     }
@@ -156,12 +157,12 @@ mod vector {
     use alloc::vec::Vec;
     use core::ops::{Deref, DerefMut};
 
-    /// Bytes of a filter's own.
+    /// Bytes that a filter owns.
     #[derive(Clone)]
     pub(crate) struct Memory(Vec<u8>);
 
     impl Memory {
-        /// Zeros, if there is memory for them.
+        /// Allocates `len` zeros; `None` if the allocation fails.
         pub(crate) fn zeroed(len: usize) -> Option<Self> {
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(len).ok()?;
@@ -169,13 +170,13 @@ mod vector {
             Some(Self(bytes))
         }
 
-        /// The vector's bytes, where they are.
+        /// Takes over the vector.
         #[cfg(any(feature = "std", feature = "serde", test))]
         pub(crate) fn from_vec(bytes: Vec<u8>) -> Self {
             Self(bytes)
         }
 
-        /// These bytes and so many zeros behind them, if there is memory for them.
+        /// A copy of `bytes` followed by zeros; `None` if the allocation fails.
         pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let mut copy = Vec::new();
             copy.try_reserve_exact(bytes.len().checked_add(zeros)?).ok()?;

@@ -1,4 +1,4 @@
-//! Where the bytes of a table are: in a filter's own memory, or in a snapshot that the caller keeps.
+//! Storage of a table: memory owned by the filter, or a snapshot held by the caller.
 
 mod error;
 mod memory;
@@ -9,12 +9,12 @@ use crate::bits::PADDING;
 pub use error::OutOfMemory;
 use memory::Memory;
 
-/// Bytes of a snapshot before its table.
+/// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// Where a filter keeps its table: in memory of its own ([`Owned`]), or in a [`Snapshot`] that the caller keeps.
+/// Where a filter's table is stored: in memory that the filter owns ([`Owned`]), or in a [`Snapshot`] that the caller provides.
 ///
-/// This trait is sealed: these two implement it, and no others.
+/// This trait is sealed.
 pub trait Storage: sealed::Sealed {}
 
 impl Storage for Owned {}
@@ -22,32 +22,32 @@ impl<D: AsRef<[u8]>> Storage for Snapshot<D> {}
 
 pub(crate) mod sealed {
     pub trait Sealed {
-        /// The table and the [`PADDING`](crate::bits::PADDING) behind it, as they are now.
+        /// The table and the [`PADDING`](crate::bits::PADDING) behind it.
         fn bytes(&self) -> &[u8];
 
-        /// Of a snapshot, whose table may never have been verified: the checksums of its header and of its table, as they are
-        /// stored there. `None` for a table that is known to be good.
+        /// The checksums of header and table as stored in a snapshot, whose table may be unverified. `None` for an owned table,
+        /// which is always valid.
         fn stored_checksums(&self) -> Option<[u64; 2]>;
     }
 }
 pub(crate) use sealed::Sealed;
 
-/// A table in memory that belongs to the filter: the storage of a [`CuckooFilter`](crate::CuckooFilter).
+/// A table in memory that the filter owns: the storage of a [`CuckooFilter`](crate::CuckooFilter).
 #[derive(Clone)]
 pub struct Owned(Memory);
 
 impl Owned {
-    /// An empty table of so many bytes and its padding, or `None` if there is no memory for it.
+    /// An empty table and its padding, or `None` if the memory cannot be allocated.
     pub(crate) fn zeroed(table_bytes: usize) -> Option<Self> {
         Memory::zeroed(table_bytes.checked_add(PADDING)?).map(Self)
     }
 
-    /// A copy of a table, or `None` if there is no memory for it.
+    /// A copy of a table, with padding, or `None` if the memory cannot be allocated.
     pub(crate) fn copied(table: &[u8]) -> Option<Self> {
         Memory::copied(table, PADDING).map(Self)
     }
 
-    /// A table with its padding.
+    /// Takes over a vector that holds a table and its padding.
     #[cfg(any(feature = "std", feature = "serde"))]
     pub(crate) fn from_vec(padded: alloc::vec::Vec<u8>) -> Self {
         Self(Memory::from_vec(padded))
@@ -76,16 +76,16 @@ impl fmt::Debug for Owned {
     }
 }
 
-/// A table inside a snapshot that the caller keeps in `D`: the storage of a [`FilterView`](crate::FilterView).
+/// A table inside a snapshot held in `D`: the storage of a [`FilterView`](crate::FilterView).
 #[derive(Clone, Copy)]
 pub struct Snapshot<D> {
     data: D,
-    /// Of the table and the trailer, which serves as padding.
+    /// The length of the table and the trailer, which serves as padding.
     len: usize,
 }
 
 impl<D: AsRef<[u8]>> Snapshot<D> {
-    /// The `len` bytes behind the header. They are there: the caller has looked.
+    /// The `len` bytes behind the header. The caller has checked that they exist.
     pub(crate) fn new(data: D, len: usize) -> Self {
         Self { data, len }
     }
@@ -98,7 +98,8 @@ impl<D: AsRef<[u8]>> Snapshot<D> {
         self.data
     }
 
-    /// The snapshot. Asks `D` anew each time, and believes nothing that it said before.
+    /// Calls `as_ref` and checks the length on every access, because an implementation of `AsRef` may return different bytes each
+    /// time.
     #[inline]
     fn all(&self) -> &[u8] {
         match self.data.as_ref().get(..HEADER_BYTES + self.len) {
@@ -128,7 +129,7 @@ impl<D: AsRef<[u8]>> Sealed for Snapshot<D> {
 #[cold]
 #[inline(never)]
 fn shrunk() -> ! {
-    panic!("the bytes of a FilterView became fewer: their type's `as_ref` must always return the same ones")
+    panic!("the bytes of a FilterView became fewer: `as_ref` of its data must always return the same bytes")
 }
 
 impl<D> fmt::Debug for Snapshot<D> {

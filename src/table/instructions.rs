@@ -1,7 +1,7 @@
 //! The operations that tables need in processor-specific versions: packing and unpacking fields, prefetching, and lookup in
 //! packed buckets.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::{hint::black_box, ops::Deref};
 

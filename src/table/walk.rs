@@ -8,7 +8,7 @@
 //! A path never contains a bucket twice: if its second occurrence led to room, the first one, expanded earlier, would have found
 //! that room.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! A filter of uniform hashes: everything that [`CuckooFilter`](super::CuckooFilter) does, except hashing items.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 mod batch;
 mod scan;

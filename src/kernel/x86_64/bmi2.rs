@@ -1,6 +1,6 @@
 //! Single operations with `pdep` and `pext`, each of which moves all fields of a bucket to or from lanes in one instruction.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::{
     arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _pdep_u64, _pext_u64},
@@ -106,7 +106,7 @@ impl Instructions for Bmi2 {
     }
 
     /// Unpacks both buckets into lanes and compares all fingerprints without a branch, so hits and misses take the same time.
-    /// Compares plain fingerprints instead of [`Keys`](crate::table::Keys), which takes fewer steps.
+    /// Compares plain fingerprints instead of `Keys`, which takes fewer steps.
     #[inline(always)]
     fn in_narrow<B: Deref<Target = [u8]>>(
         table: &Packed<'_, Narrow, B, Self>,

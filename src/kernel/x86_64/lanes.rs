@@ -1,6 +1,6 @@
 //! [`Lanes`] for AVX2 (four lanes) and AVX-512 (eight lanes).
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::arch::x86_64::{
     __m256i, __m512i, _mm_cvtsi32_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
@@ -104,13 +104,13 @@ lanes! {
 
     #[inline(always)]
     unsafe fn gather(self, base: *const u8) -> Self {
-        // SAFETY: the caller guarantees that all places are inside one allocation.
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm256_i64gather_epi64::<1>(base.cast(), self.0) })
     }
 
     #[inline(always)]
     unsafe fn gather_pairs(self, base: *const u16) -> Self {
-        // SAFETY: the caller guarantees that all places are inside one allocation.
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm256_i64gather_epi64::<2>(base.cast(), self.0) })
     }
 }
@@ -164,13 +164,13 @@ lanes! {
 
     #[inline(always)]
     unsafe fn gather(self, base: *const u8) -> Self {
-        // SAFETY: the caller guarantees that all places are inside one allocation.
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, base.cast()) })
     }
 
     #[inline(always)]
     unsafe fn gather_pairs(self, base: *const u16) -> Self {
-        // SAFETY: the caller guarantees that all places are inside one allocation.
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm512_i64gather_epi64::<2>(self.0, base.cast()) })
     }
 }

@@ -1,5 +1,5 @@
-//! A snapshot as a map, for formats that people read. Its magic, the header's own checksum and the table's length are not in
-//! the map: they follow from the rest.
+//! A snapshot as a map, for human-readable formats. The magic number, the header's checksum and the table's length are left out,
+//! since they follow from the other fields.
 
 use core::fmt::{self, Display};
 
@@ -25,7 +25,7 @@ use crate::{
     storage::{Owned, Storage},
 };
 
-// The map's keys, in the order in which they are written, as the header has them.
+// The keys, in the order of the header, which is also the order of serialization.
 const VERSION_KEY: &str = "version";
 const TABLE_KEY: &str = "table";
 const FINGERPRINT_BITS_KEY: &str = "fingerprint_bits";
@@ -51,8 +51,8 @@ const KEYS: [&str; 11] = [
     CHECKSUM_KEY,
 ];
 
-/// Seed and checksum are texts, since many readers of JSON keep numbers as doubles, exact to 2⁵³ only. The others stay
-/// below: a table of 2⁵³ buckets takes two petabytes.
+/// Seed and checksum are strings, since many JSON readers store numbers as doubles, which are exact only up to 2⁵³. The other
+/// numbers stay below that: a table of 2⁵³ buckets would take petabytes.
 pub(super) fn write<H: Hasher, M: Storage, S: Serializer>(filter: &CuckooFilter<H, M>, serializer: S) -> Result<S::Ok, S::Error> {
     let params = filter.params();
     let (table, checksum) = filter.table_and_checksum();
@@ -71,7 +71,7 @@ pub(super) fn write<H: Hasher, M: Storage, S: Serializer>(filter: &CuckooFilter<
     map.end()
 }
 
-/// Whatever the order of the entries.
+/// Accepts the entries in any order.
 pub(super) fn read<'de, A: MapAccess<'de>, H: FromHasherId>(mut map: A) -> Result<CuckooFilter<H>, A::Error> {
     let mut entries = Entries::default();
     while let Some(key) = map.next_key_seed(Key)? {
@@ -80,7 +80,7 @@ pub(super) fn read<'de, A: MapAccess<'de>, H: FromHasherId>(mut map: A) -> Resul
     entries.filter()
 }
 
-/// What has been read of a map.
+/// The entries read so far.
 #[derive(Default)]
 struct Entries {
     version: Option<u16>,
@@ -107,7 +107,7 @@ impl Entries {
                 once(&mut self.addressing, key, map, Text { what: "the addressing, any-size or power-of-two", parse: addressing })
             }
             HASHER_KEY => {
-                let what = "the hasher, xxh3 or metrohash64 or 0x and the four digits of another's id";
+                let what = "the hasher, xxh3 or metrohash64 or 0x and the four hexadecimal digits of another id";
                 once(&mut self.hasher, key, map, Text { what, parse: |text: &str| text.parse().ok() })
             }
             SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN_DIGITS, parse: hex }),
@@ -129,7 +129,7 @@ impl Entries {
             seed: needed(self.seed, SEED_KEY)?,
             buckets: needed(self.buckets, BUCKETS_KEY)?,
             items: needed(self.items, ITEMS_KEY)?,
-            // Follows from the table.
+            // Set by `from_fields`.
             table_bytes: 0,
         };
         let (table, checksum) = (needed(self.storage, BASE64_KEY)?, needed(self.checksum, CHECKSUM_KEY)?);
@@ -154,7 +154,7 @@ pub(super) fn needed<T, E: Error>(entry: Option<T>, key: &'static str) -> Result
     entry.ok_or_else(|| E::missing_field(key))
 }
 
-/// The reader's error, as the format's: with the entry it is about.
+/// Converts the error to one of the format, which names the entry that it is about.
 fn refused<E: Error>(error: &SnapshotError) -> E {
     let at = |offset: usize| error.offset() == wide(offset);
     let key = match error.kind() {
@@ -170,7 +170,7 @@ fn refused<E: Error>(error: &SnapshotError) -> E {
         Kind::Parameter if at(ITEMS_AT) => ITEMS_KEY,
         _ => BASE64_KEY,
     };
-    // The checksum is of all entries, not only of the table.
+    // The checksum covers all entries, not only the table.
     let any = if error.kind() == Kind::BodyChecksum { "this or another entry was altered: " } else { "" };
     E::custom(format_args!("koel filter, `{key}`: {any}in the snapshot of these entries, {error}"))
 }
@@ -201,7 +201,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// The table's bytes from base64, in the memory in which a filter keeps them.
+/// Decodes the table from base64, directly into the memory of the filter.
 struct Table;
 
 impl<'de> DeserializeSeed<'de> for Table {
@@ -222,22 +222,22 @@ impl Visitor<'_> for Table {
     fn visit_str<E: Error>(self, text: &str) -> Result<Owned, E> {
         if !text.len().is_multiple_of(4) {
             let digits = text.len();
-            let what = format_args!("{digits} digits, which base64 with padding has by fours");
+            let what = format_args!("{digits} digits, but padded base64 has a multiple of four");
             return Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: {what}")));
         }
         let padding = text.bytes().rev().take(2).take_while(|&byte| byte == b'=').count();
         let len = (text.len() / 4 * 3).saturating_sub(padding);
         let table = Owned::zeroed(len);
-        let mut table = table.ok_or_else(|| E::custom(format_args!("koel filter: no memory for a table of {len} bytes")))?;
+        let mut table = table.ok_or_else(|| E::custom(format_args!("koel filter: cannot allocate the table of {len} bytes")))?;
         match STANDARD.decode_slice(text, &mut table.bytes_mut()[..len]) {
             Ok(decoded) if decoded == len => Ok(table),
             Ok(decoded) => Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: {decoded} bytes instead of {len}"))),
-            Err(error) => Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: no base64 with padding: {error}"))),
+            Err(error) => Err(E::custom(format_args!("koel filter, `{BASE64_KEY}`: not padded base64: {error}"))),
         }
     }
 }
 
-/// Serialised as the text that it displays.
+/// Serializes a value as its `Display` text.
 struct Shows<T>(T);
 
 impl<T: Display> serde::Serialize for Shows<T> {

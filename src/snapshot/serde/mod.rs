@@ -1,5 +1,5 @@
-//! Filters in other people's formats: to binary ones the bytes of a snapshot, to those for people a map of its parts. What
-//! comes back goes through the snapshots' own reader.
+//! Serde support: binary formats get the bytes of a snapshot, human-readable formats a map of its fields. Deserialization runs
+//! the same validation as reading a snapshot.
 
 mod map;
 mod names;
@@ -21,26 +21,26 @@ use crate::{
     storage::Storage,
 };
 
-/// To a binary format the bytes of [`to_bytes`](CuckooFilter::to_bytes), to a human-readable one a map of the snapshot's
-/// parts: docs/SNAPSHOTS.md has an example.
+/// Serializes to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a map of the snapshot's fields in
+/// human-readable formats (example in docs/SNAPSHOTS.md).
 ///
-/// A binary format takes a copy of the whole snapshot, a human-readable one takes none.
+/// Binary formats need a temporary copy of the snapshot, human-readable formats do not.
 impl<H: Hasher, M: Storage> Serialize for CuckooFilter<H, M> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() { map::write(self, serializer) } else { serializer.serialize_bytes(&self.to_bytes()) }
     }
 }
 
-/// Checks everything, as [`from_bytes`](CuckooFilter::from_bytes) does, and takes no more memory than what is there
-/// warrants, whatever it says of its own length: beside what the format itself takes, the filter's own.
+/// Safe for untrusted input: validates everything, as [`from_bytes`](CuckooFilter::from_bytes) does. Apart from what the format
+/// itself allocates, memory is allocated only for bytes that exist, whatever length the input claims.
 ///
-/// A hasher of one's own is to implement [`FromHasherId`].
+/// Custom hashers must implement [`FromHasherId`].
 impl<'de, H: FromHasherId> Deserialize<'de> for CuckooFilter<H> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let visitor = Snapshot(PhantomData);
         if deserializer.is_human_readable() {
-            // Not `deserialize_map`: what serde buffers, for flattened fields and untagged enums, calls itself
-            // human-readable even if it came from a binary format.
+            // Not `deserialize_map`: the buffers that serde uses for flattened fields and untagged enums claim to be
+            // human-readable even if they come from a binary format.
             deserializer.deserialize_any(visitor)
         } else {
             deserializer.deserialize_bytes(visitor)
@@ -48,7 +48,7 @@ impl<'de, H: FromHasherId> Deserialize<'de> for CuckooFilter<H> {
     }
 }
 
-/// Takes a snapshot in each of its forms.
+/// Accepts a filter as bytes, as a sequence of bytes, or as a map.
 struct Snapshot<H>(PhantomData<H>);
 
 impl<'de, H: FromHasherId> Visitor<'de> for Snapshot<H> {
@@ -75,7 +75,7 @@ impl<'de, H: FromHasherId> Visitor<'de> for Snapshot<H> {
     }
 }
 
-/// The reader's error, as the format's.
+/// Converts the error to one of the format.
 fn refused<E: Error>(error: &SnapshotError) -> E {
     E::custom(format_args!("koel filter: {error}"))
 }

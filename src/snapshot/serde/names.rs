@@ -1,10 +1,10 @@
-//! How a map's texts write what a header has as numbers. Each is read as it is written, and in no other way.
+//! The texts that stand for the header's numbers in human-readable formats. Each value has exactly one accepted form.
 
 use core::fmt::{self, Display};
 
 use super::super::format::{addressing_number, table_number};
 
-/// All 64 bits.
+/// A 64-bit number as `0x` and sixteen hexadecimal digits.
 pub(super) struct Hex(pub(super) u64);
 
 impl Display for Hex {
@@ -13,10 +13,10 @@ impl Display for Hex {
     }
 }
 
-/// For errors: what [`hex`] reads.
+/// What [`hex`] accepts, for error messages.
 pub(super) const SIXTEEN_DIGITS: &str = "0x and sixteen digits from 0 to f";
 
-/// Only what [`Hex`] writes: sixteen digits, none of them a capital.
+/// Parses exactly what [`Hex`] writes: sixteen digits, in lower case.
 pub(super) fn hex(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
     digits.bytes().try_fold(0, |number, digit| {
@@ -29,12 +29,12 @@ pub(super) fn hex(text: &str) -> Option<u64> {
     })
 }
 
-/// Only a table's name.
+/// Parses the name of a kind of table.
 pub(super) fn table(text: &str) -> Option<u8> {
     text.parse().ok().map(table_number)
 }
 
-/// Only an addressing's name.
+/// Parses the name of an addressing.
 pub(super) fn addressing(text: &str) -> Option<u8> {
     text.parse().ok().map(addressing_number)
 }

@@ -1,4 +1,5 @@
-//! Parameters in serde's formats: a struct with names where people read it, with a snapshot's numbers elsewhere.
+//! Serde support for [`Params`]: a struct with names in human-readable formats, with the numbers of a snapshot's header in binary
+//! formats.
 
 use core::fmt;
 
@@ -23,11 +24,11 @@ const BUCKET_SIZE: &str = "bucket_size";
 const ADDRESSING: &str = "addressing";
 const SEED: &str = "seed";
 const BUCKETS: &str = "buckets";
-/// In the order in which they are written, which is that of a snapshot's header.
+/// In the order of serialization, which is that of a snapshot's header.
 const FIELDS: [&str; 6] = [TABLE, FINGERPRINT_BITS, BUCKET_SIZE, ADDRESSING, SEED, BUCKETS];
 
-/// A struct of six fields. Human-readable formats get names, and the seed as text, since many readers of JSON keep numbers as
-/// doubles; binary formats get the numbers of a snapshot's header (docs/FORMAT.md).
+/// Serializes to a struct of six fields. Human-readable formats get names, and the seed as a string, since many JSON readers
+/// store numbers as doubles. Binary formats get the numbers of a snapshot's header (docs/FORMAT.md).
 impl Serialize for Params {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
@@ -54,7 +55,7 @@ impl Serialize for Params {
     }
 }
 
-/// Checks every limit, as a builder does. Takes a map of the fields, in any order, or a list of their values.
+/// Validates all limits, as a builder does. Accepts a map of the fields, in any order, or a sequence of their values.
 impl<'de> Deserialize<'de> for Params {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_struct(NAME, &FIELDS, Struct)
@@ -101,7 +102,7 @@ impl<'de> Visitor<'de> for Struct {
     }
 }
 
-/// What has been read of the fields.
+/// The fields read so far.
 #[derive(Default)]
 struct Read {
     table: Option<TableKind>,
@@ -158,12 +159,13 @@ fn seed() -> Named<u64> {
     Named { what: SIXTEEN_DIGITS, bytes: 8, by_name: hex, by_number: Some }
 }
 
-/// A text where people read it, a number elsewhere. Human-readable formats may bring the number, too: what serde buffers, for
-/// flattened fields and untagged enums, calls itself human-readable even if it came from a binary format.
+/// Deserializes a name in human-readable formats and a number in binary formats. Human-readable formats may also contain the
+/// number: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable even if they come from
+/// a binary format.
 struct Named<T> {
-    /// For errors: what it should be.
+    /// What is expected, for error messages.
     what: &'static str,
-    /// Of the number.
+    /// The length of the number in bytes.
     bytes: usize,
     by_name: fn(&str) -> Option<T>,
     by_number: fn(u64) -> Option<T>,

@@ -1,5 +1,5 @@
-//! Single numbers and texts. Not by serde's own implementations: their errors repeat what they were given, however long it
-//! is, and so would take more memory than the input.
+//! Deserializes numbers and strings without serde's own implementations, whose errors repeat the given string, however long, and
+//! so could take more memory than the input.
 
 use core::{
     fmt::{self, Display},
@@ -8,15 +8,15 @@ use core::{
 
 use serde::de::{DeserializeSeed, Deserializer, Error, Expected, Visitor};
 
-/// Longer texts are not repeated in errors.
+/// The longest string, in bytes, that an error message repeats.
 const SHOWN: usize = 40;
 
-/// A text was given where there should be something else.
+/// The error for an unexpected string.
 pub(super) fn unexpected<E: Error>(text: &str, expected: &dyn Expected) -> E {
     E::custom(format_args!("invalid type: {}, expected {expected}", Shown(text)))
 }
 
-/// A text as errors show it.
+/// A string as shown in error messages.
 pub(super) struct Shown<'a>(pub(super) &'a str);
 
 impl Display for Shown<'_> {
@@ -28,14 +28,14 @@ impl Display for Shown<'_> {
     }
 }
 
-/// A whole number of the type `T`.
+/// Deserializes an integer of type `T`.
 pub(super) struct Number<T> {
     what: &'static str,
     of: PhantomData<T>,
 }
 
 impl<T> Number<T> {
-    /// For errors: `what` it is.
+    /// `what` is the name of the number in error messages.
     pub(super) fn new(what: &'static str) -> Self {
         Self { what, of: PhantomData }
     }
@@ -46,7 +46,7 @@ impl<'de, T: TryFrom<u64>> DeserializeSeed<'de> for Number<T> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         match size_of::<T>() {
-            // Such formats know numbers from texts. Asked for a number, they would themselves repeat a text.
+            // These formats are self-describing. Asked for a number, they would repeat a string in their own error.
             _ if deserializer.is_human_readable() => deserializer.deserialize_any(self),
             1 => deserializer.deserialize_u8(self),
             2 => deserializer.deserialize_u16(self),
@@ -78,9 +78,9 @@ impl<T: TryFrom<u64>> Visitor<'_> for Number<T> {
     }
 }
 
-/// A text, and what is made of it: `None` if nothing can be.
+/// Deserializes a string and parses it; `None` from `parse` is an error.
 pub(super) struct Text<F> {
-    /// For errors: what it should be.
+    /// What is expected, for error messages.
     pub(super) what: &'static str,
     pub(super) parse: F,
 }

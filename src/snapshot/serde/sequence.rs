@@ -1,4 +1,4 @@
-//! A snapshot's bytes one by one: from formats that have no bytes, only lists of numbers.
+//! A snapshot as a sequence of numbers, for formats that have no byte strings.
 
 use core::marker::PhantomData;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{filter::CuckooFilter, hash::FromHasherId};
 
-/// The format's own opinion of the length is not asked for: the header knows it.
+/// Ignores the length that the format claims: the header has the real one.
 pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<CuckooFilter<H>, A::Error> {
     let mut list = List(seq, PhantomData);
     let filter = pieces::read(&mut list, H::from_hasher_id).map_err(|Refused(error)| error)?;
@@ -27,10 +27,10 @@ pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<Cu
     Ok(filter)
 }
 
-/// A list of numbers as a source of bytes.
+/// A sequence of numbers as a [`Source`].
 struct List<'de, A>(A, PhantomData<&'de ()>);
 
-/// The format's error: its own, or made of the reader's.
+/// The format's error: its own, or one converted from a [`SnapshotError`].
 struct Refused<E>(E);
 
 impl<E: serde::de::Error> From<SnapshotError> for Refused<E> {
@@ -53,7 +53,7 @@ impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
     }
 }
 
-/// How many bytes there are yet.
+/// Counts the remaining bytes.
 fn rest<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<u64, A::Error> {
     let mut more = 0;
     while seq.next_element_seed(Number::<u8>::new("a byte of the snapshot"))?.is_some() {

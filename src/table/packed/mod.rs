@@ -15,12 +15,12 @@
 //! ```
 //!
 //! Slots are sorted by nibble, then by high part. An empty slot is the fingerprint 0, so empty slots come first. The order is
-//! total: the bits of a bucket depend only on its contents, not on its history.
+//! total: the bits of a bucket depend only on its contents, not on the order of updates.
 //!
 //! An update decodes a bucket into [`Keys`], changes one key and encodes the bucket again. [`Narrow`] buckets fit into a word,
 //! [`Wide`] buckets do not.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 pub(crate) mod codebook;
 mod narrow;

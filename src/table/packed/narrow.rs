@@ -1,6 +1,6 @@
 //! Narrow buckets, which fit into a word: fingerprints of up to 16 bits, decoded into four lanes of 16 bits.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::{
     hint::select_unpredictable,

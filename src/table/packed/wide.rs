@@ -1,6 +1,6 @@
 //! Wide buckets, which are longer than a word: fingerprints of more than 16 bits, decoded into an array.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::{
     hint::select_unpredictable,

@@ -1,7 +1,7 @@
 //! The bit layout of the single table. A bucket is read through windows, words at any bit position; each window covers as many
 //! slots as always fit into it.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use crate::bits::{self, Fields, window_bits};
 

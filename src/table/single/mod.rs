@@ -1,6 +1,6 @@
-//! The single table: slots of f bits, one after the other and unsorted. Any bucket size, any fingerprint length.
+//! The single table: contiguous slots of f bits, unsorted. Any bucket size, any fingerprint length.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 mod geometry;
 
