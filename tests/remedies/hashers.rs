@@ -23,21 +23,27 @@ fn snapshot<H: Hasher + Clone>(hasher: H) -> Vec<u8> {
     filter.to_bytes()
 }
 
+/// Reads the bytes as a file.
+#[cfg(all(feature = "std", not(target_family = "wasm")))]
+fn load<H: Hasher>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Result<CuckooFilter<H>, SnapshotError> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let folder = common::Folder::new(&format!("hashers-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+    std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
+    CuckooFilter::load_with(folder.path("f.koel"), hasher)
+}
+
 /// What each way to read these bytes says, with a hasher that is found like this.
 fn refusals<H: Hasher + Clone>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Vec<SnapshotError> {
-    let mut answers = vec![
+    let answers = [
         CuckooFilter::from_bytes_with(bytes, &hasher).map(drop),
         FilterView::over_with(bytes, &hasher).map(drop),
         FilterView::over_prefix_with(bytes, &hasher).map(drop),
+        #[cfg(feature = "std")]
+        CuckooFilter::read_from_with(bytes, &hasher).map(drop),
+        #[cfg(all(feature = "std", not(target_family = "wasm")))]
+        load(bytes, &hasher).map(drop),
     ];
-    #[cfg(feature = "std")]
-    answers.push(CuckooFilter::read_from_with(bytes, &hasher).map(drop));
-    #[cfg(all(feature = "std", not(target_family = "wasm")))]
-    {
-        let folder = common::Folder::new("hashers");
-        std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
-        answers.push(CuckooFilter::load_with(folder.path("f.koel"), &hasher).map(drop));
-    }
     answers.into_iter().map(|answer| answer.expect_err("another hasher")).collect()
 }
 
@@ -58,11 +64,7 @@ fn works<H: Hasher + PartialEq>(bytes: &[u8], hasher: impl Fn(HasherId) -> Optio
     #[cfg(feature = "std")]
     assert!(CuckooFilter::read_from_with(bytes, &hasher).is_ok_and(|filter| filter.contains("Koel")));
     #[cfg(all(feature = "std", not(target_family = "wasm")))]
-    {
-        let folder = common::Folder::new("works");
-        std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
-        assert!(CuckooFilter::load_with(folder.path("f.koel"), &hasher).is_ok_and(|filter| filter.contains("Koel")));
-    }
+    assert!(load(bytes, hasher).is_ok_and(|filter| filter.contains("Koel")));
 }
 
 #[test]
