@@ -1,54 +1,72 @@
-//! Cuckoo filters with bit-packed, semi-sorted buckets: sets that answer "surely not in it" or "probably in it" in a few
-//! bits per item, and that can delete.
+//! Cuckoo filters: sets that answer "not in it" or "probably in it" in a few bits per item, and from which items can be
+//! removed.
 //!
 //! ```
 //! use koel::CuckooFilter;
 //!
 //! let mut filter = CuckooFilter::builder()
-//!     .capacity(1_000_000) // items it must hold
+//!     .capacity(1_000_000) // different items it must hold
 //!     .false_positive_rate(0.001) // at most, when it holds them
 //!     .build()?;
+//!
 //! filter.insert("alice")?; // Err(Full) if there is no room
 //! filter.insert(&42u64)?;
 //! assert!(filter.contains("alice"));
 //! assert!(filter.remove("alice"));
 //! assert!(!filter.contains("alice"));
+//!
+//! let bytes = filter.to_bytes(); // 1.5 MB, the same on every machine
+//! assert_eq!(CuckooFilter::from_bytes(&bytes)?, filter);
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! - [`CuckooFilter`] is the filter. Its page says what it promises, and what duplicates, removals and threads do.
-//! - [`Builder`] is how it is asked for: by a capacity and a false-positive rate, and by whatever else matters. It chooses
-//!   the smaller of two tables ([`TableKind`]). [`Params`] is what comes of it, also without building anything.
-//! - [`Item`] is what can be put in: strings, bytes, integers, addresses; tuples, slices and options of these; your own types.
-//! - [`Hasher`] turns an item's bytes into a hash: [`Xxh3`] by default, [`MetroHash64`] for exchange with Go, or your own.
-//!   [`StdHasher`] takes every type that implements `core::hash::Hash`, for filters that stay within one process.
-//! - [`CuckooFilter::to_bytes`] and [`write_to`](CuckooFilter::write_to) make a snapshot, the same on every machine;
-//!   [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) trust none.
-//!   [`save`](CuckooFilter::save) replaces a file at one go. A [`FilterView`] asks a snapshot where it is, in memory or in a
-//!   file that is mapped.
-//! - [`go`] reads and writes the files of Go's linvon/cuckoo-filter.
+//! Tables are bit-packed and *semi-sorted*: the four fingerprints of a bucket are kept in order, which saves one bit for each.
+//! They have any even number of buckets, not only powers of two.
 //!
-//! - [`tuning`] chooses parameters.
+//! # Contents
+//!
+//! | to | see |
+//! |---|---|
+//! | create a filter | [`CuckooFilter::builder`], [`Builder`], [`Params`], [`TableKind`], [`Addressing`] |
+//! | use it | [`CuckooFilter`]: what it promises, and how it treats duplicates, removals and threads |
+//! | store it | [`CuckooFilter::to_bytes`], [`write_to`](CuckooFilter::write_to), [`save`](CuckooFilter::save) |
+//! | load it, also from untrusted bytes | [`CuckooFilter::from_bytes`], [`read_from`](CuckooFilter::read_from), [`load`](CuckooFilter::load) |
+//! | query stored or mapped bytes in place | [`FilterView`] |
+//! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash` |
+//! | write code for any filter | [`Filter`], [`Contains`] |
+//! | choose parameters | [`tuning`] |
+//! | exchange filters with Go | [`go`], [`MetroHash64`] |
+//!
+//! Guides: [choosing](guide::choosing) · [snapshots](guide::snapshots) · [many small filters](guide::small_filters) ·
+//! [serde](guide::serde) · [Go's files](guide::go)
 //!
 //! # Features
-//! - `std` (default): snapshots to and from `std::io`, and [`tuning`]. Without it the crate needs `alloc` only.
-//! - `metrohash` (default): [`MetroHash64`] and [`go`], on little-endian targets.
-//! - `kernels` (default): the instructions of the processor at hand ([`Kernel`]), without `std`, too.
-//! - `huge-pages` (default): on Linux, tables of 2 MiB and more in huge pages, as far as the system has them.
-//! - `mmap`: [`FilterView::open`], for snapshots in files.
-//! - `serde`: filters in one's own serde types, in JSON as well as in binary formats; docs/SNAPSHOTS.md shows how. Without
-//!   `std`, too.
 //!
-//! Without `kernels`, `huge-pages` and `mmap` there is no `unsafe` code.
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`]; paths as items. Without it, the crate needs `alloc` only. |
+//! | `metrohash` | yes | [`MetroHash64`] and [`go`], on little-endian machines. Needs `std`. |
+//! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
+//! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
+//! | `serde` | no | `Serialize` and `Deserialize` for filters and [`Params`]. Works without `std`. |
 //!
-//! # Where the formulas come from
-//! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
-//! docs/DESIGN.md and docs/FORMAT.md in the package have what is not in it.
+//! # Unsafe code
+//! There is none without the features `kernels` and `huge-pages`. With them, it is in two places: `src/kernel/x86_64` calls
+//! code that is compiled for particular instructions, and `src/storage/memory.rs` allocates aligned memory. No safe function is
+//! undefined behaviour, whatever bytes or types it is given.
+//!
+//! # Sources
+//! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014). Where
+//! koel differs from it, docs/DESIGN.md gives the reason, docs/FORMAT.md the formulas and the format of snapshots, and
+//! docs/TUNING.md the measurements. All three are in the package.
 
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// What build.rs calls so has a badge that says what it stands for.
+#![cfg_attr(docsrs, doc(auto_cfg(hide(go_files))))]
 #![cfg_attr(not(any(feature = "kernels", feature = "huge-pages")), forbid(unsafe_code))]
-// Published with all features; without them some links lead nowhere.
-#![cfg_attr(not(all(feature = "std", feature = "metrohash")), allow(rustdoc::broken_intra_doc_links))]
+// Published with all features. In other builds, links to what these lack are plain text.
+#![cfg_attr(not(all(feature = "std", feature = "serde", go_files)), allow(rustdoc::broken_intra_doc_links))]
 // Loads and rates are for people to read: the last bits of a count beyond 2⁵³ are not missed.
 #![allow(clippy::cast_precision_loss)]
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests count in small numbers"))]
@@ -61,14 +79,12 @@ extern crate std;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-#[cfg(all(doctest, feature = "serde", feature = "std"))]
-#[doc = include_str!("../docs/SNAPSHOTS.md")]
-struct Snapshots;
-
 mod bits;
 mod filter;
 #[cfg(go_files)]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
 pub mod go;
+pub mod guide;
 mod hash;
 mod kernel;
 mod params;
@@ -82,10 +98,11 @@ pub mod tuning;
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 #[cfg(go_files)]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
 pub use hash::MetroHash64;
 pub use {
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
-    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, ParseHasherError, StdHasher, Xxh3},
+    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind},

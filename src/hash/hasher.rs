@@ -2,7 +2,8 @@
 
 use core::{fmt, str::FromStr};
 
-use super::id::{Expected, HasherId, ParseHasherError};
+use super::{HasherId, Item};
+use crate::params::{ParamError, Parameter};
 
 /// A portable hash function: from a seed and an item's bytes to 64 uniformly distributed bits.
 ///
@@ -51,6 +52,39 @@ pub trait Hasher {
 
     /// The hash of `bytes` under `seed`.
     fn hash(&self, seed: u64, bytes: &[u8]) -> u64;
+}
+
+/// A hasher that takes items of type `T`: the bound of every operation that takes an item.
+///
+/// Every [`Hasher`] takes every [`Item`], and [`StdHasher`](super::StdHasher) takes every type that implements
+/// `core::hash::Hash`. To write a hasher, implement [`Hasher`]; to add a type of items, implement [`Item`].
+///
+/// # Example
+/// A function for filters with any hasher, as long as it takes strings:
+/// ```
+/// use koel::{HashItem, Xxh3};
+///
+/// fn shard(hasher: &impl HashItem<str>, name: &str) -> u64 {
+///     hasher.hash_item(0, name) % 16
+/// }
+///
+/// assert_eq!(shard(&Xxh3, "alice"), shard(&Xxh3, "alice"));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the hasher `{Self}` does not take items of type `{T}`",
+    note = "a `koel::Hasher`, such as `Xxh3`, takes every type that implements `koel::Item`",
+    note = "`koel::StdHasher` takes every type that implements `core::hash::Hash`"
+)]
+pub trait HashItem<T: ?Sized> {
+    /// The hash of `item` under `seed`: 64 uniformly distributed bits.
+    fn hash_item(&self, seed: u64, item: &T) -> u64;
+}
+
+impl<H: Hasher, T: Item + ?Sized> HashItem<T> for H {
+    #[inline]
+    fn hash_item(&self, seed: u64, item: &T) -> u64 {
+        item.with_bytes(|bytes| self.hash(seed, bytes))
+    }
 }
 
 /// A hasher that its id alone determines. A filter can be deserialised if its hasher is one.
@@ -185,11 +219,18 @@ impl fmt::Display for AnyHasher {
 
 /// The names of [`ALL`](AnyHasher::ALL), as they are displayed.
 impl FromStr for AnyHasher {
-    type Err = ParseHasherError;
+    type Err = ParamError;
 
-    fn from_str(text: &str) -> Result<Self, ParseHasherError> {
+    fn from_str(text: &str) -> Result<Self, ParamError> {
         let hasher = text.parse().ok().and_then(Self::from_id);
-        hasher.ok_or_else(|| ParseHasherError { given: text.into(), expected: Expected::HasherOfThisBuild })
+        hasher.ok_or_else(|| {
+            #[cfg(not(go_files))]
+            if text == "metrohash64" {
+                return ParamError::not_in_this_build();
+            }
+            let names: &[&str] = if cfg!(go_files) { &["xxh3", "metrohash64"] } else { &["xxh3"] };
+            ParamError::unknown_name(Parameter::Hasher, text, names)
+        })
     }
 }
 

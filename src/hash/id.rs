@@ -1,9 +1,8 @@
 //! The numbers and names by which snapshots know a hasher.
 
-use alloc::string::String;
-use core::{error::Error, fmt, str::FromStr};
+use core::{fmt, str::FromStr};
 
-use super::AnyHasher;
+use crate::params::{ParamError, Parameter};
 
 /// The number of a hasher in a snapshot's header. Numbers below 0x8000 are reserved for this crate; a hasher of your own
 /// takes one from 0x8000 up.
@@ -62,13 +61,16 @@ impl fmt::Display for HasherId {
 
 /// A name, or `0x` and four lower-case digits from 0x8000 up: one way to write each id, and no other.
 impl FromStr for HasherId {
-    type Err = ParseHasherError;
+    type Err = ParamError;
 
-    fn from_str(text: &str) -> Result<Self, ParseHasherError> {
+    fn from_str(text: &str) -> Result<Self, ParamError> {
         match text {
             "xxh3" => Ok(Self::XXH3),
             "metrohash64" => Ok(Self::METRO_HASH_64),
-            _ => custom(text).ok_or_else(|| ParseHasherError { given: text.into(), expected: Expected::Id }),
+            _ => custom(text).ok_or_else(|| {
+                let names = ["xxh3", "metrohash64", "0x8000 to 0xffff in lower case"];
+                ParamError::unknown_name(Parameter::Hasher, text, &names)
+            }),
         }
     }
 }
@@ -80,45 +82,3 @@ fn custom(text: &str) -> Option<HasherId> {
     let number = u16::from_str_radix(digits, 16).ok()?;
     (number >= HasherId::FIRST_CUSTOM).then_some(HasherId(number))
 }
-
-/// The text names no hasher: the error of parsing a [`HasherId`] or an [`AnyHasher`].
-///
-/// # Example
-/// ```
-/// use koel::HasherId;
-/// let error = "md5".parse::<HasherId>().unwrap_err();
-/// assert_eq!(error.to_string(), "hasher: \"md5\" given, but ids are xxh3, metrohash64, and 0x8000 to 0xffff in lower case");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseHasherError {
-    pub(super) given: String,
-    pub(super) expected: Expected,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
-    Id,
-    HasherOfThisBuild,
-}
-
-impl fmt::Display for ParseHasherError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "hasher: {:?} given, but ", self.given)?;
-        match self.expected {
-            Expected::Id => f.write_str("ids are xxh3, metrohash64, and 0x8000 to 0xffff in lower case"),
-            Expected::HasherOfThisBuild => {
-                f.write_str("this build has ")?;
-                for (i, hasher) in AnyHasher::ALL.iter().enumerate() {
-                    write!(f, "{}{hasher}", if i == 0 { "" } else { ", " })?;
-                }
-                f.write_str("; choose one of these")?;
-                if self.given == "metrohash64" {
-                    f.write_str(", or build with the feature metrohash for a little-endian machine")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl Error for ParseHasherError {}

@@ -5,7 +5,6 @@
 //! types but promises nothing beyond the process. [`HashItem`] is what the two have in common, and all that a filter's
 //! operations need.
 
-mod hash_item;
 mod hasher;
 mod id;
 mod item;
@@ -16,9 +15,8 @@ pub use hasher::FromHasherId;
 #[cfg(go_files)]
 pub use hasher::MetroHash64;
 pub use {
-    hash_item::HashItem,
-    hasher::{AnyHasher, Hasher, Xxh3},
-    id::{HasherId, ParseHasherError},
+    hasher::{AnyHasher, HashItem, Hasher, Xxh3},
+    id::HasherId,
     item::Item,
     std_hasher::StdHasher,
 };

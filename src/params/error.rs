@@ -33,13 +33,24 @@ const MAX_SHOWN_BYTES: usize = 40;
 
 impl ParamError {
     /// A text that is none of a parameter's names.
-    pub(super) fn unknown_name(parameter: Parameter, given: &str, names: &[&str]) -> Self {
+    pub(crate) fn unknown_name(parameter: Parameter, given: &str, names: &[&str]) -> Self {
         let given = match given.len() {
             ..=MAX_SHOWN_BYTES => format!("{given:?}"),
             bytes => format!("a text of {bytes} bytes"),
         };
         let limit = format!("the names are {}", names.join(" and "));
         Self { parameter, given, limit, remedy: String::from("use one of them") }
+    }
+
+    /// The hasher is one that this build does not have.
+    #[cfg(not(go_files))]
+    pub(crate) fn not_in_this_build() -> Self {
+        Self {
+            parameter: Parameter::Hasher,
+            given: String::from("\"metrohash64\""),
+            limit: String::from("this build has xxh3 alone"),
+            remedy: String::from("read it with koel's feature metrohash, on a little-endian machine"),
+        }
     }
 
     /// The first parameter that is out of range.
@@ -75,10 +86,10 @@ pub enum Parameter {
     Table,
     /// The name of an [`Addressing`](crate::Addressing).
     Addressing,
+    /// The name of a hasher, or its [`HasherId`](crate::HasherId).
+    Hasher,
     /// The kernel: the instructions that a filter works with.
     Kernel,
-    /// The memory of the table, which follows from the other parameters.
-    TableSize,
 }
 
 impl fmt::Display for Parameter {
@@ -91,8 +102,8 @@ impl fmt::Display for Parameter {
             Self::BucketSize => "bucket size",
             Self::Table => "table",
             Self::Addressing => "addressing",
+            Self::Hasher => "hasher",
             Self::Kernel => "kernel",
-            Self::TableSize => "table size",
         })
     }
 }

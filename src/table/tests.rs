@@ -8,7 +8,9 @@ use proptest::{
     test_runner::{RngSeed, TestRunner},
 };
 
-use super::{Corrupt, Fingerprint, Form, Geometry, Narrow, Portable, Single, Table, TableMut, Wide, codebook, fingerprints};
+use super::{
+    Corrupt, Fingerprint, Form, Geometry, Narrow, Portable, Single, Table, TableMut, Wide, fingerprints, packed::codebook,
+};
 use crate::{
     bits::{self, PADDING},
     params::{Addressing, Params, TableKind},

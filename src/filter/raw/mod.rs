@@ -2,7 +2,8 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-mod operations;
+mod batch;
+mod scan;
 
 use core::ops::Range;
 
@@ -12,13 +13,12 @@ use crate::{
     kernel::{Dispatch, Hashes, Kernel},
     params::{ParamError, Params},
     storage::{OutOfMemory, Owned, Storage},
-    table::{Address, Change, Corrupt, Fingerprint, Geometry, Read, Uniform},
+    table::{Address, Change, Corrupt, Fingerprint, Geometry, Pair, Read, Table, TableMut, Uniform, fingerprints, place},
 };
+use batch::{InsertAll, RemoveAll};
 #[cfg(go_files)]
-use operations::PackedValues;
-use operations::{
-    Contains, Count, EachFingerprint, FirstCorrupt, Insert, InsertAll, Place, Prefetch, PutFirst, Remove, RemoveAll, Taken,
-};
+use scan::PackedValues;
+use scan::{EachFingerprint, FirstCorrupt, Prefetch, PutFirst, Taken};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it.
 #[derive(Clone)]
@@ -239,5 +239,83 @@ impl RawFilter {
         }
         *self = merged;
         Ok(())
+    }
+}
+
+struct Contains<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Read for Contains<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> bool {
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
+        table.contains(buckets, fingerprint)
+    }
+}
+
+struct Count<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Read for Count<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> u32 {
+        let ((first, second), fingerprint) = Address::new(self.params).buckets(self.hash);
+        let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(other == fingerprint)).sum() };
+        let in_second = if second == first { 0 } else { copies(second) };
+        in_second + copies(first)
+    }
+}
+
+struct Insert<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Change for Insert<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let address = Address::new(self.params);
+        let (buckets, fingerprint) = address.buckets(self.hash);
+        place(table, address, buckets, fingerprint)
+    }
+}
+
+struct Place {
+    address: Address,
+    buckets: Pair,
+    fingerprint: Fingerprint,
+}
+
+impl Change for Place {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        place(table, self.address, self.buckets, self.fingerprint)
+    }
+}
+
+struct Remove<'a> {
+    params: &'a Params,
+    hash: Uniform,
+}
+
+impl Change for Remove<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
+        table.remove(buckets, fingerprint)
     }
 }

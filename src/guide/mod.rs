@@ -1,0 +1,30 @@
+//! Guides: how to choose, keep and combine filters. Text only; there is no code in this module.
+//!
+//! | guide | questions it answers |
+//! |---|---|
+//! | [`choosing`] | Which parameters, hasher and method fit the task? What are the limits? |
+//! | [`snapshots`] | How is a filter stored, sent, loaded and queried in place? |
+//! | [`small_filters`] | How are thousands of filters kept, for example one for each file of an LSM tree? |
+//! | [`serde`] | How does a filter become a field of a type with serde's derives? |
+//! | [`go`] | How are filters exchanged with Go's linvon/cuckoo-filter? |
+
+// What the guides link to.
+#![allow(unused_imports, clippy::wildcard_imports, reason = "only the documentation uses them")]
+use crate as koel;
+use crate::*;
+
+// A page is shown whatever the features; its examples are compiled where they have the features that they need.
+#[doc = include_str!("choosing.md")]
+pub mod choosing {}
+
+#[cfg_attr(any(feature = "std", not(doctest)), doc = include_str!("snapshots.md"))]
+pub mod snapshots {}
+
+#[doc = include_str!("small_filters.md")]
+pub mod small_filters {}
+
+#[cfg_attr(any(feature = "serde", not(doctest)), doc = include_str!("serde.md"))]
+pub mod serde {}
+
+#[cfg_attr(any(go_files, not(doctest)), doc = include_str!("go.md"))]
+pub mod go {}
