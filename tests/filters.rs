@@ -5,7 +5,7 @@
 mod common;
 
 use common::SplitMix64;
-use koel::{Addressing, AnyHasher, CuckooFilter, MergeError, TableKind};
+use koel::{Addressing, AnyHasher, CuckooFilter, FilterView, Kernel, MergeError, TableKind};
 
 fn filter(capacity: usize) -> CuckooFilter {
     CuckooFilter::builder().capacity(capacity).false_positive_rate(1e-6).build().expect("right")
@@ -129,6 +129,44 @@ fn only_filters_of_a_kind_are_merged() {
         let error = ours.merge(&theirs.build().expect("right")).expect_err("they differ");
         assert!(matches!(error, MergeError::DifferentHasher), "{error}");
     }
+}
+
+/// Filled beyond its capacity, a filter could hardly be merged item by item; into an empty one it is copied.
+#[test]
+fn merging_into_an_empty_filter_copies() {
+    let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64);
+    let full = || {
+        let mut filter = builder().build().expect("right");
+        let copies = SplitMix64(1).take(256).filter(|&hash| filter.insert_hash(hash).is_ok()).count();
+        assert!(copies > filter.capacity() && copies == filter.len(), "{copies} items, planned for {}", filter.capacity());
+        filter
+    };
+    let theirs = full();
+    let view = FilterView::over(theirs.to_bytes()).expect("a snapshot");
+    for kernel in Kernel::available() {
+        let mut emptied = full();
+        emptied.clear();
+        for ours in [builder().kernel(kernel).build().expect("right"), emptied] {
+            let (mut of_filter, mut of_view, kernel) = (ours.clone(), ours.clone(), ours.kernel());
+            of_filter.merge(&theirs).expect("it is copied");
+            of_view.merge(&view).expect("it is copied");
+            assert!(of_filter == theirs && of_filter.to_bytes() == theirs.to_bytes());
+            assert!(of_view == theirs && of_view.to_bytes() == theirs.to_bytes());
+            assert_eq!((of_filter.kernel(), of_view.kernel()), (kernel, kernel), "it is a copy of the table");
+        }
+    }
+    // Not so into a filter that holds something, nor when they differ.
+    let mut one = builder().build().expect("right");
+    one.insert("koel").expect("it is empty");
+    assert!(matches!(one.merge(&theirs), Err(MergeError::Full { .. })));
+    let mut other = builder().seed(1).build().expect("right");
+    assert!(matches!(other.merge(&theirs), Err(MergeError::DifferentParams { .. })) && other.is_empty());
+    // What is copied is verified first.
+    let mut damaged = theirs.to_bytes();
+    damaged[100] ^= 1;
+    let view = FilterView::over(damaged).expect("its header is right");
+    let mut empty = builder().build().expect("right");
+    assert!(matches!(empty.merge(&view), Err(MergeError::Snapshot(_))) && empty.is_empty() && !empty.contains("koel"));
 }
 
 #[track_caller]

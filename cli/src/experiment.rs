@@ -6,77 +6,78 @@ use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, Step, experiments, report};
 
-use crate::{messages, options, stdout};
+use crate::{messages, options, stdout, streams::Stream};
 
-/// Measure what the paper's figures show, on this machine: tables, charts, and one page with all of them.
+/// Measure on this machine what the paper's figures show: tables, charts, and a report in one file.
 ///
-/// Ctrl-C ends it at any time. What has been measured is kept, and the same command goes on from there; to measure
-/// everything anew, say --again. All but the times are the same on every machine, for the same seed.
+/// Ctrl-C interrupts it at any time. Results so far are kept, and the same command continues; --again measures everything
+/// anew. For the same seed, all results except times are the same on every machine.
+///
+/// The paper is "Cuckoo Filter: Practically Better Than Bloom" by Fan, Andersen, Kaminsky and Mitzenmacher (CoNEXT 2014).
 #[derive(Args)]
 #[command(
     override_usage = "koel experiment [OPTIONS] <NAME>...",
     after_help = "\
-In the folder, load.json is all there is to know of the experiment `load`, and of the machine; load.csv has its rows \
-as a table, load-….svg are the charts, and report.html shows all experiments of the folder: one file, to be sent to \
-anybody.
+In the folder, load.json has all results of the experiment `load`, with a description of the machine; load.csv has them \
+as a table, load-….svg are the charts, and report.html shows all experiments of the folder in one file that needs no other.
 
-`cargo run --release -p koel-peers -- --out FOLDER`, in koel's repository, adds a comparison with other crates.
+In koel's repository, `cargo run --release -p koel-peers -- --out FOLDER` adds a comparison with other crates.
 
 Examples:
     koel experiment all --quick
     koel experiment load space --out results --max-slots 1000000"
 )]
 pub(crate) struct Experiment {
-    /// What to measure: one or more, done in the order in which they stand here
-    // Not `required`: clap would not say which names there are.
+    /// The experiments, one or more; they run in the order of this list
+    // Not `required`: clap would not list the names.
     #[arg(value_name = "NAME")]
     names: Vec<Name>,
 
-    /// The folder of the results
+    /// The folder for the results
     #[arg(short, long, value_name = "FOLDER", default_value = "koel-experiments")]
     out: PathBuf,
 
-    /// Smaller tables, and fewer: some minutes for all experiments, instead of hours
+    /// Measure fewer and smaller tables: some minutes for all experiments instead of hours
     #[arg(long)]
     quick: bool,
 
-    /// Where all random numbers come from
+    /// The seed of all random numbers: a decimal number, or 0x and hexadecimal digits
     #[arg(long, value_name = "N", default_value = "1", value_parser = options::seed, allow_negative_numbers = true)]
     seed: u64,
 
-    /// Leave out tables of more slots
+    /// Leave out tables with more slots than this
     #[arg(long, value_name = "N", value_parser = options::count, allow_negative_numbers = true)]
     max_slots: Option<u64>,
 
-    /// At most so many measurements side by side; times are always measured alone [default: one for each core]
+    /// The maximum number of measurements at the same time; times are always measured alone [default: one per core]
     #[arg(long, value_name = "N", value_parser = options::threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
 
-    /// Measure again what has been measured
+    /// Measure everything anew, also what has been measured before
     #[arg(long)]
     again: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// How full tables get before they refuse an item
+    /// The load at which tables first refuse an item
     Load,
-    /// What an item takes: bits against the false-positive rate, and against the number of items
+    /// Bits per item, by false-positive rate and by number of items
     Space,
-    /// How often a filter is wrong, beside what the formula says
+    /// False-positive rates, measured and predicted
     Fpr,
-    /// How many items move for a new one
+    /// Evictions per insertion
     Walk,
-    /// Insertions, look-ups and removals in a second, by how full a table is
+    /// Insertions, look-ups and removals per second, by load
     Speed,
-    /// All of them
+    /// All experiments
     All,
 }
 
-/// What checks whether an experiment can be done.
+/// Prepares an experiment, and checks whether it can run.
 type Planner = fn(&Settings) -> anyhow::Result<Box<dyn Step>>;
 
-/// All experiments, in the order in which they are done.
+/// All experiments, in the order in which they run.
 const PLANNERS: [(Name, Planner); 5] = [
     (Name::Load, |settings| Ok(Box::new(Plan::new(experiments::Load, settings)?))),
     (Name::Space, |settings| Ok(Box::new(Plan::new(experiments::Space, settings)?))),
@@ -90,8 +91,13 @@ impl Experiment {
         if self.names.is_empty() {
             let names = Name::value_variants().iter().filter_map(ValueEnum::to_possible_value);
             let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
-            bail!("give the NAME of an experiment: {}; `koel experiment --help` says what they are", names.join(", "));
+            bail!(
+                "no experiment given; give the NAME of one or more: {}; `koel experiment --help` describes them",
+                names.join(", ")
+            );
         }
+        // The path of the report is printed there.
+        Stream::Stdout.check()?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let settings = Settings {
             scope: Scope { quick: self.quick, seed: self.seed, max_slots: self.max_slots },
@@ -105,13 +111,9 @@ impl Experiment {
         report::check(&settings.folder, &steps.iter().map(|step| step.name()).collect::<Vec<_>>())?;
         let interrupt = Interrupt::on_ctrl_c()?;
         let folder = settings.folder.display();
-        let go_on = if settings.again {
-            "the same command without --again goes on from there"
-        } else {
-            "the same command goes on from there"
-        };
+        let remedy = if settings.again { "the same command without --again continues" } else { "the same command continues" };
         let mut ended = Ok(Outcome::Complete);
-        let kept = format!("what was measured is in {folder}, and {go_on}");
+        let kept = format!("the results so far are in {folder}, and {remedy}");
         let mut steps = steps.into_iter();
         for step in steps.by_ref() {
             messages::say(format_args!("{}\n", announcement(&*step)));
@@ -120,7 +122,7 @@ impl Experiment {
                 break;
             }
         }
-        // However it ended, of what is there.
+        // However it ended: the report shows what there is.
         let written = report::write(&settings.folder);
         let outcome = ended?;
         written?;
@@ -129,7 +131,7 @@ impl Experiment {
             let rest = if rest.is_empty() || !settings.again {
                 String::new()
             } else {
-                format!("; not begun again: {}", rest.join(", "))
+                format!("; not measured again yet: {}", rest.join(", "))
             };
             messages::say(format_args!("koel: interrupted; {kept}{rest}\n"));
             return Ok(ExitCode::from(Interrupt::STATUS));
@@ -139,7 +141,7 @@ impl Experiment {
     }
 }
 
-/// What is there to be done.
+/// How much there is to measure.
 fn announcement(step: &dyn Step) -> String {
     let (name, cases, left) = (step.name(), step.cases(), step.cases_left());
     match cases - left {

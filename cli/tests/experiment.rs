@@ -162,7 +162,7 @@ mod stopped {
             koel.run(second).error(&["parts/load.partial.jsonl", &id, "wait", "another --out"]);
             let (status, stdout, stderr) = interrupt(child);
             assert_eq!((status, stdout.as_str()), (Some(130), ""), "{stderr}");
-            let told = "koel: interrupted; what was measured is in parts, and the same command goes on from there\n";
+            let told = "koel: interrupted; the results so far are in parts, and the same command continues\n";
             assert_eq!(stderr, format!("load: {CASES} cases\n{told}"));
             assert_eq!((journal(&koel), record(&koel, "parts")["complete"].as_bool()), (0, Some(false)));
             let finished = known(&koel);
@@ -189,7 +189,7 @@ mod stopped {
         let koel = Koel::new();
         let (status, _, stderr) = interrupt(started(&koel, &["--again"], 1));
         assert_eq!(status, Some(130));
-        assert!(stderr.ends_with(" in parts, and the same command without --again goes on from there\n"), "{stderr}");
+        assert!(stderr.ends_with(" in parts, and the same command without --again continues\n"), "{stderr}");
     }
 }
 

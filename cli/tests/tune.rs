@@ -51,9 +51,9 @@ d-left counting Bloom  2.83 MB      22.67  0.00100       -     yes    no      no
 counting Bloom         7.19 MB      57.51  0.00100       -     yes    no      no
 
 * The smallest: 1538472 bytes, 256412 buckets of 4 slots. Room for 1000006
-  different items; for 8 copies of one, if nothing else is in their two buckets.
-f: bits of a fingerprint, b: slots of a bucket.
-Below the line: what their authors' formulas say of large sets, at ε = 0.00100.
+  distinct items, or for 8 copies of one item if its two buckets have no others.
+f: bits per fingerprint, b: slots per bucket.
+Below the line: formulas of their authors, for large sets, at ε = 0.00100.
 
 Left out:
 - single b=1: 5 copies of an item were asked for, and there is room for 2.
@@ -85,7 +85,7 @@ fn it_is_legible_at_every_size() {
                 assert!(line.chars().count() <= 80 && line.trim_end() == line, "{line}");
                 assert!(!line.contains("NaN") && !line.contains("inf"), "{line}");
             }
-            assert_eq!(text.contains("No filter does that."), run.status == 1);
+            assert_eq!(text.contains("No filter meets these requirements."), run.status == 1);
         }
     }
 }
@@ -314,10 +314,13 @@ fn what_is_nearest_works() {
         let run = tune(options);
         assert!(run.status == 1 && run.stderr.is_empty(), "{options}: {}", run.stderr);
         let text = run.text();
-        assert!(text.contains("No filter does that.") && text.contains("\nLeft out:\n- ") && !text.contains("koel::"), "{text}");
+        assert!(
+            text.contains("No filter meets these requirements.") && text.contains("\nLeft out:\n- ") && !text.contains("koel::"),
+            "{text}"
+        );
         let lines = suggestions(&text);
         assert_eq!(lines.iter().map(|(way, _)| *way).collect::<Vec<_>>(), ways, "{text}");
-        assert_eq!(text.contains("Nothing is near"), ways.is_empty(), "{text}");
+        assert_eq!(text.contains("No single option is enough"), ways.is_empty(), "{text}");
         for (way, value) in lines {
             assert_eq!(with(options, way, value).status, 0, "{options}: --{way} {value}");
             let worse = match way {

@@ -15,11 +15,20 @@ thread_local! {
 }
 
 /// The most bytes that this thread had on the heap at a time while `run` ran, beyond those before it.
+#[allow(dead_code, reason = "each story uses a part of it")]
 pub(crate) fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     MOST.set(before);
     let answer = run();
     (answer, MOST.get() - before)
+}
+
+/// The bytes that this thread has on the heap once `run` is done, beyond those before it.
+#[allow(dead_code, reason = "each story uses a part of it")]
+pub(crate) fn held<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    let before = NOW.get();
+    let answer = run();
+    (answer, NOW.get() - before)
 }
 
 /// The system's allocator, counted. What grows where it is, or is moved by pages, is not counted twice: that is the system's own

@@ -1,9 +1,9 @@
-//! The calls that build a filter as it was recommended.
+//! The calls that build a recommended filter.
 
 use anyhow::ensure;
 use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
 
-/// What must be told to a builder, and nothing that it would choose by itself.
+/// The parameters that a builder must be given: none that it would choose by itself.
 pub(super) struct Call {
     items: usize,
     precision: Precision,
@@ -12,20 +12,20 @@ pub(super) struct Call {
     addressing: Option<Addressing>,
 }
 
-/// How the length of the fingerprints is told.
+/// What determines the length of the fingerprints.
 enum Precision {
     Rate(f64),
     Bits(u32),
 }
 
 impl Call {
-    /// What builds this candidate for so many items: by the rate, if there is one, else by the fingerprints' length.
+    /// The call that builds this candidate for a number of items: by the rate, if one was given, else by the fingerprint bits.
     ///
     /// # Errors
-    /// If another filter would be built, which is a mistake of this program.
+    /// If the call would build another filter, which is a bug of this program.
     pub(super) fn of(candidate: &Candidate, items: usize, rate: Option<f64>) -> anyhow::Result<Self> {
         let params = candidate.params();
-        // What a builder takes when it is told nothing.
+        // What a builder chooses by itself.
         let plain = CuckooFilter::builder().capacity(items).fingerprint_bits(params.fingerprint_bits()).params().ok();
         let mut call = Self {
             items,
@@ -64,7 +64,7 @@ impl Call {
         let mut types = vec!["CuckooFilter"];
         let mut calls = vec![format!("capacity({})", grouped(self.items))];
         calls.push(match self.precision {
-            // `Debug` writes the shortest digits that are read back as this very number.
+            // `Debug` writes the shortest text that parses to exactly this number.
             Precision::Rate(rate) => format!("false_positive_rate({rate:?})"),
             Precision::Bits(bits) => format!("fingerprint_bits({bits})"),
         });

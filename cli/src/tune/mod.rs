@@ -1,4 +1,4 @@
-//! `koel tune`: which parameters to take, what others would cost, and why not.
+//! `koel tune`: recommended parameters, what others would cost, and why they were rejected.
 
 mod call;
 mod nearest;
@@ -26,9 +26,9 @@ use others::Others;
 
 /// Choose a filter's parameters: the smallest filter for a false-positive rate, or the lowest rate for so many bytes.
 ///
-/// Prints all the filters that do, the best first, and what other structures cost at the same rate, by their authors' formulas;
-/// then what was left out and why, and the call that builds the best. Nothing is built, so that any size can be tried. If no
-/// filter does, it says what is nearest, and the exit status is 1.
+/// Prints all filters that meet the requirements, the best first, and the size of other structures at the same rate, by their
+/// authors' formulas; then what was left out and why, and the call that builds the best filter. Builds nothing, so any size can
+/// be tried. If no filter meets the requirements, prints the nearest values that can be met; the exit status is then 1.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("wanted").args(["fpr", "bytes"]).required(true).multiple(true),
@@ -40,55 +40,56 @@ Examples:
     koel tune --items 1000000000000 --fpr 1e-6 --json"
 )]
 pub(crate) struct Tune {
-    /// How many different items the filter must hold
+    /// The number of distinct items that the filter must hold
     #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
     items: usize,
 
-    /// The share of absent items that may seem to be there, between 0 and 1: finds the smallest filter
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1. Finds the smallest
+    /// filter
     #[arg(long, value_name = "E", value_parser = options::rate, allow_negative_numbers = true)]
     fpr: Option<f64>,
 
-    /// The most bytes that the table may take: without --fpr, finds the lowest rate. With or without a unit: kB, MB, GB, TB
-    /// are thousands, KiB, MiB, GiB, TiB 1024s
+    /// The maximum size of the table in bytes, or with a unit: kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of
+    /// 1024). Without --fpr, finds the lowest rate
     #[arg(long, value_name = "BYTES", value_parser = options::bytes, allow_negative_numbers = true)]
     bytes: Option<usize>,
 
-    /// Only this table
+    /// The kind of table; by default, both are compared
     #[arg(long, value_name = "TABLE")]
     table: Option<Table>,
 
-    /// Only buckets of so many slots: 1 to 16 in the single table, 4 in the packed one
+    /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one; by default, several are compared
     #[arg(long, value_name = "B", value_parser = options::slots, allow_negative_numbers = true)]
     bucket_size: Option<u32>,
 
-    /// How an item's buckets are found
+    /// The addressing: which numbers of buckets are possible
     #[arg(long, value_name = "HOW", default_value = "any-size")]
     addressing: Address,
 
-    /// How many copies of an item there must be room for, twice the slots of a bucket at most
+    /// The number of copies of one item that must have room; two buckets hold them, so the limit is twice their slots
     #[arg(long, value_name = "C", default_value = "1", value_parser = options::copies, allow_negative_numbers = true)]
     copies: u32,
 
-    /// Items will be removed: leave out the structures that cannot. Each of ours can
+    /// Leave out structures that do not support deletion. All of koel's filters support it
     #[arg(long)]
     deletes: bool,
 
-    /// As a JSON object, with numbers as numbers. `candidates` has the filters, the best first; `rejections` those left out,
+    /// Print a JSON object, with numbers as numbers. `candidates` has the filters, the best first; `rejections` those left out,
     /// each with its `reason`; `others` other structures, the smallest first; `others_rejected` those left out. `builder` and
-    /// `command` make the best filter, in Rust and with koel. If there is no candidate, these two are null, and `nearest` has
-    /// `items`, `false_positive_rate` and `bytes`, any one of which would do instead of what was asked, or null
+    /// `command` build the best filter, in Rust and with koel. If there is no candidate, these two are null, and `nearest` has
+    /// `items`, `false_positive_rate` and `bytes`: each of these values works in place of the one given, unless it is null
     #[arg(long)]
     json: bool,
 }
 
-/// All that there is to say.
+/// Everything to print.
 struct Advice<'a> {
     asked: &'a Tune,
     filters: Recommendation,
     others: Others,
-    /// What builds the best filter.
+    /// The call that builds the best filter.
     call: Option<Call>,
-    /// What would do instead, if nothing does.
+    /// Values that work, if those given do not.
     nearest: Option<Nearest>,
 }
 
@@ -97,7 +98,7 @@ impl Tune {
         self.check()?;
         let filters = self.recommend(self.items, self.fpr, self.bytes);
         let best = filters.best();
-        // Others are compared at the rate asked for; without one, at the rate that was found.
+        // Other structures are compared at the given rate; without one, at the rate of the best filter.
         let rate = self.fpr.or_else(|| best.map(Candidate::false_positive_rate));
         let advice = Advice {
             asked: &self,
@@ -110,7 +111,7 @@ impl Tune {
         Ok(if advice.call.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Refuses what no filter can be, whatever its size.
+    /// Refuses parameters that no filter can have, whatever its size.
     fn check(&self) -> anyhow::Result<()> {
         let mut builder = CuckooFilter::builder().capacity(0);
         if let Some(table) = self.table {
@@ -119,7 +120,7 @@ impl Tune {
         if let Some(slots) = self.bucket_size {
             builder = builder.bucket_size(slots);
         }
-        // With fingerprints that every table has.
+        // Every table has fingerprints of this length.
         let params = builder.fingerprint_bits(32).params().map_err(|error| messages::parameter(&error))?;
         if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
             let nearest = Nearest::rate(self, rate).map(|rate| format!("the nearest that works is {rate:?}"));
@@ -139,7 +140,7 @@ impl Tune {
         Ok(())
     }
 
-    /// The library's answer for these items, rate and bytes, with everything else as it was asked for.
+    /// The library's recommendation for these items, rate and bytes, with the other options as given.
     fn recommend(&self, items: usize, rate: Option<f64>, bytes: Option<usize>) -> Recommendation {
         let mut constraints = Constraints::default().addressing(self.addressing.into()).copies(self.copies);
         if let Some(table) = self.table {

@@ -1,23 +1,23 @@
-//! The nearest values that work, where those given do not.
+//! The nearest values that work, if those given do not.
 
 use koel::tuning::Candidate;
 
 use super::Tune;
 
-/// Each of these values works by itself, with the other options as they were given. None: this option is not enough.
+/// Each of these values works with the other options as given. None: no value of this option works.
 pub(super) struct Nearest {
-    /// The most items.
+    /// The maximum number of items.
     pub(super) items: Option<usize>,
-    /// The lowest rate with three digits; with more of them where a filter needs a rate above 0.999. None if no rate was given.
+    /// The lowest rate with three digits, or with more where only rates above 0.999 work. None if no rate was given.
     pub(super) rate: Option<f64>,
-    /// The fewest bytes. None if no limit was given.
+    /// The minimum number of bytes. None if no limit was given.
     pub(super) bytes: Option<usize>,
 }
 
 impl Nearest {
     pub(super) fn to(asked: &Tune) -> Self {
         let Tune { items, fpr, bytes, .. } = *asked;
-        // As good as no limit: the shortest fingerprints do.
+        // Practically no limit: the shortest fingerprints meet it.
         let any_rate = 1.0 - f64::EPSILON;
         Self {
             items: most(items, |items| asked.recommend(items, fpr, bytes).best().is_some()),
@@ -26,11 +26,11 @@ impl Nearest {
         }
     }
 
-    /// The nearest to a rate that does not work: the lowest that does, or one just below 1 for those from 1 up.
+    /// The nearest rate that works: the lowest one, or one just below 1 if the given rate is 1 or more.
     pub(super) fn rate(asked: &Tune, given: f64) -> Option<f64> {
         let works = |rate: &f64| asked.recommend(asked.items, Some(*rate), asked.bytes).best().is_some();
         if given < 1.0 || given.is_nan() {
-            // The more rates are left out, the lower the others.
+            // `most` wants the working values to be the small ones: it counts rates from the top.
             let left_out = most(DECIMALS, |left_out| works(&decimal(DECIMALS - 1 - left_out)));
             if let Some(left_out) = left_out {
                 return Some(decimal(DECIMALS - 1 - left_out));
@@ -43,13 +43,13 @@ impl Nearest {
 /// Numbers with three digits, ascending, from 1e-307 to 0.999.
 const DECIMALS: usize = 307 * 900;
 
-/// One of them.
+/// The number at a place in this list.
 fn decimal(place: usize) -> f64 {
     let (power, digits) = (309 - place / 900, 100 + place % 900);
     format!("{digits}e-{power}").parse().unwrap_or(f64::NAN)
 }
 
-/// The largest number that works below one that does not, if those that work are the small ones.
+/// The largest number that works, given one that does not, if all smaller numbers work too.
 fn most(mut bad: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
     if !works(0) {
         return None;

@@ -1,4 +1,4 @@
-//! The answer for programs.
+//! The recommendation as JSON.
 
 use koel::tuning::Candidate;
 use koel_lab::structures::Structure;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Advice, Tune, call::Call, others::is_real};
 
 impl Advice<'_> {
-    /// All of it. Names and meanings stay as they are.
+    /// Everything as one object. Names and meanings are stable.
     pub(super) fn object(&self) -> Value {
         let Tune { items, fpr, bytes, bucket_size, copies, deletes, .. } = *self.asked;
         let rejections = self.filters.rejections().iter().map(|rejection| {
@@ -50,7 +50,7 @@ impl Advice<'_> {
     }
 }
 
-/// As `koel info --json` has it, where that is about the same thing.
+/// With the names of `koel info --json` for the same things.
 fn candidate(candidate: &Candidate, items: usize) -> Value {
     let params = candidate.params();
     json!({
@@ -74,7 +74,7 @@ fn candidate(candidate: &Candidate, items: usize) -> Value {
     })
 }
 
-/// A structure by its formula. What the lower bound can do is null.
+/// A structure by its formula. For the lower bound, the operations are null.
 fn other(structure: Structure, bits: f64, rate: Option<f64>, items: usize) -> Value {
     let real = is_real(structure);
     json!({

@@ -1,18 +1,18 @@
-//! What other structures would cost.
+//! The cost of other structures.
 
 use koel_lab::structures::Structure;
 
 /// Other structures at one rate.
 pub(super) struct Others {
-    /// The smallest first, each with its bits for each item.
+    /// The smallest first, each with its bits per item.
     pub(super) rows: Vec<(Structure, f64)>,
-    /// Those left out, and why.
+    /// Those left out, each with the reason.
     pub(super) rejected: Vec<(Structure, &'static str)>,
     pub(super) rate: Option<f64>,
 }
 
 impl Others {
-    /// All of them at this rate; `deletes`: if they can delete. Nothing is comparable where there is no rate, or none but 0.
+    /// All structures at this rate; with `deletes`, only those that support deletion. Without a rate above 0, none can be compared.
     pub(super) fn at(rate: Option<f64>, deletes: bool) -> Self {
         let rate = rate.filter(|&rate| rate > 0.0);
         let mut others = Self { rows: Vec::new(), rejected: Vec::new(), rate };
@@ -31,7 +31,7 @@ impl Others {
     }
 }
 
-/// The lower bound can neither do anything nor not.
+/// The lower bound is not a structure: no operations can be supported or not.
 pub(super) fn is_real(structure: Structure) -> bool {
     structure != Structure::LowerBound
 }

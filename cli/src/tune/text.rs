@@ -1,4 +1,4 @@
-//! The answer for people, on 80 columns.
+//! The recommendation as text, 80 columns wide.
 
 use koel::tuning::Candidate;
 use koel_lab::structures::Structure;
@@ -21,7 +21,7 @@ impl Advice<'_> {
             (Some(call), Some(best)) => {
                 format!("{question}\n\n{}\n{}{left_out}\n{}\n\n{}\n", self.table(), self.notes(best), call.command(), call.rust())
             }
-            _ => format!("{question}\nNo filter does that.\n{}{left_out}", self.nearest()),
+            _ => format!("{question}\nNo filter meets these requirements.\n{}{left_out}", self.nearest()),
         }
     }
 
@@ -56,25 +56,25 @@ impl Advice<'_> {
         trimmed(&table.to_string())
     }
 
-    /// What is not in the table.
+    /// The notes below the table.
     fn notes(&self, best: &Candidate) -> String {
         let params = best.params();
         let what = if self.asked.fpr.is_some() { "smallest" } else { "lowest rate" };
         let mut notes = vec![
             format!(
-                "* The {what}: {} bytes, {} buckets of {} slots. Room for {} different items; for {} copies of one, if nothing \
-                 else is in their two buckets.",
+                "* The {what}: {} bytes, {} buckets of {} slots. Room for {} distinct items, or for {} copies of one item if \
+                 its two buckets have no others.",
                 best.bytes(),
                 params.buckets(),
                 params.bucket_size(),
                 params.capacity(),
                 best.copies()
             ),
-            String::from("f: bits of a fingerprint, b: slots of a bucket."),
+            String::from("f: bits per fingerprint, b: slots per bucket."),
         ];
         if let Some(rate) = self.others.rate {
             let rate = three_digits(rate);
-            notes.push(format!("Below the line: what their authors' formulas say of large sets, at \u{3b5} = {rate}."));
+            notes.push(format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {rate}."));
         }
         notes.iter().map(|note| wrapped(note)).collect()
     }
@@ -92,12 +92,12 @@ impl Advice<'_> {
             ways.push(format!("--items {items}"));
         }
         if ways.is_empty() {
-            return wrapped("Nothing is near: change more than one of the options.");
+            return wrapped("No single option is enough: change more than one.");
         }
-        format!("Nearest, each by itself enough:\n  {}\n", ways.join("\n  "))
+        format!("Nearest values, any one of which is enough:\n  {}\n", ways.join("\n  "))
     }
 
-    /// What else there is, and why not.
+    /// What was left out, and why.
     fn left_out(&self) -> String {
         let mut groups: Vec<(String, String)> = Vec::new();
         let mut add = |name: String, further: String, reason: &str| match groups.last_mut() {
@@ -161,7 +161,7 @@ fn load(load: f64) -> String {
     if load >= 0.9995 { String::from("100 %") } else { format!("{:.1} %", 100.0 * load) }
 }
 
-/// Bytes: to the byte while that is short, then three digits.
+/// A number of bytes: exact if below 10 kB, otherwise with three significant digits.
 fn size(bytes: f64) -> String {
     if bytes < 9999.5 {
         return format!("{bytes:.0} B");
@@ -179,7 +179,7 @@ fn size(bytes: f64) -> String {
     format!("{:.1} EB", size / 1000.0)
 }
 
-/// A rate with three digits that count.
+/// A rate with three significant digits.
 fn three_digits(rate: f64) -> String {
     match rate {
         0.0 => String::from("0"),
@@ -190,26 +190,26 @@ fn three_digits(rate: f64) -> String {
     }
 }
 
-/// The same in seven columns.
+/// The same, at most seven characters wide.
 fn narrow(rate: f64) -> String {
     if rate > 0.0 && rate < 9.995e-10 { format!("{rate:.1e}") } else { three_digits(rate) }
 }
 
-/// A rate below 1 with three digits, and not below it; with more of them where three would make it 1.
+/// A rate below 1, rounded up to three digits, or to more where three would give 1.
 fn rounded_up(rate: f64) -> String {
     let will_do = |text: &String| text.parse::<f64>().is_ok_and(|shown| shown >= rate && shown < 1.0);
     let short = [three_digits(rate), three_digits(rate * 1.01)];
     let longer = (3..16).zip(3..).map(|(digits, power)| format!("{:.digits$}", rate + 0.5 * 0.1f64.powi(power)));
-    // `Debug` writes all the digits there are.
+    // `Debug` writes all digits.
     short.into_iter().chain(longer).find(will_do).unwrap_or_else(|| format!("{rate:?}"))
 }
 
-/// Lines without the blanks at their ends.
+/// Lines without trailing spaces.
 fn trimmed(text: &str) -> String {
     text.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
-/// A paragraph in lines that fit, those after the first indented.
+/// A paragraph in lines that fit, indented from the second on.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -72,12 +72,12 @@ impl Avx2 {
         answer: impl FnMut(u64),
     ) {
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
-        fn run(vector: &Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        fn run(vector: Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
         }
         let vector = Vector::new(self, params, geometry, bytes);
         // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run(&vector, hashes, answer) }
+        unsafe { run(vector, hashes, answer) }
     }
 }
 
@@ -101,11 +101,11 @@ impl Avx512 {
         answer: impl FnMut(u64),
     ) {
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq")]
-        fn run(vector: &Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        fn run(vector: Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
         }
         let vector = Vector::new(self, params, geometry, bytes);
         // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run(&vector, hashes, answer) }
+        unsafe { run(vector, hashes, answer) }
     }
 }

@@ -157,25 +157,32 @@ impl<'a, L: Lanes> Vector<'a, L> {
         let width = geometry.high_bits();
         let wanted = fingerprints.shift_right::<4>().product_low(self.splat(geometry.highs().ones()));
         let masks = [high_part(width, 0), high_part(width, 1), high_part(width, 2), high_part(width, 3)];
-        // For each bucket and slot, the items whose high part matches.
-        let mut agree = [[0; 4]; 2];
+        // All words are gathered before any is compared: the mask of a gather is set by an instruction that waits for the result
+        // of the last comparison, though it ignores it.
         let mut words = buckets;
+        let mut highs = [buckets; 2];
         for i in 0..2 {
             // SAFETY: the caller guarantees that the bucket begins inside the table.
             words[i] = unsafe { self.words(buckets[i]) };
-            if is_narrow {
-                let difference = words[i].shift_right::<CODEWORD_BITS>().xor(wanted);
-                for (agree, mask) in agree[i].iter_mut().zip(masks) {
-                    *agree = difference.none(self.splat(mask));
-                }
-            } else {
-                for j in (0..4).step_by(2) {
-                    let pair = u64::from(CODEWORD_BITS) + u64::from(width) * wide(j);
+        }
+        for i in 0..2 {
+            for pair in 0..2 {
+                if is_narrow {
+                    highs[i][pair] = words[i].shift_right::<CODEWORD_BITS>();
+                } else {
+                    let at = u64::from(CODEWORD_BITS) + u64::from(2 * width) * wide(pair);
                     // SAFETY: every pair of high parts begins inside its bucket.
-                    let difference = unsafe { self.words(buckets[i].add(self.splat(pair))) }.xor(wanted);
-                    agree[i][j] = difference.none(self.splat(masks[0]));
-                    agree[i][j + 1] = difference.none(self.splat(masks[1]));
+                    highs[i][pair] = unsafe { self.words(buckets[i].add(self.splat(at))) };
                 }
+            }
+        }
+        // For each bucket and slot, the items whose high part matches.
+        let mut agree = [[0; 4]; 2];
+        for i in 0..2 {
+            for (slot, agree) in agree[i].iter_mut().enumerate() {
+                // A word has all high parts of a narrow bucket, or a pair of those of a wide one.
+                let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
+                *agree = highs[i][slot / 2].xor(wanted).none(self.splat(mask));
             }
         }
         // With long fingerprints, an absent item hardly ever has a match.
@@ -199,7 +206,17 @@ impl<'a, L: Lanes> Vector<'a, L> {
     /// Looks up all hashes. Software pipelining: the buckets of one batch are loaded from memory while the batch before it is
     /// compared.
     #[inline(always)]
-    pub(super) fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        // By value, so that what is computed of a geometry is computed once.
+        match *self.geometry {
+            Geometry::Single(geometry) => self.contains_all_in(geometry, hashes, answer),
+            Geometry::Narrow(geometry) => self.contains_all_in(NarrowBuckets(geometry), hashes, answer),
+            Geometry::Wide(geometry) => self.contains_all_in(WideBuckets(geometry), hashes, answer),
+        }
+    }
+
+    #[inline(always)]
+    fn contains_all_in(&self, buckets: impl Compare, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
         let mut batch = [0; BATCH];
         // The targets of this batch and of the one before, alternating: copying them would take a quarter of the total time.
         let mut targets = [Targets::new(), Targets::new()];
@@ -212,7 +229,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
             }
             turn ^= 1;
             if len_before > 0 {
-                answer(self.look_up(&targets[turn], len_before));
+                answer(self.look_up(&buckets, &targets[turn], len_before));
             }
             if len == 0 {
                 return;
@@ -250,7 +267,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
 
     /// Looks up a batch; bit i of the result is the answer for item i.
     #[inline(always)]
-    fn look_up(&self, targets: &Targets, len: usize) -> u64 {
+    fn look_up(&self, compare: &impl Compare, targets: &Targets, len: usize) -> u64 {
         let mut answers = 0;
         for at in (0..len).step_by(L::COUNT) {
             let buckets = [L::load(self.proof, &targets.bits[0][at..]), L::load(self.proof, &targets.bits[1][at..])];
@@ -258,17 +275,48 @@ impl<'a, L: Lanes> Vector<'a, L> {
             // SAFETY: `locate` only gives buckets below the number of buckets, whatever the hash, and has also filled the lanes
             // behind the last hash. `new` has checked that the table is as long as its parameters require, so the buckets are
             // inside it.
-            let found = unsafe {
-                match self.geometry {
-                    Geometry::Single(geometry) => self.in_single(geometry, buckets, fingerprints),
-                    Geometry::Narrow(geometry) => self.in_packed(geometry, true, buckets, fingerprints),
-                    Geometry::Wide(geometry) => self.in_packed(geometry, false, buckets, fingerprints),
-                }
-            };
+            let found = unsafe { compare.found(self, buckets, fingerprints) };
             answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
         }
         // Lanes behind the last item may hold answers for stale hashes.
         answers & u64::MAX >> (BATCH - len)
+    }
+}
+
+/// How the buckets of a kind of table are compared with fingerprints.
+trait Compare {
+    /// Bit i is set if item i is in one of its buckets, which begin at the bits.
+    ///
+    /// # Safety
+    /// The bits are the first ones of buckets inside the table.
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32;
+}
+
+impl Compare for SingleGeometry {
+    #[inline(always)]
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { vector.in_single(self, buckets, fingerprints) }
+    }
+}
+
+struct NarrowBuckets(PackedGeometry);
+
+impl Compare for NarrowBuckets {
+    #[inline(always)]
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { vector.in_packed(&self.0, true, buckets, fingerprints) }
+    }
+}
+
+struct WideBuckets(PackedGeometry);
+
+impl Compare for WideBuckets {
+    #[inline(always)]
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { vector.in_packed(&self.0, false, buckets, fingerprints) }
     }
 }
 

@@ -1,10 +1,8 @@
-//! Every remedy that an error names is followed, and works.
+//! Parameters that no filter has.
 
 #![allow(clippy::cast_precision_loss, reason = "capacities are compared as floats")]
 
-mod common;
-
-use common::ADDRESSINGS;
+use super::common::ADDRESSINGS;
 use koel::{Addressing, Builder, CuckooFilter, Kernel, ParamError, Parameter, TableKind};
 use std::{collections::HashMap, fmt::Debug, str::FromStr, sync::LazyLock};
 

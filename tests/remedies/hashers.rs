@@ -1,0 +1,125 @@
+//! Snapshots that are read with another hasher than the one they were made with.
+
+use super::*;
+use koel::{AnyHasher, CuckooFilter, FilterView, Hasher, HasherId, SnapshotError, SnapshotErrorKind, Xxh3};
+
+/// For items whose case does not matter.
+#[derive(Clone, Debug, PartialEq)]
+struct IgnoreCase;
+
+impl Hasher for IgnoreCase {
+    fn id(&self) -> HasherId {
+        const { HasherId::custom(0x8abc) }
+    }
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+        Xxh3.hash(seed, &bytes.to_ascii_lowercase())
+    }
+}
+
+fn snapshot<H: Hasher + Clone>(hasher: H) -> Vec<u8> {
+    let builder = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).hasher(hasher);
+    let mut filter = builder.build().expect("right");
+    filter.insert("Koel").expect("there is room");
+    filter.to_bytes()
+}
+
+/// What each way to read these bytes says, with a hasher that is found like this.
+fn refusals<H: Hasher + Clone>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Vec<SnapshotError> {
+    let mut answers = vec![
+        CuckooFilter::from_bytes_with(bytes, &hasher).map(drop),
+        FilterView::over_with(bytes, &hasher).map(drop),
+        FilterView::over_prefix_with(bytes, &hasher).map(drop),
+    ];
+    #[cfg(feature = "std")]
+    answers.push(CuckooFilter::read_from_with(bytes, &hasher).map(drop));
+    #[cfg(all(feature = "std", not(target_family = "wasm")))]
+    {
+        let folder = common::Folder::new("hashers");
+        std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
+        answers.push(CuckooFilter::load_with(folder.path("f.koel"), &hasher).map(drop));
+    }
+    answers.into_iter().map(|answer| answer.expect_err("another hasher")).collect()
+}
+
+#[track_caller]
+fn each_says(errors: &[SnapshotError], parts: &[&str]) {
+    for error in errors {
+        assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Hasher, 14), "{error}");
+        says(error, parts);
+    }
+}
+
+/// With the hasher that a remedy leads to.
+#[track_caller]
+fn works<H: Hasher + PartialEq>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) {
+    assert!(CuckooFilter::from_bytes_with(bytes, &hasher).expect("its hasher").contains("Koel"));
+    let view = FilterView::over_with(bytes, &hasher).expect("its hasher");
+    assert!(view.contains("Koel") && FilterView::over_prefix_with(bytes, &hasher).expect("its hasher").0 == view);
+    #[cfg(feature = "std")]
+    assert!(CuckooFilter::read_from_with(bytes, &hasher).is_ok_and(|filter| filter.contains("Koel")));
+    #[cfg(all(feature = "std", not(target_family = "wasm")))]
+    {
+        let folder = common::Folder::new("works");
+        std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
+        assert!(CuckooFilter::load_with(folder.path("f.koel"), &hasher).is_ok_and(|filter| filter.contains("Koel")));
+    }
+}
+
+#[test]
+fn ones_own_hasher_is_given_to_the_reader() {
+    let bytes = snapshot(IgnoreCase);
+    let parts = ["built with 0x8abc", "give that hasher to from_bytes_with, over_with, read_from_with or load_with"];
+    each_says(&refusals(&bytes, AnyHasher::from_id), &parts);
+    each_says(&refusals(&bytes, |id| (id == HasherId::XXH3).then_some(Xxh3)), &parts);
+    // Nor if somebody insists: every answer would be wrong.
+    each_says(&refusals(&bytes, |_| Some(Xxh3)), &parts);
+    each_says(&[CuckooFilter::from_bytes(&bytes).expect_err("another hasher")], &parts);
+    works(&bytes, |id| (id == IgnoreCase.id()).then_some(IgnoreCase));
+    let read = CuckooFilter::from_bytes_with(&bytes, |_| Some(IgnoreCase)).expect("its hasher");
+    assert!(read.contains("KOEL"));
+}
+
+#[test]
+fn the_default_hasher_is_named() {
+    let bytes = snapshot(Xxh3);
+    let parts = ["built with xxh3", "read it with Xxh3, the default, or with AnyHasher::from_id"];
+    each_says(&refusals(&bytes, |_| Some(IgnoreCase)), &parts);
+    #[cfg(all(feature = "metrohash", target_endian = "little"))]
+    each_says(&refusals(&bytes, |_| Some(koel::MetroHash64)), &parts);
+    assert!(CuckooFilter::from_bytes(&bytes).expect("the default").contains("Koel"));
+    works(&bytes, |_| Some(Xxh3));
+    works(&bytes, AnyHasher::from_id);
+}
+
+#[test]
+fn metrohash_is_named() {
+    // Its number is in the header, whether or not this build has it.
+    let bytes = common::forged(&snapshot(Xxh3), |bytes| bytes[14] = 2);
+    let errors = refusals(&bytes, |_| Some(Xxh3));
+    #[cfg(all(feature = "metrohash", target_endian = "little"))]
+    {
+        use koel::MetroHash64;
+        each_says(&errors, &["built with metrohash64", "read it with MetroHash64, or with AnyHasher::from_id"]);
+        let bytes = snapshot(MetroHash64);
+        each_says(&refusals(&bytes, |_| Some(Xxh3)), &["read it with MetroHash64, or with AnyHasher::from_id"]);
+        works(&bytes, |_| Some(MetroHash64));
+        works(&bytes, AnyHasher::from_id);
+    }
+    #[cfg(not(all(feature = "metrohash", target_endian = "little")))]
+    {
+        each_says(&errors, &["built with metrohash64", "koel's feature metrohash, on a little-endian machine"]);
+        assert_eq!(AnyHasher::from_id(HasherId::METRO_HASH_64), None, "this build has none");
+    }
+}
+
+#[test]
+fn names_of_hashers_that_messages_offer_are_names() {
+    let error = "md5".parse::<HasherId>().expect_err("no such hasher");
+    says(&error, &["ids are xxh3, metrohash64, and 0x8000 to 0xffff in lower case"]);
+    assert!(["xxh3", "metrohash64", "0x8000", "0xffff"].into_iter().all(|name| name.parse::<HasherId>().is_ok()));
+    let message = says(&"md5".parse::<AnyHasher>().expect_err("no such hasher"), &["this build has ", "; choose one of these"]);
+    let (_, list) = message.split_once("this build has ").expect("a list");
+    let (names, _) = list.split_once(';').expect("a remedy");
+    let found: Vec<AnyHasher> = names.split(", ").map(|name| name.parse().expect("a name")).collect();
+    assert_eq!(found, AnyHasher::ALL);
+}

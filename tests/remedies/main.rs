@@ -1,0 +1,38 @@
+//! Every remedy that an error names is followed, and works.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod full;
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+mod go;
+mod hashers;
+mod merge;
+mod params;
+#[cfg(all(feature = "std", feature = "metrohash", target_endian = "little"))]
+mod snapshots;
+
+use std::fmt::Display;
+
+/// The message, which has all these parts.
+#[track_caller]
+fn says(error: &impl Display, parts: &[&str]) -> String {
+    let message = error.to_string();
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+    message
+}
+
+/// The integer before some words of a message.
+#[track_caller]
+fn number_before(message: &str, words: &str) -> usize {
+    let (before, _) = message.split_once(words).unwrap_or_else(|| panic!("no {words:?} in {message:?}"));
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or_else(|error| panic!("{digits:?} in {message:?}: {error}"))
+}
+
+/// The integer at the end of a message.
+#[track_caller]
+fn last_number(message: &str) -> usize {
+    number_before(&format!("{message}."), ".")
+}

@@ -1,0 +1,109 @@
+//! Thousands of small filters in one program: what they take, by the allocator's own count, and how they are stored.
+
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+#[path = "common/heap.rs"]
+mod heap;
+
+use heap::{Counting, held};
+use koel::{CuckooFilter, FilterView, Params, Xxh3};
+use std::collections::BTreeMap;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const FILTERS: u64 = 2000;
+const ITEMS: u64 = 1000;
+/// Behind every table.
+const PADDING: usize = 8;
+/// Around the table of a snapshot.
+const FRAME: usize = 64 + 8;
+
+fn params() -> Params {
+    CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).params().expect("the parameters are right")
+}
+
+/// Item n of a filter.
+fn item(filter: u64, n: u64) -> (u64, u64) {
+    (filter, n)
+}
+
+fn filled(number: u64) -> CuckooFilter {
+    let mut filter = CuckooFilter::new(params(), Xxh3).expect("there is memory");
+    for n in 0..ITEMS {
+        filter.insert(&item(number, n)).expect("the capacity fits");
+    }
+    filter
+}
+
+fn all() -> Vec<CuckooFilter> {
+    let mut filters = Vec::with_capacity(2000);
+    filters.extend((0..FILTERS).map(filled));
+    filters
+}
+
+fn bits_per_item(bytes: usize) -> f64 {
+    8.0 * bytes as f64 / (FILTERS * ITEMS) as f64
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn a_filter_is_small_beside_its_table() {
+    assert!(size_of::<CuckooFilter>() <= 96, "{}", size_of::<CuckooFilter>());
+    assert!(size_of::<Params>() <= 24, "{}", size_of::<Params>());
+    // A pointer and a length instead of a pointer, a length and an alignment.
+    assert!(size_of::<FilterView<&[u8]>>() <= size_of::<CuckooFilter>() + 8, "{}", size_of::<FilterView<&[u8]>>());
+}
+
+/// Nothing is on the heap but the vector of the filters and their tables.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn thousands_of_filters_take_their_tables_and_little_more() {
+    let (filters, bytes) = held(all);
+    let table = params().table_bytes();
+    assert_eq!(bytes, filters.len() * (size_of::<CuckooFilter>() + table + PADDING));
+    assert_eq!(bytes, filters.iter().map(CuckooFilter::size_in_bytes).sum::<usize>(), "what they say of themselves");
+    let (tables, whole) = (bits_per_item(filters.len() * table), bits_per_item(bytes));
+    println!("{tables:.2} bits per item in the tables, {whole:.2} with everything around them");
+    assert!(tables < 12.75 && whole < 13.6, "{tables}, {whole}");
+    // They are filters: with one another's items, as often as the rate says.
+    let strangers =
+        filters.iter().zip(1u64..).flat_map(|(filter, other)| (0..100).map(move |n| filter.contains(&item(other, n))));
+    let found = strangers.filter(|&found| found).count();
+    assert!(found < 2 * 200, "{found} of 200,000, and at most 200 are to be expected");
+    drop(filters);
+    assert_eq!(held(|| drop(all())).1, 0, "what is dropped is given back");
+}
+
+/// One buffer, one after the other: an index of where each begins is all that is needed to ask any of them.
+#[test]
+fn thousands_of_snapshots_are_asked_side_by_side() {
+    let filters = all();
+    let buffer: Vec<u8> = filters.iter().flat_map(CuckooFilter::to_bytes).collect();
+    assert_eq!(buffer.len(), filters.len() * (params().table_bytes() + FRAME));
+    let mut starts = BTreeMap::new();
+    let mut start = 0;
+    for number in 0..FILTERS {
+        let (view, len) = FilterView::over_prefix(&buffer[start..]).expect("a snapshot");
+        assert_eq!(view.params(), params());
+        starts.insert(number, start);
+        start += len;
+    }
+    assert_eq!(start, buffer.len());
+    for (number, filter) in (0u64..).zip(&filters) {
+        let (view, _) = FilterView::over_prefix(&buffer[starts[&number]..]).expect("a snapshot");
+        view.verify().expect("it is as it was written");
+        assert!(view == *filter);
+        assert!((0..ITEMS).all(|n| view.contains(&item(number, n))));
+    }
+}
+
+/// An open view of a small snapshot owns nothing but what it was given.
+#[test]
+fn a_view_takes_no_memory() {
+    let bytes = filled(1).to_bytes();
+    let (view, taken) = held(|| FilterView::over(&bytes).expect("a snapshot"));
+    assert_eq!(taken, 0);
+    let ((), taken) = held(|| view.verify().expect("it is as it was written"));
+    assert_eq!(taken, 0);
+}
