@@ -255,7 +255,7 @@ fn bytes_after_the_end_are_refused() {
         from_json::<CuckooFilter>(json!(bytes)).expect_err("too long"),
         from_bincode::<CuckooFilter>(&to_bincode(&serde_bytes(&bytes))).expect_err("too long"),
     ] {
-        assert!(error.contains(&format!("at byte {end}")) && error.contains("3 more bytes"), "{error}");
+        assert!(error.contains(&format!("at byte {end}")) && error.contains("3 more bytes follow it"), "{error}");
     }
 }
 
