@@ -195,7 +195,7 @@ impl GoFilter {
     /// # Errors
     /// If the table has no room for the victim. Returns this filter, unchanged: remove an item first, or continue with the
     /// `GoFilter`.
-    #[expect(clippy::result_large_err, reason = "it is given back where it was, and hardly larger than the filter")]
+    #[expect(clippy::result_large_err, reason = "the error returns the filter itself, which is hardly larger than the result")]
     pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, Self> {
         match self.settle() {
             Ok(()) => Ok(self.filter),

@@ -33,8 +33,8 @@ impl CuckooFilter {
     /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.
     ///
     /// # Errors
-    /// If the bytes are not a valid snapshot; the error says what is wrong and at which offset. If the reader fails: then the kind
-    /// is [`Io`](crate::SnapshotErrorKind::Io).
+    /// If the bytes are not a valid snapshot; the error says what is wrong and at which offset. If the reader fails: then the
+    /// kind is [`Io`](crate::SnapshotErrorKind::Io).
     ///
     /// # Example
     /// ```

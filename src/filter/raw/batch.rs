@@ -1,6 +1,6 @@
-//! What a filter does with many hashes at once.
+//! Operations of [`RawFilter`](super::RawFilter) on batches of hashes.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use crate::{
     kernel::{Hashes, PREFETCH_FROM, prefetch},

@@ -1,6 +1,6 @@
-//! What a filter does with its buckets, whichever items are in them.
+//! Operations of [`RawFilter`](super::RawFilter) on buckets, rather than on single items.
 
-#![allow(clippy::inline_always, reason = "what is inlined is compiled for the kernel's instructions, what is called is not")]
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::ops::Range;
 

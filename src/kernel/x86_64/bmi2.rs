@@ -33,14 +33,15 @@ impl Bmi2 {
         storage: &S,
         read: R,
     ) -> R::Output {
-        // Where all code is compiled for the instructions, a look-up is inlined into its caller.
+        // Where the whole program is compiled for these instructions, a lookup can be inlined into its caller.
         #[cfg(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt"))]
         {
             F::read(geometry, storage, self, read)
         }
         #[cfg(not(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt")))]
         {
-            /// A function for each table: in one for all, each would save the registers that the others need.
+            /// One function per kind of table: if all were inlined into one function, each would save the registers that the
+            /// others need.
             #[target_feature(enable = "bmi1,bmi2,popcnt")]
             #[inline(never)]
             fn run<F: Form, S: Storage, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
@@ -69,14 +70,14 @@ impl Bmi2 {
         unsafe { run::<F, C>(self, geometry, storage, change) }
     }
 
-    #[allow(clippy::unused_self, reason = "it is the proof")]
+    #[allow(clippy::unused_self, reason = "`self` is the proof")]
     #[inline(always)]
     fn deposit(self, bits: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the processor has the instruction.
         unsafe { _pdep_u64(bits, mask) }
     }
 
-    #[allow(clippy::unused_self, reason = "it is the proof")]
+    #[allow(clippy::unused_self, reason = "`self` is the proof")]
     #[inline(always)]
     fn extract(self, bits: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the processor has the instruction.

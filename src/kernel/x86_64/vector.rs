@@ -157,8 +157,8 @@ impl<'a, L: Lanes> Vector<'a, L> {
         let width = geometry.high_bits();
         let wanted = fingerprints.shift_right::<4>().product_low(self.splat(geometry.highs().ones()));
         let masks = [high_part(width, 0), high_part(width, 1), high_part(width, 2), high_part(width, 3)];
-        // All words are gathered before any is compared: the mask of a gather is set by an instruction that waits for the result
-        // of the last comparison, though it ignores it.
+        // Gathers all words before comparing any. A gather needs a mask register, and the instruction that sets it has a false
+        // dependency on the result of the last comparison.
         let mut words = buckets;
         let mut highs = [buckets; 2];
         for i in 0..2 {
@@ -180,7 +180,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
         let mut agree = [[0; 4]; 2];
         for i in 0..2 {
             for (slot, agree) in agree[i].iter_mut().enumerate() {
-                // A word has all high parts of a narrow bucket, or a pair of those of a wide one.
+                // A word has all four high parts of a narrow bucket, or one pair of a wide one.
                 let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
                 *agree = highs[i][slot / 2].xor(wanted).none(self.splat(mask));
             }
@@ -207,7 +207,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
     /// compared.
     #[inline(always)]
     pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        // By value, so that what is computed of a geometry is computed once.
+        // Copies the geometry, so that the compiler keeps values computed from it in registers.
         match *self.geometry {
             Geometry::Single(geometry) => self.contains_all_in(geometry, hashes, answer),
             Geometry::Narrow(geometry) => self.contains_all_in(NarrowBuckets(geometry), hashes, answer),
@@ -283,19 +283,19 @@ impl<'a, L: Lanes> Vector<'a, L> {
     }
 }
 
-/// How the buckets of a kind of table are compared with fingerprints.
+/// The comparison of buckets with fingerprints, for one kind of table.
 trait Compare {
-    /// Bit i is set if item i is in one of its buckets, which begin at the bits.
+    /// Bit i of the result is set if item i is in one of its buckets. `buckets` are their first bits.
     ///
     /// # Safety
-    /// The bits are the first ones of buckets inside the table.
+    /// The buckets must be inside the table, and `self` must be its geometry.
     unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32;
 }
 
 impl Compare for SingleGeometry {
     #[inline(always)]
     unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
-        // SAFETY: the caller's.
+        // SAFETY: the conditions are those of the caller.
         unsafe { vector.in_single(self, buckets, fingerprints) }
     }
 }
@@ -305,7 +305,7 @@ struct NarrowBuckets(PackedGeometry);
 impl Compare for NarrowBuckets {
     #[inline(always)]
     unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
-        // SAFETY: the caller's.
+        // SAFETY: the conditions are those of the caller.
         unsafe { vector.in_packed(&self.0, true, buckets, fingerprints) }
     }
 }
@@ -315,7 +315,7 @@ struct WideBuckets(PackedGeometry);
 impl Compare for WideBuckets {
     #[inline(always)]
     unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
-        // SAFETY: the caller's.
+        // SAFETY: the conditions are those of the caller.
         unsafe { vector.in_packed(&self.0, false, buckets, fingerprints) }
     }
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Serializes to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a map of the snapshot's fields in
-/// human-readable formats (example in docs/SNAPSHOTS.md).
+/// human-readable formats ([example](crate::guide::serde)).
 ///
 /// Binary formats need a temporary copy of the snapshot, human-readable formats do not.
 impl<H: Hasher, M: Storage> Serialize for CuckooFilter<H, M> {
