@@ -123,7 +123,7 @@ fn what_only_go_has_is_unsupported() {
     let unsupported = SnapshotErrorKind::Unsupported;
     refused(&changed(single, 15, &[1]), unsupported, 15, "1 given, but the single table takes 2 to 32");
     refused(&changed(single, 14, &[17]), unsupported, 14, "17 given, but the single table takes 1 to 16");
-    refused(&changed(single, 14, &[255]), unsupported, 14, "the items themselves");
+    refused(&changed(single, 14, &[255]), unsupported, 14, "insert the items into a new filter");
 }
 
 #[test]

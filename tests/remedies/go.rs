@@ -33,12 +33,15 @@ fn works(builder: Builder<MetroHash64>) {
 #[test]
 fn what_go_does_not_have_is_built_as_go_has_it() {
     works(gos(builder()));
-    refused(gos(builder()).addressing(Addressing::AnySize), &["any-size given", "powers of two; build the filter with those"]);
+    refused(gos(builder()).addressing(Addressing::AnySize), &["any-size given", "powers of two; build the filter with these"]);
     works(gos(builder()).addressing("power-of-two".parse().expect("an addressing")));
-    refused(gos(builder()).seed(7), &["seed: 7 given", "no other than 1337; build the filter with that one"]);
+    refused(gos(builder()).seed(7), &["seed: 7 given", "always uses 1337; build the filter with that seed"]);
     works(gos(builder()).seed(1337));
     let xxh3 = builder().addressing(Addressing::PowerOfTwo).seed(1337).hasher(Xxh3).build().expect("right");
-    says(&go::encode(&xxh3).expect_err("Go has no such hasher"), &["xxh3 given", "metrohash64; build the filter with that one"]);
+    says(
+        &go::encode(&xxh3).expect_err("Go has no such hasher"),
+        &["xxh3 given", "metrohash64; build the filter with that hasher"],
+    );
     assert_eq!("metrohash64".parse(), Ok(HasherId::METRO_HASH_64));
     // Both remedies, for each of the tables whose slots share bits.
     for (f, b) in [(2, 1), (2, 6), (4, 3), (12, 1), (12, 5)] {
@@ -53,8 +56,8 @@ fn what_go_does_not_have_is_built_as_go_has_it() {
         works(single(f + 1, b));
     }
     // Too large to be built here.
-    says(&GoError::Buckets(1 << 32), &["4294967296 given", "up to 2147483648; build the filter with a smaller capacity"]);
-    says(&GoError::Items(1 << 32), &["4294967296 in the filter", "up to 4294967295; spread them over several filters"]);
+    says(&GoError::Buckets(1 << 32), &["4294967296 given", "at most 2147483648; build the filter with a smaller capacity"]);
+    says(&GoError::Items(1 << 32), &["4294967296 in the filter", "at most 4294967295; use several filters"]);
 }
 
 #[test]

@@ -19,11 +19,7 @@ fn refused(bytes: &[u8], kind: Kinds, parts: &[&str]) -> String {
 
 #[test]
 fn what_is_no_snapshot_is_replaced_by_what_was_written() {
-    refused(
-        b"not a filter",
-        Kinds::Magic,
-        &["do not begin as a koel snapshot does; give the bytes that a filter was written to"],
-    );
+    refused(b"not a filter", Kinds::Magic, &["do not begin as a koel snapshot does; give the bytes of a snapshot, all of them"]);
     let mut written = Vec::new();
     filter().write_to(&mut written).expect("a vector takes everything");
     assert!(CuckooFilter::from_bytes(&written).expect("a snapshot").contains("koel"));
@@ -145,7 +141,7 @@ fn a_table_that_go_corrupts_is_filled_anew() {
     let file = common::GoFile { buckets: vec![vec![1]; 4], f: 2, victim: (0, 0, 0) }.single();
     let error = go::decode(&file).expect_err("its slots share bits");
     assert_eq!(error.kind(), Kinds::Aliasing);
-    says(&error, &["fill a filter of other parameters with the items themselves"]);
+    says(&error, &["insert the items into a new filter with other parameters"]);
     let builder = CuckooFilter::builder().capacity(4).fingerprint_bits(13).hasher(AnyHasher::MetroHash64).seed(1337);
     let mut other = builder.addressing(koel::Addressing::PowerOfTwo).build().expect("right");
     other.insert("koel").expect("there is room");
