@@ -87,7 +87,14 @@ fn ids_of_ours_are_not_for_others() {
 #[test]
 fn the_seed_and_the_hasher_change_everything() {
     let filter = |seed| CuckooFilter::builder().capacity(100).fingerprint_bits(16).seed(seed).build().expect("right");
-    assert_eq!(filter(0).hash("koel"), Xxh3.hash(0, b"koel"));
+    // The hasher's own number: as it is for powers of two, and otherwise as what the hash is spread to, as docs/FORMAT.md has it.
+    let gos = CuckooFilter::builder().capacity(100).fingerprint_bits(16).addressing(koel::Addressing::PowerOfTwo);
+    for seed in [0, 7] {
+        let expected = Xxh3.hash(seed, b"koel");
+        assert_eq!(gos.clone().seed(seed).build().expect("right").hash("koel"), expected);
+        let product = filter(seed).hash("koel").wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        assert_eq!((product ^ product >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15), expected);
+    }
     assert_ne!(filter(0).hash("koel"), filter(1).hash("koel"));
     // The same bytes are the same item, whatever type carries them.
     assert_eq!(filter(5).hash("koel"), filter(5).hash(&b"koel".to_vec()));

@@ -119,7 +119,7 @@ fn an_entry_that_lies_is_refused_by_its_name() {
         ("addressing", json!("power-of-two"), &["`buckets`", "powers of two"]),
         ("addressing", json!("any size"), &["\"any size\" given", "any-size or power-of-two"]),
         ("hasher", json!("metrohash64"), &["`hasher`", "metrohash64", "not the hasher asked for"]),
-        ("hasher", json!("0x8000"), &["`hasher`", "hasher 0x8000"]),
+        ("hasher", json!("0x8000"), &["`hasher`", "built with 0x8000"]),
         ("hasher", json!("0x0001"), &["\"0x0001\" given", "xxh3 or metrohash64"]),
         ("hasher", json!("0x80000"), &["\"0x80000\" given", "xxh3 or metrohash64"]),
         ("seed", json!("0x0000000000000001"), &["`checksum`", "this or another entry was altered"]),
@@ -255,7 +255,7 @@ fn bytes_after_the_end_are_refused() {
         from_json::<CuckooFilter>(json!(bytes)).expect_err("too long"),
         from_bincode::<CuckooFilter>(&to_bincode(&serde_bytes(&bytes))).expect_err("too long"),
     ] {
-        assert!(error.contains(&format!("at byte {end}")) && error.contains(&format!("there are {}", end + 3)), "{error}");
+        assert!(error.contains(&format!("at byte {end}")) && error.contains("3 more bytes follow it"), "{error}");
     }
 }
 

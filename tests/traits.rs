@@ -3,7 +3,7 @@
 mod common;
 
 use common::{SplitMix64, kinds};
-use koel::{Addressing, AnyHasher, Contains, CuckooFilter, Filter, FilterView, StdHasher, Storage};
+use koel::{AnyHasher, Contains, CuckooFilter, Filter, FilterView, StdHasher, Storage};
 use std::{hash::RandomState, rc::Rc, sync::Arc};
 
 const NAMES: [&str; 5] = ["alice", "bob", "carol", "dave", "eve"];
@@ -168,7 +168,7 @@ fn answers_need_as_much_room_behind_the_trait_too() {
 fn files_of_go_are_filters() {
     use common::GoFile;
     use koel::{
-        MetroHash64,
+        Addressing, MetroHash64,
         go::{self, GoFilter},
     };
 

@@ -64,34 +64,55 @@ fn oracle(filter: &RawFilter, hash: u64) -> bool {
 }
 
 fn agree(params: &Params) {
-    let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()));
     for load in 0..=4 {
         // Some kinds of tables are tested with every batch length; testing all of them would take too long.
         let all_lengths = load == 3 && params.bucket_size() == 4 && params.fingerprint_bits() % 8 == 5;
-        let step = if all_lengths { 1 } else { 61 };
-        let hashes: Vec<u64> = (0..=3 * BATCH + load as usize * 17).map(|_| random.next()).collect();
-        let mut filter = filled(params, &hashes, load, &mut random);
-        let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&filter, hash)).collect();
-        for kernel in Kernel::available() {
-            filter.set_kernel(kernel).unwrap();
-            let what = format!("{kernel}, {params:?}, load {load}/4");
-            for (&hash, &expected) in hashes.iter().zip(&expected) {
-                assert_eq!(filter.contains(Uniform(hash)), expected, "{what}");
-            }
-            for len in (0..hashes.len()).step_by(step) {
-                let mut found = Vec::new();
-                filter.contains_all(&&hashes[..len], |answers| {
-                    found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
-                });
-                assert_eq!(found.len(), len.next_multiple_of(BATCH), "{what}, {len} hashes");
-                assert_eq!(found[..len], expected[..len], "{what}, {len} hashes");
-                assert!(!found[len..].contains(&true), "{what}: answers behind the last of {len} hashes");
-            }
+        agree_at(params, load, if all_lengths { 1 } else { 61 });
+    }
+}
+
+/// One load, and batches of every `step`th length.
+fn agree_at(params: &Params, load: u64, step: usize) {
+    let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()) + load);
+    let hashes: Vec<u64> = (0..=3 * BATCH + load as usize * 17).map(|_| random.next()).collect();
+    let mut filter = filled(params, &hashes, load, &mut random);
+    let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&filter, hash)).collect();
+    for kernel in Kernel::available() {
+        filter.set_kernel(kernel).unwrap();
+        let what = format!("{kernel}, {params:?}, load {load}/4");
+        for (&hash, &expected) in hashes.iter().zip(&expected) {
+            assert_eq!(filter.contains(Uniform(hash)), expected, "{what}");
+        }
+        for len in (0..hashes.len()).step_by(step) {
+            let mut found = Vec::new();
+            filter.contains_all(&&hashes[..len], |answers| {
+                found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
+            });
+            assert_eq!(found.len(), len.next_multiple_of(BATCH), "{what}, {len} hashes");
+            assert_eq!(found[..len], expected[..len], "{what}, {len} hashes");
+            assert!(!found[len..].contains(&true), "{what}: answers behind the last of {len} hashes");
         }
     }
 }
 
+/// What Miri has the time for.
 #[test]
+fn all_kernels_agree_on_a_few_tables() {
+    let packed = |f, addressing, buckets| Params::new(TableKind::Packed, f, 4, buckets, addressing, 0).unwrap();
+    let single = |f, b, buckets| Params::new(TableKind::Single, f, b, buckets, Addressing::AnySize, 0).unwrap();
+    for params in [
+        packed(5, Addressing::AnySize, 86),
+        packed(13, Addressing::PowerOfTwo, 1),
+        packed(29, Addressing::AnySize, 2),
+        single(12, 4, 46),
+        single(32, 3, 6),
+    ] {
+        agree_at(&params, 3, 200);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn all_kernels_agree_on_packed_tables() {
     for f in TableKind::Packed.fingerprint_bits() {
         for (addressing, buckets) in
@@ -103,6 +124,7 @@ fn all_kernels_agree_on_packed_tables() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn all_kernels_agree_on_single_tables() {
     for f in TableKind::Single.fingerprint_bits() {
         for b in TableKind::Single.bucket_sizes() {
@@ -117,6 +139,7 @@ fn all_kernels_agree_on_single_tables() {
 
 /// Tables large enough for prefetching.
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn all_kernels_agree_on_large_tables() {
     for (table, f, b) in [(TableKind::Packed, 13, 4), (TableKind::Packed, 25, 4), (TableKind::Single, 12, 4)] {
         for (addressing, buckets) in [(Addressing::AnySize, (1 << 20) - 2), (Addressing::PowerOfTwo, 1 << 20)] {

@@ -13,7 +13,7 @@ use core::{error::Error, fmt};
 /// ```
 /// use koel::{CuckooFilter, Parameter, TableKind};
 /// let builder = CuckooFilter::builder().capacity(100).table(TableKind::Packed);
-/// let error = builder.clone().fingerprint_bits(3).build().unwrap_err();
+/// let error = builder.clone().fingerprint_bits(3).params().unwrap_err();
 /// assert_eq!(error.parameter(), Parameter::FingerprintBits);
 /// assert_eq!(error.to_string(), "fingerprint bits: 3 given, but the packed table takes 4 to 32; the nearest that works is 4");
 /// assert!(builder.fingerprint_bits(4).build().is_ok());

@@ -55,16 +55,19 @@ fn less(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
+        // SAFETY: the caller keeps to the contract of the method of the same name.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
+        // SAFETY: the caller keeps to the contract of the method of the same name.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         less(layout.size());
+        // SAFETY: the caller keeps to the contract of the method of the same name.
         unsafe { System.dealloc(start, layout) };
     }
 
@@ -74,6 +77,7 @@ unsafe impl GlobalAlloc for Counting {
         } else {
             less(layout.size() - size);
         }
+        // SAFETY: the caller keeps to the contract of the method of the same name.
         unsafe { System.realloc(start, layout, size) }
     }
 }

@@ -23,21 +23,27 @@ fn snapshot<H: Hasher + Clone>(hasher: H) -> Vec<u8> {
     filter.to_bytes()
 }
 
+/// Reads the bytes as a file.
+#[cfg(all(feature = "std", not(target_family = "wasm")))]
+fn load<H: Hasher>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Result<CuckooFilter<H>, SnapshotError> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let folder = common::Folder::new(&format!("hashers-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+    std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
+    CuckooFilter::load_with(folder.path("f.koel"), hasher)
+}
+
 /// What each way to read these bytes says, with a hasher that is found like this.
 fn refusals<H: Hasher + Clone>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Vec<SnapshotError> {
-    let mut answers = vec![
+    let answers = [
         CuckooFilter::from_bytes_with(bytes, &hasher).map(drop),
         FilterView::over_with(bytes, &hasher).map(drop),
         FilterView::over_prefix_with(bytes, &hasher).map(drop),
+        #[cfg(feature = "std")]
+        CuckooFilter::read_from_with(bytes, &hasher).map(drop),
+        #[cfg(all(feature = "std", not(target_family = "wasm")))]
+        load(bytes, &hasher).map(drop),
     ];
-    #[cfg(feature = "std")]
-    answers.push(CuckooFilter::read_from_with(bytes, &hasher).map(drop));
-    #[cfg(all(feature = "std", not(target_family = "wasm")))]
-    {
-        let folder = common::Folder::new("hashers");
-        std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
-        answers.push(CuckooFilter::load_with(folder.path("f.koel"), &hasher).map(drop));
-    }
     answers.into_iter().map(|answer| answer.expect_err("another hasher")).collect()
 }
 
@@ -58,11 +64,7 @@ fn works<H: Hasher + PartialEq>(bytes: &[u8], hasher: impl Fn(HasherId) -> Optio
     #[cfg(feature = "std")]
     assert!(CuckooFilter::read_from_with(bytes, &hasher).is_ok_and(|filter| filter.contains("Koel")));
     #[cfg(all(feature = "std", not(target_family = "wasm")))]
-    {
-        let folder = common::Folder::new("works");
-        std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
-        assert!(CuckooFilter::load_with(folder.path("f.koel"), &hasher).is_ok_and(|filter| filter.contains("Koel")));
-    }
+    assert!(load(bytes, hasher).is_ok_and(|filter| filter.contains("Koel")));
 }
 
 #[test]
@@ -115,11 +117,11 @@ fn metrohash_is_named() {
 #[test]
 fn names_of_hashers_that_messages_offer_are_names() {
     let error = "md5".parse::<HasherId>().expect_err("no such hasher");
-    says(&error, &["ids are xxh3, metrohash64, and 0x8000 to 0xffff in lower case"]);
+    says(&error, &["the names are xxh3 and metrohash64 and 0x8000 to 0xffff in lower case; use one of them"]);
     assert!(["xxh3", "metrohash64", "0x8000", "0xffff"].into_iter().all(|name| name.parse::<HasherId>().is_ok()));
-    let message = says(&"md5".parse::<AnyHasher>().expect_err("no such hasher"), &["this build has ", "; choose one of these"]);
-    let (_, list) = message.split_once("this build has ").expect("a list");
+    let message = says(&"md5".parse::<AnyHasher>().expect_err("no such hasher"), &["the names are ", "; use one of them"]);
+    let (_, list) = message.split_once("the names are ").expect("a list");
     let (names, _) = list.split_once(';').expect("a remedy");
-    let found: Vec<AnyHasher> = names.split(", ").map(|name| name.parse().expect("a name")).collect();
+    let found: Vec<AnyHasher> = names.split(" and ").map(|name| name.parse().expect("a name")).collect();
     assert_eq!(found, AnyHasher::ALL);
 }

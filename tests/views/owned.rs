@@ -72,7 +72,10 @@ fn an_owned_view_is_compared_merged_and_copied() {
     let filter = filled(PACKED, 64);
     let view = FilterView::over(filter.to_bytes()).expect("a snapshot");
     let borrowed = FilterView::over(view.data()).expect("a snapshot");
-    assert!(view == filter && filter == view && view == borrowed && view.to_filter().expect("it is right") == filter);
+    assert_eq!(view, filter);
+    assert_eq!(filter, view);
+    assert_eq!(view, borrowed);
+    assert_eq!(view.to_filter().expect("it is right"), filter);
     let mut empty = CuckooFilter::new(view.params(), Xxh3).expect("there is memory");
     empty.merge(&view).expect("it is right");
     assert!(empty == filter);

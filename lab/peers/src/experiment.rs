@@ -53,15 +53,15 @@ impl Experiment for Peers {
     }
 
     fn title(&self) -> &'static str {
-        "Koel beside other filters"
+        "Koel and other filters"
     }
 
     fn about(&self) -> &'static str {
-        "The paper's table 3 with filters that can be had today: koel and other crates, each built for the same false-positive \
-         rate, of the same keys, in one thread and in the same rounds. The paper compares space, rate and speed of construction \
-         of its cuckoo filter, plain and semi-sorted, with those of a Bloom, a blocked Bloom, a quotient and a d-left counting \
-         Bloom filter. Of the last we know no crate; instead, there are a counting Bloom filter and the binary fuse filters, which \
-         never change once they are built. Times of look-ups and of removals are shown, too."
+        "The paper's table 3 with present crates: koel and others, each built for the same false-positive rate from the same keys, \
+         in one thread and in the same rounds. The paper compares space, rate and construction speed of its cuckoo filter, plain and \
+         semi-sorted, with a Bloom, a blocked Bloom, a quotient and a d-left counting Bloom filter. We know no crate of the last; \
+         instead, there are a counting Bloom filter and the binary fuse filters, which are static. Times of look-ups and removals \
+         are measured, too."
     }
 
     fn is_timed(&self) -> bool {

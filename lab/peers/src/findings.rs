@@ -31,8 +31,8 @@ const DASH: &str = "–";
 fn here(rows: &[Row], case: &Case, rounds: usize) -> Table {
     let rounds = if rounds == 1 { String::from("one round") } else { format!("medians of {rounds} rounds") };
     let caption = format!(
-        "Built for ε = {}, with {} items; {rounds}, times with hashing, in one thread. The overhead is what a filter takes beyond \
-         log₂(1/ε), of its measured ε: it makes rates comparable that are not the same",
+        "Built for ε = {}, with {} items; {rounds}, times with hashing, in one thread. The overhead is the bits per item beyond \
+         log₂(1/ε) for the measured ε, which makes filters of different rates comparable",
         case.rate(),
         case.items()
     );
@@ -94,7 +94,7 @@ const PAPER: [(&str, bool, f64, f64, &str); 6] = [
 fn paper() -> Table {
     let mut table = Table::new(
         "The paper's table 3, for comparison: filters of 192 MiB on two Xeon L5640 of 2.27 GHz, keys of 64 bits and CityHash. The \
-         overhead is worked out here, from the two columns beside it",
+         overhead is calculated from the columns of bits and ε",
         &["filter", "deletes", "bits per item", "overhead, bits", "measured ε", "build, M items/s"],
     );
     table.rows.extend(PAPER.iter().map(|&(filter, deletes, bits, percent, build)| {
@@ -112,7 +112,7 @@ fn paper() -> Table {
 
 /// The notes on all filters. `None` if there are none.
 fn notes(rows: &[Row], items: usize) -> Option<Table> {
-    let mut table = Table::new("What must be known to read these rows rightly", &["filter", "note"]);
+    let mut table = Table::new("Notes on the rows", &["filter", "note"]);
     for row in rows {
         table.rows.extend(table::notes(row, items).into_iter().map(|note| vec![row.filter().to_owned(), note]));
     }
@@ -153,9 +153,9 @@ fn against_space(records: &[Record], file: &str, label: &str, title: &str, time:
         file: file.to_owned(),
         title: title.to_owned(),
         caption: String::from(
-            "Each mark is a row of the table, to be found there by its bits per item; the nearer to the lower left corner the better. \
-             Hollow marks and crosses are filters with a rate of their own, higher or lower: the table has it, and the overhead, which \
-             allows for it. The counting Bloom filter is left out, for it takes four times the space of a plain one.",
+            "Each mark is a row of the table with the same bits per item; nearer to the lower left corner is better. \
+             Hollow marks and crosses are filters with a rate of their own, higher or lower; the table has it, and the overhead, which \
+             takes it into account. The counting Bloom filter is left out: it takes four times the space of a plain one.",
         ),
         x: Axis::linear("bits per item"),
         y,

@@ -37,6 +37,10 @@ pub(crate) struct Avx512(Avx2);
 /// True for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode, in up to hundreds of cycles. All
 /// kernels but the portable one use it for single lookups.
 pub(super) fn has_slow_deposits() -> bool {
+    // Miri cannot run the instruction.
+    if cfg!(miri) {
+        return false;
+    }
     // SAFETY: every x86-64 processor has `cpuid`. (Newer compilers know this, and need no `unsafe`.)
     #[allow(unused_unsafe)]
     let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1)) };
