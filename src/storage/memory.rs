@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Miri has no `madvise`, which is called for more bytes.
+    /// Stays below the size from which `madvise` is called, which Miri does not support.
     fn can_run(len: usize) -> bool {
         !cfg!(miri) || len <= 1000
     }

@@ -37,7 +37,7 @@ pub(crate) struct Avx512(Avx2);
 /// True for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode, in up to hundreds of cycles. All
 /// kernels but the portable one use it for single lookups.
 pub(super) fn has_slow_deposits() -> bool {
-    // Miri cannot run the instruction.
+    // Miri does not support `cpuid`.
     if cfg!(miri) {
         return false;
     }
