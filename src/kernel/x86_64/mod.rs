@@ -75,6 +75,7 @@ impl Avx2 {
         hashes: &impl Hashes,
         answer: impl FnMut(u64),
     ) {
+        #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
         fn run(vector: Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
@@ -104,6 +105,7 @@ impl Avx512 {
         hashes: &impl Hashes,
         answer: impl FnMut(u64),
     ) {
+        #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq")]
         fn run(vector: Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
