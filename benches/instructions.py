@@ -3,8 +3,9 @@
 
 python3 benches/instructions.py             fails if a count is more than 3 % above its baseline
 python3 benches/instructions.py --update    writes today's counts into the file
+python3 benches/instructions.py --install   installs what is missing, and does nothing else
 
-Both need valgrind and gungraun-runner, and install them where they are missing. (gungraun's own limits are compiled in,
+They need valgrind and gungraun-runner, and install them where they are missing. (gungraun's own limits are compiled in,
 one for each benchmark, and their message knows neither the baseline nor this command.)
 """
 
@@ -55,7 +56,7 @@ def install_runner():
     locked = re.search(r'^name = "gungraun-runner"\nversion = "(.+)"$', (ROOT / "Cargo.lock").read_text(), re.MULTILINE)[1]
     if shutil.which("gungraun-runner") and output("gungraun-runner", "--version").split()[-1] == locked:
         return
-    print(f"gungraun-runner {locked} is not installed yet: this takes some minutes, once")
+    print(f"gungraun-runner {locked} is being installed: this takes some minutes, once")
     subprocess.run(["cargo", "install", "--quiet", "--locked", "--version", locked, "gungraun-runner"], cwd=ROOT, check=True)
 
 
@@ -98,12 +99,16 @@ def compare(counts, baselines):
 
 
 def main():
-    if sys.argv[1:] not in ([], ["--update"]):
+    if sys.argv[1:] not in ([], ["--update"], ["--install"]):
         sys.exit(__doc__)
     sys.stdout.reconfigure(line_buffering=True)  # in step with what cargo says on the other stream
     os.environ["PATH"] += os.pathsep + str(Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "bin")
     this = compiler()
-    update = len(sys.argv) > 1
+    if sys.argv[1:] == ["--install"]:
+        install_valgrind()
+        install_runner()
+        return
+    update = sys.argv[1:] == ["--update"]
     if not update:
         baselines, theirs = read()
         print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.")

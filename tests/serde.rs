@@ -45,7 +45,7 @@ fn every_kind_comes_back_as_it_was() {
     }
 }
 
-/// docs/SNAPSHOTS.md has these figures.
+/// src/guide/serde.md has these figures.
 #[test]
 fn binary_formats_add_no_more_than_the_length() {
     let kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };

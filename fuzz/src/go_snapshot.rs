@@ -1,4 +1,4 @@
-//! Bytes as a file of Go's: what docs/GO.md says is read and nothing else, and it is written again as it was.
+//! Bytes as a file of Go's: what src/guide/go.md says is read and nothing else, and it is written again as it was.
 
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 

@@ -129,6 +129,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn several_parts_make_one_filter() {
         let hashes: Vec<u64> = (0..10 * SMALL.part as u64 + 7).map(uniform).collect();
         let mut filter = filter(hashes.len());
@@ -138,6 +139,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn what_does_not_fit_is_counted() {
         // First twice as many items as there are slots, then more copies of two items than their buckets can hold.
         let hashes: Vec<u64> = (0..3000).map(uniform).collect();

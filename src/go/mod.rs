@@ -1,5 +1,5 @@
 //! Reads and writes the files of Go's linvon/cuckoo-filter, version 0.4: those that its `Encode` writes and its `Decode` reads.
-//! docs/GO.md describes the format.
+//! [`guide::go`](crate::guide::go) describes the format.
 //!
 //! ```
 //! use koel::{Addressing, CuckooFilter, MetroHash64, go};

@@ -159,6 +159,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn gaps_of_every_length_are_remembered() {
         for gap in (0..100).chain([1000, 123_456]) {
             let buckets = vec![(gap, Permutation(23)), (2 * gap + 1, Permutation(1))];

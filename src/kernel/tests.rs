@@ -71,7 +71,7 @@ fn agree(params: &Params) {
     }
 }
 
-/// One load, and batches of every `step`th length.
+/// Compares all kernels at one load, with every `step`-th batch length.
 fn agree_at(params: &Params, load: u64, step: usize) {
     let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()) + load);
     let hashes: Vec<u64> = (0..=3 * BATCH + load as usize * 17).map(|_| random.next()).collect();
@@ -95,7 +95,7 @@ fn agree_at(params: &Params, load: u64, step: usize) {
     }
 }
 
-/// What Miri has the time for.
+/// A subset that is small enough for Miri.
 #[test]
 fn all_kernels_agree_on_a_few_tables() {
     let packed = |f, addressing, buckets| Params::new(TableKind::Packed, f, 4, buckets, addressing, 0).unwrap();

@@ -86,6 +86,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn a_measured_size_has_its_own_load_and_others_the_smaller_of_their_neighbours() {
         let rows = rows();
         assert_eq!(rows.len(), ROWS.len());

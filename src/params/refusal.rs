@@ -198,6 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn a_rate_is_rounded_up_to_so_many_digits() {
         for (rate, digits, rounded) in [
             (1.776e-9, 3, 1.78e-9),

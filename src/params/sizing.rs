@@ -179,6 +179,7 @@ mod tests {
 
     /// Against all smaller tables, one after the other.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn no_smaller_table_would_do() {
         let kinds =
             [(TableKind::Packed, 4, 4), (TableKind::Packed, 13, 4), (TableKind::Single, 8, 1), (TableKind::Single, 12, 2)];
@@ -198,6 +199,7 @@ mod tests {
 
     /// A rate is refused only if no length of a fingerprint does.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn what_some_fingerprint_can_do_is_not_refused() {
         for addressing in ADDRESSINGS {
             for b in [1, 2, 3, 4, 8] {

@@ -188,6 +188,7 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri is isolated from files")]
     #[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no folder for temporary files")]
     fn what_fails_leaves_nothing_behind_and_the_old_file_as_it_was() {
         let folder = std::env::temp_dir().join(format!("koel-save-{}", process::id()));
@@ -208,6 +209,7 @@ mod tests {
 
     /// The temporary file must not be readable by users who may not read the old file.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri is isolated from files")]
     #[cfg(unix)]
     fn what_replaces_a_file_is_private_until_it_has_its_permissions() {
         use std::os::unix::fs::PermissionsExt as _;

@@ -48,7 +48,7 @@ impl<D: AsRef<[u8]>> FilterView<D> {
     /// // SAFETY: no process modifies the files in this folder; they are only replaced.
     /// let seen: FilterView<Mmap> = FilterView::over(unsafe { Mmap::map(&file)? })?;
     /// println!("{}", seen.contains("alice"));
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn over(data: D) -> Result<Self, SnapshotError> {
         Self::over_with(data, xxh3)

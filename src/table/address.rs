@@ -201,6 +201,7 @@ mod tests {
     /// The bucket must not predict the fingerprint: at every f, and with few or many buckets, the fingerprints in one bucket are
     /// uniformly distributed (chi-squared test with a fixed seed).
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn fingerprints_are_independent_of_buckets() {
         for (addressing, buckets) in
             [(Addressing::AnySize, 2), (Addressing::AnySize, 10), (Addressing::AnySize, 1 << 33), (Addressing::PowerOfTwo, 8)]

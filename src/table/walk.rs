@@ -260,6 +260,7 @@ mod tests {
     /// In a small table a walk that is refused visits every bucket once and ends early. Without [`Visited`] it would examine 4 ·
     /// 4096 buckets.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn a_long_walk_visits_no_bucket_twice() {
         let mut table = Filling::new(128);
         let mut refusals = 0;

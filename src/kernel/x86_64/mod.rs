@@ -37,7 +37,7 @@ pub(crate) struct Avx512(Avx2);
 /// True for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode, in up to hundreds of cycles. All
 /// kernels but the portable one use it for single lookups.
 pub(super) fn has_slow_deposits() -> bool {
-    // Miri cannot run the instruction.
+    // Miri does not support `cpuid`.
     if cfg!(miri) {
         return false;
     }
@@ -75,6 +75,7 @@ impl Avx2 {
         hashes: &impl Hashes,
         answer: impl FnMut(u64),
     ) {
+        #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
         fn run(vector: Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
@@ -104,6 +105,7 @@ impl Avx512 {
         hashes: &impl Hashes,
         answer: impl FnMut(u64),
     ) {
+        #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq")]
         fn run(vector: Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);

@@ -159,23 +159,17 @@ impl<'a, L: Lanes> Vector<'a, L> {
         let masks = [high_part(width, 0), high_part(width, 1), high_part(width, 2), high_part(width, 3)];
         // Gathers all words before comparing any. A gather needs a mask register, and the instruction that sets it has a false
         // dependency on the result of the last comparison.
-        let mut words = buckets;
-        let mut highs = [buckets; 2];
-        for i in 0..2 {
-            // SAFETY: the caller guarantees that the bucket begins inside the table.
-            words[i] = unsafe { self.words(buckets[i]) };
-        }
-        for i in 0..2 {
-            for pair in 0..2 {
-                if is_narrow {
-                    highs[i][pair] = words[i].shift_right::<CODEWORD_BITS>();
-                } else {
-                    let at = u64::from(CODEWORD_BITS) + u64::from(2 * width) * wide(pair);
-                    // SAFETY: every pair of high parts begins inside its bucket.
-                    highs[i][pair] = unsafe { self.words(buckets[i].add(self.splat(at))) };
-                }
+        // SAFETY: the caller guarantees that the buckets begin inside the table.
+        let words = unsafe { [self.words(buckets[0]), self.words(buckets[1])] };
+        let high = |bucket: usize, pair: usize| {
+            if is_narrow {
+                return words[bucket].shift_right::<CODEWORD_BITS>();
             }
-        }
+            let at = u64::from(CODEWORD_BITS) + u64::from(2 * width) * wide(pair);
+            // SAFETY: every pair of high parts begins inside its bucket.
+            unsafe { self.words(buckets[bucket].add(self.splat(at))) }
+        };
+        let highs = [[high(0, 0), high(0, 1)], [high(1, 0), high(1, 1)]];
         // For each bucket and slot, the items whose high part matches.
         let mut agree = [[0; 4]; 2];
         for i in 0..2 {
@@ -215,6 +209,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "what is computed of it is computed once")]
     #[inline(always)]
     fn contains_all_in(&self, buckets: impl Compare, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
         let mut batch = [0; BATCH];

@@ -87,6 +87,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn the_generated_table_is_the_enumeration() {
         let expected = enumeration();
         assert_eq!(expected.len(), usize::from(CODEWORDS));
@@ -98,6 +99,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn the_published_table_is_the_enumeration() {
         let rows: Vec<&str> =
             include_str!("../../../tables/codebook.tsv").lines().filter(|line| !line.starts_with('#')).collect();
@@ -116,6 +118,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn every_quadruple_encodes_as_its_sorted_self() {
         for word in 0..=u16::MAX {
             let mut nibbles = [0, 4, 8, 12].map(|shift| (word >> shift & 15) as u8);

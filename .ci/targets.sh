@@ -1,0 +1,82 @@
+# shellcheck shell=bash
+# The library on other targets: tests on 32-bit x86 and WebAssembly, and compiling for others.
+
+# 32-bit x86 with musl, whose start files and C library come with Rust's target: no 32-bit system is needed.
+readonly tested_targets=(i686-unknown-linux-musl wasm32-wasip1)
+# 64-bit ARM, Windows.
+readonly std_targets=(aarch64-unknown-linux-gnu x86_64-pc-windows-gnu)
+# Without an operating system, and a 32-bit processor with the bytes in the other order.
+readonly alloc_targets=(thumbv6m-none-eabi thumbv7em-none-eabihf powerpc-unknown-linux-gnu)
+readonly all_targets=("${tested_targets[@]}" "${std_targets[@]}" "${alloc_targets[@]}")
+
+# Integration tests that these targets cannot run, or that find nothing else there.
+not_portable() {
+    case $1 in
+        # Capacities and lengths beyond 32 bits.
+        parameters | serde_hostile | serde_memory) ;;
+        # Files, and WebAssembly has no folder for temporary ones.
+        go | save) ;;
+        # Statistics and tables that no target changes.
+        capacity | false_positives | tables | tuning) ;;
+        *) return 1 ;;
+    esac
+}
+
+portable_tests() {
+    local name
+    for name in $(koel 'print(*(target["name"] for target in package["targets"] if target["kind"] == ["test"]))'); do
+        not_portable "$name" || printf -- '--test %s ' "$name"
+    done
+}
+
+i686() {
+    local name=${tested_targets[0]}
+    if [ "$(uname -sm)" != "Linux x86_64" ] || ! has_target "$name"; then
+        not_checked "tests on 32-bit x86" "this is not x86-64 Linux, or rustup cannot install $name"
+        return
+    fi
+    # For the little C in a dependency of criterion; freestanding, since there are no headers for 32 bits.
+    export CC_i686_unknown_linux_musl=gcc CFLAGS_i686_unknown_linux_musl='-m32 -ffreestanding'
+    # shellcheck disable=SC2046
+    cargo test -p koel --lib $(portable_tests) --all-features --locked --target "$name"
+}
+
+wasm32() {
+    local name=${tested_targets[1]} version
+    version=$(node --version 2>/dev/null | sed 's/^v//; s/\..*//')
+    if [ "${version:-0}" -lt 20 ]; then
+        not_checked "tests on WebAssembly" "Node 20 or later is missing"
+        return
+    elif ! has_target "$name"; then
+        not_checked "tests on WebAssembly" "rustup cannot install $name"
+        return
+    fi
+    export CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $PWD/.ci/wasi.mjs"
+    # Less than what some tests ask for in order to be refused.
+    export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS=-Clink-arg=--max-memory=1073741824
+    # shellcheck disable=SC2046
+    cargo test -p koel --lib $(portable_tests) --all-features --locked --target "$name"
+}
+
+targets() {
+    local name
+    for name in "${std_targets[@]}" "${alloc_targets[@]}"; do
+        if ! has_target "$name"; then
+            not_checked "compiling for $name" "rustup cannot install its standard library"
+            continue
+        fi
+        echo "for $name:"
+        case " ${std_targets[*]} " in
+            *" $name "*)
+                cargo clippy -p koel -p koel-cli --locked --target "$name" -- -D warnings
+                cargo clippy -p koel --all-features --locked --target "$name" -- -D warnings
+                ;;
+            *)
+                cargo clippy -p koel --no-default-features --locked --target "$name" -- -D warnings
+                cargo clippy -p koel --no-default-features --features kernels,serde --locked --target "$name" -- -D warnings
+                ;;
+        esac
+    done
+    not_checked "tests on 64-bit ARM and s390x" ".ci/other-machines runs them"
+    not_checked "tests on Windows" "it is only compiled for"
+}

@@ -1,0 +1,99 @@
+//! A little of everything that has `unsafe` code beneath it, short enough for Miri, which sees a read or write outside of an
+//! allocation even where nothing comes of it. `.ci/run` runs this under Miri; the other tests ask for the answers.
+
+mod common;
+
+use common::{Kind, SplitMix64};
+use koel::{Addressing, CuckooFilter, FilterView, Kernel, TableKind};
+use std::{
+    panic::catch_unwind,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+const BUCKETS: u64 = 14;
+
+/// Narrow and wide packed tables, and single ones whose buckets straddle bytes.
+const KINDS: [Kind; 4] = [
+    Kind { table: TableKind::Packed, f: 5, b: 4, addressing: Addressing::AnySize },
+    Kind { table: TableKind::Packed, f: 29, b: 4, addressing: Addressing::AnySize },
+    Kind { table: TableKind::Single, f: 7, b: 3, addressing: Addressing::AnySize },
+    Kind { table: TableKind::Single, f: 32, b: 4, addressing: Addressing::AnySize },
+];
+
+/// Every kind with every kernel.
+fn filters() -> impl Iterator<Item = CuckooFilter> {
+    let with = |kind: Kind, kernel| kind.builder().buckets(BUCKETS).kernel(kernel).build().expect("it is available");
+    KINDS.into_iter().flat_map(move |kind| Kernel::available().map(move |kernel| with(kind, kernel)))
+}
+
+/// More than a batch of the kernels.
+fn hashes() -> Vec<u64> {
+    SplitMix64(1).take(70).collect()
+}
+
+/// Fills it until it refuses.
+fn fill(filter: &mut CuckooFilter) {
+    // Before it is full, it has to make room.
+    let refused = SplitMix64(2).take(200).find(|&hash| filter.insert_hash(hash).is_err());
+    assert!(refused.is_some(), "{filter}");
+}
+
+#[test]
+fn filters_are_changed() {
+    for mut filter in filters() {
+        filter.insert_hashes(&hashes()[..20]).expect("there is room");
+        fill(&mut filter);
+        let mut found = [false; 70];
+        filter.contains_hashes(&hashes(), &mut found);
+        assert!(found[..20].iter().all(|&found| found), "{filter}");
+        assert!(hashes()[..20].iter().all(|&hash| filter.contains_hash(hash) && filter.remove_hash(hash)), "{filter}");
+        let copy = filter.clone();
+        filter.clear();
+        filter.merge(&copy).expect("there is room");
+        assert!(filter == copy);
+    }
+}
+
+/// The bytes end where their allocation does, and begin at every address.
+#[test]
+fn views_read_no_byte_beyond_theirs() {
+    for mut filter in filters() {
+        fill(&mut filter);
+        let snapshot = filter.to_bytes();
+        for before in 0..2 {
+            let bytes = [&vec![0xff; before], &snapshot[..]].concat().into_boxed_slice();
+            let mut view = FilterView::over(&bytes[before..]).expect("a snapshot");
+            view.set_kernel(filter.kernel()).expect("it is available");
+            view.verify().expect("it is as it was written");
+            let (mut ours, mut theirs) = ([false; 70], [true; 70]);
+            filter.contains_hashes(&hashes(), &mut ours);
+            view.contains_hashes(&hashes(), &mut theirs);
+            assert_eq!(ours, theirs, "{filter}");
+            assert!(CuckooFilter::from_bytes(&bytes[before..]).expect("a snapshot") == filter);
+        }
+    }
+}
+
+/// An `AsRef` that returns fewer bytes the second time.
+struct Shrinking(Vec<u8>, AtomicUsize);
+
+impl AsRef<[u8]> for Shrinking {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[..self.1.load(Relaxed)]
+    }
+}
+
+#[test]
+#[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
+fn views_notice_that_bytes_are_gone() {
+    for filter in filters() {
+        let snapshot = filter.to_bytes();
+        for fewer in [1, 9, snapshot.len()] {
+            let len = snapshot.len();
+            let mut view = FilterView::over(Shrinking(snapshot.clone(), len.into())).expect("a snapshot");
+            view.set_kernel(filter.kernel()).expect("it is available");
+            view.data().1.store(len - fewer, Relaxed);
+            assert!(catch_unwind(|| view.contains_hashes(&hashes(), &mut [false; 70])).is_err(), "{filter}");
+        }
+    }
+}
