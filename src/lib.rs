@@ -101,10 +101,10 @@ pub use hash::FromHasherId;
 #[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
 pub use hash::MetroHash64;
 pub use {
-    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
+    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},
-    snapshot::{SnapshotError, SnapshotErrorKind},
+    snapshot::{MergeError, SnapshotError, SnapshotErrorKind},
     storage::{OutOfMemory, Owned, Snapshot, Storage},
 };

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::cell::Cell;
+
 use common::{Kind, SplitMix64, kinds};
 use koel::{Addressing, BuildError, CuckooFilter, Kernel, TableKind};
 
@@ -158,6 +160,43 @@ fn a_batch_that_panics_leaves_a_filter_that_is_whole() {
     assert!(std::panic::catch_unwind(remove).is_err());
     let whole = CuckooFilter::from_bytes(&filter.to_bytes()).expect("as many items as it says");
     assert!(whole.len() == filter.len() && filter.len() <= len);
+}
+
+/// Whoever catches the panic and goes on gets right answers for the items that the iterator still yields.
+#[test]
+#[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
+fn an_iterator_of_answers_survives_a_panic() {
+    struct Dud<'a>(u32, &'a Cell<bool>);
+    impl koel::Item for Dud<'_> {
+        fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+            assert!(self.0 != 20 || !self.1.replace(false), "only once");
+            read(&self.0.to_le_bytes())
+        }
+    }
+    let mut filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).build().expect("right");
+    filter.insert_iter(0..200u32).expect("there is room");
+    let is_live = Cell::new(true);
+    let mut answers = filter.contains_iter((0..200).map(|i| Dud(i, &is_live)));
+    let next = std::panic::AssertUnwindSafe(|| answers.next().is_none());
+    assert!(std::panic::catch_unwind(next).is_err());
+    let rest: Vec<(u32, bool)> = answers.map(|(dud, found)| (dud.0, found)).collect();
+    assert!(rest.len() == 136 && rest.iter().all(|&(_, found)| found), "{rest:?}");
+}
+
+/// The items behind the refused one are not hashed again, and so cannot panic.
+#[test]
+fn a_refusal_hashes_no_item_twice() {
+    struct Counted<'a>(&'a Cell<usize>);
+    impl koel::Item for Counted<'_> {
+        fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+            self.0.set(self.0.get() + 1);
+            read(b"the same")
+        }
+    }
+    let hashed = Cell::new(0);
+    let mut filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).build().expect("right");
+    let full = filter.insert_batch(&[(); 64].map(|()| Counted(&hashed))).expect_err("more copies than there are slots");
+    assert_eq!((full.position(), full.is_duplicate(), hashed.get()), (8, true, 64));
 }
 
 #[test]

@@ -7,7 +7,6 @@ use crate::{
     hash::HashItem,
     kernel::{BATCH, Given, Hashes},
     storage::Storage,
-    table::Uniform,
 };
 
 /// Hashes the items of a slice on demand.
@@ -29,13 +28,6 @@ impl<T, H: HashItem<T>> Hashes for Hashed<'_, T, H> {
             *hash = self.hasher.hash_item(self.seed, item);
         }
     }
-}
-
-/// The hash at `place`.
-pub(super) fn hash_at(hashes: &impl Hashes, place: usize) -> Uniform {
-    let mut batch = [0; BATCH];
-    hashes.fill(place, &mut batch);
-    Uniform(batch[0])
 }
 
 impl<H, S: Storage> CuckooFilter<H, S> {
@@ -145,8 +137,7 @@ impl<H> CuckooFilter<H> {
         H: HashItem<T>,
     {
         let hashes = Hashed { items, hasher: &self.hasher, seed: self.raw.params().seed() };
-        let inserted = self.raw.insert_all(&hashes);
-        if inserted == items.len() { Ok(()) } else { Err(self.raw.refusal(hash_at(&hashes, inserted), inserted)) }
+        self.raw.insert_all(&hashes)
     }
 
     /// [`insert_batch`](Self::insert_batch) for hashes.
@@ -155,8 +146,7 @@ impl<H> CuckooFilter<H> {
     /// As `insert_batch`.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
         let given = self.given(hashes);
-        let inserted = self.raw.insert_all(&given);
-        if inserted == hashes.len() { Ok(()) } else { Err(self.raw.refusal(hash_at(&given, inserted), inserted)) }
+        self.raw.insert_all(&given)
     }
 
     /// [`remove`](Self::remove) for each item, in order; whether `items[i]` was found is written to `removed[i]`.
@@ -206,6 +196,6 @@ fn spread(answers: u64, found: &mut [bool]) {
 }
 
 #[track_caller]
-fn same_length(items: usize, answers: usize) {
+pub(super) fn same_length(items: usize, answers: usize) {
     assert!(items == answers, "{items} items but room for {answers} answers: the two slices must have the same length");
 }

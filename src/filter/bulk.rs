@@ -4,10 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{
-    BuildError, CuckooFilter, RawFilter,
-    batch::{Hashed, hash_at},
-};
+use super::{BuildError, CuckooFilter, RawFilter, batch::Hashed};
 use crate::{
     bits::{index, wide},
     hash::HashItem,
@@ -54,12 +51,7 @@ impl Sorting {
     /// if that has room. The remaining items are inserted as usual, with an eviction walk if necessary.
     fn fill(&self, filter: &mut RawFilter, hashes: &impl Hashes) -> Result<(), BuildError> {
         if filter.params().table_bytes() < self.least_table {
-            let inserted = filter.insert_all(hashes);
-            return if inserted == hashes.len() {
-                Ok(())
-            } else {
-                Err(filter.refusal(hash_at(hashes, inserted), inserted).into())
-            };
+            return Ok(filter.insert_all(hashes)?);
         }
         let address = Address::new(filter.params());
         let region = |hash| index(address.locate(Uniform(hash)).0 / self.region);
@@ -86,11 +78,8 @@ impl Sorting {
                     left += 1;
                 }
             }
-            let inserted = filter.insert_all(&&sorted[..left]);
-            if inserted < left {
-                let position = filter.len();
-                return Err(filter.refusal(Uniform(sorted[inserted]), position).into());
-            }
+            // Items are not stored in the order given, so the position is only the number of those stored.
+            filter.insert_all(&&sorted[..left]).map_err(|full| full.at(filter.len()))?;
         }
         Ok(())
     }

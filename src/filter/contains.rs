@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, rc::Rc};
 
-use super::CuckooFilter;
+use super::{CuckooFilter, batch::same_length};
 use crate::{hash::HashItem, storage::Storage};
 
 /// A filter that can be queried: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), or a filter of Go's library
@@ -36,7 +36,7 @@ pub trait Filter {
     /// # Panics
     /// If the slices differ in length.
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        assert_eq!(hashes.len(), found.len(), "`hashes` and `found` must have the same length");
+        same_length(hashes.len(), found.len());
         for (&hash, found) in hashes.iter().zip(found) {
             *found = self.contains_hash(hash);
         }

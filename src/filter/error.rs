@@ -1,13 +1,8 @@
-//! Errors of a filter: it is full, cannot be built, or cannot be merged.
+//! Errors of a filter: it is full, or cannot be built.
 
 use core::{error::Error, fmt};
 
-use super::RawFilter;
-use crate::{
-    params::{ParamError, Params},
-    snapshot::SnapshotError,
-    storage::{OutOfMemory, Storage},
-};
+use crate::{params::ParamError, storage::OutOfMemory};
 
 /// No slot was found for an item. If a single item was inserted, the filter is unchanged. If several were, those before the
 /// refused one are in the filter.
@@ -71,6 +66,11 @@ impl Full {
     /// The same error, for the item at this index.
     pub(crate) fn at(self, position: usize) -> Self {
         Self { position, ..self }
+    }
+
+    /// The same, if `items` others were inserted before these.
+    pub(super) fn after(self, items: usize) -> Self {
+        Self { position: items + self.position, ..self }
     }
 }
 
@@ -145,85 +145,6 @@ impl Error for BuildError {
             Self::Param(error) => error.source(),
             Self::OutOfMemory(error) => error.source(),
             Self::Full(error) => error.source(),
-        }
-    }
-}
-
-/// Two filters could not be merged. Both are unchanged.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum MergeError {
-    /// The filters have different parameters, so an item has different buckets or fingerprints in them.
-    #[non_exhaustive]
-    DifferentParams {
-        /// The parameters of the filter to merge into.
-        ours: Params,
-        /// The parameters of the filter to merge from.
-        theirs: Params,
-    },
-    /// The filters have different hashers.
-    DifferentHasher,
-    /// The items of both filters do not fit into one.
-    #[non_exhaustive]
-    Full {
-        /// The number of items in both filters together.
-        items: usize,
-        /// The number of slots in one filter.
-        slots: usize,
-        /// The number of distinct items that one filter is planned for.
-        capacity: usize,
-    },
-    /// The filter to merge from is a view of a corrupt snapshot.
-    Snapshot(SnapshotError),
-    /// A merge works on a copy of the table, and this copy could not be allocated.
-    OutOfMemory(OutOfMemory),
-}
-
-impl MergeError {
-    pub(super) fn full<S: Storage>(ours: &RawFilter, theirs: &RawFilter<S>) -> Self {
-        let (slots, capacity) = (ours.params().slots(), ours.params().capacity());
-        Self::Full { items: ours.len().saturating_add(theirs.len()), slots, capacity }
-    }
-}
-
-impl From<OutOfMemory> for MergeError {
-    fn from(error: OutOfMemory) -> Self {
-        Self::OutOfMemory(error)
-    }
-}
-
-impl From<SnapshotError> for MergeError {
-    fn from(error: SnapshotError) -> Self {
-        Self::Snapshot(error)
-    }
-}
-
-impl fmt::Display for MergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DifferentParams { ours, theirs } => write!(
-                f,
-                "only filters with the same parameters can be merged, but this one has a {ours}, and the other a {theirs}; build \
-                 both from the same parameters"
-            ),
-            Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
-            Self::Full { items, slots, capacity } => write!(
-                f,
-                "{items} items do not fit into one filter of {slots} slots, planned for {capacity}; build both with a capacity of \
-                 at least {items}"
-            ),
-            Self::Snapshot(_) => f.write_str("the snapshot to merge is corrupt"),
-            Self::OutOfMemory(_) => f.write_str("the copy of the table on which a merge works cannot be allocated"),
-        }
-    }
-}
-
-impl Error for MergeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Snapshot(error) => Some(error),
-            Self::OutOfMemory(error) => Some(error),
-            Self::DifferentParams { .. } | Self::DifferentHasher | Self::Full { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Operations on iterators, which collect items into batches to prefetch their buckets.
 
 use alloc::collections::VecDeque;
-use core::iter::FusedIterator;
+use core::{fmt, iter::FusedIterator, mem};
 
 use super::{CuckooFilter, Full};
 use crate::{hash::HashItem, kernel::BATCH, storage::Storage, table::Uniform};
@@ -30,11 +30,8 @@ impl<H> CuckooFilter<H> {
         let mut inserted = 0;
         loop {
             let (hashes, len) = self.next_hashes(&mut items);
-            let position = self.raw.insert_all(&&hashes[..len]);
-            inserted += position;
-            if position < len {
-                return Err(self.raw.refusal(Uniform(hashes[position]), inserted));
-            }
+            self.raw.insert_all(&&hashes[..len]).map_err(|full| full.after(inserted))?;
+            inserted += len;
             if len < BATCH {
                 return Ok(inserted);
             }
@@ -125,13 +122,16 @@ impl<I: Iterator, H: HashItem<I::Item>, S: Storage> Iterator for ContainsIter<'_
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.batch.is_empty() {
-            self.batch.extend(self.items.by_ref().take(BATCH));
+            // If hashing an item panics, `self` must not keep a batch without its answers.
+            let mut batch = mem::take(&mut self.batch);
+            batch.extend(self.items.by_ref().take(BATCH));
             let mut hashes = [0; BATCH];
-            for (hash, item) in hashes.iter_mut().zip(&self.batch) {
+            for (hash, item) in hashes.iter_mut().zip(&batch) {
                 *hash = self.filter.uniform(item).0;
             }
             let answers = &mut self.answers;
-            self.filter.raw.contains_all(&&hashes[..self.batch.len()], |found| *answers = found);
+            self.filter.raw.contains_all(&&hashes[..batch.len()], |found| *answers = found);
+            self.batch = batch;
         }
         let item = self.batch.pop_front()?;
         let found = self.answers & 1 == 1;
@@ -142,6 +142,18 @@ impl<I: Iterator, H: HashItem<I::Item>, S: Storage> Iterator for ContainsIter<'_
     fn size_hint(&self) -> (usize, Option<usize>) {
         let (ahead, (least, most)) = (self.batch.len(), self.items.size_hint());
         (least.saturating_add(ahead), most.and_then(|most| most.checked_add(ahead)))
+    }
+}
+
+impl<I: Iterator<Item: Clone> + Clone, H, S> Clone for ContainsIter<'_, I, H, S> {
+    fn clone(&self) -> Self {
+        Self { filter: self.filter, items: self.items.clone(), batch: self.batch.clone(), answers: self.answers }
+    }
+}
+
+impl<I: Iterator, H, S> fmt::Debug for ContainsIter<'_, I, H, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContainsIter").field("ahead", &self.batch.len()).finish_non_exhaustive()
     }
 }
 

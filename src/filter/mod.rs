@@ -13,7 +13,6 @@ mod contains;
 mod error;
 mod facts;
 mod iter;
-mod merge;
 mod raw;
 
 use crate::{
@@ -25,7 +24,7 @@ pub(crate) use raw::RawFilter;
 pub use {
     builder::Builder,
     contains::{Contains, Filter},
-    error::{BuildError, Full, MergeError},
+    error::{BuildError, Full},
     iter::ContainsIter,
 };
 
@@ -151,5 +150,11 @@ impl<H, S> CuckooFilter<H, S> {
 
     pub(crate) fn raw(&self) -> &RawFilter<S> {
         &self.raw
+    }
+}
+
+impl<H> CuckooFilter<H> {
+    pub(crate) fn raw_mut(&mut self) -> &mut RawFilter {
+        &mut self.raw
     }
 }

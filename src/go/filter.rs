@@ -113,11 +113,7 @@ impl GoFilter {
         MetroHash64: HashItem<T>,
     {
         self.filter.contains_batch(items, found);
-        if self.victim.is_used {
-            for (item, found) in items.iter().zip(found).filter(|(_, found)| !**found) {
-                *found = self.is_victim(self.filter.hash(item));
-            }
-        }
+        self.or_victim(found, |i| self.filter.hash(&items[i]));
     }
 
     /// The number of copies of an item. Fingerprint collisions can only make it too high.
@@ -212,7 +208,8 @@ impl GoFilter {
     /// If there are 2³² items or more.
     ///
     /// # Panics
-    /// If the memory for the bytes cannot be allocated.
+    /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
+    /// program aborts, as with any vector.
     pub fn encode(&self) -> Result<Vec<u8>, GoError> {
         write::file(&self.filter, self.victim, &self.order)
     }
@@ -242,6 +239,15 @@ impl GoFilter {
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let bytes = self.encode().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         replace(path.as_ref(), |mut file| file.write_all(&bytes))
+    }
+
+    /// Adds to the answers for the table those for the victim.
+    fn or_victim(&self, found: &mut [bool], hash: impl Fn(usize) -> u64) {
+        if self.victim.is_used {
+            for (i, found) in found.iter_mut().enumerate().filter(|(_, found)| !**found) {
+                *found = self.is_victim(hash(i));
+            }
+        }
     }
 
     fn is_victim(&self, hash: u64) -> bool {
@@ -281,6 +287,11 @@ impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
 impl Filter for GoFilter {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.filter.contains_hashes(hashes, found);
+        self.or_victim(found, |i| hashes[i]);
     }
 
     fn count_hash(&self, hash: u64) -> u32 {

@@ -3,6 +3,7 @@
 
 mod error;
 mod format;
+mod merge;
 #[cfg(any(feature = "std", feature = "serde"))]
 mod pieces;
 mod read;
@@ -17,6 +18,8 @@ mod view;
 mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
+pub use merge::MergeError;
 #[cfg(go_files)]
 pub(crate) use save::replace;
-pub(crate) use verify::{verified_copy, verify};
+#[cfg(go_files)]
+pub(crate) use verify::verify;

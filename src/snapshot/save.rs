@@ -1,7 +1,7 @@
 //! Atomic replacement of files: at any time, even after a power cut, the file has either the old content or the new one.
 
 use alloc::{format, string::String};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::{
     fs::{self, File, Metadata, OpenOptions},
     io::{self, ErrorKind},
@@ -94,7 +94,7 @@ impl Temporary {
     /// Creates a file in the folder of the target. If it will replace a file and get its permissions, nobody else may read it
     /// until then; otherwise it has the permissions of any new file.
     fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -177,6 +177,7 @@ fn sync(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "on Unix, it can fail")]
 fn sync(_: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -88,17 +88,14 @@ impl<H: Hasher> CuckooFilter<H> {
     pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let failed = |what: &str, error| SnapshotError::io(0, format!("{}: {what}", path.display()), error);
-        let mut file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
+        let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
         let filter = Self::read_from_with(&file, hasher).map_err(|error| error.in_file(path))?;
-        let mut next = [0];
-        match file.read(&mut next) {
-            Ok(0) => Ok(filter),
-            Ok(_) => {
-                let what = String::from("the file goes on after the snapshot's end");
-                Err(SnapshotError::new(Kind::TrailingBytes, filter.params().snapshot_bytes(), what))
-            }
-            Err(error) => Err(failed("cannot be read to its end", error)),
+        let end = filter.params().snapshot_bytes();
+        if Reader(&file).fill(&mut [0], end).map_err(|error| error.in_file(path))? == 0 {
+            return Ok(filter);
         }
+        let what = String::from("the file goes on after the snapshot's end");
+        Err(SnapshotError::new(Kind::TrailingBytes, end, what))
     }
 }
 

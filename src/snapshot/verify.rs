@@ -36,17 +36,19 @@ impl Expected {
 
 /// Validates a filter if its table is in a snapshot. Owned tables are valid already.
 pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
-    Expected::of(filter.storage()).map_or(Ok(()), |expected| table(filter, Some(&expected)))
+    verify_copy(filter, filter)
+}
+
+/// Validates a copy of a filter if the original is in a snapshot.
+pub(super) fn verify_copy<S: Storage, O: Storage>(copy: &RawFilter<S>, original: &RawFilter<O>) -> Result<(), SnapshotError> {
+    Expected::of(original.storage()).map_or(Ok(()), |expected| table(copy, Some(&expected)))
 }
 
 /// A validated copy of a filter that owns its table. Validates the copy, not the original, because mapped bytes may change at any
 /// time.
 pub(crate) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilter, SnapshotError> {
-    let expected = Expected::of(filter.storage());
     let copy = filter.to_owned()?;
-    if expected.is_some() {
-        table(&copy, expected.as_ref())?;
-    }
+    verify_copy(&copy, filter)?;
     Ok(copy)
 }
 

@@ -19,7 +19,8 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     /// there, so a corrupt snapshot stays one that [`verify`](crate::FilterView::verify) rejects.
     ///
     /// # Panics
-    /// If the memory for the bytes cannot be allocated. [`write_to`](Self::write_to) needs none.
+    /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
+    /// program aborts, as with any vector. [`write_to`](Self::write_to) needs no memory.
     ///
     /// # Example
     /// ```

@@ -77,7 +77,7 @@ impl fmt::Debug for Owned {
 }
 
 /// A table inside a snapshot held in `D`: the storage of a [`FilterView`](crate::FilterView).
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Snapshot<D> {
     data: D,
     /// The length of the table and the trailer, which serves as padding.

@@ -152,7 +152,7 @@ pub(crate) trait Form {
 }
 
 /// The bit layout of a table, for each kind of table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Geometry {
     Narrow(PackedGeometry),
     Wide(PackedGeometry),

@@ -15,11 +15,13 @@ pub(super) struct InsertAll<'a, H> {
 }
 
 impl<H: Hashes> Change for InsertAll<'_, H> {
-    type Output = ();
+    /// The hash that was refused.
+    type Output = Option<Uniform>;
 
     #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) {
+    fn run<T: TableMut>(self, table: &mut T) -> Option<Uniform> {
         let address = Address::new(self.params);
+        let mut refused = None;
         // Above this load, so many buckets are full that prefetching the alternates of their residents pays.
         let crowded = self.params.slots() / 4 * 3;
         self.hashes.each_batch(0..self.hashes.len(), |batch| {
@@ -31,9 +33,13 @@ impl<H: Hashes> Change for InsertAll<'_, H> {
                 let (buckets, fingerprint) = address.buckets(Uniform(hash));
                 let is_placed = place(table, address, buckets, fingerprint);
                 *self.len += usize::from(is_placed);
+                if !is_placed {
+                    refused = Some(Uniform(hash));
+                }
                 is_placed
             })
         });
+        refused
     }
 }
 

@@ -7,7 +7,7 @@ mod scan;
 
 use core::ops::Range;
 
-use super::{Full, MergeError};
+use super::Full;
 use crate::{
     bits::PADDING,
     kernel::{Dispatch, Hashes, Kernel},
@@ -180,13 +180,14 @@ impl RawFilter {
         is_found
     }
 
-    /// Inserts the hashes until one is refused, and returns the number inserted. `len` is updated after each one, because hashing
-    /// the user's next item may panic.
-    pub(crate) fn insert_all(&mut self, hashes: &impl Hashes) -> usize {
+    /// Inserts the hashes until one is refused. `len` is updated after each one, because hashing the user's next item may panic.
+    pub(crate) fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), Full> {
         let before = self.len;
         let Self { params, geometry, storage, len, dispatch } = self;
-        dispatch.change(geometry, storage, InsertAll { params, hashes, len });
-        self.len - before
+        match dispatch.change(geometry, storage, InsertAll { params, hashes, len }) {
+            None => Ok(()),
+            Some(refused) => Err(self.refusal(refused, self.len - before)),
+        }
     }
 
     /// Removes one copy of each hash's fingerprint. Passes to `answer`, in order, whether it was found.
@@ -220,12 +221,13 @@ impl RawFilter {
         self.storage.bytes_mut()
     }
 
-    /// Inserts all fingerprints of a verified filter with the same parameters, or changes nothing. They are counted again while
-    /// they are inserted, because mapped bytes may have changed since they were verified.
-    pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S>) -> Result<(), MergeError> {
-        let full = || MergeError::full(self, other);
+    /// Inserts all fingerprints of a verified filter with the same parameters. Returns false, and changes nothing, if they do not
+    /// fit. They are counted again while they are inserted, because mapped bytes may have changed since they were verified.
+    pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S>) -> Result<bool, OutOfMemory> {
         // Do not copy the table if the items cannot fit.
-        self.len.checked_add(other.len).filter(|&len| len <= self.params.slots()).ok_or_else(full)?;
+        if self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
+            return Ok(false);
+        }
         let mut merged = self.to_owned()?;
         let address = Address::new(&self.params);
         let is_complete = other.each_fingerprint(|bucket, fingerprint| {
@@ -234,11 +236,10 @@ impl RawFilter {
             merged.len += usize::from(is_placed);
             is_placed
         });
-        if !is_complete {
-            return Err(full());
+        if is_complete {
+            *self = merged;
         }
-        *self = merged;
-        Ok(())
+        Ok(is_complete)
     }
 }
 

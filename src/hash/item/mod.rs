@@ -7,7 +7,7 @@ mod scalars;
 mod sequences;
 mod text;
 
-use parts::Parts;
+use parts::{Bytes, Parts};
 
 /// A type whose values can be put into a filter: each has bytes, the same on every machine and in every release.
 ///
@@ -107,10 +107,11 @@ pub trait Item {
         });
     }
 
-    /// The items, if they are bytes: `[u8]` is read where it is, which two implementations for slices could not express.
+    /// The items, if they are bytes: `[u8]` is read where it is, which two implementations for slices could not express. Only
+    /// this crate can name the type of the result, so no other type can claim to be bytes.
     #[doc(hidden)]
     #[inline]
-    fn as_byte_slice(_items: &[Self]) -> Option<&[u8]>
+    fn as_byte_slice(_items: &[Self]) -> Option<Bytes<'_>>
     where
         Self: Sized,
     {

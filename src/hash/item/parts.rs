@@ -7,6 +7,10 @@ use crate::bits::wide;
 /// Most items fit: a string of a hundred bytes with an integer or two.
 const ON_THE_STACK: usize = 128;
 
+/// Items that are bytes.
+#[derive(Debug)]
+pub struct Bytes<'a>(pub(super) &'a [u8]);
+
 /// Bytes, appended one part after another. They move to the heap when the stack has no room for them.
 #[derive(Debug)]
 pub struct Parts {

@@ -5,7 +5,7 @@ use core::{
     num::NonZero,
 };
 
-use super::{Item, Parts};
+use super::{Bytes, Item, Parts};
 use crate::bits::wide;
 
 macro_rules! scalars {
@@ -63,7 +63,7 @@ impl Item for u8 {
     }
 
     #[inline]
-    fn as_byte_slice(items: &[Self]) -> Option<&[u8]> {
-        Some(items)
+    fn as_byte_slice(items: &[Self]) -> Option<Bytes<'_>> {
+        Some(Bytes(items))
     }
 }

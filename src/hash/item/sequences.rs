@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use super::{Item, Parts};
+use super::{Bytes, Item, Parts};
 
 impl<T: Item> Item for [T] {
     #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         match T::as_byte_slice(self) {
-            Some(bytes) => read(bytes),
+            Some(Bytes(bytes)) => read(bytes),
             None => Parts::collect(|parts| self.iter().for_each(|item| item.write_part(parts)), read),
         }
     }
@@ -17,7 +17,7 @@ impl<T: Item> Item for [T] {
     fn write_part(&self, parts: &mut Parts) {
         parts.push_len(self.len());
         match T::as_byte_slice(self) {
-            Some(bytes) => parts.push(bytes),
+            Some(Bytes(bytes)) => parts.push(bytes),
             None => self.iter().for_each(|item| item.write_part(parts)),
         }
     }

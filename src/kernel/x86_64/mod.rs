@@ -9,7 +9,10 @@ mod bmi2;
 mod lanes;
 mod vector;
 
-use core::arch::x86_64::__cpuid;
+use core::{
+    arch::x86_64::__cpuid,
+    sync::atomic::{AtomicU8, Ordering},
+};
 
 use super::Hashes;
 use crate::{params::Params, table::Geometry};
@@ -18,8 +21,9 @@ use vector::Vector;
 
 // Each of these detects the features once per process.
 cpufeatures::new!(cpu_bmi2, "bmi1", "bmi2", "popcnt");
-cpufeatures::new!(cpu_avx2, "avx2");
-// To the compiler, AVX-512 implies FMA.
+// The compiler takes AVX2 to imply all of these, and AVX-512 to imply FMA and F16C (`has_half_floats`). A virtual machine may
+// hide them nevertheless.
+cpufeatures::new!(cpu_avx2, "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2");
 cpufeatures::new!(cpu_avx512, "avx512f", "avx512dq", "fma");
 
 /// Proof that the processor supports BMI1, BMI2 and POPCNT.
@@ -48,6 +52,25 @@ pub(super) fn has_slow_deposits() -> bool {
     let family = (version.eax >> 8 & 15) + (version.eax >> 20 & 255);
     // Hygon's processors are Zen 1 under another name.
     vendor == b"AuthenticAMD" && family <= 0x17 || vendor == b"HygonGenuine"
+}
+
+/// True if the processor has F16C, which cpufeatures cannot tell. Asks the processor once: in a virtual machine, `cpuid` takes
+/// microseconds.
+fn has_half_floats() -> bool {
+    const UNKNOWN: u8 = 2;
+    static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
+    if cfg!(any(miri, target_feature = "f16c")) {
+        return true;
+    }
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        return known == 1;
+    }
+    // SAFETY: every x86-64 processor has `cpuid`. (Newer compilers know this, and need no `unsafe`.)
+    #[allow(unused_unsafe)]
+    let has_them = unsafe { __cpuid(1) }.ecx >> 29 & 1 == 1;
+    KNOWN.store(has_them.into(), Ordering::Relaxed);
+    has_them
 }
 
 impl Bmi2 {
@@ -88,7 +111,7 @@ impl Avx2 {
 
 impl Avx512 {
     pub(super) fn detect() -> Option<Self> {
-        Avx2::detect().filter(|_| cpu_avx512::get()).map(Self)
+        Avx2::detect().filter(|_| cpu_avx512::get() && has_half_floats()).map(Self)
     }
 
     #[inline]

@@ -84,13 +84,17 @@ pub(super) struct Vector<'a, L: Lanes> {
 
 impl<'a, L: Lanes> Vector<'a, L> {
     /// # Panics
-    /// If `bytes` is shorter than the table and its padding. Gathers rely on this check.
+    /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
     pub(super) fn new(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
         assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
-        Self::unchecked(proof, params, geometry, bytes)
+        assert!(*geometry == Geometry::new(params), "the geometry is not that of the parameters");
+        // SAFETY: both are as required.
+        unsafe { Self::unchecked(proof, params, geometry, bytes) }
     }
 
-    fn unchecked(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
+    /// # Safety
+    /// Before a look-up, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
+    unsafe fn unchecked(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
         let address = Address::new(params);
         let buckets = address.buckets_of_any_size().filter(|&buckets| buckets < 1 << 32);
         Self { proof, geometry, bytes, bucket_bits: params.bucket_bits().into(), address, buckets }
@@ -269,7 +273,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
             let fingerprints = L::load(self.proof, &targets.fingerprints[at..]);
             // SAFETY: `locate` only gives buckets below the number of buckets, whatever the hash, and has also filled the lanes
             // behind the last hash. `new` has checked that the table is as long as its parameters require, so the buckets are
-            // inside it.
+            // inside it, and that the geometry is theirs, so what is read is inside the buckets.
             let found = unsafe { compare.found(self, buckets, fingerprints) };
             answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
         }
@@ -339,8 +343,8 @@ mod tests {
     fn agree<L: Lanes>(proof: L::Proof, f: u32, buckets: u64, addressing: Addressing) {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));
-        // `locate` does not gather, so the table may be empty.
-        let vector = Vector::<L>::unchecked(proof, &params, &geometry, &[]);
+        // SAFETY: nothing is looked up.
+        let vector = unsafe { Vector::<L>::unchecked(proof, &params, &geometry, &[]) };
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
             *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);

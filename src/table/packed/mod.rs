@@ -50,7 +50,7 @@ pub(crate) const SLOTS: u32 = 4;
 const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
 /// The bit layout of a packed table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct PackedGeometry {
     /// The lowest bit of each high part in a word: four in a narrow bucket, two in a wide one.
     ones: u64,

@@ -6,7 +6,7 @@
 use crate::bits::{self, Fields, window_bits};
 
 /// The layout of buckets of b slots of f bits.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct SingleGeometry {
     /// The slots of a window; the last one may have fewer.
     slots: Fields,
