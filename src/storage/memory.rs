@@ -58,7 +58,7 @@ mod aligned {
             // SAFETY: `bytes.len() + zeros` bytes were just allocated at `start`, so they cannot overlap `bytes`.
             unsafe {
                 memory.start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
-                memory.start.add(bytes.len()).write_bytes(0, zeros.saturating_sub(1));
+                memory.start.add(bytes.len()).write_bytes(0, zeros);
             }
             Some(memory)
         }
