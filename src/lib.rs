@@ -58,7 +58,8 @@
 //! # Sources
 //! *The paper* is Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014). Where
 //! koel differs from it, docs/DESIGN.md gives the reason, docs/FORMAT.md the formulas and the format of snapshots, and
-//! docs/TUNING.md the measurements. All three are in the package.
+//! docs/TUNING.md the measurements. All three are in the package, with the charts; the measured rows, in docs/tuning, are only
+//! in the repository.
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -33,7 +33,7 @@ impl<T, H: HashItem<T>> Hashes for Hashed<'_, T, H> {
 impl<H, S: Storage> CuckooFilter<H, S> {
     /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
     ///
-    /// With the vector kernels, two to three times as fast as single lookups, because the memory accesses of many items overlap
+    /// With the vector kernels, two to three times as fast as single look-ups, because the memory accesses of many items overlap
     /// (docs/PERFORMANCE.md).
     ///
     /// # Panics

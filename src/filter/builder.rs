@@ -46,8 +46,8 @@ impl CuckooFilter {
 }
 
 impl<H> Builder<H> {
-    /// The number of different items that the filter must hold, from 0 up. They fit but for a chance below 10⁻⁴
-    /// ([`Params::capacity`]); a few more usually do. The smallest table is chosen that is planned for so many.
+    /// The number of different items that the filter must hold, from 0 up. They fit, except with a probability below
+    /// 10⁻⁴ ([`Params::capacity`]); a few more usually do. The smallest table is chosen that is planned for so many.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(items);
         self

@@ -23,7 +23,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.len() == 0
     }
 
-    /// The number of distinct items that the filter is planned for ([`Params::capacity`]), at least the number requested. They
+    /// The number of different items that the filter is planned for ([`Params::capacity`]), at least the number requested. They
     /// fit except with a probability below 10⁻⁴.
     ///
     /// # Example

@@ -52,7 +52,7 @@ pub use {
 /// The filter is a multiset of fingerprints: an item inserted twice is stored twice and must be removed twice. An item has room
 /// for at most 2b copies, where b is the bucket size (8 copies by default), and for fewer if other items share its buckets.
 /// [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter) store an item once. The capacity
-/// counts distinct items: a filter with capacity 2000 usually refuses some of 2000 items if 500 of them occur twice
+/// counts different items: a filter with capacity 2000 usually refuses some of 2000 items if 500 of them occur twice
 /// (`tests/filters.rs`).
 ///
 /// # Hashes
@@ -73,7 +73,7 @@ pub use {
 /// the end.
 ///
 /// # Complexity
-/// Lookup, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
+/// Look-up, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
 /// searches for a slot with an eviction walk (docs/DESIGN.md, "Insertion"); the walk examines a few buckets on average, more as
 /// the load approaches the capacity, and at most 4096·b before the insertion is refused.
 ///

@@ -108,7 +108,7 @@ mod tests {
     use alloc::vec;
     use proptest::{prelude::*, test_runner::RngSeed};
 
-    /// Every order of all quadruples, including equal values, is recognized, and restored if its nibbles are sorted.
+    /// Every order of all quadruples, including equal values, is recognised, and restored if its nibbles are sorted.
     #[test]
     fn every_order_comes_back() {
         let all = |base: u32| (0..base.pow(4)).map(move |n| [n, n / base, n / base.pow(2), n / base.pow(3)].map(|n| n % base));

@@ -31,7 +31,7 @@ impl HasherId {
     /// The id of a hasher of your own.
     ///
     /// # Panics
-    /// If `number` is below 0x8000. In a constant, that is an error of the compiler's.
+    /// If `number` is below 0x8000. In a constant, this is a compile-time error.
     #[must_use]
     pub const fn custom(number: u16) -> Self {
         assert!(number >= Self::FIRST_CUSTOM, "ids below 0x8000 are koel's own");

@@ -109,7 +109,7 @@ impl Params {
         self.table.bucket_bits(self.fingerprint_bits(), self.bucket_size())
     }
 
-    /// The number of different items that fit, but for a chance below 10⁻⁴; a few more usually do.
+    /// The number of different items that fit, except with a probability below 10⁻⁴; a few more usually do.
     ///
     /// It is the number of slots times the safe load, which was measured (tables/README.md) and is what
     /// `tuning::safe_load` returns.

@@ -35,7 +35,7 @@ const CHECKSUM_AT: usize = RESERVED_AT + 8;
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
 
-/// The length of the trailer, the table's checksum. It is as long as the padding that lookups need behind the table, so that a
+/// The length of the trailer, the table's checksum. It is as long as the padding that look-ups need behind the table, so that a
 /// snapshot can be queried in place.
 pub(super) const TRAILER_BYTES: usize = 8;
 const _: () = assert!(TRAILER_BYTES == PADDING);

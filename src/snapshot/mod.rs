@@ -1,4 +1,4 @@
-//! Serialization of filters as snapshots, in the format of docs/FORMAT.md. Readers treat all input as untrusted: they return an
+//! Serialisation of filters as snapshots, in the format of docs/FORMAT.md. Readers treat all input as untrusted: they return an
 //! error or a filter that keeps its guarantees, and allocate memory only for bytes that exist.
 
 mod error;

@@ -63,7 +63,7 @@ mod aligned {
             Some(memory)
         }
 
-        /// Allocates `len` bytes; `None` if `len` is 0 or the allocation fails. The bytes are uninitialized: the caller must
+        /// Allocates `len` bytes; `None` if `len` is 0 or the allocation fails. The bytes are uninitialised: the caller must
         /// write all of them before the memory is read.
         fn allocate(len: usize) -> Option<Self> {
             let align = if len < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE };

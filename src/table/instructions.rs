@@ -1,4 +1,4 @@
-//! The operations that tables need in processor-specific versions: packing and unpacking fields, prefetching, and lookup in
+//! The operations that tables need in processor-specific versions: packing and unpacking fields, prefetching, and look-up in
 //! packed buckets.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]

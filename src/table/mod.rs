@@ -101,7 +101,7 @@ pub(crate) trait Table {
     /// Prefetches the bucket into the cache.
     fn prefetch(&self, bucket: u64);
     /// The number of occupied slots in the buckets, or `None` if one of them is corrupt. Untrusted tables must be checked with
-    /// this first: until then, the other methods return unspecified values (but no undefined behavior).
+    /// this first: until then, the other methods return unspecified values (but no undefined behaviour).
     fn taken(&self, buckets: Range<u64>) -> Option<u64>;
     /// What is wrong with the bucket if it is corrupt.
     fn corrupt(&self, bucket: u64) -> Option<Corrupt>;

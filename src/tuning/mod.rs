@@ -130,7 +130,8 @@ pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
 /// # Example
 /// ```
 /// use koel::{Addressing::AnySize, tuning::{fingerprint_bits_for_load, least_fingerprint_bits}};
-/// // A billion slots in buckets of four. In the paper six bits were enough for ten tables; for all but one in 10⁴ it takes more.
+/// // A billion slots in buckets of four: for all but one table in 10⁴ to reach a load of 95 %, it takes seven bits. (In the
+/// // paper's figure 2, somewhat more than six bits fill 2³⁰ buckets, in ten tables.)
 /// assert!((least_fingerprint_bits(1 << 30, 4) - 3.75).abs() < 1e-12);
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.95), Some(7));
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.99), None);

@@ -39,7 +39,7 @@ pub(crate) struct Avx2(Bmi2);
 pub(crate) struct Avx512(Avx2);
 
 /// True for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode, in up to hundreds of cycles. All
-/// kernels but the portable one use it for single lookups.
+/// kernels but the portable one use it for single look-ups.
 pub(super) fn has_slow_deposits() -> bool {
     // Miri does not support `cpuid`.
     if cfg!(miri) {

@@ -1,4 +1,4 @@
-//! Vectorized lookup, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
+//! Vectorised look-up, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -68,7 +68,7 @@ impl Targets {
     }
 }
 
-/// Vectorized lookup in one table.
+/// Vectorised look-up in one table.
 pub(super) struct Vector<'a, L: Lanes> {
     proof: L::Proof,
     geometry: &'a Geometry,

@@ -237,7 +237,7 @@ impl Visitor<'_> for Table {
     }
 }
 
-/// Serializes a value as its `Display` text.
+/// Serialises a value as its `Display` text.
 struct Shows<T>(T);
 
 impl<T: Display> serde::Serialize for Shows<T> {

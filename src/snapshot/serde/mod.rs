@@ -1,4 +1,4 @@
-//! Serde support: binary formats get the bytes of a snapshot, human-readable formats a map of its fields. Deserialization runs
+//! Serde support: binary formats get the bytes of a snapshot, human-readable formats a map of its fields. Deserialisation runs
 //! the same validation as reading a snapshot.
 
 mod map;
@@ -21,7 +21,7 @@ use crate::{
     storage::Storage,
 };
 
-/// Serializes to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a map of the snapshot's fields in
+/// Serialises to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a map of the snapshot's fields in
 /// human-readable formats ([example](crate::guide::serde)).
 ///
 /// Binary formats need a temporary copy of the snapshot, human-readable formats do not.

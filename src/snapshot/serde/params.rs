@@ -24,10 +24,10 @@ const BUCKET_SIZE: &str = "bucket_size";
 const ADDRESSING: &str = "addressing";
 const SEED: &str = "seed";
 const BUCKETS: &str = "buckets";
-/// In the order of serialization, which is that of a snapshot's header.
+/// In the order of serialisation, which is that of a snapshot's header.
 const FIELDS: [&str; 6] = [TABLE, FINGERPRINT_BITS, BUCKET_SIZE, ADDRESSING, SEED, BUCKETS];
 
-/// Serializes to a struct of six fields. Human-readable formats get names, and the seed as a string, since many JSON readers
+/// Serialises to a struct of six fields. Human-readable formats get names, and the seed as a string, since many JSON readers
 /// store numbers as doubles. Binary formats get the numbers of a snapshot's header (docs/FORMAT.md).
 impl Serialize for Params {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -159,7 +159,7 @@ fn seed() -> Named<u64> {
     Named { what: SIXTEEN_DIGITS, bytes: 8, by_name: hex, by_number: Some }
 }
 
-/// Deserializes a name in human-readable formats and a number in binary formats. Human-readable formats may also contain the
+/// Deserialises a name in human-readable formats and a number in binary formats. Human-readable formats may also contain the
 /// number: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable even if they come from
 /// a binary format.
 struct Named<T> {

@@ -1,4 +1,4 @@
-//! Deserializes numbers and strings without serde's own implementations, whose errors repeat the given string, however long, and
+//! Deserialises numbers and strings without serde's own implementations, whose errors repeat the given string, however long, and
 //! so could take more memory than the input.
 
 use core::{
@@ -28,7 +28,7 @@ impl Display for Shown<'_> {
     }
 }
 
-/// Deserializes an integer of type `T`.
+/// Deserialises an integer of type `T`.
 pub(super) struct Number<T> {
     what: &'static str,
     of: PhantomData<T>,
@@ -78,7 +78,7 @@ impl<T: TryFrom<u64>> Visitor<'_> for Number<T> {
     }
 }
 
-/// Deserializes a string and parses it; `None` from `parse` is an error.
+/// Deserialises a string and parses it; `None` from `parse` is an error.
 pub(super) struct Text<F> {
     /// What is expected, for error messages.
     pub(super) what: &'static str,
