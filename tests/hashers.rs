@@ -111,7 +111,7 @@ fn names_are_read_in_one_way() {
         ["", "XXH3", " xxh3", "md5", "1", "0x", "0x0001", "0x0003", "0x7fff", "0xFFFF", "0X8000", "0x08000", "0x800", "0x+800"]
     {
         let error = text.parse::<HasherId>().expect_err(text).to_string();
-        let names = "xxh3 and metrohash64 and 0x8000 to 0xffff in lower case";
+        let names = "xxh3, metrohash64, and the numbers 0x8000 to 0xffff, in lower case";
         assert_eq!(error, format!("hasher: {text:?} given, but the names are {names}; use one of them"));
     }
 }

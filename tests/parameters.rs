@@ -54,10 +54,22 @@ fn each_wrong_parameter_is_named_with_its_limit_and_what_would_work() {
 
 #[test]
 fn the_size_and_the_precision_are_each_given_once() {
-    refused(builder().fingerprint_bits(9), Parameter::Capacity, &["nothing given", "exactly one"]);
-    refused(builder().fingerprint_bits(9).capacity(1).buckets(2), Parameter::Capacity, &["two answers"]);
-    refused(builder().capacity(1), Parameter::FalsePositiveRate, &["nothing given"]);
-    refused(builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9), Parameter::FalsePositiveRate, &["two answers"]);
+    refused(
+        builder().fingerprint_bits(9),
+        Parameter::Capacity,
+        &["neither a capacity nor a number of buckets given", "exactly one", "give one"],
+    );
+    refused(
+        builder().fingerprint_bits(9).capacity(1).buckets(2),
+        Parameter::Capacity,
+        &["both a capacity and a number of buckets given", "leave one"],
+    );
+    refused(builder().capacity(1), Parameter::FalsePositiveRate, &["neither a rate nor a number of bits given", "give one"]);
+    refused(
+        builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9),
+        Parameter::FalsePositiveRate,
+        &["both a rate and a number of bits given", "leave one"],
+    );
 }
 
 #[test]

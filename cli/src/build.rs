@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, Builder, CuckooFilter, Full};
+use koel::{AnyHasher, Builder, CuckooFilter, Full, ParamError, Parameter};
 
 use crate::{
     facts::{self, Facts},
@@ -14,6 +14,9 @@ use crate::{
     options::{self, Address, Table},
     progress::Progress,
 };
+
+/// The false-positive rate without --fpr and --bits.
+const RATE: f64 = 0.001;
 
 /// Build a filter from a list of items.
 ///
@@ -46,9 +49,9 @@ pub(crate) struct Build {
     #[command(flatten)]
     separator: Separator,
 
-    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1
-    #[arg(long, value_name = "E", default_value = "0.001", value_parser = options::rate, allow_negative_numbers = true)]
-    fpr: f64,
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1 [default: 0.001]
+    #[arg(long, value_name = "E", value_parser = options::rate, allow_negative_numbers = true)]
+    fpr: Option<f64>,
 
     /// The length of the fingerprints in bits, instead of --fpr
     #[arg(long, value_name = "F", value_parser = options::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
@@ -87,7 +90,7 @@ impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let builder = self.builder()?;
         // Invalid parameters are reported before the list is read, not after.
-        builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| messages::parameter(&error))?;
+        builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&builder, &error))?;
         let output = Output::new(&self.output)?;
         if output.is(&self.input) {
             bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
@@ -103,12 +106,32 @@ impl Build {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// The error about a parameter. If the rate cannot be had at this capacity, and is only the default, the capacity is too large.
+    fn refused(&self, builder: &Builder<AnyHasher>, error: &ParamError) -> anyhow::Error {
+        let message = error.to_string();
+        match (self.capacity, self.fpr, message.rsplit_once("; the nearest that works is ")) {
+            (Some(given), None, Some((_, rate))) if error.parameter() == Parameter::FalsePositiveRate => {
+                let works = |capacity| builder.clone().capacity(capacity).params().is_ok();
+                let (mut most, mut too_many) = (0, given);
+                while too_many - most > 1 {
+                    let middle = most + (too_many - most) / 2;
+                    if works(middle) { most = middle } else { too_many = middle }
+                }
+                anyhow::anyhow!(
+                    "--capacity: {given} given, but with the false-positive rate {RATE}, the default, {most} is the most; give \
+                     no more than that, or --fpr {rate}"
+                )
+            }
+            _ => messages::parameter(error),
+        }
+    }
+
     /// The builder, with everything but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
         let mut builder = CuckooFilter::builder().hasher(self.hasher).seed(self.seed).addressing(self.addressing.into());
         builder = match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),
-            None => builder.false_positive_rate(self.fpr),
+            None => builder.false_positive_rate(self.fpr.unwrap_or(RATE)),
         };
         if let Some(table) = self.table {
             builder = builder.table(table.into());

@@ -37,7 +37,8 @@ pub(crate) struct ItemArgs {
 
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Separator {
-    /// Items end with a NUL byte instead of a newline, and are used as they are
+    /// Items end with a NUL byte instead of a newline, and are used as they are. Without this option, a line without its newline
+    /// is the item, and without a carriage return just before that newline; an empty line is the empty item
     #[arg(long)]
     nul: bool,
 }
@@ -62,7 +63,7 @@ impl ItemArgs {
     pub(crate) fn open(self, progress: bool) -> anyhow::Result<Items> {
         if let Some(path) = self.path() {
             if !file::is_dash(path) && !path.exists() {
-                bail!("{}: No such file; to pass an item itself, use --item", path.display());
+                bail!("{}: cannot be read: no such file; to pass an item itself, use --item", path.display());
             }
             return Items::open(path, self.separator, progress);
         }

@@ -93,7 +93,7 @@ pub(crate) fn full(place: &str, full: &Full, filter: &Filter, larger: &str) -> S
     let or_unique = if len < capacity { ", or --unique, which stores repeated items once" } else { "" };
     format!(
         "{place}: the filter is full: {len} items in {slots} slots leave no room for this one; {larger} a --capacity above \
-         {}{or_unique}",
+         {}, enough for all items{or_unique}",
         capacity.max(len)
     )
 }

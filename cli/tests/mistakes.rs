@@ -7,7 +7,7 @@ use common::Koel;
 #[test]
 fn parameters_have_limits() {
     let koel = Koel::new();
-    let cases: [(&str, &[&str]); 20] = [
+    let cases: [(&str, &[&str]); 22] = [
         ("--fpr 2", &["--fpr", "2 given", "between 0 and 1", "nearest"]),
         ("--fpr 0", &["--fpr", "0 given", "between 0 and 1", "nearest"]),
         ("--fpr -0.5", &["--fpr", "-0.5 given", "between 0 and 1", "nearest"]),
@@ -25,6 +25,8 @@ fn parameters_have_limits() {
         ("--capacity -1", &["--capacity", "'-1'", "whole number from 0"]),
         ("--capacity 1e6", &["--capacity", "'1e6'", "1000000"]),
         ("--capacity 999999999999999", &["bytes of memory", "smaller --capacity"]),
+        ("--capacity 9999999999999999", &["--capacity: 9999999999999999 given", "0.001, the default", "or --fpr 0.0019"]),
+        ("--capacity 9999999999999999 --fpr 0.001", &["--fpr: 0.001 given", "nearest that works is 0.0019"]),
         ("--table cuckoo", &["--table", "'cuckoo'", "single, packed"]),
         ("--hasher md5", &["--hasher", "'md5'", "xxh3, metrohash64"]),
         ("--seed 0xyz", &["--seed", "'0xyz'", "hexadecimal"]),
@@ -50,8 +52,8 @@ fn what_is_missing_is_named() {
     koel.run(["query"]).error(&["<FILTER>"]);
     koel.run(["unbuild"]).error(&["'unbuild'"]);
     koel.run(["build", "no.txt", "-o", "f.koel"]).error(&["no.txt", "No such file"]);
-    koel.run(["add", "no.koel", "--item", "x"]).error(&["no.koel", "No such file"]);
-    koel.run(["remove", "no.koel", "--item", "x"]).error(&["no.koel", "No such file"]);
+    koel.run(["add", "no.koel", "--item", "x"]).error(&["no.koel: cannot be read: no such file", "`koel build` creates one"]);
+    koel.run(["remove", "no.koel", "--item", "x"]).error(&["no.koel: cannot be read: no such file", "`koel build` creates one"]);
     koel.run(["info", "no.koel"]).error(&["no.koel", "No such file"]);
     let run = koel.run::<&str>([]);
     run.status(2);

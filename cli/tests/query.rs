@@ -33,7 +33,7 @@ fn the_status_says_whether_anything_was_selected() {
 fn errors_have_a_status_of_their_own() {
     let koel = Koel::with_filter("apple\n");
     koel.run(["query", "no.koel", "--item", "apple"]).error(&["no.koel", "No such file"]);
-    koel.run(["query", "f.koel", "no.txt"]).error(&["no.txt", "No such file"]);
+    koel.run(["query", "f.koel", "no.txt"]).error(&["no.txt: cannot be read: no such file", "use --item"]);
     koel.run(["query", "f.koel", "f.koel", "--item", "x"]).error(&["--item", "FILE"]);
     koel.run(["query", "f.koel", "--count", "--quiet"]).error(&["--count", "--quiet"]);
     koel.run(["query", "f.koel", "."]).error(&[".: is a folder", "one item per line"]);

@@ -156,10 +156,11 @@ fn other_descriptors_of_files_are_refused_and_those_of_pipes_are_written_into() 
     for name in ["/dev/fd/3", "/proc/self/fd/3"] {
         let message = refused(&koel, &format!("koel build list.txt -o {name} 3>x"));
         assert!(message.starts_with(&format!("koel: {name}: is the descriptor of a regular file")), "{message}");
-        assert!(message.ends_with("give the file's own name\n"), "{message}");
+        assert!(message.ends_with("give the file's own name, or -o - >&3\n"), "{message}");
         assert_eq!(koel.read("x"), b"");
         let message = refused(&koel, &format!("koel add {name} --item plum 3<>f.koel"));
         assert!(message.starts_with(&format!("koel: {name}: is the descriptor of a regular file")), "{message}");
+        assert!(message.ends_with("give the file's own name\n"), "{message}");
         let message = refused(&koel, &format!("koel build list.txt -o {name} 3>&-"));
         assert_eq!(message, format!("koel: {name}: this descriptor is not open; give the name of a file\n"));
 

@@ -145,7 +145,10 @@ impl<H, S: Storage> fmt::Display for CuckooFilter<H, S> {
         if !self.is_empty() {
             write!(f, "{:.2} bits per item, ", self.bits_per_item())?;
         }
-        write!(f, "false-positive rate {:.2e}", self.false_positive_rate())
+        match self.false_positive_rate() {
+            0.0 => f.write_str("false-positive rate 0"),
+            rate => write!(f, "false-positive rate {rate:.2e}"),
+        }
     }
 }
 

@@ -45,7 +45,10 @@ impl fmt::Display for GoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Addressing(addressing) => {
-                write!(f, "addressing: {addressing} given, but Go's library uses powers of two; build the filter with these")
+                write!(
+                    f,
+                    "addressing: {addressing} given, but Go's library uses power-of-two; build the filter with that addressing"
+                )
             }
             Self::Hasher(hasher) => {
                 write!(f, "hasher: {hasher} given, but Go's library uses metrohash64; build the filter with that hasher")

@@ -68,7 +68,7 @@ impl FromStr for HasherId {
             "xxh3" => Ok(Self::XXH3),
             "metrohash64" => Ok(Self::METRO_HASH_64),
             _ => custom(text).ok_or_else(|| {
-                let names = ["xxh3", "metrohash64", "0x8000 to 0xffff in lower case"];
+                let names = ["xxh3, metrohash64,", "the numbers 0x8000 to 0xffff, in lower case"];
                 ParamError::unknown_name(Parameter::Hasher, text, &names)
             }),
         }

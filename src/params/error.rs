@@ -6,8 +6,8 @@ use core::{error::Error, fmt};
 /// A parameter that no filter can have.
 ///
 /// The message names the parameter, the value given, the limit and a remedy. Where the remedy is "the nearest that works is
-/// v", a filter can be built from the same request with v in place of the value given. If other parameters are out of range,
-/// too, the remedy says which one to change next.
+/// v", the same request with v in place of the value given has [`Params`](crate::Params), and a filter can be built from it if
+/// there is enough memory. If other parameters are out of range, too, the remedy says which one to change next.
 ///
 /// # Example
 /// ```

@@ -31,14 +31,14 @@ impl Request {
             }
             Parameter::FalsePositiveRate => match (self.false_positive_rate, self.fingerprint_bits) {
                 (Some(rate), None) => self.wrong_rate(rate),
-                (rate, _) => not_one_of_two(parameter, rate.is_some(), "fingerprints follow from a rate or a number of bits"),
+                (rate, _) => {
+                    not_one_of_two(parameter, rate.is_some(), ["a rate", "a number of bits"], "the length of a fingerprint")
+                }
             },
             _ => match (self.capacity, self.buckets) {
                 (Some(capacity), None) => self.wrong_capacity(capacity),
                 (None, Some(buckets)) => self.wrong_buckets(buckets),
-                (capacity, _) => {
-                    not_one_of_two(parameter, capacity.is_some(), "the size follows from a capacity or a number of buckets")
-                }
+                (capacity, _) => not_one_of_two(parameter, capacity.is_some(), ["a capacity", "a number of buckets"], "the size"),
             },
         }
     }
@@ -64,7 +64,9 @@ impl Request {
         ParamError {
             parameter,
             given: given.to_string(),
-            limit: format!("the {} table takes {range}", self.widest_kind()),
+            limit: self
+                .table
+                .map_or_else(|| format!("a table takes {range}"), |table| format!("the {table} table takes {range}")),
             remedy: remedy(parameter, values, with),
         }
     }
@@ -149,13 +151,14 @@ fn remedy<T: Copy + Display>(parameter: Parameter, values: impl IntoIterator<Ite
     )
 }
 
-fn not_one_of_two(parameter: Parameter, both: bool, limit: &str) -> ParamError {
-    ParamError {
-        parameter,
-        given: String::from(if both { "two answers" } else { "nothing" }),
-        limit: String::from(limit),
-        remedy: String::from("give exactly one of the two"),
-    }
+/// Two parameters that exclude each other are both given, or neither is. `what` follows from either one.
+fn not_one_of_two(parameter: Parameter, both: bool, [one, other]: [&str; 2], what: &str) -> ParamError {
+    let (given, remedy) = if both {
+        (format!("both {one} and {other}"), "leave one of them out")
+    } else {
+        (format!("neither {one} nor {other}"), "give one of them")
+    };
+    ParamError { parameter, given, limit: format!("{what} follows from exactly one of them"), remedy: String::from(remedy) }
 }
 
 /// A rate in few characters, whatever it is.

@@ -225,7 +225,7 @@ pub(super) fn not_a_snapshot() -> SnapshotError {
 
 /// The error for a checksum that differs.
 pub(super) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
-    let what = format!("the {part} was altered: its checksum is {stored:#018x}, but it should be {computed:#018x}");
+    let what = format!("the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}");
     SnapshotError::new(kind, offset, what)
 }
 

@@ -33,7 +33,10 @@ fn works(builder: Builder<MetroHash64>) {
 #[test]
 fn what_go_does_not_have_is_built_as_go_has_it() {
     works(gos(builder()));
-    refused(gos(builder()).addressing(Addressing::AnySize), &["any-size given", "powers of two; build the filter with these"]);
+    refused(
+        gos(builder()).addressing(Addressing::AnySize),
+        &["any-size given", "power-of-two; build the filter with that addressing"],
+    );
     works(gos(builder()).addressing("power-of-two".parse().expect("an addressing")));
     refused(gos(builder()).seed(7), &["seed: 7 given", "always uses 1337; build the filter with that seed"]);
     works(gos(builder()).seed(1337));

@@ -45,7 +45,7 @@ impl Output {
         let name = &output.name;
         match &output.kind {
             Kind::Regular(_, Some(_)) => Ok(output),
-            Kind::Regular(_, None) => bail!("{name}: No such file; `koel build` creates one"),
+            Kind::Regular(_, None) => bail!("{name}: cannot be read: no such file; `koel build` creates one"),
             Kind::Special(_) | Kind::Stream(_) => {
                 bail!("{name}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file")
             }
@@ -77,8 +77,13 @@ impl Output {
             // Opened by such a path, the file would be written from its start, over what is there already; replaced, it would no
             // longer be the file that the descriptor has open.
             Some(_) if descriptor.is_some() => {
+                let or = match descriptor {
+                    Some(Descriptor::Own(number)) if matches!(access, Access::Replace) => format!(", or -o - >&{number}"),
+                    _ => String::new(),
+                };
                 bail!(
-                    "{name}: is the descriptor of a regular file, which cannot be replaced through it; give the file's own name"
+                    "{name}: is the descriptor of a regular file, which cannot be replaced through it; give the file's own \
+                     name{or}"
                 )
             }
             None if descriptor.is_some() => bail!("{name}: this descriptor is not open; give the name of a file"),

@@ -28,7 +28,9 @@ use others::Others;
 ///
 /// Prints all filters that meet the requirements, the best first, and the size of other structures at the same rate, by their
 /// authors' formulas; then what was left out and why, and the call that builds the best filter. Builds nothing, so any size can
-/// be tried. If no filter meets the requirements, prints the nearest values that can be met; the exit status is then 1.
+/// be tried. Of each kind of table and each bucket size, it is the smallest table for the items, with fingerprints as short as
+/// the rate allows, or as long as the bytes allow. The rate ε shown is the one with these items in the filter; with --fpr, the
+/// rate at the filter's full capacity meets the limit, too, and that may be higher. If no filter meets the requirements, prints the nearest values that can be met; the exit status is then 1.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("wanted").args(["fpr", "bytes"]).required(true).multiple(true),
@@ -132,9 +134,10 @@ impl Tune {
         if self.copies > room && (is_packed || self.bucket_size.is_some()) {
             let option = if is_packed { "--table" } else { "--bucket-size" };
             bail!(
-                "--copies: {} given, but buckets of {slots} slots have room for {room}; the nearest that works is {room}, or \
+                "--copies: {} given, but buckets of {} have room for {room}; the nearest that works is {room}, or \
                  leave {option} out",
-                self.copies
+                self.copies,
+                text::counted(slots, "slot")
             );
         }
         Ok(())

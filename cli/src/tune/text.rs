@@ -1,5 +1,7 @@
 //! The recommendation as text, 80 columns wide.
 
+use std::fmt;
+
 use koel::tuning::Candidate;
 use koel_lab::structures::Structure;
 use tabled::{
@@ -27,12 +29,13 @@ impl Advice<'_> {
 
     fn question(&self) -> String {
         let Tune { items, fpr, bytes, .. } = *self.asked;
+        let items = counted(items, "item");
         match (fpr, bytes) {
-            (Some(rate), None) => format!("{items} items, a false-positive rate \u{3b5} of at most {rate:?}."),
+            (Some(rate), None) => format!("{items}, a false-positive rate \u{3b5} of at most {rate:?}."),
             (Some(rate), Some(bytes)) => {
-                format!("{items} items, a false-positive rate \u{3b5} of at most {rate:?}, at most {bytes} bytes.")
+                format!("{items}, a false-positive rate \u{3b5} of at most {rate:?}, at most {}.", counted(bytes, "byte"))
             }
-            (None, bytes) => format!("{items} items, at most {} bytes.", bytes.unwrap_or(usize::MAX)),
+            (None, bytes) => format!("{items}, at most {}.", counted(bytes.unwrap_or(usize::MAX), "byte")),
         }
     }
 
@@ -62,12 +65,12 @@ impl Advice<'_> {
         let what = if self.asked.fpr.is_some() { "smallest" } else { "lowest rate" };
         let mut notes = vec![
             format!(
-                "* The {what}: {} bytes, {} buckets of {} slots. Room for {} distinct items, or for {} copies of one item if \
-                 its two buckets have no others.",
-                best.bytes(),
+                "* The {what}: {}, {} buckets of {}. Room for {}, or for {} copies of one item if its two buckets have no \
+                 others.",
+                counted(best.bytes(), "byte"),
                 params.buckets(),
-                params.bucket_size(),
-                params.capacity(),
+                counted(params.bucket_size(), "slot"),
+                counted(params.capacity(), "distinct item"),
                 best.copies()
             ),
             String::from("f: bits per fingerprint, b: slots per bucket."),
@@ -159,6 +162,11 @@ fn yes(it: bool) -> String {
 
 fn load(load: f64) -> String {
     if load >= 0.9995 { String::from("100 %") } else { format!("{:.1} %", 100.0 * load) }
+}
+
+/// A number of things: "1 item", "2 items".
+pub(super) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == T::from(1) { "" } else { "s" })
 }
 
 /// A number of bytes: exact if below 10 kB, otherwise with three significant digits.

@@ -100,12 +100,10 @@ impl Entries {
     fn read<'de, A: MapAccess<'de>>(&mut self, key: &'static str, map: &mut A) -> Result<(), A::Error> {
         match key {
             VERSION_KEY => once(&mut self.version, key, map, Number::new("the version of koel's snapshots")),
-            TABLE_KEY => once(&mut self.table, key, map, Text { what: "the table, single or packed", parse: table }),
+            TABLE_KEY => once(&mut self.table, key, map, Text { what: "single or packed", parse: table }),
             FINGERPRINT_BITS_KEY => once(&mut self.fingerprint_bits, key, map, Number::new("the bits of a fingerprint")),
             BUCKET_SIZE_KEY => once(&mut self.bucket_size, key, map, Number::new("the slots of a bucket")),
-            ADDRESSING_KEY => {
-                once(&mut self.addressing, key, map, Text { what: "the addressing, any-size or power-of-two", parse: addressing })
-            }
+            ADDRESSING_KEY => once(&mut self.addressing, key, map, Text { what: "any-size or power-of-two", parse: addressing }),
             HASHER_KEY => {
                 let what = "the hasher, xxh3 or metrohash64 or 0x and the four hexadecimal digits of another id";
                 once(&mut self.hasher, key, map, Text { what, parse: |text: &str| text.parse().ok() })

@@ -139,7 +139,7 @@ fn buckets() -> Number<u64> {
 
 fn table() -> Named<TableKind> {
     Named {
-        what: "the table, single or packed",
+        what: "single or packed",
         bytes: 1,
         by_name: |name| name.parse().ok(),
         by_number: |number| TableKind::ALL.into_iter().find(|&table| u64::from(table_number(table)) == number),
@@ -148,7 +148,7 @@ fn table() -> Named<TableKind> {
 
 fn addressing() -> Named<Addressing> {
     Named {
-        what: "the addressing, any-size or power-of-two",
+        what: "any-size or power-of-two",
         bytes: 1,
         by_name: |name| name.parse().ok(),
         by_number: |number| Addressing::ALL.into_iter().find(|&one| u64::from(addressing_number(one)) == number),
