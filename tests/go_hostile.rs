@@ -187,7 +187,7 @@ fn what_go_cannot_have_is_an_error_of_its_own() {
     let seed = builder().capacity(100).seed(0).build().expect("right");
     check(seed, |error| matches!(error, GoError::Seed(0)), &["seed: 0", "1337"]);
     let any_size = builder().capacity(100).addressing(Addressing::AnySize).build().expect("right");
-    check(any_size, |error| matches!(error, GoError::Addressing(Addressing::AnySize)), &["any-size", "powers of two"]);
+    check(any_size, |error| matches!(error, GoError::Addressing(Addressing::AnySize)), &["any-size", "power-of-two"]);
     let thirds = builder().table(TableKind::Single).fingerprint_bits(12).bucket_size(3).buckets(8).build().expect("right");
     let is_aliasing = |error: &GoError| matches!(error, GoError::Aliasing { fingerprint_bits: 12, bucket_size: 3, .. });
     check(thirds, is_aliasing, &["12 given with buckets of 3", "multiple of 4"]);
