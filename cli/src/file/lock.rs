@@ -72,6 +72,7 @@ impl Lock {
 
     /// Does the path lead to the locked file? Without an identity to compare, any file will do.
     #[cfg(not(unix))]
+    #[allow(clippy::unused_self, reason = "on Unix, the lock knows its file")]
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         fs::exists(path).is_ok_and(|exists| exists)
     }

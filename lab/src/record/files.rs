@@ -47,6 +47,7 @@ pub(super) fn sync(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "on Unix, it can fail")]
 pub(super) fn sync(_: &Path) -> io::Result<()> {
     Ok(())
 }
