@@ -158,6 +158,7 @@ fn hashers_made_for_hash_tables_are_good_enough() {
 
 /// As a service would keep it: what was seen, by several threads, and never stored.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no threads")]
 fn a_filter_takes_what_a_hash_map_takes() {
     let builder = CuckooFilter::builder().capacity(1000).false_positive_rate(1e-6);
     let mut seen = builder.clone().hasher(StdHasher::new(RandomState::new())).build().expect("right");
