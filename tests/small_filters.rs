@@ -15,6 +15,7 @@ static ALLOCATOR: Counting = Counting;
 const FILTERS: u64 = 2000;
 const ITEMS: u64 = 1000;
 /// Behind every table.
+#[cfg(target_pointer_width = "64")]
 const PADDING: usize = 8;
 /// Around the table of a snapshot.
 const FRAME: usize = 64 + 8;
@@ -42,6 +43,7 @@ fn all() -> Vec<CuckooFilter> {
     filters
 }
 
+#[cfg(target_pointer_width = "64")]
 fn bits_per_item(bytes: usize) -> f64 {
     8.0 * bytes as f64 / (FILTERS * ITEMS) as f64
 }
