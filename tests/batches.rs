@@ -162,7 +162,7 @@ fn a_batch_that_panics_leaves_a_filter_that_is_whole() {
     assert!(whole.len() == filter.len() && filter.len() <= len);
 }
 
-/// Whoever catches the panic and goes on gets right answers for the items that the iterator still yields.
+/// After a caught panic, the answers for the items that the iterator still yields are right.
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
 fn an_iterator_of_answers_survives_a_panic() {

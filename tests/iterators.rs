@@ -123,7 +123,7 @@ fn the_position_of_unique_items_is_that_in_the_iterator() {
     }
 }
 
-/// Whoever wants to go on elsewhere starts again from the position.
+/// The position says where to start again.
 #[test]
 fn what_did_not_fit_goes_into_the_next_filter() {
     let empty = CuckooFilter::builder().fingerprint_bits(16).buckets(32).build().expect("right");

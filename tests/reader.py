@@ -1,6 +1,6 @@
 """Reads the snapshots of koel's filters, version 1, in the least code that docs/FORMAT.md allows.
 
-It needs to know nothing that is not in that document, and is meant to be read beside it by whoever writes a reader in
+It needs to know nothing that is not in that document, and is meant to be read beside it by the author of a reader in
 another language. `tests/reader_check.py` compares it with the library.
 
     pip install xxhash

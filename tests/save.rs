@@ -86,7 +86,7 @@ mod unix {
         fs::write(folder.path("usual"), "").expect("there is room");
         filter(0).save(folder.path("f.koel")).expect("there is room");
         assert_eq!(mode("f.koel"), mode("usual"));
-        // Whoever owns a file may replace it, even if it is protected; the bits beyond the permissions are not kept.
+        // The owner of a file may replace it, even if it is protected; the bits beyond the permissions are not kept.
         let modes = [0o640, 0o604, 0o600, 0o644, 0o666, 0o660, 0o606, 0o622, 0o400, 0o000, 0o755, 0o711, 0o777];
         let special = [(0o4755, 0o755), (0o2750, 0o750)];
         for (items, (before, after)) in (1..).zip(modes.map(|mode| (mode, mode)).into_iter().chain(special)) {

@@ -17,7 +17,7 @@ const LOADS: [f64; 3] = [0.5, 0.95, 0.97];
 
 const TABLES: [Table; 6] = [PACKED_13, SINGLE_13, Table::packed(5), Table::packed(9), Table::packed(17), Table::packed(25)];
 
-/// Large tables take their time: of them, the one that a filter has unless somebody says otherwise.
+/// Large tables take their time: of them, only the default one.
 fn tables(size: Size) -> Vec<(Table, Vec<Kernel>)> {
     if size.is_small {
         TABLES.into_iter().map(|table| (table, table.kernels_of_changes())).collect()

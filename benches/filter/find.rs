@@ -66,7 +66,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             let (mut filter, mut numbers) = (None, Numbers::default());
             for (kernel, form, asked) in variants(table) {
                 group.bench_function(format!("{table} {kernel} {} {}", form.name(), asked.name()), |bencher| {
-                    // Not before it is known that somebody wants it.
+                    // Only if a selected benchmark needs it.
                     let filter = filter.get_or_insert_with(|| table.full(size.items));
                     filter.set_kernel(kernel).expect("it is available");
                     bencher.iter_custom(|iterations| look_up(filter, form, asked, numbers.take(iterations * CHUNK as u64)));

@@ -82,7 +82,7 @@ mod mapped {
     fn map(path: &Path) -> Mmap {
         let file = File::open(path).expect("it was saved");
         // SAFETY: the file is this process's own, and nobody changes it.
-        #[allow(unsafe_code, reason = "whoever maps a file answers for it")]
+        #[allow(unsafe_code, reason = "nothing else writes to the mapped file")]
         unsafe { Mmap::map(&file) }.expect("it can be mapped")
     }
 }

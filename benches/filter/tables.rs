@@ -55,7 +55,7 @@ impl Table {
         filter
     }
 
-    /// With one by which insertion and removal differ, and with the one that is taken unless somebody says otherwise.
+    /// With one by which insertion and removal differ, and with the default one.
     pub(crate) fn kernels_of_changes(self) -> Vec<Kernel> {
         let mut kernels = vec![Kernel::Portable, Kernel::best()];
         kernels.dedup();

@@ -26,7 +26,7 @@ const MARKS: [Mark; 6] = [Mark::Points, Mark::Line, Mark::Dashes, Mark::DashedPo
 
 const NAMES: [&str; 6] = [
     "1 M",
-    "a name that is longer than a line of the legend, which may well be so if somebody wants to be precise",
+    "a name that is longer than a line of the legend, which a precise name may well be",
     "MMMM WWWW 0123456789 MMMM WWWW",
     "standard Bloom",
     "log₂(1/ε) <lower bound> & more",

@@ -73,7 +73,7 @@ fn ones_own_hasher_is_given_to_the_reader() {
     let parts = ["built with 0x8abc", "give that hasher to from_bytes_with, over_with, read_from_with or load_with"];
     each_says(&refusals(&bytes, AnyHasher::from_id), &parts);
     each_says(&refusals(&bytes, |id| (id == HasherId::XXH3).then_some(Xxh3)), &parts);
-    // Nor if somebody insists: every answer would be wrong.
+    // Nor with this hasher given by hand: every answer would be wrong.
     each_says(&refusals(&bytes, |_| Some(Xxh3)), &parts);
     each_says(&[CuckooFilter::from_bytes(&bytes).expect_err("another hasher")], &parts);
     works(&bytes, |id| (id == IgnoreCase.id()).then_some(IgnoreCase));

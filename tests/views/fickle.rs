@@ -1,4 +1,4 @@
-//! Bytes that are others each time somebody asks for them: an `AsRef` that breaks its word must not break memory.
+//! Bytes that are others at each call: an `AsRef` that breaks its word must not break memory.
 //!
 //! Whatever it returns, a view answers, or panics with the message that docs and code promise; and the answer depends on no byte
 //! outside of what was returned.

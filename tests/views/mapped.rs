@@ -22,7 +22,7 @@ impl AsRef<[u8]> for Shared {
 fn map(path: &Path) -> Mmap {
     let file = File::open(path).expect("it is there");
     // SAFETY: nobody changes the files of these tests; they are replaced or deleted.
-    #[allow(unsafe_code, reason = "whoever maps a file answers for it")]
+    #[allow(unsafe_code, reason = "nothing else writes to the mapped file")]
     unsafe { Mmap::map(&file) }.expect("it can be mapped")
 }
 

@@ -32,7 +32,7 @@ fn serves<D: AsRef<[u8]>>(data: D, filter: &CuckooFilter) -> D {
 }
 
 #[test]
-fn whoever_has_the_bytes_can_be_asked() {
+fn every_owner_of_bytes_can_be_queried() {
     for kind in [PACKED, Kind { table: TableKind::Single, f: 9, b: 3, ..PACKED }] {
         let filter = filled(kind, 300);
         let bytes = filter.to_bytes();
@@ -83,7 +83,7 @@ fn an_owned_view_is_compared_merged_and_copied() {
 }
 
 #[test]
-fn bytes_that_cannot_be_opened_are_refused_whoever_has_them() {
+fn bytes_that_cannot_be_opened_are_refused_for_every_owner() {
     let mut bytes = filled(PACKED, 16).to_bytes();
     bytes[20] ^= 1;
     let kinds = [

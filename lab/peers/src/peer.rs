@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of structure, whoever implemented it. Koel's filters are a kind of their own.
+/// The kind of structure, independent of the crate. Koel's filters are a kind of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Family {

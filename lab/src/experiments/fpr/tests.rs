@@ -100,7 +100,7 @@ fn whatever_is_missing_the_rest_is_shown() {
 }
 
 #[test]
-fn somebody_who_wants_it_to_stop_is_heard() {
+fn it_stops_when_it_is_told_to() {
     let interrupt = Interrupt::new();
     interrupt.set();
     let error = Fpr.measure(&Fpr.cases(&SMALL)[0], 1, &interrupt).expect_err("it was interrupted");

@@ -93,7 +93,7 @@ fn whatever_is_missing_the_rest_is_shown() {
 }
 
 #[test]
-fn somebody_who_wants_it_to_stop_is_heard() {
+fn it_stops_when_it_is_told_to() {
     let interrupt = Interrupt::new();
     interrupt.set();
     let case = &Space.cases(&scope(None))[0];
