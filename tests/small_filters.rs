@@ -69,9 +69,8 @@ fn thousands_of_filters_take_their_tables_and_little_more() {
     println!("{tables:.2} bits per item in the tables, {whole:.2} with everything around them");
     assert!(tables < 12.75 && whole < 13.6, "{tables}, {whole}");
     // They are filters: with one another's items, as often as the rate says.
-    let strangers =
-        filters.iter().zip(1u64..).flat_map(|(filter, other)| (0..100).map(move |n| filter.contains(&item(other, n))));
-    let found = strangers.filter(|&found| found).count();
+    let answers = filters.iter().zip(1u64..).flat_map(|(filter, other)| (0..100).map(move |n| filter.contains(&item(other, n))));
+    let found = answers.filter(|&found| found).count();
     assert!(found < 2 * 200, "{found} of 200,000, and at most 200 are to be expected");
     drop(filters);
     assert_eq!(held(|| drop(all())).1, 0, "what is dropped is given back");

@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::CuckooFilter;
 use crate::{
+    hash::mix,
     kernel::Kernel,
     params::{ParamError, Params},
     storage::Storage,
@@ -131,10 +132,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
 
 /// The n-th number of the `SplitMix64` sequence (Steele, Lea and Flood, 2014).
 fn split_mix(n: u64) -> u64 {
-    let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    state = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    state ^ state >> 31
+    mix(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// A one-line summary: parameters, load, size and false-positive rate.

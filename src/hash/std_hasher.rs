@@ -109,7 +109,7 @@ impl<B: BuildHasher, T: Hash + ?Sized> HashItem<T> for StdHasher<B> {
 /// The finaliser of `SplitMix64`, a bijection. With one multiplication instead of two, multiples of 2³² under `FxHash` have
 /// four times the false-positive rate that they should have.
 #[inline]
-fn mix(hash: u64) -> u64 {
+pub(crate) fn mix(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ hash >> 31
