@@ -54,12 +54,8 @@ fn codebook() -> String {
             }
         }
     }
-    // Zeros stand for invalid codewords, and let kernels load eight bytes from any entry.
-    words.resize(words.len() + 4, 0);
-    let mut text = format!(
-        "/// The codeword's four nibbles, the smallest in the lowest bits; then zeros.\nstatic NIBBLES: [u16; {}] = [\n",
-        words.len()
-    );
+    let mut text =
+        format!("/// The codeword's four nibbles, the smallest in the lowest bits.\nconst NIBBLES: [u16; {}] = [\n", words.len());
     for word in words {
         let _ = write!(text, "{word:#06x},");
     }

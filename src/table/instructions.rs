@@ -13,6 +13,9 @@ use super::{
 /// Bits of a lane; a word has four lanes.
 const LANE: u32 = u16::BITS;
 
+/// The lowest bit of each half of a word.
+const HALVES: u64 = 0x0000_0001_0000_0001;
+
 /// Packs and unpacks the fields of a word, and prefetches memory. A value of an implementing type proves that the processor
 /// supports the instructions.
 pub(crate) trait Instructions: Copy {
@@ -41,16 +44,17 @@ pub(crate) struct Portable;
 impl Instructions for Portable {
     #[inline(always)]
     fn spread(self, fields: u64, width: u32) -> u64 {
-        let mask = (1 << width) - 1;
-        let (second, third, fourth) = (fields >> width, fields >> (2 * width), fields >> (3 * width));
-        fields & mask | (second & mask) << LANE | (third & mask) << (2 * LANE) | (fourth & mask) << (3 * LANE)
+        // First two fields into each half of the word, then one into each lane.
+        let pairs = fields & u64::from(u32::MAX) | fields >> (2 * width) << (2 * LANE);
+        let mask = ((1 << width) - 1) * HALVES;
+        pairs & mask | (pairs >> width & mask) << LANE
     }
 
     #[inline(always)]
     fn gather(self, lanes: u64, width: u32) -> u64 {
-        let mask = (1 << width) - 1;
-        let (second, third, fourth) = (lanes >> LANE, lanes >> (2 * LANE), lanes >> (3 * LANE));
-        lanes & mask | (second & mask) << width | (third & mask) << (2 * width) | (fourth & mask) << (3 * width)
+        let mask = ((1 << width) - 1) * HALVES;
+        let pairs = lanes & mask | (lanes >> LANE & mask) << width;
+        pairs & u64::from(u32::MAX) | pairs >> (2 * LANE) << (2 * width)
     }
 
     #[inline(always)]

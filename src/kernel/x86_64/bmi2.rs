@@ -3,7 +3,10 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::{
-    arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _pdep_u64, _pext_u64},
+    arch::x86_64::{
+        _MM_HINT_T0, _mm_cmpeq_epi16, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_or_si128, _mm_prefetch, _mm_set_epi64x,
+        _mm_set1_epi16, _mm_set1_epi32, _pdep_u64, _pext_u64,
+    },
     ops::Deref,
 };
 
@@ -115,13 +118,11 @@ impl Instructions for Bmi2 {
         fingerprint: Fingerprint,
     ) -> bool {
         let (bmi2, highs) = (table.instructions(), table.geometry().high_lanes());
-        let wanted = fingerprint.wide().wrapping_mul(LANES);
-        let (first, second) = (table.word(first), table.word(second));
-        let difference = |bucket: u64| {
-            let nibbles = u64::from(codebook::decode(bucket));
-            (bmi2.deposit(bucket >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * LANES)) ^ wanted
+        let fingerprints = |word: u64| {
+            let nibbles = u64::from(codebook::decode(word));
+            bmi2.deposit(word >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * LANES)
         };
-        has_zero(difference(first), LANES) | has_zero(difference(second), LANES)
+        any_quarter_is(low_quarter(fingerprint.wide()), [fingerprints(table.word(first)), fingerprints(table.word(second))])
     }
 
     /// The same with two words per bucket.
@@ -132,14 +133,13 @@ impl Instructions for Bmi2 {
         fingerprint: Fingerprint,
     ) -> bool {
         let (bmi2, highs) = (table.instructions(), table.geometry().high_lanes());
-        let wanted = fingerprint.wide().wrapping_mul(WIDE_LANES);
-        let in_bucket = |bucket: u64| {
+        let fingerprints = |bucket: u64| {
             let nibbles = u64::from(codebook::decode(table.word(bucket)));
             let [first, second] = table.pairs(bucket);
             let pair = |high, nibbles| bmi2.deposit(high, highs) | bmi2.deposit(nibbles, 15 * WIDE_LANES);
-            has_zero(pair(first, nibbles) ^ wanted, WIDE_LANES) | has_zero(pair(second, nibbles >> 8) ^ wanted, WIDE_LANES)
+            [pair(first, nibbles), pair(second, nibbles >> 8)]
         };
-        in_bucket(first) | in_bucket(second)
+        any_half_is(fingerprint.get(), [fingerprints(first), fingerprints(second)])
     }
 
     #[inline(always)]
@@ -162,9 +162,23 @@ impl Instructions for Bmi2 {
     }
 }
 
-/// True if one of the lanes is zero. `ones` has the lowest bit of each lane, and the lanes fill the word.
+/// True if one of the words has `wanted` in one of its four lanes.
 #[inline(always)]
-fn has_zero(word: u64, ones: u64) -> bool {
-    // The lowest zero lane borrows, and no lane below it does. So a mark may be wrong only above a right one.
-    word.wrapping_sub(ones) & !word & ones.rotate_right(1) != 0
+fn any_quarter_is(wanted: u16, [first, second]: [u64; 2]) -> bool {
+    // SAFETY: every x86-64 processor has SSE2.
+    unsafe {
+        let words = _mm_set_epi64x(second.cast_signed(), first.cast_signed());
+        _mm_movemask_epi8(_mm_cmpeq_epi16(words, _mm_set1_epi16(wanted.cast_signed()))) != 0
+    }
+}
+
+/// True if one of the words has `wanted` in one of its two lanes.
+#[inline(always)]
+fn any_half_is(wanted: u32, words: [[u64; 2]; 2]) -> bool {
+    // SAFETY: every x86-64 processor has SSE2.
+    unsafe {
+        let wanted = _mm_set1_epi32(wanted.cast_signed());
+        let equal = words.map(|[low, high]| _mm_cmpeq_epi32(_mm_set_epi64x(high.cast_signed(), low.cast_signed()), wanted));
+        _mm_movemask_epi8(_mm_or_si128(equal[0], equal[1])) != 0
+    }
 }

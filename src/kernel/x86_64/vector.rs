@@ -9,7 +9,7 @@ use crate::{
     params::Params,
     table::{
         Address, Geometry, Instructions as _, MULTIPLIER, PackedGeometry, SingleGeometry, Uniform,
-        codebook::{self, CODEWORD_BITS, CODEWORDS},
+        codebook::{self, CODEWORD_BITS, LAST_DECODED},
     },
 };
 
@@ -190,8 +190,8 @@ impl<'a, L: Lanes> Vector<'a, L> {
         let low = fingerprints.and(self.splat(15)).product(self.splat(0x1111));
         let mut found = 0;
         for i in 0..2 {
-            let codeword = words[i].and(self.splat((1 << CODEWORD_BITS) - 1)).min(self.splat(CODEWORDS.into()));
-            // SAFETY: `codeword` is at most `CODEWORDS`, and the codebook extends one word beyond that index.
+            let codeword = words[i].and(self.splat((1 << CODEWORD_BITS) - 1)).min(self.splat(LAST_DECODED.into()));
+            // SAFETY: eight bytes can be loaded from any index up to `LAST_DECODED`.
             let nibbles = unsafe { codeword.gather_pairs(codebook::nibbles().as_ptr()) };
             let difference = nibbles.xor(low);
             for (slot, agree) in (0..).zip(agree[i]) {

@@ -15,22 +15,47 @@ pub(crate) const CODEWORDS: u16 = 3876;
 /// Exactly the codewords below this one have a zero nibble. Only they can occur in a bucket with an empty slot.
 pub(crate) const CODEWORDS_WITH_ZERO: u16 = 816;
 
-/// The contribution of each nibble of a sorted quadruple to its rank, by position.
+/// For decoding, the nibbles of each codeword; for encoding, sixteen numbers for each place, from `FIRST_RANK`; elsewhere zeros.
+/// There is an entry for every 12 bits, so that no index needs a check.
+static CODEBOOK: [u16; 1 << CODEWORD_BITS] = {
+    let mut codebook = [0; 1 << CODEWORD_BITS];
+    let mut codeword = 0;
+    while codeword < NIBBLES.len() {
+        codebook[codeword] = NIBBLES[codeword];
+        codeword += 1;
+    }
+    let mut place = 0;
+    while place < 4 {
+        let mut nibble = 0;
+        while nibble < 16 {
+            codebook[FIRST_RANK + 16 * place + nibble as usize] = rank(place, nibble);
+            nibble += 1;
+        }
+        place += 1;
+    }
+    codebook
+};
+
+/// The first of the 64 entries of [`CODEBOOK`] for encoding. They lie between the codewords and the last entries.
+const FIRST_RANK: usize = LAST_DECODED as usize - 64;
+const _: () = assert!(CODEWORDS as usize <= FIRST_RANK);
+
+/// The highest index from which eight bytes can be loaded. Kernels that do so must use it for the codewords above it, which are
+/// invalid and decoded alike: the last four entries are zero.
+pub(crate) const LAST_DECODED: u16 = (1 << CODEWORD_BITS) - 4;
+
+/// The contribution of a nibble of a sorted quadruple to its rank, by place.
 ///
 /// The rank of a ≤ b ≤ c ≤ d is 3875 minus the number of quadruples after it. These have a larger first nibble, C(18−a, 4) of
 /// them; or the same first and a larger second, C(17−b, 3); and so on with C(16−c, 2) and C(15−d, 1).
-static RANK: [[u16; 16]; 4] = {
-    let mut rank = [[0; 16]; 4];
-    let mut nibble = 0;
-    while nibble < 16 {
-        rank[0][nibble as usize] = CODEWORDS - 1 - binomial(18 - nibble, 4);
-        rank[1][nibble as usize] = binomial(17 - nibble, 3);
-        rank[2][nibble as usize] = binomial(16 - nibble, 2);
-        rank[3][nibble as usize] = binomial(15 - nibble, 1);
-        nibble += 1;
+const fn rank(place: usize, nibble: u16) -> u16 {
+    match place {
+        0 => CODEWORDS - 1 - binomial(18 - nibble, 4),
+        1 => binomial(17 - nibble, 3),
+        2 => binomial(16 - nibble, 2),
+        _ => binomial(15 - nibble, 1),
     }
-    rank
-};
+}
 
 const fn binomial(n: u16, k: u16) -> u16 {
     let (mut product, mut divisor, mut i) = (1, 1, 0);
@@ -45,27 +70,26 @@ const fn binomial(n: u16, k: u16) -> u16 {
     quotient
 }
 
-/// The nibbles of the codeword in the lowest 12 bits, the smallest in the lowest four bits. Invalid codewords give zeros, so
+/// The nibbles of the codeword in the lowest 12 bits, the smallest in the lowest four bits. Invalid codewords give any number, so
 /// untrusted input must be checked against [`CODEWORDS`].
 #[inline]
 pub(crate) fn decode(codeword: u64) -> u16 {
-    let codeword = codeword & ((1 << CODEWORD_BITS) - 1);
-    NIBBLES[index(codeword.min(CODEWORDS.into()))]
+    CODEBOOK[index(codeword & ((1 << CODEWORD_BITS) - 1))]
 }
 
-/// The decoding table, indexed by codeword and padded with zeros: eight bytes can be loaded from any index up to [`CODEWORDS`].
-#[cfg(x86_kernels)]
+/// The decoding table, indexed by codeword. Eight bytes can be loaded from any index up to [`LAST_DECODED`].
+#[cfg(any(x86_kernels, test))]
 pub(crate) fn nibbles() -> &'static [u16] {
-    &NIBBLES
+    &CODEBOOK
 }
 
 /// The codeword of four sorted nibbles, the smallest in the lowest four bits.
 #[inline]
 pub(crate) fn encode(nibbles: u16) -> u16 {
-    let nibble = |place: u32| usize::from(nibbles >> (4 * place) & 15);
-    let [a, b, c, d] = [nibble(0), nibble(1), nibble(2), nibble(3)];
-    debug_assert!([a, b, c, d].is_sorted(), "{nibbles:#06x}");
-    RANK[0][a] - RANK[1][b] - RANK[2][c] - RANK[3][d]
+    let nibble = |place: usize| usize::from(nibbles >> (4 * place) & 15);
+    debug_assert!([nibble(0), nibble(1), nibble(2), nibble(3)].is_sorted(), "{nibbles:#06x}");
+    let rank = |place: usize| CODEBOOK[FIRST_RANK + 16 * place + nibble(place)];
+    rank(0) - rank(1) - rank(2) - rank(3)
 }
 
 #[cfg(test)]
@@ -91,8 +115,7 @@ mod tests {
     fn the_generated_table_is_the_enumeration() {
         let expected = enumeration();
         assert_eq!(expected.len(), usize::from(CODEWORDS));
-        assert!(NIBBLES[usize::from(CODEWORDS)..].iter().all(|&nibbles| nibbles == 0));
-        assert!((CODEWORDS..4096).all(|codeword| nibbles_of(codeword) == [0; 4]));
+        assert_eq!(NIBBLES.len(), usize::from(CODEWORDS));
         for (codeword, nibbles) in (0..).zip(expected) {
             assert_eq!(nibbles_of(codeword), nibbles);
         }
@@ -136,7 +159,13 @@ mod tests {
     }
 
     #[test]
+    fn the_last_entries_are_equal() {
+        assert!((LAST_DECODED..1 << CODEWORD_BITS).all(|codeword| decode(codeword.into()) == 0));
+        assert!(nibbles().len() >= usize::from(LAST_DECODED) + 4);
+    }
+
+    #[test]
     fn the_static_data_fits_eight_kibibytes() {
-        assert!(size_of_val(&NIBBLES) + size_of_val(&RANK) <= 8 << 10);
+        assert!(size_of_val(&CODEBOOK) <= 8 << 10);
     }
 }

@@ -3,7 +3,10 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use crate::bits::{self, Fields, window_bits};
+use crate::{
+    bits::{self, Fields, window_bits},
+    table::Pair,
+};
 
 /// The layout of buckets of b slots of f bits.
 #[derive(Clone, Copy, PartialEq)]
@@ -87,6 +90,25 @@ impl SingleGeometry {
     #[inline(never)]
     fn fold_all(&self, bytes: &[u8], bit: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
         self.windows().fold(0, |sum, (offset, slots)| add(sum, slots.equal(bits::word(bytes, bit + offset), value)))
+    }
+
+    /// True if a slot of one of the two buckets holds `value`.
+    #[inline(always)]
+    pub(super) fn contains(&self, bytes: &[u8], (first, second): Pair, value: u32) -> bool {
+        let (first, second) = (self.bit(first), self.bit(second));
+        if self.windows == 1 {
+            let marks = |bit| self.slots.equal(bits::word(bytes, bit), value);
+            marks(first) | marks(second) != 0
+        } else {
+            // A single call at the end needs no saved registers.
+            self.contains_in_all(bytes, (first, second), value)
+        }
+    }
+
+    #[inline(never)]
+    fn contains_in_all(&self, bytes: &[u8], (first, second): (u64, u64), value: u32) -> bool {
+        let any = |bit| self.fold_all(bytes, bit, value, |any, marks| any | marks);
+        any(first) | any(second) != 0
     }
 
     /// The first bit of the first slot of the bucket that holds `value`.

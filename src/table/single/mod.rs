@@ -69,8 +69,8 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     type Values = Values;
 
     #[inline(always)]
-    fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        self.holds(first, fingerprint.get()) | self.holds(second, fingerprint.get())
+    fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        self.geometry.contains(&self.bytes, buckets, fingerprint.get())
     }
 
     #[inline(always)]
