@@ -81,6 +81,7 @@ extern crate std;
 struct Readme;
 
 mod bits;
+mod elastic;
 mod filter;
 #[cfg(go_files)]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
@@ -102,6 +103,7 @@ pub use hash::FromHasherId;
 #[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
 pub use hash::MetroHash64;
 pub use {
+    elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, GrowError, GrowErrorKind},
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,

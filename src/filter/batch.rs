@@ -10,10 +10,10 @@ use crate::{
 };
 
 /// Hashes the items of a slice on demand.
-pub(super) struct Hashed<'a, T, H> {
-    pub(super) items: &'a [T],
-    pub(super) hasher: &'a H,
-    pub(super) seed: u64,
+pub(crate) struct Hashed<'a, T, H> {
+    pub(crate) items: &'a [T],
+    pub(crate) hasher: &'a H,
+    pub(crate) seed: u64,
 }
 
 impl<T, H: HashItem<T>> Hashes for Hashed<'_, T, H> {
@@ -196,6 +196,6 @@ fn spread(answers: u64, found: &mut [bool]) {
 }
 
 #[track_caller]
-pub(super) fn same_length(items: usize, answers: usize) {
+pub(crate) fn same_length(items: usize, answers: usize) {
     assert!(items == answers, "{items} items but room for {answers} answers: the two slices must have the same length");
 }

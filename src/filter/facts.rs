@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::CuckooFilter;
 use crate::{
-    hash::mix,
+    hash::split_mix,
     kernel::Kernel,
     params::{ParamError, Params},
     storage::Storage,
@@ -128,11 +128,6 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     pub fn hasher(&self) -> &H {
         &self.hasher
     }
-}
-
-/// The n-th number of the `SplitMix64` sequence (Steele, Lea and Flood, 2014).
-fn split_mix(n: u64) -> u64 {
-    mix(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// A one-line summary: parameters, load, size and false-positive rate.

@@ -20,7 +20,10 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned, Snapshot},
 };
-pub(crate) use raw::RawFilter;
+pub(crate) use {
+    batch::{Hashed, same_length},
+    raw::{Located, RawFilter},
+};
 pub use {
     builder::Builder,
     contains::{Contains, Filter},

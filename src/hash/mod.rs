@@ -14,7 +14,7 @@ mod std_hasher;
 pub use hasher::FromHasherId;
 #[cfg(go_files)]
 pub use hasher::MetroHash64;
-pub(crate) use std_hasher::mix;
+pub(crate) use std_hasher::split_mix;
 pub use {
     hasher::{AnyHasher, HashItem, Hasher, Xxh3},
     id::HasherId,

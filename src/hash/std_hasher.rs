@@ -115,6 +115,11 @@ pub(crate) fn mix(hash: u64) -> u64 {
     hash ^ hash >> 31
 }
 
+/// The n-th number of the `SplitMix64` sequence (Steele, Lea and Flood, 2014).
+pub(crate) fn split_mix(n: u64) -> u64 {
+    mix(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
 /// Compares the hashes of a few fixed values, as a `BuildHasher` need not be comparable. Different keys pass for equal with
 /// a probability of 2⁻¹²⁸.
 impl<B: BuildHasher> PartialEq for StdHasher<B> {

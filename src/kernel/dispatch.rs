@@ -6,9 +6,8 @@
 use super::x86_64::{Avx2, Avx512, Bmi2};
 use super::{Hashes, Kernel, batch::LookUp};
 use crate::{
-    params::Params,
     storage::{Owned, Storage},
-    table::{Change, Form, Geometry, Narrow, Portable, Read, Single, Wide},
+    table::{Change, Form, Geometry, Narrow, Portable, Read, Single, TableParams, Wide},
 };
 
 /// A kernel that the processor supports: detection is the only way to make the tokens.
@@ -111,9 +110,9 @@ impl Dispatch {
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order; bit i of its argument is the
     /// answer for the i-th hash of the batch.
-    pub(crate) fn contains_all<S: Storage>(
+    pub(crate) fn contains_all<P: TableParams, S: Storage>(
         self,
-        params: &Params,
+        params: &P,
         geometry: &Geometry,
         storage: &S,
         hashes: &impl Hashes,

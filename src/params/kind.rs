@@ -38,7 +38,7 @@ impl TableKind {
     }
 
     /// Bits of a bucket of `b` slots with fingerprints of `f` bits.
-    pub(super) const fn bucket_bits(self, f: u32, b: u32) -> u32 {
+    pub(crate) const fn bucket_bits(self, f: u32, b: u32) -> u32 {
         match self {
             Self::Single => b * f,
             // 12 bits of codeword stand for the 16 of four low nibbles.

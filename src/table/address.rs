@@ -53,7 +53,18 @@ impl Uniform {
     }
 }
 
-/// The addressing of one table.
+/// Where a table keeps an item.
+pub(crate) trait Placement: Copy {
+    /// Both buckets and the fingerprint of an item.
+    fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint);
+    /// The other bucket of a fingerprint stored in `bucket`. An involution.
+    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64;
+    /// The [`Address`], if it is all there is to the placement: what the vector kernels compute themselves.
+    #[cfg(x86_kernels)]
+    fn plain(&self) -> Option<&Address>;
+}
+
+/// The placement in a table that is a filter of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     addressing: Addressing,
@@ -65,6 +76,12 @@ impl Address {
     #[inline]
     pub(crate) fn new(params: &Params) -> Self {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
+    }
+
+    /// The addressing of a table with any even number of buckets.
+    #[inline]
+    pub(crate) fn any_size(buckets: u64, fingerprint_bits: u32) -> Self {
+        Self { addressing: Addressing::AnySize, buckets, fingerprint_bits }
     }
 
     /// The number of buckets, if addressing is `AnySize`: the only one that the vector kernels compute themselves.
@@ -97,17 +114,17 @@ impl Address {
             }
         }
     }
+}
 
-    /// Both buckets and the fingerprint of an item.
+impl Placement for Address {
     #[inline]
-    pub(crate) fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
+    fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
 
-    /// The other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
-    pub(crate) fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         let fingerprint = fingerprint.wide();
         match self.addressing {
             Addressing::AnySize => {
@@ -118,6 +135,12 @@ impl Address {
             }
             Addressing::PowerOfTwo => (bucket ^ u64::from(low_half(fingerprint * GO_MULTIPLIER))) & (self.buckets - 1),
         }
+    }
+
+    #[cfg(x86_kernels)]
+    #[inline]
+    fn plain(&self) -> Option<&Address> {
+        Some(self)
     }
 }
 

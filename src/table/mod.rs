@@ -23,13 +23,13 @@ mod walk;
 use core::{num::NonZeroU64, ops::Range};
 
 use crate::{
-    bits::low_half,
+    bits::{index, low_half},
     params::{Params, TableKind},
     storage::{Owned, Storage},
 };
 #[cfg(x86_kernels)]
 pub(crate) use address::MULTIPLIER;
-pub(crate) use address::{Address, Uniform};
+pub(crate) use address::{Address, Placement, Uniform};
 pub(crate) use instructions::{Instructions, Portable};
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
@@ -55,6 +55,18 @@ impl Fingerprint {
     #[inline]
     fn above(number: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(number))
+    }
+
+    /// Its lowest bits: the part that determines the alternate bucket. (Never 0, but for corrupt ones.)
+    #[inline]
+    pub(crate) fn low(self, bits: u32) -> Self {
+        Self(NonZeroU64::new(self.wide() & ((1 << bits) - 1)).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// A longer fingerprint, with further bits above these.
+    #[inline]
+    pub(crate) fn with_upper(self, upper: u64, bits: u32) -> Self {
+        Self(self.0 | upper << bits)
     }
 
     #[inline]
@@ -159,8 +171,62 @@ pub(crate) enum Geometry {
     Single(SingleGeometry),
 }
 
+/// The parameters of one table: those of a filter, or of one of the shards that make up a larger filter.
+pub(crate) trait TableParams: Copy {
+    type Placement: Placement;
+
+    /// Where the table keeps an item.
+    fn placement(&self) -> Self::Placement;
+    fn table(&self) -> TableKind;
+    /// The number of bits that the table stores of an item.
+    fn fingerprint_bits(&self) -> u32;
+    fn bucket_size(&self) -> u32;
+    fn buckets(&self) -> u64;
+
+    fn slots(&self) -> usize {
+        index(self.buckets() * u64::from(self.bucket_size()))
+    }
+
+    fn bucket_bits(&self) -> u32 {
+        self.table().bucket_bits(self.fingerprint_bits(), self.bucket_size())
+    }
+
+    /// The length of the table in bytes, without padding.
+    fn table_bytes(&self) -> usize {
+        index((self.buckets() * u64::from(self.bucket_bits())).div_ceil(8))
+    }
+}
+
+impl TableParams for Params {
+    type Placement = Address;
+
+    #[inline]
+    fn placement(&self) -> Address {
+        Address::new(self)
+    }
+
+    fn table(&self) -> TableKind {
+        self.table()
+    }
+
+    #[inline]
+    fn fingerprint_bits(&self) -> u32 {
+        self.fingerprint_bits()
+    }
+
+    #[inline]
+    fn bucket_size(&self) -> u32 {
+        self.bucket_size()
+    }
+
+    #[inline]
+    fn buckets(&self) -> u64 {
+        self.buckets()
+    }
+}
+
 impl Geometry {
-    pub(crate) fn new(params: &Params) -> Self {
+    pub(crate) fn new(params: &impl TableParams) -> Self {
         match params.table() {
             TableKind::Single => Self::Single(SingleGeometry::new(params.fingerprint_bits(), params.bucket_size())),
             TableKind::Packed => {

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Address, Change, Fingerprint, Pair, TableMut, fingerprints};
+use super::{Change, Fingerprint, Pair, Placement, TableMut, fingerprints};
 use crate::bits::index;
 
 /// The number of full buckets that a walk expands before it gives up. With a quarter of it, large tables refuse items at a load
@@ -34,18 +34,18 @@ struct Node {
 /// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false, and changes nothing, if no slot
 /// was found.
 #[inline(always)]
-pub(crate) fn place<T: TableMut>(table: &mut T, address: Address, buckets: Pair, fingerprint: Fingerprint) -> bool {
-    table.insert(buckets, fingerprint) || table.outlined(Eviction { address, buckets, fingerprint })
+pub(crate) fn place<T: TableMut>(table: &mut T, placement: impl Placement, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    table.insert(buckets, fingerprint) || table.outlined(Eviction { placement, buckets, fingerprint })
 }
 
 /// Inserts a fingerprint whose two buckets are full.
-struct Eviction {
-    address: Address,
+struct Eviction<P> {
+    placement: P,
     buckets: Pair,
     fingerprint: Fingerprint,
 }
 
-impl Change for Eviction {
+impl<P: Placement> Change for Eviction<P> {
     type Output = bool;
 
     #[inline(always)]
@@ -54,14 +54,14 @@ impl Change for Eviction {
     }
 }
 
-impl Eviction {
+impl<P: Placement> Eviction<P> {
     /// The first step of the walk: moves one resident of the two buckets to its alternate. Usually this is enough, and it needs
     /// no list of nodes.
     #[inline(always)]
     fn one_step<T: TableMut>(&self, table: &mut T) -> bool {
         for bucket in [self.buckets.0, self.buckets.1] {
             for resident in fingerprints(&table.values(bucket)) {
-                let alternate = self.address.alternate(bucket, resident);
+                let alternate = self.placement.alternate(bucket, resident);
                 if table.has_room(alternate) {
                     table.put(alternate, resident);
                     table.replace(bucket, resident, self.fingerprint);
@@ -74,14 +74,14 @@ impl Eviction {
 }
 
 /// The complete walk.
-struct Walk(Eviction);
+struct Walk<P>(Eviction<P>);
 
-impl Change for Walk {
+impl<P: Placement> Change for Walk<P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let Self(Eviction { address, buckets, fingerprint }) = self;
+        let Self(Eviction { placement, buckets, fingerprint }) = self;
         let mut nodes = Vec::with_capacity(LONG_WALK);
         for (parent, bucket) in [(0, buckets.0), (1, buckets.1)] {
             nodes.push(Node { bucket, parent, incoming: fingerprint });
@@ -94,7 +94,7 @@ impl Change for Walk {
             }
             let bucket = nodes[usize::from(next)].bucket;
             for resident in fingerprints(&table.values(bucket)) {
-                let alternate = address.alternate(bucket, resident);
+                let alternate = placement.alternate(bucket, resident);
                 if visited.as_ref().is_some_and(|visited| visited.contains(alternate)) {
                     continue;
                 }
@@ -164,7 +164,7 @@ impl Visited {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Corrupt, Form, Geometry, Portable, Table, Uniform, packed::Narrow},
+        super::{Address, Corrupt, Form, Geometry, Portable, Table, Uniform, packed::Narrow},
         *,
     };
     use crate::{

@@ -9,48 +9,52 @@ use core::ops::Range;
 
 use super::Full;
 use crate::{
-    bits::PADDING,
+    bits::{PADDING, index, wide},
     kernel::{Dispatch, Hashes, Kernel},
     params::{ParamError, Params},
     storage::{OutOfMemory, Owned, Storage},
-    table::{Address, Change, Corrupt, Fingerprint, Geometry, Pair, Read, Table, TableMut, Uniform, fingerprints, place},
+    table::{
+        Change, Corrupt, Fingerprint, Geometry, Pair, Placement, Read, Table, TableMut, TableParams, Uniform, fingerprints, place,
+    },
 };
 use batch::{InsertAll, RemoveAll};
+pub(crate) use scan::Located;
 #[cfg(go_files)]
 use scan::PackedValues;
-use scan::{EachFingerprint, FirstCorrupt, Prefetch, PutFirst, Taken};
+use scan::{CopyValues, EachFingerprint, FirstCorrupt, Locate, Prefetch, PutFirst, Receive, Taken};
 
-/// A table, its parameters and geometry, the number of items in it, and the kernel that works on it.
+/// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
+/// the shards that make up a larger one.
 #[derive(Clone)]
-pub(crate) struct RawFilter<S = Owned> {
-    params: Params,
+pub(crate) struct RawFilter<S = Owned, P = Params> {
+    params: P,
     geometry: Geometry,
     storage: S,
     len: usize,
     dispatch: Dispatch,
 }
 
-impl RawFilter {
+impl<P: TableParams> RawFilter<Owned, P> {
     /// An empty filter, or an error if the table cannot be allocated.
-    pub(crate) fn new(params: Params) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(params: P) -> Result<Self, OutOfMemory> {
         let bytes = params.table_bytes();
         let storage = Owned::zeroed(bytes).ok_or(OutOfMemory::of(bytes))?;
         Ok(Self::from_parts(params, storage, 0))
     }
 }
 
-impl<S: Storage> RawFilter<S> {
+impl<S: Storage, P: TableParams> RawFilter<S, P> {
     /// A filter with this table, which holds `len` items.
     ///
     /// # Panics
     /// If the length of the table is not the one that the parameters require.
-    pub(crate) fn from_parts(params: Params, storage: S, len: usize) -> Self {
+    pub(crate) fn from_parts(params: P, storage: S, len: usize) -> Self {
         assert!(storage.bytes().len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
         Self { geometry: Geometry::new(&params), params, storage, len, dispatch: Dispatch::best() }
     }
 
     #[inline]
-    pub(crate) fn params(&self) -> &Params {
+    pub(crate) fn params(&self) -> &P {
         &self.params
     }
 
@@ -80,6 +84,10 @@ impl<S: Storage> RawFilter<S> {
         Self { dispatch, ..self }
     }
 
+    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.dispatch = dispatch;
+    }
+
     pub(crate) fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
         self.dispatch = kernel.dispatch()?;
         Ok(())
@@ -91,7 +99,7 @@ impl<S: Storage> RawFilter<S> {
     }
 
     /// A copy of the filter that owns its table. The table must be valid, or be verified next.
-    pub(crate) fn to_owned(&self) -> Result<RawFilter, OutOfMemory> {
+    pub(crate) fn to_owned(&self) -> Result<RawFilter<Owned, P>, OutOfMemory> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
         let Self { params, geometry, len, dispatch, .. } = *self;
@@ -109,10 +117,26 @@ impl<S: Storage> RawFilter<S> {
         self.read(Contains { params: &self.params, hash })
     }
 
+    /// Where a hash is kept. Prefetches its buckets, whatever the size of the table.
+    pub(crate) fn locate(&self, hash: Uniform) -> Located {
+        self.read(Locate { params: &self.params, hash })
+    }
+
+    /// [`contains`](Self::contains) for a hash that was located in this table.
+    pub(crate) fn contains_located(&self, located: Located) -> bool {
+        self.read(located)
+    }
+
     /// The number of copies of the hash's fingerprint in its two buckets.
     #[inline]
     pub(crate) fn count(&self, hash: Uniform) -> u32 {
         self.read(Count { params: &self.params, hash })
+    }
+
+    /// The number of copies of a fingerprint in this bucket and its alternate.
+    pub(crate) fn count_fingerprint(&self, bucket: u64, fingerprint: Fingerprint) -> u32 {
+        let buckets = (bucket, self.params.placement().alternate(bucket, fingerprint));
+        self.read(CountIn { buckets, fingerprint })
     }
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
@@ -143,20 +167,20 @@ impl<S: Storage> RawFilter<S> {
     }
 
     /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
-    fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
+    pub(crate) fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
         self.read(EachFingerprint { buckets: self.params.buckets(), act })
     }
 
     /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
     pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> Full {
-        let ((first, second), _) = Address::new(&self.params).buckets(hash);
+        let ((first, second), _) = self.params.placement().buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(first != second));
         Full::new(self.len, self.params.slots(), (self.count(hash) == room).then_some(room), position)
     }
 }
 
-impl RawFilter {
+impl<P: TableParams> RawFilter<Owned, P> {
     #[inline(always)]
     pub(crate) fn change<C: Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
@@ -167,6 +191,15 @@ impl RawFilter {
     pub(crate) fn insert(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Insert { params, hash });
+        self.len += usize::from(is_placed);
+        is_placed
+    }
+
+    /// Inserts a fingerprint into this bucket or its alternate. Returns false, and changes nothing, if no slot was found.
+    pub(crate) fn insert_fingerprint(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+        let placement = self.params.placement();
+        let buckets = (bucket, placement.alternate(bucket, fingerprint));
+        let is_placed = self.change(Place { placement, buckets, fingerprint });
         self.len += usize::from(is_placed);
         is_placed
     }
@@ -204,6 +237,22 @@ impl RawFilter {
         is_placed
     }
 
+    /// Stores what `map` makes of the fingerprints of another table with as many buckets. Each one is stored in its bucket there,
+    /// or in its alternate if that is full. Returns false if one found no room: then this filter is of no use.
+    pub(crate) fn receive(&mut self, other: &Self, map: impl Fn(Fingerprint) -> Option<Fingerprint> + Copy) -> bool {
+        const BUCKETS: usize = 64;
+        const MOST_SLOTS: usize = 16;
+        let mut values = [0; BUCKETS * MOST_SLOTS];
+        let buckets = other.params.buckets();
+        (0..buckets).step_by(BUCKETS).all(|first_bucket| {
+            let end = buckets.min(first_bucket + wide(BUCKETS));
+            let values = &mut values[..index((end - first_bucket) * u64::from(other.params.bucket_size()))];
+            other.read(CopyValues { buckets: first_bucket..end, values });
+            let Self { params, geometry, storage, len, dispatch } = self;
+            dispatch.change(geometry, storage, Receive { params, first_bucket, values, map, len })
+        })
+    }
+
     /// The same table, with the number of items that it was found to hold.
     #[cfg(go_files)]
     pub(crate) fn with_len(self, len: usize) -> Self {
@@ -223,19 +272,13 @@ impl RawFilter {
 
     /// Inserts all fingerprints of a verified filter with the same parameters. Returns false, and changes nothing, if they do not
     /// fit. They are counted again while they are inserted, because mapped bytes may have changed since they were verified.
-    pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S>) -> Result<bool, OutOfMemory> {
+    pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S, P>) -> Result<bool, OutOfMemory> {
         // Do not copy the table if the items cannot fit.
         if self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
             return Ok(false);
         }
         let mut merged = self.to_owned()?;
-        let address = Address::new(&self.params);
-        let is_complete = other.each_fingerprint(|bucket, fingerprint| {
-            let buckets = (bucket, address.alternate(bucket, fingerprint));
-            let is_placed = merged.change(Place { address, buckets, fingerprint });
-            merged.len += usize::from(is_placed);
-            is_placed
-        });
+        let is_complete = other.each_fingerprint(|bucket, fingerprint| merged.insert_fingerprint(bucket, fingerprint));
         if is_complete {
             *self = merged;
         }
@@ -243,80 +286,95 @@ impl RawFilter {
     }
 }
 
-struct Contains<'a> {
-    params: &'a Params,
+struct Contains<'a, P> {
+    params: &'a P,
     hash: Uniform,
 }
 
-impl Read for Contains<'_> {
+impl<P: TableParams> Read for Contains<'_, P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> bool {
-        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
+        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
         table.contains(buckets, fingerprint)
     }
 }
 
-struct Count<'a> {
-    params: &'a Params,
+struct Count<'a, P> {
+    params: &'a P,
     hash: Uniform,
 }
 
-impl Read for Count<'_> {
+impl<P: TableParams> Read for Count<'_, P> {
     type Output = u32;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> u32 {
-        let ((first, second), fingerprint) = Address::new(self.params).buckets(self.hash);
+        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
+        CountIn { buckets, fingerprint }.run(table)
+    }
+}
+
+struct CountIn {
+    buckets: Pair,
+    fingerprint: Fingerprint,
+}
+
+impl Read for CountIn {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> u32 {
+        let Self { buckets: (first, second), fingerprint } = self;
         let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(other == fingerprint)).sum() };
         let in_second = if second == first { 0 } else { copies(second) };
         in_second + copies(first)
     }
 }
 
-struct Insert<'a> {
-    params: &'a Params,
+struct Insert<'a, P> {
+    params: &'a P,
     hash: Uniform,
 }
 
-impl Change for Insert<'_> {
+impl<P: TableParams> Change for Insert<'_, P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let address = Address::new(self.params);
-        let (buckets, fingerprint) = address.buckets(self.hash);
-        place(table, address, buckets, fingerprint)
+        let placement = self.params.placement();
+        let (buckets, fingerprint) = placement.buckets(self.hash);
+        place(table, placement, buckets, fingerprint)
     }
 }
 
-struct Place {
-    address: Address,
+struct Place<P> {
+    placement: P,
     buckets: Pair,
     fingerprint: Fingerprint,
 }
 
-impl Change for Place {
+impl<P: Placement> Change for Place<P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        place(table, self.address, self.buckets, self.fingerprint)
+        place(table, self.placement, self.buckets, self.fingerprint)
     }
 }
 
-struct Remove<'a> {
-    params: &'a Params,
+struct Remove<'a, P> {
+    params: &'a P,
     hash: Uniform,
 }
 
-impl Change for Remove<'_> {
+impl<P: TableParams> Change for Remove<'_, P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
+        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
         table.remove(buckets, fingerprint)
     }
 }

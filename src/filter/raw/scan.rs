@@ -5,22 +5,24 @@
 use core::ops::Range;
 
 use crate::{
+    bits::index,
     kernel::prefetch,
-    params::Params,
-    table::{Address, Change, Corrupt, Fingerprint, Read, Table, TableMut, Uniform, fingerprints},
+    table::{
+        Change, Corrupt, Fingerprint, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform, fingerprints, place,
+    },
 };
 
-pub(super) struct Prefetch<'a> {
-    pub(super) params: &'a Params,
+pub(super) struct Prefetch<'a, P> {
+    pub(super) params: &'a P,
     pub(super) hashes: &'a [u64],
 }
 
-impl Read for Prefetch<'_> {
+impl<P: TableParams> Read for Prefetch<'_, P> {
     type Output = ();
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) {
-        prefetch(table, Address::new(self.params), self.hashes);
+        prefetch(table, self.params.placement(), self.hashes);
     }
 }
 
@@ -76,17 +78,103 @@ impl<A: FnMut(u64, Fingerprint) -> bool> Read for EachFingerprint<A> {
     }
 }
 
-pub(super) struct PutFirst<'a> {
-    pub(super) params: &'a Params,
+/// Where a hash is kept. Prefetches its buckets.
+pub(super) struct Locate<'a, P> {
+    pub(super) params: &'a P,
     pub(super) hash: Uniform,
 }
 
-impl Change for PutFirst<'_> {
+impl<P: TableParams> Read for Locate<'_, P> {
+    type Output = Located;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> Located {
+        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
+        table.prefetch(buckets.0);
+        table.prefetch(buckets.1);
+        Located { buckets, fingerprint }
+    }
+}
+
+/// Where a table keeps an item.
+#[derive(Clone, Copy)]
+pub(crate) struct Located {
+    buckets: Pair,
+    fingerprint: Fingerprint,
+}
+
+impl Read for Located {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> bool {
+        table.contains(self.buckets, self.fingerprint)
+    }
+}
+
+/// Copies the values of the slots of buckets, bucket after bucket.
+pub(super) struct CopyValues<'a> {
+    pub(super) buckets: Range<u64>,
+    pub(super) values: &'a mut [u32],
+}
+
+impl Read for CopyValues<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) {
+        let mut rest = self.values;
+        for bucket in self.buckets {
+            let values = table.values(bucket);
+            let (copy, behind) = rest.split_at_mut(values.as_ref().len());
+            copy.copy_from_slice(values.as_ref());
+            rest = behind;
+        }
+    }
+}
+
+/// Stores fingerprints made of the values of another table's slots, each in its bucket if that has room.
+pub(super) struct Receive<'a, P, M> {
+    pub(super) params: &'a P,
+    pub(super) first_bucket: u64,
+    pub(super) values: &'a [u32],
+    pub(super) map: M,
+    pub(super) len: &'a mut usize,
+}
+
+impl<P: TableParams, M: Fn(Fingerprint) -> Option<Fingerprint>> Change for Receive<'_, P, M> {
+    /// Whether all found room.
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (bucket, fingerprint) = Address::new(self.params).locate(self.hash);
+        let placement = self.params.placement();
+        let buckets = (self.first_bucket..).zip(self.values.chunks_exact(index(self.params.bucket_size().into())));
+        for (bucket, values) in buckets {
+            for fingerprint in fingerprints(&values).filter_map(&self.map) {
+                let is_stored = table.put(bucket, fingerprint)
+                    || place(table, placement, (bucket, placement.alternate(bucket, fingerprint)), fingerprint);
+                if !is_stored {
+                    return false;
+                }
+                *self.len += 1;
+            }
+        }
+        true
+    }
+}
+
+pub(super) struct PutFirst<'a, P> {
+    pub(super) params: &'a P,
+    pub(super) hash: Uniform,
+}
+
+impl<P: TableParams> Change for PutFirst<'_, P> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let ((bucket, _), fingerprint) = self.params.placement().buckets(self.hash);
         table.put(bucket, fingerprint)
     }
 }

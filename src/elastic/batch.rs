@@ -1,0 +1,349 @@
+//! Operations on many items. A batch prefetches the buckets of 64 items at once. Very large batches on large filters are shared
+//! out first, by the shards that the items belong to.
+
+use super::{ElasticFilter, GrowError, parts::Parts};
+use crate::{
+    filter::{Hashed, same_length},
+    hash::HashItem,
+    kernel::{BATCH, Given, Hashes, PREFETCH_FROM},
+    params::Addressing,
+    storage::OutOfMemory,
+    table::Uniform,
+};
+
+/// The smallest tables, in bytes, for which sharing out pays: smaller ones are in a cache anyway.
+const SHARED_OUT_FROM: usize = 64 << 20;
+
+/// The most bytes of tables that are shared by one hash, on average, for which sharing out pays: otherwise hardly two hashes of a
+/// part need the same cache line.
+const BYTES_PER_HASH: usize = 32;
+
+/// Bytes of tables in a part: what a core has in its cache of the second level.
+const PART_BYTES: usize = 1 << 20;
+
+/// The most hashes that are shared out at a time. Each takes twelve bytes meanwhile.
+const MOST_SHARED_OUT: usize = 1 << 24;
+
+impl<H> ElasticFilter<H> {
+    /// [`insert`](Self::insert) for each item, in order.
+    ///
+    /// # Errors
+    /// [`GrowError`] at the first item that is refused. Items before [`GrowError::position`] are in the filter; the refused item
+    /// and those after it are not.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_batch(&["alice", "bob"])?;
+    /// assert_eq!(filter.count_members(&["alice", "bob", "carol"]), 2);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn insert_batch<T>(&mut self, items: &[T]) -> Result<(), GrowError>
+    where
+        H: HashItem<T>,
+    {
+        let mut position = 0;
+        for items in items.chunks(BATCH) {
+            let hashes = self.hashes_of(items);
+            position += self.insert_some(&hashes[..items.len()]).map_err(|error| error.after(position))?;
+        }
+        Ok(())
+    }
+
+    /// [`insert_batch`](Self::insert_batch) for hashes.
+    ///
+    /// # Errors
+    /// As `insert_batch`.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), GrowError> {
+        let mut position = 0;
+        for given in hashes.chunks(BATCH) {
+            let mut hashes = [0; BATCH];
+            Given { hashes: given, addressing: Addressing::AnySize }.fill(0, &mut hashes);
+            position += self.insert_some(&hashes[..given.len()]).map_err(|error| error.after(position))?;
+        }
+        Ok(())
+    }
+
+    /// [`insert`](Self::insert) for each item, in whichever order is fastest: into large filters, items are inserted shard by
+    /// shard. The same items in the same order give the same filter, on every machine.
+    ///
+    /// Twelve bytes more are needed for each item meanwhile, up to 192 MiB.
+    ///
+    /// # Errors
+    /// [`GrowError`] if an item is refused. Then none of the items is in the filter, and all others are; but the filter may have
+    /// grown.
+    pub fn insert_unordered<T>(&mut self, items: &[T]) -> Result<(), GrowError>
+    where
+        H: HashItem<T> + Clone,
+    {
+        let hasher = self.hasher.clone();
+        self.insert_all_unordered(&Hashed { items, hasher: &hasher, seed: self.params.seed })
+    }
+
+    /// [`insert_unordered`](Self::insert_unordered) for hashes.
+    ///
+    /// # Errors
+    /// As `insert_unordered`.
+    pub fn insert_hashes_unordered(&mut self, hashes: &[u64]) -> Result<(), GrowError> {
+        self.insert_all_unordered(&Given { hashes, addressing: Addressing::AnySize })
+    }
+
+    fn insert_all_unordered(&mut self, hashes: &impl Hashes) -> Result<(), GrowError> {
+        let len = hashes.len();
+        let mut parts = Parts::new(len.min(MOST_SHARED_OUT), self.part_bits(len)).map_err(|error| self.refuse(error))?;
+        let mut result = Ok(());
+        let mut inserted = 0;
+        for start in (0..len).step_by(MOST_SHARED_OUT) {
+            result = parts.fill(hashes, start..len.min(start + MOST_SHARED_OUT)).map_err(|error| self.refuse(error));
+            if result.is_ok() {
+                parts.each(|place, hash| {
+                    result = self.insert_uniform(hash).map_err(|error| error.at(start + place));
+                    inserted += usize::from(result.is_ok());
+                    result.is_ok()
+                });
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        if result.is_err() {
+            self.remove_again(hashes, &mut parts, inserted);
+        }
+        result
+    }
+
+    /// Removes the first `inserted` hashes, in the order of the parts, which are those of the hashes that were shared out last.
+    fn remove_again(&mut self, hashes: &impl Hashes, parts: &mut Parts, mut inserted: usize) {
+        for start in (0..hashes.len()).step_by(MOST_SHARED_OUT) {
+            // There was memory for them before.
+            if parts.fill(hashes, start..hashes.len().min(start + MOST_SHARED_OUT)).is_err() {
+                return;
+            }
+            let is_whole = parts.each(|_, hash| {
+                if inserted == 0 {
+                    return false;
+                }
+                inserted -= 1;
+                self.remove_uniform(hash)
+            });
+            if !is_whole {
+                return;
+            }
+        }
+    }
+
+    /// Log₂ of the number of parts into which so many hashes are shared out; 0 if it does not pay.
+    fn part_bits(&self, hashes: usize) -> u32 {
+        // What the tables will be, for hashes that are to be inserted.
+        let bytes = self.table_bytes().max(hashes);
+        if bytes < SHARED_OUT_FROM || bytes / BYTES_PER_HASH > hashes {
+            return 0;
+        }
+        (bytes / PART_BYTES).next_power_of_two().trailing_zeros()
+    }
+
+    /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items.
+    ///
+    /// # Errors
+    /// [`GrowError`] at the first item that is refused. Items before [`GrowError::position`] are in the filter; the refused item
+    /// and those after it are not. Up to 63 items after it have already been taken from the iterator.
+    pub fn insert_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, GrowError>
+    where
+        H: HashItem<I::Item>,
+    {
+        let mut items = items.into_iter();
+        let mut inserted = 0;
+        loop {
+            let (hashes, len) = self.next_hashes(&mut items);
+            inserted += self.insert_some(&hashes[..len]).map_err(|error| error.after(inserted))?;
+            if len < BATCH {
+                return Ok(inserted);
+            }
+        }
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
+    ///
+    /// # Errors
+    /// [`GrowError`] at the first item that is refused; [`GrowError::position`] is the number of items before it, stored or
+    /// skipped. Up to 63 items after it have already been taken from the iterator.
+    pub fn insert_unique_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, GrowError>
+    where
+        H: HashItem<I::Item>,
+    {
+        let mut items = items.into_iter();
+        let (mut stored, mut position) = (0, 0);
+        loop {
+            let (hashes, len) = self.next_hashes(&mut items);
+            self.prefetch(&hashes[..len]);
+            for &hash in &hashes[..len] {
+                stored += usize::from(self.insert_unique_uniform(Uniform(hash)).map_err(|error| error.at(position))?);
+                position += 1;
+            }
+            if len < BATCH {
+                return Ok(stored);
+            }
+        }
+    }
+
+    /// The hashes of a batch.
+    fn hashes_of<T>(&self, items: &[T]) -> [u64; BATCH]
+    where
+        H: HashItem<T>,
+    {
+        let mut hashes = [0; BATCH];
+        self.hashed(items).fill(0, &mut hashes);
+        hashes
+    }
+
+    fn hashed<'a, T>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
+        Hashed { items, hasher: &self.hasher, seed: self.params.seed }
+    }
+
+    /// The hashes of the next items and their number: a whole batch, or fewer at the end of the iterator.
+    fn next_hashes<T>(&self, items: &mut impl Iterator<Item = T>) -> ([u64; BATCH], usize)
+    where
+        H: HashItem<T>,
+    {
+        let (mut hashes, mut len) = ([0; BATCH], 0);
+        for (hash, item) in hashes.iter_mut().zip(items) {
+            *hash = self.uniform(&item).0;
+            len += 1;
+        }
+        (hashes, len)
+    }
+
+    /// Inserts a batch. Returns the number of hashes.
+    fn insert_some(&mut self, hashes: &[u64]) -> Result<usize, GrowError> {
+        self.prefetch(hashes);
+        for (position, &hash) in hashes.iter().enumerate() {
+            self.insert_uniform(Uniform(hash)).map_err(|error| error.at(position))?;
+        }
+        Ok(hashes.len())
+    }
+
+    /// Prefetches the buckets of a batch if the filter is large.
+    fn prefetch(&self, hashes: &[u64]) {
+        if self.table_bytes() >= PREFETCH_FROM {
+            for &hash in hashes {
+                self.lane(Uniform(hash)).prefetch(Uniform(hash));
+            }
+        }
+    }
+
+    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
+    ///
+    /// If there are very many items, twelve bytes more are used for each meanwhile, up to 192 MiB; without that memory it takes
+    /// longer.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
+    where
+        H: HashItem<T>,
+    {
+        self.contains_all(&self.hashed(items), found);
+    }
+
+    /// [`contains_batch`](Self::contains_batch) for hashes.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_all(&Given { hashes, addressing: Addressing::AnySize }, found);
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
+        same_length(hashes.len(), found.len());
+        let bits = self.part_bits(hashes.len());
+        if bits == 0 || self.contains_shared_out(hashes, found, bits).is_err() {
+            let mut rest = found;
+            hashes.each_batch(0..hashes.len(), |batch| {
+                let (found, behind) = core::mem::take(&mut rest).split_at_mut(batch.len());
+                self.contains_some(batch, found);
+                rest = behind;
+                true
+            });
+        }
+    }
+
+    fn contains_shared_out(&self, hashes: &impl Hashes, found: &mut [bool], bits: u32) -> Result<(), OutOfMemory> {
+        let len = hashes.len();
+        let mut parts = Parts::new(len.min(MOST_SHARED_OUT), bits)?;
+        for start in (0..len).step_by(MOST_SHARED_OUT) {
+            parts.fill(hashes, start..len.min(start + MOST_SHARED_OUT))?;
+            parts.each(|place, hash| {
+                found[start + place] = self.contains_uniform(hash);
+                true
+            });
+        }
+        Ok(())
+    }
+
+    /// Looks up a batch.
+    fn contains_some(&self, hashes: &[u64], found: &mut [bool]) {
+        if self.table_bytes() < PREFETCH_FROM {
+            for (&hash, found) in hashes.iter().zip(found) {
+                *found = self.contains_uniform(Uniform(hash));
+            }
+            return;
+        }
+        let mut located = [None; BATCH];
+        for (located, &hash) in located.iter_mut().zip(hashes) {
+            *located = self.lane(Uniform(hash)).locate(Uniform(hash));
+        }
+        for ((&hash, located), found) in hashes.iter().zip(located).zip(found) {
+            *found = self.lane(Uniform(hash)).contains_located(Uniform(hash), located);
+        }
+    }
+
+    /// The number of items for which [`contains`](Self::contains) returns true.
+    #[must_use]
+    pub fn count_members<T>(&self, items: &[T]) -> usize
+    where
+        H: HashItem<T>,
+    {
+        let (mut found, mut count) = ([false; BATCH], 0);
+        for items in items.chunks(BATCH) {
+            let (hashes, found) = (self.hashes_of(items), &mut found[..items.len()]);
+            self.contains_some(&hashes[..items.len()], found);
+            count += found.iter().filter(|&&found| found).count();
+        }
+        count
+    }
+
+    /// [`remove`](Self::remove) for each item, in order; whether `items[i]` was found is written to `removed[i]`.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn remove_batch<T>(&mut self, items: &[T], removed: &mut [bool])
+    where
+        H: HashItem<T>,
+    {
+        same_length(items.len(), removed.len());
+        for (items, removed) in items.chunks(BATCH).zip(removed.chunks_mut(BATCH)) {
+            let hashes = self.hashes_of(items);
+            self.remove_some(&hashes[..items.len()], removed);
+        }
+    }
+
+    /// [`remove_batch`](Self::remove_batch) for hashes.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn remove_hashes(&mut self, hashes: &[u64], removed: &mut [bool]) {
+        same_length(hashes.len(), removed.len());
+        for (given, removed) in hashes.chunks(BATCH).zip(removed.chunks_mut(BATCH)) {
+            let mut hashes = [0; BATCH];
+            Given { hashes: given, addressing: Addressing::AnySize }.fill(0, &mut hashes);
+            self.remove_some(&hashes[..given.len()], removed);
+        }
+    }
+
+    fn remove_some(&mut self, hashes: &[u64], removed: &mut [bool]) {
+        self.prefetch(hashes);
+        for (&hash, removed) in hashes.iter().zip(removed) {
+            *removed = self.remove_uniform(Uniform(hash));
+        }
+    }
+}

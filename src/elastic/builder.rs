@@ -1,0 +1,149 @@
+//! The builder.
+
+use alloc::vec::Vec;
+
+use super::{ElasticFilter, ElasticParams, lane::Lane, layer::reserved, plan::Request};
+use crate::{
+    filter::BuildError,
+    hash::Xxh3,
+    kernel::{Dispatch, Kernel},
+    params::{ParamError, TableKind},
+    storage::OutOfMemory,
+};
+
+/// Builder for [`ElasticFilter`].
+///
+/// Only [`false_positive_rate`](Self::false_positive_rate) must be set. Values are checked when the filter is built.
+///
+/// # Example
+/// ```
+/// use koel::ElasticFilter;
+/// // Begins with room for a million items, and is good for a hundred million.
+/// let filter = ElasticFilter::builder().capacity(1_000_000).max_capacity(100_000_000).false_positive_rate(0.001).build()?;
+/// assert!(filter.is_empty());
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder builds nothing until `build` is called"]
+pub struct ElasticBuilder<H = Xxh3> {
+    request: Request,
+    max_bytes: usize,
+    hasher: H,
+    kernel: Option<Kernel>,
+}
+
+/// The builder of [`ElasticFilter::builder`], without a rate.
+impl Default for ElasticBuilder {
+    fn default() -> Self {
+        Self { request: Request::default(), max_bytes: usize::MAX, hasher: Xxh3, kernel: None }
+    }
+}
+
+impl ElasticFilter {
+    /// A builder of filters with the hasher [`Xxh3`]; [`ElasticBuilder::hasher`] sets another one.
+    pub fn builder() -> ElasticBuilder {
+        ElasticBuilder::default()
+    }
+}
+
+impl<H> ElasticBuilder<H> {
+    /// The highest false-positive rate ε at any size, between 0 and 1.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.request.false_positive_rate = Some(rate);
+        self
+    }
+
+    /// The number of different items that the filter has room for from the beginning: no shard is split before. By default,
+    /// a thousandth of [`max_capacity`](Self::max_capacity).
+    pub fn capacity(mut self, items: usize) -> Self {
+        self.request.capacity = Some(items);
+        self
+    }
+
+    /// The number of different items up to which two buckets are read for a look-up. By default, 1000 times
+    /// [`capacity`](Self::capacity), and at least 16 million.
+    ///
+    /// Each doubling of the range costs one bit per item while the filter is small. With the same number as capacity and as
+    /// maximal capacity, the filter takes hardly more space than a [`CuckooFilter`](crate::CuckooFilter). It can grow beyond this
+    /// number: see [Growth](ElasticFilter#growth).
+    pub fn max_capacity(mut self, items: usize) -> Self {
+        self.request.max_capacity = Some(items);
+        self
+    }
+
+    /// The most bytes that the tables may take. An item that needs more is refused. By default, there is no limit.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// The kind of table. By default packed, or single if the buckets have not four slots.
+    pub fn table(mut self, table: TableKind) -> Self {
+        self.request.table = Some(table);
+        self
+    }
+
+    /// The number of slots in a bucket, b: 1 to 16 in the single table, 4 in the packed one. By default, 4.
+    pub fn bucket_size(mut self, slots: u32) -> Self {
+        self.request.bucket_size = Some(slots);
+        self
+    }
+
+    /// The hasher's seed. By default, 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.request.seed = seed;
+        self
+    }
+
+    /// The instructions that the filter works with. By default, [`Kernel::best`]. They change its speed, not its answers.
+    pub fn kernel(mut self, kernel: Kernel) -> Self {
+        self.kernel = Some(kernel);
+        self
+    }
+
+    /// Another hasher.
+    pub fn hasher<G>(self, hasher: G) -> ElasticBuilder<G> {
+        let Self { request, max_bytes, kernel, .. } = self;
+        ElasticBuilder { request, max_bytes, hasher, kernel }
+    }
+
+    /// The parameters that the filter would have.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), apart from the memory and the kernel.
+    pub fn params(self) -> Result<ElasticParams, ParamError> {
+        self.request.params()
+    }
+
+    /// An empty filter.
+    ///
+    /// # Errors
+    /// If a parameter is missing or out of range, if the kernel is not available, or if memory cannot be allocated.
+    pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
+        let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
+        let params = self.request.params()?;
+        Ok(ElasticFilter { max_bytes: self.max_bytes, ..ElasticFilter::with_dispatch(params, self.hasher, dispatch)? })
+    }
+}
+
+impl<H> ElasticFilter<H> {
+    /// An empty filter with the given parameters, such as those of another filter.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn new(params: ElasticParams, hasher: H) -> Result<Self, OutOfMemory> {
+        Self::with_dispatch(params, hasher, Dispatch::best())
+    }
+
+    pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+        Ok(Self { lanes: empty_lanes(&params, dispatch)?, params, max_bytes: usize::MAX, hasher })
+    }
+}
+
+pub(super) fn empty_lanes(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Lane>, OutOfMemory> {
+    let mut lanes = reserved(params.lanes())?;
+    for number in 0..params.lanes() {
+        lanes.push(Lane::new(params.lane(number), dispatch)?);
+    }
+    Ok(lanes)
+}

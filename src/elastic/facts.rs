@@ -1,0 +1,192 @@
+//! Properties of a growing filter: size, false-positive rate, parameters.
+
+use core::fmt;
+
+use super::{ElasticFilter, ElasticParams, lane::Lane};
+use crate::{
+    filter::{Contains, Filter},
+    hash::{HashItem, split_mix},
+    kernel::{Dispatch, Kernel},
+    params::ParamError,
+    table::Uniform,
+};
+
+impl<H> ElasticFilter<H> {
+    /// The number of items in the filter, counting duplicates.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+
+    /// True if the filter holds no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The false-positive rate ε at the moment, 0 to 1: the mean of those of all shards, each in proportion to the hashes that
+    /// lead to it. Takes time proportional to the number of shards.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..10_000u64)?;
+    /// // A small filter still has long fingerprints.
+    /// assert!(filter.false_positive_rate() < 1e-5);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.lanes.iter().map(Lane::false_positive_rate).sum::<f64>() / self.lanes.len() as f64
+    }
+
+    /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, the same ones in every call; 0 if `samples`
+    /// is 0. The standard error is about √(ε/samples).
+    #[must_use]
+    pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
+        let hashes = (1..=samples as u64).map(split_mix);
+        hashes.filter(|&hash| self.contains_uniform(Uniform(hash))).count() as f64 / samples.max(1) as f64
+    }
+
+    /// The memory used by the filter, in bytes: tables with their padding, directories, and the struct itself.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        let lanes = self.lanes.capacity() * size_of::<Lane>();
+        size_of::<Self>() + lanes + self.lanes.iter().map(Lane::size_in_bytes).sum::<usize>()
+    }
+
+    /// Bytes of all tables, with their padding: what [`max_bytes`](super::ElasticBuilder::max_bytes) limits.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.lanes.iter().map(Lane::table_bytes).sum()
+    }
+
+    /// Bits of memory per item; infinite for an empty filter.
+    #[must_use]
+    pub fn bits_per_item(&self) -> f64 {
+        8.0 * self.size_in_bytes() as f64 / self.len() as f64
+    }
+
+    /// The number of shards.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.shards().count()).sum()
+    }
+
+    /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.
+    #[must_use]
+    pub fn buckets_per_lookup(&self) -> usize {
+        2 * self.lanes.iter().map(|lane| lane.layers().len()).max().unwrap_or(0)
+    }
+
+    /// The filter's parameters.
+    #[must_use]
+    pub fn params(&self) -> ElasticParams {
+        self.params
+    }
+
+    /// The kernel that the filter uses.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        self.dispatch().kernel()
+    }
+
+    pub(super) fn dispatch(&self) -> Dispatch {
+        self.lanes.first().map_or_else(Dispatch::best, Lane::dispatch)
+    }
+
+    /// Selects another kernel. The answers stay the same; only the speed changes.
+    ///
+    /// # Errors
+    /// If the kernel is not [available](Kernel::is_available).
+    pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
+        let dispatch = kernel.dispatch()?;
+        self.lanes.iter_mut().for_each(|lane| lane.set_dispatch(dispatch));
+        Ok(())
+    }
+
+    /// The hasher.
+    #[must_use]
+    pub fn hasher(&self) -> &H {
+        &self.hasher
+    }
+}
+
+impl ElasticParams {
+    /// The number of items that the filter has room for from the beginning.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The number of items up to which two buckets are read for a look-up.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.max_capacity
+    }
+
+    /// The highest false-positive rate at any size.
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate
+    }
+
+    /// The hasher's seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// The parameters and the number of items, without the tables.
+impl<H> fmt::Debug for ElasticFilter<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElasticFilter").field("params", &self.params).field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// A one-line summary: shards, items, size and false-positive rate.
+impl<H> fmt::Display for ElasticFilter<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} items in {} shards, {} bytes, ", self.len(), self.shards(), self.size_in_bytes())?;
+        if !self.is_empty() {
+            write!(f, "{:.2} bits per item, ", self.bits_per_item())?;
+        }
+        match self.false_positive_rate() {
+            0.0 => f.write_str("false-positive rate 0"),
+            rate => write!(f, "false-positive rate {rate:.2e}"),
+        }
+    }
+}
+
+impl<H> Filter for ElasticFilter<H> {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn count_hash(&self, hash: u64) -> u32 {
+        self.count_hash(hash)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl<T: ?Sized, H: HashItem<T>> Contains<T> for ElasticFilter<H> {
+    fn hash(&self, item: &T) -> u64 {
+        self.hash(item)
+    }
+}

@@ -1,0 +1,78 @@
+//! Filters that grow and shrink: many small tables, shards, that split when they are full and are joined when they are thin.
+//!
+//! ```text
+//! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ Shard, a table with a part of the items
+//! ```
+
+// Declared first so that rustdoc lists its methods first.
+mod operations;
+
+mod batch;
+mod builder;
+mod error;
+mod facts;
+mod lane;
+mod layer;
+mod merge;
+mod parts;
+mod plan;
+mod refusal;
+mod shard;
+
+use alloc::vec::Vec;
+
+use crate::hash::Xxh3;
+use lane::Lane;
+pub use {
+    builder::ElasticBuilder,
+    error::{GrowError, GrowErrorKind},
+    merge::ElasticMergeError,
+    plan::ElasticParams,
+};
+
+/// A cuckoo filter that grows with its items, shrinks without them, and keeps its false-positive rate at every size.
+///
+/// A [`CuckooFilter`](crate::CuckooFilter) has a table of fixed size, which must be planned. This filter starts small, grows when
+/// it has to, and never refuses an item for lack of room. A look-up reads two buckets at every size.
+///
+/// ```
+/// use koel::ElasticFilter;
+/// let mut seen = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+/// seen.insert_iter(0..100_000u64)?;
+/// assert!(seen.contains(&7u64) && seen.len() == 100_000);
+/// assert!(seen.false_positive_rate() < 0.001);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+///
+/// # Guarantees
+/// - No false negatives: an item that was inserted is found until it is removed, however the filter has grown or shrunk.
+/// - A refused insertion leaves all items as they were.
+/// - Deterministic: the same operations in the same order give the same filter on every machine.
+/// - The [`false_positive_rate`](Self::false_positive_rate) is at most the one that was asked for, at every size; while the filter
+///   is small it is lower.
+///
+/// # Growth
+/// The filter consists of shards, small tables of equal numbers of buckets. A full shard is split into two. Each item gives up one
+/// bit of its fingerprint, which says to which half it goes; so splitting needs no items, cannot fail but for memory, and takes a
+/// fraction of a millisecond. Fingerprints begin long enough for all splits up to
+/// [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds a second layer of shards for new items, and look-ups
+/// of absent items read two buckets more. (docs/GROWTH.md)
+///
+/// # Duplicates
+/// The filter is a multiset, as a [`CuckooFilter`](crate::CuckooFilter#duplicates) is. An item has room for 2b copies, eight by
+/// default. A further one is refused, and never makes the filter grow.
+///
+/// # Removal
+/// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two shards that have become thin
+/// are joined again.
+///
+/// # Hashes
+/// As those of a [`CuckooFilter`](crate::CuckooFilter#hashes): any 64-bit numbers that tell items apart.
+#[derive(Clone)]
+pub struct ElasticFilter<H = Xxh3> {
+    lanes: Vec<Lane>,
+    params: ElasticParams,
+    /// The most bytes that the tables may take.
+    max_bytes: usize,
+    hasher: H,
+}

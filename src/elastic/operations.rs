@@ -1,0 +1,219 @@
+//! Operations on single items.
+
+use super::{
+    ElasticFilter, GrowError,
+    builder::empty_lanes,
+    error::Refused,
+    lane::Lane,
+    shard::{bits_of, stream},
+};
+use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
+
+impl<H> ElasticFilter<H> {
+    /// Inserts an item, even if it is already present: see [Duplicates](Self#duplicates). The filter grows if it has to.
+    ///
+    /// Takes constant time on average; an insertion that splits a shard takes a fraction of a millisecond.
+    ///
+    /// # Errors
+    /// If copies fill the item's buckets, if the tables would exceed [`max_bytes`](super::ElasticBuilder::max_bytes), or if memory
+    /// cannot be allocated. The filter is then unchanged.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// assert!(filter.contains("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<(), GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.insert_uniform(self.uniform(item))
+    }
+
+    /// [`insert`](Self::insert) for a hash: from [`hash`](Self::hash), or any 64-bit number that identifies the item.
+    ///
+    /// # Errors
+    /// As `insert`.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> Result<(), GrowError> {
+        self.insert_uniform(spread(hash))
+    }
+
+    #[inline]
+    pub(super) fn insert_uniform(&mut self, hash: Uniform) -> Result<(), GrowError> {
+        let lane = self.lane_of(hash);
+        match self.lanes[lane].insert(hash) {
+            Ok(()) => Ok(()),
+            Err(at) => self.insert_growing(lane, hash, at),
+        }
+    }
+
+    #[cold]
+    fn insert_growing(&mut self, lane: usize, hash: Uniform, at: usize) -> Result<(), GrowError> {
+        let allowed = self.max_bytes.saturating_sub(self.table_bytes());
+        self.lanes[lane].insert_growing(hash, at, allowed).map_err(|refused| self.refuse(refused))
+    }
+
+    pub(super) fn refuse(&self, reason: impl Into<Refused>) -> GrowError {
+        GrowError::new(reason.into(), self.table_bytes(), self.max_bytes)
+    }
+
+    /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted.
+    ///
+    /// The same is to be said of removal as at [`CuckooFilter::insert_unique`](crate::CuckooFilter::insert_unique).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.insert_unique_uniform(self.uniform(item))
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for a hash.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn insert_unique_hash(&mut self, hash: u64) -> Result<bool, GrowError> {
+        self.insert_unique_uniform(spread(hash))
+    }
+
+    #[inline]
+    pub(super) fn insert_unique_uniform(&mut self, hash: Uniform) -> Result<bool, GrowError> {
+        if self.contains_uniform(hash) {
+            return Ok(false);
+        }
+        self.insert_uniform(hash).map(|()| true)
+    }
+
+    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](Self#removal) first.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// assert!(filter.remove("alice") && !filter.remove("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove<T: ?Sized>(&mut self, item: &T) -> bool
+    where
+        H: HashItem<T>,
+    {
+        self.remove_uniform(self.uniform(item))
+    }
+
+    /// [`remove`](Self::remove) for a hash.
+    #[inline]
+    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        self.remove_uniform(spread(hash))
+    }
+
+    #[inline]
+    pub(super) fn remove_uniform(&mut self, hash: Uniform) -> bool {
+        let lane = self.lane_of(hash);
+        self.lanes[lane].remove(hash)
+    }
+
+    /// Joins all shards that are thin enough, to give back memory: nine tenths full at most, where removals leave them below four
+    /// tenths. The next insertions may split them again.
+    ///
+    /// # Errors
+    /// If memory for a joined shard cannot be allocated. All items are then in the filter, and some shards have been joined.
+    pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
+        self.lanes.iter_mut().try_for_each(Lane::shrink)
+    }
+
+    /// Removes all items, and gives back the memory that the filter has grown by.
+    ///
+    /// # Errors
+    /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
+    pub fn clear(&mut self) -> Result<(), OutOfMemory> {
+        self.lanes = empty_lanes(&self.params, self.dispatch())?;
+        Ok(())
+    }
+
+    /// False if the item is not in the filter; true if it probably is.
+    #[inline]
+    #[must_use]
+    pub fn contains<T: ?Sized>(&self, item: &T) -> bool
+    where
+        H: HashItem<T>,
+    {
+        self.contains_uniform(self.uniform(item))
+    }
+
+    /// [`contains`](Self::contains) for a hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_uniform(spread(hash))
+    }
+
+    #[inline]
+    pub(super) fn contains_uniform(&self, hash: Uniform) -> bool {
+        self.lane(hash).contains(hash)
+    }
+
+    /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
+    /// same fingerprint and buckets make the count too high, with probability at most ε.
+    #[must_use]
+    pub fn count<T: ?Sized>(&self, item: &T) -> u32
+    where
+        H: HashItem<T>,
+    {
+        self.count_uniform(self.uniform(item))
+    }
+
+    /// [`count`](Self::count) for a hash.
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> u32 {
+        self.count_uniform(spread(hash))
+    }
+
+    fn count_uniform(&self, hash: Uniform) -> u32 {
+        self.lane(hash).count(hash)
+    }
+
+    /// The hash of an item, for the `*_hash` methods. The same as that of a [`CuckooFilter`](crate::CuckooFilter::hash) with the
+    /// same hasher and seed.
+    #[inline]
+    #[must_use]
+    pub fn hash<T: ?Sized>(&self, item: &T) -> u64
+    where
+        H: HashItem<T>,
+    {
+        self.uniform(item).hash(Addressing::AnySize)
+    }
+
+    #[inline]
+    pub(super) fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
+    where
+        H: HashItem<T>,
+    {
+        Uniform(self.hasher.hash_item(self.params.seed, item))
+    }
+
+    #[inline]
+    pub(super) fn lane(&self, hash: Uniform) -> &Lane {
+        &self.lanes[self.lane_of(hash)]
+    }
+
+    /// The index of the lane of a hash.
+    #[inline]
+    fn lane_of(&self, hash: Uniform) -> usize {
+        crate::bits::index(bits_of(stream(hash), 0, self.params.lane_bits.into()))
+    }
+}
+
+/// Mixes a hash given by the user.
+#[inline]
+fn spread(hash: u64) -> Uniform {
+    Uniform::of(Addressing::AnySize, hash)
+}

@@ -1,0 +1,238 @@
+//! What a growing filter is planned as: from a request to the sizes of its lanes, shards and fingerprints. docs/GROWTH.md has the
+//! arithmetic.
+
+use super::{layer::LayerPlan, shard::ShardParams};
+use crate::{
+    bits::wide,
+    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load},
+};
+
+/// The longest fingerprint that a table stores.
+const MOST_STORED_BITS: u32 = 32;
+
+/// Slots of a shard in a filter that grows: so few that one split takes a fraction of a millisecond.
+const GROWING_SHARD: u64 = 1 << 13;
+
+/// Slots of a shard in a filter that is planned for its final size: so many that the numbers of items in its shards differ
+/// little, and so few that a shard fits into a core's cache.
+const FINAL_SHARD: u64 = 1 << 18;
+
+/// The fewest buckets of a shard.
+const FEWEST_BUCKETS: u64 = 8;
+
+/// Lanes differ in size, so that they do not all split at the same time: the sizes of four neighbours are in the ratio of
+/// 2⁰ : 2^¼ : 2^½ : 2^¾, in 65536ths.
+const SIZES: [u64; 4] = [65_536, 77_936, 92_682, 110_218];
+
+/// Default of the ratio of the largest number of items to the smallest, and the least of these by default.
+const DEFAULT_GROWTH: usize = 1000;
+const LEAST_MAX_CAPACITY: usize = 16_000_000;
+
+/// Log₂ of the number of lanes by default: as many as there are sizes.
+pub(super) const DEFAULT_LANE_BITS: u8 = 2;
+
+/// Bits of a hash that the stream may use: what bucket and low fingerprint leave of 64.
+const STREAM_BITS: u8 = 40;
+
+/// What a builder was told; `None` for what it was not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Request {
+    pub(super) capacity: Option<usize>,
+    pub(super) max_capacity: Option<usize>,
+    pub(super) false_positive_rate: Option<f64>,
+    pub(super) table: Option<TableKind>,
+    pub(super) bucket_size: Option<u32>,
+    pub(super) seed: u64,
+    pub(super) lane_bits: Option<u8>,
+}
+
+/// The parameters of a growing filter: what two of them must share to be merged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ElasticParams {
+    pub(super) capacity: usize,
+    pub(super) max_capacity: usize,
+    pub(super) false_positive_rate: f64,
+    pub(super) seed: u64,
+    /// Buckets of a shard, in lanes of the smallest size.
+    buckets: u32,
+    /// The length of the low fingerprint.
+    low_bits: u8,
+    pub(super) table: TableKind,
+    pub(super) bucket_size: u8,
+    pub(super) lane_bits: u8,
+    /// Whether lanes differ in size.
+    is_staggered: bool,
+    /// The depth of the shards at the beginning, and when the first layer has used up its upper bits.
+    least_depth: u8,
+    most_depth: u8,
+    /// Upper bits that the second layer keeps, so that its rate fits into what the first one leaves of the promised rate.
+    spare_bits: u8,
+}
+
+impl Request {
+    /// The parameters of a filter that does what was asked for.
+    pub(super) fn params(&self) -> Result<ElasticParams, ParamError> {
+        self.plan().map_err(|parameter| self.refuse(parameter))
+    }
+
+    /// The same without the words: the error is the first parameter that has to change.
+    pub(super) fn plan(&self) -> Result<ElasticParams, Parameter> {
+        let table = self.table.unwrap_or(match self.bucket_size {
+            None | Some(DEFAULT_BUCKET_SIZE) => TableKind::Packed,
+            Some(_) => TableKind::Single,
+        });
+        let b = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
+        let bucket_size = u8::try_from(b).ok().filter(|_| table.bucket_sizes().contains(&b)).ok_or(Parameter::BucketSize)?;
+        let rate = self.false_positive_rate.filter(|&rate| rate > 0.0 && rate < 1.0).ok_or(Parameter::FalsePositiveRate)?;
+        let lengths = table.fingerprint_bits();
+        let f = lengths.clone().find(|&f| 33.0 / 32.0 * rate_when_full(f, b) <= rate).ok_or(Parameter::FalsePositiveRate)?;
+        let max_capacity = self.max_capacity.unwrap_or_else(|| {
+            self.capacity.map_or(LEAST_MAX_CAPACITY, |items| items.saturating_mul(DEFAULT_GROWTH).max(LEAST_MAX_CAPACITY))
+        });
+        let capacity = self.capacity.unwrap_or(max_capacity / DEFAULT_GROWTH);
+        if max_capacity < capacity {
+            return Err(Parameter::Capacity);
+        }
+        let (items, most_items) = (wide(capacity).max(1), wide(max_capacity).max(1));
+        let is_final = self.lane_bits.is_none() && most_items / 2 < items;
+        let lane_bits = if is_final { 0 } else { self.lane_bits.unwrap_or(DEFAULT_LANE_BITS) };
+        let (in_lane, most_in_lane) = (items.div_ceil(1 << lane_bits), most_items.div_ceil(1 << lane_bits));
+        let shard = if is_final { FINAL_SHARD } else { GROWING_SHARD };
+        let mut least_depth = 0_u8;
+        while in_lane >> least_depth > shard / 32 * 31 {
+            least_depth += 1;
+        }
+        let buckets = buckets_for(in_lane.div_ceil(1 << least_depth), b, f).ok_or(Parameter::Capacity)?;
+        let mut most_depth = least_depth;
+        let in_shard = planned_items(buckets.into(), b, f);
+        while !is_final && most_depth < STREAM_BITS && in_shard < most_in_lane.div_ceil(1 << most_depth) {
+            most_depth += 1;
+        }
+        // A table stores fingerprints of 32 bits at most. A filter with long ones begins larger.
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+        let most_upper_bits = (MOST_STORED_BITS - f) as u8;
+        least_depth = least_depth.max(most_depth.saturating_sub(most_upper_bits));
+        if lane_bits + most_depth > STREAM_BITS {
+            return Err(Parameter::Capacity);
+        }
+        Ok(ElasticParams {
+            capacity,
+            max_capacity,
+            false_positive_rate: rate,
+            seed: self.seed,
+            buckets,
+            #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+            low_bits: f as u8,
+            table,
+            bucket_size,
+            lane_bits,
+            is_staggered: !is_final,
+            least_depth,
+            most_depth,
+            spare_bits: spare_bits(rate, rate_when_full(f, b)),
+        })
+    }
+}
+
+/// The false-positive rate of tables that are as full as they get on average.
+fn rate_when_full(f: u32, b: u32) -> f64 {
+    let load = match b {
+        1 => 0.5,
+        2 => 0.9,
+        3 => 0.96,
+        4 => 0.98,
+        _ => 1.0,
+    };
+    false_positive_rate(f, b, load)
+}
+
+/// Upper bits that reduce the rate of a second layer to half of what the first one leaves.
+fn spare_bits(rate: f64, first: f64) -> u8 {
+    let (mut bits, mut second) = (0, first);
+    while second > (rate - first) / 2.0 && bits < 12 {
+        (bits, second) = (bits + 1, second / 2.0);
+    }
+    bits
+}
+
+/// Items that a shard is planned for, fewer than fit: the numbers of items in the shards vary.
+fn planned_items(buckets: u64, b: u32, f: u32) -> u64 {
+    let fit = safe_load(Addressing::AnySize, b, f, buckets).of(buckets * u64::from(b));
+    fit.saturating_sub(5 * fit.isqrt()).max(fit / 2)
+}
+
+/// The fewest buckets of a shard that takes so many items on average.
+fn buckets_for(items: u64, b: u32, f: u32) -> Option<u32> {
+    let most = items + 6 * items.isqrt();
+    let mut buckets = most.div_ceil(b.into()).next_multiple_of(2).max(FEWEST_BUCKETS);
+    while safe_load(Addressing::AnySize, b, f, buckets).of(buckets * u64::from(b)) < most {
+        buckets += (buckets / 128).next_multiple_of(2).max(2);
+    }
+    u32::try_from(buckets).ok()
+}
+
+impl ElasticParams {
+    /// The number of lanes.
+    pub(super) fn lanes(&self) -> usize {
+        1 << self.lane_bits
+    }
+
+    pub(super) fn lane(&self, number: usize) -> LanePlan {
+        let buckets = u64::from(self.buckets);
+        let buckets = if self.is_staggered { (buckets * SIZES[number % SIZES.len()]) >> 16 } else { buckets };
+        #[expect(clippy::cast_possible_truncation, reason = "less than twice `self.buckets`, which is far below 2³¹")]
+        let buckets = buckets.next_multiple_of(2) as u32;
+        LanePlan { params: *self, buckets }
+    }
+
+    pub(super) fn low_bits(&self) -> u32 {
+        self.low_bits.into()
+    }
+}
+
+/// What a lane is planned as.
+#[derive(Clone, Copy)]
+pub(super) struct LanePlan {
+    params: ElasticParams,
+    buckets: u32,
+}
+
+impl LanePlan {
+    /// The layer with this number.
+    pub(super) fn layer(&self, number: usize) -> LayerPlan {
+        let params = &self.params;
+        let (mut least_depth, mut most_depth, mut spare_bits) = (params.least_depth, params.most_depth, 0);
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+        let most_upper_bits = (MOST_STORED_BITS - params.low_bits()) as u8;
+        for before in 0..number {
+            #[expect(clippy::cast_possible_truncation, reason = "twelve at most")]
+            let more = before.min(12) as u8;
+            spare_bits = (params.spare_bits + more).min(most_upper_bits);
+            let growth = most_upper_bits - spare_bits;
+            // An eighth of the size of the layer before, if it can grow much further.
+            least_depth = if growth > 5 { most_depth.saturating_sub(3) } else { most_depth };
+            most_depth = (least_depth + growth).min(STREAM_BITS - params.lane_bits).max(least_depth);
+        }
+        LayerPlan {
+            number,
+            whole: ShardParams {
+                buckets: self.buckets,
+                low_bits: params.low_bits,
+                upper_bits: most_depth + spare_bits,
+                known_bits: params.lane_bits,
+                table: params.table,
+                bucket_size: params.bucket_size,
+            },
+            least_depth,
+            most_depth,
+        }
+    }
+}
+
+impl LayerPlan {
+    /// Bytes of its tables at the beginning.
+    pub(super) fn table_bytes(&self) -> usize {
+        use crate::table::TableParams as _;
+        self.shard(self.least_depth).table_bytes().saturating_mul(1 << self.least_depth)
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a request is refused, in words, with a remedy.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+};
+
+use super::plan::Request;
+use crate::params::{DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind};
+
+impl Request {
+    /// The error for a parameter that [`plan`](Self::plan) found to be the first that has to change.
+    pub(super) fn refuse(&self, parameter: Parameter) -> ParamError {
+        let [given, limit, remedy] = match parameter {
+            Parameter::BucketSize => self.wrong_bucket_size(),
+            Parameter::FalsePositiveRate => self.wrong_rate(),
+            _ => self.wrong_capacity(),
+        };
+        ParamError { parameter, given, limit, remedy }
+    }
+
+    fn wrong_bucket_size(&self) -> [String; 3] {
+        let given = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
+        let (table, limits) = match self.table {
+            Some(table) => (format!("the {table} table"), table.bucket_sizes()),
+            None => (String::from("a table"), TableKind::Single.bucket_sizes()),
+        };
+        let nearest = given.clamp(*limits.start(), *limits.end());
+        let range =
+            if limits.start() == limits.end() { nearest.to_string() } else { format!("{} to {}", limits.start(), limits.end()) };
+        [given.to_string(), format!("{table} takes {range}"), format!("the nearest that works is {nearest}")]
+    }
+
+    fn wrong_rate(&self) -> [String; 3] {
+        let given = self.false_positive_rate.map_or_else(|| String::from("none"), |rate| rate.to_string());
+        // Twice the last one that was refused is enough: rates of lengths that follow each other have a ratio of two.
+        let works = |rate: &f64| Self { false_positive_rate: Some(*rate), ..*self }.plan().is_ok();
+        let lowest = core::iter::successors(Some(1e-12), |rate| Some(1.25 * rate)).take_while(|&rate| rate < 1.0).find(works);
+        let remedy = match (self.false_positive_rate, lowest) {
+            (Some(rate), Some(lowest)) if rate < lowest => format!("the lowest that works is about {lowest:.1e}"),
+            _ => String::from("0.001 is a good start"),
+        };
+        [given, String::from("a rate between 0 and 1 is needed, for which fingerprints of 32 bits suffice"), remedy]
+    }
+
+    fn wrong_capacity(&self) -> [String; 3] {
+        let (capacity, max) = (self.capacity.unwrap_or_default(), self.max_capacity);
+        match max {
+            Some(max) if max < capacity => [
+                capacity.to_string(),
+                format!("the maximal capacity is {max}"),
+                format!("give at most {max}, or a larger maximal capacity"),
+            ],
+            _ => [
+                format!("{capacity}, and {} at most", max.map_or_else(|| String::from("the default"), |max| max.to_string())),
+                String::from("the hashes have too few bits for so many items"),
+                String::from("give a smaller maximal capacity, or a higher false-positive rate"),
+            ],
+        }
+    }
+}

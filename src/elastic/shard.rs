@@ -1,0 +1,215 @@
+//! A shard: a table that holds the items whose stream begins with certain bits.
+//!
+//! ```text
+//! hash ─┬─ bucket, low fingerprint ──▶ which two buckets of the shard
+//!       └─ stream ─┬─ lane ─┬─ prefix ─┬─ upper bits ─┬─ not used
+//!                  └ lane bits └ depth    └ stored above the low fingerprint
+//! ```
+//!
+//! A shard splits by giving up the first of its upper bits, which says to which half an item belongs; buckets stay as they are.
+//! Two halves are joined by the reverse. Both need no hashes. docs/GROWTH.md has the arithmetic.
+
+use crate::{
+    bits::index,
+    filter::RawFilter,
+    params::TableKind,
+    storage::{OutOfMemory, Owned},
+    table::{Address, Fingerprint, Pair, Placement, TableParams, Uniform},
+};
+
+/// Spreads the bits of a hash that bucket and low fingerprint leave unused over a whole word, the stream: 2⁶⁴ divided by √2, made
+/// odd. (Not the multiplier of the addressing, so that the two stay independent.)
+const STREAM: u64 = 0xb504_f333_f9de_6485;
+
+/// The stream of a hash: the bits that choose its lane and its shard, and become its upper bits.
+#[inline]
+pub(crate) fn stream(Uniform(hash): Uniform) -> u64 {
+    hash.wrapping_mul(STREAM)
+}
+
+/// The `bits` bits of a stream that follow its first `skipped` ones.
+#[inline]
+pub(crate) fn bits_of(stream: u64, skipped: u32, bits: u32) -> u64 {
+    // Two shifts, since `bits` may be 0.
+    (stream << skipped) >> 1 >> (63 - bits)
+}
+
+/// The parameters of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShardParams {
+    /// The number of buckets, the same for all shards of a lane.
+    pub(crate) buckets: u32,
+    /// The length of the low fingerprint, which determines the alternate bucket.
+    pub(crate) low_bits: u8,
+    /// The number of upper bits stored above the low fingerprint.
+    pub(crate) upper_bits: u8,
+    /// The number of bits of the stream before them: all items of the shard have these in common.
+    pub(crate) known_bits: u8,
+    pub(crate) table: TableKind,
+    pub(crate) bucket_size: u8,
+}
+
+impl ShardParams {
+    /// The parameters of the halves, or `None` if there is no upper bit left to tell them apart.
+    pub(crate) fn half(self) -> Option<Self> {
+        Some(Self { upper_bits: self.upper_bits.checked_sub(1)?, known_bits: self.known_bits + 1, ..self })
+    }
+
+    /// The parameters of the shard of which this one is a half.
+    fn whole(self) -> Self {
+        Self { upper_bits: self.upper_bits + 1, known_bits: self.known_bits - 1, ..self }
+    }
+
+    fn stored_bits(self) -> u32 {
+        u32::from(self.low_bits) + u32::from(self.upper_bits)
+    }
+}
+
+/// Where a shard keeps an item.
+#[derive(Clone, Copy)]
+pub(crate) struct ShardPlacement {
+    /// The placement of the low fingerprint.
+    address: Address,
+    low_bits: u32,
+    upper_bits: u32,
+    known_bits: u32,
+}
+
+impl Placement for ShardPlacement {
+    #[inline]
+    fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
+        let (buckets, low) = self.address.buckets(hash);
+        let upper = bits_of(stream(hash), self.known_bits, self.upper_bits);
+        (buckets, low.with_upper(upper, self.low_bits))
+    }
+
+    #[inline]
+    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+        self.address.alternate(bucket, fingerprint.low(self.low_bits))
+    }
+
+    #[cfg(x86_kernels)]
+    fn plain(&self) -> Option<&Address> {
+        None
+    }
+}
+
+impl TableParams for ShardParams {
+    type Placement = ShardPlacement;
+
+    #[inline]
+    fn placement(&self) -> ShardPlacement {
+        let low_bits = self.low_bits.into();
+        ShardPlacement {
+            address: Address::any_size(self.buckets.into(), low_bits),
+            low_bits,
+            upper_bits: self.upper_bits.into(),
+            known_bits: self.known_bits.into(),
+        }
+    }
+
+    fn table(&self) -> TableKind {
+        self.table
+    }
+
+    fn fingerprint_bits(&self) -> u32 {
+        self.stored_bits()
+    }
+
+    #[inline]
+    fn bucket_size(&self) -> u32 {
+        self.bucket_size.into()
+    }
+
+    #[inline]
+    fn buckets(&self) -> u64 {
+        self.buckets.into()
+    }
+}
+
+/// A table of items whose stream begins with the same bits.
+pub(crate) type Shard = RawFilter<Owned, ShardParams>;
+
+/// An item on its way into a shard.
+pub(crate) trait Arrival: Copy {
+    /// Stores it. Returns false, and changes nothing, if there is no room.
+    fn insert_into(self, shard: &mut Shard) -> bool;
+    /// The number of its copies in the shard.
+    fn count_in(self, shard: &Shard) -> u32;
+}
+
+/// An item of which the hash is known.
+impl Arrival for Uniform {
+    #[inline]
+    fn insert_into(self, shard: &mut Shard) -> bool {
+        shard.insert(self)
+    }
+
+    fn count_in(self, shard: &Shard) -> u32 {
+        shard.count(self)
+    }
+}
+
+/// An item as it is stored in another shard of a lane with the same number.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored {
+    bucket: u64,
+    low: Fingerprint,
+    /// The bits of its stream that are known, and zeros.
+    pub(crate) stream: u64,
+}
+
+impl Stored {
+    /// The item with this fingerprint in a shard, to which the stream leads with `prefix`, the last bits before the upper ones.
+    pub(crate) fn new(shard: &Shard, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
+        let (params, low_bits) = (shard.params(), shard.params().low_bits.into());
+        let known = prefix << params.upper_bits | fingerprint.wide() >> low_bits;
+        let stream = known << 1 << (63 - u32::from(params.known_bits) - u32::from(params.upper_bits));
+        Self { bucket, low: fingerprint.low(low_bits), stream }
+    }
+
+    fn fingerprint(self, params: &ShardParams) -> Fingerprint {
+        let upper = bits_of(self.stream, params.known_bits.into(), params.upper_bits.into());
+        self.low.with_upper(upper, params.low_bits.into())
+    }
+}
+
+impl Arrival for Stored {
+    fn insert_into(self, shard: &mut Shard) -> bool {
+        let fingerprint = self.fingerprint(shard.params());
+        shard.insert_fingerprint(self.bucket, fingerprint)
+    }
+
+    fn count_in(self, shard: &Shard) -> u32 {
+        shard.count_fingerprint(self.bucket, self.fingerprint(shard.params()))
+    }
+}
+
+/// Splits a shard by the first of its upper bits, which is 0 in the first half and 1 in the second. The halves have as many
+/// buckets as the shard, and each item is where it was. `None` if no upper bit is left.
+pub(crate) fn split(shard: &Shard) -> Result<Option<[Shard; 2]>, OutOfMemory> {
+    let Some(half) = shard.params().half() else { return Ok(None) };
+    let new = || Ok(Shard::new(half)?.with_dispatch(shard.dispatch()));
+    let mut halves = [new()?, new()?];
+    let first_upper_bit = half.stored_bits();
+    for (bit, half) in halves.iter_mut().enumerate() {
+        let is_complete = half.receive(shard, |fingerprint| {
+            (index(fingerprint.wide() >> first_upper_bit) == bit).then(|| fingerprint.low(first_upper_bit))
+        });
+        debug_assert!(is_complete, "a bucket of a half never has more items than that of the whole");
+    }
+    Ok(Some(halves))
+}
+
+/// Joins two halves. `None` if their items do not fit into one table.
+pub(crate) fn join(halves: [&Shard; 2]) -> Result<Option<Shard>, OutOfMemory> {
+    let half = halves[0].params();
+    let mut whole = Shard::new(half.whole())?.with_dispatch(halves[0].dispatch());
+    for (bit, half) in (0..).zip(halves) {
+        let stored_bits = half.params().stored_bits();
+        if !whole.receive(half, |fingerprint| Some(fingerprint.with_upper(bit, stored_bits))) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(whole))
+}

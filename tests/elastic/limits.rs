@@ -1,0 +1,52 @@
+//! A limit of memory, and parameters at the edge.
+
+use koel::{ElasticFilter, GrowErrorKind, Parameter, TableKind};
+
+#[test]
+fn a_limit_is_kept_and_removals_make_room_again() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(1000).max_bytes(100_000);
+    let mut filter = builder.build().unwrap();
+    let refused = (0..1_000_000u64).find_map(|n| filter.insert(&n).err().map(|error| (n, error))).unwrap();
+    let (items, error) = refused;
+    assert_eq!(error.kind(), GrowErrorKind::Limit);
+    assert!(error.to_string().contains("the limit is 100000"), "{error}");
+    assert!(filter.table_bytes() <= 100_000);
+    assert_eq!(filter.len() as u64, items);
+    assert!((0..items).all(|n| filter.contains(&n)));
+    for n in 0..items / 2 {
+        assert!(filter.remove(&n));
+    }
+    filter.insert(&items).unwrap();
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_remedy_that_works() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001);
+    let error = builder.clone().bucket_size(17).params().unwrap_err();
+    assert_eq!(error.parameter(), Parameter::BucketSize);
+    assert!(error.to_string().ends_with("the nearest that works is 16"), "{error}");
+    assert!(builder.clone().bucket_size(16).build().is_ok());
+    let error = builder.clone().table(TableKind::Packed).bucket_size(3).params().unwrap_err();
+    assert!(error.to_string().ends_with("the nearest that works is 4"), "{error}");
+    let error = builder.clone().capacity(10).max_capacity(9).params().unwrap_err();
+    assert_eq!(error.parameter(), Parameter::Capacity);
+    for rate in [f64::NAN, 0.0, -1.0, 1.0, f64::INFINITY, 1e-30] {
+        let error = builder.clone().false_positive_rate(rate).params().unwrap_err();
+        assert_eq!(error.parameter(), Parameter::FalsePositiveRate, "{error}");
+    }
+    assert_eq!(ElasticFilter::builder().params().unwrap_err().parameter(), Parameter::FalsePositiveRate);
+    assert!(builder.capacity(usize::MAX).max_capacity(usize::MAX).params().is_err());
+}
+
+#[test]
+fn the_smallest_filters_work() {
+    for (capacity, max_capacity) in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 1000)] {
+        let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(capacity).max_capacity(max_capacity);
+        let mut filter = builder.build().unwrap();
+        for n in 0..3000u64 {
+            filter.insert(&n).unwrap();
+        }
+        assert!((0..3000u64).all(|n| filter.contains(&n)));
+        assert!(filter.false_positive_rate() <= 0.01, "{capacity} {max_capacity}: {filter}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Filters that grow and shrink, against a model: every acknowledged item is found, lengths are exact, and the false-positive rate
+//! is at most the promised one at every size.
+
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+mod duplicates;
+mod growth;
+mod limits;
+mod merge;
+mod model;

@@ -1,0 +1,91 @@
+//! Random operations against a multiset.
+
+use std::collections::HashMap;
+
+use koel::ElasticFilter;
+use proptest::{prelude::*, test_runner::RngSeed};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert(u16),
+    Unique(u16),
+    Remove(u16),
+    Shrink,
+    /// Inserts or removes so many at once.
+    Many(u16, u16, bool),
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let operation = prop_oneof![
+        8 => (0..2000u16).prop_map(Operation::Insert),
+        2 => (0..2000u16).prop_map(Operation::Unique),
+        6 => (0..2000u16).prop_map(Operation::Remove),
+        1 => Just(Operation::Shrink),
+        2 => (0..2000u16, 0..1500u16, any::<bool>()).prop_map(|(first, items, insert)| Operation::Many(first, items, insert)),
+    ];
+    prop::collection::vec(operation, 1..60)
+}
+
+#[derive(Default)]
+struct Model(HashMap<u16, u32>);
+
+impl Model {
+    fn count(&self, item: u16) -> u32 {
+        self.0.get(&item).copied().unwrap_or(0)
+    }
+
+    fn len(&self) -> usize {
+        self.0.values().sum::<u32>() as usize
+    }
+}
+
+fn insert(filter: &mut ElasticFilter, model: &mut Model, item: u16) {
+    let before = filter.len();
+    match filter.insert(&item) {
+        Ok(()) => *model.0.entry(item).or_default() += 1,
+        // The rate is so low that only copies of the item itself can be in the way.
+        Err(_) => assert_eq!((model.count(item), filter.len()), (8, before)),
+    }
+}
+
+fn remove(filter: &mut ElasticFilter, model: &mut Model, item: u16) {
+    let copies = model.0.entry(item).or_default();
+    assert_eq!(filter.remove(&item), *copies > 0, "{item}");
+    *copies = copies.saturating_sub(1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_growing_filter_is_a_multiset(operations in operations(), tiny: bool) {
+        let builder = ElasticFilter::builder().false_positive_rate(1e-6).capacity(64);
+        let builder = if tiny { builder.max_capacity(128) } else { builder.max_capacity(4096) };
+        let (mut filter, mut model) = (builder.build().unwrap(), Model::default());
+        for operation in operations {
+            match operation {
+                Operation::Insert(item) => insert(&mut filter, &mut model, item),
+                Operation::Unique(item) => {
+                    let is_new = model.count(item) == 0;
+                    prop_assert_eq!(filter.insert_unique(&item).unwrap(), is_new);
+                    model.0.entry(item).and_modify(|copies| *copies = (*copies).max(1)).or_insert(1);
+                }
+                Operation::Remove(item) => remove(&mut filter, &mut model, item),
+                Operation::Shrink => filter.shrink().unwrap(),
+                Operation::Many(first, items, is_insertion) => {
+                    for item in (first..first + items).step_by(3) {
+                        if is_insertion {
+                            insert(&mut filter, &mut model, item);
+                        } else {
+                            remove(&mut filter, &mut model, item);
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(filter.len(), model.len());
+        }
+        for item in 0..4000 {
+            prop_assert_eq!(filter.count(&item), model.count(item), "{}", item);
+        }
+    }
+}
