@@ -163,12 +163,13 @@ pub(crate) trait Form {
     ) -> C::Output;
 }
 
-/// The bit layout of a table, for each kind of table.
+/// The bit layout of a table, for each kind of table. (The compiler compares with the last variant first, so the one that most
+/// filters have comes last.)
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Geometry {
-    Narrow(PackedGeometry),
-    Wide(PackedGeometry),
     Single(SingleGeometry),
+    Wide(PackedGeometry),
+    Narrow(PackedGeometry),
 }
 
 /// The parameters of one table: those of a filter, or of one of the shards that make up a larger filter.
