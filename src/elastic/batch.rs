@@ -226,7 +226,8 @@ impl<H> ElasticFilter<H> {
     fn prefetch(&self, hashes: &[u64]) {
         if self.table_bytes() >= PREFETCH_FROM {
             for &hash in hashes {
-                self.lane(Uniform(hash)).prefetch(Uniform(hash));
+                let lane = self.lane(Uniform(hash));
+                lane.prefetch(lane.key(Uniform(hash)));
             }
         }
     }
@@ -290,10 +291,12 @@ impl<H> ElasticFilter<H> {
         }
         let mut located = [None; BATCH];
         for (located, &hash) in located.iter_mut().zip(hashes) {
-            *located = self.lane(Uniform(hash)).locate(Uniform(hash));
+            let lane = self.lane(Uniform(hash));
+            *located = Some(lane.prefetch(lane.key(Uniform(hash))));
         }
         for ((&hash, located), found) in hashes.iter().zip(located).zip(found) {
-            *found = self.lane(Uniform(hash)).contains_located(Uniform(hash), located);
+            *found = located.is_some_and(|(shard, located)| shard.contains_located(located))
+                || self.lane(Uniform(hash)).has_later(Uniform(hash));
         }
     }
 

@@ -76,7 +76,7 @@ impl<H> ElasticFilter<H> {
     /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.
     #[must_use]
     pub fn buckets_per_lookup(&self) -> usize {
-        2 * self.lanes.iter().map(|lane| lane.layers().len()).max().unwrap_or(0)
+        2 * self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
     }
 
     /// The filter's parameters.

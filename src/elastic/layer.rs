@@ -5,14 +5,15 @@ use core::iter;
 
 use super::{
     error::Refused,
-    shard::{self, Arrival, Shard, ShardParams, bits_of},
+    shard::{self, Key, Shard, ShardParams, bits_of},
 };
 use crate::{
     bits::{PADDING, index, low_half, wide},
+    filter::Located,
     kernel::Dispatch,
     params::false_positive_rate,
     storage::OutOfMemory,
-    table::{TableParams as _, Uniform},
+    table::TableParams as _,
 };
 
 /// A full shard is split only if one slot in so many is taken: otherwise copies of a few items fill their buckets.
@@ -90,28 +91,42 @@ impl Layer {
         })
     }
 
-    /// The index of the shard for a stream.
+    /// The index of the shard for an item.
     #[inline]
-    pub(super) fn find(&self, stream: u64) -> usize {
-        index(self.directory[index(bits_of(stream, self.lane_bits.into(), self.depth.into()))].into())
+    pub(super) fn find(&self, key: Key) -> usize {
+        index(self.directory[index(bits_of(key.stream, self.lane_bits.into(), self.depth.into()))].into())
+    }
+
+    /// The shard for an item, and where it keeps the item.
+    #[inline]
+    pub(super) fn locate(&self, key: Key) -> (&Shard, Located) {
+        let shard = self.shard(self.find(key));
+        (shard, key.locate(shard))
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, key: Key) -> bool {
+        let (shard, located) = self.locate(key);
+        shard.contains_located(located)
     }
 
     /// Inserts an item. If its shard has no room, returns the index of that shard, and nothing has changed.
     #[inline]
-    pub(super) fn insert(&mut self, stream: u64, item: impl Arrival) -> Result<(), usize> {
-        let at = self.find(stream);
-        if !item.insert_into(&mut self.entries[at].shard) {
+    pub(super) fn insert(&mut self, key: Key) -> Result<(), usize> {
+        let at = self.find(key);
+        if !key.insert_into(&mut self.entries[at].shard) {
             return Err(at);
         }
         self.len += 1;
         Ok(())
     }
 
-    /// Removes one copy of the hash's fingerprint. Returns the index of the shard that had one.
+    /// Removes one copy of an item. Returns the index of the shard that had one.
     #[inline]
-    pub(super) fn remove(&mut self, stream: u64, hash: Uniform) -> Option<usize> {
-        let at = self.find(stream);
-        let is_removed = self.entries[at].shard.remove(hash);
+    pub(super) fn remove(&mut self, key: Key) -> Option<usize> {
+        let at = self.find(key);
+        let shard = &mut self.entries[at].shard;
+        let is_removed = shard.remove_located(key.locate(shard));
         self.len -= usize::from(is_removed);
         is_removed.then_some(at)
     }
@@ -143,13 +158,7 @@ impl Layer {
     /// tables may take `allowed` more bytes. Returns false if the upper bits are used up before.
     ///
     /// Nothing has changed, unless the item was inserted.
-    pub(super) fn insert_splitting(
-        &mut self,
-        at: usize,
-        stream: u64,
-        item: impl Arrival,
-        allowed: usize,
-    ) -> Result<bool, Refused> {
+    pub(super) fn insert_splitting(&mut self, at: usize, key: Key, allowed: usize) -> Result<bool, Refused> {
         let Entry { shard: ref full, prefix, depth } = self.entries[at];
         let (mut depth, mut prefix) = (depth, prefix);
         let (bytes_before, mut bytes_after) = (bytes(full), 0);
@@ -166,17 +175,17 @@ impl Layer {
             }
             let Some([first, second]) = shard::split(whole)? else { return Ok(false) };
             (depth, prefix) = (depth + 1, prefix << 1);
-            let is_second = bits_of(stream, u32::from(self.lane_bits) + u32::from(depth) - 1, 1) == 1;
+            let is_second = bits_of(key.stream, u32::from(self.lane_bits) + u32::from(depth) - 1, 1) == 1;
             let (mut mine, other) = if is_second { (second, first) } else { (first, second) };
             bytes_after += bytes(&other);
             others.push(Entry { shard: other, prefix: prefix | u32::from(!is_second), depth });
             prefix |= u32::from(is_second);
-            if item.insert_into(&mut mine) {
+            if key.insert_into(&mut mine) {
                 bytes_after += bytes(&mine);
                 others.push(Entry { shard: mine, prefix, depth });
                 break;
             }
-            if let Some(refused) = copies(&mine, item) {
+            if let Some(refused) = copies(&mine, key) {
                 return Err(refused);
             }
             part = Some(mine);
@@ -321,8 +330,8 @@ impl Layer {
 }
 
 /// Whether it is for copies that a shard has no room for the item: splitting the shard would be of no use.
-pub(super) fn copies(shard: &Shard, item: impl Arrival) -> Option<Refused> {
-    let (params, count) = (shard.params(), item.count_in(shard));
+pub(super) fn copies(shard: &Shard, key: Key) -> Option<Refused> {
+    let (params, count) = (shard.params(), shard.count_located(key.locate(shard)));
     if count == 2 * params.bucket_size() {
         Some(Refused::Copies(count))
     } else {

@@ -5,6 +5,7 @@ use super::{layer::LayerPlan, shard::ShardParams};
 use crate::{
     bits::wide,
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load},
+    table::Address,
 };
 
 /// The longest fingerprint that a table stores.
@@ -198,6 +199,10 @@ pub(super) struct LanePlan {
 }
 
 impl LanePlan {
+    pub(super) fn address(&self) -> Address {
+        Address::any_size(self.buckets.into(), self.params.low_bits())
+    }
+
     /// The layer with this number.
     pub(super) fn layer(&self, number: usize) -> LayerPlan {
         let params = &self.params;

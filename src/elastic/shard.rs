@@ -11,7 +11,7 @@
 
 use crate::{
     bits::index,
-    filter::RawFilter,
+    filter::{Located, RawFilter},
     params::TableKind,
     storage::{OutOfMemory, Owned},
     table::{Address, Fingerprint, Pair, Placement, TableParams, Uniform},
@@ -30,8 +30,8 @@ pub(crate) fn stream(Uniform(hash): Uniform) -> u64 {
 /// The `bits` bits of a stream that follow its first `skipped` ones.
 #[inline]
 pub(crate) fn bits_of(stream: u64, skipped: u32, bits: u32) -> u64 {
-    // Two shifts, since `bits` may be 0.
-    (stream << skipped) >> 1 >> (63 - bits)
+    // If there are none, the shift wraps, and the mask is empty.
+    stream.wrapping_shr(64 - skipped - bits) & ((1 << bits) - 1)
 }
 
 /// The parameters of a shard.
@@ -130,58 +130,50 @@ impl TableParams for ShardParams {
 /// A table of items whose stream begins with the same bits.
 pub(crate) type Shard = RawFilter<Owned, ShardParams>;
 
-/// An item on its way into a shard.
-pub(crate) trait Arrival: Copy {
-    /// Stores it. Returns false, and changes nothing, if there is no room.
-    fn insert_into(self, shard: &mut Shard) -> bool;
-    /// The number of its copies in the shard.
-    fn count_in(self, shard: &Shard) -> u32;
-}
-
-/// An item of which the hash is known.
-impl Arrival for Uniform {
-    #[inline]
-    fn insert_into(self, shard: &mut Shard) -> bool {
-        shard.insert(self)
-    }
-
-    fn count_in(self, shard: &Shard) -> u32 {
-        shard.count(self)
-    }
-}
-
-/// An item as it is stored in another shard of a lane with the same number.
+/// What a lane knows of an item: enough to find it in any of its shards.
 #[derive(Clone, Copy)]
-pub(crate) struct Stored {
-    bucket: u64,
+pub(crate) struct Key {
+    buckets: Pair,
     low: Fingerprint,
-    /// The bits of its stream that are known, and zeros.
+    /// The bits of its stream. Those that are not known are 0.
     pub(crate) stream: u64,
 }
 
-impl Stored {
-    /// The item with this fingerprint in a shard, to which the stream leads with `prefix`, the last bits before the upper ones.
-    pub(crate) fn new(shard: &Shard, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
-        let (params, low_bits) = (shard.params(), shard.params().low_bits.into());
-        let known = prefix << params.upper_bits | fingerprint.wide() >> low_bits;
-        let stream = known << 1 << (63 - u32::from(params.known_bits) - u32::from(params.upper_bits));
-        Self { bucket, low: fingerprint.low(low_bits), stream }
+impl Key {
+    /// The key of a hash with this stream, in a lane with this addressing.
+    #[inline]
+    pub(crate) fn new(address: &Address, stream: u64, hash: Uniform) -> Self {
+        let (buckets, low) = address.buckets(hash);
+        Self { buckets, low, stream }
     }
 
+    /// The key of an item with this fingerprint in a shard, to which the stream leads with `prefix`, the last bits before the
+    /// upper ones.
+    pub(crate) fn of_stored(shard: &Shard, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
+        let (params, placement) = (shard.params(), shard.params().placement());
+        let known = prefix << params.upper_bits | fingerprint.wide() >> params.low_bits;
+        let stream = known << 1 << (63 - u32::from(params.known_bits) - u32::from(params.upper_bits));
+        let buckets = (bucket, placement.alternate(bucket, fingerprint));
+        Self { buckets, low: fingerprint.low(params.low_bits.into()), stream }
+    }
+
+    #[inline]
     fn fingerprint(self, params: &ShardParams) -> Fingerprint {
         let upper = bits_of(self.stream, params.known_bits.into(), params.upper_bits.into());
         self.low.with_upper(upper, params.low_bits.into())
     }
-}
 
-impl Arrival for Stored {
-    fn insert_into(self, shard: &mut Shard) -> bool {
-        let fingerprint = self.fingerprint(shard.params());
-        shard.insert_fingerprint(self.bucket, fingerprint)
+    /// Where the shard keeps the item.
+    #[inline]
+    pub(crate) fn locate(self, shard: &Shard) -> Located {
+        Located::new(self.buckets, self.fingerprint(shard.params()))
     }
 
-    fn count_in(self, shard: &Shard) -> u32 {
-        shard.count_fingerprint(self.bucket, self.fingerprint(shard.params()))
+    /// Stores the item. Returns false, and changes nothing, if there is no room.
+    #[inline]
+    pub(crate) fn insert_into(self, shard: &mut Shard) -> bool {
+        let fingerprint = self.fingerprint(shard.params());
+        shard.insert_fingerprint(self.buckets, fingerprint)
     }
 }
 

@@ -21,7 +21,7 @@ use batch::{InsertAll, RemoveAll};
 pub(crate) use scan::Located;
 #[cfg(go_files)]
 use scan::PackedValues;
-use scan::{CopyValues, EachFingerprint, FirstCorrupt, Locate, Prefetch, PutFirst, Receive, Taken};
+use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, PrefetchLocated, PutFirst, Receive, Taken};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
 /// the shards that make up a larger one.
@@ -117,14 +117,16 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
         self.read(Contains { params: &self.params, hash })
     }
 
-    /// Where a hash is kept. Prefetches its buckets, whatever the size of the table.
-    pub(crate) fn locate(&self, hash: Uniform) -> Located {
-        self.read(Locate { params: &self.params, hash })
-    }
-
-    /// [`contains`](Self::contains) for a hash that was located in this table.
+    /// [`contains`](Self::contains) for a located item.
+    #[inline]
     pub(crate) fn contains_located(&self, located: Located) -> bool {
         self.read(located)
+    }
+
+    /// Prefetches the buckets of a located item, whatever the size of the table.
+    #[inline]
+    pub(crate) fn prefetch_located(&self, located: Located) {
+        self.read(PrefetchLocated(located));
     }
 
     /// The number of copies of the hash's fingerprint in its two buckets.
@@ -133,10 +135,9 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
         self.read(Count { params: &self.params, hash })
     }
 
-    /// The number of copies of a fingerprint in this bucket and its alternate.
-    pub(crate) fn count_fingerprint(&self, bucket: u64, fingerprint: Fingerprint) -> u32 {
-        let buckets = (bucket, self.params.placement().alternate(bucket, fingerprint));
-        self.read(CountIn { buckets, fingerprint })
+    /// The number of copies of a located item.
+    pub(crate) fn count_located(&self, located: Located) -> u32 {
+        self.read(CountIn { buckets: located.buckets(), fingerprint: located.fingerprint })
     }
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
@@ -195,13 +196,21 @@ impl<P: TableParams> RawFilter<Owned, P> {
         is_placed
     }
 
-    /// Inserts a fingerprint into this bucket or its alternate. Returns false, and changes nothing, if no slot was found.
-    pub(crate) fn insert_fingerprint(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        let placement = self.params.placement();
-        let buckets = (bucket, placement.alternate(bucket, fingerprint));
-        let is_placed = self.change(Place { placement, buckets, fingerprint });
+    /// Inserts a fingerprint into these two buckets. Returns false, and changes nothing, if no slot was found.
+    #[inline]
+    pub(crate) fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        let params = &self.params;
+        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Place { params, buckets, fingerprint });
         self.len += usize::from(is_placed);
         is_placed
+    }
+
+    /// Removes one copy of a located item. Returns false if there is none.
+    #[inline]
+    pub(crate) fn remove_located(&mut self, located: Located) -> bool {
+        let is_found = self.change(located);
+        self.len -= usize::from(is_found);
+        is_found
     }
 
     /// Removes one copy of the hash's fingerprint. Returns false if there is none.
@@ -278,7 +287,10 @@ impl<P: TableParams> RawFilter<Owned, P> {
             return Ok(false);
         }
         let mut merged = self.to_owned()?;
-        let is_complete = other.each_fingerprint(|bucket, fingerprint| merged.insert_fingerprint(bucket, fingerprint));
+        let placement = self.params.placement();
+        let is_complete = other.each_fingerprint(|bucket, fingerprint| {
+            merged.insert_fingerprint((bucket, placement.alternate(bucket, fingerprint)), fingerprint)
+        });
         if is_complete {
             *self = merged;
         }
@@ -349,18 +361,18 @@ impl<P: TableParams> Change for Insert<'_, P> {
     }
 }
 
-struct Place<P> {
-    placement: P,
+struct Place<'a, P> {
+    params: &'a P,
     buckets: Pair,
     fingerprint: Fingerprint,
 }
 
-impl<P: Placement> Change for Place<P> {
+impl<P: TableParams> Change for Place<'_, P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        place(table, self.placement, self.buckets, self.fingerprint)
+        place(table, self.params.placement(), self.buckets, self.fingerprint)
     }
 }
 

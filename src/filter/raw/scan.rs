@@ -5,7 +5,7 @@
 use core::ops::Range;
 
 use crate::{
-    bits::index,
+    bits::{index, low_half},
     kernel::prefetch,
     table::{
         Change, Corrupt, Fingerprint, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform, fingerprints, place,
@@ -78,37 +78,57 @@ impl<A: FnMut(u64, Fingerprint) -> bool> Read for EachFingerprint<A> {
     }
 }
 
-/// Where a hash is kept. Prefetches its buckets.
-pub(super) struct Locate<'a, P> {
-    pub(super) params: &'a P,
-    pub(super) hash: Uniform,
+/// Where a table of fewer than 2³² buckets keeps an item. Two words, which are passed in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Located {
+    buckets: u64,
+    pub(crate) fingerprint: Fingerprint,
 }
 
-impl<P: TableParams> Read for Locate<'_, P> {
-    type Output = Located;
+impl Located {
+    #[inline(always)]
+    pub(crate) fn new((first, second): Pair, fingerprint: Fingerprint) -> Self {
+        debug_assert!(first | second < 1 << 32);
+        Self { buckets: first | second << 32, fingerprint }
+    }
 
     #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> Located {
-        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
-        table.prefetch(buckets.0);
-        table.prefetch(buckets.1);
-        Located { buckets, fingerprint }
+    pub(crate) fn buckets(self) -> Pair {
+        (low_half(self.buckets).into(), self.buckets >> 32)
     }
 }
 
-/// Where a table keeps an item.
-#[derive(Clone, Copy)]
-pub(crate) struct Located {
-    buckets: Pair,
-    fingerprint: Fingerprint,
-}
-
+/// Looks up a located item.
 impl Read for Located {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> bool {
-        table.contains(self.buckets, self.fingerprint)
+        table.contains(self.buckets(), self.fingerprint)
+    }
+}
+
+/// Removes one copy of a located item.
+impl Change for Located {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        table.remove(self.buckets(), self.fingerprint)
+    }
+}
+
+/// Prefetches the buckets of a located item.
+pub(super) struct PrefetchLocated(pub(super) Located);
+
+impl Read for PrefetchLocated {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) {
+        let (first, second) = self.0.buckets();
+        table.prefetch(first);
+        table.prefetch(second);
     }
 }
 
