@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{ElasticFilter, ElasticParams, lane::Lane, layer::reserved, plan::Request};
+use super::{ElasticFilter, ElasticParams, lane::Lane, layer::reserved, plan::Request, shard::Window};
 use crate::{
     filter::BuildError,
     hash::Xxh3,
@@ -136,7 +136,8 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        Ok(Self { lanes: empty_lanes(&params, dispatch)?, params, max_bytes: usize::MAX, hasher })
+        let lane_bits = Window::new(0, params.lane_bits.into(), 0);
+        Ok(Self { lane_bits, lanes: empty_lanes(&params, dispatch)?, params, max_bytes: usize::MAX, hasher })
     }
 }
 

@@ -27,8 +27,9 @@ const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 #[derive(Clone)]
 pub(super) struct Lane {
     plan: LanePlan,
-    /// Where the low fingerprints go, in all its shards.
-    address: Address,
+    /// Where the low fingerprints go, in all its shards: as in tables of so many buckets and bits.
+    buckets: u64,
+    low_bits: u32,
     first: Layer,
     /// Added when the bits of the layer before were used up.
     later: Vec<Layer>,
@@ -37,7 +38,14 @@ pub(super) struct Lane {
 
 impl Lane {
     pub(super) fn new(plan: LanePlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        Ok(Self { plan, address: plan.address(), first: Layer::new(plan.layer(0), dispatch)?, later: Vec::new(), dispatch })
+        Ok(Self {
+            plan,
+            buckets: plan.buckets(),
+            low_bits: plan.low_bits(),
+            first: Layer::new(plan.layer(0), dispatch)?,
+            later: Vec::new(),
+            dispatch,
+        })
     }
 
     pub(super) fn layers(&self) -> impl Iterator<Item = &Layer> {
@@ -72,7 +80,8 @@ impl Lane {
     /// What the lane needs of a hash.
     #[inline]
     pub(super) fn key(&self, hash: Uniform) -> Key {
-        Key::new(&self.address, stream(hash), hash)
+        let address = Address::any_size(self.buckets, self.low_bits);
+        Key::new(&address, stream(hash), hash)
     }
 
     /// Prefetches the buckets of an item in the first layer. Returns its shard, and where that keeps the item.
@@ -117,8 +126,11 @@ impl Lane {
         if let Some(refused) = copies(layer.shard(at), key) {
             return Err(refused);
         }
-        if layer.insert_splitting(at, key, allowed)? {
-            return Ok(());
+        match layer.insert_splitting(at, key, allowed) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            // There may be room as it is.
+            Err(refused) => return layer.insert_at(at, key).map_err(|_| refused),
         }
         let plan = self.plan.layer(self.last().number() + 1);
         self.insert_into_new_layer(plan, self.later.len(), key, allowed)
@@ -174,8 +186,10 @@ impl Lane {
         if let Some(refused) = copies(layer.shard(at), key) {
             return Err(refused);
         }
-        if layer.insert_splitting(at, key, allowed)? {
-            return Ok(());
+        match layer.insert_splitting(at, key, allowed) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(refused) => return layer.insert_at(at, key).map_err(|_| refused),
         }
         let plan = self.plan.layer((layer.number() + 1).min(number));
         self.insert_into_new_layer(plan, after, key, allowed)

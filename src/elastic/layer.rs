@@ -5,7 +5,7 @@ use core::iter;
 
 use super::{
     error::Refused,
-    shard::{self, Key, Shard, ShardParams, bits_of},
+    shard::{self, Key, Shard, ShardParams, Window},
 };
 use crate::{
     bits::{PADDING, index, low_half, wide},
@@ -16,6 +16,10 @@ use crate::{
     table::TableParams as _,
 };
 
+/// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
+/// in space.
+const FULL: (usize, usize) = (15, 16);
+
 /// A full shard is split only if one slot in so many is taken: otherwise copies of a few items fill their buckets.
 const LEAST_TO_SPLIT: usize = 2;
 
@@ -23,10 +27,18 @@ const LEAST_TO_SPLIT: usize = 2;
 #[derive(Clone)]
 struct Entry {
     shard: Shard,
+    /// The bits of the stream that it stores.
+    upper: Window,
     /// The bits of the stream between those of the lane and the upper ones.
     prefix: u32,
     /// The number of bits of `prefix`.
     depth: u8,
+}
+
+impl Entry {
+    fn new(shard: Shard, prefix: u32, depth: u8) -> Self {
+        Self { upper: shard.params().upper(), shard, prefix, depth }
+    }
 }
 
 /// Which shards a lane has for its items.
@@ -36,6 +48,7 @@ pub(super) struct Layer {
     /// For each value of the `depth` bits after those of the lane, the index of its entry. Shards of a smaller depth are there
     /// several times, in a row.
     directory: Vec<u32>,
+    directory_bits: Window,
     depth: u8,
     /// Its number among the plans of its lane. Layers of higher numbers know more bits of each item.
     number: usize,
@@ -45,6 +58,8 @@ pub(super) struct Layer {
     table_bytes: usize,
     /// Bits of the stream that belong to the lane.
     lane_bits: u8,
+    /// The number of items from which on a shard is split.
+    full_from: usize,
     /// Shards of this depth are not joined, and those of the other are not split.
     least_depth: u8,
     most_depth: u8,
@@ -74,17 +89,19 @@ impl Layer {
         let (shards, params) = (1_usize << depth, plan.shard(depth));
         let mut entries = reserved(shards)?;
         for prefix in 0..1 << depth {
-            entries.push(Entry { shard: Shard::new(params)?.with_dispatch(dispatch), prefix, depth });
+            entries.push(Entry::new(Shard::new(params)?.with_dispatch(dispatch), prefix, depth));
         }
         let mut directory = reserved(shards)?;
         directory.extend(0..1 << depth);
         Ok(Self {
             entries,
             directory,
+            directory_bits: Window::new(plan.whole.known_bits.into(), depth.into(), 0),
             depth,
             number: plan.number,
             len: 0,
             table_bytes: shards * (params.table_bytes() + PADDING),
+            full_from: params.slots() / FULL.1 * FULL.0,
             lane_bits: plan.whole.known_bits,
             least_depth: plan.least_depth,
             most_depth: plan.most_depth,
@@ -94,14 +111,14 @@ impl Layer {
     /// The index of the shard for an item.
     #[inline]
     pub(super) fn find(&self, key: Key) -> usize {
-        index(self.directory[index(bits_of(key.stream, self.lane_bits.into(), self.depth.into()))].into())
+        index(self.directory[index(self.directory_bits.of(key.stream))].into())
     }
 
     /// The shard for an item, and where it keeps the item.
     #[inline]
     pub(super) fn locate(&self, key: Key) -> (&Shard, Located) {
-        let shard = self.shard(self.find(key));
-        (shard, key.locate(shard))
+        let Entry { shard, upper, .. } = &self.entries[self.find(key)];
+        (shard, key.locate(*upper))
     }
 
     #[inline]
@@ -110,11 +127,22 @@ impl Layer {
         shard.contains_located(located)
     }
 
-    /// Inserts an item. If its shard has no room, returns the index of that shard, and nothing has changed.
+    /// Inserts an item. If its shard is full and should be split, returns the index of that shard, and nothing has changed.
     #[inline]
     pub(super) fn insert(&mut self, key: Key) -> Result<(), usize> {
         let at = self.find(key);
-        if !key.insert_into(&mut self.entries[at].shard) {
+        let Entry { shard, depth, .. } = &self.entries[at];
+        if shard.len() >= self.full_from && *depth < self.most_depth {
+            return Err(at);
+        }
+        self.insert_at(at, key)
+    }
+
+    /// Inserts an item into its shard, which is at this index, if that has room at all. Otherwise nothing has changed.
+    #[inline]
+    pub(super) fn insert_at(&mut self, at: usize, key: Key) -> Result<(), usize> {
+        let Entry { shard, upper, .. } = &mut self.entries[at];
+        if !key.insert_into(shard, *upper) {
             return Err(at);
         }
         self.len += 1;
@@ -125,8 +153,8 @@ impl Layer {
     #[inline]
     pub(super) fn remove(&mut self, key: Key) -> Option<usize> {
         let at = self.find(key);
-        let shard = &mut self.entries[at].shard;
-        let is_removed = shard.remove_located(key.locate(shard));
+        let Entry { shard, upper, .. } = &mut self.entries[at];
+        let is_removed = shard.remove_located(key.locate(*upper));
         self.len -= usize::from(is_removed);
         is_removed.then_some(at)
     }
@@ -159,7 +187,7 @@ impl Layer {
     ///
     /// Nothing has changed, unless the item was inserted.
     pub(super) fn insert_splitting(&mut self, at: usize, key: Key, allowed: usize) -> Result<bool, Refused> {
-        let Entry { shard: ref full, prefix, depth } = self.entries[at];
+        let Entry { shard: ref full, prefix, depth, .. } = self.entries[at];
         let (mut depth, mut prefix) = (depth, prefix);
         let (bytes_before, mut bytes_after) = (bytes(full), 0);
         let mut others = reserved(usize::from(self.most_depth - depth))?;
@@ -175,14 +203,15 @@ impl Layer {
             }
             let Some([first, second]) = shard::split(whole)? else { return Ok(false) };
             (depth, prefix) = (depth + 1, prefix << 1);
-            let is_second = bits_of(key.stream, u32::from(self.lane_bits) + u32::from(depth) - 1, 1) == 1;
+            let is_second = Window::new(u32::from(self.lane_bits) + u32::from(depth) - 1, 1, 0).of(key.stream) == 1;
             let (mut mine, other) = if is_second { (second, first) } else { (first, second) };
             bytes_after += bytes(&other);
-            others.push(Entry { shard: other, prefix: prefix | u32::from(!is_second), depth });
+            others.push(Entry::new(other, prefix | u32::from(!is_second), depth));
             prefix |= u32::from(is_second);
-            if key.insert_into(&mut mine) {
+            let upper = mine.params().upper();
+            if key.insert_into(&mut mine, upper) {
                 bytes_after += bytes(&mine);
-                others.push(Entry { shard: mine, prefix, depth });
+                others.push(Entry::new(mine, prefix, depth));
                 break;
             }
             if let Some(refused) = copies(&mine, key) {
@@ -220,9 +249,15 @@ impl Layer {
             let copies = 1 << (depth - self.depth);
             let mut deeper = reserved(copies * self.directory.len())?;
             deeper.extend(self.directory.iter().flat_map(|&entry| iter::repeat_n(entry, copies)));
-            (self.directory, self.depth) = (deeper, depth);
+            self.directory = deeper;
+            self.set_depth(depth);
         }
         Ok(())
+    }
+
+    fn set_depth(&mut self, depth: u8) {
+        self.depth = depth;
+        self.directory_bits = Window::new(self.lane_bits.into(), depth.into(), 0);
     }
 
     /// Makes the directory as shallow as the shards allow.
@@ -237,7 +272,7 @@ impl Layer {
                 at % 2 == 1
             });
             self.directory.shrink_to_fit();
-            self.depth -= 1;
+            self.set_depth(self.depth - 1);
         }
     }
 
@@ -262,7 +297,7 @@ impl Layer {
         let [first, second] = if prefix & 1 == 0 { [at, other] } else { [other, at] };
         let Some(shard) = shard::join([self.shard(first), self.shard(second)])? else { return Ok(None) };
         self.table_bytes = self.table_bytes + bytes(&shard) - bytes(self.shard(first)) - bytes(self.shard(second));
-        self.entries[first] = Entry { shard, prefix: prefix >> 1, depth: depth - 1 };
+        self.entries[first] = Entry::new(shard, prefix >> 1, depth - 1);
         self.point_to(first);
         // The last entry takes the place of the second one.
         let last = self.entries.len() - 1;
@@ -295,8 +330,8 @@ impl Layer {
     /// A copy, or an error if memory cannot be allocated.
     pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut entries = reserved(self.entries.len())?;
-        for Entry { shard, prefix, depth } in &self.entries {
-            entries.push(Entry { shard: shard.to_owned()?, prefix: *prefix, depth: *depth });
+        for entry in &self.entries {
+            entries.push(Entry { shard: entry.shard.to_owned()?, ..*entry });
         }
         let mut directory = reserved(self.directory.len())?;
         directory.extend_from_slice(&self.directory);
@@ -331,7 +366,7 @@ impl Layer {
 
 /// Whether it is for copies that a shard has no room for the item: splitting the shard would be of no use.
 pub(super) fn copies(shard: &Shard, key: Key) -> Option<Refused> {
-    let (params, count) = (shard.params(), shard.count_located(key.locate(shard)));
+    let (params, count) = (shard.params(), shard.count_located(key.locate(shard.params().upper())));
     if count == 2 * params.bucket_size() {
         Some(Refused::Copies(count))
     } else {

@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 
 use crate::hash::Xxh3;
 use lane::Lane;
+use shard::Window;
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
@@ -71,6 +72,8 @@ pub use {
 #[derive(Clone)]
 pub struct ElasticFilter<H = Xxh3> {
     lanes: Vec<Lane>,
+    /// Those bits of a stream that say which lane.
+    lane_bits: Window,
     params: ElasticParams,
     /// The most bytes that the tables may take.
     max_bytes: usize,

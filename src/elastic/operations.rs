@@ -1,13 +1,7 @@
 //! Operations on single items.
 
-use super::{
-    ElasticFilter, GrowError,
-    builder::empty_lanes,
-    error::Refused,
-    lane::Lane,
-    shard::{bits_of, stream},
-};
-use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
+use super::{ElasticFilter, GrowError, builder::empty_lanes, error::Refused, lane::Lane, shard::stream};
+use crate::{bits::index, hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
 
 impl<H> ElasticFilter<H> {
     /// Inserts an item, even if it is already present: see [Duplicates](Self#duplicates). The filter grows if it has to.
@@ -208,7 +202,7 @@ impl<H> ElasticFilter<H> {
     /// The index of the lane of a hash.
     #[inline]
     fn lane_of(&self, hash: Uniform) -> usize {
-        crate::bits::index(bits_of(stream(hash), 0, self.params.lane_bits.into()))
+        index(self.lane_bits.of(stream(hash)))
     }
 }
 

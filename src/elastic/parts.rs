@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::{
     layer::{reserve, reserved},
-    shard::{bits_of, stream},
+    shard::{Window, stream},
 };
 use crate::{bits::index, kernel::Hashes, storage::OutOfMemory, table::Uniform};
 
@@ -44,10 +44,11 @@ impl Parts {
     pub(super) fn fill(&mut self, source: &impl Hashes, range: Range<usize>) -> Result<(), OutOfMemory> {
         self.lens.fill(0);
         self.spilt.clear();
+        let window = Window::new(0, self.bits, 0);
         let (mut place, mut result) = (0, Ok(()));
         source.each_batch(range, |batch| {
             for &hash in batch {
-                let part = index(bits_of(stream(Uniform(hash)), 0, self.bits));
+                let part = index(window.of(stream(Uniform(hash))));
                 let len = self.lens[part];
                 if len < self.room {
                     let at = part * self.room + len;

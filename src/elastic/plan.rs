@@ -5,7 +5,6 @@ use super::{layer::LayerPlan, shard::ShardParams};
 use crate::{
     bits::wide,
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load},
-    table::Address,
 };
 
 /// The longest fingerprint that a table stores.
@@ -32,8 +31,8 @@ const LEAST_MAX_CAPACITY: usize = 16_000_000;
 /// Log₂ of the number of lanes by default: as many as there are sizes.
 pub(super) const DEFAULT_LANE_BITS: u8 = 2;
 
-/// Bits of a hash that the stream may use: what bucket and low fingerprint leave of 64.
-const STREAM_BITS: u8 = 40;
+/// Bits of a stream that lead to a shard, at most. (With the upper bits they are what bucket and low fingerprint leave of 64.)
+const STREAM_BITS: u8 = 32;
 
 /// What a builder was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
@@ -199,8 +198,12 @@ pub(super) struct LanePlan {
 }
 
 impl LanePlan {
-    pub(super) fn address(&self) -> Address {
-        Address::any_size(self.buckets.into(), self.params.low_bits())
+    pub(super) fn buckets(&self) -> u64 {
+        self.buckets.into()
+    }
+
+    pub(super) fn low_bits(&self) -> u32 {
+        self.params.low_bits()
     }
 
     /// The layer with this number.

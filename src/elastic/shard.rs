@@ -10,7 +10,7 @@
 //! Two halves are joined by the reverse. Both need no hashes. docs/GROWTH.md has the arithmetic.
 
 use crate::{
-    bits::index,
+    bits::{index, low_half},
     filter::{Located, RawFilter},
     params::TableKind,
     storage::{OutOfMemory, Owned},
@@ -27,11 +27,26 @@ pub(crate) fn stream(Uniform(hash): Uniform) -> u64 {
     hash.wrapping_mul(STREAM)
 }
 
-/// The `bits` bits of a stream that follow its first `skipped` ones.
-#[inline]
-pub(crate) fn bits_of(stream: u64, skipped: u32, bits: u32) -> u64 {
-    // If there are none, the shift wraps, and the mask is empty.
-    stream.wrapping_shr(64 - skipped - bits) & ((1 << bits) - 1)
+/// Which bits of a stream to take, and where to put them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    shift: u8,
+    mask: u32,
+}
+
+impl Window {
+    /// The `bits` bits that follow the first `skipped` ones, with `below` zeros below them.
+    pub(crate) fn new(skipped: u32, bits: u32, below: u32) -> Self {
+        let mask = ((1_u64 << bits) - 1) << below;
+        #[expect(clippy::cast_possible_truncation, reason = "64 at most")]
+        Self { shift: (64 - skipped - bits - below) as u8, mask: low_half(mask) }
+    }
+
+    #[inline]
+    pub(crate) fn of(self, stream: u64) -> u64 {
+        // A shift by 64 wraps; then there are no bits to take, and the mask is empty.
+        stream.wrapping_shr(self.shift.into()) & u64::from(self.mask)
+    }
 }
 
 /// The parameters of a shard.
@@ -60,6 +75,12 @@ impl ShardParams {
         Self { upper_bits: self.upper_bits + 1, known_bits: self.known_bits - 1, ..self }
     }
 
+    /// The upper bits, where they are in a fingerprint.
+    #[inline]
+    pub(crate) fn upper(self) -> Window {
+        Window::new(self.known_bits.into(), self.upper_bits.into(), self.low_bits.into())
+    }
+
     fn stored_bits(self) -> u32 {
         u32::from(self.low_bits) + u32::from(self.upper_bits)
     }
@@ -71,16 +92,14 @@ pub(crate) struct ShardPlacement {
     /// The placement of the low fingerprint.
     address: Address,
     low_bits: u32,
-    upper_bits: u32,
-    known_bits: u32,
+    upper: Window,
 }
 
 impl Placement for ShardPlacement {
     #[inline]
     fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (buckets, low) = self.address.buckets(hash);
-        let upper = bits_of(stream(hash), self.known_bits, self.upper_bits);
-        (buckets, low.with_upper(upper, self.low_bits))
+        (buckets, low.with(self.upper.of(stream(hash))))
     }
 
     #[inline]
@@ -100,12 +119,7 @@ impl TableParams for ShardParams {
     #[inline]
     fn placement(&self) -> ShardPlacement {
         let low_bits = self.low_bits.into();
-        ShardPlacement {
-            address: Address::any_size(self.buckets.into(), low_bits),
-            low_bits,
-            upper_bits: self.upper_bits.into(),
-            known_bits: self.known_bits.into(),
-        }
+        ShardPlacement { address: Address::any_size(self.buckets.into(), low_bits), low_bits, upper: self.upper() }
     }
 
     fn table(&self) -> TableKind {
@@ -157,23 +171,16 @@ impl Key {
         Self { buckets, low: fingerprint.low(params.low_bits.into()), stream }
     }
 
+    /// Where a shard with these upper bits keeps the item.
     #[inline]
-    fn fingerprint(self, params: &ShardParams) -> Fingerprint {
-        let upper = bits_of(self.stream, params.known_bits.into(), params.upper_bits.into());
-        self.low.with_upper(upper, params.low_bits.into())
+    pub(crate) fn locate(self, upper: Window) -> Located {
+        Located::new(self.buckets, self.low.with(upper.of(self.stream)))
     }
 
-    /// Where the shard keeps the item.
+    /// Stores the item in a shard with these upper bits. Returns false, and changes nothing, if there is no room.
     #[inline]
-    pub(crate) fn locate(self, shard: &Shard) -> Located {
-        Located::new(self.buckets, self.fingerprint(shard.params()))
-    }
-
-    /// Stores the item. Returns false, and changes nothing, if there is no room.
-    #[inline]
-    pub(crate) fn insert_into(self, shard: &mut Shard) -> bool {
-        let fingerprint = self.fingerprint(shard.params());
-        shard.insert_fingerprint(self.buckets, fingerprint)
+    pub(crate) fn insert_into(self, shard: &mut Shard, upper: Window) -> bool {
+        shard.insert_fingerprint(self.buckets, self.low.with(upper.of(self.stream)))
     }
 }
 
@@ -199,7 +206,7 @@ pub(crate) fn join(halves: [&Shard; 2]) -> Result<Option<Shard>, OutOfMemory> {
     let mut whole = Shard::new(half.whole())?.with_dispatch(halves[0].dispatch());
     for (bit, half) in (0..).zip(halves) {
         let stored_bits = half.params().stored_bits();
-        if !whole.receive(half, |fingerprint| Some(fingerprint.with_upper(bit, stored_bits))) {
+        if !whole.receive(half, |fingerprint| Some(fingerprint.with(bit << stored_bits))) {
             return Ok(None);
         }
     }

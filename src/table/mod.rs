@@ -63,10 +63,10 @@ impl Fingerprint {
         Self(NonZeroU64::new(self.wide() & ((1 << bits) - 1)).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// A longer fingerprint, with further bits above these.
+    /// A longer fingerprint, with further bits, which are above these.
     #[inline]
-    pub(crate) fn with_upper(self, upper: u64, bits: u32) -> Self {
-        Self(self.0 | upper << bits)
+    pub(crate) fn with(self, upper: u64) -> Self {
+        Self(self.0 | upper)
     }
 
     #[inline]
