@@ -1,0 +1,167 @@
+//! What growing costs: a filter that grows from nothing, beside one of fixed size that is planned for all items, and a growing
+//! one that is.
+//!
+//! ```sh
+//! cargo bench --bench growth                # 10 M items, a minute
+//! cargo bench --bench growth -- 3000000     # as many as that
+//! ```
+//!
+//! Times are nanoseconds per item in one thread, with hashing: medians of the rounds, which take turns. Every answer is checked.
+
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+use std::{env, fmt::Write as _, hint::black_box, time::Instant};
+
+use koel::{CuckooFilter, ElasticFilter};
+
+const RATE: f64 = 0.001;
+const ROUNDS: usize = 3;
+const DEFAULT_ITEMS: usize = 10_000_000;
+/// As a test of its assertions: `cargo test` and the gate run benchmarks with `--test`.
+const TEST_ITEMS: usize = 100_000;
+
+/// Distinct, and in no order.
+fn key(n: u64) -> u64 {
+    let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash ^ hash >> 27
+}
+
+struct Keys {
+    present: Vec<u64>,
+    absent: Vec<u64>,
+}
+
+/// One kind of filter in one round: the times of [`OPERATIONS`], in nanoseconds per item.
+type Times = [f64; 6];
+const OPERATIONS: [&str; 6] = ["insert", "present", "absent", "batch present", "batch absent", "remove"];
+
+fn time(items: usize, mut action: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    action();
+    start.elapsed().as_secs_f64() * 1e9 / items as f64
+}
+
+/// Times of one kind of filter, and what it says of itself when it is full.
+type Measure = fn(&Keys) -> (Times, String);
+
+/// The two types have the same methods, but no trait for updates in common.
+macro_rules! measure {
+    ($filter:expr, $keys:expr) => {{
+        let (mut filter, keys): (_, &Keys) = ($filter, $keys);
+        let items = keys.present.len();
+        let mut found = vec![false; items];
+        let most_wrong = items / 500;
+        let mut times = [0.0; OPERATIONS.len()];
+        times[0] = time(items, || keys.present.iter().for_each(|key| filter.insert(black_box(key)).expect("there is room")));
+        times[1] = time(items, || assert!(keys.present.iter().all(|key| filter.contains(black_box(key)))));
+        times[2] = time(items, || {
+            let wrong = keys.absent.iter().filter(|key| black_box(filter.contains(black_box(*key)))).count();
+            assert!(wrong <= most_wrong);
+        });
+        times[3] = time(items, || filter.contains_batch(&keys.present, black_box(&mut found)));
+        assert!(found.iter().all(|&found| found));
+        times[4] = time(items, || filter.contains_batch(&keys.absent, black_box(&mut found)));
+        assert!(found.iter().filter(|&&found| found).count() <= most_wrong);
+        let summary = filter.to_string();
+        times[5] = time(items, || assert!(keys.present.iter().all(|key| filter.remove(black_box(key)))));
+        assert!(filter.is_empty());
+        (times, summary)
+    }};
+}
+
+fn fixed(keys: &Keys) -> (Times, String) {
+    let builder = CuckooFilter::builder().capacity(keys.present.len()).false_positive_rate(RATE);
+    measure!(builder.build().expect("the parameters are right"), keys)
+}
+
+fn grown(keys: &Keys) -> (Times, String) {
+    measure!(ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right"), keys)
+}
+
+fn planned(keys: &Keys) -> (Times, String) {
+    let items = keys.present.len();
+    let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items);
+    measure!(builder.build().expect("the parameters are right"), keys)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Space while the filter grows, and the times of single insertions.
+fn growth(keys: &Keys) {
+    const FIXED_BITS: f64 = 12.4;
+    let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right");
+    let (mut next, mut bits) = (64_000.0, Vec::new());
+    let mut longest: Vec<u64> = Vec::with_capacity(keys.present.len());
+    for (n, key) in keys.present.iter().enumerate() {
+        let start = Instant::now();
+        filter.insert(key).expect("it grows");
+        longest.push(u64::try_from(start.elapsed().as_nanos()).expect("less than 500 years"));
+        // Evenly on a logarithmic scale.
+        if n as f64 >= next {
+            next *= 1.01;
+            bits.push(filter.bits_per_item());
+            assert!(filter.false_positive_rate() <= RATE);
+        }
+    }
+    if !bits.is_empty() {
+        let (worst, mean) = (bits.iter().copied().fold(0.0, f64::max), bits.iter().sum::<f64>() / bits.len() as f64);
+        println!(
+            "bits per item from 64,000 items on: {worst:.1} at most, {mean:.1} on average over the logarithm of the number \
+             ({:.2} and {:.2} times {FIXED_BITS})",
+            worst / FIXED_BITS,
+            mean / FIXED_BITS
+        );
+    }
+    longest.sort_unstable();
+    let quantile = |share: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+        let at = ((longest.len() as f64 * share) as usize).min(longest.len() - 1);
+        longest[at]
+    };
+    println!(
+        "single insertions, ns (each with some 25 for the clock): median {}, 99.9 % {}, 99.999 % {}, longest {}",
+        quantile(0.5),
+        quantile(0.999),
+        quantile(0.99999),
+        quantile(1.0)
+    );
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let is_test = !arguments.iter().any(|argument| argument == "--bench");
+    let given = arguments.iter().find_map(|argument| argument.parse().ok());
+    let items: usize = given.unwrap_or(if is_test { TEST_ITEMS } else { DEFAULT_ITEMS });
+    let rounds = if is_test { 1 } else { ROUNDS };
+    let keys =
+        Keys { present: (0..items as u64).map(key).collect(), absent: (items as u64..2 * items as u64).map(key).collect() };
+    let kinds: [(&str, Measure); 3] = [("fixed", fixed), ("grown from nothing", grown), ("planned", planned)];
+    let mut all = vec![Vec::new(); kinds.len()];
+    let mut summaries = vec![String::new(); kinds.len()];
+    for _ in 0..rounds {
+        for (kind, (_, measure)) in kinds.iter().enumerate() {
+            let (times, summary) = measure(&keys);
+            all[kind].push(times);
+            summaries[kind] = summary;
+        }
+    }
+    println!("{items} items, ε = {RATE}, medians of {rounds} rounds: ns per item, × fixed (least and most of the rounds)");
+    for (kind, (name, _)) in kinds.iter().enumerate() {
+        println!("{name}: {}", summaries[kind]);
+        for (operation, name) in OPERATIONS.iter().enumerate() {
+            let of = |kind: usize| all[kind].iter().map(|times: &Times| times[operation]).collect::<Vec<f64>>();
+            let (times, fixed) = (of(kind), of(0));
+            let ratios: Vec<f64> = times.iter().zip(&fixed).map(|(time, fixed)| time / fixed).collect();
+            let (least, most) = (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max));
+            let mut line = format!("    {name:<14}{:>8.1}", median(times));
+            if kind > 0 {
+                let _ = write!(line, "{:>8.2}   ({least:.2} to {most:.2})", median(ratios));
+            }
+            println!("{line}");
+        }
+    }
+    growth(&keys);
+}
