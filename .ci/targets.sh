@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# The library on other targets: tests on 32-bit x86 and WebAssembly, and compiling for others.
+# The library on other targets: tests on 32-bit x86 and WebAssembly, and compiling for others. tests/suite.rs says which
+# files are not for 32 bits.
 
 # 32-bit x86 with musl, whose start files and C library come with Rust's target: no 32-bit system is needed.
 readonly tested_targets=(i686-unknown-linux-musl wasm32-wasip1)
@@ -9,26 +10,6 @@ readonly std_targets=(aarch64-unknown-linux-gnu x86_64-pc-windows-gnu)
 readonly alloc_targets=(thumbv6m-none-eabi thumbv7em-none-eabihf powerpc-unknown-linux-gnu)
 readonly all_targets=("${tested_targets[@]}" "${std_targets[@]}" "${alloc_targets[@]}")
 
-# Integration tests that these targets cannot run, or that find nothing else there.
-not_portable() {
-    case $1 in
-        # Capacities and lengths beyond 32 bits.
-        parameters | remedies | serde_hostile | serde_memory) ;;
-        # Files, and WebAssembly has no folder for temporary ones.
-        go | save) ;;
-        # Statistics and tables that no target changes.
-        capacity | false_positives | tables | tuning) ;;
-        *) return 1 ;;
-    esac
-}
-
-portable_tests() {
-    local name
-    for name in $(koel 'print(*(target["name"] for target in package["targets"] if target["kind"] == ["test"]))'); do
-        not_portable "$name" || printf -- '--test %s ' "$name"
-    done
-}
-
 i686() {
     local name=${tested_targets[0]}
     if [ "$(uname -sm)" != "Linux x86_64" ] || ! has_target "$name"; then
@@ -37,8 +18,7 @@ i686() {
     fi
     # For the little C in a dependency of criterion; freestanding, since there are no headers for 32 bits.
     export CC_i686_unknown_linux_musl=gcc CFLAGS_i686_unknown_linux_musl='-m32 -ffreestanding'
-    # shellcheck disable=SC2046
-    cargo test --no-fail-fast -p koel --lib $(portable_tests) --all-features --locked --target "$name"
+    cargo test --no-fail-fast -p koel --lib --tests --all-features --locked --target "$name"
 }
 
 wasm32() {
@@ -55,8 +35,7 @@ wasm32() {
     # 1 GiB: less than some tests ask for, which must be refused; and all of it from the start, since node:wasi goes on using
     # the old memory after it has grown.
     export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS='-Clink-arg=--initial-memory=1073741824 -Clink-arg=--max-memory=1073741824'
-    # shellcheck disable=SC2046
-    cargo test --no-fail-fast -p koel --lib $(portable_tests) --all-features --locked --target "$name"
+    cargo test --no-fail-fast -p koel --lib --tests --all-features --locked --target "$name"
 }
 
 targets() {

@@ -1,10 +1,8 @@
 //! Many items at a time: the same answers and the same bytes as one by one, with every kernel.
 
-mod common;
-
 use std::cell::Cell;
 
-use common::{Kind, SplitMix64, kinds};
+use crate::common::{Kind, SplitMix64, kinds};
 use koel::{Addressing, BuildError, CuckooFilter, Kernel, TableKind};
 
 /// Enough for several batches and a part of one.

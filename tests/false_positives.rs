@@ -2,9 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
-mod common;
-
-use common::{ADDRESSINGS, SplitMix64};
+use crate::common::{ADDRESSINGS, SplitMix64};
 use koel::{Addressing, CuckooFilter, TableKind};
 
 /// Of the normal distribution: 99.9 % lie within this many standard deviations of the mean.

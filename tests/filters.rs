@@ -2,9 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-mod common;
-
-use common::SplitMix64;
+use crate::common::SplitMix64;
 use koel::{Addressing, AnyHasher, CuckooFilter, FilterView, Kernel, MergeError, TableKind};
 
 fn filter(capacity: usize) -> CuckooFilter {

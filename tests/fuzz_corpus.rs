@@ -2,7 +2,6 @@
 //!
 //! docs/CONTRIBUTING.md says where they come from.
 
-#![cfg(all(feature = "metrohash", target_endian = "little"))]
 #![allow(unreachable_pub, reason = "they are public in the fuzz targets' package")]
 
 #[path = "../fuzz/src/go_snapshot.rs"]
@@ -18,9 +17,8 @@ mod repair;
 mod serde;
 #[path = "../fuzz/src/snapshot.rs"]
 mod snapshot;
-#[path = "common/split_mix.rs"]
-mod split_mix;
 
+use crate::common::split_mix;
 use std::{fs, path::Path};
 
 /// Calls `check` with every input there is.

@@ -1,12 +1,9 @@
 //! The files of Go's linvon/cuckoo-filter: they answer every question as they did there, false positives included, and come
 //! back byte for byte. (data/go/README.md describes those that Go itself wrote.)
 
-#![cfg(all(feature = "metrohash", target_endian = "little"))]
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
-mod common;
-
-use common::{GoFile, SplitMix64, kinds};
+use crate::common::{GoFile, SplitMix64, kinds};
 use koel::{
     Addressing, AnyHasher, CuckooFilter, FilterView, Kernel, MetroHash64, TableKind,
     go::{self, GoError, GoFilter},

@@ -1,11 +1,8 @@
 //! What is no file of Go's is refused, and says why; and so is what Go's files cannot say.
 
-#![cfg(all(feature = "metrohash", target_endian = "little"))]
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-mod common;
-
-use common::{GoFile, SplitMix64};
+use crate::common::{GoFile, SplitMix64};
 use koel::{
     Addressing, CuckooFilter, Hasher, HasherId, MetroHash64, SnapshotErrorKind, TableKind, Xxh3,
     go::{self, GoError, GoFilter},

@@ -3,9 +3,7 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
-mod common;
-
-use common::SplitMix64;
+use crate::common::SplitMix64;
 use koel::CuckooFilter;
 
 /// Of the normal distribution: 99.9 % lie within this many standard deviations of the mean.
@@ -166,7 +164,7 @@ fn the_hash_of_an_item_may_choose_its_shard() {
 /// The hash of an item does what the item does: one by one, in batches, in every way to ask.
 #[test]
 fn items_and_their_hashes_are_the_same() {
-    for addressing in common::ADDRESSINGS {
+    for addressing in crate::common::ADDRESSINGS {
         let builder = CuckooFilter::builder().capacity(1000).fingerprint_bits(9).addressing(addressing).seed(7);
         let mut items = builder.build().expect("right");
         let (mut hashes, mut batch) = (items.clone(), items.clone());

@@ -1,8 +1,6 @@
 //! Iterators do what the methods for one item do, item by item: at every length, and where there is no room.
 
-mod common;
-
-use common::SplitMix64;
+use crate::common::SplitMix64;
 use koel::{Addressing, CuckooFilter, FilterView, Kernel, TableKind};
 use std::{cell::Cell, iter};
 

@@ -1,8 +1,6 @@
 //! The filter against a multiset that never errs: no false negative, no loss, no trace left behind.
 
-mod common;
-
-use common::{Kind, SplitMix64, kinds, table_bytes};
+use crate::common::{Kind, SplitMix64, kinds, table_bytes};
 use koel::{Addressing, CuckooFilter, TableKind};
 use proptest::{
     prelude::*,

@@ -1,12 +1,8 @@
 //! Parameters in other formats come back as they were; whatever else is there is refused.
 
-mod common;
-#[path = "common/formats.rs"]
-mod formats;
-
+use crate::common::{ADDRESSINGS, Kind};
+use crate::formats::{LIMIT, from_bincode, from_json, from_postcard, to_bincode, to_json, to_postcard};
 use bincode::config;
-use common::{ADDRESSINGS, Kind};
-use formats::{from_bincode, from_json, from_postcard, to_bincode, to_json, to_postcard};
 use koel::{Addressing, CuckooFilter, Params, TableKind, Xxh3};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,7 +26,7 @@ fn every_kind() -> impl Iterator<Item = Params> {
 
 #[test]
 fn every_kind_comes_back_as_it_was() {
-    let legacy = config::legacy().with_limit::<{ formats::LIMIT }>();
+    let legacy = config::legacy().with_limit::<{ LIMIT }>();
     for params in every_kind() {
         let text = serde_json::to_string(&params).expect("it can be written");
         assert_eq!(serde_json::from_str::<Params>(&text).expect("JSON, from text"), params);

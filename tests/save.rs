@@ -1,8 +1,6 @@
 //! A file is replaced atomically or not at all, and keeps its permissions and its links.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use koel::{CuckooFilter, FilterView};
 use std::{fs, io::ErrorKind};
 

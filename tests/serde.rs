@@ -2,13 +2,9 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-mod common;
-#[path = "common/formats.rs"]
-mod formats;
-
+use crate::common::{Kind, kinds};
+use crate::formats::{LIMIT, filled, from_bincode, from_json, from_postcard, small, to_bincode, to_json, to_postcard};
 use bincode::config;
-use common::{Kind, kinds};
-use formats::{LIMIT, filled, from_bincode, from_json, from_postcard, small, to_bincode, to_json, to_postcard};
 use koel::{Addressing, AnyHasher, CuckooFilter, FromHasherId, Hasher, HasherId, TableKind, Xxh3};
 use serde::{
     Deserialize, Serialize,

@@ -2,12 +2,8 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-mod common;
-#[path = "common/formats.rs"]
-mod formats;
-
+use crate::formats::{LIMIT, from_bincode, from_json, from_postcard, small, to_bincode, to_json, to_postcard};
 use bincode::config;
-use formats::{from_bincode, from_json, from_postcard, small, to_bincode, to_json, to_postcard};
 use koel::{CuckooFilter, Hasher, Xxh3};
 use serde::{Deserialize, de::value};
 use serde_json::{Value, json};
@@ -65,7 +61,7 @@ fn every_flipped_bit_is_refused() {
         for bit in 0..8 * bincode.len() {
             let read = bincode::serde::decode_from_slice::<CuckooFilter, _>(
                 &flipped(&bincode, bit),
-                config::standard().with_limit::<{ formats::LIMIT }>(),
+                config::standard().with_limit::<{ LIMIT }>(),
             );
             assert!(read.is_err(), "bit {bit}");
         }

@@ -1,5 +1,8 @@
 //! What reading filters through serde takes of memory, by the allocator's own count.
 
+// Some of the lengths that its inputs claim do not fit into 32 bits.
+#![cfg(target_pointer_width = "64")]
+
 mod common;
 #[path = "common/formats.rs"]
 mod formats;

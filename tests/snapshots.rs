@@ -2,9 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-mod common;
-
-use common::{HEADER, Kind, SplitMix64, forged, kinds};
+use crate::common::{HEADER, Kind, SplitMix64, forged, kinds};
 use koel::{Addressing, CuckooFilter, FilterView, MergeError, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
 use std::io::{self, Read};
 

@@ -6,8 +6,8 @@
 mod max_load;
 #[path = "../tables/plan.rs"]
 mod plan;
-#[path = "common/split_mix.rs"]
-mod split_mix;
+
+use crate::common::split_mix;
 
 const MAX_LOAD: &str = include_str!("../tables/max_load.tsv");
 

@@ -1,8 +1,6 @@
 //! Filters behind the traits `Filter` and `Contains`: whatever it is, and however it is reached, it answers as it does itself.
 
-mod common;
-
-use common::{SplitMix64, kinds};
+use crate::common::{SplitMix64, kinds};
 use koel::{AnyHasher, Contains, CuckooFilter, Filter, FilterView, StdHasher, Storage};
 use std::{hash::RandomState, rc::Rc, sync::Arc};
 
@@ -166,7 +164,7 @@ fn answers_need_as_much_room_behind_the_trait_too() {
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
 fn files_of_go_are_filters() {
-    use common::GoFile;
+    use crate::common::GoFile;
     use koel::{
         Addressing, MetroHash64,
         go::{self, GoFilter},

@@ -1,9 +1,6 @@
 //! `koel convert`, and the other commands that read the files of Go's library.
-#![cfg(target_endian = "little")]
 
-mod common;
-
-use common::{Koel, facts, go_file, numbers};
+use crate::common::{Koel, facts, go_file, numbers};
 
 const FOR_GO: [&str; 6] = ["--addressing", "power-of-two", "--hasher", "metrohash64", "--seed", "1337"];
 

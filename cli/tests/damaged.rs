@@ -1,8 +1,6 @@
 //! Damaged filters and other files: each is refused with a message that says what is wrong, and is left unchanged.
 
-mod common;
-
-use common::{Koel, numbers};
+use crate::common::{Koel, numbers};
 
 /// Every subcommand that reads filters refuses this one, and leaves it unchanged.
 #[track_caller]

@@ -1,10 +1,8 @@
 //! `koel demo`, and the words that come with it.
 
-mod common;
-
 use std::collections::HashSet;
 
-use common::{Koel, facts};
+use crate::common::{Koel, facts};
 
 const WORDS: &str = include_str!("../data/words.txt");
 

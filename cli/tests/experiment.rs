@@ -1,8 +1,6 @@
 //! `koel experiment`: what it leaves, however it ends.
 
-mod common;
-
-use common::Koel;
+use crate::common::Koel;
 use serde_json::Value;
 
 /// The smallest tables only, since the time it takes does not matter here.
@@ -111,7 +109,8 @@ mod stopped {
         thread,
     };
 
-    use super::{common::KOEL, *};
+    use super::*;
+    use crate::common::KOEL;
 
     /// Long enough for anything to happen in the middle of it.
     const LONG: [&str; 5] = ["experiment", "load", "--quick", "--max-slots", "1000"];

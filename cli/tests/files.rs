@@ -1,14 +1,11 @@
 //! Files are replaced atomically or not at all, and keep their links and permissions.
-#![cfg(unix)]
-
-mod common;
 
 use std::{
     fs::{self, Permissions},
     os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink},
 };
 
-use common::{Koel, facts, numbers};
+use crate::common::{Koel, facts, numbers};
 
 fn mode(koel: &Koel, name: &str) -> u32 {
     fs::metadata(koel.path(name)).expect("a file").permissions().mode() & 0o7777

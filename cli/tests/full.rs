@@ -1,8 +1,6 @@
 //! A full filter: the message names the item and the remedy, and the file stays unchanged.
 
-mod common;
-
-use common::{Koel, facts, numbers};
+use crate::common::{Koel, facts, numbers};
 
 #[test]
 fn a_filter_that_is_too_small_is_not_written() {

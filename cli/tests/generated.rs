@@ -1,10 +1,8 @@
 //! Completion scripts and manual pages: what is made of the command's own help.
 
-mod common;
-
 use std::process::Command;
 
-use common::Koel;
+use crate::common::Koel;
 
 /// All subcommands, as the help lists them.
 fn commands(koel: &Koel) -> Vec<String> {

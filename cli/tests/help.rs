@@ -1,8 +1,6 @@
 //! Help, and its examples, which work as they are.
 
-mod common;
-
-use common::Koel;
+use crate::common::Koel;
 
 const COMMANDS: [&str; 12] =
     ["build", "query", "add", "remove", "merge", "info", "verify", "convert", "tune", "demo", "completions", "man"];

@@ -1,8 +1,6 @@
 //! How input is split into items, wherever it comes from.
 
-mod common;
-
-use common::{Koel, facts, numbers};
+use crate::common::{Koel, facts, numbers};
 
 /// Builds a filter of `input`, and says how many items it holds.
 #[track_caller]

@@ -1,13 +1,11 @@
 //! A filter in a file is queried in place: without reading it, with every kernel, and even if the file is replaced or removed.
 
-mod common;
-
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use common::{KOEL, Koel, facts, numbers};
+use crate::common::{KOEL, Koel, facts, numbers};
 
 /// `koel query f.koel`, waiting for the next item.
 struct Waiting {

@@ -1,8 +1,6 @@
 //! `koel merge`: all items of several filters, or nothing.
 
-mod common;
-
-use common::{Koel, facts, go_file, numbers};
+use crate::common::{Koel, facts, go_file, numbers};
 
 /// A folder with filters of a hundred numbers each, from 0 on, all with room for a thousand.
 fn hundreds(names: &[&str]) -> Koel {

@@ -1,8 +1,6 @@
 //! Mistakes in the arguments: the message names the value, the limit and the remedy, and nothing is written.
 
-mod common;
-
-use common::Koel;
+use crate::common::Koel;
 
 #[test]
 fn parameters_have_limits() {

@@ -1,9 +1,6 @@
 //! The reader of `koel`'s output may stop at any time.
-#![cfg(unix)]
 
-mod common;
-
-use common::{Koel, numbers};
+use crate::common::{Koel, numbers};
 
 /// Runs `koel …` into a pipe that is not read to the end, and returns its exit status and its messages.
 #[track_caller]

@@ -1,8 +1,6 @@
 //! `koel query` is used as grep is.
 
-mod common;
-
-use common::Koel;
+use crate::common::Koel;
 
 /// Options, and for each of three lists what is printed and the status.
 type Case<'a> = (&'a [&'a str], [(&'a str, i32); 3]);
@@ -55,7 +53,7 @@ fn answers_come_before_the_next_question() {
         process::{Command, Stdio},
     };
     let koel = Koel::with_filter("apple\nbanana\n");
-    let mut child = Command::new(common::KOEL)
+    let mut child = Command::new(crate::common::KOEL)
         .args(["query".as_ref(), koel.path("f.koel").as_os_str()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

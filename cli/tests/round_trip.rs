@@ -1,8 +1,6 @@
 //! The life of a filter: built, inspected, queried, added to, removed from.
 
-mod common;
-
-use common::{Koel, facts, numbers};
+use crate::common::{Koel, facts, numbers};
 
 #[test]
 fn a_filter_lives() {

@@ -1,9 +1,6 @@
 //! Standard streams that are closed or open in the wrong direction, and other descriptors to write to.
-#![cfg(unix)]
 
-mod common;
-
-use common::{Koel, facts, numbers};
+use crate::common::{Koel, facts, numbers};
 
 /// Runs a line of a shell that must fail with status 2, and gives what it wrote to standard error.
 #[track_caller]

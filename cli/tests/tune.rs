@@ -2,9 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "numbers of items are small")]
 
-mod common;
-
-use common::{Koel, Run};
+use crate::common::{Koel, Run};
 use koel::{
     Addressing, Builder, CuckooFilter, TableKind,
     tuning::{Candidate, Constraints, Recommendation, best_rate, recommend},
@@ -276,7 +274,7 @@ fn the_command_builds_the_best() {
         let found = object(options);
         let command = found["command"].as_str().expect("a command").replace("IN", "-").replace("OUT", "f.koel");
         koel.feed("a\n", command.split(' ').skip(1)).ok();
-        let facts = common::facts(&koel, "f.koel");
+        let facts = crate::common::facts(&koel, "f.koel");
         for name in ["table", "fingerprint_bits", "bucket_size", "buckets", "addressing", "capacity", "table_bytes"] {
             assert_eq!(facts[name], found["candidates"][0][name], "{name}: {command}");
         }

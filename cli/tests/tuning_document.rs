@@ -1,14 +1,12 @@
 //! docs/TUNING.md and the results it shows: the pictures are those of the numbers, as this program draws them.
 
-mod common;
-
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
-use common::Koel;
+use crate::common::Koel;
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")

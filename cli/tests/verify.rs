@@ -1,8 +1,6 @@
 //! `koel verify` reads everything, and continues after a damaged file.
 
-mod common;
-
-use common::{Koel, go_file, numbers};
+use crate::common::{Koel, go_file, numbers};
 
 /// Runs `koel verify` on files, and returns its lines about bad ones. With several files, checks the line that counts them.
 #[track_caller]

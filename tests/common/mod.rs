@@ -4,7 +4,7 @@
 
 mod folder;
 mod go_file;
-mod split_mix;
+pub(crate) mod split_mix;
 
 pub(crate) use folder::Folder;
 pub(crate) use go_file::GoFile;

@@ -1,6 +1,6 @@
 //! Different values of a type have different bytes, also as parts of others.
 
-use crate::{
+use super::{
     Name, V6, bytes,
     decoder::{Decode, decode},
     part,

@@ -1,6 +1,6 @@
 //! The bytes of one value of each type.
 
-use crate::{V6, bytes, part};
+use super::{V6, bytes, part};
 use koel::Item;
 use std::{
     ffi::CString,

@@ -1,6 +1,7 @@
 //! Filters without room, and memory that is not there.
 
-use super::{common::SplitMix64, *};
+use super::*;
+use crate::common::SplitMix64;
 use koel::{BuildError, CuckooFilter, Full};
 
 fn builder() -> koel::Builder {

@@ -1,6 +1,7 @@
 //! Filters that cannot be merged.
 
-use super::{common::SplitMix64, *};
+use super::*;
+use crate::common::SplitMix64;
 use koel::{AnyHasher, Builder, CuckooFilter, FilterView, MergeError, SnapshotErrorKind, StdHasher, TableKind, Xxh3};
 use std::hash::RandomState;
 

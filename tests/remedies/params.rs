@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "capacities are compared as floats")]
 
-use super::common::ADDRESSINGS;
+use crate::common::ADDRESSINGS;
 use koel::{Addressing, Builder, CuckooFilter, Kernel, ParamError, Parameter, TableKind};
 use std::{collections::HashMap, fmt::Debug, str::FromStr, sync::LazyLock};
 

@@ -1,6 +1,7 @@
 //! Bytes that are no snapshot, or not one that can be read here, or not only one.
 
-use super::{common::forged, *};
+use super::*;
+use crate::common::forged;
 use koel::{AnyHasher, CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind as Kinds, go};
 use std::io::{self, Read};
 

@@ -1,6 +1,7 @@
 //! Files: mapped by the caller, who hands the map over, or read as a whole.
 
-use super::{common::Folder, *};
+use super::*;
+use crate::common::Folder;
 use memmap2::Mmap;
 use std::{
     error::Error as _,

@@ -1,7 +1,5 @@
 //! Every remedy that an error names is followed, and works.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod full;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 mod go;
@@ -11,6 +9,7 @@ mod params;
 #[cfg(all(feature = "std", feature = "metrohash", target_endian = "little"))]
 mod snapshots;
 
+use crate::common;
 use std::fmt::Display;
 
 /// The message, which has all these parts.

@@ -2,15 +2,13 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod fickle;
 #[cfg(all(feature = "std", not(target_family = "wasm")))]
 mod mapped;
 mod owned;
 mod prefix;
 
-use common::{Kind, SplitMix64, kinds};
+use crate::common::{Kind, SplitMix64, kinds};
 use koel::{Addressing, CuckooFilter, FilterView, Hasher, Kernel, MergeError, SnapshotErrorKind, TableKind, Xxh3};
 
 const HEADER: usize = 64;

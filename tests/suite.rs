@@ -1,0 +1,57 @@
+//! Most of the tests, in one program: to compile and link one for each file takes twice as long.
+//! docs/CONTRIBUTING.md says where a new file goes.
+
+mod common;
+#[cfg(feature = "serde")]
+#[path = "common/formats.rs"]
+mod formats;
+
+mod batches;
+mod filters;
+mod golden;
+mod hashers;
+mod hashes;
+mod items;
+mod iterators;
+mod multiset;
+mod std_hasher;
+mod traits;
+mod views;
+
+#[cfg(feature = "std")]
+mod snapshots;
+
+#[cfg(feature = "serde")]
+mod params_serde;
+#[cfg(feature = "serde")]
+mod serde;
+
+// The files of Go's library, and their hasher, which is of little-endian targets.
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+mod fuzz_corpus;
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+mod go_hostile;
+
+// They ask for capacities and lengths beyond 32 bits.
+#[cfg(target_pointer_width = "64")]
+mod parameters;
+#[cfg(target_pointer_width = "64")]
+mod remedies;
+#[cfg(all(feature = "serde", target_pointer_width = "64"))]
+mod serde_hostile;
+
+// They write files. WebAssembly has no folder for temporary ones, and files are the same on other 32-bit targets.
+#[cfg(all(feature = "metrohash", target_endian = "little", target_pointer_width = "64"))]
+mod go;
+#[cfg(all(feature = "std", target_pointer_width = "64"))]
+mod save;
+
+// Statistics and tables, which are the same on every target, and take long.
+#[cfg(target_pointer_width = "64")]
+mod capacity;
+#[cfg(target_pointer_width = "64")]
+mod false_positives;
+#[cfg(all(feature = "std", target_pointer_width = "64"))]
+mod tables;
+#[cfg(all(feature = "std", target_pointer_width = "64"))]
+mod tuning;
