@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::{ElasticFilter, ElasticParams, lane::Lane, layer::reserved, plan::Request, shard::Window};
 use crate::{
+    bits::wide,
     filter::BuildError,
     hash::Xxh3,
     kernel::{Dispatch, Kernel},
@@ -56,7 +57,7 @@ impl<H> ElasticBuilder<H> {
     /// The number of different items that the filter has room for from the beginning: no shard is split before. By default,
     /// a thousandth of [`max_capacity`](Self::max_capacity).
     pub fn capacity(mut self, items: usize) -> Self {
-        self.request.capacity = Some(items);
+        self.request.capacity = Some(wide(items));
         self
     }
 
@@ -67,7 +68,7 @@ impl<H> ElasticBuilder<H> {
     /// maximal capacity, the filter takes hardly more space than a [`CuckooFilter`](crate::CuckooFilter). It can grow beyond this
     /// number: see [Growth](ElasticFilter#growth).
     pub fn max_capacity(mut self, items: usize) -> Self {
-        self.request.max_capacity = Some(items);
+        self.request.max_capacity = Some(wide(items));
         self
     }
 

@@ -115,13 +115,13 @@ impl<H> ElasticFilter<H> {
 impl ElasticParams {
     /// The number of items that the filter has room for from the beginning.
     #[must_use]
-    pub fn capacity(&self) -> usize {
+    pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
     /// The number of items up to which two buckets are read for a look-up.
     #[must_use]
-    pub fn max_capacity(&self) -> usize {
+    pub fn max_capacity(&self) -> u64 {
         self.max_capacity
     }
 

@@ -2,10 +2,7 @@
 //! arithmetic.
 
 use super::{layer::LayerPlan, shard::ShardParams};
-use crate::{
-    bits::wide,
-    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load},
-};
+use crate::params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load};
 
 /// The longest fingerprint that a table stores.
 const MOST_STORED_BITS: u32 = 32;
@@ -25,8 +22,8 @@ const FEWEST_BUCKETS: u64 = 8;
 const SIZES: [u64; 4] = [65_536, 77_936, 92_682, 110_218];
 
 /// Default of the ratio of the largest number of items to the smallest, and the least of these by default.
-const DEFAULT_GROWTH: usize = 1000;
-const LEAST_MAX_CAPACITY: usize = 16_000_000;
+const DEFAULT_GROWTH: u64 = 1000;
+const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 
 /// Log₂ of the number of lanes by default: as many as there are sizes.
 pub(super) const DEFAULT_LANE_BITS: u8 = 2;
@@ -37,8 +34,8 @@ const STREAM_BITS: u8 = 32;
 /// What a builder was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Request {
-    pub(super) capacity: Option<usize>,
-    pub(super) max_capacity: Option<usize>,
+    pub(super) capacity: Option<u64>,
+    pub(super) max_capacity: Option<u64>,
     pub(super) false_positive_rate: Option<f64>,
     pub(super) table: Option<TableKind>,
     pub(super) bucket_size: Option<u32>,
@@ -49,8 +46,8 @@ pub(super) struct Request {
 /// The parameters of a growing filter: what two of them must share to be merged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElasticParams {
-    pub(super) capacity: usize,
-    pub(super) max_capacity: usize,
+    pub(super) capacity: u64,
+    pub(super) max_capacity: u64,
     pub(super) false_positive_rate: f64,
     pub(super) seed: u64,
     /// Buckets of a shard, in lanes of the smallest size.
@@ -93,7 +90,7 @@ impl Request {
         if max_capacity < capacity {
             return Err(Parameter::Capacity);
         }
-        let (items, most_items) = (wide(capacity).max(1), wide(max_capacity).max(1));
+        let (items, most_items) = (capacity.max(1), max_capacity.max(1));
         let is_final = self.lane_bits.is_none() && most_items / 2 < items;
         let lane_bits = if is_final { 0 } else { self.lane_bits.unwrap_or(DEFAULT_LANE_BITS) };
         let (in_lane, most_in_lane) = (items.div_ceil(1 << lane_bits), most_items.div_ceil(1 << lane_bits));
