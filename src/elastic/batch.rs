@@ -1,7 +1,11 @@
 //! Operations on many items. A batch prefetches the buckets of 64 items at once. Very large batches on large filters are shared
 //! out first, by the shards that the items belong to.
 
-use super::{ElasticFilter, GrowError, parts::Parts};
+use super::{
+    ElasticFilter, GrowError,
+    look_up::{InOrder, InParts, Lanes},
+    parts::Parts,
+};
 use crate::{
     filter::{Hashed, same_length},
     hash::HashItem,
@@ -226,8 +230,7 @@ impl<H> ElasticFilter<H> {
     fn prefetch(&self, hashes: &[u64]) {
         if self.table_bytes() >= PREFETCH_FROM {
             for &hash in hashes {
-                let lane = self.lane(Uniform(hash));
-                lane.prefetch(lane.key(Uniform(hash)));
+                self.lane(Uniform(hash)).prefetch(Uniform(hash));
             }
         }
     }
@@ -258,46 +261,24 @@ impl<H> ElasticFilter<H> {
         same_length(hashes.len(), found.len());
         let bits = self.part_bits(hashes.len());
         if bits == 0 || self.contains_shared_out(hashes, found, bits).is_err() {
-            let mut rest = found;
-            hashes.each_batch(0..hashes.len(), |batch| {
-                let (found, behind) = core::mem::take(&mut rest).split_at_mut(batch.len());
-                self.contains_some(batch, found);
-                rest = behind;
-                true
-            });
+            let prefetches = self.table_bytes() >= PREFETCH_FROM;
+            self.dispatch().run(InOrder { lanes: self.all_lanes(), hashes, found, prefetches });
         }
     }
 
     fn contains_shared_out(&self, hashes: &impl Hashes, found: &mut [bool], bits: u32) -> Result<(), OutOfMemory> {
-        let len = hashes.len();
-        let mut parts = Parts::new(len.min(MOST_SHARED_OUT), bits)?;
-        for start in (0..len).step_by(MOST_SHARED_OUT) {
-            parts.fill(hashes, start..len.min(start + MOST_SHARED_OUT))?;
-            parts.each(|place, hash| {
-                found[start + place] = self.contains_uniform(hash);
-                true
-            });
+        let mut parts = Parts::new(hashes.len().min(MOST_SHARED_OUT), bits)?;
+        let mut start = 0;
+        for found in found.chunks_mut(MOST_SHARED_OUT) {
+            parts.fill(hashes, start..start + found.len())?;
+            start += found.len();
+            self.dispatch().run(InParts { lanes: self.all_lanes(), parts: &parts, found });
         }
         Ok(())
     }
 
-    /// Looks up a batch.
-    fn contains_some(&self, hashes: &[u64], found: &mut [bool]) {
-        if self.table_bytes() < PREFETCH_FROM {
-            for (&hash, found) in hashes.iter().zip(found) {
-                *found = self.contains_uniform(Uniform(hash));
-            }
-            return;
-        }
-        let mut located = [None; BATCH];
-        for (located, &hash) in located.iter_mut().zip(hashes) {
-            let lane = self.lane(Uniform(hash));
-            *located = Some(lane.prefetch(lane.key(Uniform(hash))));
-        }
-        for ((&hash, located), found) in hashes.iter().zip(located).zip(found) {
-            *found = located.is_some_and(|(shard, located)| shard.contains_located(located))
-                || self.lane(Uniform(hash)).has_later(Uniform(hash));
-        }
+    fn all_lanes(&self) -> Lanes<'_> {
+        Lanes { lanes: &self.lanes, bits: self.lane_bits }
     }
 
     /// The number of items for which [`contains`](Self::contains) returns true.
@@ -306,10 +287,12 @@ impl<H> ElasticFilter<H> {
     where
         H: HashItem<T>,
     {
-        let (mut found, mut count) = ([false; BATCH], 0);
-        for items in items.chunks(BATCH) {
-            let (hashes, found) = (self.hashes_of(items), &mut found[..items.len()]);
-            self.contains_some(&hashes[..items.len()], found);
+        // Slices that fit into a cache with their answers.
+        const ITEMS: usize = 1024;
+        let (mut found, mut count) = ([false; ITEMS], 0);
+        for items in items.chunks(ITEMS) {
+            let found = &mut found[..items.len()];
+            self.contains_all(&self.hashed(items), found);
             count += found.iter().filter(|&&found| found).count();
         }
         count

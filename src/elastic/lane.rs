@@ -74,7 +74,7 @@ impl Lane {
     #[inline]
     pub(super) fn contains(&self, hash: Uniform) -> bool {
         let key = self.key(hash);
-        self.first.contains(key) || self.later.iter().any(|layer| layer.contains(key))
+        self.first.contains(key) || self.has_later(hash)
     }
 
     /// What the lane needs of a hash.
@@ -84,18 +84,28 @@ impl Lane {
         Key::new(&address, stream(hash), hash)
     }
 
-    /// Prefetches the buckets of an item in the first layer. Returns its shard, and where that keeps the item.
+    /// The shard of the first layer for a hash, and where it keeps the item.
     #[inline]
-    pub(super) fn prefetch(&self, key: Key) -> (&Shard, Located) {
-        let (shard, located) = self.first.locate(key);
-        shard.prefetch_located(located);
-        (shard, located)
+    pub(super) fn locate(&self, hash: Uniform) -> (&Shard, Located) {
+        self.first.locate(self.key(hash))
     }
 
-    /// True if an item is in a later layer.
+    /// Prefetches the buckets of a hash in the layer that takes new items.
+    pub(super) fn prefetch(&self, hash: Uniform) {
+        let (shard, located) = self.last().locate(self.key(hash));
+        shard.prefetch_located(located);
+    }
+
+    /// True if a hash is in a later layer.
     #[inline]
     pub(super) fn has_later(&self, hash: Uniform) -> bool {
-        !self.later.is_empty() && self.later.iter().any(|layer| layer.contains(self.key(hash)))
+        !self.later.is_empty() && self.later_contain(hash)
+    }
+
+    #[cold]
+    fn later_contain(&self, hash: Uniform) -> bool {
+        let key = self.key(hash);
+        self.later.iter().any(|layer| layer.contains(key))
     }
 
     pub(super) fn count(&self, hash: Uniform) -> u32 {

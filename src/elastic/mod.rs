@@ -13,6 +13,7 @@ mod error;
 mod facts;
 mod lane;
 mod layer;
+mod look_up;
 mod merge;
 mod parts;
 mod plan;

@@ -7,7 +7,7 @@ use super::x86_64::{Avx2, Avx512, Bmi2};
 use super::{Hashes, Kernel, batch::LookUp};
 use crate::{
     storage::{Owned, Storage},
-    table::{Change, Form, Geometry, Narrow, Portable, Read, Single, TableParams, Wide},
+    table::{Change, Form, Geometry, Instructions, Narrow, Portable, Read, Single, TableParams, Wide},
 };
 
 /// A kernel that the processor supports: detection is the only way to make the tokens.
@@ -41,6 +41,14 @@ macro_rules! for_table {
             },
         }
     };
+}
+
+/// Work on many tables.
+pub(crate) trait Task {
+    type Output;
+
+    /// Should be `#[inline(always)]`: inlined code is compiled for the instructions.
+    fn run<I: Instructions>(self, instructions: I) -> Self::Output;
 }
 
 impl Dispatch {
@@ -106,6 +114,17 @@ impl Dispatch {
     #[inline(always)]
     pub(crate) fn change<C: Change>(self, geometry: &Geometry, storage: &mut Owned, change: C) -> C::Output {
         for_table!(self, geometry, change or change_portably, (storage, change))
+    }
+
+    /// Runs a [`Task`] with the instructions for single operations.
+    pub(crate) fn run<T: Task>(self, task: T) -> T::Output {
+        match self.bmi2() {
+            #[cfg(x86_kernels)]
+            Some(bmi2) => bmi2.run(task),
+            #[cfg(not(x86_kernels))]
+            Some(never) => match never {},
+            None => task.run(Portable),
+        }
     }
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order; bit i of its argument is the

@@ -21,4 +21,4 @@ mod x86_64;
 
 pub(crate) use batch::{BATCH, Given, Hashes, PREFETCH_FROM, prefetch};
 pub use choice::Kernel;
-pub(crate) use dispatch::Dispatch;
+pub(crate) use dispatch::{Dispatch, Task};

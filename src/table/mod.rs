@@ -227,6 +227,17 @@ impl TableParams for Params {
 }
 
 impl Geometry {
+    /// Runs a [`Read`] on a table with this layout.
+    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+    #[inline(always)]
+    pub(crate) fn read<I: Instructions, R: Read>(&self, storage: &impl Storage, instructions: I, read: R) -> R::Output {
+        match self {
+            Self::Narrow(geometry) => Narrow::read(geometry, storage, instructions, read),
+            Self::Wide(geometry) => Wide::read(geometry, storage, instructions, read),
+            Self::Single(geometry) => Single::read(geometry, storage, instructions, read),
+        }
+    }
+
     pub(crate) fn new(params: &impl TableParams) -> Self {
         match params.table() {
             TableKind::Single => Self::Single(SingleGeometry::new(params.fingerprint_bits(), params.bucket_size())),

@@ -19,6 +19,9 @@ use crate::bits::index;
 /// lower by 0.002; measure with `cargo run --release --example tables -- max_load 4 12`.
 const MAX_EXPANDED: usize = 4096;
 
+/// Slots of a bucket, at most: so many nodes are added at a time.
+const MAX_SLOTS: usize = 16;
+
 /// The number of nodes above which tracking visited buckets pays. Most walks are shorter.
 const LONG_WALK: usize = 64;
 
@@ -82,7 +85,11 @@ impl<P: Placement> Change for Walk<P> {
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
         let Self(Eviction { placement, buckets, fingerprint }) = self;
-        let mut nodes = Vec::with_capacity(LONG_WALK);
+        // Without memory for the walk there is no room for the item.
+        let mut nodes = Vec::new();
+        if nodes.try_reserve_exact(LONG_WALK + MAX_SLOTS).is_err() {
+            return false;
+        }
         for (parent, bucket) in [(0, buckets.0), (1, buckets.1)] {
             nodes.push(Node { bucket, parent, incoming: fingerprint });
         }
@@ -90,6 +97,9 @@ impl<P: Placement> Change for Walk<P> {
         let mut next: u16 = 0;
         while usize::from(next) < nodes.len() {
             if visited.is_none() && nodes.len() >= LONG_WALK {
+                if nodes.try_reserve_exact(MAX_EXPANDED - nodes.len()).is_err() {
+                    return false;
+                }
                 visited = Some(Visited::all(&nodes));
             }
             let bucket = nodes[usize::from(next)].bucket;

@@ -14,14 +14,15 @@ use crate::{
     params::{ParamError, Params},
     storage::{OutOfMemory, Owned, Storage},
     table::{
-        Change, Corrupt, Fingerprint, Geometry, Pair, Placement, Read, Table, TableMut, TableParams, Uniform, fingerprints, place,
+        Change, Corrupt, Fingerprint, Geometry, Instructions, Pair, Placement, Read, Table, TableMut, TableParams, Uniform,
+        fingerprints, place,
     },
 };
 use batch::{InsertAll, RemoveAll};
 pub(crate) use scan::Located;
 #[cfg(go_files)]
 use scan::PackedValues;
-use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, PrefetchLocated, PutFirst, Receive, Taken};
+use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, PutFirst, Receive, Taken};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
 /// the shards that make up a larger one.
@@ -123,10 +124,16 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
         self.read(located)
     }
 
+    /// Runs a [`Read`] with instructions that were chosen before.
+    #[inline(always)]
+    pub(crate) fn read_with<I: Instructions, R: Read>(&self, instructions: I, read: R) -> R::Output {
+        self.geometry.read(&self.storage, instructions, read)
+    }
+
     /// Prefetches the buckets of a located item, whatever the size of the table.
     #[inline]
     pub(crate) fn prefetch_located(&self, located: Located) {
-        self.read(PrefetchLocated(located));
+        self.read(located.prefetch());
     }
 
     /// The number of copies of the hash's fingerprint in its two buckets.

@@ -96,6 +96,12 @@ impl Located {
     pub(crate) fn buckets(self) -> Pair {
         (low_half(self.buckets).into(), self.buckets >> 32)
     }
+
+    /// Prefetches its buckets.
+    #[inline(always)]
+    pub(crate) fn prefetch(self) -> PrefetchLocated {
+        PrefetchLocated(self)
+    }
 }
 
 /// Looks up a located item.
@@ -119,7 +125,7 @@ impl Change for Located {
 }
 
 /// Prefetches the buckets of a located item.
-pub(super) struct PrefetchLocated(pub(super) Located);
+pub(crate) struct PrefetchLocated(Located);
 
 impl Read for PrefetchLocated {
     type Output = ();

@@ -10,7 +10,7 @@ use core::{
     ops::Deref,
 };
 
-use super::Bmi2;
+use super::{super::Task, Bmi2};
 use crate::{
     bits::low_quarter,
     storage::{Owned, Storage},
@@ -71,6 +71,16 @@ impl Bmi2 {
         }
         // SAFETY: `self` proves that the processor has the instructions.
         unsafe { run::<F, C>(self, geometry, storage, change) }
+    }
+
+    /// Runs a [`Task`].
+    pub(in crate::kernel) fn run<T: Task>(self, task: T) -> T::Output {
+        #[target_feature(enable = "bmi1,bmi2,popcnt")]
+        fn run<T: Task>(bmi2: Bmi2, task: T) -> T::Output {
+            task.run(bmi2)
+        }
+        // SAFETY: `self` proves that the processor has the instructions.
+        unsafe { run(self, task) }
     }
 
     #[allow(clippy::unused_self, reason = "`self` is the proof")]
