@@ -11,22 +11,32 @@ use crate::{
     hash::HashItem,
     kernel::{BATCH, Given, Hashes, PREFETCH_FROM},
     params::Addressing,
-    storage::OutOfMemory,
     table::Uniform,
 };
 
-/// The smallest tables, in bytes, for which sharing out pays: smaller ones are in a cache anyway.
-const SHARED_OUT_FROM: usize = 64 << 20;
+/// When and how hashes are shared out before they are used.
+struct Sharing {
+    /// The smallest tables, in bytes, for which it pays: smaller ones are in a cache anyway.
+    least_tables: usize,
+    /// The most bytes of tables for each hash, for which it pays: otherwise hardly two hashes of a part need the same cache line.
+    bytes_per_hash: usize,
+    /// Bytes of tables in a part: what a core has in its cache of the second level.
+    part: usize,
+    /// The most hashes at a time. Each takes twelve bytes meanwhile.
+    most: usize,
+}
 
-/// The most bytes of tables that are shared by one hash, on average, for which sharing out pays: otherwise hardly two hashes of a
-/// part need the same cache line.
-const BYTES_PER_HASH: usize = 32;
+const SHARING: Sharing = Sharing { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
 
-/// Bytes of tables in a part: what a core has in its cache of the second level.
-const PART_BYTES: usize = 1 << 20;
-
-/// The most hashes that are shared out at a time. Each takes twelve bytes meanwhile.
-const MOST_SHARED_OUT: usize = 1 << 24;
+impl Sharing {
+    /// Log₂ of the number of parts into which so many hashes are shared out; 0 if that does not pay.
+    fn bits(&self, table_bytes: usize, hashes: usize) -> u32 {
+        if table_bytes < self.least_tables || table_bytes / self.bytes_per_hash > hashes {
+            return 0;
+        }
+        (table_bytes / self.part).next_power_of_two().trailing_zeros()
+    }
+}
 
 impl<H> ElasticFilter<H> {
     /// [`insert`](Self::insert) for each item, in order.
@@ -81,7 +91,7 @@ impl<H> ElasticFilter<H> {
         H: HashItem<T> + Clone,
     {
         let hasher = self.hasher.clone();
-        self.insert_all_unordered(&Hashed { items, hasher: &hasher, seed: self.params.seed })
+        self.insert_all_unordered(&SHARING, &Hashed { items, hasher: &hasher, seed: self.params.seed })
     }
 
     /// [`insert_unordered`](Self::insert_unordered) for hashes.
@@ -89,16 +99,17 @@ impl<H> ElasticFilter<H> {
     /// # Errors
     /// As `insert_unordered`.
     pub fn insert_hashes_unordered(&mut self, hashes: &[u64]) -> Result<(), GrowError> {
-        self.insert_all_unordered(&Given { hashes, addressing: Addressing::AnySize })
+        self.insert_all_unordered(&SHARING, &Given { hashes, addressing: Addressing::AnySize })
     }
 
-    fn insert_all_unordered(&mut self, hashes: &impl Hashes) -> Result<(), GrowError> {
+    fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), GrowError> {
         let len = hashes.len();
-        let mut parts = Parts::new(len.min(MOST_SHARED_OUT), self.part_bits(len)).map_err(|error| self.refuse(error))?;
-        let mut result = Ok(());
-        let mut inserted = 0;
-        for start in (0..len).step_by(MOST_SHARED_OUT) {
-            result = parts.fill(hashes, start..len.min(start + MOST_SHARED_OUT)).map_err(|error| self.refuse(error));
+        // What the tables will be at least.
+        let bits = sharing.bits(self.table_bytes().max(len), len);
+        let mut parts = Parts::new(len.min(sharing.most), bits).map_err(|error| self.refuse(error))?;
+        let (mut inserted, mut result) = (0, Ok(()));
+        for start in (0..len).step_by(sharing.most) {
+            result = parts.fill(hashes, start..len.min(start + sharing.most)).map_err(|error| self.refuse(error));
             if result.is_ok() {
                 parts.each(|place, hash| {
                     result = self.insert_uniform(hash).map_err(|error| error.at(start + place));
@@ -107,43 +118,28 @@ impl<H> ElasticFilter<H> {
                 });
             }
             if result.is_err() {
+                self.remove_again(sharing, hashes, &mut parts, inserted);
                 break;
             }
-        }
-        if result.is_err() {
-            self.remove_again(hashes, &mut parts, inserted);
         }
         result
     }
 
-    /// Removes the first `inserted` hashes, in the order of the parts, which are those of the hashes that were shared out last.
-    fn remove_again(&mut self, hashes: &impl Hashes, parts: &mut Parts, mut inserted: usize) {
-        for start in (0..hashes.len()).step_by(MOST_SHARED_OUT) {
-            // There was memory for them before.
-            if parts.fill(hashes, start..hashes.len().min(start + MOST_SHARED_OUT)).is_err() {
+    /// Removes the first `inserted` hashes, in the order in which they are shared out.
+    fn remove_again(&mut self, sharing: &Sharing, hashes: &impl Hashes, parts: &mut Parts, mut inserted: usize) {
+        for start in (0..hashes.len()).step_by(sharing.most) {
+            // There was memory for it before.
+            if parts.fill(hashes, start..hashes.len().min(start + sharing.most)).is_err() {
                 return;
             }
-            let is_whole = parts.each(|_, hash| {
-                if inserted == 0 {
-                    return false;
+            parts.each(|_, hash| {
+                if inserted > 0 {
+                    self.remove_uniform(hash);
+                    inserted -= 1;
                 }
-                inserted -= 1;
-                self.remove_uniform(hash)
+                inserted > 0
             });
-            if !is_whole {
-                return;
-            }
         }
-    }
-
-    /// Log₂ of the number of parts into which so many hashes are shared out; 0 if it does not pay.
-    fn part_bits(&self, hashes: usize) -> u32 {
-        // What the tables will be, for hashes that are to be inserted.
-        let bytes = self.table_bytes().max(hashes);
-        if bytes < SHARED_OUT_FROM || bytes / BYTES_PER_HASH > hashes {
-            return 0;
-        }
-        (bytes / PART_BYTES).next_power_of_two().trailing_zeros()
     }
 
     /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items.
@@ -259,22 +255,28 @@ impl<H> ElasticFilter<H> {
 
     fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
         same_length(hashes.len(), found.len());
-        let bits = self.part_bits(hashes.len());
-        if bits == 0 || self.contains_shared_out(hashes, found, bits).is_err() {
+        if !self.contains_shared_out(&SHARING, hashes, found) {
             let prefetches = self.table_bytes() >= PREFETCH_FROM;
             self.dispatch().run(InOrder { lanes: self.all_lanes(), hashes, found, prefetches });
         }
     }
 
-    fn contains_shared_out(&self, hashes: &impl Hashes, found: &mut [bool], bits: u32) -> Result<(), OutOfMemory> {
-        let mut parts = Parts::new(hashes.len().min(MOST_SHARED_OUT), bits)?;
+    /// Looks up all hashes, if sharing them out pays, and if there is memory for it.
+    fn contains_shared_out(&self, sharing: &Sharing, hashes: &impl Hashes, found: &mut [bool]) -> bool {
+        let bits = sharing.bits(self.table_bytes(), hashes.len());
+        if bits == 0 {
+            return false;
+        }
+        let Ok(mut parts) = Parts::new(hashes.len().min(sharing.most), bits) else { return false };
         let mut start = 0;
-        for found in found.chunks_mut(MOST_SHARED_OUT) {
-            parts.fill(hashes, start..start + found.len())?;
+        for found in found.chunks_mut(sharing.most) {
+            if parts.fill(hashes, start..start + found.len()).is_err() {
+                return false;
+            }
             start += found.len();
             self.dispatch().run(InParts { lanes: self.all_lanes(), parts: &parts, found });
         }
-        Ok(())
+        true
     }
 
     fn all_lanes(&self) -> Lanes<'_> {
@@ -331,5 +333,62 @@ impl<H> ElasticFilter<H> {
         for (&hash, removed) in hashes.iter().zip(removed) {
             *removed = self.remove_uniform(Uniform(hash));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{vec, vec::Vec};
+
+    /// As for large filters, at sizes that can be tested.
+    const SMALL: Sharing = Sharing { least_tables: 1, bytes_per_hash: 1 << 20, part: 1 << 8, most: 3000 };
+
+    fn hashes(range: core::ops::Range<u64>) -> Vec<u64> {
+        range.map(crate::hash::split_mix).collect()
+    }
+
+    fn filter() -> ElasticFilter {
+        ElasticFilter::builder().false_positive_rate(1e-4).capacity(1000).max_capacity(10_000).build().unwrap()
+    }
+
+    /// Within the planned range and beyond it, with and without repeats.
+    #[test]
+    fn hashes_that_are_shared_out_get_the_same_answers() {
+        for items in [10, 5000, 40_000] {
+            let (mut filter, mut present) = (filter(), hashes(0..items));
+            present.extend_from_within(..4);
+            let source = Given { hashes: &present, addressing: Addressing::AnySize };
+            filter.insert_all_unordered(&SMALL, &source).unwrap();
+            assert_eq!(filter.len(), present.len());
+            let asked = [present, hashes(items..3 * items), vec![7; 5000]].concat();
+            let (mut plain, mut shared_out) = (vec![false; asked.len()], vec![false; asked.len()]);
+            let source = Given { hashes: &asked, addressing: Addressing::AnySize };
+            filter.contains_hashes(&asked, &mut plain);
+            assert!(filter.contains_shared_out(&SMALL, &source, &mut shared_out));
+            assert_eq!(plain, shared_out);
+        }
+    }
+
+    #[test]
+    fn a_set_that_is_refused_leaves_nothing() {
+        let mut filter = filter();
+        filter.insert_hashes(&hashes(0..2000)).unwrap();
+        // The ninth copy is among the last.
+        let set = [hashes(2000..12_000), vec![11; 9], hashes(12_000..12_500)].concat();
+        let before = filter.len();
+        let source = Given { hashes: &set, addressing: Addressing::AnySize };
+        let error = filter.insert_all_unordered(&SMALL, &source).unwrap_err();
+        assert_eq!((error.kind(), filter.len()), (crate::GrowErrorKind::Copies, before));
+        assert!(hashes(0..2000).into_iter().all(|hash| filter.contains_hash(hash)));
+        let left = hashes(2000..12_500).into_iter().filter(|&hash| filter.contains_hash(hash)).count();
+        assert!(left < 20, "{left}");
+    }
+
+    #[test]
+    fn only_many_hashes_for_large_filters_are_shared_out() {
+        assert_eq!(SHARING.bits(1 << 20, usize::MAX), 0);
+        assert_eq!(SHARING.bits(1 << 30, 1 << 20), 0);
+        assert_eq!(SHARING.bits(1 << 28, 1 << 24), 8);
     }
 }

@@ -87,7 +87,7 @@ impl<P: Placement> Change for Walk<P> {
         let Self(Eviction { placement, buckets, fingerprint }) = self;
         // Without memory for the walk there is no room for the item.
         let mut nodes = Vec::new();
-        if nodes.try_reserve_exact(LONG_WALK + MAX_SLOTS).is_err() {
+        if nodes.try_reserve_exact(LONG_WALK).is_err() {
             return false;
         }
         for (parent, bucket) in [(0, buckets.0), (1, buckets.1)] {
@@ -96,10 +96,10 @@ impl<P: Placement> Change for Walk<P> {
         let mut visited = None;
         let mut next: u16 = 0;
         while usize::from(next) < nodes.len() {
+            if nodes.capacity() - nodes.len() < MAX_SLOTS && nodes.try_reserve(MAX_SLOTS).is_err() {
+                return false;
+            }
             if visited.is_none() && nodes.len() >= LONG_WALK {
-                if nodes.try_reserve_exact(MAX_EXPANDED - nodes.len()).is_err() {
-                    return false;
-                }
                 visited = Some(Visited::all(&nodes));
             }
             let bucket = nodes[usize::from(next)].bucket;

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 use anyhow::Context as _;
-use koel::{Builder, CuckooFilter, TableKind};
+use koel::{Builder, CuckooFilter, ElasticFilter, TableKind};
 
 use crate::{
     measure::Contestant,
-    peer::{Family, Peer, count},
+    peer::{Family, GROWN_FROM, Peer, count},
 };
 
 /// Each way of building and querying has a row: a type that implements [`Peer`], and a line in this list.
@@ -23,6 +23,7 @@ pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
         // A table of the same size as the packed one, and one with the same rate.
         Box::new(OneByOne(Plan { fingerprint_bits: packed.fingerprint_bits - 1, asked_rate: None, ..single })),
         Box::new(OneByOne(single)),
+        Box::new(Elastic(rate)),
     ]
 }
 
@@ -199,5 +200,43 @@ impl Peer for KnownSet {
 
     fn remove(&self, filter: &mut CuckooFilter, keys: &[u64]) -> Option<usize> {
         OneByOne(self.0).remove(filter, keys)
+    }
+}
+
+/// Grows from [`GROWN_FROM`] items to all of them.
+struct Elastic(f64);
+
+impl Peer for Elastic {
+    type Filter = ElasticFilter;
+
+    const FAMILY: Family = Family::Koel;
+
+    fn title(&self, _: usize) -> String {
+        format!("koel elastic, grown from {GROWN_FROM} items")
+    }
+
+    fn asked_rate(&self) -> Option<f64> {
+        Some(self.0)
+    }
+
+    fn build(&self, keys: &[u64]) -> anyhow::Result<ElasticFilter> {
+        let builder = ElasticFilter::builder().false_positive_rate(self.0);
+        let mut filter = builder.capacity(GROWN_FROM.min(keys.len())).max_capacity(keys.len()).build()?;
+        for key in keys {
+            filter.insert(key).context("an item was refused")?;
+        }
+        Ok(filter)
+    }
+
+    fn expected_rate(&self, filter: &ElasticFilter, _: usize) -> f64 {
+        filter.false_positive_rate()
+    }
+
+    fn find(&self, filter: &ElasticFilter, keys: &[u64]) -> usize {
+        count(keys, |key| filter.contains(&key))
+    }
+
+    fn remove(&self, filter: &mut ElasticFilter, keys: &[u64]) -> Option<usize> {
+        Some(count(keys, |key| filter.remove(&key)))
     }
 }

@@ -17,6 +17,9 @@ pub(crate) enum Family {
     Koel,
 }
 
+/// Items that filters which grow are first planned for.
+pub(crate) const GROWN_FROM: usize = 1000;
+
 /// A filter with its parameters.
 ///
 /// Each method works on all keys, so that the loop is compiled for that filter without dynamic calls, and a filter with batch

@@ -35,13 +35,14 @@ fn every_filter_finds_its_keys_at_its_rate() {
     for row in &rows {
         assert_eq!(text.matches(&format!("| {} ", row.filter())).count(), 1, "{}: {text}", row.filter());
     }
-    // The least number of rows of each crate, seven of koel's among them, and which support deletion.
+    // The least number of rows of each crate, eight of koel's among them, and which support deletion.
     for (name, least, deletes) in [
         ("koel packed", 5, true),
         ("koel single", 2, true),
+        ("koel elastic", 1, true),
         ("cuckoofilter 0.5", 2, true),
         ("scalable_cuckoo_filter 0.5", 1, true),
-        ("qfilter 0.3", 1, true),
+        ("qfilter 0.3", 2, true),
         ("fastbloom-rs 0.5", 1, true),
         ("fastbloom 0.17", 2, false),
         ("bloomfilter 3", 1, false),
@@ -67,7 +68,10 @@ fn all_are_built_for_the_rate_that_is_asked_for() {
             assert_eq!(record.asked_rate.is_none(), record.filter.ends_with(", its own ε"), "{record:?}");
             if let Some(rate) = record.asked_rate {
                 assert!(rate.to_bits() == asked.to_bits(), "{record:?}");
-                assert!((record.expected_rate / rate).log2().abs() < 0.55, "{asked}: {record:?}");
+                // What has grown is somewhere between two of its sizes.
+                let most_below = if record.filter.contains("grown") { 2.5 } else { 0.55 };
+                let bits = (record.expected_rate / rate).log2();
+                assert!(-most_below < bits && bits < 0.55, "{asked}: {record:?}");
                 families.push(record.family);
             }
         }

@@ -47,7 +47,7 @@ fn bits_per_item_are_the_tables() {
         ("koel single f = 13, load 0.95", 1, 13.0 / 0.95, 0.05),
         ("cuckoofilter", 2, 8.0 * 32768.0 / 20000.0, 0.05),
         ("scalable_cuckoo_filter", 1, 12.0 * 32768.0 / 20000.0, 0.6),
-        ("qfilter", 1, (9.0 + 2.125) * 32768.0 / 20000.0, 0.05),
+        ("qfilter 0.3, remainders", 1, (9.0 + 2.125) * 32768.0 / 20000.0, 0.05),
         ("bloomfilter", 1, 14.38, 0.05),
         ("fastbloom 0.17", 2, 14.38, 0.05),
         ("fastbloom-rs", 1, 57.51, 0.05),

@@ -20,6 +20,7 @@ pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
         Box::new(cuckoo::Cuckoo::<Xxh3>::new("XXH3")),
         Box::new(cuckoo::ScalableCuckoo(rate)),
         Box::new(quotient::Quotient(rate)),
+        Box::new(quotient::GrownQuotient(rate)),
         Box::new(counting::Counting(rate)),
         Box::new(bloom::FastBloom::<fastbloom::DefaultHasher>::new(rate, "its default hasher")),
         Box::new(bloom::FastBloom::<BuildHasherDefault<Xxh3>>::new(rate, "XXH3")),

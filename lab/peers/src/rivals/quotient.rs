@@ -3,7 +3,7 @@
 use anyhow::bail;
 
 use super::nearest_bits;
-use crate::peer::{Family, Peer, count};
+use crate::peer::{Family, GROWN_FROM, Peer, count};
 
 /// A quotient filter.
 pub(super) struct Quotient(pub(super) f64);
@@ -34,11 +34,7 @@ impl Peer for Quotient {
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
-        // It panics without these instructions.
-        #[cfg(target_arch = "x86_64")]
-        if !(is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt")) {
-            bail!("it needs a processor with BMI2 and POPCNT, such as x86-64 ones since 2015; this one lacks them");
-        }
+        check_processor()?;
         let (_, remainder_bits) = self.load_and_remainder_bits(keys.len());
         let mut filter = qfilter::Filter::new(keys.len() as u64, 2_f64.powi(-remainder_bits))?;
         for key in keys {
@@ -59,4 +55,53 @@ impl Peer for Quotient {
     fn remove(&self, filter: &mut Self::Filter, keys: &[u64]) -> Option<usize> {
         Some(count(keys, |key| filter.remove(key)))
     }
+}
+
+/// The same, which grows from [`GROWN_FROM`] items: when it is full, it is copied into one of twice the size, with remainders that
+/// are one bit shorter.
+pub(super) struct GrownQuotient(pub(super) f64);
+
+impl Peer for GrownQuotient {
+    type Filter = qfilter::Filter;
+
+    const FAMILY: Family = Family::Quotient;
+
+    fn title(&self, _: usize) -> String {
+        format!("qfilter 0.3, grown from {GROWN_FROM} items, foldhash")
+    }
+
+    fn asked_rate(&self) -> Option<f64> {
+        Some(self.0)
+    }
+
+    fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
+        check_processor()?;
+        let items = keys.len() as u64;
+        let mut filter = qfilter::Filter::new_resizeable(items.min(GROWN_FROM as u64), items, self.0)?;
+        for key in keys {
+            filter.insert_duplicated(key)?;
+        }
+        Ok(filter)
+    }
+
+    fn expected_rate(&self, filter: &Self::Filter, _: usize) -> f64 {
+        filter.current_error_ratio()
+    }
+
+    fn find(&self, filter: &Self::Filter, keys: &[u64]) -> usize {
+        count(keys, |key| filter.contains(key))
+    }
+
+    fn remove(&self, filter: &mut Self::Filter, keys: &[u64]) -> Option<usize> {
+        Some(count(keys, |key| filter.remove(key)))
+    }
+}
+
+/// The crate panics without these instructions.
+fn check_processor() -> anyhow::Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if !(is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt")) {
+        bail!("it needs a processor with BMI2 and POPCNT, such as x86-64 ones since 2015; this one lacks them");
+    }
+    Ok(())
 }
