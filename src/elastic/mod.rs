@@ -19,6 +19,7 @@ mod parts;
 mod plan;
 mod refusal;
 mod shard;
+mod sharing;
 
 use alloc::vec::Vec;
 

@@ -99,25 +99,56 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     /// assert_eq!(unknown, ["bob"]);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn contains_iter<I: IntoIterator>(&self, items: I) -> ContainsIter<'_, I::IntoIter, H, S>
+    pub fn contains_iter<I: IntoIterator>(&self, items: I) -> ContainsIter<'_, I::IntoIter, Self>
     where
         H: HashItem<I::Item>,
     {
-        ContainsIter { filter: self, items: items.into_iter(), batch: VecDeque::new(), answers: 0 }
+        ContainsIter::new(self, items.into_iter())
     }
 }
 
-/// Iterator over items and whether the filter contains them; made by [`CuckooFilter::contains_iter`].
+pub(crate) mod sealed {
+    /// A filter that looks up batches.
+    pub trait LookUp<T> {
+        /// The uniform hash of an item.
+        fn uniform_hash(&self, item: &T) -> u64;
+
+        /// Bit i of the result is the answer for the i-th of at most 64 uniform hashes.
+        fn look_up(&self, hashes: &[u64]) -> u64;
+    }
+}
+pub(crate) use sealed::LookUp;
+
+impl<T, H: HashItem<T>, S: Storage> LookUp<T> for CuckooFilter<H, S> {
+    fn uniform_hash(&self, item: &T) -> u64 {
+        self.uniform(item).0
+    }
+
+    fn look_up(&self, hashes: &[u64]) -> u64 {
+        let mut answers = 0;
+        self.raw.contains_all(&hashes, |found| answers = found);
+        answers
+    }
+}
+
+/// Iterator over items and whether the filter contains them; made by [`CuckooFilter::contains_iter`] and
+/// `ElasticFilter::contains_iter`.
 #[must_use = "iterators are lazy: nothing is looked up until the iterator is consumed"]
-pub struct ContainsIter<'a, I: Iterator, H, S> {
-    filter: &'a CuckooFilter<H, S>,
+pub struct ContainsIter<'a, I: Iterator, F> {
+    filter: &'a F,
     items: I,
     batch: VecDeque<I::Item>,
     /// One bit for each item of `batch`; the lowest bit is the next answer.
     answers: u64,
 }
 
-impl<I: Iterator, H: HashItem<I::Item>, S: Storage> Iterator for ContainsIter<'_, I, H, S> {
+impl<'a, I: Iterator, F> ContainsIter<'a, I, F> {
+    pub(crate) fn new(filter: &'a F, items: I) -> Self {
+        Self { filter, items, batch: VecDeque::new(), answers: 0 }
+    }
+}
+
+impl<I: Iterator, F: LookUp<I::Item>> Iterator for ContainsIter<'_, I, F> {
     type Item = (I::Item, bool);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -127,10 +158,9 @@ impl<I: Iterator, H: HashItem<I::Item>, S: Storage> Iterator for ContainsIter<'_
             batch.extend(self.items.by_ref().take(BATCH));
             let mut hashes = [0; BATCH];
             for (hash, item) in hashes.iter_mut().zip(&batch) {
-                *hash = self.filter.uniform(item).0;
+                *hash = self.filter.uniform_hash(item);
             }
-            let answers = &mut self.answers;
-            self.filter.raw.contains_all(&&hashes[..batch.len()], |found| *answers = found);
+            self.answers = self.filter.look_up(&hashes[..batch.len()]);
             self.batch = batch;
         }
         let item = self.batch.pop_front()?;
@@ -145,17 +175,17 @@ impl<I: Iterator, H: HashItem<I::Item>, S: Storage> Iterator for ContainsIter<'_
     }
 }
 
-impl<I: Iterator<Item: Clone> + Clone, H, S> Clone for ContainsIter<'_, I, H, S> {
+impl<I: Iterator<Item: Clone> + Clone, F> Clone for ContainsIter<'_, I, F> {
     fn clone(&self) -> Self {
         Self { filter: self.filter, items: self.items.clone(), batch: self.batch.clone(), answers: self.answers }
     }
 }
 
-impl<I: Iterator, H, S> fmt::Debug for ContainsIter<'_, I, H, S> {
+impl<I: Iterator, F> fmt::Debug for ContainsIter<'_, I, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ContainsIter").field("ahead", &self.batch.len()).finish_non_exhaustive()
     }
 }
 
-impl<I: ExactSizeIterator, H: HashItem<I::Item>, S: Storage> ExactSizeIterator for ContainsIter<'_, I, H, S> {}
-impl<I: FusedIterator, H: HashItem<I::Item>, S: Storage> FusedIterator for ContainsIter<'_, I, H, S> {}
+impl<I: ExactSizeIterator, F: LookUp<I::Item>> ExactSizeIterator for ContainsIter<'_, I, F> {}
+impl<I: FusedIterator, F: LookUp<I::Item>> FusedIterator for ContainsIter<'_, I, F> {}

@@ -22,6 +22,7 @@ use crate::{
 };
 pub(crate) use {
     batch::{Hashed, same_length},
+    iter::LookUp,
     raw::{Located, RawFilter},
 };
 pub use {

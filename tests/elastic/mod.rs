@@ -4,6 +4,7 @@
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
 mod duplicates;
+mod forms;
 mod growth;
 mod limits;
 mod merge;
