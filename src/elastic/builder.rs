@@ -2,14 +2,14 @@
 
 use alloc::vec::Vec;
 
-use super::{ElasticFilter, ElasticParams, lane::Lane, layer::reserved, plan::Request, shard::Window};
+use super::{ElasticFilter, ElasticParams, lane::Lane, plan::Request, shard::Window};
 use crate::{
     bits::wide,
     filter::BuildError,
     hash::Xxh3,
     kernel::{Dispatch, Kernel},
     params::{ParamError, TableKind},
-    storage::OutOfMemory,
+    storage::{OutOfMemory, reserved},
 };
 
 /// Builder for [`ElasticFilter`].

@@ -5,14 +5,14 @@ use core::iter;
 
 use super::{
     error::Refused,
-    layer::{Layer, LayerPlan, copies, reserve, reserved},
+    layer::{Layer, LayerPlan},
     plan::LanePlan,
     shard::{Key, Shard, stream},
 };
 use crate::{
     filter::Located,
     kernel::Dispatch,
-    storage::OutOfMemory,
+    storage::{OutOfMemory, reserve, reserved},
     table::{Address, TableParams as _, Uniform},
 };
 
@@ -132,15 +132,8 @@ impl Lane {
     #[cold]
     pub(super) fn insert_growing(&mut self, hash: Uniform, at: usize, allowed: usize) -> Result<(), Refused> {
         let key = self.key(hash);
-        let layer = self.last_mut();
-        if let Some(refused) = copies(layer.shard(at), key) {
-            return Err(refused);
-        }
-        match layer.insert_splitting(at, key, allowed) {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            // There may be room as it is.
-            Err(refused) => return layer.insert_at(at, key).map_err(|_| refused),
+        if self.last_mut().insert_growing(at, key, allowed)? {
+            return Ok(());
         }
         let plan = self.plan.layer(self.last().number() + 1);
         self.insert_into_new_layer(plan, self.later.len(), key, allowed)
@@ -193,13 +186,8 @@ impl Lane {
         let allowed = most_bytes.saturating_sub(self.table_bytes());
         let layer = self.later[..after].last_mut().unwrap_or(&mut self.first);
         let Err(at) = layer.insert(key) else { return Ok(()) };
-        if let Some(refused) = copies(layer.shard(at), key) {
-            return Err(refused);
-        }
-        match layer.insert_splitting(at, key, allowed) {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(refused) => return layer.insert_at(at, key).map_err(|_| refused),
+        if layer.insert_growing(at, key, allowed)? {
+            return Ok(());
         }
         let plan = self.plan.layer((layer.number() + 1).min(number));
         self.insert_into_new_layer(plan, after, key, allowed)

@@ -1,6 +1,6 @@
 //! A layer: the shards of a lane, found by a directory as in extendible hashing.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 use core::iter;
 
 use super::{
@@ -12,7 +12,7 @@ use crate::{
     filter::Located,
     kernel::Dispatch,
     params::false_positive_rate,
-    storage::OutOfMemory,
+    storage::{OutOfMemory, reserve, reserved},
     table::TableParams as _,
 };
 
@@ -140,7 +140,7 @@ impl Layer {
 
     /// Inserts an item into its shard, which is at this index, if that has room at all. Otherwise nothing has changed.
     #[inline]
-    pub(super) fn insert_at(&mut self, at: usize, key: Key) -> Result<(), usize> {
+    fn insert_at(&mut self, at: usize, key: Key) -> Result<(), usize> {
         let Entry { shard, upper, .. } = &mut self.entries[at];
         if !key.insert_into(shard, *upper) {
             return Err(at);
@@ -182,11 +182,26 @@ impl Layer {
         })
     }
 
+    /// Inserts an item for which [`insert`](Self::insert) has found the shard at this index full. The tables may take `allowed` more
+    /// bytes. Returns false if the upper bits are used up, so that the shard cannot be split.
+    ///
+    /// Nothing has changed, unless the item was inserted.
+    pub(super) fn insert_growing(&mut self, at: usize, key: Key, allowed: usize) -> Result<bool, Refused> {
+        if let Some(refused) = copies(self.shard(at), key) {
+            return Err(refused);
+        }
+        match self.insert_splitting(at, key, allowed) {
+            // There may be room as it is.
+            Err(refused) => self.insert_at(at, key).map_or(Err(refused), |()| Ok(true)),
+            result => result,
+        }
+    }
+
     /// Splits the full shard at this index until the item has room in the part that it belongs to, and inserts it there. The
     /// tables may take `allowed` more bytes. Returns false if the upper bits are used up before.
     ///
     /// Nothing has changed, unless the item was inserted.
-    pub(super) fn insert_splitting(&mut self, at: usize, key: Key, allowed: usize) -> Result<bool, Refused> {
+    fn insert_splitting(&mut self, at: usize, key: Key, allowed: usize) -> Result<bool, Refused> {
         let Entry { shard: ref full, prefix, depth, .. } = self.entries[at];
         let (mut depth, mut prefix) = (depth, prefix);
         let (bytes_before, mut bytes_after) = (bytes(full), 0);
@@ -365,7 +380,7 @@ impl Layer {
 }
 
 /// Whether it is for copies that a shard has no room for the item: splitting the shard would be of no use.
-pub(super) fn copies(shard: &Shard, key: Key) -> Option<Refused> {
+fn copies(shard: &Shard, key: Key) -> Option<Refused> {
     let (params, count) = (shard.params(), shard.count_located(key.locate(shard.params().upper())));
     if count == 2 * params.bucket_size() {
         Some(Refused::Copies(count))
@@ -377,17 +392,4 @@ pub(super) fn copies(shard: &Shard, key: Key) -> Option<Refused> {
 /// Bytes of a shard's table with its padding.
 fn bytes(shard: &Shard) -> usize {
     shard.params().table_bytes() + PADDING
-}
-
-/// An empty vector with room for so many.
-pub(super) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
-    let mut vector = vec![];
-    vector.try_reserve_exact(len).map_err(|_| OutOfMemory::of(len.saturating_mul(size_of::<T>())))?;
-    Ok(vector)
-}
-
-/// Makes room for so many more.
-pub(super) fn reserve<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
-    let needed = (vector.len() + more).saturating_mul(size_of::<T>());
-    vector.try_reserve(more).map_err(|_| OutOfMemory::of(needed))
 }

@@ -2,7 +2,8 @@
 
 use core::{error::Error, fmt};
 
-use super::{ElasticFilter, GrowError, error::Refused, layer::reserved};
+use super::{ElasticFilter, GrowError, error::Refused};
+use crate::storage::reserved;
 
 impl<H: PartialEq> ElasticFilter<H> {
     /// Inserts all items of `other`, duplicates included, into this filter. The filters must have equal parameters; how far each

@@ -3,11 +3,13 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{
-    layer::{reserve, reserved},
-    shard::{Window, stream},
+use super::shard::{Window, stream};
+use crate::{
+    bits::index,
+    kernel::Hashes,
+    storage::{OutOfMemory, reserve, reserved},
+    table::Uniform,
 };
-use crate::{bits::index, kernel::Hashes, storage::OutOfMemory, table::Uniform};
 
 /// Log₂ of the most parts: as many streams of writes as a core's cache and address translation can follow.
 const MOST_BITS: u32 = 8;

@@ -2,12 +2,14 @@
 
 mod error;
 mod memory;
+mod reserve;
 
 use core::fmt;
 
 use crate::bits::PADDING;
 pub use error::OutOfMemory;
 use memory::Memory;
+pub(crate) use reserve::{reserve, reserved};
 
 /// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;

@@ -34,14 +34,8 @@ impl Peer for Quotient {
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
-        check_processor()?;
         let (_, remainder_bits) = self.load_and_remainder_bits(keys.len());
-        let mut filter = qfilter::Filter::new(keys.len() as u64, 2_f64.powi(-remainder_bits))?;
-        for key in keys {
-            // `insert` skips items that are found already, of which the second could then not be removed.
-            filter.insert_duplicated(key)?;
-        }
-        Ok(filter)
+        filled(|| qfilter::Filter::new(keys.len() as u64, 2_f64.powi(-remainder_bits)), keys)
     }
 
     fn expected_rate(&self, filter: &Self::Filter, _: usize) -> f64 {
@@ -75,33 +69,34 @@ impl Peer for GrownQuotient {
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
-        check_processor()?;
         let items = keys.len() as u64;
-        let mut filter = qfilter::Filter::new_resizeable(items.min(GROWN_FROM as u64), items, self.0)?;
-        for key in keys {
-            filter.insert_duplicated(key)?;
-        }
-        Ok(filter)
+        filled(|| qfilter::Filter::new_resizeable(items.min(GROWN_FROM as u64), items, self.0), keys)
     }
 
-    fn expected_rate(&self, filter: &Self::Filter, _: usize) -> f64 {
-        filter.current_error_ratio()
+    fn expected_rate(&self, filter: &Self::Filter, items: usize) -> f64 {
+        Quotient(self.0).expected_rate(filter, items)
     }
 
     fn find(&self, filter: &Self::Filter, keys: &[u64]) -> usize {
-        count(keys, |key| filter.contains(key))
+        Quotient(self.0).find(filter, keys)
     }
 
     fn remove(&self, filter: &mut Self::Filter, keys: &[u64]) -> Option<usize> {
-        Some(count(keys, |key| filter.remove(key)))
+        Quotient(self.0).remove(filter, keys)
     }
 }
 
-/// The crate panics without these instructions.
-fn check_processor() -> anyhow::Result<()> {
+/// A filter with all keys in it.
+fn filled(empty: impl FnOnce() -> Result<qfilter::Filter, qfilter::Error>, keys: &[u64]) -> anyhow::Result<qfilter::Filter> {
+    // It panics without these instructions.
     #[cfg(target_arch = "x86_64")]
     if !(is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt")) {
         bail!("it needs a processor with BMI2 and POPCNT, such as x86-64 ones since 2015; this one lacks them");
     }
-    Ok(())
+    let mut filter = empty()?;
+    for key in keys {
+        // `insert` skips items that are found already, of which the second could then not be removed.
+        filter.insert_duplicated(key)?;
+    }
+    Ok(filter)
 }

@@ -1,0 +1,18 @@
+//! Vectors whose memory may be refused.
+
+use alloc::vec::Vec;
+
+use super::OutOfMemory;
+
+/// An empty vector with room for so many.
+pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(len).map_err(|_| OutOfMemory::of(len.saturating_mul(size_of::<T>())))?;
+    Ok(vector)
+}
+
+/// Makes room for so many more.
+pub(crate) fn reserve<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
+    let needed = (vector.len() + more).saturating_mul(size_of::<T>());
+    vector.try_reserve(more).map_err(|_| OutOfMemory::of(needed))
+}
