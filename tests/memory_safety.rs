@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Kind, SplitMix64};
-use koel::{Addressing, CuckooFilter, FilterView, Kernel, TableKind};
+use koel::{Addressing, CuckooFilter, ElasticFilter, FilterView, Kernel, TableKind};
 use std::{
     panic::catch_unwind,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -51,6 +51,22 @@ fn filters_are_changed() {
         filter.clear();
         filter.merge(&copy).expect("there is room");
         assert!(filter == copy);
+    }
+}
+
+/// Every shard is an allocation of its own.
+#[test]
+fn a_filter_grows_and_shrinks() {
+    for kernel in Kernel::available() {
+        let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(600).kernel(kernel);
+        let mut filter = builder.build().expect("it is available");
+        let hashes: Vec<u64> = SplitMix64(3).take(400).collect();
+        filter.insert_hashes(&hashes).expect("it grows");
+        let mut found = [false; 400];
+        filter.contains_hashes(&hashes, &mut found);
+        assert!(found.iter().all(|&found| found));
+        filter.remove_hashes(&hashes, &mut found);
+        assert!(filter.is_empty() && found.iter().all(|&found| found));
     }
 }
 

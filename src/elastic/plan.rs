@@ -241,3 +241,50 @@ impl LayerPlan {
         self.shard(self.least_depth).table_bytes().saturating_mul(1 << self.least_depth)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rates of all layers, each at its greatest depth, add up to no more than what was promised.
+    #[test]
+    fn layers_beyond_the_range_keep_the_rate() {
+        for rate in [0.1, 0.03, 0.01, 0.001, 0.000_7, 1e-4] {
+            for b in [1, 2, 4, 8] {
+                let request = Request { false_positive_rate: Some(rate), bucket_size: Some(b), ..Request::default() };
+                let params = request.params().unwrap();
+                let lane = params.lane(0);
+                let full = |number| {
+                    let LayerPlan { whole, most_depth, .. } = lane.layer(number);
+                    rate_when_full(params.low_bits(), b) / (1_u64 << (whole.upper_bits - most_depth)) as f64
+                };
+                let sum: f64 = (0..6).map(full).sum();
+                assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
+                assert!(full(0) > rate / 4.0, "fingerprints are no longer than they must be");
+            }
+        }
+    }
+
+    /// Each layer knows all bits that the one before knows, and begins small enough for its fingerprints.
+    #[test]
+    fn layers_refine_each_other() {
+        for (rate, capacity, max_capacity) in [(0.001, 1000, 1_000_000), (1e-6, 10, 10), (3e-9, 1_000_000, 4_000_000)] {
+            let request = Request {
+                false_positive_rate: Some(rate),
+                capacity: Some(capacity),
+                max_capacity: Some(max_capacity),
+                ..Request::default()
+            };
+            let params = request.params().unwrap();
+            for lane in (0..params.lanes()).map(|number| params.lane(number)) {
+                for number in 0..6 {
+                    let (plan, next) = (lane.layer(number), lane.layer(number + 1));
+                    assert!(next.whole.upper_bits >= plan.whole.upper_bits, "{plan:?} {next:?}");
+                    let stored = plan.shard(plan.least_depth);
+                    assert!(u32::from(stored.low_bits + stored.upper_bits) <= MOST_STORED_BITS, "{plan:?}");
+                    assert!(plan.least_depth <= plan.most_depth);
+                }
+            }
+        }
+    }
+}

@@ -134,6 +134,7 @@ mod tests {
 
     /// Within the planned range and beyond it, with and without repeats.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn hashes_that_are_shared_out_get_the_same_answers() {
         for items in [10, 5000, 40_000] {
             let (mut filter, mut present) = (filter(), hashes(0..items));
@@ -151,6 +152,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn a_set_that_is_refused_leaves_nothing() {
         let mut filter = filter();
         filter.insert_hashes(&hashes(0..2000)).unwrap();
