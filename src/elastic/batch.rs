@@ -174,7 +174,7 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(super) fn all_lanes(&self) -> Lanes<'_> {
-        Lanes { lanes: &self.lanes, bits: self.lane_bits }
+        Lanes { lanes: &self.lanes, shares: self.shares }
     }
 
     /// The number of items for which [`contains`](Self::contains) returns true.

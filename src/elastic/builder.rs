@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{ElasticFilter, ElasticParams, lane::Lane, plan::Request, shard::Window};
+use super::{ElasticFilter, ElasticParams, lane::Lane, plan::Request};
 use crate::{
     bits::wide,
     filter::BuildError,
@@ -137,15 +137,14 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        let lane_bits = Window::new(0, params.lane_bits.into(), 0);
-        Ok(Self { lane_bits, lanes: empty_lanes(&params, dispatch)?, params, max_bytes: usize::MAX, hasher })
+        Ok(Self { shares: params.shares(), lanes: empty_lanes(&params, dispatch)?, params, max_bytes: usize::MAX, hasher })
     }
 }
 
 pub(super) fn empty_lanes(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Lane>, OutOfMemory> {
     let mut lanes = reserved(params.lanes())?;
-    for number in 0..params.lanes() {
-        lanes.push(Lane::new(params.lane(number), dispatch)?);
+    for _ in 0..params.lanes() {
+        lanes.push(Lane::new(params, dispatch)?);
     }
     Ok(lanes)
 }

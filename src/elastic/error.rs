@@ -4,8 +4,8 @@ use core::{error::Error, fmt};
 
 use crate::storage::OutOfMemory;
 
-/// An item was refused by a filter that grows. If a single item was inserted, the filter is unchanged. If several were, those
-/// before the refused one are in the filter.
+/// An item was refused by a filter that grows, and is not in it. If several were to be inserted, the method says which of them are
+/// in the filter.
 ///
 /// # Example
 /// ```
@@ -92,7 +92,7 @@ impl GrowError {
 impl fmt::Display for GrowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.position > 0 {
-            write!(f, "item {}, counted from 0, was refused, and those before it are in the filter: ", self.position)?;
+            write!(f, "item {}, counted from 0, was refused: ", self.position)?;
         }
         match &self.reason {
             Refused::Copies(copies) => write!(

@@ -70,7 +70,7 @@ impl<H> ElasticFilter<H> {
     /// The number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.shards().count()).sum()
+        self.lanes.iter().map(Lane::shards).sum()
     }
 
     /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.

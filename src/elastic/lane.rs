@@ -4,16 +4,18 @@ use alloc::vec::Vec;
 use core::iter;
 
 use super::{
+    ElasticParams,
     error::Refused,
-    layer::{Layer, LayerPlan},
-    plan::LanePlan,
-    shard::{Key, Shard, stream},
+    layer::Layer,
+    level::{Place, Target},
+    plan::LayerPlan,
+    shard::Key,
+    stream::Shares,
 };
 use crate::{
-    filter::Located,
     kernel::Dispatch,
     storage::{OutOfMemory, reserve, reserved},
-    table::{Address, TableParams as _, Uniform},
+    table::{AnySize, Uniform},
 };
 
 /// Two siblings are joined by a removal if together they fill less than this share of one shard's slots, so that the joined one
@@ -26,10 +28,10 @@ const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 /// See the module.
 #[derive(Clone)]
 pub(super) struct Lane {
-    plan: LanePlan,
-    /// Where the low fingerprints go, in all its shards: as in tables of so many buckets and bits.
-    buckets: u64,
-    low_bits: u32,
+    params: ElasticParams,
+    /// Where the low fingerprints go, in all its shards.
+    address: AnySize,
+    shares: Shares,
     first: Layer,
     /// Added when the bits of the layer before were used up.
     later: Vec<Layer>,
@@ -37,12 +39,12 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(plan: LanePlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+    pub(super) fn new(params: &ElasticParams, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         Ok(Self {
-            plan,
-            buckets: plan.buckets(),
-            low_bits: plan.low_bits(),
-            first: Layer::new(plan.layer(0), dispatch)?,
+            params: *params,
+            address: params.address(),
+            shares: params.shares(),
+            first: Layer::new(params.layer(0), dispatch)?,
             later: Vec::new(),
             dispatch,
         })
@@ -67,8 +69,9 @@ impl Lane {
         self.later.last_mut().unwrap_or(&mut self.first)
     }
 
-    pub(super) fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.layers().flat_map(Layer::shards)
+    /// The number of shards.
+    pub(super) fn shards(&self) -> usize {
+        self.layers().map(Layer::shards).sum()
     }
 
     #[inline]
@@ -80,20 +83,18 @@ impl Lane {
     /// What the lane needs of a hash.
     #[inline]
     pub(super) fn key(&self, hash: Uniform) -> Key {
-        let address = Address::any_size(self.buckets, self.low_bits);
-        Key::new(&address, stream(hash), hash)
+        Key::new(&self.address, self.shares.stream(hash), hash)
     }
 
-    /// The shard of the first layer for a hash, and where it keeps the item.
+    /// Where a hash is looked up in the first layer.
     #[inline]
-    pub(super) fn locate(&self, hash: Uniform) -> (&Shard, Located) {
-        self.first.locate(self.key(hash))
+    pub(super) fn target(&self, hash: Uniform) -> Target<'_> {
+        self.first.target(self.key(hash))
     }
 
     /// Prefetches the buckets of a hash in the layer that takes new items.
     pub(super) fn prefetch(&self, hash: Uniform) {
-        let (shard, located) = self.last().locate(self.key(hash));
-        shard.prefetch_located(located);
+        self.last().prefetch(self.key(hash));
     }
 
     /// True if a hash is in a later layer.
@@ -110,32 +111,28 @@ impl Lane {
 
     pub(super) fn count(&self, hash: Uniform) -> u32 {
         let key = self.key(hash);
-        let count = |layer: &Layer| {
-            let (shard, located) = layer.locate(key);
-            shard.count_located(located)
-        };
-        self.layers().map(count).sum()
+        self.layers().map(|layer| layer.count(key)).sum()
     }
 
-    /// Inserts a hash, if it fits into the last layer as that is; otherwise nothing has changed, and the index of the full shard is
+    /// Inserts a hash, if it fits into the last layer as that is; otherwise nothing has changed, and the place of the full shard is
     /// returned.
     #[inline]
-    pub(super) fn insert(&mut self, hash: Uniform) -> Result<(), usize> {
+    pub(super) fn insert(&mut self, hash: Uniform) -> Result<(), Place> {
         let key = self.key(hash);
         self.last_mut().insert(key)
     }
 
-    /// Inserts a hash for which [`insert`](Self::insert) has found the shard at this index full. The tables may take `allowed`
+    /// Inserts a hash for which [`insert`](Self::insert) has found this shard full. The tables may take `allowed`
     /// more bytes.
     ///
-    /// Nothing has changed, unless the hash was inserted.
+    /// The items are the same as before, unless the hash was inserted.
     #[cold]
-    pub(super) fn insert_growing(&mut self, hash: Uniform, at: usize, allowed: usize) -> Result<(), Refused> {
+    pub(super) fn insert_growing(&mut self, hash: Uniform, full: Place, allowed: usize) -> Result<(), Refused> {
         let key = self.key(hash);
-        if self.last_mut().insert_growing(at, key, allowed)? {
+        if self.last_mut().insert_growing(full, key, allowed)? {
             return Ok(());
         }
-        let plan = self.plan.layer(self.last().number() + 1);
+        let plan = self.params.layer(self.last().number() + 1);
         self.insert_into_new_layer(plan, self.later.len(), key, allowed)
     }
 
@@ -170,7 +167,7 @@ impl Lane {
             for (shard, prefix) in layer.in_order() {
                 let mut result = Ok(());
                 shard.each_fingerprint(|bucket, fingerprint| {
-                    let key = Key::of_stored(shard, prefix, bucket, fingerprint);
+                    let key = Key::of_stored(shard.params(), prefix, bucket, fingerprint);
                     result = self.insert_stored(key, layer.number(), most_bytes);
                     result.is_ok()
                 });
@@ -185,11 +182,11 @@ impl Lane {
         let after = self.later.partition_point(|layer| layer.number() <= number);
         let allowed = most_bytes.saturating_sub(self.table_bytes());
         let layer = self.later[..after].last_mut().unwrap_or(&mut self.first);
-        let Err(at) = layer.insert(key) else { return Ok(()) };
-        if layer.insert_growing(at, key, allowed)? {
+        let Err(full) = layer.insert(key) else { return Ok(()) };
+        if layer.insert_growing(full, key, allowed)? {
             return Ok(());
         }
-        let plan = self.plan.layer((layer.number() + 1).min(number));
+        let plan = self.params.layer((layer.number() + 1).min(number));
         self.insert_into_new_layer(plan, after, key, allowed)
     }
 
@@ -199,12 +196,11 @@ impl Lane {
     pub(super) fn remove(&mut self, hash: Uniform) -> bool {
         let key = self.key(hash);
         let is_removed = self.layers_mut().rev().any(|layer| {
-            let Some(at) = layer.remove(key) else { return false };
-            let shard = layer.shard(at);
-            let most = share(shard, MOST_TO_JOIN);
-            if shard.len() <= most / 2 {
+            let Some(place) = layer.remove(key) else { return false };
+            let most = share(layer, MOST_TO_JOIN);
+            if layer.items(place) <= most / 2 {
                 // Without memory for the joined shard, they stay two.
-                let _ = layer.join(at, most);
+                let _ = layer.join(place, most);
             }
             true
         });
@@ -223,7 +219,7 @@ impl Lane {
     pub(super) fn shrink(&mut self) -> Result<(), OutOfMemory> {
         self.drop_empty_layers();
         for layer in self.layers_mut() {
-            let most = layer.shards().next().map_or(0, |shard| share(shard, MOST_TO_SHRINK));
+            let most = share(layer, MOST_TO_SHRINK);
             layer.join_all(most)?;
         }
         Ok(())
@@ -240,9 +236,7 @@ impl Lane {
 
     pub(super) fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.dispatch = dispatch;
-        for shard in self.layers_mut().flat_map(Layer::shards_mut) {
-            shard.set_dispatch(dispatch);
-        }
+        self.layers_mut().for_each(|layer| layer.set_dispatch(dispatch));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -259,7 +253,7 @@ impl Lane {
     }
 }
 
-/// A share of a shard's slots.
-fn share(shard: &Shard, (numerator, denominator): (usize, usize)) -> usize {
-    shard.params().slots() / denominator * numerator
+/// A share of the slots of a layer's shards.
+fn share(layer: &Layer, (numerator, denominator): (usize, usize)) -> usize {
+    layer.slots_of_a_shard() / denominator * numerator
 }

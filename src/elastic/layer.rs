@@ -1,18 +1,20 @@
-//! A layer: the shards of a lane, found by a directory as in extendible hashing.
+//! A layer: shards and the directory that leads to them, by the first bits of a stream.
 
 use alloc::vec::Vec;
 use core::iter;
 
 use super::{
     error::Refused,
-    shard::{self, Key, Shard, ShardParams, Window},
+    level::{Level, Place, Target},
+    plan::LayerPlan,
+    shard::{self, Key, Shard},
+    stream::Window,
 };
 use crate::{
-    bits::{PADDING, index, low_half, wide},
-    filter::Located,
+    bits::index,
     kernel::Dispatch,
     params::false_positive_rate,
-    storage::{OutOfMemory, reserve, reserved},
+    storage::{OutOfMemory, reserved},
     table::TableParams as _,
 };
 
@@ -23,264 +25,235 @@ const FULL: (usize, usize) = (15, 16);
 /// A full shard is split only if one slot in so many is taken: otherwise copies of a few items fill their buckets.
 const LEAST_TO_SPLIT: usize = 2;
 
-/// A shard, and the bits of the stream that lead to it.
-#[derive(Clone)]
-struct Entry {
-    shard: Shard,
-    /// The bits of the stream that it stores.
-    upper: Window,
-    /// The bits of the stream between those of the lane and the upper ones.
-    prefix: u32,
-    /// The number of bits of `prefix`.
-    depth: u8,
-}
-
-impl Entry {
-    fn new(shard: Shard, prefix: u32, depth: u8) -> Self {
-        Self { upper: shard.params().upper(), shard, prefix, depth }
-    }
-}
-
-/// Which shards a lane has for its items.
+/// See the module.
 #[derive(Clone)]
 pub(super) struct Layer {
-    entries: Vec<Entry>,
-    /// For each value of the `depth` bits after those of the lane, the index of its entry. Shards of a smaller depth are there
-    /// several times, in a row.
-    directory: Vec<u32>,
-    directory_bits: Window,
+    plan: LayerPlan,
+    /// For each value of a stream's first `depth` bits, the shard that they lead to. Shards of a smaller depth are there several
+    /// times, in a row.
+    directory: Vec<Place>,
+    first_bits: Window,
     depth: u8,
-    /// Its number among the plans of its lane. Layers of higher numbers know more bits of each item.
-    number: usize,
-    /// The number of items.
-    len: usize,
-    /// Bytes of all tables with their padding.
-    table_bytes: usize,
-    /// Bits of the stream that belong to the lane.
-    lane_bits: u8,
+    /// Shards by their depth, from the least one to the greatest.
+    levels: Vec<Level>,
     /// The number of items from which on a shard is split.
     full_from: usize,
-    /// Shards of this depth are not joined, and those of the other are not split.
-    least_depth: u8,
-    most_depth: u8,
-}
-
-/// What a layer is planned as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LayerPlan {
-    pub(super) number: usize,
-    /// The parameters of a shard of depth 0.
-    pub(super) whole: ShardParams,
-    pub(super) least_depth: u8,
-    pub(super) most_depth: u8,
-}
-
-impl LayerPlan {
-    pub(super) fn shard(&self, depth: u8) -> ShardParams {
-        let whole = self.whole;
-        ShardParams { upper_bits: whole.upper_bits - depth, known_bits: whole.known_bits + depth, ..whole }
-    }
+    /// The number of items.
+    len: usize,
+    dispatch: Dispatch,
 }
 
 impl Layer {
     /// Empty shards of the least depth.
     pub(super) fn new(plan: LayerPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let depth = plan.least_depth;
-        let (shards, params) = (1_usize << depth, plan.shard(depth));
-        let mut entries = reserved(shards)?;
-        for prefix in 0..1 << depth {
-            entries.push(Entry::new(Shard::new(params)?.with_dispatch(dispatch), prefix, depth));
-        }
+        let shards = 1_usize << depth;
+        let mut levels = reserved(usize::from(plan.most_depth - depth) + 1)?;
+        levels.extend((depth..=plan.most_depth).map(|depth| plan.level(depth)));
+        levels[0].reserve(shards)?;
         let mut directory = reserved(shards)?;
-        directory.extend(0..1 << depth);
-        Ok(Self {
-            entries,
-            directory,
-            directory_bits: Window::new(plan.whole.known_bits.into(), depth.into(), 0),
-            depth,
-            number: plan.number,
-            len: 0,
-            table_bytes: shards * (params.table_bytes() + PADDING),
-            full_from: params.slots() / FULL.1 * FULL.0,
-            lane_bits: plan.whole.known_bits,
-            least_depth: plan.least_depth,
-            most_depth: plan.most_depth,
-        })
+        for prefix in 0..1 << depth {
+            directory.extend(levels[0].push(dispatch, prefix, |_| true).map(|at| Place::new(0, at)));
+        }
+        let full_from = plan.whole.slots() / FULL.1 * FULL.0;
+        let first_bits = Window::new(0, depth.into(), 0);
+        Ok(Self { plan, directory, first_bits, depth, levels, full_from, len: 0, dispatch })
     }
 
-    /// The index of the shard for an item.
+    /// The shard for an item.
     #[inline]
-    pub(super) fn find(&self, key: Key) -> usize {
-        index(self.directory[index(self.directory_bits.of(key.stream))].into())
+    fn find(&self, key: Key) -> Place {
+        self.directory[index(self.first_bits.of(key.stream))]
     }
 
-    /// The shard for an item, and where it keeps the item.
+    /// Where an item is looked up.
     #[inline]
-    pub(super) fn locate(&self, key: Key) -> (&Shard, Located) {
-        let Entry { shard, upper, .. } = &self.entries[self.find(key)];
-        (shard, key.locate(*upper))
+    pub(super) fn target(&self, key: Key) -> Target<'_> {
+        let place = self.find(key);
+        self.levels[place.level()].target(place.at(), key)
     }
 
     #[inline]
     pub(super) fn contains(&self, key: Key) -> bool {
-        let (shard, located) = self.locate(key);
-        shard.contains_located(located)
+        let Target { geometry, bytes, located } = self.target(key);
+        self.dispatch.read(geometry, bytes, located)
     }
 
-    /// Inserts an item. If its shard is full and should be split, returns the index of that shard, and nothing has changed.
+    /// Prefetches the buckets of an item.
     #[inline]
-    pub(super) fn insert(&mut self, key: Key) -> Result<(), usize> {
-        let at = self.find(key);
-        let Entry { shard, depth, .. } = &self.entries[at];
-        if shard.len() >= self.full_from && *depth < self.most_depth {
-            return Err(at);
-        }
-        self.insert_at(at, key)
+    pub(super) fn prefetch(&self, key: Key) {
+        let Target { geometry, bytes, located } = self.target(key);
+        self.dispatch.read(geometry, bytes, located.prefetch());
     }
 
-    /// Inserts an item into its shard, which is at this index, if that has room at all. Otherwise nothing has changed.
+    /// The number of copies of an item.
+    pub(super) fn count(&self, key: Key) -> u32 {
+        let place = self.find(key);
+        self.count_in(place, key)
+    }
+
+    fn count_in(&self, place: Place, key: Key) -> u32 {
+        let level = &self.levels[place.level()];
+        level.shard(self.dispatch, place.at()).read(key.count(level.params().upper()))
+    }
+
+    /// Inserts an item. If its shard is full and should be split, returns its place, and nothing has changed.
     #[inline]
-    fn insert_at(&mut self, at: usize, key: Key) -> Result<(), usize> {
-        let Entry { shard, upper, .. } = &mut self.entries[at];
-        if !key.insert_into(shard, *upper) {
-            return Err(at);
+    pub(super) fn insert(&mut self, key: Key) -> Result<(), Place> {
+        let place = self.find(key);
+        let is_full = self.levels[place.level()].items(place.at()) >= self.full_from;
+        if is_full && self.depth_of(place) < self.plan.most_depth || !self.insert_at(place, key) {
+            return Err(place);
         }
-        self.len += 1;
         Ok(())
     }
 
-    /// Removes one copy of an item. Returns the index of the shard that had one.
+    /// Inserts an item into its shard, if that has room at all. Otherwise nothing has changed.
     #[inline]
-    pub(super) fn remove(&mut self, key: Key) -> Option<usize> {
-        let at = self.find(key);
-        let Entry { shard, upper, .. } = &mut self.entries[at];
-        let is_removed = shard.remove_located(key.locate(*upper));
+    fn insert_at(&mut self, place: Place, key: Key) -> bool {
+        let is_placed = self.levels[place.level()].insert(self.dispatch, place.at(), key);
+        self.len += usize::from(is_placed);
+        is_placed
+    }
+
+    /// Removes one copy of an item. Returns the place of the shard that had one.
+    #[inline]
+    pub(super) fn remove(&mut self, key: Key) -> Option<Place> {
+        let place = self.find(key);
+        let is_removed = self.levels[place.level()].remove(self.dispatch, place.at(), key);
         self.len -= usize::from(is_removed);
-        is_removed.then_some(at)
+        is_removed.then_some(place)
     }
 
     #[inline]
-    pub(super) fn shard(&self, at: usize) -> &Shard {
-        &self.entries[at].shard
+    fn depth_of(&self, place: Place) -> u8 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 32")]
+        let level = place.level() as u8;
+        self.plan.least_depth + level
     }
 
-    pub(super) fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.entries.iter().map(|entry| &entry.shard)
+    /// The number of items in a shard.
+    #[inline]
+    pub(super) fn items(&self, place: Place) -> usize {
+        self.levels[place.level()].items(place.at())
     }
 
-    pub(super) fn shards_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
-        self.entries.iter_mut().map(|entry| &mut entry.shard)
+    /// The number of slots of a shard.
+    pub(super) fn slots_of_a_shard(&self) -> usize {
+        self.plan.whole.slots()
+    }
+
+    pub(super) fn shards(&self) -> usize {
+        self.levels.iter().map(Level::len).sum()
     }
 
     /// Shards in the order of the streams that lead to them, with the bits that do.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = (&Shard, u64)> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
         let mut next = 0;
         iter::from_fn(move || {
-            let entry = &self.entries[index((*self.directory.get(next)?).into())];
-            next += 1 << (self.depth - entry.depth);
-            Some((&entry.shard, entry.prefix.into()))
+            let place = *self.directory.get(next)?;
+            next += 1 << (self.depth - self.depth_of(place));
+            let level = &self.levels[place.level()];
+            Some((level.shard(self.dispatch, place.at()), level.records()[place.at()].prefix.into()))
         })
     }
 
-    /// Inserts an item for which [`insert`](Self::insert) has found the shard at this index full. The tables may take `allowed` more
-    /// bytes. Returns false if the upper bits are used up, so that the shard cannot be split.
+    /// Inserts an item for which [`insert`](Self::insert) has found this shard full. The tables may take `allowed` more bytes.
+    /// Returns false if the upper bits are used up, so that the shard cannot be split.
     ///
-    /// Nothing has changed, unless the item was inserted.
-    pub(super) fn insert_growing(&mut self, at: usize, key: Key, allowed: usize) -> Result<bool, Refused> {
-        if let Some(refused) = copies(self.shard(at), key) {
-            return Err(refused);
-        }
-        match self.insert_splitting(at, key, allowed) {
-            // There may be room as it is.
-            Err(refused) => self.insert_at(at, key).map_or(Err(refused), |()| Ok(true)),
-            result => result,
+    /// The items are the same as before, unless this one was inserted.
+    pub(super) fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, Refused> {
+        let mut place = place;
+        let most_bytes = self.table_bytes().saturating_add(allowed);
+        loop {
+            if let Some(refused) = self.refused_for_copies(place, key) {
+                return Err(refused);
+            }
+            match self.split(place, most_bytes) {
+                Ok(true) => place = self.find(key),
+                Ok(false) => return Ok(self.insert_at(place, key)),
+                // There may be room as it is.
+                Err(refused) => return if self.insert_at(place, key) { Ok(true) } else { Err(refused) },
+            }
+            if self.insert_at(place, key) {
+                return Ok(true);
+            }
         }
     }
 
-    /// Splits the full shard at this index until the item has room in the part that it belongs to, and inserts it there. The
-    /// tables may take `allowed` more bytes. Returns false if the upper bits are used up before.
-    ///
-    /// Nothing has changed, unless the item was inserted.
-    fn insert_splitting(&mut self, at: usize, key: Key, allowed: usize) -> Result<bool, Refused> {
-        let Entry { shard: ref full, prefix, depth, .. } = self.entries[at];
-        let (mut depth, mut prefix) = (depth, prefix);
-        let (bytes_before, mut bytes_after) = (bytes(full), 0);
-        let mut others = reserved(usize::from(self.most_depth - depth))?;
-        let mut part: Option<Shard> = None;
-        loop {
-            if depth == self.most_depth {
-                return Ok(false);
-            }
-            let whole = part.as_ref().unwrap_or(full);
-            let needed = bytes_after + 2 * whole.params().half().map_or(0, |half| half.table_bytes() + PADDING);
-            if needed.saturating_sub(bytes_before) > allowed {
-                return Err(Refused::Limit { needed: needed - bytes_before });
-            }
-            let Some([first, second]) = shard::split(whole)? else { return Ok(false) };
-            (depth, prefix) = (depth + 1, prefix << 1);
-            let is_second = Window::new(u32::from(self.lane_bits) + u32::from(depth) - 1, 1, 0).of(key.stream) == 1;
-            let (mut mine, other) = if is_second { (second, first) } else { (first, second) };
-            bytes_after += bytes(&other);
-            others.push(Entry::new(other, prefix | u32::from(!is_second), depth));
-            prefix |= u32::from(is_second);
-            let upper = mine.params().upper();
-            if key.insert_into(&mut mine, upper) {
-                bytes_after += bytes(&mine);
-                others.push(Entry::new(mine, prefix, depth));
-                break;
-            }
-            if let Some(refused) = copies(&mine, key) {
-                return Err(refused);
-            }
-            part = Some(mine);
+    /// Whether it is for copies that a shard has no room for an item: splitting the shard would be of no use.
+    fn refused_for_copies(&self, place: Place, key: Key) -> Option<Refused> {
+        let copies = self.count_in(place, key);
+        if copies == 2 * self.plan.whole.bucket_size() {
+            Some(Refused::Copies(copies))
+        } else {
+            (self.items(place) < self.slots_of_a_shard() / LEAST_TO_SPLIT).then_some(Refused::OthersCopies)
         }
-        reserve(&mut self.entries, others.len())?;
-        self.deepen(depth)?;
+    }
+
+    /// Splits a shard. Returns false if its upper bits are used up. If it fails, nothing has changed. Meanwhile the tables may
+    /// take `most_bytes`.
+    fn split(&mut self, place: Place, most_bytes: usize) -> Result<bool, Refused> {
+        let depth = self.depth_of(place);
+        if depth == self.plan.most_depth {
+            return Ok(false);
+        }
+        let needed = self.levels[place.level() + 1].tables().bytes_for(2);
+        if self.table_bytes().saturating_add(needed) > most_bytes {
+            return Err(Refused::Limit { needed });
+        }
+        let deeper = if depth == self.depth { Some(self.doubled_directory()?) } else { None };
+        self.levels[place.level() + 1].reserve(2)?;
         // Nothing can fail from here on.
-        self.table_bytes = self.table_bytes + bytes_after - bytes_before;
-        self.len += 1;
-        if let Some(mine) = others.pop() {
-            self.entries[at] = mine;
-            self.point_to(at);
+        if let Some(deeper) = deeper {
+            self.directory = deeper;
+            self.set_depth(depth + 1);
         }
-        for other in others {
-            self.entries.push(other);
-            self.point_to(self.entries.len() - 1);
+        let (levels, deeper) = self.levels.split_at_mut(place.level() + 1);
+        let (level, dispatch) = (&levels[place.level()], self.dispatch);
+        let (shard, prefix) = (level.shard(dispatch, place.at()), level.records()[place.at()].prefix);
+        let halves = [0, 1].map(|bit| {
+            let half = deeper[0].push(dispatch, prefix << 1 | bit, |half| shard::fill_half(half, &shard, bit));
+            half.map(|at| Place::new(place.level() + 1, at))
+        });
+        for half in halves.into_iter().flatten() {
+            self.point_to(half);
         }
+        self.remove_shard(place);
         Ok(true)
     }
 
-    /// Writes the directory's entries for a shard.
-    fn point_to(&mut self, at: usize) {
-        let Entry { prefix, depth, .. } = self.entries[at];
-        let unused = self.depth - depth;
-        let first = index(prefix.into()) << unused;
-        self.directory[first..first + (1 << unused)].fill(low_half(wide(at)));
+    /// Removes a shard to which the directory does not lead any more.
+    fn remove_shard(&mut self, place: Place) {
+        let level = &mut self.levels[place.level()];
+        level.swap_remove(place.at());
+        if place.at() < level.len() {
+            self.point_to(place);
+        }
     }
 
-    /// Makes the directory at least so deep.
-    fn deepen(&mut self, depth: u8) -> Result<(), OutOfMemory> {
-        if depth > self.depth {
-            let copies = 1 << (depth - self.depth);
-            let mut deeper = reserved(copies * self.directory.len())?;
-            deeper.extend(self.directory.iter().flat_map(|&entry| iter::repeat_n(entry, copies)));
-            self.directory = deeper;
-            self.set_depth(depth);
-        }
-        Ok(())
+    /// Writes the directory's entries for a shard.
+    fn point_to(&mut self, place: Place) {
+        let unused = self.depth - self.depth_of(place);
+        let first = index(self.levels[place.level()].records()[place.at()].prefix.into()) << unused;
+        self.directory[first..first + (1 << unused)].fill(place);
+    }
+
+    /// The directory for one bit more.
+    fn doubled_directory(&self) -> Result<Vec<Place>, OutOfMemory> {
+        let mut deeper = reserved(2 * self.directory.len())?;
+        deeper.extend(self.directory.iter().flat_map(|&place| [place, place]));
+        Ok(deeper)
     }
 
     fn set_depth(&mut self, depth: u8) {
         self.depth = depth;
-        self.directory_bits = Window::new(self.lane_bits.into(), depth.into(), 0);
+        self.first_bits = Window::new(0, depth.into(), 0);
     }
 
     /// Makes the directory as shallow as the shards allow.
     fn halve(&mut self) {
-        while self.depth > self.least_depth
-            && self.entries.len() <= self.directory.len() / 2
-            && self.entries.iter().all(|entry| entry.depth < self.depth)
-        {
+        while self.depth > self.plan.least_depth && self.levels[usize::from(self.depth - self.plan.least_depth)].len() == 0 {
             let mut at = 0;
             self.directory.retain(|_| {
                 at += 1;
@@ -292,65 +265,68 @@ impl Layer {
     }
 
     /// The other half of the shard that was split to make this one, unless it has been split further.
-    fn sibling(&self, at: usize) -> Option<usize> {
-        let Entry { prefix, depth, .. } = self.entries[at];
-        if depth <= self.least_depth {
-            return None;
-        }
-        let other = index(self.directory[index((prefix ^ 1).into()) << (self.depth - depth)].into());
-        (self.entries[other].depth == depth).then_some(other)
+    fn sibling(&self, place: Place) -> Option<Place> {
+        let prefix = self.levels[place.level()].records()[place.at()].prefix;
+        let first = index((prefix ^ 1).into()) << (self.depth - self.depth_of(place));
+        let other = *self.directory.get(first)?;
+        (place.level() > 0 && other.level() == place.level()).then_some(other)
     }
 
-    /// Joins a shard with its sibling if the two hold at most `most` items. Returns the lowest index at which there is another
-    /// shard now, or `None` if nothing has changed.
-    pub(super) fn join(&mut self, at: usize, most: usize) -> Result<Option<usize>, OutOfMemory> {
-        let Some(other) = self.sibling(at) else { return Ok(None) };
-        if self.shard(at).len() + self.shard(other).len() > most {
-            return Ok(None);
-        }
-        let Entry { prefix, depth, .. } = self.entries[at];
-        let [first, second] = if prefix & 1 == 0 { [at, other] } else { [other, at] };
-        let Some(shard) = shard::join([self.shard(first), self.shard(second)])? else { return Ok(None) };
-        self.table_bytes = self.table_bytes + bytes(&shard) - bytes(self.shard(first)) - bytes(self.shard(second));
-        self.entries[first] = Entry::new(shard, prefix >> 1, depth - 1);
-        self.point_to(first);
-        // The last entry takes the place of the second one.
-        let last = self.entries.len() - 1;
-        self.entries.swap_remove(second);
-        if second < last {
-            self.point_to(second);
-        }
+    /// Joins a shard with its sibling if the two hold at most `most` items. Returns whether it did; otherwise nothing has changed.
+    pub(super) fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
+        let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
+            return Ok(false);
+        };
+        let (levels, rest) = self.levels.split_at_mut(place.level());
+        let (level, dispatch) = (&rest[0], self.dispatch);
+        let prefix = level.records()[place.at()].prefix;
+        let [first, second] = if prefix & 1 == 0 { [place, other] } else { [other, place] };
+        let halves = [first, second].map(|place| level.shard(dispatch, place.at()));
+        let shallower = &mut levels[place.level() - 1];
+        shallower.reserve(1)?;
+        let whole = shallower.push(dispatch, prefix >> 1, |whole| shard::fill_whole(whole, [&halves[0], &halves[1]]));
+        let Some(at) = whole else { return Ok(false) };
+        self.point_to(Place::new(place.level() - 1, at));
+        // The one with the higher number first, since the last shard takes its place.
+        let [lower, higher] = if place.at() < other.at() { [place, other] } else { [other, place] };
+        self.remove_shard(higher);
+        self.remove_shard(lower);
         self.halve();
-        Ok(Some(first.min(second)))
+        Ok(true)
     }
 
     /// Joins all shards that can be, siblings of `most` items together at most.
     pub(super) fn join_all(&mut self, most: usize) -> Result<(), OutOfMemory> {
-        let mut at = 0;
-        while at < self.entries.len() {
-            match self.join(at, most)? {
-                // What was joined may be joined again, and the last shard has moved to the front.
-                Some(changed) => at = at.min(changed),
-                None => at += 1,
+        for level in (1..self.levels.len()).rev() {
+            let mut at = 0;
+            while at < self.levels[level].len() {
+                // After a join, another shard is here.
+                if !self.join(Place::new(level, at), most)? {
+                    at += 1;
+                }
             }
         }
-        self.entries.shrink_to_fit();
+        self.levels.iter_mut().for_each(Level::release);
         Ok(())
     }
 
     pub(super) fn number(&self) -> usize {
-        self.number
+        self.plan.number
+    }
+
+    pub(super) fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.dispatch = dispatch;
     }
 
     /// A copy, or an error if memory cannot be allocated.
     pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut entries = reserved(self.entries.len())?;
-        for entry in &self.entries {
-            entries.push(Entry { shard: entry.shard.to_owned()?, ..*entry });
+        let mut levels = reserved(self.levels.len())?;
+        for level in &self.levels {
+            levels.push(level.try_clone()?);
         }
         let mut directory = reserved(self.directory.len())?;
         directory.extend_from_slice(&self.directory);
-        Ok(Self { entries, directory, ..*self })
+        Ok(Self { directory, levels, ..*self })
     }
 
     /// The number of items.
@@ -358,38 +334,29 @@ impl Layer {
         self.len
     }
 
-    /// The mean of the shards' false-positive rates, each in proportion to the streams that lead to it.
+    /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it.
     pub(super) fn false_positive_rate(&self) -> f64 {
-        let rate = |Entry { shard, depth, .. }: &Entry| {
-            let (params, load) = (shard.params(), shard.len() as f64 / shard.params().slots() as f64);
-            let rate = false_positive_rate(params.low_bits.into(), params.bucket_size(), load);
-            rate / (1_u64 << (params.upper_bits + depth)) as f64
+        let of_level = |level: &Level| -> f64 {
+            let params = level.params();
+            let rate = |items: usize| {
+                let load = items as f64 / params.slots() as f64;
+                false_positive_rate(params.low_bits.into(), params.bucket_size(), load) / (1_u64 << params.upper_bits) as f64
+            };
+            let share = |prefix: u32| self.plan.shares.of_prefix(prefix.into(), params.depth.into());
+            level.records().iter().map(|record| share(record.prefix) * rate(record.items())).sum()
         };
-        self.entries.iter().map(rate).sum()
+        self.levels.iter().map(of_level).sum()
     }
 
-    /// Bytes of all tables, with their padding.
+    /// Bytes of all blocks of tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.table_bytes
+        self.levels.iter().map(|level| level.tables().size_in_bytes()).sum()
     }
 
     /// The same, and of what leads to them.
     pub(super) fn size_in_bytes(&self) -> usize {
-        self.table_bytes + self.entries.capacity() * size_of::<Entry>() + self.directory.capacity() * size_of::<u32>()
+        let levels = self.levels.capacity() * size_of::<Level>();
+        let directory = self.directory.capacity() * size_of::<Place>();
+        levels + directory + self.levels.iter().map(Level::size_in_bytes).sum::<usize>()
     }
-}
-
-/// Whether it is for copies that a shard has no room for the item: splitting the shard would be of no use.
-fn copies(shard: &Shard, key: Key) -> Option<Refused> {
-    let (params, count) = (shard.params(), shard.count_located(key.locate(shard.params().upper())));
-    if count == 2 * params.bucket_size() {
-        Some(Refused::Copies(count))
-    } else {
-        (shard.len() < params.slots() / LEAST_TO_SPLIT).then_some(Refused::OthersCopies)
-    }
-}
-
-/// Bytes of a shard's table with its padding.
-fn bytes(shard: &Shard) -> usize {
-    shard.params().table_bytes() + PADDING
 }

@@ -5,13 +5,8 @@
 
 use core::mem;
 
-use super::{
-    lane::Lane,
-    parts::Parts,
-    shard::{Window, stream},
-};
+use super::{lane::Lane, level::Target, parts::Parts, stream::Shares};
 use crate::{
-    bits::index,
     kernel::{BATCH, Hashes, Task},
     table::{Instructions, Uniform},
 };
@@ -20,20 +15,20 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<'a> {
     pub(super) lanes: &'a [Lane],
-    pub(super) bits: Window,
+    pub(super) shares: Shares,
 }
 
 impl<'a> Lanes<'a> {
     #[inline(always)]
     fn of(self, hash: u64) -> &'a Lane {
-        &self.lanes[index(self.bits.of(stream(Uniform(hash))))]
+        &self.lanes[self.shares.lane(Uniform(hash))]
     }
 
     #[inline(always)]
     fn contains<I: Instructions>(self, instructions: I, hash: u64) -> bool {
         let lane = self.of(hash);
-        let (shard, located) = lane.locate(Uniform(hash));
-        shard.read_with(instructions, located) || lane.has_later(Uniform(hash))
+        let Target { geometry, bytes, located } = lane.target(Uniform(hash));
+        geometry.read(bytes, instructions, located) || lane.has_later(Uniform(hash))
     }
 }
 
@@ -71,14 +66,14 @@ impl<S: Hashes> Task for InOrder<'_, S> {
 /// Looks up a batch, after prefetching all its buckets.
 #[inline(always)]
 fn look_up_prefetched<I: Instructions>(instructions: I, lanes: Lanes<'_>, batch: &[u64], found: &mut [bool]) {
-    let mut places = [None; BATCH];
-    for (&hash, place) in batch.iter().zip(&mut places) {
-        let (shard, located) = lanes.of(hash).locate(Uniform(hash));
-        shard.read_with(instructions, located.prefetch());
-        *place = Some((shard, located));
+    let mut targets = [None; BATCH];
+    for (&hash, wanted) in batch.iter().zip(&mut targets) {
+        let target = lanes.of(hash).target(Uniform(hash));
+        target.geometry.read(target.bytes, instructions, target.located.prefetch());
+        *wanted = Some(target);
     }
-    for ((&hash, place), found) in batch.iter().zip(places).zip(found) {
-        *found = place.is_some_and(|(shard, located)| shard.read_with(instructions, located))
+    for ((&hash, target), found) in batch.iter().zip(targets).zip(found) {
+        *found = target.is_some_and(|Target { geometry, bytes, located }| geometry.read(bytes, instructions, located))
             || lanes.of(hash).has_later(Uniform(hash));
     }
 }

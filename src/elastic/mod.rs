@@ -1,7 +1,7 @@
 //! Filters that grow and shrink: many small tables, shards, that split when they are full and are joined when they are thin.
 //!
 //! ```text
-//! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ Shard, a table with a part of the items
+//! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ Level, the shards of one depth ──number──▶ a shard's table
 //! ```
 
 // Declared first so that rustdoc lists its methods first.
@@ -13,6 +13,7 @@ mod error;
 mod facts;
 mod lane;
 mod layer;
+mod level;
 mod look_up;
 mod merge;
 mod parts;
@@ -20,12 +21,14 @@ mod plan;
 mod refusal;
 mod shard;
 mod sharing;
+mod stream;
+mod tables;
 
 use alloc::vec::Vec;
 
 use crate::hash::Xxh3;
 use lane::Lane;
-use shard::Window;
+use stream::Shares;
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
@@ -74,8 +77,7 @@ pub use {
 #[derive(Clone)]
 pub struct ElasticFilter<H = Xxh3> {
     lanes: Vec<Lane>,
-    /// Those bits of a stream that say which lane.
-    lane_bits: Window,
+    shares: Shares,
     params: ElasticParams,
     /// The most bytes that the tables may take.
     max_bytes: usize,

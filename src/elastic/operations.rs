@@ -1,7 +1,7 @@
 //! Operations on single items.
 
-use super::{ElasticFilter, GrowError, builder::empty_lanes, error::Refused, lane::Lane, shard::stream};
-use crate::{bits::index, hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
+use super::{ElasticFilter, GrowError, builder::empty_lanes, error::Refused, lane::Lane, level::Place};
+use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
 
 impl<H> ElasticFilter<H> {
     /// Inserts an item, even if it is already present: see [Duplicates](Self#duplicates). The filter grows if it has to.
@@ -41,14 +41,14 @@ impl<H> ElasticFilter<H> {
         let lane = self.lane_of(hash);
         match self.lanes[lane].insert(hash) {
             Ok(()) => Ok(()),
-            Err(at) => self.insert_growing(lane, hash, at),
+            Err(full) => self.insert_growing(lane, hash, full),
         }
     }
 
     #[cold]
-    fn insert_growing(&mut self, lane: usize, hash: Uniform, at: usize) -> Result<(), GrowError> {
+    fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), GrowError> {
         let allowed = self.max_bytes.saturating_sub(self.table_bytes());
-        self.lanes[lane].insert_growing(hash, at, allowed).map_err(|refused| self.refuse(refused))
+        self.lanes[lane].insert_growing(hash, full, allowed).map_err(|refused| self.refuse(refused))
     }
 
     pub(super) fn refuse(&self, reason: impl Into<Refused>) -> GrowError {
@@ -202,7 +202,7 @@ impl<H> ElasticFilter<H> {
     /// The index of the lane of a hash.
     #[inline]
     fn lane_of(&self, hash: Uniform) -> usize {
-        index(self.lane_bits.of(stream(hash)))
+        self.shares.lane(hash)
     }
 }
 

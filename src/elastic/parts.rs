@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::shard::{Window, stream};
+use super::stream::Shares;
 use crate::{
     bits::index,
     kernel::Hashes,
@@ -16,12 +16,13 @@ const MOST_BITS: u32 = 8;
 
 /// Hashes, shared out by the first bits of their streams. In each part they are in the order in which they came.
 ///
-/// Hashes are uniform, so parts are nearly of one size, and need not be counted first. What exceeds a part's room, as copies may,
+/// Hashes are uniform, so that the lengths of the parts are nearly known, and need not be counted first. What exceeds a part's room, as copies may,
 /// is spilt.
 pub(super) struct Parts {
+    shares: Shares,
     bits: u32,
-    /// Room in a part.
-    room: usize,
+    /// Where each part begins, and where the last one ends.
+    starts: Vec<usize>,
     hashes: Vec<u64>,
     /// The index of each hash among those that came.
     places: Vec<u32>,
@@ -30,30 +31,40 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts, at most 2⁸.
-    pub(super) fn new(len: usize, bits: u32) -> Result<Self, OutOfMemory> {
-        let bits = bits.min(MOST_BITS);
-        let each = len.div_ceil(1 << bits);
-        let room = each + 6 * each.isqrt() + 8;
-        let (mut hashes, mut places, mut lens) = (reserved(room << bits)?, reserved(room << bits)?, reserved(1 << bits)?);
-        hashes.resize(room << bits, 0);
-        places.resize(room << bits, 0);
+    /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸.
+    pub(super) fn new(shares: Shares, len: usize, bits: u32) -> Result<Self, OutOfMemory> {
+        let bits = bits.clamp(shares.least_bits(), MOST_BITS);
+        let mut starts = reserved((1 << bits) + 1)?;
+        let mut start = 0;
+        for part in 0..1 << bits {
+            starts.push(start);
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "an estimate"
+            )]
+            let mean = (len as f64 * shares.of_first_bits(part, bits)) as usize;
+            start += mean + 6 * mean.isqrt() + 8;
+        }
+        starts.push(start);
+        let (mut hashes, mut places, mut lens) = (reserved(start)?, reserved(start)?, reserved(1 << bits)?);
+        hashes.resize(start, 0);
+        places.resize(start, 0);
         lens.resize(1 << bits, 0);
-        Ok(Self { bits, room, hashes, places, lens, spilt: Vec::new() })
+        Ok(Self { shares, bits, starts, hashes, places, lens, spilt: Vec::new() })
     }
 
     /// Shares out the hashes in `range`, instead of those before.
     pub(super) fn fill(&mut self, source: &impl Hashes, range: Range<usize>) -> Result<(), OutOfMemory> {
         self.lens.fill(0);
         self.spilt.clear();
-        let window = Window::new(0, self.bits, 0);
         let (mut place, mut result) = (0, Ok(()));
         source.each_batch(range, |batch| {
             for &hash in batch {
-                let part = index(window.of(stream(Uniform(hash))));
-                let len = self.lens[part];
-                if len < self.room {
-                    let at = part * self.room + len;
+                let part = self.shares.first_bits(Uniform(hash), self.bits);
+                let (at, len) = (self.starts[part] + self.lens[part], self.lens[part]);
+                if at < self.starts[part + 1] {
                     (self.hashes[at], self.places[at], self.lens[part]) = (hash, place, len + 1);
                 } else {
                     result = reserve(&mut self.spilt, 1);
@@ -71,7 +82,7 @@ impl Parts {
 
     /// All hashes, part after part, with their indices among those that were shared out.
     pub(super) fn each(&self, mut act: impl FnMut(usize, Uniform) -> bool) -> bool {
-        let parts = self.lens.iter().enumerate().map(|(part, len)| part * self.room..part * self.room + len);
+        let parts = self.starts.iter().zip(&self.lens).map(|(&start, &len)| start..start + len);
         for part in parts {
             for (&hash, &place) in self.hashes[part.clone()].iter().zip(&self.places[part]) {
                 if !act(index(place.into()), Uniform(hash)) {

@@ -1,11 +1,19 @@
 //! What a growing filter is planned as: from a request to the sizes of its lanes, shards and fingerprints. docs/GROWTH.md has the
 //! arithmetic.
 
-use super::{layer::LayerPlan, shard::ShardParams};
-use crate::params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load};
+use super::{
+    level::{Level, MOST_DEPTH},
+    shard::ShardParams,
+    stream::{LARGEST, QUARTER_DEPTH, Shares},
+    tables::Tables,
+};
+use crate::{
+    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load},
+    table::{AnySize, TableParams as _},
+};
 
 /// The longest fingerprint that a table stores.
-const MOST_STORED_BITS: u32 = 32;
+const MOST_STORED_BITS: u8 = 32;
 
 /// Slots of a shard in a filter that grows: so few that one split takes a fraction of a millisecond.
 const GROWING_SHARD: u64 = 1 << 13;
@@ -17,19 +25,9 @@ const FINAL_SHARD: u64 = 1 << 18;
 /// The fewest buckets of a shard.
 const FEWEST_BUCKETS: u64 = 8;
 
-/// Lanes differ in size, so that they do not all split at the same time: the sizes of four neighbours are in the ratio of
-/// 2⁰ : 2^¼ : 2^½ : 2^¾, in 65536ths.
-const SIZES: [u64; 4] = [65_536, 77_936, 92_682, 110_218];
-
 /// Default of the ratio of the largest number of items to the smallest, and the least of these by default.
 const DEFAULT_GROWTH: u64 = 1000;
 const LEAST_MAX_CAPACITY: u64 = 16_000_000;
-
-/// Log₂ of the number of lanes by default: as many as there are sizes.
-pub(super) const DEFAULT_LANE_BITS: u8 = 2;
-
-/// Bits of a stream that lead to a shard, at most. (With the upper bits they are what bucket and low fingerprint leave of 64.)
-const STREAM_BITS: u8 = 32;
 
 /// What a builder was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +38,8 @@ pub(super) struct Request {
     pub(super) table: Option<TableKind>,
     pub(super) bucket_size: Option<u32>,
     pub(super) seed: u64,
-    pub(super) lane_bits: Option<u8>,
+    /// Log₂ of the number of lanes.
+    pub(super) lane_bits: u8,
 }
 
 /// The parameters of a growing filter: what two of them must share to be merged.
@@ -50,15 +49,13 @@ pub struct ElasticParams {
     pub(super) max_capacity: u64,
     pub(super) false_positive_rate: f64,
     pub(super) seed: u64,
-    /// Buckets of a shard, in lanes of the smallest size.
+    /// Buckets of a shard.
     buckets: u32,
     /// The length of the low fingerprint.
     low_bits: u8,
     pub(super) table: TableKind,
     pub(super) bucket_size: u8,
-    pub(super) lane_bits: u8,
-    /// Whether lanes differ in size.
-    is_staggered: bool,
+    shares: Shares,
     /// The depth of the shards at the beginning, and when the first layer has used up its upper bits.
     least_depth: u8,
     most_depth: u8,
@@ -83,6 +80,8 @@ impl Request {
         let rate = self.false_positive_rate.filter(|&rate| rate > 0.0 && rate < 1.0).ok_or(Parameter::FalsePositiveRate)?;
         let lengths = table.fingerprint_bits();
         let f = lengths.clone().find(|&f| 33.0 / 32.0 * rate_when_full(f, b) <= rate).ok_or(Parameter::FalsePositiveRate)?;
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+        let low_bits = f as u8;
         let max_capacity = self.max_capacity.unwrap_or_else(|| {
             self.capacity.map_or(LEAST_MAX_CAPACITY, |items| items.saturating_mul(DEFAULT_GROWTH).max(LEAST_MAX_CAPACITY))
         });
@@ -90,43 +89,47 @@ impl Request {
         if max_capacity < capacity {
             return Err(Parameter::Capacity);
         }
-        let (items, most_items) = (capacity.max(1), max_capacity.max(1));
-        let is_final = self.lane_bits.is_none() && most_items / 2 < items;
-        let lane_bits = if is_final { 0 } else { self.lane_bits.unwrap_or(DEFAULT_LANE_BITS) };
-        let (in_lane, most_in_lane) = (items.div_ceil(1 << lane_bits), most_items.div_ceil(1 << lane_bits));
-        let shard = if is_final { FINAL_SHARD } else { GROWING_SHARD };
-        let mut least_depth = 0_u8;
-        while in_lane >> least_depth > shard / 32 * 31 {
+        let lanes = |items: u64| items.max(1).div_ceil(1 << self.lane_bits);
+        let (items, most_items) = (lanes(capacity), lanes(max_capacity));
+        let is_final = most_items / 2 < items;
+        let shares = Shares::new(self.lane_bits, !is_final);
+        // Items in the shards of a depth that get most.
+        let largest = |items: u64, depth: u8| {
+            if is_final {
+                items.div_ceil(1 << depth)
+            } else {
+                (items >> (depth - QUARTER_DEPTH)).saturating_mul(LARGEST.0) / LARGEST.1 + 1
+            }
+        };
+        let (shard, mut least_depth) = if is_final { (FINAL_SHARD, 0) } else { (GROWING_SHARD, QUARTER_DEPTH) };
+        while largest(items, least_depth) > shard / 32 * 31 {
             least_depth += 1;
         }
-        let buckets = buckets_for(in_lane.div_ceil(1 << least_depth), b, f).ok_or(Parameter::Capacity)?;
+        let buckets = buckets_for(largest(items, least_depth), b, f).ok_or(Parameter::Capacity)?;
         let mut most_depth = least_depth;
         let in_shard = planned_items(buckets.into(), b, f);
-        while !is_final && most_depth < STREAM_BITS && in_shard < most_in_lane.div_ceil(1 << most_depth) {
+        while !is_final && most_depth < MOST_DEPTH && in_shard < largest(most_items, most_depth) {
             most_depth += 1;
         }
         // A table stores fingerprints of 32 bits at most. A filter with long ones begins larger.
-        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-        let most_upper_bits = (MOST_STORED_BITS - f) as u8;
-        least_depth = least_depth.max(most_depth.saturating_sub(most_upper_bits));
-        if lane_bits + most_depth > STREAM_BITS {
+        least_depth = least_depth.max(most_depth.saturating_sub(most_upper_bits(low_bits)));
+        if most_depth > MOST_DEPTH || !is_final && in_shard < largest(most_items, most_depth) {
             return Err(Parameter::Capacity);
         }
+        let spare_bits = spare_bits(rate, rate_when_full(f, b));
         Ok(ElasticParams {
             capacity,
             max_capacity,
             false_positive_rate: rate,
             seed: self.seed,
             buckets,
-            #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-            low_bits: f as u8,
+            low_bits,
             table,
             bucket_size,
-            lane_bits,
-            is_staggered: !is_final,
+            shares,
             least_depth,
             most_depth,
-            spare_bits: spare_bits(rate, rate_when_full(f, b)),
+            spare_bits,
         })
     }
 }
@@ -171,74 +174,81 @@ fn buckets_for(items: u64, b: u32, f: u32) -> Option<u32> {
 impl ElasticParams {
     /// The number of lanes.
     pub(super) fn lanes(&self) -> usize {
-        1 << self.lane_bits
+        1 << self.shares.lane_bits()
     }
 
-    pub(super) fn lane(&self, number: usize) -> LanePlan {
-        let buckets = u64::from(self.buckets);
-        let buckets = if self.is_staggered { (buckets * SIZES[number % SIZES.len()]) >> 16 } else { buckets };
-        #[expect(clippy::cast_possible_truncation, reason = "less than twice `self.buckets`, which is far below 2³¹")]
-        let buckets = buckets.next_multiple_of(2) as u32;
-        LanePlan { params: *self, buckets }
+    pub(super) fn shares(&self) -> Shares {
+        self.shares
     }
 
-    pub(super) fn low_bits(&self) -> u32 {
-        self.low_bits.into()
-    }
-}
-
-/// What a lane is planned as.
-#[derive(Clone, Copy)]
-pub(super) struct LanePlan {
-    params: ElasticParams,
-    buckets: u32,
-}
-
-impl LanePlan {
-    pub(super) fn buckets(&self) -> u64 {
-        self.buckets.into()
+    /// Where the low fingerprints go, in all shards: as in tables of so many buckets and bits.
+    #[inline]
+    pub(super) fn address(&self) -> AnySize {
+        AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() }
     }
 
-    pub(super) fn low_bits(&self) -> u32 {
-        self.params.low_bits()
-    }
-
-    /// The layer with this number.
+    /// The layer of a lane with this number.
     pub(super) fn layer(&self, number: usize) -> LayerPlan {
-        let params = &self.params;
-        let (mut least_depth, mut most_depth, mut spare_bits) = (params.least_depth, params.most_depth, 0);
-        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-        let most_upper_bits = (MOST_STORED_BITS - params.low_bits()) as u8;
+        let (mut least_depth, mut most_depth, mut spare_bits) = (self.least_depth, self.most_depth, 0);
+        let most_upper_bits = most_upper_bits(self.low_bits);
         for before in 0..number {
             #[expect(clippy::cast_possible_truncation, reason = "twelve at most")]
             let more = before.min(12) as u8;
-            spare_bits = (params.spare_bits + more).min(most_upper_bits);
+            spare_bits = (self.spare_bits + more).min(most_upper_bits);
             let growth = most_upper_bits - spare_bits;
             // An eighth of the size of the layer before, if it can grow much further.
-            least_depth = if growth > 5 { most_depth.saturating_sub(3) } else { most_depth };
-            most_depth = (least_depth + growth).min(STREAM_BITS - params.lane_bits).max(least_depth);
+            least_depth = if growth > 5 { most_depth.saturating_sub(3).max(self.quarter_depth()) } else { most_depth };
+            most_depth = (least_depth + growth).min(MOST_DEPTH).max(least_depth);
         }
-        LayerPlan {
-            number,
-            whole: ShardParams {
-                buckets: self.buckets,
-                low_bits: params.low_bits,
-                upper_bits: most_depth + spare_bits,
-                known_bits: params.lane_bits,
-                table: params.table,
-                bucket_size: params.bucket_size,
-            },
-            least_depth,
-            most_depth,
-        }
+        let upper_bits = most_depth + spare_bits;
+        let Self { buckets, low_bits, table, bucket_size, shares, .. } = *self;
+        let whole = ShardParams { buckets, low_bits, upper_bits, depth: 0, table, bucket_size };
+        LayerPlan { number, whole, least_depth, most_depth, shares }
+    }
+
+    fn quarter_depth(&self) -> u8 {
+        if self.shares.is_staggered() { QUARTER_DEPTH } else { 0 }
     }
 }
 
+/// Upper bits that a table can store above a low fingerprint.
+fn most_upper_bits(low_bits: u8) -> u8 {
+    MOST_STORED_BITS - low_bits
+}
+
+/// What a layer is planned as.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LayerPlan {
+    /// Its number among the plans of its lane. Layers of higher numbers know more bits of each item.
+    pub(super) number: usize,
+    /// The parameters of a shard of depth 0.
+    pub(super) whole: ShardParams,
+    /// Shards of this depth are not joined, and those of the other are not split.
+    pub(super) least_depth: u8,
+    pub(super) most_depth: u8,
+    pub(super) shares: Shares,
+}
+
 impl LayerPlan {
+    pub(super) fn shard(&self, depth: u8) -> ShardParams {
+        ShardParams { upper_bits: self.whole.upper_bits - depth, depth, ..self.whole }
+    }
+
+    /// Shards of one depth, which are none yet.
+    pub(super) fn level(&self, depth: u8) -> Level {
+        let params = self.shard(depth);
+        let bytes = params.table_bytes();
+        let tables = if self.least_depth == self.most_depth {
+            Tables::in_one_block(bytes, depth.into())
+        } else {
+            Tables::new(bytes, depth.into())
+        };
+        Level::new(params, tables)
+    }
+
     /// Bytes of its tables at the beginning.
     pub(super) fn table_bytes(&self) -> usize {
-        use crate::table::TableParams as _;
-        self.shard(self.least_depth).table_bytes().saturating_mul(1 << self.least_depth)
+        self.level(self.least_depth).tables().bytes_for(1 << self.least_depth)
     }
 }
 
@@ -253,10 +263,10 @@ mod tests {
             for b in [1, 2, 4, 8] {
                 let request = Request { false_positive_rate: Some(rate), bucket_size: Some(b), ..Request::default() };
                 let params = request.params().unwrap();
-                let lane = params.lane(0);
+                let lane = params;
                 let full = |number| {
                     let LayerPlan { whole, most_depth, .. } = lane.layer(number);
-                    rate_when_full(params.low_bits(), b) / (1_u64 << (whole.upper_bits - most_depth)) as f64
+                    rate_when_full(params.low_bits.into(), b) / (1_u64 << (whole.upper_bits - most_depth)) as f64
                 };
                 let sum: f64 = (0..6).map(full).sum();
                 assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
@@ -276,12 +286,13 @@ mod tests {
                 ..Request::default()
             };
             let params = request.params().unwrap();
-            for lane in (0..params.lanes()).map(|number| params.lane(number)) {
+            {
+                let lane = params;
                 for number in 0..6 {
                     let (plan, next) = (lane.layer(number), lane.layer(number + 1));
                     assert!(next.whole.upper_bits >= plan.whole.upper_bits, "{plan:?} {next:?}");
                     let stored = plan.shard(plan.least_depth);
-                    assert!(u32::from(stored.low_bits + stored.upper_bits) <= MOST_STORED_BITS, "{plan:?}");
+                    assert!(stored.low_bits + stored.upper_bits <= MOST_STORED_BITS, "{plan:?}");
                     assert!(plan.least_depth <= plan.most_depth);
                 }
             }

@@ -33,7 +33,7 @@ impl Request {
 
     fn wrong_rate(&self) -> [String; 3] {
         let given = self.false_positive_rate.map_or_else(|| String::from("none"), |rate| rate.to_string());
-        // Twice the last one that was refused is enough: rates of lengths that follow each other have a ratio of two.
+        // Rates of fingerprint lengths that follow each other have a ratio of two, so that steps of a quarter skip none.
         let works = |rate: &f64| Self { false_positive_rate: Some(*rate), ..*self }.plan().is_ok();
         let lowest = core::iter::successors(Some(1e-12), |rate| Some(1.25 * rate)).take_while(|&rate| rate < 1.0).find(works);
         let remedy = match (self.false_positive_rate, lowest) {

@@ -61,7 +61,7 @@ impl<H> ElasticFilter<H> {
         let len = hashes.len();
         // What the tables will be at least.
         let bits = sharing.bits(self.table_bytes().max(len), len);
-        let mut parts = Parts::new(len.min(sharing.most), bits).map_err(|error| self.refuse(error))?;
+        let mut parts = Parts::new(self.params.shares(), len.min(sharing.most), bits).map_err(|error| self.refuse(error))?;
         let (mut inserted, mut result) = (0, Ok(()));
         for start in (0..len).step_by(sharing.most) {
             result = parts.fill(hashes, start..len.min(start + sharing.most)).map_err(|error| self.refuse(error));
@@ -103,7 +103,7 @@ impl<H> ElasticFilter<H> {
         if bits == 0 {
             return false;
         }
-        let Ok(mut parts) = Parts::new(hashes.len().min(sharing.most), bits) else { return false };
+        let Ok(mut parts) = Parts::new(self.params.shares(), hashes.len().min(sharing.most), bits) else { return false };
         let mut start = 0;
         for found in found.chunks_mut(sharing.most) {
             if parts.fill(hashes, start..start + found.len()).is_err() {

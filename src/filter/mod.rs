@@ -23,7 +23,7 @@ use crate::{
 pub(crate) use {
     batch::{Hashed, same_length},
     iter::LookUp,
-    raw::{Located, RawFilter},
+    raw::{CountIn, Located, Place, RawFilter},
 };
 pub use {
     builder::Builder,

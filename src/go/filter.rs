@@ -19,7 +19,7 @@ use crate::{
     kernel::Kernel,
     params::ParamError,
     snapshot::replace,
-    table::{Address, Placement as _, Uniform},
+    table::{Address, Uniform},
 };
 
 /// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`] and a victim.

@@ -5,8 +5,8 @@
 use core::ops::Range;
 
 use crate::{
-    params::Addressing,
-    table::{Placement, Read, Table, TableParams, Uniform},
+    params::{Addressing, Params},
+    table::{Address, Read, Table, Uniform},
 };
 
 /// The number of hashes looked up together: one for each bit of a `u64` of answers.
@@ -73,35 +73,35 @@ impl Hashes for Given<'_> {
 
 /// Prefetches the buckets of all hashes if the table is large.
 #[inline(always)]
-pub(crate) fn prefetch(table: &impl Table, placement: impl Placement, hashes: &[u64]) {
+pub(crate) fn prefetch(table: &impl Table, address: Address, hashes: &[u64]) {
     if table.len_in_bytes() < PREFETCH_FROM {
         return;
     }
     for &hash in hashes {
-        let ((first, second), _) = placement.buckets(Uniform(hash));
+        let ((first, second), _) = address.buckets(Uniform(hash));
         table.prefetch(first);
         table.prefetch(second);
     }
 }
 
 /// Looks up hashes one by one, after prefetching the buckets of a whole batch.
-pub(super) struct LookUp<'a, P, H, A> {
-    pub(super) params: &'a P,
+pub(super) struct LookUp<'a, H, A> {
+    pub(super) params: &'a Params,
     pub(super) hashes: &'a H,
     pub(super) answer: A,
 }
 
-impl<P: TableParams, H: Hashes, A: FnMut(u64)> Read for LookUp<'_, P, H, A> {
+impl<H: Hashes, A: FnMut(u64)> Read for LookUp<'_, H, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<T: Table>(mut self, table: &T) {
-        let placement = self.params.placement();
+        let address = Address::new(self.params);
         self.hashes.each_batch(0..self.hashes.len(), |batch| {
-            prefetch(table, placement, batch);
+            prefetch(table, address, batch);
             let mut answers = 0;
             for (i, &hash) in batch.iter().enumerate() {
-                let (buckets, fingerprint) = placement.buckets(Uniform(hash));
+                let (buckets, fingerprint) = address.buckets(Uniform(hash));
                 answers |= u64::from(table.contains(buckets, fingerprint)) << i;
             }
             (self.answer)(answers);

@@ -6,8 +6,8 @@
 use super::x86_64::{Avx2, Avx512, Bmi2};
 use super::{Hashes, Kernel, batch::LookUp};
 use crate::{
-    storage::{Owned, Storage},
-    table::{Change, Form, Geometry, Instructions, Narrow, Portable, Read, Single, TableParams, Wide},
+    params::Params,
+    table::{Change, Form, Geometry, Instructions, Narrow, Portable, Read, Single, Wide},
 };
 
 /// A kernel that the processor supports: detection is the only way to make the tokens.
@@ -106,14 +106,14 @@ impl Dispatch {
 
     /// Runs a [`Read`] on a table.
     #[inline(always)]
-    pub(crate) fn read<S: Storage, R: Read>(self, geometry: &Geometry, storage: &S, read: R) -> R::Output {
-        for_table!(self, geometry, read or read_portably, (storage, read))
+    pub(crate) fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
+        for_table!(self, geometry, read or read_portably, (bytes, read))
     }
 
     /// Runs a [`Change`] on a table.
     #[inline(always)]
-    pub(crate) fn change<C: Change>(self, geometry: &Geometry, storage: &mut Owned, change: C) -> C::Output {
-        for_table!(self, geometry, change or change_portably, (storage, change))
+    pub(crate) fn change<C: Change>(self, geometry: &Geometry, bytes: &mut [u8], change: C) -> C::Output {
+        for_table!(self, geometry, change or change_portably, (bytes, change))
     }
 
     /// Runs a [`Task`] with the instructions for single operations.
@@ -129,20 +129,20 @@ impl Dispatch {
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order; bit i of its argument is the
     /// answer for the i-th hash of the batch.
-    pub(crate) fn contains_all<P: TableParams, S: Storage>(
+    pub(crate) fn contains_all(
         self,
-        params: &P,
+        params: &Params,
         geometry: &Geometry,
-        storage: &S,
+        bytes: &[u8],
         hashes: &impl Hashes,
         answer: impl FnMut(u64),
     ) {
         match self {
             #[cfg(x86_kernels)]
-            Self::Avx512(avx512) => avx512.contains_all(params, geometry, storage.bytes(), hashes, answer),
+            Self::Avx512(avx512) => avx512.contains_all(params, geometry, bytes, hashes, answer),
             #[cfg(x86_kernels)]
-            Self::Avx2(avx2) => avx2.contains_all(params, geometry, storage.bytes(), hashes, answer),
-            _ => self.read(geometry, storage, LookUp { params, hashes, answer }),
+            Self::Avx2(avx2) => avx2.contains_all(params, geometry, bytes, hashes, answer),
+            _ => self.read(geometry, bytes, LookUp { params, hashes, answer }),
         }
     }
 }
@@ -150,12 +150,12 @@ impl Dispatch {
 /// Portable code, one function per kind of table: if all were inlined into one function, each would save the registers that the
 /// others need.
 #[inline(never)]
-fn read_portably<F: Form, S: Storage, R: Read>(_: F, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
-    F::read(geometry, storage, Portable, read)
+fn read_portably<F: Form, R: Read>(_: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
+    F::read(geometry, bytes, Portable, read)
 }
 
 /// The same for a [`Change`].
 #[inline(never)]
-fn change_portably<F: Form, C: Change>(_: F, geometry: &F::Geometry, storage: &mut Owned, change: C) -> C::Output {
-    F::change(geometry, storage, Portable, change)
+fn change_portably<F: Form, C: Change>(_: F, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
+    F::change(geometry, bytes, Portable, change)
 }

@@ -6,7 +6,7 @@ use super::{BATCH, Kernel};
 use crate::{
     filter::RawFilter,
     params::{Addressing, Params, TableKind},
-    table::{Address, Change, Fingerprint, Placement as _, Read, Table, TableMut, Uniform, fingerprints},
+    table::{Address, Change, Fingerprint, Read, Table, TableMut, Uniform, fingerprints},
 };
 
 struct Random(u64);

@@ -34,6 +34,46 @@ pub(crate) mod sealed {
 }
 pub(crate) use sealed::Sealed;
 
+/// Storage of a table that can be changed.
+pub(crate) trait StorageMut: Storage {
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+/// A table that is a part of other memory, with at least as many bytes behind it as its padding.
+pub(crate) struct Part<'a>(pub(crate) &'a [u8]);
+
+/// The same, to be changed.
+pub(crate) struct PartMut<'a>(pub(crate) &'a mut [u8]);
+
+impl Storage for Part<'_> {}
+impl Storage for PartMut<'_> {}
+
+impl Sealed for Part<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.0
+    }
+
+    fn stored_checksums(&self) -> Option<[u64; 2]> {
+        None
+    }
+}
+
+impl Sealed for PartMut<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.0
+    }
+
+    fn stored_checksums(&self) -> Option<[u64; 2]> {
+        None
+    }
+}
+
+impl StorageMut for PartMut<'_> {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0
+    }
+}
+
 /// A table in memory that the filter owns: the storage of a [`CuckooFilter`](crate::CuckooFilter).
 #[derive(Clone)]
 pub struct Owned(Memory);
@@ -54,9 +94,11 @@ impl Owned {
     pub(crate) fn from_vec(padded: alloc::vec::Vec<u8>) -> Self {
         Self(Memory::from_vec(padded))
     }
+}
 
+impl StorageMut for Owned {
     #[inline]
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
 }

@@ -53,15 +53,47 @@ impl Uniform {
     }
 }
 
-/// Where a table keeps an item.
+/// Which buckets of a table belong together.
 pub(crate) trait Placement: Copy {
-    /// Both buckets and the fingerprint of an item.
-    fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint);
     /// The other bucket of a fingerprint stored in `bucket`. An involution.
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64;
-    /// The [`Address`], if it is all there is to the placement: what the vector kernels compute themselves.
-    #[cfg(x86_kernels)]
-    fn plain(&self) -> Option<&Address>;
+}
+
+/// The addressing of tables with any even number of buckets: [`Addressing::AnySize`].
+#[derive(Clone, Copy)]
+pub(crate) struct AnySize {
+    pub(crate) buckets: u64,
+    pub(crate) fingerprint_bits: u32,
+}
+
+impl AnySize {
+    /// The first bucket and the fingerprint of an item.
+    #[inline]
+    fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
+        // The upper half of the product is the bucket. The lower half is the position of the hash among all hashes with this
+        // bucket; it is independent of the bucket as long as log2(m) + f ≤ 64.
+        let (bucket, rest) = product(hash, self.buckets);
+        let rest = rest >> 32;
+        // The product with 2ᶠ − 1.
+        (bucket, Fingerprint::above(((rest << self.fingerprint_bits) - rest) >> 32))
+    }
+
+    /// Both buckets and the fingerprint of an item.
+    #[inline]
+    pub(crate) fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
+        let (first, fingerprint) = self.locate(hash);
+        ((first, self.alternate(first, fingerprint)), fingerprint)
+    }
+}
+
+impl Placement for AnySize {
+    #[inline]
+    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+        // Bucket and alternate add up to an odd number modulo an even one, so they always differ.
+        let sum = product(spread(fingerprint.wide()), self.buckets).0 | 1;
+        let (difference, below) = sum.overflowing_sub(bucket);
+        difference.wrapping_add(select_unpredictable(below, self.buckets, 0))
+    }
 }
 
 /// The placement in a table that is a filter of its own.
@@ -78,10 +110,9 @@ impl Address {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
     }
 
-    /// The addressing of a table with any even number of buckets.
     #[inline]
-    pub(crate) fn any_size(buckets: u64, fingerprint_bits: u32) -> Self {
-        Self { addressing: Addressing::AnySize, buckets, fingerprint_bits }
+    fn any_size(&self) -> AnySize {
+        AnySize { buckets: self.buckets, fingerprint_bits: self.fingerprint_bits }
     }
 
     /// The number of buckets, if addressing is `AnySize`: the only one that the vector kernels compute themselves.
@@ -100,47 +131,29 @@ impl Address {
     #[inline]
     pub(crate) fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
         match self.addressing {
-            Addressing::AnySize => {
-                // The upper half of the product is the bucket. The lower half is the position of the hash among all hashes with
-                // this bucket; it is independent of the bucket as long as log2(m) + f ≤ 64.
-                let (bucket, rest) = product(hash, self.buckets);
-                let rest = rest >> 32;
-                // The product with 2ᶠ − 1.
-                (bucket, Fingerprint::above(((rest << self.fingerprint_bits) - rest) >> 32))
-            }
+            Addressing::AnySize => self.any_size().locate(Uniform(hash)),
             Addressing::PowerOfTwo => {
                 let bucket = (hash >> 32) & (self.buckets - 1);
                 (bucket, Fingerprint::above(u64::from(low_half(hash)) % self.fingerprints()))
             }
         }
     }
+
+    /// Both buckets and the fingerprint of an item.
+    #[inline]
+    pub(crate) fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
+        let (first, fingerprint) = self.locate(hash);
+        ((first, self.alternate(first, fingerprint)), fingerprint)
+    }
 }
 
 impl Placement for Address {
     #[inline]
-    fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
-        let (first, fingerprint) = self.locate(hash);
-        ((first, self.alternate(first, fingerprint)), fingerprint)
-    }
-
-    #[inline]
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
-        let fingerprint = fingerprint.wide();
         match self.addressing {
-            Addressing::AnySize => {
-                // Bucket and alternate add up to an odd number modulo an even one, so they always differ.
-                let sum = product(spread(fingerprint), self.buckets).0 | 1;
-                let (difference, below) = sum.overflowing_sub(bucket);
-                difference.wrapping_add(select_unpredictable(below, self.buckets, 0))
-            }
-            Addressing::PowerOfTwo => (bucket ^ u64::from(low_half(fingerprint * GO_MULTIPLIER))) & (self.buckets - 1),
+            Addressing::AnySize => self.any_size().alternate(bucket, fingerprint),
+            Addressing::PowerOfTwo => (bucket ^ u64::from(low_half(fingerprint.wide() * GO_MULTIPLIER))) & (self.buckets - 1),
         }
-    }
-
-    #[cfg(x86_kernels)]
-    #[inline]
-    fn plain(&self) -> Option<&Address> {
-        Some(self)
     }
 }
 

@@ -25,11 +25,10 @@ use core::{num::NonZeroU64, ops::Range};
 use crate::{
     bits::{index, low_half},
     params::{Params, TableKind},
-    storage::{Owned, Storage},
 };
 #[cfg(x86_kernels)]
 pub(crate) use address::MULTIPLIER;
-pub(crate) use address::{Address, Placement, Uniform};
+pub(crate) use address::{Address, AnySize, Placement, Uniform};
 pub(crate) use instructions::{Instructions, Portable};
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
@@ -154,13 +153,8 @@ pub(crate) trait Change {
 pub(crate) trait Form {
     type Geometry;
 
-    fn read<I: Instructions, R: Read>(geometry: &Self::Geometry, storage: &impl Storage, instructions: I, read: R) -> R::Output;
-    fn change<I: Instructions, C: Change>(
-        geometry: &Self::Geometry,
-        storage: &mut Owned,
-        instructions: I,
-        change: C,
-    ) -> C::Output;
+    fn read<I: Instructions, R: Read>(geometry: &Self::Geometry, bytes: &[u8], instructions: I, read: R) -> R::Output;
+    fn change<I: Instructions, C: Change>(geometry: &Self::Geometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output;
 }
 
 /// The bit layout of a table, for each kind of table. (The compiler compares with the last variant first, so the one that most
@@ -230,11 +224,11 @@ impl Geometry {
     /// Runs a [`Read`] on a table with this layout.
     #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
     #[inline(always)]
-    pub(crate) fn read<I: Instructions, R: Read>(&self, storage: &impl Storage, instructions: I, read: R) -> R::Output {
+    pub(crate) fn read<I: Instructions, R: Read>(&self, bytes: &[u8], instructions: I, read: R) -> R::Output {
         match self {
-            Self::Narrow(geometry) => Narrow::read(geometry, storage, instructions, read),
-            Self::Wide(geometry) => Wide::read(geometry, storage, instructions, read),
-            Self::Single(geometry) => Single::read(geometry, storage, instructions, read),
+            Self::Narrow(geometry) => Narrow::read(geometry, bytes, instructions, read),
+            Self::Wide(geometry) => Wide::read(geometry, bytes, instructions, read),
+            Self::Single(geometry) => Single::read(geometry, bytes, instructions, read),
         }
     }
 

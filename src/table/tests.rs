@@ -14,7 +14,7 @@ use super::{
 use crate::{
     bits::{self, PADDING},
     params::{Addressing, Params, TableKind},
-    storage::{Owned, Sealed as _},
+    storage::{Owned, Sealed as _, StorageMut as _},
     table::{Change, Read},
 };
 
@@ -110,17 +110,17 @@ impl Bound {
 
     fn read<R: Read>(&self, read: R) -> R::Output {
         match &self.geometry {
-            Geometry::Single(geometry) => Single::read(geometry, &self.bytes, Portable, read),
-            Geometry::Narrow(geometry) => Narrow::read(geometry, &self.bytes, Portable, read),
-            Geometry::Wide(geometry) => Wide::read(geometry, &self.bytes, Portable, read),
+            Geometry::Single(geometry) => Single::read(geometry, self.bytes.bytes(), Portable, read),
+            Geometry::Narrow(geometry) => Narrow::read(geometry, self.bytes.bytes(), Portable, read),
+            Geometry::Wide(geometry) => Wide::read(geometry, self.bytes.bytes(), Portable, read),
         }
     }
 
     fn change<C: Change>(&mut self, change: C) -> C::Output {
         match &self.geometry {
-            Geometry::Single(geometry) => Single::change(geometry, &mut self.bytes, Portable, change),
-            Geometry::Narrow(geometry) => Narrow::change(geometry, &mut self.bytes, Portable, change),
-            Geometry::Wide(geometry) => Wide::change(geometry, &mut self.bytes, Portable, change),
+            Geometry::Single(geometry) => Single::change(geometry, self.bytes.bytes_mut(), Portable, change),
+            Geometry::Narrow(geometry) => Narrow::change(geometry, self.bytes.bytes_mut(), Portable, change),
+            Geometry::Wide(geometry) => Wide::change(geometry, self.bytes.bytes_mut(), Portable, change),
         }
     }
 }

@@ -179,7 +179,7 @@ mod tests {
     };
     use crate::{
         params::{Addressing, Params, TableKind},
-        storage::Owned,
+        storage::{Owned, StorageMut as _},
     };
     use core::{cell::Cell, ops::Range};
 
@@ -263,7 +263,7 @@ mod tests {
         fn insert(&mut self, n: u64) -> (bool, u32) {
             let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xd6e8_feb8_6659_fd93);
             let Geometry::Narrow(geometry) = &self.geometry else { unreachable!() };
-            Narrow::change(geometry, &mut self.storage, Portable, Counted(Address::new(&self.params), hash))
+            Narrow::change(geometry, self.storage.bytes_mut(), Portable, Counted(Address::new(&self.params), hash))
         }
     }
 

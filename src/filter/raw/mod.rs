@@ -12,17 +12,16 @@ use crate::{
     bits::{PADDING, index, wide},
     kernel::{Dispatch, Hashes, Kernel},
     params::{ParamError, Params},
-    storage::{OutOfMemory, Owned, Storage},
+    storage::{OutOfMemory, Owned, Storage, StorageMut},
     table::{
-        Change, Corrupt, Fingerprint, Geometry, Instructions, Pair, Placement, Read, Table, TableMut, TableParams, Uniform,
-        fingerprints, place,
+        Address, Change, Corrupt, Fingerprint, Geometry, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform, place,
     },
 };
 use batch::{InsertAll, RemoveAll};
-pub(crate) use scan::Located;
 #[cfg(go_files)]
 use scan::PackedValues;
 use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, PutFirst, Receive, Taken};
+pub(crate) use scan::{CountIn, Located, Place};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
 /// the shards that make up a larger one.
@@ -35,9 +34,9 @@ pub(crate) struct RawFilter<S = Owned, P = Params> {
     dispatch: Dispatch,
 }
 
-impl<P: TableParams> RawFilter<Owned, P> {
+impl RawFilter {
     /// An empty filter, or an error if the table cannot be allocated.
-    pub(crate) fn new(params: P) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(params: Params) -> Result<Self, OutOfMemory> {
         let bytes = params.table_bytes();
         let storage = Owned::zeroed(bytes).ok_or(OutOfMemory::of(bytes))?;
         Ok(Self::from_parts(params, storage, 0))
@@ -60,21 +59,8 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
     }
 
     #[inline]
-    pub(crate) fn storage(&self) -> &S {
-        &self.storage
-    }
-
-    pub(crate) fn into_storage(self) -> S {
-        self.storage
-    }
-
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    pub(crate) fn kernel(&self) -> Kernel {
-        self.dispatch.kernel()
     }
 
     pub(crate) fn dispatch(&self) -> Dispatch {
@@ -85,8 +71,29 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
         Self { dispatch, ..self }
     }
 
-    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.dispatch = dispatch;
+    #[inline(always)]
+    pub(crate) fn read<R: Read>(&self, read: R) -> R::Output {
+        self.dispatch.read(&self.geometry, self.storage.bytes(), read)
+    }
+
+    /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
+    pub(crate) fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
+        self.read(EachFingerprint { buckets: self.params.buckets(), act })
+    }
+}
+
+impl<S: Storage> RawFilter<S> {
+    #[inline]
+    pub(crate) fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    pub(crate) fn into_storage(self) -> S {
+        self.storage
+    }
+
+    pub(crate) fn kernel(&self) -> Kernel {
+        self.dispatch.kernel()
     }
 
     pub(crate) fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
@@ -100,16 +107,11 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
     }
 
     /// A copy of the filter that owns its table. The table must be valid, or be verified next.
-    pub(crate) fn to_owned(&self) -> Result<RawFilter<Owned, P>, OutOfMemory> {
+    pub(crate) fn to_owned(&self) -> Result<RawFilter, OutOfMemory> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
         let Self { params, geometry, len, dispatch, .. } = *self;
         Ok(RawFilter { params, geometry, storage, len, dispatch })
-    }
-
-    #[inline(always)]
-    pub(crate) fn read<R: Read>(&self, read: R) -> R::Output {
-        self.dispatch.read(&self.geometry, &self.storage, read)
     }
 
     /// False if no item with this hash is in the filter; true if one probably is.
@@ -118,39 +120,16 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
         self.read(Contains { params: &self.params, hash })
     }
 
-    /// [`contains`](Self::contains) for a located item.
-    #[inline]
-    pub(crate) fn contains_located(&self, located: Located) -> bool {
-        self.read(located)
-    }
-
-    /// Runs a [`Read`] with instructions that were chosen before.
-    #[inline(always)]
-    pub(crate) fn read_with<I: Instructions, R: Read>(&self, instructions: I, read: R) -> R::Output {
-        self.geometry.read(&self.storage, instructions, read)
-    }
-
-    /// Prefetches the buckets of a located item, whatever the size of the table.
-    #[inline]
-    pub(crate) fn prefetch_located(&self, located: Located) {
-        self.read(located.prefetch());
-    }
-
     /// The number of copies of the hash's fingerprint in its two buckets.
     #[inline]
     pub(crate) fn count(&self, hash: Uniform) -> u32 {
         self.read(Count { params: &self.params, hash })
     }
 
-    /// The number of copies of a located item.
-    pub(crate) fn count_located(&self, located: Located) -> u32 {
-        self.read(CountIn { buckets: located.buckets(), fingerprint: located.fingerprint })
-    }
-
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
     /// is the answer for the i-th hash of the batch.
     pub(crate) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, answer);
+        self.dispatch.contains_all(&self.params, &self.geometry, self.storage.bytes(), hashes, answer);
     }
 
     /// Prefetches the buckets of the hashes.
@@ -174,88 +153,28 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
         self.read(PackedValues(bucket))
     }
 
-    /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
-    pub(crate) fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
-        self.read(EachFingerprint { buckets: self.params.buckets(), act })
-    }
-
     /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
     pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> Full {
-        let ((first, second), _) = self.params.placement().buckets(hash);
+        let ((first, second), _) = Address::new(&self.params).buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(first != second));
         Full::new(self.len, self.params.slots(), (self.count(hash) == room).then_some(room), position)
     }
 }
 
-impl<P: TableParams> RawFilter<Owned, P> {
-    #[inline(always)]
+impl<S: StorageMut, P: TableParams> RawFilter<S, P> {
+    #[cfg(test)]
     pub(crate) fn change<C: Change>(&mut self, change: C) -> C::Output {
-        self.dispatch.change(&self.geometry, &mut self.storage, change)
-    }
-
-    /// Inserts a hash. Returns false, and changes nothing, if no slot was found.
-    #[inline]
-    pub(crate) fn insert(&mut self, hash: Uniform) -> bool {
-        let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Insert { params, hash });
-        self.len += usize::from(is_placed);
-        is_placed
-    }
-
-    /// Inserts a fingerprint into these two buckets. Returns false, and changes nothing, if no slot was found.
-    #[inline]
-    pub(crate) fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Place { params, buckets, fingerprint });
-        self.len += usize::from(is_placed);
-        is_placed
-    }
-
-    /// Removes one copy of a located item. Returns false if there is none.
-    #[inline]
-    pub(crate) fn remove_located(&mut self, located: Located) -> bool {
-        let is_found = self.change(located);
-        self.len -= usize::from(is_found);
-        is_found
-    }
-
-    /// Removes one copy of the hash's fingerprint. Returns false if there is none.
-    #[inline]
-    pub(crate) fn remove(&mut self, hash: Uniform) -> bool {
-        let params = &self.params;
-        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, Remove { params, hash });
-        self.len -= usize::from(is_found);
-        is_found
-    }
-
-    /// Inserts the hashes until one is refused. `len` is updated after each one, because hashing the user's next item may panic.
-    pub(crate) fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), Full> {
-        let before = self.len;
-        let Self { params, geometry, storage, len, dispatch } = self;
-        match dispatch.change(geometry, storage, InsertAll { params, hashes, len }) {
-            None => Ok(()),
-            Some(refused) => Err(self.refusal(refused, self.len - before)),
-        }
-    }
-
-    /// Removes one copy of each hash's fingerprint. Passes to `answer`, in order, whether it was found.
-    pub(crate) fn remove_all(&mut self, hashes: &impl Hashes, answer: impl FnMut(bool)) {
-        let Self { params, geometry, storage, len, dispatch } = self;
-        dispatch.change(geometry, storage, RemoveAll { params, hashes, len, answer });
-    }
-
-    /// Inserts a hash into its first bucket. Returns false, and changes nothing, if that is full.
-    pub(crate) fn put_first(&mut self, hash: Uniform) -> bool {
-        let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, PutFirst { params, hash });
-        self.len += usize::from(is_placed);
-        is_placed
+        self.dispatch.change(&self.geometry, self.storage.bytes_mut(), change)
     }
 
     /// Stores what `map` makes of the fingerprints of another table with as many buckets. Each one is stored in its bucket there,
     /// or in its alternate if that is full. Returns false if one found no room: then this filter is of no use.
-    pub(crate) fn receive(&mut self, other: &Self, map: impl Fn(Fingerprint) -> Option<Fingerprint> + Copy) -> bool {
+    pub(crate) fn receive<T: Storage>(
+        &mut self,
+        other: &RawFilter<T, P>,
+        map: impl Fn(Fingerprint) -> Option<Fingerprint> + Copy,
+    ) -> bool {
         const BUCKETS: usize = 64;
         const MOST_SLOTS: usize = 16;
         let mut values = [0; BUCKETS * MOST_SLOTS];
@@ -265,8 +184,61 @@ impl<P: TableParams> RawFilter<Owned, P> {
             let values = &mut values[..index((end - first_bucket) * u64::from(other.params.bucket_size()))];
             other.read(CopyValues { buckets: first_bucket..end, values });
             let Self { params, geometry, storage, len, dispatch } = self;
-            dispatch.change(geometry, storage, Receive { params, first_bucket, values, map, len })
+            dispatch.change(geometry, storage.bytes_mut(), Receive { params, first_bucket, values, map, len })
         })
+    }
+}
+
+impl RawFilter {
+    /// Inserts a hash. Returns false, and changes nothing, if no slot was found.
+    #[inline]
+    pub(crate) fn insert(&mut self, hash: Uniform) -> bool {
+        let params = &self.params;
+        let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), Insert { params, hash });
+        self.len += usize::from(is_placed);
+        is_placed
+    }
+
+    /// Inserts a fingerprint into these two buckets. Returns false, and changes nothing, if no slot was found.
+    #[inline]
+    pub(crate) fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        let place = Place { placement: Address::new(&self.params), buckets, fingerprint };
+        let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), place);
+        self.len += usize::from(is_placed);
+        is_placed
+    }
+
+    /// Removes one copy of the hash's fingerprint. Returns false if there is none.
+    #[inline]
+    pub(crate) fn remove(&mut self, hash: Uniform) -> bool {
+        let params = &self.params;
+        let is_found = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), Remove { params, hash });
+        self.len -= usize::from(is_found);
+        is_found
+    }
+
+    /// Inserts the hashes until one is refused. `len` is updated after each one, because hashing the user's next item may panic.
+    pub(crate) fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), Full> {
+        let before = self.len;
+        let Self { params, geometry, storage, len, dispatch } = self;
+        match dispatch.change(geometry, storage.bytes_mut(), InsertAll { params, hashes, len }) {
+            None => Ok(()),
+            Some(refused) => Err(self.refusal(refused, self.len - before)),
+        }
+    }
+
+    /// Removes one copy of each hash's fingerprint. Passes to `answer`, in order, whether it was found.
+    pub(crate) fn remove_all(&mut self, hashes: &impl Hashes, answer: impl FnMut(bool)) {
+        let Self { params, geometry, storage, len, dispatch } = self;
+        dispatch.change(geometry, storage.bytes_mut(), RemoveAll { params, hashes, len, answer });
+    }
+
+    /// Inserts a hash into its first bucket. Returns false, and changes nothing, if that is full.
+    pub(crate) fn put_first(&mut self, hash: Uniform) -> bool {
+        let params = &self.params;
+        let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), PutFirst { params, hash });
+        self.len += usize::from(is_placed);
+        is_placed
     }
 
     /// The same table, with the number of items that it was found to hold.
@@ -288,15 +260,15 @@ impl<P: TableParams> RawFilter<Owned, P> {
 
     /// Inserts all fingerprints of a verified filter with the same parameters. Returns false, and changes nothing, if they do not
     /// fit. They are counted again while they are inserted, because mapped bytes may have changed since they were verified.
-    pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S, P>) -> Result<bool, OutOfMemory> {
+    pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S>) -> Result<bool, OutOfMemory> {
         // Do not copy the table if the items cannot fit.
         if self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
             return Ok(false);
         }
         let mut merged = self.to_owned()?;
-        let placement = self.params.placement();
+        let address = Address::new(&self.params);
         let is_complete = other.each_fingerprint(|bucket, fingerprint| {
-            merged.insert_fingerprint((bucket, placement.alternate(bucket, fingerprint)), fingerprint)
+            merged.insert_fingerprint((bucket, address.alternate(bucket, fingerprint)), fingerprint)
         });
         if is_complete {
             *self = merged;
@@ -305,95 +277,63 @@ impl<P: TableParams> RawFilter<Owned, P> {
     }
 }
 
-struct Contains<'a, P> {
-    params: &'a P,
+struct Contains<'a> {
+    params: &'a Params,
     hash: Uniform,
 }
 
-impl<P: TableParams> Read for Contains<'_, P> {
+impl Read for Contains<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> bool {
-        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
         table.contains(buckets, fingerprint)
     }
 }
 
-struct Count<'a, P> {
-    params: &'a P,
+struct Count<'a> {
+    params: &'a Params,
     hash: Uniform,
 }
 
-impl<P: TableParams> Read for Count<'_, P> {
+impl Read for Count<'_> {
     type Output = u32;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> u32 {
-        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
         CountIn { buckets, fingerprint }.run(table)
     }
 }
 
-struct CountIn {
-    buckets: Pair,
-    fingerprint: Fingerprint,
-}
-
-impl Read for CountIn {
-    type Output = u32;
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> u32 {
-        let Self { buckets: (first, second), fingerprint } = self;
-        let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(other == fingerprint)).sum() };
-        let in_second = if second == first { 0 } else { copies(second) };
-        in_second + copies(first)
-    }
-}
-
-struct Insert<'a, P> {
-    params: &'a P,
+struct Insert<'a> {
+    params: &'a Params,
     hash: Uniform,
 }
 
-impl<P: TableParams> Change for Insert<'_, P> {
+impl Change for Insert<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let placement = self.params.placement();
-        let (buckets, fingerprint) = placement.buckets(self.hash);
-        place(table, placement, buckets, fingerprint)
+        let address = Address::new(self.params);
+        let (buckets, fingerprint) = address.buckets(self.hash);
+        place(table, address, buckets, fingerprint)
     }
 }
 
-struct Place<'a, P> {
-    params: &'a P,
-    buckets: Pair,
-    fingerprint: Fingerprint,
-}
-
-impl<P: TableParams> Change for Place<'_, P> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        place(table, self.params.placement(), self.buckets, self.fingerprint)
-    }
-}
-
-struct Remove<'a, P> {
-    params: &'a P,
+struct Remove<'a> {
+    params: &'a Params,
     hash: Uniform,
 }
 
-impl<P: TableParams> Change for Remove<'_, P> {
+impl Change for Remove<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (buckets, fingerprint) = self.params.placement().buckets(self.hash);
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
         table.remove(buckets, fingerprint)
     }
 }

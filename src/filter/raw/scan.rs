@@ -7,22 +7,23 @@ use core::ops::Range;
 use crate::{
     bits::{index, low_half},
     kernel::prefetch,
+    params::Params,
     table::{
-        Change, Corrupt, Fingerprint, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform, fingerprints, place,
+        Address, Change, Corrupt, Fingerprint, Pair, Placement, Read, Table, TableMut, TableParams, Uniform, fingerprints, place,
     },
 };
 
-pub(super) struct Prefetch<'a, P> {
-    pub(super) params: &'a P,
+pub(super) struct Prefetch<'a> {
+    pub(super) params: &'a Params,
     pub(super) hashes: &'a [u64],
 }
 
-impl<P: TableParams> Read for Prefetch<'_, P> {
+impl Read for Prefetch<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) {
-        prefetch(table, self.params.placement(), self.hashes);
+        prefetch(table, Address::new(self.params), self.hashes);
     }
 }
 
@@ -124,6 +125,40 @@ impl Change for Located {
     }
 }
 
+/// The number of copies of a fingerprint in its two buckets.
+pub(crate) struct CountIn {
+    pub(crate) buckets: Pair,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl Read for CountIn {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> u32 {
+        let Self { buckets: (first, second), fingerprint } = self;
+        let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(other == fingerprint)).sum() };
+        let in_second = if second == first { 0 } else { copies(second) };
+        in_second + copies(first)
+    }
+}
+
+/// Inserts a fingerprint into these two buckets, if a slot can be found.
+pub(crate) struct Place<P> {
+    pub(crate) placement: P,
+    pub(crate) buckets: Pair,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl<P: Placement> Change for Place<P> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        place(table, self.placement, self.buckets, self.fingerprint)
+    }
+}
+
 /// Prefetches the buckets of a located item.
 pub(crate) struct PrefetchLocated(Located);
 
@@ -190,17 +225,17 @@ impl<P: TableParams, M: Fn(Fingerprint) -> Option<Fingerprint>> Change for Recei
     }
 }
 
-pub(super) struct PutFirst<'a, P> {
-    pub(super) params: &'a P,
+pub(super) struct PutFirst<'a> {
+    pub(super) params: &'a Params,
     pub(super) hash: Uniform,
 }
 
-impl<P: TableParams> Change for PutFirst<'_, P> {
+impl Change for PutFirst<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let ((bucket, _), fingerprint) = self.params.placement().buckets(self.hash);
+        let ((bucket, _), fingerprint) = Address::new(self.params).buckets(self.hash);
         table.put(bucket, fingerprint)
     }
 }

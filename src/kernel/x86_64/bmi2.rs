@@ -13,7 +13,6 @@ use core::{
 use super::{super::Task, Bmi2};
 use crate::{
     bits::low_quarter,
-    storage::{Owned, Storage},
     table::{
         Change, Fingerprint, Form, Instructions, Narrow, Packed, Pair, Read, TableMut, Wide,
         codebook::{self, CODEWORD_BITS},
@@ -29,17 +28,11 @@ const WIDE_LANES: u64 = 0x0000_0001_0000_0001;
 impl Bmi2 {
     /// Runs a [`Read`] on a table.
     #[inline(always)]
-    pub(in crate::kernel) fn read<F: Form, S: Storage, R: Read>(
-        self,
-        _: F,
-        geometry: &F::Geometry,
-        storage: &S,
-        read: R,
-    ) -> R::Output {
+    pub(in crate::kernel) fn read<F: Form, R: Read>(self, _: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
         // Where the whole program is compiled for these instructions, a lookup can be inlined into its caller.
         #[cfg(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt"))]
         {
-            F::read(geometry, storage, self, read)
+            F::read(geometry, bytes, self, read)
         }
         #[cfg(not(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt")))]
         {
@@ -47,11 +40,11 @@ impl Bmi2 {
             /// others need.
             #[target_feature(enable = "bmi1,bmi2,popcnt")]
             #[inline(never)]
-            fn run<F: Form, S: Storage, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, storage: &S, read: R) -> R::Output {
-                F::read(geometry, storage, bmi2, read)
+            fn run<F: Form, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
+                F::read(geometry, bytes, bmi2, read)
             }
             // SAFETY: `self` proves that the processor has the instructions.
-            unsafe { run::<F, S, R>(self, geometry, storage, read) }
+            unsafe { run::<F, R>(self, geometry, bytes, read) }
         }
     }
 
@@ -61,16 +54,16 @@ impl Bmi2 {
         self,
         _: F,
         geometry: &F::Geometry,
-        storage: &mut Owned,
+        bytes: &mut [u8],
         change: C,
     ) -> C::Output {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
         #[inline(never)]
-        fn run<F: Form, C: Change>(bmi2: Bmi2, geometry: &F::Geometry, storage: &mut Owned, change: C) -> C::Output {
-            F::change(geometry, storage, bmi2, change)
+        fn run<F: Form, C: Change>(bmi2: Bmi2, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
+            F::change(geometry, bytes, bmi2, change)
         }
         // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run::<F, C>(self, geometry, storage, change) }
+        unsafe { run::<F, C>(self, geometry, bytes, change) }
     }
 
     /// Runs a [`Task`].

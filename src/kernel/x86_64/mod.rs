@@ -15,7 +15,7 @@ use core::{
 };
 
 use super::Hashes;
-use crate::table::{Geometry, TableParams};
+use crate::{params::Params, table::Geometry};
 use lanes::{Eight, Four};
 use vector::Vector;
 
@@ -90,9 +90,9 @@ impl Avx2 {
     }
 
     /// [`Dispatch::contains_all`](super::Dispatch::contains_all), four hashes at a time.
-    pub(super) fn contains_all<P: TableParams>(
+    pub(super) fn contains_all(
         self,
-        params: &P,
+        params: &Params,
         geometry: &Geometry,
         bytes: &[u8],
         hashes: &impl Hashes,
@@ -100,7 +100,7 @@ impl Avx2 {
     ) {
         #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
-        fn run<P: TableParams>(vector: Vector<'_, Four, P>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        fn run(vector: Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
         }
         let vector = Vector::new(self, params, geometry, bytes);
@@ -120,9 +120,9 @@ impl Avx512 {
     }
 
     /// [`Dispatch::contains_all`](super::Dispatch::contains_all), eight hashes at a time.
-    pub(super) fn contains_all<P: TableParams>(
+    pub(super) fn contains_all(
         self,
-        params: &P,
+        params: &Params,
         geometry: &Geometry,
         bytes: &[u8],
         hashes: &impl Hashes,
@@ -130,7 +130,7 @@ impl Avx512 {
     ) {
         #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
         #[target_feature(enable = "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq")]
-        fn run<P: TableParams>(vector: Vector<'_, Eight, P>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        fn run(vector: Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
             vector.contains_all(hashes, answer);
         }
         let vector = Vector::new(self, params, geometry, bytes);

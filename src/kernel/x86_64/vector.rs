@@ -6,8 +6,9 @@ use super::{super::batch::BATCH, Bmi2};
 use crate::{
     bits::{PADDING, index, wide},
     kernel::{Hashes, PREFETCH_FROM},
+    params::Params,
     table::{
-        Geometry, Instructions as _, MULTIPLIER, PackedGeometry, Placement as _, SingleGeometry, TableParams, Uniform,
+        Address, Geometry, Instructions as _, MULTIPLIER, PackedGeometry, SingleGeometry, Uniform,
         codebook::{self, CODEWORD_BITS, LAST_DECODED},
     },
 };
@@ -68,23 +69,23 @@ impl Targets {
 }
 
 /// Vectorised look-up in one table.
-pub(super) struct Vector<'a, L: Lanes, P: TableParams> {
+pub(super) struct Vector<'a, L: Lanes> {
     proof: L::Proof,
     geometry: &'a Geometry,
     bytes: &'a [u8],
     bucket_bits: u64,
-    placement: P::Placement,
-    /// The number of buckets and that of different fingerprints, if there are fewer than 2³² buckets and addressing is plain
+    address: Address,
+    /// The number of buckets and that of different fingerprints, if there are fewer than 2³² buckets and addressing is
     /// [`Addressing::AnySize`]: then 32-bit products suffice. Otherwise hashes are located one by one.
     ///
     /// [`Addressing::AnySize`]: crate::Addressing::AnySize
     in_lanes: Option<(u64, u64)>,
 }
 
-impl<'a, L: Lanes, P: TableParams> Vector<'a, L, P> {
+impl<'a, L: Lanes> Vector<'a, L> {
     /// # Panics
     /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
-    pub(super) fn new(proof: L::Proof, params: &P, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
+    pub(super) fn new(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
         assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
         assert!(*geometry == Geometry::new(params), "the geometry is not that of the parameters");
         // SAFETY: both are as required.
@@ -93,11 +94,11 @@ impl<'a, L: Lanes, P: TableParams> Vector<'a, L, P> {
 
     /// # Safety
     /// Before a look-up, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
-    unsafe fn unchecked(proof: L::Proof, params: &P, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
-        let placement = params.placement();
-        let plain = placement.plain().and_then(|address| Some((address.buckets_of_any_size()?, address.fingerprints())));
-        let in_lanes = plain.filter(|&(buckets, _)| buckets < 1 << 32);
-        Self { proof, geometry, bytes, bucket_bits: params.bucket_bits().into(), placement, in_lanes }
+    unsafe fn unchecked(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
+        let address = Address::new(params);
+        let buckets = address.buckets_of_any_size().filter(|&buckets| buckets < 1 << 32);
+        let in_lanes = buckets.map(|buckets| (buckets, address.fingerprints()));
+        Self { proof, geometry, bytes, bucket_bits: params.bucket_bits().into(), address, in_lanes }
     }
 
     #[inline(always)]
@@ -105,7 +106,7 @@ impl<'a, L: Lanes, P: TableParams> Vector<'a, L, P> {
         L::splat(self.proof, value)
     }
 
-    /// [`Placement::buckets`](crate::table::Placement::buckets), in vectors.
+    /// [`Address::buckets`], in vectors.
     #[inline(always)]
     fn locate_lanes(&self, hash: L, buckets: u64, fingerprints: u64) -> ([L; 2], L) {
         let (m, one, multiplier) = (self.splat(buckets), self.splat(1), self.splat(MULTIPLIER));
@@ -250,7 +251,7 @@ impl<'a, L: Lanes, P: TableParams> Vector<'a, L, P> {
             }
         } else {
             for (at, &hash) in hashes.iter().enumerate().take(len.next_multiple_of(L::COUNT)) {
-                let ((first, second), fingerprint) = self.placement.buckets(Uniform(hash));
+                let ((first, second), fingerprint) = self.address.buckets(Uniform(hash));
                 targets.bits[0][at] = first * self.bucket_bits;
                 targets.bits[1][at] = second * self.bucket_bits;
                 targets.fingerprints[at] = fingerprint.wide();
@@ -288,12 +289,12 @@ trait Compare {
     ///
     /// # Safety
     /// The buckets must be inside the table, and `self` must be its geometry.
-    unsafe fn found<L: Lanes, P: TableParams>(&self, vector: &Vector<'_, L, P>, buckets: [L; 2], fingerprints: L) -> u32;
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32;
 }
 
 impl Compare for SingleGeometry {
     #[inline(always)]
-    unsafe fn found<L: Lanes, P: TableParams>(&self, vector: &Vector<'_, L, P>, buckets: [L; 2], fingerprints: L) -> u32 {
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
         // SAFETY: the conditions are those of the caller.
         unsafe { vector.in_single(self, buckets, fingerprints) }
     }
@@ -303,7 +304,7 @@ struct NarrowBuckets(PackedGeometry);
 
 impl Compare for NarrowBuckets {
     #[inline(always)]
-    unsafe fn found<L: Lanes, P: TableParams>(&self, vector: &Vector<'_, L, P>, buckets: [L; 2], fingerprints: L) -> u32 {
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
         // SAFETY: the conditions are those of the caller.
         unsafe { vector.in_packed(&self.0, true, buckets, fingerprints) }
     }
@@ -313,7 +314,7 @@ struct WideBuckets(PackedGeometry);
 
 impl Compare for WideBuckets {
     #[inline(always)]
-    unsafe fn found<L: Lanes, P: TableParams>(&self, vector: &Vector<'_, L, P>, buckets: [L; 2], fingerprints: L) -> u32 {
+    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
         // SAFETY: the conditions are those of the caller.
         unsafe { vector.in_packed(&self.0, false, buckets, fingerprints) }
     }
@@ -347,7 +348,7 @@ mod tests {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));
         // SAFETY: nothing is looked up.
-        let vector = unsafe { Vector::<L, Params>::unchecked(proof, &params, &geometry, &[]) };
+        let vector = unsafe { Vector::<L>::unchecked(proof, &params, &geometry, &[]) };
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
             *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);
@@ -386,6 +387,6 @@ mod tests {
         let Some(proof) = Avx2::detect() else { panic!("the table is shorter, as far as this processor can tell") };
         let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
         let bytes = alloc::vec![0; params.table_bytes() + PADDING - 1];
-        let _ = Vector::<Four, Params>::new(proof, &params, &Geometry::new(&params), &bytes);
+        let _ = Vector::<Four>::new(proof, &params, &Geometry::new(&params), &bytes);
     }
 }

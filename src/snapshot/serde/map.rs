@@ -22,7 +22,7 @@ use crate::{
     bits::wide,
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher, HasherId},
-    storage::{Owned, Storage},
+    storage::{Owned, Storage, StorageMut as _},
 };
 
 // The keys, in the order of the header, which is also the order of serialization.

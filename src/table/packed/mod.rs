@@ -33,10 +33,7 @@ use core::{
 };
 
 use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
-use crate::{
-    bits::{self, Fields, index, low_half},
-    storage::{Owned, Storage},
-};
+use crate::bits::{self, Fields, index, low_half};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
 pub(crate) use {narrow::Narrow, wide::Wide};
 
@@ -363,17 +360,12 @@ impl<F: Code> Form for F {
     type Geometry = PackedGeometry;
 
     #[inline(always)]
-    fn read<I: Instructions, R: Read>(geometry: &PackedGeometry, storage: &impl Storage, instructions: I, read: R) -> R::Output {
-        read.run(&Packed { geometry, bytes: storage.bytes(), instructions, form: PhantomData::<F> })
+    fn read<I: Instructions, R: Read>(geometry: &PackedGeometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
+        read.run(&Packed { geometry, bytes, instructions, form: PhantomData::<F> })
     }
 
     #[inline(always)]
-    fn change<I: Instructions, C: Change>(
-        geometry: &PackedGeometry,
-        storage: &mut Owned,
-        instructions: I,
-        change: C,
-    ) -> C::Output {
-        change.run(&mut Packed { geometry, bytes: storage.bytes_mut(), instructions, form: PhantomData::<F> })
+    fn change<I: Instructions, C: Change>(geometry: &PackedGeometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
+        change.run(&mut Packed { geometry, bytes, instructions, form: PhantomData::<F> })
     }
 }

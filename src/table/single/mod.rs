@@ -10,10 +10,7 @@ use core::{
 };
 
 use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
-use crate::{
-    bits::{self, index},
-    storage::{Owned, Storage},
-};
+use crate::bits::{self, index};
 pub(crate) use geometry::SingleGeometry;
 
 /// The largest bucket size.
@@ -147,17 +144,12 @@ impl Form for Single {
     type Geometry = SingleGeometry;
 
     #[inline(always)]
-    fn read<I: Instructions, R: Read>(geometry: &SingleGeometry, storage: &impl Storage, instructions: I, read: R) -> R::Output {
-        read.run(&Plain { geometry, bytes: storage.bytes(), instructions })
+    fn read<I: Instructions, R: Read>(geometry: &SingleGeometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
+        read.run(&Plain { geometry, bytes, instructions })
     }
 
     #[inline(always)]
-    fn change<I: Instructions, C: Change>(
-        geometry: &SingleGeometry,
-        storage: &mut Owned,
-        instructions: I,
-        change: C,
-    ) -> C::Output {
-        change.run(&mut Plain { geometry, bytes: storage.bytes_mut(), instructions })
+    fn change<I: Instructions, C: Change>(geometry: &SingleGeometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
+        change.run(&mut Plain { geometry, bytes, instructions })
     }
 }

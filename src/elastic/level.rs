@@ -1,0 +1,182 @@
+//! The shards of one depth.
+
+use alloc::vec::Vec;
+
+use super::{
+    shard::{Key, Shard, ShardMut, ShardParams},
+    stream::Window,
+    tables::Tables,
+};
+use crate::{
+    bits::{index, low_half, wide},
+    filter::Located,
+    kernel::Dispatch,
+    storage::{OutOfMemory, Part, PartMut, reserve, reserved},
+    table::Geometry,
+};
+
+/// Bits of a [`Place`] that number a shard in its level.
+const NUMBER_BITS: u32 = 27;
+
+/// The most bits of a stream that lead to a shard: every shard has a number.
+pub(super) const MOST_DEPTH: u8 = 27;
+
+/// Where a shard is: the index of its level, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+impl Place {
+    pub(super) fn new(level: usize, at: usize) -> Self {
+        debug_assert!(level < 1 << (32 - NUMBER_BITS) && at < 1 << NUMBER_BITS);
+        Self(low_half(wide(level << NUMBER_BITS | at)))
+    }
+
+    #[inline]
+    pub(super) fn level(self) -> usize {
+        index((self.0 >> NUMBER_BITS).into())
+    }
+
+    #[inline]
+    pub(super) fn at(self) -> usize {
+        index((self.0 & ((1 << NUMBER_BITS) - 1)).into())
+    }
+}
+
+/// Shards of equal parameters, numbered from 0 without gaps.
+#[derive(Clone)]
+pub(super) struct Level {
+    params: ShardParams,
+    geometry: Geometry,
+    /// The bits of a stream that its shards store.
+    upper: Window,
+    tables: Tables,
+    records: Vec<Record>,
+}
+
+/// What is known of a shard besides its table.
+#[derive(Clone, Copy)]
+pub(super) struct Record {
+    /// The first bits of a stream, which lead to the shard.
+    pub(super) prefix: u32,
+    /// The number of items.
+    len: u32,
+}
+
+/// Where an item is looked up: a table, and what an operation needs to know of it.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) geometry: &'a Geometry,
+    pub(super) bytes: &'a [u8],
+    pub(super) located: Located,
+}
+
+impl Level {
+    /// No shards yet.
+    pub(super) fn new(params: ShardParams, tables: Tables) -> Self {
+        Self { geometry: Geometry::new(&params), upper: params.upper(), params, tables, records: Vec::new() }
+    }
+
+    pub(super) fn params(&self) -> &ShardParams {
+        &self.params
+    }
+
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The number of shards.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(super) fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    #[inline]
+    pub(super) fn items(&self, at: usize) -> usize {
+        self.records[at].items()
+    }
+
+    #[inline]
+    pub(super) fn target(&self, at: usize, key: Key) -> Target<'_> {
+        Target { geometry: &self.geometry, bytes: self.tables.get(at), located: key.locate(self.upper) }
+    }
+
+    /// Inserts an item into a shard. Returns false, and changes nothing, if there is no room.
+    #[inline]
+    pub(super) fn insert(&mut self, dispatch: Dispatch, at: usize, key: Key) -> bool {
+        let is_placed = dispatch.change(&self.geometry, self.tables.get_mut(at), key.place(&self.params, self.upper));
+        self.records[at].len += u32::from(is_placed);
+        is_placed
+    }
+
+    /// Removes a copy of an item from a shard. Returns false if there is none.
+    #[inline]
+    pub(super) fn remove(&mut self, dispatch: Dispatch, at: usize, key: Key) -> bool {
+        let is_found = dispatch.change(&self.geometry, self.tables.get_mut(at), key.locate(self.upper));
+        self.records[at].len -= u32::from(is_found);
+        is_found
+    }
+
+    /// A whole shard.
+    pub(super) fn shard(&self, dispatch: Dispatch, at: usize) -> Shard<'_> {
+        let table = Part(&self.tables.get(at)[..self.params.padded_bytes()]);
+        Shard::from_parts(self.params, table, self.items(at)).with_dispatch(dispatch)
+    }
+
+    /// Makes room for more shards. If that fails, nothing has changed.
+    pub(super) fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        self.tables.reserve(more)?;
+        reserve(&mut self.records, more).inspect_err(|_| self.tables.release())
+    }
+
+    /// Adds a shard, for which there must be room, with what `fill` inserts. Returns its index; or `None`, and there is no such
+    /// shard, if `fill` returns false.
+    pub(super) fn push(
+        &mut self,
+        dispatch: Dispatch,
+        prefix: u32,
+        fill: impl FnOnce(&mut ShardMut<'_>) -> bool,
+    ) -> Option<usize> {
+        let at = self.tables.push();
+        let table = PartMut(&mut self.tables.get_mut(at)[..self.params.padded_bytes()]);
+        let mut shard = ShardMut::from_parts(self.params, table, 0).with_dispatch(dispatch);
+        let (is_filled, items) = (fill(&mut shard), shard.len());
+        self.records.push(Record { prefix, len: low_half(wide(items)) });
+        if !is_filled {
+            self.swap_remove(at);
+        }
+        is_filled.then_some(at)
+    }
+
+    /// Removes a shard; the last one takes its place.
+    pub(super) fn swap_remove(&mut self, at: usize) {
+        self.records.swap_remove(at);
+        self.tables.swap_remove(at);
+    }
+
+    /// Gives back memory that has no shards.
+    pub(super) fn release(&mut self) {
+        self.records.shrink_to_fit();
+        self.tables.release();
+    }
+
+    /// A copy, or an error if memory cannot be allocated.
+    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        let mut records = reserved(self.records.len())?;
+        records.extend_from_slice(&self.records);
+        Ok(Self { tables: self.tables.try_clone()?, records, ..*self })
+    }
+
+    pub(super) fn size_in_bytes(&self) -> usize {
+        self.tables.size_in_bytes() + self.records.capacity() * size_of::<Record>()
+    }
+}
+
+impl Record {
+    #[inline]
+    pub(super) fn items(self) -> usize {
+        index(self.len.into())
+    }
+}

@@ -1,0 +1,164 @@
+//! The stream of a hash: the bits that choose its lane and its shard, and become its upper bits.
+
+use crate::{
+    bits::{index, low_half, wide},
+    table::Uniform,
+};
+
+/// Spreads the bits of a hash that bucket and low fingerprint leave unused over a whole word, the stream: 2⁶⁴ divided by √2, made
+/// odd. (Not the multiplier of the addressing, so that the two stay independent.)
+const MULTIPLIER: u64 = 0xb504_f333_f9de_6485;
+
+/// Bits of a spread hash that choose a quarter of the lane, and bits that number the quarter.
+const CHOICE_BITS: u32 = 5;
+const QUARTER_BITS: u32 = 2;
+
+/// The quarters of a staggered lane get so many of the 2⁵ choices: in the ratio of 2⁰ : 2^¼ : 2^½ : 2^¾, as nearly as possible.
+const STAGGERED: [u8; 1 << QUARTER_BITS] = [6, 7, 9, 10];
+const EQUAL: [u8; 1 << QUARTER_BITS] = [8; 4];
+
+/// The share of the largest quarter.
+pub(super) const LARGEST: (u64, u64) = (10, 1 << CHOICE_BITS);
+
+/// The depth of the quarters.
+pub(super) const QUARTER_DEPTH: u8 = 2;
+
+/// How hashes are shared out among lanes, and within a lane.
+///
+/// Lanes get equal shares. A lane's shards get equal shares in the same depth, unless the lane is staggered: then its quarters
+/// differ, so that they do not all split at the same time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shares {
+    lane_bits: u8,
+    is_staggered: bool,
+    /// For each choice, the two bits of its quarter.
+    quarters: u64,
+}
+
+impl Shares {
+    pub(super) fn new(lane_bits: u8, is_staggered: bool) -> Self {
+        let widths = if is_staggered { STAGGERED } else { EQUAL };
+        let mut quarters = 0;
+        for (quarter, width) in widths.into_iter().enumerate().rev() {
+            for _ in 0..width {
+                quarters = quarters << QUARTER_BITS | wide(quarter);
+            }
+        }
+        Self { lane_bits, is_staggered, quarters }
+    }
+
+    pub(super) fn lane_bits(self) -> u8 {
+        self.lane_bits
+    }
+
+    pub(super) fn is_staggered(self) -> bool {
+        self.is_staggered
+    }
+
+    /// The index of a hash's lane.
+    #[inline]
+    pub(super) fn lane(self, hash: Uniform) -> usize {
+        // Two shifts, since one by 64 is none.
+        index(spread(hash) >> 1 >> (63 - self.lane_bits))
+    }
+
+    /// The stream of a hash in its lane. Its first bits lead to a shard; those after them are the upper bits.
+    #[inline]
+    pub(super) fn stream(self, hash: Uniform) -> u64 {
+        let bits = spread(hash) << self.lane_bits;
+        let quarter = self.quarters >> (bits >> (64 - CHOICE_BITS) << 1);
+        quarter << (64 - QUARTER_BITS) | bits << CHOICE_BITS >> QUARTER_BITS
+    }
+
+    /// The first `bits` bits of lane and stream together.
+    #[inline]
+    pub(super) fn first_bits(self, hash: Uniform, bits: u32) -> usize {
+        let in_lane = bits - u32::from(self.lane_bits);
+        self.lane(hash) << in_lane | index(self.stream(hash) >> 1 >> (63 - in_lane))
+    }
+
+    /// The share of a lane's hashes whose streams begin with these bits. There are at least [`QUARTER_DEPTH`] of them, if the
+    /// lane is staggered.
+    #[expect(clippy::cast_precision_loss, reason = "a power of two")]
+    pub(super) fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
+        let equal = 1.0 / (1_u64 << bits) as f64;
+        if self.is_staggered { equal * f64::from(STAGGERED[index(prefix >> (bits - QUARTER_BITS))]) / 8.0 } else { equal }
+    }
+
+    /// The fewest bits that [`first_bits`](Self::first_bits) and [`of_first_bits`](Self::of_first_bits) can be asked for.
+    pub(super) fn least_bits(self) -> u32 {
+        u32::from(self.lane_bits) + if self.is_staggered { QUARTER_BITS } else { 0 }
+    }
+
+    /// The share of all hashes for which [`first_bits`](Self::first_bits) has this value.
+    pub(super) fn of_first_bits(self, value: u64, bits: u32) -> f64 {
+        let in_lane = bits - u32::from(self.lane_bits);
+        let in_a_lane = self.of_prefix(value & ((1 << in_lane) - 1), in_lane);
+        in_a_lane / f64::from(1_u32 << self.lane_bits)
+    }
+}
+
+#[inline]
+fn spread(Uniform(hash): Uniform) -> u64 {
+    hash.wrapping_mul(MULTIPLIER)
+}
+
+/// Which bits of a stream to take, and where to put them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    shift: u8,
+    mask: u32,
+}
+
+impl Window {
+    /// The `bits` bits that follow the first `skipped` ones, with `below` zeros below them.
+    pub(crate) fn new(skipped: u32, bits: u32, below: u32) -> Self {
+        debug_assert!(skipped + bits + below <= 64 && bits + below <= 32);
+        let mask = ((1_u64 << bits) - 1) << below;
+        #[expect(clippy::cast_possible_truncation, reason = "64 at most")]
+        Self { shift: (64 - skipped - bits - below) as u8, mask: low_half(mask) }
+    }
+
+    #[inline]
+    pub(crate) fn of(self, stream: u64) -> u64 {
+        // A shift by 64 wraps; then there are no bits to take, and the mask is empty.
+        stream.wrapping_shr(self.shift.into()) & u64::from(self.mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::split_mix;
+
+    /// A million hashes: each share is within five standard deviations of its mean.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn hashes_are_shared_out_as_stated() {
+        const HASHES: u32 = 1_000_000;
+        for (lane_bits, is_staggered) in [(0, false), (0, true), (3, false), (3, true)] {
+            let shares = Shares::new(lane_bits, is_staggered);
+            let bits = u32::from(lane_bits) + 4;
+            let mut counts = [0_u32; 1 << 7];
+            for n in 0..HASHES {
+                let hash = Uniform(split_mix(n.into()));
+                let place = shares.first_bits(hash, bits);
+                assert_eq!(place >> 4, shares.lane(hash));
+                assert_eq!(place & 15, index(Window::new(0, 4, 0).of(shares.stream(hash))));
+                counts[place] += 1;
+            }
+            for (place, &count) in counts[..1 << bits].iter().enumerate() {
+                let mean = f64::from(HASHES) * shares.of_first_bits(place as u64, bits);
+                assert!((f64::from(count) - mean).abs() < 5.0 * mean.sqrt(), "{shares:?} {place}: {count} instead of {mean}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_quarters_are_the_whole() {
+        assert_eq!((STAGGERED.iter().sum::<u8>(), u64::from(STAGGERED[3])), (32, LARGEST.0));
+        let shares = Shares::new(0, true);
+        let sum: f64 = (0..32).map(|prefix| shares.of_prefix(prefix, 5)).sum();
+        assert!((sum - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,191 @@
+//! Many tables of one size, side by side in blocks, so that few numbers lead to them.
+
+use alloc::vec::Vec;
+
+use crate::{
+    bits::PADDING,
+    storage::{OutOfMemory, Owned, Sealed as _, StorageMut as _, reserve, reserved},
+};
+
+/// Tables begin at multiples of a cache line.
+const CACHE_LINE: usize = 64;
+
+/// From this length on, a block is in huge pages. Blocks have fewer bytes than twice this, so that one is zeroed in a fraction of
+/// a millisecond.
+const HUGE: usize = 2 << 20;
+
+/// Log₂ of the share of all tables that a block has, if there are few tables, and if there are enough for huge pages: incomplete
+/// blocks take little space.
+const SMALL_SHARE: u32 = 5;
+const HUGE_SHARE: u32 = 3;
+
+/// A list of tables. The last one takes the place of one that is removed, so that there are no gaps.
+#[derive(Clone)]
+pub(super) struct Tables {
+    /// Bytes from one table to the next: those of a table, its padding, and what is left of a cache line.
+    stride: usize,
+    log2_per_block: u32,
+    blocks: Vec<Owned>,
+    len: usize,
+}
+
+impl Tables {
+    /// No tables yet, of so many bytes each. There will be 2^`log2_tables` or so.
+    pub(super) fn new(table_bytes: usize, log2_tables: u32) -> Self {
+        let stride = (table_bytes + PADDING).next_multiple_of(CACHE_LINE);
+        let huge = HUGE.div_ceil(stride).next_power_of_two().trailing_zeros();
+        let log2_per_block = log2_tables.saturating_sub(HUGE_SHARE).min(huge);
+        let log2_per_block = if log2_per_block < huge { log2_tables.saturating_sub(SMALL_SHARE) } else { huge };
+        Self { stride, log2_per_block, blocks: Vec::new(), len: 0 }
+    }
+
+    /// The same, for so many tables in one block, whatever its length.
+    pub(super) fn in_one_block(table_bytes: usize, log2_tables: u32) -> Self {
+        Self { log2_per_block: log2_tables, ..Self::new(table_bytes, 0) }
+    }
+
+    /// The bytes of a table and of its padding, and those behind it in its block. (To leave them out costs time.)
+    #[inline]
+    pub(super) fn get(&self, at: usize) -> &[u8] {
+        let (block, start) = self.find(at);
+        &self.blocks[block].bytes()[start..]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, at: usize) -> &mut [u8] {
+        let (block, start) = self.find(at);
+        &mut self.blocks[block].bytes_mut()[start..]
+    }
+
+    /// The block with a table, and where it begins there.
+    #[inline]
+    fn find(&self, at: usize) -> (usize, usize) {
+        (at >> self.log2_per_block, (at & ((1 << self.log2_per_block) - 1)) * self.stride)
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.stride.saturating_mul(1 << self.log2_per_block)
+    }
+
+    /// Blocks that are missing for so many more tables.
+    fn missing(&self, more: usize) -> usize {
+        (self.len + more).div_ceil(1 << self.log2_per_block).saturating_sub(self.blocks.len())
+    }
+
+    /// Bytes that [`reserve`](Self::reserve) allocates.
+    pub(super) fn bytes_for(&self, more: usize) -> usize {
+        self.missing(more).saturating_mul(self.block_bytes())
+    }
+
+    /// Makes room for so many more tables. If that fails, nothing has changed.
+    pub(super) fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        let missing = self.missing(more);
+        reserve(&mut self.blocks, missing)?;
+        for _ in 0..missing {
+            let Some(block) = Owned::zeroed(self.block_bytes() - PADDING) else {
+                self.release();
+                return Err(OutOfMemory::of(self.block_bytes()));
+            };
+            self.blocks.push(block);
+        }
+        Ok(())
+    }
+
+    /// Adds an empty table, for which there must be room. Returns its index.
+    pub(super) fn push(&mut self) -> usize {
+        self.len += 1;
+        self.len - 1
+    }
+
+    /// Removes a table; the last one takes its place.
+    pub(super) fn swap_remove(&mut self, at: usize) {
+        let last = self.len - 1;
+        if at < last {
+            let ((block, start), (last_block, last_start)) = (self.find(at), self.find(last));
+            if block == last_block {
+                self.blocks[block].bytes_mut().copy_within(last_start..last_start + self.stride, start);
+            } else {
+                let (before, rest) = self.blocks.split_at_mut(last_block);
+                let moved = &rest[0].bytes()[last_start..last_start + self.stride];
+                before[block].bytes_mut()[start..start + self.stride].copy_from_slice(moved);
+            }
+        }
+        self.len = last;
+        self.release();
+        if last < self.blocks.len() << self.log2_per_block {
+            let stride = self.stride;
+            self.get_mut(last)[..stride].fill(0);
+        }
+    }
+
+    /// Gives back blocks without tables.
+    pub(super) fn release(&mut self) {
+        self.blocks.truncate(self.len.div_ceil(1 << self.log2_per_block));
+    }
+
+    /// A copy, or an error if memory cannot be allocated.
+    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        let mut blocks = reserved(self.blocks.len())?;
+        for block in &self.blocks {
+            let bytes = block.bytes();
+            blocks.push(Owned::copied(&bytes[..bytes.len() - PADDING]).ok_or(OutOfMemory::of(bytes.len()))?);
+        }
+        Ok(Self { blocks, ..*self })
+    }
+
+    pub(super) fn size_in_bytes(&self) -> usize {
+        self.blocks.len() * self.block_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{vec, vec::Vec};
+
+    /// Random additions and removals, compared with a vector of what the tables contain.
+    #[test]
+    fn tables_are_a_list_without_gaps() {
+        for log2_per_block in [0, 1, 3] {
+            let (mut tables, mut model) = (Tables::new(100, log2_per_block + SMALL_SHARE), Vec::new());
+            for step in 1..if cfg!(miri) { 40 } else { 1000_u32 } {
+                let random = usize::try_from(step.wrapping_mul(0x9e37_79b9) >> 8).unwrap();
+                if model.is_empty() || random % 5 < 3 && model.len() < 30 {
+                    tables.reserve(1).unwrap();
+                    let at = tables.push();
+                    assert!(at == model.len() && tables.get(at)[..128].iter().all(|&byte| byte == 0));
+                    let content = step.to_le_bytes()[0] | 1;
+                    tables.get_mut(at)[..108].fill(content);
+                    model.push(content);
+                } else {
+                    let at = random % model.len();
+                    tables.swap_remove(at);
+                    model.swap_remove(at);
+                }
+                for (at, &content) in model.iter().enumerate() {
+                    assert_eq!(tables.get(at)[..108], vec![content; 108]);
+                }
+                assert_eq!(tables.size_in_bytes(), model.len().div_ceil(1 << log2_per_block) * (128 << log2_per_block));
+            }
+            assert_eq!(tables.try_clone().unwrap().get(0)[..108], tables.get(0)[..108]);
+        }
+    }
+
+    #[test]
+    fn blocks_are_bounded() {
+        // A 32nd of the tables, or an eighth if these are a huge page.
+        assert_eq!(Tables::new(1000, 4).bytes_for(1), 1024);
+        assert_eq!(Tables::new(1000, 13).bytes_for(1), 1024 << 8);
+        assert_eq!(Tables::new(1000, 14).bytes_for(1), HUGE);
+        assert_eq!(Tables::new(14_000, 20).bytes_for(1), 256 * 14_016);
+        assert_eq!(Tables::new(10 << 20, 20).bytes_for(2), 2 * ((10 << 20) + 64));
+        assert_eq!(Tables::in_one_block(1 << 20, 4).bytes_for(16), 16 * ((1 << 20) + 64));
+    }
+
+    #[test]
+    fn without_memory_nothing_has_changed() {
+        let mut tables = Tables::in_one_block(1 << 40, 20);
+        assert!(tables.reserve(1).is_err());
+        assert_eq!(tables.size_in_bytes(), 0);
+    }
+}
