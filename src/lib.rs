@@ -97,6 +97,9 @@ mod table;
 #[cfg(feature = "std")]
 pub mod tuning;
 
+#[cfg(feature = "std")]
+#[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+pub use elastic::SharedFilter;
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 #[cfg(go_files)]

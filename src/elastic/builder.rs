@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 
 use super::{ElasticFilter, ElasticParams, lane::Lane, plan::Request};
+#[cfg(feature = "std")]
+use super::{SharedFilter, plan::SHARED_LANES};
 use crate::{
     bits::wide,
     filter::BuildError,
@@ -90,6 +92,15 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
+    /// The number of lanes, a power of two from 1 to 256: parts of the filter that grow on their own, and that a
+    /// [`SharedFilter`](crate::SharedFilter) locks on their own. By default, 1, and 64 for [`build_shared`](Self::build_shared).
+    ///
+    /// Each lane has room for some 2000 items from the beginning.
+    pub fn lanes(mut self, lanes: usize) -> Self {
+        self.request.lanes = Some(lanes);
+        self
+    }
+
     /// The hasher's seed. By default, 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.request.seed = seed;
@@ -124,6 +135,18 @@ impl<H> ElasticBuilder<H> {
         let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
         let params = self.request.params()?;
         Ok(ElasticFilter { max_bytes: self.max_bytes, ..ElasticFilter::with_dispatch(params, self.hasher, dispatch)? })
+    }
+}
+
+#[cfg(feature = "std")]
+impl<H> ElasticBuilder<H> {
+    /// An empty filter for many threads.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_shared(mut self) -> Result<SharedFilter<H>, BuildError> {
+        self.request.lanes.get_or_insert(SHARED_LANES);
+        Ok(self.build()?.into_shared()?)
     }
 }
 

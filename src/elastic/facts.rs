@@ -148,11 +148,27 @@ impl<H> fmt::Debug for ElasticFilter<H> {
 /// A one-line summary: shards, items, size and false-positive rate.
 impl<H> fmt::Display for ElasticFilter<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} items in {} shards, {} bytes, ", self.len(), self.shards(), self.size_in_bytes())?;
-        if !self.is_empty() {
-            write!(f, "{:.2} bits per item, ", self.bits_per_item())?;
+        let (items, shards, bytes) = (self.len(), self.shards(), self.size_in_bytes());
+        Summary { items, shards, bytes, false_positive_rate: self.false_positive_rate() }.fmt(f)
+    }
+}
+
+/// What a growing filter says of itself in a line.
+pub(super) struct Summary {
+    pub(super) items: usize,
+    pub(super) shards: usize,
+    pub(super) bytes: usize,
+    pub(super) false_positive_rate: f64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { items, shards, bytes, false_positive_rate } = *self;
+        write!(f, "{items} items in {shards} shards, {bytes} bytes, ")?;
+        if items > 0 {
+            write!(f, "{:.2} bits per item, ", 8.0 * bytes as f64 / items as f64)?;
         }
-        match self.false_positive_rate() {
+        match false_positive_rate {
             0.0 => f.write_str("false-positive rate 0"),
             rate => write!(f, "false-positive rate {rate:.2e}"),
         }

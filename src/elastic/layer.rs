@@ -22,8 +22,10 @@ use crate::{
 /// in space.
 const FULL: (usize, usize) = (15, 16);
 
-/// A full shard is split only if one slot in so many is taken: otherwise copies of a few items fill their buckets.
-const LEAST_TO_SPLIT: usize = 2;
+/// A shard that has no room for an item is split only if one slot in so many is taken, and a new layer is begun only if one in so
+/// many is: otherwise copies of a few items fill their buckets, and would make the filter many times as large as its items.
+const LEAST_TO_SPLIT: usize = 4;
+const LEAST_FOR_A_LAYER: usize = 2;
 
 /// See the module.
 #[derive(Clone)]
@@ -171,7 +173,9 @@ impl Layer {
             }
             match self.split(place, most_bytes) {
                 Ok(true) => place = self.find(key),
-                Ok(false) => return Ok(self.insert_at(place, key)),
+                Ok(false) if self.insert_at(place, key) => return Ok(true),
+                Ok(false) if self.is_thin(place, LEAST_FOR_A_LAYER) => return Err(Refused::OthersCopies),
+                Ok(false) => return Ok(false),
                 // There may be room as it is.
                 Err(refused) => return if self.insert_at(place, key) { Ok(true) } else { Err(refused) },
             }
@@ -187,8 +191,13 @@ impl Layer {
         if copies == 2 * self.plan.whole.bucket_size() {
             Some(Refused::Copies(copies))
         } else {
-            (self.items(place) < self.slots_of_a_shard() / LEAST_TO_SPLIT).then_some(Refused::OthersCopies)
+            self.is_thin(place, LEAST_TO_SPLIT).then_some(Refused::OthersCopies)
         }
+    }
+
+    /// True if fewer than one slot in `share` are taken.
+    fn is_thin(&self, place: Place, share: usize) -> bool {
+        self.items(place) < self.slots_of_a_shard() / share
     }
 
     /// Splits a shard. Returns false if its upper bits are used up. If it fails, nothing has changed. Meanwhile the tables may

@@ -26,10 +26,15 @@ impl<'a> Lanes<'a> {
 
     #[inline(always)]
     fn contains<I: Instructions>(self, instructions: I, hash: u64) -> bool {
-        let lane = self.of(hash);
-        let Target { geometry, bytes, located } = lane.target(Uniform(hash));
-        geometry.read(bytes, instructions, located) || lane.has_later(Uniform(hash))
+        contains(instructions, self.of(hash), hash)
     }
+}
+
+/// Looks up a hash in its lane.
+#[inline(always)]
+pub(super) fn contains<I: Instructions>(instructions: I, lane: &Lane, hash: u64) -> bool {
+    let Target { geometry, bytes, located } = lane.target(Uniform(hash));
+    geometry.read(bytes, instructions, located) || lane.has_later(Uniform(hash))
 }
 
 /// Looks up hashes in order, a batch after the other.
@@ -52,7 +57,7 @@ impl<S: Hashes> Task for InOrder<'_, S> {
             let (found, behind) = mem::take(&mut rest).split_at_mut(batch.len());
             rest = behind;
             if prefetches {
-                look_up_prefetched(instructions, lanes, batch, found);
+                look_up_prefetched(instructions, |hash| lanes.of(hash), batch, found);
             } else {
                 for (&hash, found) in batch.iter().zip(found) {
                     *found = lanes.contains(instructions, hash);
@@ -65,16 +70,21 @@ impl<S: Hashes> Task for InOrder<'_, S> {
 
 /// Looks up a batch, after prefetching all its buckets.
 #[inline(always)]
-fn look_up_prefetched<I: Instructions>(instructions: I, lanes: Lanes<'_>, batch: &[u64], found: &mut [bool]) {
+pub(super) fn look_up_prefetched<'a, I: Instructions>(
+    instructions: I,
+    lane_of: impl Fn(u64) -> &'a Lane,
+    batch: &[u64],
+    found: &mut [bool],
+) {
     let mut targets = [None; BATCH];
     for (&hash, wanted) in batch.iter().zip(&mut targets) {
-        let target = lanes.of(hash).target(Uniform(hash));
+        let target = lane_of(hash).target(Uniform(hash));
         target.geometry.read(target.bytes, instructions, target.located.prefetch());
         *wanted = Some(target);
     }
     for ((&hash, target), found) in batch.iter().zip(targets).zip(found) {
         *found = target.is_some_and(|Target { geometry, bytes, located }| geometry.read(bytes, instructions, located))
-            || lanes.of(hash).has_later(Uniform(hash));
+            || lane_of(hash).has_later(Uniform(hash));
     }
 }
 

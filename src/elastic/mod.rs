@@ -20,6 +20,8 @@ mod parts;
 mod plan;
 mod refusal;
 mod shard;
+#[cfg(feature = "std")]
+mod shared;
 mod sharing;
 mod stream;
 mod tables;
@@ -28,6 +30,8 @@ use alloc::vec::Vec;
 
 use crate::hash::Xxh3;
 use lane::Lane;
+#[cfg(feature = "std")]
+pub use shared::SharedFilter;
 use stream::Shares;
 pub use {
     builder::ElasticBuilder,

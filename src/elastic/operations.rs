@@ -208,6 +208,6 @@ impl<H> ElasticFilter<H> {
 
 /// Mixes a hash given by the user.
 #[inline]
-fn spread(hash: u64) -> Uniform {
+pub(super) fn spread(hash: u64) -> Uniform {
     Uniform::of(Addressing::AnySize, hash)
 }

@@ -16,8 +16,8 @@ const MOST_BITS: u32 = 8;
 
 /// Hashes, shared out by the first bits of their streams. In each part they are in the order in which they came.
 ///
-/// Hashes are uniform, so that the lengths of the parts are nearly known, and need not be counted first. What exceeds a part's room, as copies may,
-/// is spilt.
+/// Hashes are uniform, so that the lengths of the parts are nearly known, and need not be counted first. What exceeds a part's
+/// room, as copies may, is spilt.
 pub(super) struct Parts {
     shares: Shares,
     bits: u32,
@@ -31,9 +31,9 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸.
+    /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸: at least one for each lane.
     pub(super) fn new(shares: Shares, len: usize, bits: u32) -> Result<Self, OutOfMemory> {
-        let bits = bits.clamp(shares.least_bits(), MOST_BITS);
+        let bits = shares.possible_bits(bits.min(MOST_BITS));
         let mut starts = reserved((1 << bits) + 1)?;
         let mut start = 0;
         for part in 0..1 << bits {
@@ -78,6 +78,23 @@ impl Parts {
             true
         });
         result
+    }
+
+    /// Log₂ of the number of parts.
+    #[cfg(feature = "std")]
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Calls `act` with the number of each part, its hashes, and their indices among those that were shared out.
+    #[cfg(feature = "std")]
+    pub(super) fn each_part(&self, mut act: impl FnMut(usize, &[u64], &[u32])) {
+        for (part, (&start, &len)) in self.starts.iter().zip(&self.lens).enumerate().filter(|(_, (_, len))| **len > 0) {
+            act(part, &self.hashes[start..start + len], &self.places[start..start + len]);
+        }
+        for &(place, hash) in &self.spilt {
+            act(self.shares.first_bits(Uniform(hash), self.bits), &[hash], &[place]);
+        }
     }
 
     /// All hashes, part after part, with their indices among those that were shared out.

@@ -22,6 +22,16 @@ const GROWING_SHARD: u64 = 1 << 13;
 /// little, and so few that a shard fits into a core's cache.
 const FINAL_SHARD: u64 = 1 << 18;
 
+/// The most lanes.
+pub(super) const MOST_LANES: usize = 256;
+
+/// Lanes of a shared filter by default: so many that threads of a large machine seldom wait for each other.
+#[cfg(feature = "std")]
+pub(super) const SHARED_LANES: usize = 64;
+
+/// If there are several lanes, each has room for so many items at least: very small shards would take more space.
+const FEWEST_IN_LANE: u64 = 2000;
+
 /// The fewest buckets of a shard.
 const FEWEST_BUCKETS: u64 = 8;
 
@@ -38,8 +48,7 @@ pub(super) struct Request {
     pub(super) table: Option<TableKind>,
     pub(super) bucket_size: Option<u32>,
     pub(super) seed: u64,
-    /// Log₂ of the number of lanes.
-    pub(super) lane_bits: u8,
+    pub(super) lanes: Option<usize>,
 }
 
 /// The parameters of a growing filter: what two of them must share to be merged.
@@ -89,10 +98,16 @@ impl Request {
         if max_capacity < capacity {
             return Err(Parameter::Capacity);
         }
-        let lanes = |items: u64| items.max(1).div_ceil(1 << self.lane_bits);
-        let (items, most_items) = (lanes(capacity), lanes(max_capacity));
+        let lanes = self.lanes.unwrap_or(1);
+        if !lanes.is_power_of_two() || lanes > MOST_LANES {
+            return Err(Parameter::Lanes);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "eight at most")]
+        let lane_bits = lanes.trailing_zeros() as u8;
+        let in_lane = |items: u64| items.max(1).div_ceil(1 << lane_bits).max(if lanes > 1 { FEWEST_IN_LANE } else { 1 });
+        let (items, most_items) = (in_lane(capacity), in_lane(max_capacity));
         let is_final = most_items / 2 < items;
-        let shares = Shares::new(self.lane_bits, !is_final);
+        let shares = Shares::new(lane_bits, !is_final);
         // Items in the shards of a depth that get most.
         let largest = |items: u64, depth: u8| {
             if is_final {

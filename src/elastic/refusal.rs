@@ -5,7 +5,7 @@ use alloc::{
     string::{String, ToString},
 };
 
-use super::plan::Request;
+use super::plan::{MOST_LANES, Request};
 use crate::params::{DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind};
 
 impl Request {
@@ -14,6 +14,7 @@ impl Request {
         let [given, limit, remedy] = match parameter {
             Parameter::BucketSize => self.wrong_bucket_size(),
             Parameter::FalsePositiveRate => self.wrong_rate(),
+            Parameter::Lanes => self.wrong_lanes(),
             _ => self.wrong_capacity(),
         };
         ParamError { parameter, given, limit, remedy }
@@ -41,6 +42,13 @@ impl Request {
             _ => String::from("0.001 is a good start"),
         };
         [given, String::from("a rate between 0 and 1 is needed, for which fingerprints of 32 bits suffice"), remedy]
+    }
+
+    fn wrong_lanes(&self) -> [String; 3] {
+        let given = self.lanes.unwrap_or(1);
+        let nearest = given.clamp(1, MOST_LANES).next_power_of_two();
+        let limit = format!("their number is a power of two, {MOST_LANES} at most");
+        [given.to_string(), limit, format!("the nearest that works is {nearest}")]
     }
 
     fn wrong_capacity(&self) -> [String; 3] {

@@ -77,17 +77,22 @@ impl Shares {
         self.lane(hash) << in_lane | index(self.stream(hash) >> 1 >> (63 - in_lane))
     }
 
-    /// The share of a lane's hashes whose streams begin with these bits. There are at least [`QUARTER_DEPTH`] of them, if the
-    /// lane is staggered.
+    /// The share of a lane's hashes whose streams begin with these bits. There are none or at least [`QUARTER_DEPTH`]
+    /// of them, if the lane is staggered.
     #[expect(clippy::cast_precision_loss, reason = "a power of two")]
     pub(super) fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
         let equal = 1.0 / (1_u64 << bits) as f64;
-        if self.is_staggered { equal * f64::from(STAGGERED[index(prefix >> (bits - QUARTER_BITS))]) / 8.0 } else { equal }
+        if self.is_staggered && bits > 0 {
+            equal * f64::from(STAGGERED[index(prefix >> (bits - QUARTER_BITS))]) / 8.0
+        } else {
+            equal
+        }
     }
 
-    /// The fewest bits that [`first_bits`](Self::first_bits) and [`of_first_bits`](Self::of_first_bits) can be asked for.
-    pub(super) fn least_bits(self) -> u32 {
-        u32::from(self.lane_bits) + if self.is_staggered { QUARTER_BITS } else { 0 }
+    /// So many bits, or if [`of_first_bits`](Self::of_first_bits) cannot tell the shares of so few, the fewest that it can.
+    pub(super) fn possible_bits(self, bits: u32) -> u32 {
+        let lane_bits = u32::from(self.lane_bits);
+        if bits <= lane_bits || !self.is_staggered { bits.max(lane_bits) } else { bits.max(lane_bits + QUARTER_BITS) }
     }
 
     /// The share of all hashes for which [`first_bits`](Self::first_bits) has this value.

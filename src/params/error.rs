@@ -90,6 +90,8 @@ pub enum Parameter {
     Hasher,
     /// The kernel: the instructions that a filter works with.
     Kernel,
+    /// The number of lanes of a filter that grows.
+    Lanes,
 }
 
 impl fmt::Display for Parameter {
@@ -104,6 +106,7 @@ impl fmt::Display for Parameter {
             Self::Addressing => "addressing",
             Self::Hasher => "hasher",
             Self::Kernel => "kernel",
+            Self::Lanes => "lanes",
         })
     }
 }

@@ -1,0 +1,127 @@
+//! What threads gain: a shared filter on one thread and on two, beside a growing filter that one thread owns.
+//!
+//! ```sh
+//! cargo bench --bench shared                # 10 M items, a minute
+//! cargo bench --bench shared -- 3000000     # as many as that
+//! ```
+//!
+//! Times are nanoseconds per item until the last thread is done, with hashing: medians of the rounds, which take turns. Every
+//! answer is checked.
+
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+use std::{env, hint::black_box, num::NonZeroUsize, thread, time::Instant};
+
+use koel::{ElasticFilter, SharedFilter};
+
+const RATE: f64 = 0.001;
+const ROUNDS: usize = 5;
+const DEFAULT_ITEMS: usize = 10_000_000;
+/// As a test of its assertions: `cargo test` and the gate run benchmarks with `--test`.
+const TEST_ITEMS: usize = 100_000;
+
+/// Distinct, and in no order.
+fn key(n: u64) -> u64 {
+    let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash ^ hash >> 27
+}
+
+fn time(items: usize, action: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    action();
+    start.elapsed().as_secs_f64() * 1e9 / items as f64
+}
+
+const OPERATIONS: [&str; 6] = ["insert", "contains", "remove", "insert_batch", "contains_batch", "remove_batch"];
+type Times = [f64; OPERATIONS.len()];
+
+fn elastic(keys: &[u64]) -> Times {
+    let build = || ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right");
+    let (mut filter, mut found) = (build(), vec![false; keys.len()]);
+    let mut times = Times::default();
+    times[0] = time(keys.len(), || keys.iter().for_each(|key| filter.insert(black_box(key)).expect("it grows")));
+    times[1] = time(keys.len(), || assert!(keys.iter().all(|key| filter.contains(black_box(key)))));
+    times[2] = time(keys.len(), || assert!(keys.iter().all(|key| filter.remove(black_box(key)))));
+    times[3] = time(keys.len(), || filter.insert_batch(keys).expect("it grows"));
+    times[4] = time(keys.len(), || filter.contains_batch(keys, black_box(&mut found)));
+    assert!(found.iter().all(|&found| found));
+    times[5] = time(keys.len(), || filter.remove_batch(keys, black_box(&mut found)));
+    assert!(found.iter().all(|&found| found) && filter.is_empty());
+    times
+}
+
+/// Calls `act` on so many threads, each with a part of the keys and of the answers.
+fn on(threads: usize, keys: &[u64], found: &mut [bool], act: impl Fn(&[u64], &mut [bool]) + Sync) -> f64 {
+    let each = keys.len().div_ceil(threads);
+    time(keys.len(), || {
+        thread::scope(|scope| {
+            for (keys, found) in keys.chunks(each).zip(found.chunks_mut(each)) {
+                scope.spawn(|| act(keys, found));
+            }
+        });
+    })
+}
+
+fn shared(threads: usize, keys: &[u64]) -> Times {
+    let filter: SharedFilter =
+        ElasticFilter::builder().false_positive_rate(RATE).build_shared().expect("the parameters are right");
+    let mut found = vec![false; keys.len()];
+    let mut times = Times::default();
+    times[0] = on(threads, keys, &mut found, |keys, _| keys.iter().for_each(|key| filter.insert(key).expect("it grows")));
+    assert_eq!(filter.len(), keys.len());
+    times[1] = on(threads, keys, &mut found, |keys, _| assert!(keys.iter().all(|key| filter.contains(black_box(key)))));
+    times[2] = on(threads, keys, &mut found, |keys, _| assert!(keys.iter().all(|key| filter.remove(black_box(key)))));
+    assert!(filter.is_empty());
+    times[3] = on(threads, keys, &mut found, |keys, _| filter.insert_batch(keys).expect("it grows"));
+    times[4] = on(threads, keys, &mut found, |keys, found| filter.contains_batch(keys, found));
+    assert!(found.iter().all(|&found| found));
+    times[5] = on(threads, keys, &mut found, |keys, found| filter.remove_batch(keys, found));
+    assert!(found.iter().all(|&found| found) && filter.is_empty());
+    times
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let is_test = !arguments.iter().any(|argument| argument == "--bench");
+    let given = arguments.iter().find_map(|argument| argument.parse().ok());
+    let items: usize = given.unwrap_or(if is_test { TEST_ITEMS } else { DEFAULT_ITEMS });
+    let rounds = if is_test { 1 } else { ROUNDS };
+    let most_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let numbers: Vec<usize> = [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= most_threads.max(2)).collect();
+    let keys: Vec<u64> = (0..items as u64).map(key).collect();
+    let mut owned = Vec::new();
+    let mut all = vec![Vec::new(); numbers.len()];
+    for _ in 0..rounds {
+        owned.push(elastic(&keys));
+        for (&threads, all) in numbers.iter().zip(&mut all) {
+            all.push(shared(threads, &keys));
+        }
+    }
+    println!("{items} items, ε = {RATE}, medians of {rounds} rounds, on a machine with {most_threads} cores");
+    println!("ns per item; × one thread's growing filter for one thread, × as fast as one thread for several (least to most)");
+    for (operation, name) in OPERATIONS.iter().enumerate() {
+        let of = |times: &[Times]| times.iter().map(|times| times[operation]).collect::<Vec<f64>>();
+        let owned = of(&owned);
+        print!("{name:<15} ElasticFilter {:>6.1}", median(owned.clone()));
+        let one = of(&all[0]);
+        for (&threads, all) in numbers.iter().zip(&all) {
+            let times = of(all);
+            let ratio = |(time, one): (&f64, &f64)| if threads == 1 { time / one } else { one / time };
+            let mut ratios: Vec<f64> = times.iter().zip(if threads == 1 { &owned } else { &one }).map(ratio).collect();
+            ratios.sort_by(f64::total_cmp);
+            let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+            print!(
+                "   {threads} thread{} {:>6.1} {:>5.2} ({least:.2} to {most:.2})",
+                if threads == 1 { "" } else { "s" },
+                median(times),
+                median(ratios)
+            );
+        }
+        println!();
+    }
+}

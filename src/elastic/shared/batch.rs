@@ -1,0 +1,238 @@
+//! Operations on many items. Their hashes are shared out by lane, so that each lane is locked once for many of them.
+
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+
+use super::{
+    super::{
+        GrowError,
+        lane::Lane,
+        look_up::{contains, look_up_prefetched},
+        parts::Parts,
+    },
+    SharedFilter,
+    lock::{LockedLane, Writer},
+};
+use crate::{
+    bits::index,
+    filter::{ContainsIter, Hashed, LookUp, same_length},
+    hash::HashItem,
+    kernel::{BATCH, Given, Hashes, PREFETCH_FROM, Task},
+    params::Addressing,
+    table::{Instructions, Uniform},
+};
+
+/// Hashes that are shared out at a time: so many that a lane gets some hundreds, and that they stay in a core's cache.
+const TOGETHER: usize = 1 << 14;
+
+/// Fewer hashes than so many for each lane are used one after the other.
+const FEWEST_PER_LANE: usize = 4;
+
+/// Hashes of one lane, and the index of each among those of the call.
+struct Portion<'a> {
+    hashes: &'a [u64],
+    places: &'a [u32],
+    start: usize,
+}
+
+impl Portion<'_> {
+    fn each(&self) -> impl Iterator<Item = (usize, Uniform)> {
+        let start = self.start;
+        self.places.iter().zip(self.hashes).map(move |(&place, &hash)| (start + index(place.into()), Uniform(hash)))
+    }
+}
+
+impl<H> SharedFilter<H> {
+    /// [`insert`](Self::insert) for each item, in any order. While other threads use the filter, this takes less time than single
+    /// insertions, since a lane is locked once for many items.
+    ///
+    /// # Errors
+    /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
+    pub fn insert_batch<T>(&self, items: &[T]) -> Result<(), GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.insert_all(&self.hashed(items))
+    }
+
+    /// [`insert_batch`](Self::insert_batch) for hashes.
+    ///
+    /// # Errors
+    /// As `insert_batch`.
+    pub fn insert_hashes(&self, hashes: &[u64]) -> Result<(), GrowError> {
+        self.insert_all(&given(hashes))
+    }
+
+    fn insert_all(&self, hashes: &impl Hashes) -> Result<(), GrowError> {
+        let mut first: Option<GrowError> = None;
+        self.each_lane(hashes, |lane, portion| {
+            let mut lane = lane.write();
+            prefetch(&lane, portion.hashes);
+            for (place, hash) in portion.each() {
+                if let Err(error) = self.insert_into(&mut lane, hash)
+                    && first.as_ref().is_none_or(|first| place < first.position())
+                {
+                    first = Some(error.at(place));
+                }
+            }
+        });
+        first.map_or(Ok(()), Err)
+    }
+
+    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`. Each answer is true of a
+    /// moment during the call, not all of the same.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
+    where
+        H: HashItem<T>,
+    {
+        self.contains_all(&self.hashed(items), found);
+    }
+
+    /// [`contains_batch`](Self::contains_batch) for hashes.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_all(&given(hashes), found);
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
+        same_length(hashes.len(), found.len());
+        self.each_lane(hashes, |lane, Portion { hashes, places, start }| {
+            let lane = lane.read();
+            let prefetches = lane.table_bytes() >= PREFETCH_FROM / 8;
+            let found = &mut found[start..];
+            self.dispatch.run(InLane { lane: &lane, hashes, places, found, prefetches });
+        });
+    }
+
+    /// Looks up the items of an iterator and yields each one with its answer. Takes up to 64 items ahead from the iterator.
+    pub fn contains_iter<I: IntoIterator>(&self, items: I) -> ContainsIter<'_, I::IntoIter, Self>
+    where
+        H: HashItem<I::Item>,
+    {
+        ContainsIter::new(self, items.into_iter())
+    }
+
+    /// [`remove`](Self::remove) for each item, in any order; whether `items[i]` was found is written to `removed[i]`.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn remove_batch<T>(&self, items: &[T], removed: &mut [bool])
+    where
+        H: HashItem<T>,
+    {
+        self.remove_all(&self.hashed(items), removed);
+    }
+
+    /// [`remove_batch`](Self::remove_batch) for hashes.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn remove_hashes(&self, hashes: &[u64], removed: &mut [bool]) {
+        self.remove_all(&given(hashes), removed);
+    }
+
+    fn remove_all(&self, hashes: &impl Hashes, removed: &mut [bool]) {
+        same_length(hashes.len(), removed.len());
+        self.each_lane(hashes, |lane, portion| {
+            let mut lane = lane.write();
+            prefetch(&lane, portion.hashes);
+            for (place, hash) in portion.each() {
+                removed[place] = self.remove_from(&mut lane, hash);
+            }
+        });
+    }
+
+    fn hashed<'a, T>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
+        Hashed { items, hasher: &self.hasher, seed: self.params.seed() }
+    }
+
+    /// Calls `act` with all hashes, many of the same lane at a time if there are enough of them and memory to share them out.
+    /// Hashing, which may be the user's code, is done before.
+    fn each_lane(&self, hashes: &impl Hashes, mut act: impl FnMut(&LockedLane, Portion<'_>)) {
+        let (len, lane_bits) = (hashes.len(), u32::from(self.shares.lane_bits()));
+        let mut start = 0;
+        if len >= FEWEST_PER_LANE * self.lanes.len() {
+            let parts = Parts::new(self.shares, len.min(TOGETHER), lane_bits);
+            if let Ok(mut parts) = parts {
+                while start < len {
+                    let end = len.min(start + TOGETHER);
+                    if parts.fill(hashes, start..end).is_err() {
+                        break;
+                    }
+                    parts.each_part(|part, hashes, places| {
+                        act(&self.lanes[part >> (parts.bits() - lane_bits)], Portion { hashes, places, start });
+                    });
+                    start = end;
+                }
+            }
+        }
+        hashes.each_batch(start..len, |batch| {
+            for (place, hash) in (start..).zip(batch) {
+                let lane = &self.lanes[self.shares.lane(Uniform(*hash))];
+                act(lane, Portion { hashes: &[*hash], places: &[0], start: place });
+            }
+            start += batch.len();
+            true
+        });
+    }
+}
+
+fn given(hashes: &[u64]) -> Given<'_> {
+    Given { hashes, addressing: Addressing::AnySize }
+}
+
+/// Prefetches the buckets of some hashes. (A lane with many has more of them in a cache by the time they are used.)
+fn prefetch(lane: &Writer<'_>, hashes: &[u64]) {
+    if hashes.len() > 1 && Lane::table_bytes(lane) >= PREFETCH_FROM / 8 {
+        for &hash in hashes.iter().take(2 * BATCH) {
+            lane.prefetch(Uniform(hash));
+        }
+    }
+}
+
+/// Looks up hashes of one lane. The answer for the n-th hash is written to the element of `found` that the n-th place says.
+struct InLane<'a> {
+    lane: &'a Lane,
+    hashes: &'a [u64],
+    places: &'a [u32],
+    found: &'a mut [bool],
+    /// Whether the buckets of a batch are prefetched first.
+    prefetches: bool,
+}
+
+impl Task for InLane<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, instructions: I) {
+        let Self { lane, hashes, places, found, prefetches } = self;
+        let mut answers = [false; BATCH];
+        for (hashes, places) in hashes.chunks(BATCH).zip(places.chunks(BATCH)) {
+            let answers = &mut answers[..hashes.len()];
+            if prefetches {
+                look_up_prefetched(instructions, |_| lane, hashes, answers);
+            } else {
+                for (&hash, answer) in hashes.iter().zip(&mut *answers) {
+                    *answer = contains(instructions, lane, hash);
+                }
+            }
+            for (&place, &mut answer) in places.iter().zip(answers) {
+                found[index(place.into())] = answer;
+            }
+        }
+    }
+}
+
+impl<T, H: HashItem<T>> LookUp<T> for SharedFilter<H> {
+    fn uniform_hash(&self, item: &T) -> u64 {
+        self.uniform(item).0
+    }
+
+    fn look_up(&self, hashes: &[u64]) -> u64 {
+        hashes.iter().rev().fold(0, |answers, &hash| answers << 1 | u64::from(self.contains_uniform(Uniform(hash))))
+    }
+}

@@ -1,0 +1,235 @@
+//! Operations on single items.
+
+use std::sync::PoisonError;
+
+use super::{
+    super::{GrowError, builder::empty_lanes, lane::Lane, level::Place, operations::spread},
+    SharedFilter,
+    lock::{LockedLane, Writer},
+};
+use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
+
+impl<H> SharedFilter<H> {
+    /// Inserts an item, even if it is already present, as [`ElasticFilter::insert`](crate::ElasticFilter::insert) does.
+    ///
+    /// # Errors
+    /// As `ElasticFilter::insert`. No item has changed.
+    #[inline]
+    pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.insert_uniform(self.uniform(item))
+    }
+
+    /// [`insert`](Self::insert) for a hash: from [`hash`](Self::hash), or any 64-bit number that identifies the item.
+    ///
+    /// # Errors
+    /// As `insert`.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> Result<(), GrowError> {
+        self.insert_uniform(spread(hash))
+    }
+
+    #[inline]
+    fn insert_uniform(&self, hash: Uniform) -> Result<(), GrowError> {
+        self.insert_into(&mut self.lane(hash).write(), hash)
+    }
+
+    /// Inserts a hash into its lane.
+    #[inline]
+    pub(super) fn insert_into(&self, lane: &mut Writer<'_>, hash: Uniform) -> Result<(), GrowError> {
+        match lane.insert(hash) {
+            Ok(()) => Ok(()),
+            Err(full) => self.insert_growing(lane, hash, full),
+        }
+    }
+
+    /// If there is a limit, lanes grow one after the other, so that together they do not exceed it. A thread that waits holds the
+    /// lock of one lane, and the one for which it waits needs no further lock.
+    #[cold]
+    fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), GrowError> {
+        let is_limited = self.max_bytes < usize::MAX;
+        let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
+        let allowed = if is_limited { self.max_bytes.saturating_sub(self.table_bytes()) } else { usize::MAX };
+        let result = lane.insert_growing(hash, full, allowed);
+        lane.publish();
+        drop(turn);
+        result.map_err(|refused| GrowError::new(refused, self.table_bytes(), self.max_bytes))
+    }
+
+    /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted. One operation: no
+    /// other thread inserts or removes the item between the look-up and the insertion.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    ///
+    /// # Example
+    /// Each item is processed once, by whichever thread comes first:
+    /// ```
+    /// use std::{sync::atomic::{AtomicUsize, Ordering}, thread};
+    /// let seen = koel::ElasticFilter::builder().false_positive_rate(1e-6).build_shared()?;
+    /// let processed = AtomicUsize::new(0);
+    /// thread::scope(|scope| {
+    ///     for _ in 0..3 {
+    ///         scope.spawn(|| {
+    ///             for item in 0..1000u64 {
+    ///                 if seen.insert_unique(&item).expect("there is memory") {
+    ///                     processed.fetch_add(1, Ordering::Relaxed);
+    ///                 }
+    ///             }
+    ///         });
+    ///     }
+    /// });
+    /// assert_eq!(processed.into_inner(), 1000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn insert_unique<T: ?Sized>(&self, item: &T) -> Result<bool, GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.insert_unique_uniform(self.uniform(item))
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for a hash.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, GrowError> {
+        self.insert_unique_uniform(spread(hash))
+    }
+
+    #[inline]
+    fn insert_unique_uniform(&self, hash: Uniform) -> Result<bool, GrowError> {
+        let mut lane = self.lane(hash).write();
+        if lane.contains(hash) {
+            return Ok(false);
+        }
+        self.insert_into(&mut lane, hash).map(|()| true)
+    }
+
+    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
+    #[inline]
+    pub fn remove<T: ?Sized>(&self, item: &T) -> bool
+    where
+        H: HashItem<T>,
+    {
+        self.remove_uniform(self.uniform(item))
+    }
+
+    /// [`remove`](Self::remove) for a hash.
+    #[inline]
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        self.remove_uniform(spread(hash))
+    }
+
+    #[inline]
+    fn remove_uniform(&self, hash: Uniform) -> bool {
+        self.remove_from(&mut self.lane(hash).write(), hash)
+    }
+
+    /// Removes a hash from its lane.
+    #[inline]
+    pub(super) fn remove_from(&self, lane: &mut Writer<'_>, hash: Uniform) -> bool {
+        let is_removed = lane.remove(hash);
+        // Two shards may have been joined.
+        if self.max_bytes < usize::MAX {
+            lane.publish();
+        }
+        is_removed
+    }
+
+    /// Joins all shards that are thin enough, as [`ElasticFilter::shrink`](crate::ElasticFilter::shrink) does, lane after lane.
+    ///
+    /// # Errors
+    /// If memory for a joined shard cannot be allocated. All items are then in the filter, and some shards have been joined.
+    pub fn shrink(&self) -> Result<(), OutOfMemory> {
+        self.lanes.iter().try_for_each(|lane| {
+            let mut lane = lane.write();
+            let result = lane.shrink();
+            lane.publish();
+            result
+        })
+    }
+
+    /// Removes all items, lane after lane, and gives back the memory that the filter has grown by. An item that another thread
+    /// inserts meanwhile may be removed, or stay.
+    ///
+    /// # Errors
+    /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
+    pub fn clear(&self) -> Result<(), OutOfMemory> {
+        let empty = empty_lanes(&self.params, self.dispatch)?;
+        for (lane, empty) in self.lanes.iter().zip(empty) {
+            let mut lane = lane.write();
+            *lane = empty;
+            lane.publish();
+        }
+        Ok(())
+    }
+
+    /// False if the item is not in the filter; true if it probably is.
+    #[inline]
+    #[must_use]
+    pub fn contains<T: ?Sized>(&self, item: &T) -> bool
+    where
+        H: HashItem<T>,
+    {
+        self.contains_uniform(self.uniform(item))
+    }
+
+    /// [`contains`](Self::contains) for a hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_uniform(spread(hash))
+    }
+
+    #[inline]
+    pub(super) fn contains_uniform(&self, hash: Uniform) -> bool {
+        self.lane(hash).read().contains(hash)
+    }
+
+    /// The number of copies of an item in the filter, as [`ElasticFilter::count`](crate::ElasticFilter::count) counts them.
+    #[must_use]
+    pub fn count<T: ?Sized>(&self, item: &T) -> u32
+    where
+        H: HashItem<T>,
+    {
+        self.count_uniform(self.uniform(item))
+    }
+
+    /// [`count`](Self::count) for a hash.
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> u32 {
+        self.count_uniform(spread(hash))
+    }
+
+    fn count_uniform(&self, hash: Uniform) -> u32 {
+        Lane::count(&self.lane(hash).read(), hash)
+    }
+
+    /// The hash of an item, for the `*_hash` methods. The same as that of an [`ElasticFilter`](crate::ElasticFilter::hash).
+    #[inline]
+    #[must_use]
+    pub fn hash<T: ?Sized>(&self, item: &T) -> u64
+    where
+        H: HashItem<T>,
+    {
+        self.uniform(item).hash(Addressing::AnySize)
+    }
+
+    #[inline]
+    pub(super) fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
+    where
+        H: HashItem<T>,
+    {
+        Uniform(self.hasher.hash_item(self.params.seed(), item))
+    }
+
+    #[inline]
+    fn lane(&self, hash: Uniform) -> &LockedLane {
+        &self.lanes[self.shares.lane(hash)]
+    }
+}

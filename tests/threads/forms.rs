@@ -1,0 +1,112 @@
+//! Batches, threads of the library's own, and changing between the two types.
+
+use std::num::NonZeroUsize;
+
+use koel::{ElasticFilter, Filter, Kernel, SharedFilter};
+
+use super::{builder, shared};
+
+const ITEMS: u64 = if cfg!(miri) { 300 } else { 30_000 };
+
+fn items(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.collect()
+}
+
+/// Few items, as many as are shared out once, and more.
+#[test]
+fn batches_do_what_single_operations_do() {
+    for kernel in Kernel::available() {
+        for items in [0, 1, 100, 3000, ITEMS] {
+            let filter = builder().kernel(kernel).build_shared().expect("the parameters are right");
+            let (present, asked) = (self::items(0..items), self::items(items / 2..2 * items));
+            filter.insert_batch(&present).expect("it grows");
+            assert_eq!(filter.len() as u64, items);
+            let mut found = vec![true; asked.len()];
+            filter.contains_batch(&asked, &mut found);
+            assert!(asked.iter().zip(&found).all(|(&item, &found)| found == (item < items)), "{items} items, {kernel}");
+            let answers: Vec<(u64, bool)> = filter.contains_iter(asked.iter().copied()).collect();
+            assert!(answers.iter().zip(&found).all(|((_, answer), found)| answer == found));
+            let hashes: Vec<u64> = asked.iter().map(|item| filter.hash(item)).collect();
+            let mut again = vec![true; asked.len()];
+            filter.contains_hashes(&hashes, &mut again);
+            assert_eq!(again, found);
+            filter.remove_hashes(&hashes, &mut again);
+            assert_eq!(again, found);
+            assert_eq!(filter.len() as u64, items / 2);
+            filter.insert_hashes(&hashes).expect("it grows");
+            let mut removed = vec![false; asked.len()];
+            filter.remove_batch(&asked, &mut removed);
+            assert!(removed.iter().all(|&removed| removed));
+        }
+    }
+}
+
+#[test]
+fn a_batch_with_too_many_copies_is_refused_for_these_only() {
+    let filter = shared();
+    let mut batch = items(0..ITEMS);
+    batch.splice(50..50, [7; 9]);
+    let error = filter.insert_batch(&batch).unwrap_err();
+    assert_eq!(error.kind(), koel::GrowErrorKind::Copies);
+    // The first of 7 is at its own place, and seven of the nine have room.
+    assert_eq!((error.position(), filter.count(&7_u64), filter.len() as u64), (57, 8, ITEMS + 7));
+    assert!((0..ITEMS).all(|n| filter.contains(&n)));
+}
+
+#[test]
+fn threads_of_the_library_do_the_same() {
+    for threads in [1, 3, 8].into_iter().filter_map(NonZeroUsize::new) {
+        let filter = shared();
+        filter.insert_parallel(threads, &items(0..ITEMS)).expect("it grows");
+        let asked = items(ITEMS / 2..ITEMS * 3 / 2);
+        let mut found = vec![false; asked.len()];
+        filter.contains_parallel(threads, &asked, &mut found);
+        assert!(asked.iter().zip(found).all(|(&item, found)| found == (item < ITEMS)));
+        let none: [u64; 0] = [];
+        filter.insert_parallel(threads, &none).expect("there is nothing to do");
+        filter.contains_parallel(threads, &none, &mut []);
+        let error = filter.insert_parallel(threads, &[vec![1; 20], items(ITEMS..2 * ITEMS)].concat()).unwrap_err();
+        assert_eq!((error.position(), filter.len() as u64), (7, 2 * ITEMS + 7));
+    }
+}
+
+#[test]
+fn a_filter_becomes_shared_and_owned_again() {
+    let mut owned = builder().lanes(16).build().expect("the parameters are right");
+    owned.insert_iter(0..ITEMS).expect("it grows");
+    let (params, bytes) = (owned.params(), owned.table_bytes());
+    let shared = owned.into_shared().expect("there is memory");
+    assert_eq!((shared.lanes(), shared.params(), shared.table_bytes()), (16, params, bytes));
+    shared.insert_batch(&items(ITEMS..2 * ITEMS)).expect("it grows");
+    let mut owned = shared.into_elastic().expect("there is memory");
+    assert!((0..2 * ITEMS).all(|n| owned.contains(&n)) && owned.len() as u64 == 2 * ITEMS);
+    let mut other = ElasticFilter::new(params, *owned.hasher()).expect("there is memory");
+    other.insert_iter(2 * ITEMS..3 * ITEMS).expect("it grows");
+    owned.merge(&other).expect("the parameters are equal");
+    assert!((0..3 * ITEMS).all(|n| owned.contains(&n)) && owned.len() as u64 == 3 * ITEMS);
+    // A filter of one lane works, too.
+    let shared = builder().build().expect("right").into_shared().expect("there is memory");
+    shared.insert_batch(&items(0..ITEMS)).expect("it grows");
+    assert!(shared.lanes() == 1 && shared.len() as u64 == ITEMS);
+}
+
+#[test]
+fn it_is_a_filter_like_others() {
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    let filter = shared();
+    is_shared(&filter);
+    filter.insert("alice").expect("it grows");
+    let any: &dyn Filter = &filter;
+    assert!(any.contains_hash(filter.hash("alice")) && any.len() == 1 && any.count_hash(filter.hash("alice")) == 1);
+    let answers = &mut [false; 2];
+    any.contains_hashes(&[filter.hash("alice"), filter.hash("bob")], answers);
+    assert_eq!(*answers, [true, false]);
+    assert!((&filter as &dyn koel::Contains<str>).contains("alice"));
+    assert_eq!(Filter::false_positive_rate(&filter).to_bits(), filter.false_positive_rate().to_bits());
+    assert_eq!(Filter::size_in_bytes(&filter), filter.size_in_bytes());
+    assert!(format!("{filter:?}").starts_with("SharedFilter { params: "));
+    assert!(filter.to_string().starts_with("1 items in ") && filter.bits_per_item() > 0.0);
+    assert_eq!(filter.kernel(), Kernel::best());
+    let others: Vec<SharedFilter> = vec![shared()];
+    assert!(others[0].hasher() == filter.hasher());
+}

@@ -1,0 +1,71 @@
+//! Limits: of memory, which all lanes share, and of parameters.
+
+use koel::{ElasticFilter, GrowErrorKind, Parameter};
+
+use super::{THREADS, builder, on_threads};
+
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn lanes_together_keep_a_limit() {
+    const LIMIT: usize = 3_000_000;
+    let filter = builder().max_bytes(LIMIT).build_shared().expect("the parameters are right");
+    let refused = on_threads(|thread| {
+        let mut refused = None;
+        for n in 0.. {
+            let result = filter.insert(&(n * THREADS + thread));
+            assert!(filter.table_bytes() <= LIMIT);
+            if let Err(error) = result {
+                refused = Some((n, error));
+                break;
+            }
+        }
+        refused.expect("memory is limited")
+    });
+    let mut items = 0;
+    for (thread, (accepted, error)) in (0..).zip(&refused) {
+        assert_eq!(error.kind(), GrowErrorKind::Limit);
+        assert!(error.to_string().contains("the limit is 3000000"), "{error}");
+        assert!((0..*accepted).all(|n| filter.contains(&(n * THREADS + thread))));
+        items += accepted;
+    }
+    assert_eq!(filter.len() as u64, items);
+    // What is removed makes room again, in any lane.
+    on_threads(|thread| assert!((0..refused[thread as usize].0).all(|n| filter.remove(&(n * THREADS + thread)))));
+    filter.shrink().expect("there is memory");
+    assert!(filter.table_bytes() < LIMIT / 2);
+    for n in 0..items / 2 {
+        filter.insert(&(n | 1 << 40)).expect("there is room again");
+    }
+}
+
+#[test]
+fn a_number_of_lanes_that_cannot_be_is_refused_with_one_that_can() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001);
+    for (lanes, nearest) in [(0, 1), (3, 4), (257, 256), (usize::MAX, 256)] {
+        let error = builder.clone().lanes(lanes).params().unwrap_err();
+        assert_eq!(error.parameter(), Parameter::Lanes);
+        assert!(error.to_string().ends_with(&format!("the nearest that works is {nearest}")), "{error}");
+        assert!(builder.clone().lanes(nearest).params().is_ok());
+    }
+}
+
+/// Two shared filters with many small lanes keep the promised rate, however they are planned.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn lanes_keep_the_rate() {
+    for (lanes, items) in [(1, 100_000), (64, 100_000), (256, 1_000_000_u64)] {
+        let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(items as usize).max_capacity(items as usize);
+        for builder in [builder.clone(), builder.max_capacity(100 * items as usize)] {
+            let filter = builder.lanes(lanes).build_shared().expect("the parameters are right");
+            let bytes = filter.table_bytes();
+            filter.insert_batch(&(0..items).collect::<Vec<u64>>()).expect("it grows");
+            assert_eq!(filter.table_bytes(), bytes, "nothing is split before the capacity: {filter}");
+            let samples = 400_000_u64;
+            let wrong = (0..samples).filter(|n| filter.contains(&(n | 1 << 50))).count() as f64;
+            let stated = filter.false_positive_rate();
+            let error = (stated * samples as f64).sqrt();
+            assert!((wrong - stated * samples as f64).abs() <= 5.0 * error + 1.0, "{wrong} wrong, {stated} stated");
+            assert!(stated <= 0.01);
+        }
+    }
+}

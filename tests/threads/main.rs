@@ -1,0 +1,43 @@
+//! A filter that several threads use at the same time. A program of its own, which a sanitizer checks, too (`.ci/run threads`).
+
+#![cfg(not(target_family = "wasm"))]
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+
+mod forms;
+mod history;
+mod limits;
+mod stress;
+
+use std::thread;
+
+use koel::{ElasticBuilder, ElasticFilter, SharedFilter};
+
+const THREADS: u64 = 4;
+
+/// So few errors that tests need not expect any.
+fn builder() -> ElasticBuilder {
+    ElasticFilter::builder().false_positive_rate(1e-7).max_capacity(200_000)
+}
+
+fn shared() -> SharedFilter {
+    builder().lanes(8).build_shared().expect("the parameters are right")
+}
+
+/// Calls `act` with 0, 1, …, on a thread each.
+fn on_threads<R: Send>(act: impl Fn(u64) -> R + Sync) -> Vec<R> {
+    let act = &act;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || act(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+    })
+}
+
+/// Pseudo-random numbers, the same ones for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
