@@ -161,7 +161,7 @@ fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
     let put = |at: usize, field: &[u8]| forged(&small_snapshots()[0], |bytes| bytes[at..at + field.len()].copy_from_slice(field));
     let parameter = SnapshotErrorKind::Parameter;
     for (at, field, part) in [
-        (10, &[2][..], "table kind 2"),
+        (10, &[4][..], "table kind 4"),
         (11, &[3], "4 to 32"),
         (11, &[33], "4 to 32"),
         (11, &[14], "table of 36 bytes"),
@@ -183,6 +183,8 @@ fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
         let error = refused(&put(at, field), parameter);
         assert!(error.to_string().contains(part), "{error}");
     }
+    let error = refused(&put(10, &[3]), SnapshotErrorKind::OtherType);
+    assert!(error.to_string().ends_with("read it with ElasticFilter"), "{error}");
     let error = refused(&put(8, &2u16.to_le_bytes()), SnapshotErrorKind::Version);
     assert!(error.to_string().contains("version 2"), "{error}");
     let error = refused(&put(14, &3u16.to_le_bytes()), SnapshotErrorKind::Hasher);

@@ -105,6 +105,12 @@ impl<H> ElasticFilter<H> {
         Ok(())
     }
 
+    /// Sets the most bytes that the tables may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
+    /// filters that were read. Tables that take more already stay, and grow no more.
+    pub fn set_max_bytes(&mut self, bytes: usize) {
+        self.max_bytes = bytes;
+    }
+
     /// The hasher.
     #[must_use]
     pub fn hasher(&self) -> &H {

@@ -50,6 +50,19 @@ impl Lane {
         })
     }
 
+    /// A lane with a first layer that was read.
+    pub(super) fn with_first(params: &ElasticParams, first: Layer) -> Self {
+        let (address, shares, dispatch) = (params.address(), params.shares(), first.dispatch());
+        Self { params: *params, address, shares, first, later: Vec::new(), dispatch }
+    }
+
+    /// Adds a later layer that was read.
+    pub(super) fn push_layer(&mut self, layer: Layer) -> Result<(), OutOfMemory> {
+        reserve(&mut self.later, 1)?;
+        self.later.push(layer);
+        Ok(())
+    }
+
     pub(super) fn layers(&self) -> impl Iterator<Item = &Layer> {
         iter::once(&self.first).chain(&self.later)
     }
@@ -178,7 +191,7 @@ impl Lane {
     }
 
     /// Inserts an item of which a layer with this number, and no later one, knows enough bits.
-    fn insert_stored(&mut self, key: Key, number: usize, most_bytes: usize) -> Result<(), Refused> {
+    fn insert_stored(&mut self, key: Key, number: u8, most_bytes: usize) -> Result<(), Refused> {
         let after = self.later.partition_point(|layer| layer.number() <= number);
         let allowed = most_bytes.saturating_sub(self.table_bytes());
         let layer = self.later[..after].last_mut().unwrap_or(&mut self.first);

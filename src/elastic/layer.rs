@@ -62,6 +62,31 @@ impl Layer {
         Ok(Self { plan, directory, first_bits, depth, levels, full_from, len: 0, dispatch })
     }
 
+    /// A layer with a directory of this depth, to which all shards will be added, so many of each depth.
+    pub(super) fn without_shards(
+        plan: LayerPlan,
+        depth: u8,
+        shards_of: impl Fn(u8) -> usize,
+        dispatch: Dispatch,
+    ) -> Result<Self, OutOfMemory> {
+        let mut levels = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
+        levels.extend((plan.least_depth..=plan.most_depth).map(|depth| plan.level_for(depth, shards_of(depth))));
+        let mut directory = reserved(1 << depth)?;
+        directory.resize(1 << depth, Place::new(0, 0));
+        let full_from = plan.whole.slots() / FULL.1 * FULL.0;
+        let first_bits = Window::new(0, depth.into(), 0);
+        Ok(Self { plan, directory, first_bits, depth, levels, full_from, len: 0, dispatch })
+    }
+
+    /// Adds a shard with this table and its padding.
+    pub(super) fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
+        let level = usize::from(depth - self.plan.least_depth);
+        let at = self.levels[level].push_table(prefix, items, table)?;
+        self.len += index(items.into());
+        self.point_to(Place::new(level, at));
+        Ok(())
+    }
+
     /// The shard for an item.
     #[inline]
     fn find(&self, key: Key) -> Place {
@@ -319,8 +344,12 @@ impl Layer {
         Ok(())
     }
 
-    pub(super) fn number(&self) -> usize {
+    pub(super) fn number(&self) -> u8 {
         self.plan.number
+    }
+
+    pub(super) fn dispatch(&self) -> Dispatch {
+        self.dispatch
     }
 
     pub(super) fn set_dispatch(&mut self, dispatch: Dispatch) {

@@ -150,6 +150,15 @@ impl Level {
         is_filled.then_some(at)
     }
 
+    /// Adds a shard with this table and its padding, in which there are so many items. Returns its index.
+    pub(super) fn push_table(&mut self, prefix: u32, items: u32, table: &[u8]) -> Result<usize, OutOfMemory> {
+        self.reserve(1)?;
+        let at = self.tables.push();
+        self.tables.get_mut(at)[..table.len()].copy_from_slice(table);
+        self.records.push(Record { prefix, len: items });
+        Ok(at)
+    }
+
     /// Removes a shard; the last one takes its place.
     pub(super) fn swap_remove(&mut self, at: usize) {
         self.records.swap_remove(at);

@@ -11,6 +11,7 @@ mod batch;
 mod builder;
 mod error;
 mod facts;
+mod fields;
 mod lane;
 mod layer;
 mod level;
@@ -23,6 +24,7 @@ mod shard;
 #[cfg(feature = "std")]
 mod shared;
 mod sharing;
+mod snapshot;
 mod stream;
 mod tables;
 

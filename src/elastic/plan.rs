@@ -2,6 +2,7 @@
 //! arithmetic.
 
 use super::{
+    fields::MOST_SPARE_BITS,
     level::{Level, MOST_DEPTH},
     shard::ShardParams,
     stream::{LARGEST, QUARTER_DEPTH, Shares},
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// The longest fingerprint that a table stores.
-const MOST_STORED_BITS: u8 = 32;
+pub(super) const MOST_STORED_BITS: u8 = 32;
 
 /// Slots of a shard in a filter that grows: so few that one split takes a fraction of a millisecond.
 const GROWING_SHARD: u64 = 1 << 13;
@@ -59,17 +60,17 @@ pub struct ElasticParams {
     pub(super) false_positive_rate: f64,
     pub(super) seed: u64,
     /// Buckets of a shard.
-    buckets: u32,
+    pub(super) buckets: u32,
     /// The length of the low fingerprint.
-    low_bits: u8,
+    pub(super) low_bits: u8,
     pub(super) table: TableKind,
     pub(super) bucket_size: u8,
-    shares: Shares,
+    pub(super) shares: Shares,
     /// The depth of the shards at the beginning, and when the first layer has used up its upper bits.
-    least_depth: u8,
-    most_depth: u8,
+    pub(super) least_depth: u8,
+    pub(super) most_depth: u8,
     /// Upper bits that the second layer keeps, so that its rate fits into what the first one leaves of the promised rate.
-    spare_bits: u8,
+    pub(super) spare_bits: u8,
 }
 
 impl Request {
@@ -164,7 +165,7 @@ fn rate_when_full(f: u32, b: u32) -> f64 {
 /// Upper bits that reduce the rate of a second layer to half of what the first one leaves.
 fn spare_bits(rate: f64, first: f64) -> u8 {
     let (mut bits, mut second) = (0, first);
-    while second > (rate - first) / 2.0 && bits < 12 {
+    while second > (rate - first) / 2.0 && bits < MOST_SPARE_BITS {
         (bits, second) = (bits + 1, second / 2.0);
     }
     bits
@@ -203,13 +204,11 @@ impl ElasticParams {
     }
 
     /// The layer of a lane with this number.
-    pub(super) fn layer(&self, number: usize) -> LayerPlan {
+    pub(super) fn layer(&self, number: u8) -> LayerPlan {
         let (mut least_depth, mut most_depth, mut spare_bits) = (self.least_depth, self.most_depth, 0);
         let most_upper_bits = most_upper_bits(self.low_bits);
         for before in 0..number {
-            #[expect(clippy::cast_possible_truncation, reason = "twelve at most")]
-            let more = before.min(12) as u8;
-            spare_bits = (self.spare_bits + more).min(most_upper_bits);
+            spare_bits = (self.spare_bits + before.min(MOST_SPARE_BITS)).min(most_upper_bits);
             let growth = most_upper_bits - spare_bits;
             // An eighth of the size of the layer before, if it can grow much further.
             least_depth = if growth > 5 { most_depth.saturating_sub(3).max(self.quarter_depth()) } else { most_depth };
@@ -235,7 +234,7 @@ fn most_upper_bits(low_bits: u8) -> u8 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LayerPlan {
     /// Its number among the plans of its lane. Layers of higher numbers know more bits of each item.
-    pub(super) number: usize,
+    pub(super) number: u8,
     /// The parameters of a shard of depth 0.
     pub(super) whole: ShardParams,
     /// Shards of this depth are not joined, and those of the other are not split.
@@ -259,6 +258,12 @@ impl LayerPlan {
             Tables::new(bytes, depth.into())
         };
         Level::new(params, tables)
+    }
+
+    /// The same for so many shards, which are added one after the other: memory is allocated when they are.
+    pub(super) fn level_for(&self, depth: u8, shards: usize) -> Level {
+        let params = self.shard(depth);
+        Level::new(params, Tables::new(params.table_bytes(), depth.into()).for_few(shards))
     }
 
     /// Bytes of its tables at the beginning.

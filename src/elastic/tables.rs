@@ -39,7 +39,13 @@ impl Tables {
         Self { stride, log2_per_block, blocks: Vec::new(), len: 0 }
     }
 
-    /// The same, for so many tables in one block, whatever its length.
+    /// The same, in blocks that have room for hardly more than so many.
+    pub(super) fn for_few(self, tables: usize) -> Self {
+        let enough = tables.max(1).next_power_of_two().trailing_zeros();
+        Self { log2_per_block: self.log2_per_block.min(enough), ..self }
+    }
+
+    /// No tables yet, for so many in one block, whatever its length.
     pub(super) fn in_one_block(table_bytes: usize, log2_tables: u32) -> Self {
         Self { log2_per_block: log2_tables, ..Self::new(table_bytes, 0) }
     }

@@ -31,6 +31,8 @@ pub enum SnapshotErrorKind {
     Magic,
     /// The snapshot has a format version that this release cannot read.
     Version,
+    /// A snapshot of another type of filter: of one that grows, or of one of fixed size.
+    OtherType,
     /// The input ends before the snapshot does.
     Length,
     /// Other bytes follow the snapshot.
@@ -47,6 +49,8 @@ pub enum SnapshotErrorKind {
     Table,
     /// The number of items in the table is not the one in the header.
     Count,
+    /// The list of a growing filter's shards is not one that such a filter has.
+    Shards,
     /// A file of Go's library whose table that library itself corrupts: some of its slots share bits.
     Aliasing,
     /// A valid file of Go's library, but with a fingerprint length or bucket size that this library does not support.
@@ -66,10 +70,14 @@ impl SnapshotErrorKind {
             Self::TrailingBytes => "give exactly one snapshot, or open it with over_prefix or read_from, which leave the rest",
             Self::Aliasing | Self::Unsupported => "insert the items into a new filter with other parameters",
             Self::OutOfMemory => "read it on a machine with more memory, or query it in place as a FilterView",
-            Self::Io | Self::Hasher => "",
-            Self::Length | Self::HeaderChecksum | Self::Parameter | Self::BodyChecksum | Self::Table | Self::Count => {
-                "the snapshot is corrupt, use another copy"
-            }
+            Self::Io | Self::Hasher | Self::OtherType => "",
+            Self::Length
+            | Self::HeaderChecksum
+            | Self::Parameter
+            | Self::BodyChecksum
+            | Self::Table
+            | Self::Count
+            | Self::Shards => "the snapshot is corrupt, use another copy",
         }
     }
 }
@@ -108,7 +116,6 @@ impl SnapshotError {
     }
 
     /// The same, with another remedy.
-    #[cfg(go_files)]
     pub(crate) fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy, ..self }
     }

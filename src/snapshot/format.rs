@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// A name, followed by bytes that a transfer in text mode would alter, as in PNG.
-pub(super) const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
-pub(super) const VERSION: u16 = 1;
+pub(crate) const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
+pub(crate) const VERSION: u16 = 1;
 
 // Each field begins where the previous one ends.
 const MAGIC_AT: usize = 0;
@@ -42,6 +42,9 @@ const _: () = assert!(TRAILER_BYTES == PADDING);
 
 const SINGLE: u8 = 0;
 const PACKED: u8 = 1;
+/// From this number on, filters that grow: `elastic/snapshot/format.rs`.
+pub(crate) const GROWING: u8 = 2;
+const GROWING_PACKED: u8 = GROWING + 1;
 const ANY_SIZE: u8 = 0;
 const POWER_OF_TWO: u8 = 1;
 
@@ -144,6 +147,10 @@ impl Header {
         if stored != computed {
             return Err(differs(Kind::HeaderChecksum, CHECKSUM_AT as u64, "header", stored, computed));
         }
+        if matches!(header[TABLE_AT], GROWING | GROWING_PACKED) {
+            let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), String::from("this is a filter that grows"));
+            return Err(error.with_remedy("read it with ElasticFilter"));
+        }
         let params = params(header)?;
         let items = u64::from_le_bytes(take(header, ITEMS_AT));
         let slots = params.slots();
@@ -198,33 +205,33 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
 }
 
 /// XXH3 with 64 bits, the function of [`Xxh3`](crate::Xxh3), so that other readers need only one hash function.
-pub(super) fn checksum(bytes: &[u8], seed: u64) -> u64 {
+pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
 /// The same checksum, computed incrementally.
-pub(super) struct Checksum(xxhash_rust::xxh3::Xxh3);
+pub(crate) struct Checksum(xxhash_rust::xxh3::Xxh3);
 
 impl Checksum {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(xxhash_rust::xxh3::Xxh3::with_seed(seed))
     }
 
-    pub(super) fn update(&mut self, bytes: &[u8]) {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    pub(super) fn finish(&self) -> u64 {
+    pub(crate) fn finish(&self) -> u64 {
         self.0.digest()
     }
 }
 
-pub(super) fn not_a_snapshot() -> SnapshotError {
+pub(crate) fn not_a_snapshot() -> SnapshotError {
     SnapshotError::new(Kind::Magic, MAGIC_AT as u64, String::from("these bytes do not begin as a koel snapshot does"))
 }
 
 /// The error for a checksum that differs.
-pub(super) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
+pub(crate) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
     let what = format!("the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}");
     SnapshotError::new(kind, offset, what)
 }

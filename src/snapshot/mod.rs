@@ -11,6 +11,7 @@ mod read;
 mod save;
 #[cfg(feature = "serde")]
 mod serde;
+mod source;
 #[cfg(feature = "std")]
 mod stream;
 mod verify;
@@ -20,6 +21,12 @@ mod write;
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use merge::MergeError;
 #[cfg(go_files)]
-pub(crate) use save::replace;
-#[cfg(go_files)]
 pub(crate) use verify::verify;
+pub(crate) use {
+    format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, differs, not_a_snapshot},
+    read::{header_too_short, too_long, too_short, xxh3},
+    source::{Source, fill_gradually},
+    verify::verify_shard,
+};
+#[cfg(feature = "std")]
+pub(crate) use {save::replace, stream::Reader};

@@ -7,6 +7,7 @@ use super::{
     SnapshotError,
     format::{Checksum, HEADER_BYTES, Header, TRAILER_BYTES, in_table},
     read::{header_too_short, open_header, too_short},
+    source::{LEAST, MOST, Source},
     verify,
 };
 use crate::{
@@ -16,21 +17,6 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned},
 };
-
-/// The size of the first pieces in bytes; a forged header makes a reader allocate no more than this.
-const LEAST: usize = 32 << 10;
-
-/// The largest piece in bytes, small enough to stay in the cache for the checksum.
-pub(super) const MOST: usize = 256 << 10;
-
-/// A source of bytes.
-pub(super) trait Source {
-    type Error: From<SnapshotError>;
-
-    /// Fills `bytes` with the snapshot's bytes from `offset` on, or with fewer at the end of the input. Returns the number of
-    /// bytes read.
-    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, Self::Error>;
-}
 
 /// Reads one snapshot, and not one byte more.
 pub(super) fn read<S: Source, H: Hasher>(
@@ -74,7 +60,7 @@ fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<O
     if read < TRAILER_BYTES {
         return Err(too_short(offset + wide(read), expected).into());
     }
-    verify::check_sum(params, u64::from_le_bytes(trailer), checksum.finish())?;
+    verify::check_sum(offset, u64::from_le_bytes(trailer), checksum.finish())?;
     table.resize(whole + PADDING, 0);
     Ok(Owned::from_vec(table))
 }

@@ -75,7 +75,7 @@ impl<H: Hasher> CuckooFilter<H> {
     }
 }
 
-pub(super) fn xxh3(id: HasherId) -> Option<Xxh3> {
+pub(crate) fn xxh3(id: HasherId) -> Option<Xxh3> {
     (id == Xxh3.id()).then_some(Xxh3)
 }
 
@@ -116,7 +116,7 @@ pub(super) fn from_fields<H: Hasher>(
     Ok(CuckooFilter::from_raw(raw, hasher))
 }
 
-pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
+pub(crate) fn header_too_short(bytes: &[u8]) -> SnapshotError {
     if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
         return not_a_snapshot();
     }
@@ -125,11 +125,11 @@ pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
     SnapshotError::new(Kind::Length, wide(bytes.len()), what)
 }
 
-pub(super) fn too_short(given: u64, expected: u64) -> SnapshotError {
+pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
     SnapshotError::new(Kind::Length, given, format!("the bytes end too early: there are {given}, and there should be {expected}"))
 }
 
-pub(super) fn too_long(given: u64, expected: u64) -> SnapshotError {
+pub(crate) fn too_long(given: u64, expected: u64) -> SnapshotError {
     let what = format!("the snapshot ends here, and {} more bytes follow it", given - expected);
     SnapshotError::new(Kind::TrailingBytes, expected, what)
 }

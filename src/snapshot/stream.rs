@@ -10,8 +10,9 @@ use std::{
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::Header,
-    pieces::{MOST, Source, read},
+    pieces::read,
     read::xxh3,
+    source::{MOST, Source},
     write::Sum,
 };
 use crate::{
@@ -121,7 +122,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
 }
 
 /// A reader as a [`Source`].
-struct Reader<R>(R);
+pub(crate) struct Reader<R>(pub(crate) R);
 
 impl<R: Read> Source for Reader<R> {
     type Error = SnapshotError;

@@ -10,9 +10,8 @@ use super::{
 use crate::{
     bits::{index, wide},
     filter::RawFilter,
-    params::Params,
     storage::Storage,
-    table::Corrupt,
+    table::{Corrupt, TableParams},
 };
 
 /// Buckets checked at a time, few enough to stay in the cache between checksum and check. A multiple of 8, so that each piece
@@ -55,8 +54,8 @@ pub(crate) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilt
 /// Validates an untrusted table: its checksum, unless that is done already, and, since checksums can be forged, all buckets, the
 /// bits behind the last one, and the number of items.
 pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<(), SnapshotError> {
-    let found = buckets(filter, expected)?;
-    check_end(filter.params(), filter.table())?;
+    let found = buckets(filter, in_table(0), expected)?;
+    check_end(filter, in_table(0))?;
     if found == wide(filter.len()) {
         return Ok(());
     }
@@ -66,7 +65,11 @@ pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expecte
 
 /// Counts the items in all buckets. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes
 /// were altered after they were written.
-fn buckets<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<u64, SnapshotError> {
+fn buckets<S: Storage, P: TableParams>(
+    filter: &RawFilter<S, P>,
+    start: u64,
+    expected: Option<&Expected>,
+) -> Result<u64, SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
     let bucket_bits = u64::from(params.bucket_bits());
     let mut checksum = expected.map(|expected| Checksum::new(expected.seed));
@@ -76,16 +79,16 @@ fn buckets<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Re
         if let Some(checksum) = &mut checksum {
             checksum.update(&bytes[index(first * bucket_bits / 8)..index((end * bucket_bits).div_ceil(8))]);
         }
-        items = items.and_then(|items| Ok(items + piece(filter, first..end)?));
+        items = items.and_then(|items| Ok(items + piece(filter, start, first..end)?));
     }
     if let (Some(checksum), Some(expected)) = (checksum, expected) {
-        check_sum(params, expected.stored, checksum.finish())?;
+        check_sum(start + wide(bytes.len()), expected.stored, checksum.finish())?;
     }
     items
 }
 
 /// Counts the items in a range of buckets.
-fn piece<S: Storage>(filter: &RawFilter<S>, buckets: Range<u64>) -> Result<u64, SnapshotError> {
+fn piece<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64, buckets: Range<u64>) -> Result<u64, SnapshotError> {
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }
@@ -98,23 +101,41 @@ fn piece<S: Storage>(filter: &RawFilter<S>, buckets: Range<u64>) -> Result<u64, 
         None => (buckets.start, String::from("the buckets changed while they were read")),
     };
     let bits = u64::from(filter.params().bucket_bits());
-    Err(SnapshotError::new(Kind::Table, in_table(bucket * bits / 8), what))
+    Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, what))
 }
 
-/// Compares the stored checksum of the table with the computed one.
-pub(super) fn check_sum(params: &Params, stored: u64, computed: u64) -> Result<(), SnapshotError> {
-    if stored == computed {
-        return Ok(());
-    }
-    Err(differs(Kind::BodyChecksum, in_table(wide(params.table_bytes())), "table", stored, computed))
+/// Compares the checksum of a table that is stored at this offset with the computed one.
+pub(super) fn check_sum(at: u64, stored: u64, computed: u64) -> Result<(), SnapshotError> {
+    if stored == computed { Ok(()) } else { Err(differs(Kind::BodyChecksum, at, "table", stored, computed)) }
 }
 
-fn check_end(params: &Params, bytes: &[u8]) -> Result<(), SnapshotError> {
+fn check_end<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
+    let (params, bytes) = (filter.params(), filter.table());
     let used_bits = params.buckets() * u64::from(params.bucket_bits());
     let last = bytes.len() - 1;
     if used_bits.is_multiple_of(8) || bytes[last] >> (used_bits % 8) == 0 {
         return Ok(());
     }
     let what = String::from("bits beyond the last bucket are set");
-    Err(SnapshotError::new(Kind::Table, in_table(wide(last)), what))
+    Err(SnapshotError::new(Kind::Table, start + wide(last), what))
+}
+
+/// Validates an untrusted shard whose table begins at `start` and has the right checksum. The `low_bits` lowest bits of a
+/// fingerprint are never all zero: splitting the shard would leave nothing of it.
+pub(crate) fn verify_shard<S: Storage, P: TableParams>(
+    shard: &RawFilter<S, P>,
+    start: u64,
+    low_bits: u32,
+) -> Result<(), SnapshotError> {
+    let found = buckets(shard, start, None)?;
+    check_end(shard, start)?;
+    if found != wide(shard.len()) {
+        let what = format!("the table of a shard holds {found} items, but the list says {}", shard.len());
+        return Err(SnapshotError::new(Kind::Count, start, what));
+    }
+    if !shard.each_fingerprint(|_, fingerprint| fingerprint.wide() & ((1 << low_bits) - 1) != 0) {
+        let what = String::from("a fingerprint has upper bits only");
+        return Err(SnapshotError::new(Kind::Table, start, what));
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Filters that grow and shrink, against a model: every acknowledged item is found, lengths are exact, and the false-positive rate
 //! is at most the promised one at every size.
 
-#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
 mod duplicates;
 mod forms;
@@ -9,3 +9,5 @@ mod growth;
 mod limits;
 mod merge;
 mod model;
+#[cfg(feature = "std")]
+mod snapshots;

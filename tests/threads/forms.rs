@@ -110,3 +110,36 @@ fn it_is_a_filter_like_others() {
     let others: Vec<SharedFilter> = vec![shared()];
     assert!(others[0].hasher() == filter.hasher());
 }
+
+#[test]
+fn a_snapshot_is_taken_while_others_write() {
+    let filter = shared();
+    filter.insert_batch(&items(0..ITEMS)).expect("it grows");
+    let snapshots: Vec<ElasticFilter> = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for n in ITEMS..3 * ITEMS {
+                filter.insert(&n).expect("it grows");
+                assert!(n % 2 == 0 || filter.remove(&n));
+            }
+        });
+        let snapshots = (0..5).map(|_| {
+            let mut bytes = Vec::new();
+            filter.write_to(&mut bytes).expect("a vector takes all");
+            ElasticFilter::from_bytes(&bytes).expect("it is whole")
+        });
+        let snapshots = snapshots.collect();
+        writer.join().expect("it does not panic");
+        snapshots
+    });
+    let mut last = ITEMS as usize;
+    for snapshot in snapshots {
+        assert!((0..ITEMS).all(|n| snapshot.contains(&n)));
+        assert!(snapshot.len() >= last);
+        last = snapshot.len() - 1;
+    }
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("a vector takes all");
+    let read = ElasticFilter::from_bytes(&bytes).expect("it is whole").into_shared().expect("there is memory");
+    assert_eq!((read.len(), read.lanes(), read.params()), (filter.len(), filter.lanes(), filter.params()));
+    assert!((0..3 * ITEMS).all(|n| read.contains(&n) == (n < ITEMS || n % 2 == 0)));
+}

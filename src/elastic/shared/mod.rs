@@ -11,6 +11,7 @@ mod batch;
 mod facts;
 mod lock;
 mod parallel;
+mod save;
 
 use alloc::vec::Vec;
 use std::sync::Mutex;

@@ -76,6 +76,21 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
         self.dispatch.read(&self.geometry, self.storage.bytes(), read)
     }
 
+    /// The table without its padding.
+    pub(crate) fn table(&self) -> &[u8] {
+        &self.storage.bytes()[..self.params.table_bytes()]
+    }
+
+    /// The number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
+    pub(crate) fn taken(&self, buckets: Range<u64>) -> Option<u64> {
+        self.read(Taken(buckets))
+    }
+
+    /// The first corrupt bucket, and what is wrong with it.
+    pub(crate) fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
+        self.read(FirstCorrupt(buckets))
+    }
+
     /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
     pub(crate) fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
         self.read(EachFingerprint { buckets: self.params.buckets(), act })
@@ -99,11 +114,6 @@ impl<S: Storage> RawFilter<S> {
     pub(crate) fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
         self.dispatch = kernel.dispatch()?;
         Ok(())
-    }
-
-    /// The table without its padding.
-    pub(crate) fn table(&self) -> &[u8] {
-        &self.storage.bytes()[..self.params.table_bytes()]
     }
 
     /// A copy of the filter that owns its table. The table must be valid, or be verified next.
@@ -135,16 +145,6 @@ impl<S: Storage> RawFilter<S> {
     /// Prefetches the buckets of the hashes.
     pub(crate) fn prefetch(&self, hashes: &[u64]) {
         self.read(Prefetch { params: &self.params, hashes });
-    }
-
-    /// The number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
-    pub(crate) fn taken(&self, buckets: Range<u64>) -> Option<u64> {
-        self.read(Taken(buckets))
-    }
-
-    /// The first corrupt bucket, and what is wrong with it.
-    pub(crate) fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
-        self.read(FirstCorrupt(buckets))
     }
 
     /// The values of the slots of a packed bucket; 0 for empty slots.

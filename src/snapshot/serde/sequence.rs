@@ -5,11 +5,7 @@ use core::marker::PhantomData;
 use serde::de::SeqAccess;
 
 use super::{
-    super::{
-        SnapshotError,
-        pieces::{self, Source},
-        read::too_long,
-    },
+    super::{SnapshotError, pieces, read::too_long, source::Source},
     refused,
     scalar::Number,
 };

@@ -1,0 +1,222 @@
+//! The layout of the header and of a shard's record, and their validation.
+
+use alloc::{
+    format,
+    string::{String, ToString as _},
+};
+
+use super::super::{ElasticParams, fields::Fields};
+use crate::{
+    bits::wide,
+    hash::HasherId,
+    params::TableKind,
+    snapshot::{
+        Checksum, FORMAT_VERSION, GROWING, MAGIC, SnapshotError, SnapshotErrorKind as Kind, checksum, differs, not_a_snapshot,
+    },
+};
+
+// Each field begins where the previous one ends. Up to the seed they are where those of other snapshots are.
+const VERSION_AT: usize = 8;
+const TABLE_AT: usize = 10;
+const LOW_BITS_AT: usize = 11;
+const BUCKET_SIZE_AT: usize = 12;
+const LANE_BITS_AT: usize = 13;
+pub(super) const HASHER_AT: usize = 14;
+const SEED_AT: usize = 16;
+const BUCKETS_AT: usize = 24;
+const LEAST_DEPTH_AT: usize = 28;
+const MOST_DEPTH_AT: usize = 29;
+const SPARE_BITS_AT: usize = 30;
+const STAGGERED_AT: usize = 31;
+const CAPACITY_AT: usize = 32;
+const MAX_CAPACITY_AT: usize = 40;
+const RATE_AT: usize = 48;
+/// Where other snapshots have it, too.
+const CHECKSUM_AT: usize = 56;
+pub(super) const HEADER_BYTES: usize = 64;
+
+/// The header of a lane's section, and what the list says of a shard.
+pub(super) const SECTION_BYTES: usize = 32;
+pub(super) const RECORD_BYTES: usize = 24;
+
+/// The checksum of all sections' checksums, which also lets a reader fetch eight bytes from wherever a field begins.
+pub(super) const TRAILER_BYTES: usize = 8;
+
+/// Tables begin at multiples of this.
+const TABLE_ALIGNMENT: usize = 8;
+
+/// A validated header.
+pub(super) struct Header {
+    pub(super) params: ElasticParams,
+    pub(super) hasher: HasherId,
+}
+
+impl Header {
+    /// Encodes the header. Also returns its checksum.
+    pub(super) fn encode(&self) -> ([u8; HEADER_BYTES], u64) {
+        let mut bytes = [0; HEADER_BYTES];
+        let fields = self.params.fields();
+        put(&mut bytes, 0, MAGIC);
+        put(&mut bytes, VERSION_AT, FORMAT_VERSION.to_le_bytes());
+        put(&mut bytes, TABLE_AT, [GROWING + u8::from(fields.table == TableKind::Packed)]);
+        put(&mut bytes, LOW_BITS_AT, [fields.low_bits]);
+        put(&mut bytes, BUCKET_SIZE_AT, [fields.bucket_size]);
+        put(&mut bytes, LANE_BITS_AT, [fields.lane_bits]);
+        put(&mut bytes, HASHER_AT, self.hasher.number().to_le_bytes());
+        put(&mut bytes, SEED_AT, fields.seed.to_le_bytes());
+        put(&mut bytes, BUCKETS_AT, fields.buckets.to_le_bytes());
+        put(&mut bytes, LEAST_DEPTH_AT, [fields.least_depth]);
+        put(&mut bytes, MOST_DEPTH_AT, [fields.most_depth]);
+        put(&mut bytes, SPARE_BITS_AT, [fields.spare_bits]);
+        put(&mut bytes, STAGGERED_AT, [u8::from(fields.is_staggered)]);
+        put(&mut bytes, CAPACITY_AT, fields.capacity.to_le_bytes());
+        put(&mut bytes, MAX_CAPACITY_AT, fields.max_capacity.to_le_bytes());
+        put(&mut bytes, RATE_AT, fields.false_positive_rate.to_le_bytes());
+        let checksum = checksum(&bytes[..CHECKSUM_AT], 0);
+        put(&mut bytes, CHECKSUM_AT, checksum.to_le_bytes());
+        (bytes, checksum)
+    }
+
+    /// Validates the header. Also returns its checksum.
+    pub(super) fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<(Self, u64), SnapshotError> {
+        if take(bytes, 0) != MAGIC {
+            return Err(not_a_snapshot());
+        }
+        let version = u16::from_le_bytes(take(bytes, VERSION_AT));
+        if version != FORMAT_VERSION {
+            let what = format!("a snapshot of version {version}, but this release reads version {FORMAT_VERSION}");
+            return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), what));
+        }
+        let byte = |at| take::<1>(bytes, at)[0];
+        let number = |at| u64::from_le_bytes(take(bytes, at));
+        let (stored, computed) = (number(CHECKSUM_AT), checksum(&bytes[..CHECKSUM_AT], 0));
+        if stored != computed {
+            return Err(differs(Kind::HeaderChecksum, wide(CHECKSUM_AT), "header", stored, computed));
+        }
+        let table = match byte(TABLE_AT) {
+            GROWING => TableKind::Single,
+            kind if kind == GROWING + 1 => TableKind::Packed,
+            other => return Err(wrong_kind(other)),
+        };
+        let is_staggered = match byte(STAGGERED_AT) {
+            flag @ (0 | 1) => flag == 1,
+            other => return Err(parameter(STAGGERED_AT, format!("staggered {other}: 0 is no, 1 is yes"))),
+        };
+        let fields = Fields {
+            capacity: number(CAPACITY_AT),
+            max_capacity: number(MAX_CAPACITY_AT),
+            false_positive_rate: f64::from_le_bytes(take(bytes, RATE_AT)),
+            seed: number(SEED_AT),
+            buckets: u32::from_le_bytes(take(bytes, BUCKETS_AT)),
+            low_bits: byte(LOW_BITS_AT),
+            table,
+            bucket_size: byte(BUCKET_SIZE_AT),
+            lane_bits: byte(LANE_BITS_AT),
+            is_staggered,
+            least_depth: byte(LEAST_DEPTH_AT),
+            most_depth: byte(MOST_DEPTH_AT),
+            spare_bits: byte(SPARE_BITS_AT),
+        };
+        let params = ElasticParams::from_fields(&fields).map_err(|what| parameter(LOW_BITS_AT, what.to_string()))?;
+        let header = Self { params, hasher: HasherId::from_number(u16::from_le_bytes(take(bytes, HASHER_AT))) };
+        Ok((header, stored))
+    }
+}
+
+fn wrong_kind(kind: u8) -> SnapshotError {
+    if kind < GROWING {
+        let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), String::from("this is a filter of fixed size"));
+        return error.with_remedy("read it with CuckooFilter or FilterView");
+    }
+    let packed = GROWING + 1;
+    parameter(TABLE_AT, format!("table kind {kind}: {GROWING} is growing and single, {packed} is growing and packed"))
+}
+
+/// The header of a lane's section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) items: u64,
+    pub(super) shards: u64,
+    /// The length of the list and the tables that follow.
+    pub(super) length: u64,
+}
+
+impl Section {
+    /// Encodes the header of the lane with this number, for this list. Also returns its checksum.
+    pub(super) fn encode(&self, list: &[u8], lane: u64, header_checksum: u64) -> ([u8; SECTION_BYTES], u64) {
+        let mut bytes = [0; SECTION_BYTES];
+        put(&mut bytes, 0, self.items.to_le_bytes());
+        put(&mut bytes, 8, self.shards.to_le_bytes());
+        put(&mut bytes, 16, self.length.to_le_bytes());
+        let checksum = section_checksum(&bytes, list, lane, header_checksum);
+        put(&mut bytes, 24, checksum.to_le_bytes());
+        (bytes, checksum)
+    }
+
+    /// The fields, and the checksum that is stored.
+    pub(super) fn decode(bytes: &[u8; SECTION_BYTES]) -> (Self, u64) {
+        let number = |at| u64::from_le_bytes(take(bytes, at));
+        (Self { items: number(0), shards: number(8), length: number(16) }, number(24))
+    }
+}
+
+/// The checksum of a section's first three fields and its list, so that neither goes with another lane or another filter.
+pub(super) fn section_checksum(section: &[u8; SECTION_BYTES], list: &[u8], lane: u64, header_checksum: u64) -> u64 {
+    let mut checksum = Checksum::new(header_checksum.wrapping_add(lane));
+    checksum.update(&section[..24]);
+    checksum.update(list);
+    checksum.finish()
+}
+
+/// What the list says of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) layer: u8,
+    pub(super) depth: u8,
+    pub(super) prefix: u32,
+    pub(super) items: u32,
+    /// Of the table.
+    pub(super) checksum: u64,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        put(&mut bytes, 0, [self.layer, self.depth]);
+        put(&mut bytes, 4, self.prefix.to_le_bytes());
+        put(&mut bytes, 8, self.items.to_le_bytes());
+        put(&mut bytes, 16, self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if reserved bytes are not zero.
+    pub(super) fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<Self> {
+        let [layer, depth] = take(bytes, 0);
+        (take(bytes, 2) == [0; 2] && take(bytes, 12) == [0; 4]).then(|| Self {
+            layer,
+            depth,
+            prefix: u32::from_le_bytes(take(bytes, 4)),
+            items: u32::from_le_bytes(take(bytes, 8)),
+            checksum: u64::from_le_bytes(take(bytes, 16)),
+        })
+    }
+}
+
+/// The zeros behind a table of so many bytes.
+pub(super) fn filler(table_bytes: usize) -> usize {
+    table_bytes.next_multiple_of(TABLE_ALIGNMENT) - table_bytes
+}
+
+fn parameter(at: usize, what: String) -> SnapshotError {
+    SnapshotError::new(Kind::Parameter, wide(at), what)
+}
+
+fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
+    bytes[at..at + N].copy_from_slice(&field);
+}
+
+fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[at..at + N]);
+    field
+}

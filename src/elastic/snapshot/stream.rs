@@ -1,0 +1,108 @@
+//! Growing filters in readers, writers and files.
+
+use alloc::{format, string::String};
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use super::{super::ElasticFilter, read::read, write::write};
+use crate::{
+    hash::{Hasher, HasherId},
+    snapshot::{Reader, SnapshotError, SnapshotErrorKind as Kind, Source as _, replace, xxh3},
+    storage::OutOfMemory,
+};
+
+impl ElasticFilter {
+    /// Reads one snapshot of a growing filter from a reader, and not one byte more, so that other data may follow.
+    ///
+    /// Safe for untrusted input, as [`from_bytes`](Self::from_bytes). Memory grows as bytes arrive. Reads in large pieces, so the
+    /// reader needs no buffer.
+    ///
+    /// # Errors
+    /// As `from_bytes`, and if the reader fails: then the kind is [`Io`](Kind::Io).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::ElasticFilter;
+    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// let mut stream = Vec::new(); // or a file, or a socket
+    /// filter.write_to(&mut stream)?;
+    /// assert!(ElasticFilter::read_from(&stream[..])?.contains("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
+        Self::read_from_with(reader, xxh3)
+    }
+
+    /// Reads a growing filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
+    ///
+    /// # Errors
+    /// If the file is not a valid snapshot of a growing filter, or cannot be opened or read (the kind is then [`Io`](Kind::Io)).
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Self::load_with(path, xxh3)
+    }
+}
+
+impl<H: Hasher> ElasticFilter<H> {
+    /// [`read_from`](ElasticFilter::read_from) for filters with other hashers. See
+    /// [`CuckooFilter::from_bytes_with`](crate::CuckooFilter::from_bytes_with) for `hasher`.
+    ///
+    /// # Errors
+    /// As `read_from`.
+    pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        read(&mut Reader(reader), hasher).map(|(filter, _)| filter)
+    }
+
+    /// [`load`](ElasticFilter::load) for filters with other hashers.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let path = path.as_ref();
+        let failed = |what: &str, error| SnapshotError::io(0, format!("{}: {what}", path.display()), error);
+        let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
+        let (filter, end) = read(&mut Reader(&file), hasher).map_err(|error| error.in_file(path))?;
+        if Reader(&file).fill(&mut [0], end).map_err(|error| error.in_file(path))? > 0 {
+            let what = String::from("the file goes on after the snapshot's end");
+            return Err(SnapshotError::new(Kind::TrailingBytes, end, what));
+        }
+        Ok(filter)
+    }
+
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the tables. Writes in large pieces, so the writer
+    /// needs no buffer.
+    ///
+    /// # Errors
+    /// The writer's error. What it has received by then is not a valid snapshot.
+    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
+        let written = write(&self.params, self.hasher.id(), self.lanes.iter(), |piece| Ok(writer.write_all(piece)?));
+        written.map_err(|Failed(error)| error)
+    }
+
+    /// Writes the filter to a file, which it creates or replaces, as [`CuckooFilter::save`](crate::CuckooFilter::save) does: at any
+    /// time, even after a power cut, the file has either the old content or the new one.
+    ///
+    /// # Errors
+    /// As `CuckooFilter::save`.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        replace(path.as_ref(), |file| self.write_to(file))
+    }
+}
+
+/// A writer's error, or none of memory for the list of a lane's shards.
+pub(in crate::elastic) struct Failed(pub(in crate::elastic) io::Error);
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<OutOfMemory> for Failed {
+    fn from(error: OutOfMemory) -> Self {
+        Self(io::Error::new(io::ErrorKind::OutOfMemory, error))
+    }
+}

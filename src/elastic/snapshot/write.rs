@@ -1,0 +1,110 @@
+//! Writing a growing filter, lane after lane.
+
+use alloc::vec::Vec;
+
+use super::{
+    super::{ElasticFilter, ElasticParams, lane::Lane, shard::Shard},
+    format::{HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, filler},
+};
+use crate::{
+    bits::{low_half, wide},
+    hash::{Hasher, HasherId},
+    snapshot::{Checksum, checksum},
+    storage::{OutOfMemory, reserved},
+    table::TableParams as _,
+};
+
+impl<H> ElasticFilter<H> {
+    /// The filter as a snapshot: a header, and for each lane a list of its shards and their tables (docs/FORMAT.md). Takes time
+    /// proportional to the tables.
+    ///
+    /// The same operations in the same order give the same bytes on every machine.
+    ///
+    /// # Panics
+    /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::ElasticFilter;
+    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..100_000u64)?;
+    /// let mut read = ElasticFilter::from_bytes(&filter.to_bytes())?;
+    /// assert!(read.contains(&7u64) && read.len() == 100_000);
+    /// read.insert("alice")?; // it goes on growing
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8>
+    where
+        H: Hasher,
+    {
+        let sections = self.lanes.iter().map(|lane| SECTION_BYTES + length(lane)).sum::<usize>();
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + sections + TRAILER_BYTES);
+        let written = write(&self.params, self.hasher.id(), self.lanes.iter(), |piece| {
+            bytes.extend_from_slice(piece);
+            Ok::<(), OutOfMemory>(())
+        });
+        if let Err(error) = written {
+            panic!("{error}");
+        }
+        bytes
+    }
+}
+
+/// Passes all bytes of a snapshot to `write`, piece after piece. Takes each lane when it is that one's turn.
+pub(in crate::elastic) fn write<L, E>(
+    params: &ElasticParams,
+    hasher: HasherId,
+    lanes: impl Iterator<Item = L>,
+    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E>
+where
+    L: core::ops::Deref<Target = Lane>,
+    E: From<OutOfMemory>,
+{
+    let (header, seed) = Header { params: *params, hasher }.encode();
+    write(&header)?;
+    let mut checksums = Checksum::new(seed);
+    for (number, lane) in (0..).zip(lanes) {
+        let list = list(&lane)?;
+        let section = Section { items: wide(lane.len()), shards: wide(list.len() / RECORD_BYTES), length: wide(length(&lane)) };
+        let (section, checksum) = section.encode(&list, number, seed);
+        checksums.update(&checksum.to_le_bytes());
+        write(&section)?;
+        write(&list)?;
+        for (_, shard) in shards(&lane) {
+            let table = shard.table();
+            write(table)?;
+            write(&[0; 8][..filler(table.len())])?;
+        }
+    }
+    write(&checksums.finish().to_le_bytes())
+}
+
+/// All shards of a lane with what the list says of them, but for their checksums.
+fn shards(lane: &Lane) -> impl Iterator<Item = (Record, Shard<'_>)> {
+    lane.layers().flat_map(|layer| {
+        layer.in_order().map(|(shard, prefix)| {
+            let (depth, items) = (shard.params().depth, low_half(wide(shard.len())));
+            (Record { layer: layer.number(), depth, prefix: low_half(prefix), items, checksum: 0 }, shard)
+        })
+    })
+}
+
+/// The encoded list of a lane's shards.
+fn list(lane: &Lane) -> Result<Vec<u8>, OutOfMemory> {
+    let mut list = reserved(lane.shards() * RECORD_BYTES)?;
+    for (record, shard) in shards(lane) {
+        list.extend_from_slice(&Record { checksum: checksum(shard.table(), 0), ..record }.encode());
+    }
+    Ok(list)
+}
+
+/// The length of a lane's list and tables in bytes.
+fn length(lane: &Lane) -> usize {
+    let of_shard = |(_, shard): (Record, Shard<'_>)| {
+        let bytes = shard.params().table_bytes();
+        RECORD_BYTES + bytes + filler(bytes)
+    };
+    shards(lane).map(of_shard).sum()
+}

@@ -1,0 +1,252 @@
+//! Snapshots of growing filters: written, read, and altered in every way.
+
+use std::{env, fs, process};
+
+use koel::{CuckooFilter, ElasticBuilder, ElasticFilter, Hasher, SnapshotError, SnapshotErrorKind as Kind, TableKind, Xxh3};
+
+const HEADER: usize = 64;
+const SECTION: usize = 32;
+const RECORD: usize = 24;
+
+fn builder() -> ElasticBuilder {
+    ElasticFilter::builder().false_positive_rate(0.001).capacity(500).max_capacity(40_000).seed(5)
+}
+
+fn key(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+fn filled(builder: ElasticBuilder, items: u64) -> ElasticFilter {
+    let mut filter = builder.build().expect("the parameters are right");
+    filter.insert_iter((0..items).map(key)).expect("it grows");
+    filter
+}
+
+/// All kinds: empty, small, at many depths, beyond the planned range, planned for its size, with lanes, with other tables.
+fn kinds() -> Vec<ElasticFilter> {
+    let single = |b| builder().table(TableKind::Single).bucket_size(b);
+    vec![
+        filled(builder(), 0),
+        filled(builder(), 400),
+        filled(builder(), 20_000),
+        filled(builder().max_capacity(1000), 30_000),
+        filled(builder().capacity(9000).max_capacity(9000), 9000),
+        filled(builder().lanes(4), 20_000),
+        filled(builder().false_positive_rate(3e-6), 7000),
+        filled(single(2), 5000),
+        filled(single(7), 5000),
+    ]
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for filter in kinds() {
+        let (bytes, items) = (filter.to_bytes(), filter.len() as u64);
+        let mut read = ElasticFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("{filter}: {error}"));
+        assert_eq!(read.to_bytes(), bytes, "{filter}");
+        assert_eq!((read.len(), read.params(), read.shards()), (filter.len(), filter.params(), filter.shards()));
+        // Added up in another order.
+        let (rate, again) = (filter.false_positive_rate(), read.false_positive_rate());
+        assert!((rate - again).abs() <= 1e-12 * rate);
+        assert!((0..items).all(|n| read.contains(&key(n))));
+        // It goes on as before: the same operations give the same filter.
+        let mut filter = filter;
+        for filter in [&mut filter, &mut read] {
+            filter.insert_iter((items..items + 3000).map(key)).expect("it grows");
+            assert!((0..items / 2).all(|n| filter.remove(&key(n))));
+            filter.shrink().expect("there is memory");
+        }
+        assert_eq!(read.to_bytes(), filter.to_bytes(), "{filter}");
+        assert!((items / 2..items + 3000).all(|n| read.contains(&key(n))));
+        let mut merged = filter.clone();
+        merged.merge(&read).expect("equal parameters");
+        assert_eq!(merged.len(), 2 * read.len());
+    }
+}
+
+#[test]
+fn streams_and_files_hold_the_same() {
+    let filter = filled(builder(), 5000);
+    let mut stream = Vec::new();
+    filter.write_to(&mut stream).expect("a vector takes all");
+    assert_eq!(stream, filter.to_bytes());
+    let two = [&stream[..], &stream[..]].concat();
+    let mut rest = &two[..];
+    for _ in 0..2 {
+        assert_eq!(ElasticFilter::read_from(&mut rest).expect("as it was written").to_bytes(), stream);
+    }
+    assert!(rest.is_empty());
+    assert_eq!(ElasticFilter::read_from(rest).unwrap_err().kind(), Kind::Length);
+    assert_eq!(ElasticFilter::try_from(&stream[..]).expect("as it was written").len(), 5000);
+    if cfg!(any(miri, target_family = "wasm")) {
+        return;
+    }
+    let path = env::temp_dir().join(format!("koel-elastic-{}.koel", process::id()));
+    filter.save(&path).expect("the folder exists");
+    assert_eq!(ElasticFilter::load(&path).expect("as it was written").to_bytes(), stream);
+    fs::write(&path, &two).expect("the file exists");
+    let error = ElasticFilter::load(&path).unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (Kind::TrailingBytes, stream.len() as u64));
+    fs::remove_file(&path).expect("the file exists");
+    let error = ElasticFilter::load(&path).unwrap_err();
+    assert!(error.kind() == Kind::Io && error.to_string().contains("cannot be opened"), "{error}");
+}
+
+#[test]
+fn each_reader_says_which_one_to_use() {
+    let fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().expect("right").to_bytes();
+    let error = ElasticFilter::from_bytes(&fixed).unwrap_err();
+    assert!(error.kind() == Kind::OtherType && error.to_string().ends_with("read it with CuckooFilter or FilterView"), "{error}");
+    let growing = filled(builder(), 10).to_bytes();
+    let error = CuckooFilter::from_bytes(&growing).unwrap_err();
+    assert!(error.kind() == Kind::OtherType && error.to_string().ends_with("read it with ElasticFilter"), "{error}");
+    assert_eq!(ElasticFilter::from_bytes(b"something else, of any length").unwrap_err().kind(), Kind::Magic);
+    let other = |bytes: &[u8]| ElasticFilter::from_bytes_with(bytes, |_| None::<Xxh3>).map(drop);
+    assert_eq!(other(&growing).unwrap_err().kind(), Kind::Hasher);
+}
+
+#[test]
+fn truncated_and_longer_bytes_are_refused() {
+    let bytes = filled(builder(), 1000).to_bytes();
+    for len in (0..300).chain((300..bytes.len()).step_by(97)).chain(bytes.len() - 20..bytes.len()) {
+        let error = ElasticFilter::from_bytes(&bytes[..len]).unwrap_err();
+        assert!(error.kind() == Kind::Length && error.offset() == len as u64, "{len}: {error}");
+    }
+    let error = ElasticFilter::from_bytes(&[&bytes[..], &[0]].concat()).unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (Kind::TrailingBytes, bytes.len() as u64));
+}
+
+#[test]
+fn every_altered_bit_is_noticed() {
+    let bytes = filled(builder().capacity(10).max_capacity(300), 100).to_bytes();
+    for bit in 0..8 * bytes.len() {
+        let mut altered = bytes.clone();
+        altered[bit / 8] ^= 1 << (bit % 8);
+        assert!(ElasticFilter::from_bytes(&altered).is_err(), "bit {bit} of {}", 8 * bytes.len());
+    }
+}
+
+/// Where the sections of the lanes begin.
+fn sections(bytes: &[u8]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut at = HEADER;
+    while at < bytes.len() - 8 {
+        starts.push(at);
+        at += SECTION + u64::from_le_bytes(bytes[at + 16..at + 24].try_into().expect("eight bytes")) as usize;
+    }
+    starts
+}
+
+/// Makes all checksums of sections, header and end right, as whoever forges a file can. Those of tables stay.
+fn seal(bytes: &mut [u8], sections: &[usize]) {
+    let header = Xxh3.hash(0, &bytes[..56]);
+    bytes[56..64].copy_from_slice(&header.to_le_bytes());
+    let mut all = Vec::new();
+    for (lane, &at) in sections.iter().enumerate() {
+        let shards = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().expect("eight bytes"));
+        let end = (at + SECTION).saturating_add((shards as usize).saturating_mul(RECORD)).min(bytes.len());
+        let covered = [&bytes[at..at + 24], &bytes[at + SECTION..end]].concat();
+        let checksum = Xxh3.hash(header.wrapping_add(lane as u64), &covered).to_le_bytes();
+        bytes[at + 24..at + SECTION].copy_from_slice(&checksum);
+        all.extend_from_slice(&checksum);
+    }
+    let end = bytes.len() - 8;
+    let trailer = Xxh3.hash(header, &all);
+    bytes[end..].copy_from_slice(&trailer.to_le_bytes());
+}
+
+/// Bytes that were forged with the right checksums are refused, or are a filter that works.
+fn refused_or_sound(bytes: &[u8]) -> Result<(), SnapshotError> {
+    let mut filter = ElasticFilter::from_bytes(bytes)?;
+    let len = filter.len();
+    assert_eq!(ElasticFilter::from_bytes(&filter.to_bytes())?.len(), len);
+    for n in 0..200 {
+        if filter.insert(&key(n)).is_ok() {
+            assert!(filter.contains(&key(n)) && filter.count(&key(n)) > 0);
+        }
+    }
+    let copy = filter.clone();
+    let _ = filter.merge(&copy);
+    assert!((0..200).all(|n| !copy.contains(&key(n)) || filter.remove(&key(n))));
+    let _ = (filter.shrink(), filter.false_positive_rate(), filter.to_string());
+    Ok(())
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn forged_fields_are_refused_or_harmless() {
+    let bytes = filled(builder().capacity(10).max_capacity(600).lanes(2), 6000).to_bytes();
+    let sections = sections(&bytes);
+    assert_eq!(sections.len(), 2);
+    let mut untouched = bytes.clone();
+    seal(&mut untouched, &sections);
+    assert_eq!(untouched, bytes, "the test seals as the library does");
+    let fields = (8..56).chain(sections[0]..sections[0] + SECTION + 4 * RECORD);
+    let mut accepted = 0;
+    for at in fields {
+        for value in [0, 1, 2, 3, 7, 27, 31, 32, 64, 127, 128, 254, 255, bytes[at] ^ 1, bytes[at].wrapping_add(1)] {
+            let mut forged = bytes.clone();
+            forged[at] = value;
+            seal(&mut forged, &sections);
+            accepted += usize::from(refused_or_sound(&forged).is_ok());
+        }
+    }
+    // The seed, the capacities and the rate may be anything; what leads to tables may not.
+    assert!((300..900).contains(&accepted), "{accepted}");
+}
+
+#[test]
+fn claims_of_much_take_no_memory() {
+    let bytes = filled(builder(), 100).to_bytes();
+    let sections = sections(&bytes);
+    // Shards, buckets of a shard, lanes.
+    for (at, claim) in [(sections[0] + 8, &u64::MAX.to_le_bytes()[..7]), (24, &[0, 0, 0, 0x7f]), (13, &[8])] {
+        let mut forged = bytes.clone();
+        forged[at..at + claim.len()].copy_from_slice(claim);
+        seal(&mut forged, &sections);
+        let error = ElasticFilter::from_bytes(&forged).unwrap_err();
+        assert!(matches!(error.kind(), Kind::Shards | Kind::Length | Kind::BodyChecksum | Kind::Parameter), "{error}");
+    }
+}
+
+/// A table whose fingerprints have upper bits only, with the right checksum: splitting would leave nothing of them.
+#[test]
+fn fingerprints_without_low_bits_are_refused() {
+    let builder = builder().table(TableKind::Single).bucket_size(1).capacity(10).max_capacity(600);
+    let mut bytes = filled(builder, 1).to_bytes();
+    let sections = sections(&bytes);
+    let shards = bytes[sections[0] + 8] as usize;
+    // Only one table is not empty.
+    let mut table = sections[0] + SECTION + shards * RECORD;
+    let length = (bytes.len() - 8 - table) / shards;
+    let shard = (0..shards).find(|shard| bytes[table + shard * length..][..length].iter().any(|&byte| byte != 0));
+    let shard = shard.expect("an item is in one of them");
+    table += shard * length;
+    let low_bits = bytes[11] as usize;
+    let first = (0..8 * length).find(|bit| bytes[table + bit / 8] >> (bit % 8) & 1 == 1).expect("it is not empty");
+    // The slot that the bit is in becomes a single upper bit.
+    let stored = low_bits + (bytes[29] - bytes[28]) as usize;
+    let slot = first / stored * stored;
+    for bit in slot..slot + stored {
+        bytes[table + bit / 8] &= !(1 << (bit % 8));
+    }
+    let upper = slot + low_bits;
+    bytes[table + upper / 8] |= 1 << (upper % 8);
+    let used = { 8 * length };
+    assert!(upper < used);
+    let params = koel::ElasticFilter::from_bytes(&bytes).unwrap_err();
+    assert_eq!(params.kind(), Kind::BodyChecksum);
+    let checksum = (length - 7..=length).map(|len| Xxh3.hash(0, &bytes[table..table + len])).collect::<Vec<u64>>();
+    let kinds: Vec<Kind> = checksum
+        .into_iter()
+        .map(|checksum| {
+            let mut forged = bytes.clone();
+            let at = sections[0] + SECTION + shard * RECORD + 16;
+            forged[at..at + 8].copy_from_slice(&checksum.to_le_bytes());
+            seal(&mut forged, &sections);
+            ElasticFilter::from_bytes(&forged).unwrap_err().kind()
+        })
+        .collect();
+    // The table ends up to seven bytes before the next one.
+    assert!(kinds.contains(&Kind::Table), "{kinds:?}");
+}
