@@ -4,11 +4,11 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, Builder, CuckooFilter, Full, ParamError, Parameter};
+use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, Full, ParamError, Parameter};
 
 use crate::{
     facts::{self, Facts},
-    file::{Filter, Output},
+    file::{Filter, Growing, Output},
     items::{Items, Separator},
     messages,
     options::{self, Address, Table},
@@ -21,7 +21,8 @@ const RATE: f64 = 0.001;
 /// Build a filter from a list of items.
 ///
 /// Reads the list once. With --capacity, items go straight into the filter, and only the filter takes memory. Without it, 8
-/// bytes per item (16 with --unique) are needed until all items are counted; then the filter gets the size they need.
+/// bytes per item (16 with --unique) are needed until all items are counted; then the filter gets the size they need. With
+/// --grow, the filter grows as items come, and only the filter takes memory; `koel add` never finds it full.
 ///
 /// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once.
 ///
@@ -36,7 +37,8 @@ Examples:
     koel build fruit.txt -o fruit.koel
     sort -u fruit.txt | koel build - -o fruit.koel --capacity 1000
     koel build fruit.txt -o fruit.koel --fpr 0.0001 --table single
-    find /usr/bin -print0 | koel build - -o files.koel --nul")]
+    find /usr/bin -print0 | koel build - -o files.koel --nul
+    seq 100000 | koel build - -o numbers.koel --grow")]
 pub(crate) struct Build {
     /// The items, one per line; `-` for standard input
     #[arg(value_name = "IN")]
@@ -60,6 +62,15 @@ pub(crate) struct Build {
     /// The number of items that the filter must hold; by default, the number of items in the list, with hardly any room for more
     #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
     capacity: Option<usize>,
+
+    /// Build a filter that grows: larger for the same number of items, but the number need not be known, and may increase later
+    #[arg(long, conflicts_with_all = ["bits", "addressing"])]
+    grow: bool,
+
+    /// With --grow, the number of items up to which a look-up reads two buckets; more items cost two more [default: 1000 times the
+    /// capacity, and at least 16 million]
+    #[arg(long, value_name = "N", requires = "grow", value_parser = options::capacity, allow_negative_numbers = true)]
+    max_capacity: Option<usize>,
 
     /// The kind of table; by default, the smaller one
     #[arg(long, value_name = "TABLE")]
@@ -88,21 +99,66 @@ pub(crate) struct Build {
 
 impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if self.grow {
+            return self.grow();
+        }
         let builder = self.builder()?;
         // Invalid parameters are reported before the list is read, not after.
         builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&builder, &error))?;
-        let output = Output::new(&self.output)?;
-        if output.is(&self.input) {
-            bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
-        }
-        let items = Items::open(&self.input, self.separator, true)?;
+        let (output, items) = self.open()?;
         let (filter, skipped) = match self.capacity {
             Some(capacity) => stream(&builder, capacity, items, self.unique)?,
             None => collect(&builder, items, self.unique)?,
         };
         let bytes = output.save(&filter)?;
+        self.report(&output, &Facts::koel(&filter, bytes), skipped)
+    }
+
+    /// Builds a filter that grows.
+    fn grow(self) -> anyhow::Result<ExitCode> {
+        let builder = self.growing_builder()?;
+        // Invalid parameters are reported before the list is read, not after.
+        builder.clone().params().map_err(|error| messages::parameter(&error))?;
+        let (output, items) = self.open()?;
+        let (filter, skipped) = grow(builder, items, self.unique)?;
+        let bytes = output.save_growing(&filter)?;
+        self.report(&output, &Facts::growing(&filter, bytes), skipped)
+    }
+
+    fn growing_builder(&self) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
+        let rate = self.fpr.unwrap_or(RATE);
+        let mut builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
+        if let Some(items) = self.capacity {
+            builder = builder.capacity(items);
+        }
+        if let Some(items) = self.max_capacity {
+            builder = builder.max_capacity(items);
+        }
+        if let Some(table) = self.table {
+            builder = builder.table(table.into());
+        }
+        if let Some(slots) = self.bucket_size {
+            builder = builder.bucket_size(slots);
+        }
+        if let Some(kernel) = options::kernel()? {
+            builder = builder.kernel(kernel);
+        }
+        Ok(builder)
+    }
+
+    /// The place to write to, and the items.
+    fn open(&self) -> anyhow::Result<(Output, Items)> {
+        let output = Output::new(&self.output)?;
+        if output.is(&self.input) {
+            bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
+        }
+        Ok((output, Items::open(&self.input, self.separator, true)?))
+    }
+
+    /// Reports what was written.
+    fn report(&self, output: &Output, facts: &Facts, skipped: u64) -> anyhow::Result<ExitCode> {
         let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, as already present")));
-        facts::report(&output, &Facts::koel(&filter, bytes), skipped.as_slice())?;
+        facts::report(output, facts, skipped.as_slice())?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -169,6 +225,20 @@ fn stream(builder: &Builder<AnyHasher>, capacity: usize, mut items: Items, uniqu
         match insert(&mut filter, hash, unique) {
             Ok(fresh) => stored += u64::from(fresh),
             Err(full) => return Err(refused(&items.place(), &full, &filter, "leave --capacity out, or give")),
+        }
+    }
+    Ok((filter, items.count() - stored))
+}
+
+/// Inserts items as they are read into a filter that grows. Returns the filter, and how many items were skipped.
+fn grow(builder: ElasticBuilder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Growing, u64)> {
+    let mut filter = builder.build().map_err(messages::not_built)?;
+    let mut stored = 0;
+    while let Some(item) = items.advance()? {
+        let result = if unique { filter.insert_unique(item) } else { filter.insert(item).map(|()| true) };
+        match result {
+            Ok(fresh) => stored += u64::from(fresh),
+            Err(error) => bail!("{}; nothing was written", messages::grow(&items.place(), &error)),
         }
     }
     Ok((filter, items.count() - stored))

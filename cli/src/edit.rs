@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Filter, Output},
+    file::{self, Changing, Output},
     items::{ItemArgs, Items},
     messages, stdout,
 };
@@ -64,7 +64,7 @@ pub(crate) struct Remove {
 /// A filter that is being changed, and the items to change it with.
 struct Edit {
     output: Output,
-    filter: Filter,
+    filter: Changing,
     items: Items,
 }
 
@@ -84,10 +84,10 @@ impl Edit {
     /// Replaces the file if the filter changed, and reports what was done.
     fn save(self, changed: bool, done: &str) -> anyhow::Result<()> {
         if changed {
-            self.output.save(&self.filter)?;
+            self.output.save_changed(&self.filter)?;
         }
-        let load = 100.0 * self.filter.load_factor();
-        let report = format!("{done}; {} in {} now (load {load:.2} %)\n", self.filter.len(), self.output.name());
+        let (len, name, extent) = (self.filter.len(), self.output.name(), self.filter.extent());
+        let report = format!("{done}; {len} in {name} now ({extent})\n");
         if changed { stdout::report(&report, self.output.name()) } else { stdout::say(&report) }
     }
 }
@@ -97,13 +97,13 @@ impl Add {
         let mut edit = Edit::open(&self.filter, self.items)?;
         let (mut added, mut skipped) = (0_u64, 0_u64);
         while let Some(item) = edit.items.advance()? {
-            let stored = if self.unique { edit.filter.insert_unique(item) } else { edit.filter.insert(item).map(|()| true) };
-            match stored {
+            match edit.filter.insert(item, self.unique) {
                 Ok(true) => added += 1,
                 Ok(false) => skipped += 1,
-                Err(full) => {
-                    let full = messages::full(&edit.items.place(), &full, &edit.filter, "build a new filter with");
-                    bail!("{full}; {} is unchanged", edit.output.name());
+                Err(refusal) => {
+                    let (place, filter) = (edit.items.place(), &edit.filter);
+                    let why = messages::refusal(&place, &refusal, filter, "build a new filter with");
+                    bail!("{why}; {} is unchanged", edit.output.name());
                 }
             }
         }

@@ -7,18 +7,18 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use koel::MergeError;
+use koel::{ElasticMergeError, MergeError};
 
 use crate::{
     facts::{self, Facts},
-    file::{self, Filter, Opened, Output},
+    file::{self, Changing, Filter, Growing, Opened, Output},
 };
 
 /// Merge several filters into one.
 ///
 /// The new filter holds all items of the others; an item that two of them hold, it holds twice. All filters must have been built
-/// with the same parameters: the same options and the same --capacity, which must be enough for all items together. Otherwise,
-/// or if not all items fit, nothing is written.
+/// with the same parameters: the same options and the same --capacity, which must be enough for all items together. (Those that
+/// grow, built with --grow, take any number.) Otherwise, or if not all items fit, nothing is written.
 ///
 /// OUT may be one of the filters. It is replaced atomically or stays unchanged, and other commands that want to change it wait;
 /// if another program moves, removes or replaces it meanwhile, that is an error. Takes memory for two tables, regardless of the
@@ -47,14 +47,38 @@ impl Merge {
             bail!("standard input: can be only one of the filters; give files for the others");
         }
         let output = Output::new(&self.output)?;
-        let (mut filter, _) = file::load(first)?;
+        let mut filter = file::load_changing(first)?;
         for (path, merged) in others.iter().zip(1..) {
-            add(&mut filter, path, &self.filters[..merged])?;
+            match &mut filter {
+                Changing::Fixed(filter) => add(filter, path, &self.filters[..merged])?,
+                Changing::Growing(filter) => add_growing(filter, path, first)?,
+            }
         }
-        let bytes = output.save(&filter)?;
-        facts::report(&output, &Facts::koel(&filter, bytes), &[])?;
+        let bytes = output.save_changed(&filter)?;
+        facts::report(&output, &Facts::changed(&filter, bytes), &[])?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Adds the items of a filter that grows, as the first one does.
+fn add_growing(filter: &mut Growing, path: &Path, first: &Path) -> anyhow::Result<()> {
+    let (first, name) = (file::name(first), file::name(path));
+    let Changing::Growing(other) = file::load_changing(path)? else {
+        bail!("{first} and {name}: the first is a filter that grows, and the second has a fixed size; build both with --grow")
+    };
+    filter.merge(&other).map_err(|error| match error {
+        ElasticMergeError::DifferentParams => anyhow::anyhow!(
+            "{first} and {name}: only filters with the same parameters can be merged; build both with the same --fpr, --capacity, \
+             --max-capacity and other options"
+        ),
+        ElasticMergeError::DifferentHasher => anyhow::anyhow!(
+            "{first} and {name}: only filters with the same hasher can be merged, but the first has {}, and the second {}; build \
+             both with the same --hasher",
+            filter.hasher(),
+            other.hasher()
+        ),
+        error => anyhow::Error::new(error).context(format!("{first} and {name}")),
+    })
 }
 
 /// Adds the items of the filter in a file. `merged` are the files before it.

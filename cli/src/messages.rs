@@ -5,10 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use koel::{BuildError, Full, ParamError, Parameter};
+use koel::{BuildError, Full, GrowError, GrowErrorKind, ParamError, Parameter};
 
 use crate::{
-    file::Filter,
+    file::{Changing, Filter, Refusal},
     stdout::{self, Closed},
     streams::Stream,
 };
@@ -76,6 +76,26 @@ pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
             )
         }
         error => error.into(),
+    }
+}
+
+/// Why a filter of either type refused an item, and what to do. `larger` is as in [`full`].
+pub(crate) fn refusal(place: &str, refusal: &Refusal, filter: &Changing, larger: &str) -> String {
+    match (refusal, filter) {
+        (Refusal::Full(why), Changing::Fixed(filter)) => full(place, why, filter, larger),
+        (Refusal::Full(why), _) => format!("{place}: {why}"),
+        (Refusal::Grow(error), _) => grow(place, error),
+    }
+}
+
+/// Why a filter that grows refused an item, and what to do.
+pub(crate) fn grow(place: &str, error: &GrowError) -> String {
+    match error.kind() {
+        GrowErrorKind::Copies => format!(
+            "{place}: no room for another copy of this item: copies fill both of its buckets, and growing would not help; --unique \
+             stores an item once"
+        ),
+        _ => format!("{place}: {error}"),
     }
 }
 

@@ -8,6 +8,7 @@ mod demo;
 mod experiment;
 mod full;
 mod generated;
+mod grow;
 mod help;
 mod items;
 mod maps;

@@ -7,7 +7,7 @@ use crate::{
     filter::{Contains, Filter},
     hash::{HashItem, split_mix},
     kernel::{Dispatch, Kernel},
-    params::ParamError,
+    params::{ParamError, TableKind},
     table::Uniform,
 };
 
@@ -135,6 +135,18 @@ impl ElasticParams {
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         self.false_positive_rate
+    }
+
+    /// The kind of table.
+    #[must_use]
+    pub fn table(&self) -> TableKind {
+        self.table
+    }
+
+    /// The number of slots in a bucket, b.
+    #[must_use]
+    pub fn bucket_size(&self) -> u32 {
+        self.bucket_size.into()
     }
 
     /// The hasher's seed.

@@ -189,7 +189,8 @@ fn buckets_for(items: u64, b: u32, f: u32) -> Option<u32> {
 
 impl ElasticParams {
     /// The number of lanes.
-    pub(super) fn lanes(&self) -> usize {
+    #[must_use]
+    pub fn lanes(&self) -> usize {
         1 << self.shares.lane_bits()
     }
 

@@ -1,5 +1,6 @@
 //! Filters in files: whatever is read is validated, and files are replaced atomically.
 
+mod changing;
 mod descriptor;
 mod lock;
 mod map;
@@ -12,19 +13,23 @@ use std::{
     path::Path,
 };
 
-use koel::{AnyHasher, CuckooFilter, FilterView};
+use koel::{AnyHasher, CuckooFilter, ElasticFilter, FilterView};
 use memmap2::Mmap;
 
 use crate::streams::Stream;
 
+pub(crate) use changing::{Changing, Refusal};
 pub(crate) use descriptor::Descriptor;
-pub(crate) use read::{Opened, Stored, load, load_any, open, refused};
+pub(crate) use read::{Opened, Stored, load, load_any, load_changing, open, refused};
 pub(crate) use write::Output;
 
 /// The filters of this command: their hasher is known only at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;
 
-/// The same, in a mapped file.
+/// The same, of those that grow.
+pub(crate) type Growing = ElasticFilter<AnyHasher>;
+
+/// A filter of fixed size in a mapped file.
 pub(crate) type View = FilterView<Mmap, AnyHasher>;
 
 /// Does the path stand for standard input or standard output?

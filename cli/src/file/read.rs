@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context as _, bail};
 #[cfg(target_endian = "little")]
 use koel::go::{self, GoFilter};
-use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind};
+use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind};
 
-use super::{Counted, Filter, View, check_input, is_dash, length, map::map, name};
+use super::{Changing, Counted, Filter, Growing, View, check_input, is_dash, length, map::map, name};
 use crate::{options, streams};
 
 /// The bytes of the longest header.
@@ -26,20 +26,22 @@ const GO_TABLE_AT: u64 = 13;
 #[cfg(target_endian = "little")]
 const GO: &str = "a file of Go's linvon/cuckoo-filter";
 
-/// A filter that has been read and checked, in either format.
+/// A filter that has been read and checked, of any type.
 pub(crate) enum Stored {
     Koel(Filter),
+    /// One that grows.
+    Growing(Box<Growing>),
     /// In the format of Go's linvon/cuckoo-filter.
     #[cfg(target_endian = "little")]
     Go(GoFilter),
 }
 
 impl Stored {
-    /// The filter, if it is a snapshot, which can be changed and merged. `name` is for the message.
-    #[cfg_attr(not(target_endian = "little"), allow(unused_variables, clippy::unnecessary_wraps))]
+    /// The filter, if it is a snapshot of fixed size. `name` is for the message.
     pub(crate) fn koel(self, name: &str) -> anyhow::Result<Filter> {
         match self {
             Self::Koel(filter) => Ok(filter),
+            Self::Growing(_) => bail!("{name}: is a filter that grows, which goes only with others that do"),
             #[cfg(target_endian = "little")]
             Self::Go(_) => bail!(
                 "{name}: is {GO}, which can be queried, but not changed or merged; `koel convert --to koel` makes a snapshot of it"
@@ -48,13 +50,19 @@ impl Stored {
     }
 }
 
-/// Reads a filter in either format, from standard input for `-`, checks all of it, and returns the number of bytes read.
+/// Reads a filter of any type, from standard input for `-`, checks all of it, and returns the number of bytes read.
 pub(crate) fn load_any(path: &Path) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
     if is_dash(path) { stored(streams::stdin()?, &name) } else { stored(open_file(path)?, &name) }
 }
 
-/// The same, for koel snapshots only.
+/// The same, for koel snapshots of either type.
+pub(crate) fn load_changing(path: &Path) -> anyhow::Result<Changing> {
+    let (stored, _) = load_any(path)?;
+    Changing::of(stored, &name(path))
+}
+
+/// The same, for koel snapshots of fixed size only.
 pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
     let (stored, bytes) = load_any(path)?;
     Ok((stored.koel(&name(path))?, bytes))
@@ -99,7 +107,7 @@ fn view(path: &Path) -> anyhow::Result<Option<View>> {
             set_kernel(kernel, |kernel| view.set_kernel(kernel))?;
             Ok(Some(view))
         }
-        Err(error) if error.kind() == SnapshotErrorKind::Magic => Ok(None),
+        Err(error) if matches!(error.kind(), Kind::Magic | Kind::OtherType) => Ok(None),
         Err(error) => Err(not_read(&name(path), error, unknown)),
     }
 }
@@ -119,7 +127,8 @@ pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Store
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
     match FilterView::over_with(&head, AnyHasher::from_id) {
-        Err(error) if error.kind() == SnapshotErrorKind::Magic => read_other(head, reader, name),
+        Err(error) if error.kind() == Kind::Magic => read_other(head, reader, name),
+        Err(error) if error.kind() == Kind::OtherType => read_growing(head.chain(reader), name),
         _ => read_koel(head.chain(reader), name),
     }
 }
@@ -136,6 +145,18 @@ fn read_koel(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     Ok((Stored::Koel(filter), end))
 }
 
+fn read_growing(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+    let kernel = options::kernel()?;
+    let mut reader = Counted::new(reader);
+    let mut unknown = None;
+    let filter = Growing::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
+    let mut filter = filter.map_err(|error| not_read(name, error, unknown))?;
+    let end = reader.bytes;
+    check_end(reader, end, name)?;
+    set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
+    Ok((Stored::Growing(Box::new(filter)), end))
+}
+
 /// Reads a file that is not a snapshot, from its first bytes and the rest.
 #[cfg(target_endian = "little")]
 fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
@@ -149,7 +170,7 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::
                 return Ok((Stored::Go(filter), end));
             }
             // The header announces more bytes. Memory is allocated only as they arrive.
-            Err(refusal) if refusal.kind() == SnapshotErrorKind::Length && refusal.offset() == bytes.len() as u64 => {
+            Err(refusal) if refusal.kind() == Kind::Length && refusal.offset() == bytes.len() as u64 => {
                 let more = reader.by_ref().take(bytes.len() as u64).read_to_end(&mut bytes);
                 if more.with_context(|| format!("{name}: cannot be read further"))? == 0 {
                     break refusal;
@@ -160,15 +181,15 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::
     };
     match (refusal.kind(), refusal.offset()) {
         // Nothing suggests a file of Go's.
-        (SnapshotErrorKind::Length, ..=GO_TABLE_AT) | (SnapshotErrorKind::Parameter, GO_TABLE_AT) => {
+        (Kind::Length, ..=GO_TABLE_AT) | (Kind::Parameter, GO_TABLE_AT) => {
             bail!("{name}: at byte 0: neither a koel snapshot nor {GO}; give a file that `koel build` or Go's `Encode` wrote")
         }
         // The header is invalid. (Errors about the victim, which comes before the table type, are about valid headers only.)
-        (SnapshotErrorKind::Parameter, GO_TABLE_AT..) => bail!(
+        (Kind::Parameter, GO_TABLE_AT..) => bail!(
             "{name}: at byte 0: neither a koel snapshot nor {GO} ({refusal}); give a file that `koel build` or Go's `Encode` wrote"
         ),
         // The file is longer than its header says, and was not read to its end.
-        (SnapshotErrorKind::TrailingBytes, end) => Err(goes_on(name, end)),
+        (Kind::TrailingBytes, end) => Err(goes_on(name, end)),
         _ => bail!("{name}: as {GO}: {refusal}"),
     }
 }
@@ -202,8 +223,8 @@ fn set_kernel(kernel: Option<Kernel>, set: impl FnOnce(Kernel) -> Result<(), koe
 /// The error about a snapshot, with remedies for users of this command where the library's are for programs.
 pub(crate) fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
     match error.kind() {
-        SnapshotErrorKind::TrailingBytes => goes_on(name, error.offset()),
-        SnapshotErrorKind::OutOfMemory => {
+        Kind::TrailingBytes => goes_on(name, error.offset()),
+        Kind::OutOfMemory => {
             let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             anyhow::anyhow!("{name}: {error}")
         }

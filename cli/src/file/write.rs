@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use koel::{CuckooFilter, Hasher, Storage};
 
 use super::{
-    Counted, Descriptor, Filter, folder,
+    Changing, Counted, Descriptor, Growing, folder,
     lock::{Access, Lock},
     read, same,
 };
@@ -109,9 +109,9 @@ impl Output {
     }
 
     /// Reads and checks the koel snapshot that is to be replaced.
-    pub(crate) fn load(&self) -> anyhow::Result<Filter> {
+    pub(crate) fn load(&self) -> anyhow::Result<Changing> {
         match &self.kind {
-            Kind::Regular(_, Some(lock)) => read::stored(lock.file(), &self.name)?.0.koel(&self.name),
+            Kind::Regular(_, Some(lock)) => Changing::of(read::stored(lock.file(), &self.name)?.0, &self.name),
             _ => bail!("{}: is not a regular file; copy it to a file", self.name),
         }
     }
@@ -119,6 +119,19 @@ impl Output {
     /// Writes the filter as a koel snapshot, and says how many bytes that took.
     pub(crate) fn save<H: Hasher, S: Storage>(&self, filter: &CuckooFilter<H, S>) -> anyhow::Result<u64> {
         self.put(|path| filter.save(path), |writer| filter.write_to(writer))
+    }
+
+    /// The same for a filter that grows.
+    pub(crate) fn save_growing(&self, filter: &Growing) -> anyhow::Result<u64> {
+        self.put(|path| filter.save(path), |writer| filter.write_to(writer))
+    }
+
+    /// The same for one of either type.
+    pub(crate) fn save_changed(&self, filter: &Changing) -> anyhow::Result<u64> {
+        match filter {
+            Changing::Fixed(filter) => self.save(filter),
+            Changing::Growing(filter) => self.save_growing(filter),
+        }
     }
 
     /// Writes the filter as Go's `Encode` does, and says how many bytes that took.

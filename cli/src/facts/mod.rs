@@ -1,15 +1,23 @@
 //! Facts about a filter, as text and as JSON.
 
+mod growing;
+
 use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage};
 use serde_json::{Value, json};
 
 use crate::{
-    file::{Output, Stored},
+    file::{self, Changing, Output, Stored},
     messages, stdout,
 };
 
 /// The facts about a filter.
-pub(crate) struct Facts {
+pub(crate) enum Facts {
+    Fixed(Fixed),
+    Growing(growing::Growing),
+}
+
+/// Of a filter of fixed size.
+pub(crate) struct Fixed {
     /// For Go's files: is an item stored outside the table? Snapshots have no such place.
     has_victim: Option<bool>,
     params: Params,
@@ -24,6 +32,68 @@ pub(crate) struct Facts {
 impl Facts {
     /// Of a filter that takes this many bytes as a snapshot.
     pub(crate) fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
+        Self::Fixed(Fixed::koel(filter, file_bytes))
+    }
+
+    /// Of a filter that grows, and takes this many bytes as a snapshot.
+    pub(crate) fn growing(filter: &file::Growing, file_bytes: u64) -> Self {
+        Self::Growing(growing::Growing::of(filter, file_bytes))
+    }
+
+    /// Of a filter that takes this many bytes as a file of Go's.
+    #[cfg(target_endian = "little")]
+    pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
+        let table = Fixed::koel(filter.filter(), file_bytes);
+        // The victim counts as an item, too.
+        let bits_per_item = 8.0 * table.params.table_bytes() as f64 / filter.len() as f64;
+        Self::Fixed(Fixed { has_victim: Some(filter.has_victim()), items: filter.len(), bits_per_item, ..table })
+    }
+
+    /// Of a filter that was read, with the number of bytes read.
+    pub(crate) fn of(stored: &Stored, file_bytes: u64) -> Self {
+        match stored {
+            Stored::Koel(filter) => Self::koel(filter, file_bytes),
+            Stored::Growing(filter) => Self::growing(filter, file_bytes),
+            #[cfg(target_endian = "little")]
+            Stored::Go(filter) => Self::go(filter, file_bytes),
+        }
+    }
+
+    /// Of a filter that was changed.
+    pub(crate) fn changed(filter: &Changing, file_bytes: u64) -> Self {
+        match filter {
+            Changing::Fixed(filter) => Self::koel(filter, file_bytes),
+            Changing::Growing(filter) => Self::growing(filter, file_bytes),
+        }
+    }
+
+    /// A line per fact.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Fixed(facts) => facts.lines(),
+            Self::Growing(facts) => facts.lines(),
+        }
+    }
+
+    /// The facts that distinguish filters, in one line.
+    pub(crate) fn summary(&self) -> String {
+        match self {
+            Self::Fixed(facts) => facts.summary(),
+            Self::Growing(facts) => facts.summary(),
+        }
+    }
+
+    /// All facts as JSON. Names and meanings are stable.
+    pub(crate) fn object(&self) -> Value {
+        match self {
+            Self::Fixed(facts) => facts.object(),
+            Self::Growing(facts) => facts.object(),
+        }
+    }
+}
+
+impl Fixed {
+    fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
         Self {
             has_victim: None,
             params: filter.params(),
@@ -36,31 +106,12 @@ impl Facts {
         }
     }
 
-    /// Of a filter that takes this many bytes as a file of Go's.
-    #[cfg(target_endian = "little")]
-    pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
-        let table = Self::koel(filter.filter(), file_bytes);
-        // The victim counts as an item, too.
-        let bits_per_item = 8.0 * table.params.table_bytes() as f64 / filter.len() as f64;
-        Self { has_victim: Some(filter.has_victim()), items: filter.len(), bits_per_item, ..table }
-    }
-
-    /// Of a filter that was read, with the number of bytes read.
-    pub(crate) fn of(stored: &Stored, file_bytes: u64) -> Self {
-        match stored {
-            Stored::Koel(filter) => Self::koel(filter, file_bytes),
-            #[cfg(target_endian = "little")]
-            Stored::Go(filter) => Self::go(filter, file_bytes),
-        }
-    }
-
     /// The format, in words.
     fn format(&self) -> &'static str {
         if self.has_victim.is_some() { "file of Go's linvon/cuckoo-filter" } else { "koel snapshot" }
     }
 
-    /// A line per fact.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
+    fn lines(&self) -> Vec<(&'static str, String)> {
         let params = &self.params;
         let multiple = match params.addressing() {
             Addressing::PowerOfTwo => "a power of two",
@@ -88,8 +139,7 @@ impl Facts {
         lines
     }
 
-    /// The facts that distinguish filters, in one line.
-    pub(crate) fn summary(&self) -> String {
+    fn summary(&self) -> String {
         let params = &self.params;
         format!(
             "{}, {} items, {} table of {} slots, {} bits, {} seed {}, {} bytes",
@@ -104,8 +154,7 @@ impl Facts {
         )
     }
 
-    /// All facts as JSON. Names and meanings are stable.
-    pub(crate) fn object(&self) -> Value {
+    fn object(&self) -> Value {
         let params = &self.params;
         let mut object = json!({
             "format": if self.has_victim.is_some() { "go" } else { "koel" },

@@ -1,0 +1,61 @@
+//! Filters of either type that a command changes.
+
+use koel::{Full, GrowError};
+
+use super::{Filter, Growing, Stored};
+
+/// A filter that can be changed.
+pub(crate) enum Changing {
+    Fixed(Filter),
+    Growing(Growing),
+}
+
+/// Why an item was refused.
+pub(crate) enum Refusal {
+    Full(Full),
+    Grow(GrowError),
+}
+
+impl Changing {
+    /// The filter, if it is a snapshot. `name` is for the message.
+    pub(crate) fn of(stored: Stored, name: &str) -> anyhow::Result<Self> {
+        match stored {
+            Stored::Growing(filter) => Ok(Self::Growing(*filter)),
+            other => other.koel(name).map(Self::Fixed),
+        }
+    }
+
+    /// Inserts an item, with `unique` only if it is not reported as present. True if it was inserted.
+    pub(crate) fn insert(&mut self, item: &[u8], unique: bool) -> Result<bool, Refusal> {
+        match (self, unique) {
+            (Self::Fixed(filter), true) => filter.insert_unique(item).map_err(Refusal::Full),
+            (Self::Fixed(filter), false) => filter.insert(item).map(|()| true).map_err(Refusal::Full),
+            (Self::Growing(filter), true) => filter.insert_unique(item).map_err(Refusal::Grow),
+            (Self::Growing(filter), false) => filter.insert(item).map(|()| true).map_err(Refusal::Grow),
+        }
+    }
+
+    /// Removes an item. False if it was not found.
+    pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
+        match self {
+            Self::Fixed(filter) => filter.remove(item),
+            Self::Growing(filter) => filter.remove(item),
+        }
+    }
+
+    /// The number of items.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Fixed(filter) => filter.len(),
+            Self::Growing(filter) => filter.len(),
+        }
+    }
+
+    /// How full it is, or how large, in a few words.
+    pub(crate) fn extent(&self) -> String {
+        match self {
+            Self::Fixed(filter) => format!("load {:.2} %", 100.0 * filter.load_factor()),
+            Self::Growing(filter) => format!("tables of {} bytes", filter.table_bytes()),
+        }
+    }
+}
