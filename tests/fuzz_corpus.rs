@@ -6,6 +6,8 @@
 
 #[path = "../fuzz/src/go_snapshot.rs"]
 mod go_snapshot;
+#[path = "../fuzz/src/growing.rs"]
+mod growing;
 #[path = "../fuzz/src/model.rs"]
 mod model;
 #[path = "../fuzz/src/ops.rs"]

@@ -3,6 +3,7 @@
 //! `tests/fuzz_corpus.rs` has these files, too, and runs them with the inputs that were worth keeping.
 
 pub mod go_snapshot;
+mod growing;
 mod model;
 pub mod ops;
 mod repair;

@@ -102,6 +102,7 @@ impl Model {
         ensure(snapshot[8..10] == [1, 0], Kind::Version)?;
         let seed = number(snapshot, 56);
         ensure(seed == checksum(&snapshot[..56], 0), Kind::HeaderChecksum)?;
+        ensure(![2, 3].contains(&snapshot[10]), Kind::OtherType)?;
         let (model, items) = (Self::of_header(snapshot), number(snapshot, 32));
         let is_known = snapshot[10] <= 1 && snapshot[13] <= 1 && number(snapshot, 48) == 0;
         ensure(is_known && model.is_possible(), Kind::Parameter)?;

@@ -2,7 +2,10 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 
-use super::model::{HEADER, MAGIC, Model, number};
+use super::{
+    growing,
+    model::{HEADER, MAGIC, Model, number},
+};
 
 /// Magic, version and the reserved bytes.
 pub const FRAME: u8 = 1;
@@ -32,6 +35,15 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
     if wants(FRAME) {
         put(bytes, 0, &MAGIC);
         put(bytes, 8, &[1, 0]);
+    }
+    // The other repairs are of filters of fixed size.
+    if growing::is_kind(bytes[10]) {
+        if wants(HEADER_CHECKSUM) {
+            growing::seal(bytes);
+        }
+        return;
+    }
+    if wants(FRAME) {
         put(bytes, 48, &[0; 8]);
     }
     if wants(FIELDS) {

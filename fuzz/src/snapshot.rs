@@ -1,6 +1,7 @@
 //! Bytes as a snapshot: every reader gives the same answer, the format's own, and whatever can be asked can be asked.
 
 use super::{
+    growing,
     model::{Key, MAGIC, Model},
     repair::repair,
     split_mix::SplitMix64,
@@ -31,6 +32,9 @@ pub fn check(input: &[u8]) {
     };
     let start = odd % 8;
     bytes.splice(0..0, vec![0; start]);
+    if bytes.get(start + 10).is_some_and(|&kind| growing::is_kind(kind)) {
+        growing::check(&bytes[start..], odd);
+    }
     check_snapshot(&bytes[start..], odd);
 }
 
@@ -78,7 +82,7 @@ fn same_answer(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
         Err(error) if error.kind() == koel::SnapshotErrorKind::TrailingBytes => bytes.len().min(index(error.offset())),
         _ => bytes.len(),
     };
-    let mut pieces = Pieces { bytes, odd, turn: 0 };
+    let mut pieces = Pieces::new(bytes, odd);
     let streamed = Filter::read_from_with(&mut pieces, AnyHasher::from_id);
     if end < bytes.len() {
         let alone = Filter::from_bytes_with(&bytes[..end], AnyHasher::from_id);
@@ -96,10 +100,21 @@ fn index(offset: u64) -> usize {
 }
 
 /// A reader that gives a few bytes at a time, now more and now fewer, and is interrupted between them.
-struct Pieces<'a> {
+pub struct Pieces<'a> {
     bytes: &'a [u8],
     odd: usize,
     turn: usize,
+}
+
+impl<'a> Pieces<'a> {
+    pub fn new(bytes: &'a [u8], odd: usize) -> Self {
+        Self { bytes, odd, turn: 0 }
+    }
+
+    /// The number of bytes that have not been read.
+    pub fn left(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 impl Read for Pieces<'_> {

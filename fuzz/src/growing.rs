@@ -1,0 +1,125 @@
+//! Bytes as a snapshot of a filter that grows: refused in the same way by every reader, or a filter that works.
+
+#![allow(clippy::cast_possible_truncation, reason = "lengths of inputs")]
+
+use super::{
+    model::{HEADER, number},
+    snapshot::Pieces,
+    split_mix::SplitMix64,
+};
+use koel::{AnyHasher, ElasticFilter, Kernel, SnapshotError};
+
+type Filter = ElasticFilter<AnyHasher>;
+
+const SECTION: usize = 32;
+const RECORD: usize = 24;
+
+/// Longer inputs are not made: there would be fewer of them.
+const MOST_ITEMS: usize = 3000;
+
+/// Is this the table kind of a filter that grows?
+pub fn is_kind(kind: u8) -> bool {
+    matches!(kind, 2 | 3)
+}
+
+pub fn check(bytes: &[u8], odd: usize) {
+    let said = |answer: &Result<Filter, SnapshotError>| {
+        answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
+    };
+    let read = Filter::from_bytes_with(bytes, AnyHasher::from_id);
+    let mut pieces = Pieces::new(bytes, odd);
+    let streamed = Filter::read_from_with(&mut pieces, AnyHasher::from_id);
+    match &read {
+        // To a stream, what follows is not its own.
+        Err(error) if error.kind() == koel::SnapshotErrorKind::TrailingBytes => {
+            assert_eq!(bytes.len() as u64 - error.offset(), pieces.left() as u64);
+            assert!(streamed.is_ok());
+        }
+        _ => assert_eq!(said(&streamed), said(&read), "read_from"),
+    }
+    let Ok(filter) = read else { return };
+    assert!(filter.to_bytes() == bytes, "there is one way to write a filter");
+    if filter.len() <= MOST_ITEMS {
+        go_on(filter);
+    }
+}
+
+/// Whatever was read behaves as a filter does.
+fn go_on(mut filter: Filter) {
+    // What is in it cannot be told from the bytes; what is inserted can.
+    filter.set_max_bytes(filter.table_bytes() + (1 << 20));
+    let before = filter.len();
+    let hashes: Vec<u64> = SplitMix64(before as u64).take(150).collect();
+    let mut inserted = Vec::new();
+    for &hash in &hashes {
+        if filter.insert_hash(hash).is_ok() {
+            inserted.push(hash);
+        }
+    }
+    assert_eq!(filter.len(), before + inserted.len());
+    let mut found = vec![false; inserted.len()];
+    for kernel in Kernel::available() {
+        filter.set_kernel(kernel).expect("it is available");
+        filter.contains_hashes(&inserted, &mut found);
+        assert!(found.iter().all(|&found| found));
+        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash) && filter.count_hash(hash) > 0));
+    }
+    assert!((0.0..=1.0).contains(&filter.false_positive_rate()) && filter.size_in_bytes() > filter.table_bytes());
+    let again = Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("as it was written");
+    assert_eq!(again.to_bytes(), filter.to_bytes());
+    let mut merged = filter.clone();
+    if merged.merge(&again).is_ok() {
+        assert_eq!(merged.len(), 2 * filter.len());
+        assert!(inserted.iter().all(|&hash| merged.contains_hash(hash)));
+    }
+    assert!(inserted.iter().all(|&hash| filter.remove_hash(hash)));
+    filter.shrink().expect("there is memory");
+    assert_eq!(filter.len(), before);
+}
+
+/// Makes the checksums right, as far as sections can be followed.
+pub fn seal(bytes: &mut [u8]) {
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
+    let header = checksum(&bytes[..56], 0);
+    put(bytes, 56, header);
+    let (mut at, mut all) = (HEADER, Vec::new());
+    for lane in 0..1_u64 << (bytes[13] % 9) {
+        if at + SECTION > bytes.len() {
+            return;
+        }
+        let (shards, length) = (number(bytes, at + 8) as usize, number(bytes, at + 16) as usize);
+        let list = at + SECTION;
+        let Some(tables) = shards.checked_mul(RECORD).and_then(|len| list.checked_add(len)).filter(|&end| end <= bytes.len())
+        else {
+            return;
+        };
+        // All tables of a lane that has one depth only are of the same length.
+        let table = length.saturating_sub(shards * RECORD).checked_div(shards).unwrap_or(0);
+        for shard in 0..shards {
+            let start = tables + shard * table;
+            if start + table > bytes.len() {
+                break;
+            }
+            // The zeros that it is filled up with do not count.
+            let bits = u64::from(bytes[11]) + u64::from(bytes[29].wrapping_sub(bytes[list + shard * RECORD + 1]));
+            let per_bucket = if bytes[10] == 3 { 4 * bits.saturating_sub(1) } else { bits * u64::from(bytes[12]) };
+            let used = (u64::from(number(bytes, 24) as u32) * per_bucket).div_ceil(8).min(table as u64) as usize;
+            let sum = checksum(&bytes[start..start + used], 0);
+            put(bytes, list + shard * RECORD + 16, sum);
+        }
+        let covered = [&bytes[at..at + 24], &bytes[list..tables]].concat();
+        let sum = checksum(&covered, header.wrapping_add(lane));
+        put(bytes, at + 24, sum);
+        all.extend_from_slice(&sum.to_le_bytes());
+        let Some(next) = list.checked_add(length) else { return };
+        at = next;
+    }
+    if let Some(end) = bytes.len().checked_sub(8).filter(|&end| end == at) {
+        let sum = checksum(&all, header);
+        put(bytes, end, sum);
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, number: u64) {
+    bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+}
