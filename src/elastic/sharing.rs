@@ -17,14 +17,14 @@ pub(super) struct Sharing {
     /// Bytes of tables in a part: what a core has in its cache of the second level.
     part: usize,
     /// The most hashes at a time. Each takes twelve bytes meanwhile.
-    most: usize,
+    pub(super) most: usize,
 }
 
 pub(super) const SHARING: Sharing = Sharing { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
 
 impl Sharing {
     /// Log₂ of the number of parts into which so many hashes are shared out; 0 if that does not pay.
-    fn bits(&self, table_bytes: usize, hashes: usize) -> u32 {
+    pub(super) fn bits(&self, table_bytes: usize, hashes: usize) -> u32 {
         if table_bytes < self.least_tables || table_bytes / self.bytes_per_hash > hashes {
             return 0;
         }

@@ -1,0 +1,112 @@
+//! Known sets and batches of a hundred million items: shared out by shard, beside a flat table.
+//!
+//! ```sh
+//! cargo bench --bench large                 # 100 M items, three minutes, 2 GB
+//! cargo bench --bench large -- 20000000     # as many as that
+//! ```
+//!
+//! Times are nanoseconds per item, with hashing: medians of the rounds, which take turns. Every answer is checked.
+
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+use std::{env, hint::black_box, num::NonZeroUsize, time::Instant};
+
+use koel::{CuckooFilter, ElasticBuilder, ElasticFilter};
+
+const RATE: f64 = 0.001;
+const ROUNDS: usize = 3;
+const DEFAULT_ITEMS: usize = 100_000_000;
+/// As a test of its assertions: `cargo test` and the gate run benchmarks with `--test`.
+const TEST_ITEMS: usize = 100_000;
+
+/// Distinct, and in no order.
+fn key(n: u64) -> u64 {
+    let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash ^ hash >> 27
+}
+
+fn time(items: usize, action: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    action();
+    start.elapsed().as_secs_f64() * 1e9 / items as f64
+}
+
+/// The times of a round.
+struct Times(Vec<(&'static str, f64)>);
+
+impl Times {
+    fn take(&mut self, what: &'static str, items: usize, action: impl FnOnce()) {
+        self.0.push((what, time(items, action)));
+    }
+}
+
+fn planned(items: usize) -> ElasticBuilder {
+    ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items)
+}
+
+fn round(keys: &[u64], asked: &[u64], threads: NonZeroUsize) -> Times {
+    let mut times = Times(Vec::new());
+    let (items, mut found) = (keys.len(), vec![false; asked.len()]);
+    // Half of the keys that are asked for are present.
+    let check = |found: &mut [bool]| {
+        let (present, absent) = found.split_at(found.len() / 2);
+        assert!(present.iter().all(|&found| found) && absent.iter().filter(|&&found| found).count() <= absent.len() / 500);
+        found.fill(false);
+    };
+    let mut flat = CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("the parameters are right");
+    times.take("flat: insert, one by one", items, || {
+        keys.iter().for_each(|key| flat.insert(black_box(key)).expect("there is room"));
+    });
+    times.take("flat: contains_batch", asked.len(), || flat.contains_batch(asked, black_box(&mut found)));
+    check(&mut found);
+    flat.clear();
+    times.take("flat: insert_batch", items, || flat.insert_batch(keys).expect("there is room"));
+    drop(flat);
+    let mut flat = None;
+    times.take("flat: build_from_items", items, || {
+        let builder = CuckooFilter::builder().capacity(items).false_positive_rate(RATE);
+        flat = Some(builder.build_from_items(keys).expect("there is room"));
+    });
+    assert_eq!(flat.map(|flat| flat.len()), Some(items));
+    let mut shards = planned(items).build().expect("the parameters are right");
+    times.take("shards: insert_unordered", items, || shards.insert_unordered(keys).expect("it grows"));
+    assert_eq!(shards.len(), items);
+    times.take("shards: contains_batch", asked.len(), || shards.contains_batch(asked, black_box(&mut found)));
+    check(&mut found);
+    times.take("shards: contains_batch, 4096 at a time", asked.len(), || {
+        asked.chunks(4096).zip(found.chunks_mut(4096)).for_each(|(asked, found)| shards.contains_batch(asked, found));
+    });
+    check(&mut found);
+    drop(shards);
+    let shared = planned(items).build_shared().expect("the parameters are right");
+    times.take("lanes: insert_parallel", items, || shared.insert_parallel(threads, keys).expect("it grows"));
+    assert_eq!(shared.len(), items);
+    times.take("lanes: contains_parallel", asked.len(), || shared.contains_parallel(threads, asked, black_box(&mut found)));
+    check(&mut found);
+    times
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let is_test = !arguments.iter().any(|argument| argument == "--bench");
+    let given = arguments.iter().find_map(|argument| argument.parse().ok());
+    let items: usize = given.unwrap_or(if is_test { TEST_ITEMS } else { DEFAULT_ITEMS });
+    let rounds = if is_test { 1 } else { ROUNDS };
+    let threads = NonZeroUsize::new(2).expect("it is not zero");
+    let keys: Vec<u64> = (0..items as u64).map(key).collect();
+    let each = items as u64 / 20;
+    // From all over the set.
+    let present = (0..each).map(|n| key(n * 19));
+    let absent = (items as u64..items as u64 + each).map(key);
+    let asked: Vec<u64> = present.chain(absent).collect();
+    let all: Vec<Times> = (0..rounds).map(|_| round(&keys, &asked, threads)).collect();
+    println!(
+        "{items} items, {} keys asked for, ε = {RATE}, medians of {rounds} rounds (least to most), ns per item",
+        asked.len()
+    );
+    for (at, (what, _)) in all[0].0.iter().enumerate() {
+        let mut times: Vec<f64> = all.iter().map(|times| times.0[at].1).collect();
+        times.sort_by(f64::total_cmp);
+        println!("    {what:<40}{:>7.1}   ({:.1} to {:.1})", times[rounds / 2], times[0], times[rounds - 1]);
+    }
+}
