@@ -1,7 +1,7 @@
 //! Snapshots with either hasher, and those that every release reads and writes as they are.
 
 #[path = "common/golden.rs"]
-mod manifest;
+pub(crate) mod manifest;
 
 use koel::{AnyHasher, CuckooFilter, FilterView, HasherId};
 use manifest::{Golden, Step};

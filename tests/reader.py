@@ -1,7 +1,8 @@
 """Reads the snapshots of koel's filters, version 1, in the least code that docs/FORMAT.md allows.
 
 It needs to know nothing that is not in that document, and is meant to be read beside it by the author of a reader in
-another language. `tests/reader_check.py` compares it with the library.
+another language. `tests/growing_reader.py` has the filters that grow; `tests/reader_check.py` compares both with the
+library.
 
     pip install xxhash
     python3 tests/reader.py tests/data/packed_f13_any_tiny.koel item-0 item-3
@@ -15,7 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 MAGIC = b"KOEL\r\n\x1a\n"
 HEADER = struct.Struct("<8sHBBBBHQQQQQQ")  # 64 bytes, little-endian, no gaps
-SINGLE, PACKED = 0, 1
+SINGLE, PACKED = 0, 1  # 2 and 3 in a filter that grows.
 ANY_SIZE, POWER_OF_TWO = 0, 1
 CODEBOOK = list(combinations_with_replacement(range(16), 4))  # in lexicographic order: the codeword is the index
 WORD = 2**64 - 1
@@ -93,48 +94,38 @@ def of_number(h, addressing):
 HASHERS = {1: lambda data, seed: xxh3_64_intdigest(data, seed=seed), 2: metrohash64}
 
 
-class Snapshot:
-    """A filter, read from all the bytes of its snapshot. `item in snapshot` asks it."""
+def check_header(data, kinds):
+    """All that comes before the fields; `kinds` are those of the tables that the caller can read."""
+    need(data[:8] == MAGIC[: len(data)], "magic", "these bytes do not begin as a snapshot does")
+    need(len(data) >= 64, "length", f"{len(data)} bytes are no header")
+    _, version, kind, f, b = struct.unpack_from("<8sHBBB", data)
+    need(version == 1, "version", f"this reader knows version 1, not {version}")
+    check_sum("header checksum", int.from_bytes(data[56:64], "little"), data[:56], 0)
+    need(kind in range(4), "parameter", f"table kind {kind}")
+    need(kind in kinds, "other type", f"table kind {kind}")
+    least_f, sizes = (4, (4,)) if kind % 2 == PACKED else (2, range(1, 17))
+    need(b in sizes, "parameter", f"b = {b}")
+    need(least_f <= f <= 32, "parameter", f"f = {f}")
 
-    def __init__(self, data):
-        self._read_header(data)
-        end = 64 + self.table_bytes
-        need(len(data) >= end + 8, "length", f"there are {len(data)} bytes, and there should be {end + 8}")
-        need(len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
-        stored, computed = int.from_bytes(data[end:], "little"), xxh3_64_intdigest(data[64:end], seed=self.checksum)
-        need(stored == computed, "table checksum", f"{stored:#018x} is stored, {computed:#018x} computed")
-        # The trailer makes up for what a field at the end lacks to whole bytes.
-        self._bytes = data[64:]
-        self.table = [self._packed(i) if self.kind == PACKED else self._single(i) for i in range(self.m)]
-        used = self.m * self.bucket_bits
-        need(self._field(used, 8 * self.table_bytes - used) == 0, "table", "bits beyond the last bucket are set")
-        taken = sum(t != 0 for bucket in self.table for t in bucket)
-        need(taken == self.items, "count", f"the table holds {taken} items, the header says {self.items}")
 
-    def _read_header(self, data):
-        need(data[:8] == MAGIC[: len(data)], "magic", "these bytes do not begin as a snapshot does")
-        need(len(data) >= 64, "length", f"{len(data)} bytes are no header")
-        fields = HEADER.unpack_from(data)
-        _, version, self.kind, self.f, self.b, self.addressing, self.hasher, self.seed = fields[:8]
-        self.m, self.items, self.table_bytes, reserved, self.checksum = fields[8:]
-        need(version == 1, "version", f"this reader knows version 1, not {version}")
-        computed = xxh3_64_intdigest(data[:56])
-        need(self.checksum == computed, "header checksum", f"{self.checksum:#018x} is stored, {computed:#018x} computed")
-        need(self.kind in (SINGLE, PACKED), "parameter", f"table kind {self.kind}")
-        need(self.addressing in (ANY_SIZE, POWER_OF_TWO), "parameter", f"addressing {self.addressing}")
-        least_f, sizes = (4, (4,)) if self.kind == PACKED else (2, range(1, 17))
-        need(self.b in sizes, "parameter", f"b = {self.b}")
-        need(least_f <= self.f <= 32, "parameter", f"f = {self.f}")
-        self.bucket_bits = 4 * (self.f - 1) if self.kind == PACKED else self.b * self.f
-        if self.addressing == ANY_SIZE:
-            works = self.m % 2 == 0 and 2 <= self.m <= 2 ** (64 - self.f)
-        else:
-            works = self.m & (self.m - 1) == 0 < self.m <= 2**32
-        need(works and self.m * self.bucket_bits <= 2**64 - 8, "parameter", f"m = {self.m}")
-        need(self.items <= self.m * self.b, "parameter", f"{self.items} items in {self.m * self.b} slots")
-        need(self.table_bytes == (self.m * self.bucket_bits + 7) // 8, "parameter", f"L = {self.table_bytes}")
-        need(reserved == 0, "parameter", "reserved bytes are not zero")
-        need(self.hasher in HASHERS, "hasher", f"this reader does not know hasher {self.hasher:#06x}")
+def check_sum(kind, stored, data, seed):
+    computed = xxh3_64_intdigest(data, seed=seed)
+    need(stored == computed, kind, f"{stored:#018x} is stored, {computed:#018x} computed")
+
+
+def bits_of_bucket(kind, f, b):
+    return 4 * (f - 1) if kind % 2 == PACKED else b * f
+
+
+class Table:
+    """m buckets of b fingerprints with f bits, read from the bytes of the table."""
+
+    def __init__(self, data, kind, f, b, m):
+        self._bytes, self.f, self.b, self.bucket_bits = data, f, b, bits_of_bucket(kind, f, b)
+        self.buckets = [self._packed(i) if kind % 2 == PACKED else self._single(i) for i in range(m)]
+        used = m * self.bucket_bits
+        need(self._field(used, 8 * len(data) - used) == 0, "table", "bits beyond the last bucket are set")
+        self.items = sum(t != 0 for bucket in self.buckets for t in bucket)
 
     def _field(self, bit, width):
         """The field of that many bits at that bit of the table."""
@@ -152,11 +143,15 @@ class Snapshot:
         need(slots == sorted(slots), "table", f"the fingerprints of bucket {i} are not in order")
         return [part << 4 | low for low, part in slots]
 
+
+class Filter:
+    """What both types of filter have: `item in filter` asks it, of an item that is bytes, or a number."""
+
     def hash(self, item):
         return HASHERS[self.hasher](item, self.seed)
 
     def locate(self, x):
-        """The two buckets and the fingerprint of an item with that hash."""
+        """The two buckets and the fingerprint, the low one of a filter that grows, of an item with that hash."""
         m, fingerprints = self.m, 2**self.f - 1
         if self.addressing == ANY_SIZE:
             i, rest = divmod(x * m, 2**64)
@@ -165,30 +160,68 @@ class Snapshot:
         i, t = (x >> 32) % m, (x & 0xFFFFFFFF) % fingerprints + 1
         return i, (i ^ t * 0x5BD1E995 & 0xFFFFFFFF) % m, t
 
+    def __contains__(self, item):
+        return self.contains_hash(of_number(item, self.addressing) if isinstance(item, int) else self.hash(item))
+
+
+class Snapshot(Filter):
+    """A filter, read from all the bytes of its snapshot."""
+
+    def __init__(self, data):
+        self._read_header(data)
+        end = 64 + self.table_bytes
+        need(len(data) >= end + 8, "length", f"there are {len(data)} bytes, and there should be {end + 8}")
+        need(len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
+        check_sum("table checksum", int.from_bytes(data[end:], "little"), data[64:end], self.checksum)
+        table = Table(data[64:end], self.kind, self.f, self.b, self.m)
+        need(table.items == self.items, "count", f"the table holds {table.items} items, the header says {self.items}")
+        self.table = table.buckets
+
+    def _read_header(self, data):
+        check_header(data, (SINGLE, PACKED))
+        _, _, self.kind, self.f, self.b, self.addressing, self.hasher, self.seed, *fields = HEADER.unpack_from(data)
+        self.m, self.items, self.table_bytes, reserved, self.checksum = fields
+        need(self.addressing in (ANY_SIZE, POWER_OF_TWO), "parameter", f"addressing {self.addressing}")
+        self.bucket_bits = bits_of_bucket(self.kind, self.f, self.b)
+        if self.addressing == ANY_SIZE:
+            works = self.m % 2 == 0 and 2 <= self.m <= 2 ** (64 - self.f)
+        else:
+            works = self.m & (self.m - 1) == 0 < self.m <= 2**32
+        need(works and self.m * self.bucket_bits <= 2**64 - 8, "parameter", f"m = {self.m}")
+        need(self.items <= self.m * self.b, "parameter", f"{self.items} items in {self.m * self.b} slots")
+        need(self.table_bytes == (self.m * self.bucket_bits + 7) // 8, "parameter", f"L = {self.table_bytes}")
+        need(reserved == 0, "parameter", "reserved bytes are not zero")
+        need(self.hasher in HASHERS, "hasher", f"this reader does not know hasher {self.hasher:#06x}")
+
     def contains_hash(self, x):
         i, other, t = self.locate(x)
         return t in self.table[i] or t in self.table[other]
 
-    def __contains__(self, item):
-        """Of an item that is bytes, or a number."""
-        return self.contains_hash(of_number(item, self.addressing) if isinstance(item, int) else self.hash(item))
+    def summary(self):
+        return f"f = {self.f}, b = {self.b}, m = {self.m}, {self.items} items"
+
+    def explain(self, x):
+        i, other, t = self.locate(x)
+        return f"t = {t:#x}, g(t) = {spread(t):#018x}, buckets {i} and {other}"
 
 
-def main(path, *items):
+def main(read, path, *items):
     with open(path, "rb") as file:
-        snapshot = Snapshot(file.read())
-    print(f"f = {snapshot.f}, b = {snapshot.b}, m = {snapshot.m}, {snapshot.items} items")
+        snapshot = read(file.read())
+    print(snapshot.summary())
     for item in items:
         x = snapshot.hash(item.encode())
-        i, other, t = snapshot.locate(x)
-        answer = "maybe" if item.encode() in snapshot else "no"
-        print(f"{item}: x = {x:#018x}, t = {t:#x}, g(t) = {spread(t):#018x}, buckets {i} and {other}: {answer}")
+        answer = "maybe" if snapshot.contains_hash(x) else "no"
+        print(f"{item}: x = {x:#018x}, {snapshot.explain(x)}: {answer}")
 
 
 if __name__ == "__main__":
+    # It reads both types, and imports this file as a module, whose names are others than those of this program.
+    from growing_reader import SnapshotError, main, read
+
     if len(sys.argv) < 2:
         sys.exit(f"usage: {sys.argv[0]} SNAPSHOT [ITEM ...]")
     try:
-        main(*sys.argv[1:])
+        main(read, *sys.argv[1:])
     except (OSError, SnapshotError) as error:
         sys.exit(f"{sys.argv[1]}: {error}")

@@ -1,10 +1,11 @@
-"""Compares tests/reader.py with the library: `.ci/run` calls this with the folders of some snapshots.
+"""Compares tests/reader.py and tests/growing_reader.py with the library: `.ci/run` calls this with the folders of some
+snapshots.
 
     cargo run --release --example goldens -- random target/reader
     python3 tests/reader_check.py tests/data target/reader
 
 Every folder has a list, goldens.json: what the snapshots hold and answer, and in the second one, what the library says
-of damaged ones.
+of damaged ones. Its folder `growing` has another, growing.json, of filters that grow.
 """
 
 import json
@@ -18,6 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # No __pycache__ in tests.
 
 import reader
+from growing_reader import RECORD, GrowingSnapshot
 from reader import Snapshot, SnapshotError, metrohash64
 from xxhash import xxh3_64_intdigest
 
@@ -25,7 +27,8 @@ HERE = Path(__file__).resolve().parent
 KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
 ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
 HASHERS = {"xxh3": 1, "metrohash64": 2}
-ERRORS = {"magic", "version", "header checksum", "parameter", "hasher", "length", "trailing bytes", "table checksum", "table", "count"}
+ERRORS = {"magic", "length", "version", "header checksum", "other type", "parameter", "hasher", "trailing bytes"}
+ERRORS |= {"table checksum", "shards", "table", "count"}
 
 
 def item(items, prefix, n):
@@ -43,6 +46,10 @@ def check_answers(golden, data, probes):
     assert snapshot.kind == KINDS[golden["table"]] and snapshot.addressing == ADDRESSINGS[golden["addressing"]]
     assert snapshot.hasher == HASHERS[golden["hasher"]] and snapshot.m == golden["buckets"]
     assert [snapshot.f, snapshot.b, snapshot.seed] == [golden[name] for name in ("f", "b", "seed")]
+    check_contents(golden, snapshot, probes)
+
+
+def check_contents(golden, snapshot, probes):
     assert snapshot.items == sum((end - first) * copies for first, end, copies in golden["holds"])
     for first, end, _ in golden["holds"]:
         for n in range(first, end):
@@ -51,9 +58,18 @@ def check_answers(golden, data, probes):
     assert found == golden["found"], "other probes are found than by the library"
 
 
-def verdict(data):
+def check_growing_answers(golden, data, probes):
+    snapshot = GrowingSnapshot(data)
+    assert snapshot.kind == KINDS[golden["table"]] + 2 and snapshot.hasher == HASHERS["xxh3"]
+    assert snapshot.b == golden["bucket_size"] and len(snapshot.lanes) == golden["lanes"]
+    for name in ("seed", "rate", "capacity", "max_capacity"):
+        assert getattr(snapshot, name) == golden[name], name
+    check_contents(golden, snapshot, probes)
+
+
+def verdict(data, read):
     try:
-        Snapshot(data)
+        read(data)
         return "none"
     except SnapshotError as error:
         return error.kind
@@ -70,8 +86,8 @@ def changed(data, at, new):
     return data[:at] + new + data[at + len(new) :]
 
 
-def refused(data, *kinds):
-    assert verdict(data) in kinds, f"{verdict(data)} and not {' or '.join(kinds)}"
+def refused(data, *kinds, read=Snapshot):
+    assert verdict(data, read) in kinds, f"{verdict(data, read)} and not {' or '.join(kinds)}"
 
 
 def check_refusals(data, choose):
@@ -89,7 +105,8 @@ def check_refusals(data, choose):
         refused(forge(changed(data, 8, struct.pack("<H", version))), "version")
     for hasher in (0, 3, 0x7FFF, 0x8000, 0xFFFF):
         refused(forge(changed(data, 14, struct.pack("<H", hasher))), "hasher")
-    for at, new in ((10, b"\2"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (48, b"\1")):
+    refused(forge(changed(data, 10, b"\2")), "other type")
+    for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (48, b"\1")):
         refused(forge(changed(data, at, new)), "parameter")
     for at in (24, 40):
         for value in {0, 1, 2**64 - 1} - {int.from_bytes(data[at : at + 8], "little")}:
@@ -118,6 +135,96 @@ def check_table_refusals(data):
         refused(with_table(table | 1 << bit), "table")
 
 
+def sections(data):
+    """Where the section of each lane begins, and how many records it has."""
+    at = 64
+    while at < len(data) - 8:
+        _, shards, length = struct.unpack_from("<QQQ", data, at)
+        yield at, shards
+        at += 32 + length
+
+
+def seal(data, lanes):
+    """The checksums of header, sections and end, as if nothing had happened."""
+    header, checksums = xxh3_64_intdigest(data[:56]), b""
+    data = changed(data, 56, header.to_bytes(8, "little"))
+    for lane, (at, shards) in enumerate(lanes):
+        covered = data[at : at + 24] + data[at + 32 : at + 32 + 24 * shards]
+        checksum = xxh3_64_intdigest(covered, seed=(header + lane) % 2**64).to_bytes(8, "little")
+        data, checksums = changed(data, at + 24, checksum), checksums + checksum
+    return data[:-8] + xxh3_64_intdigest(checksums, seed=header).to_bytes(8, "little")
+
+
+def check_growing_refusals(data, choose):
+    """What no reader may take, made from a snapshot of a filter that grows."""
+    lanes = list(sections(data))
+
+    def no(kinds, *changes):
+        forged = data
+        for at, new in changes:
+            forged = changed(forged, at, new)
+        refused(seal(forged, lanes), *kinds.split(" or "), read=GrowingSnapshot)
+
+    assert seal(data, lanes) == data, "this seals otherwise than the library"
+    # A table: what one is filled up with has no checksum. Length: of more records than there are bytes.
+    damage = ("magic", "version", "header checksum", "length", "shards", "table checksum", "table")
+    for bit in choose.sample(range(8 * len(data)), 60):
+        refused(changed(data, bit // 8, bytes([data[bit // 8] ^ 1 << bit % 8])), *damage, read=GrowingSnapshot)
+    for length in [0, 7, 8, 63, 64, len(data) - 8, len(data) - 1, *choose.sample(range(len(data)), 10)]:
+        refused(data[:length], "length", read=GrowingSnapshot)
+    for more in (b"\0", data):
+        refused(data + more, "trailing bytes", read=GrowingSnapshot)
+    for version in (0, 2, 65535):
+        no("version", (8, struct.pack("<H", version)))
+    for hasher in (0, 3, 0x8000):
+        no("hasher", (14, struct.pack("<H", hasher)))
+    no("other type", (10, b"\0"))
+    no("other type", (10, b"\1"))
+    for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\x09"), (24, b"\1")):
+        no("parameter", (at, new))
+    for at, new in ((24, bytes(4)), (24, b"\2\0\0\x80"), (28, b"\x1c"), (29, b"\x1c"), (30, b"\x0d"), (31, b"\2")):
+        no("parameter", (at, new))
+    no("parameter", (32, struct.pack("<QQ", 2, 1)))
+    for rate in (0.0, 1.0, -0.5, float("nan"), float("inf")):
+        no("parameter", (48, struct.pack("<d", rate)))
+    for at, shards in lanes:
+        chosen = choose.sample(range(shards), min(shards, 4))
+        check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen)
+
+
+def check_section_refusals(snapshot, data, no, at, shards, chosen):
+    items, _, length = struct.unpack_from("<QQQ", data, at)
+    no("count", (at, struct.pack("<Q", items + 1)))
+    no("shards", (at + 16, struct.pack("<Q", length + 8)))
+    no("shards", (at + 16, bytes(8)))
+    table = at + 32 + 24 * shards
+    for n in range(shards):
+        place = at + 32 + 24 * n
+        layer, d, _, prefix, here, _, _ = RECORD.unpack_from(data, place)
+        f, size = snapshot.size(layer, d)
+        this, table = table, table + size + -size % 8
+        if n not in chosen:
+            continue
+        least, greatest, _ = snapshot.depths(layer)
+        for depth in {least - 1, greatest + 1} - {-1}:
+            no("shards", (place + 1, bytes([depth])))
+        no("shards", (place + 2, b"\1"))
+        no("shards", (place + 4, struct.pack("<I", prefix + 1)))
+        no("shards", (place + 8, struct.pack("<I", snapshot.m * snapshot.b + 1)))
+        no("shards", (place + 12, b"\1"))
+        no("table checksum", (place + 16, bytes([data[place + 16] ^ 1])))
+        if here < snapshot.m * snapshot.b:
+            no("count", (place + 8, struct.pack("<I", here + 1)))
+            no("count", (place + 8, struct.pack("<I", here + 1)), (at, struct.pack("<Q", items + 1)))
+        if size % 8:
+            no("table", (this + size, b"\1"))
+        # One fingerprint that has only upper bits; the first bits of a packed bucket hold nothing but low ones.
+        if f > snapshot.f:
+            last = snapshot.b * f - 1 if snapshot.kind == reader.SINGLE + 2 else snapshot.b * (f - 1) - 1
+            bucket = (1 << last).to_bytes(size, "little")
+            no("table", (this, bucket), (place + 16, xxh3_64_intdigest(bucket).to_bytes(8, "little")))
+
+
 def check_metrohash():
     for vector in json.loads((HERE / "data/go/metro64.json").read_text()):
         assert metrohash64(bytes.fromhex(vector["key_hex"]), 1337) == int(vector["metro64_seed1337"], 16), vector
@@ -136,30 +243,37 @@ def check_document():
         assert line in document, f"docs/FORMAT.md lacks: {line}"
 
 
+def check_folder(path, read, check_answers, check_refusals, choose, counts):
+    """All that a list names."""
+    manifest = json.loads(path.read_text())
+    for golden in manifest["files"]:
+        data = (path.parent / golden["file"]).read_bytes()
+        try:
+            check_answers(golden, data, manifest["probes"])
+            check_refusals(data, choose)
+        except (AssertionError, SnapshotError) as error:
+            sys.exit(f"{path.parent / golden['file']}: {error}")
+        counts["snapshots"] += 1
+        counts["probes"] += manifest["probes"]
+    for damaged in manifest.get("damaged", []):
+        data = bytes.fromhex(damaged["hex"])
+        if verdict(data, read) != damaged["kind"]:
+            sys.exit(f"the library says {damaged['kind']}, this reader {verdict(data, read)}: {damaged['hex']}")
+        counts[damaged["kind"]] += 1
+
+
 def main(*folders):
     choose, counts = random.Random(1), Counter()
     check_metrohash()
     check_document()
     for folder in map(Path, folders):
-        manifest = json.loads((folder / "goldens.json").read_text())
-        for golden in manifest["files"]:
-            data = (folder / golden["file"]).read_bytes()
-            try:
-                check_answers(golden, data, manifest["probes"])
-                check_refusals(data, choose)
-            except (AssertionError, SnapshotError) as error:
-                sys.exit(f"{folder / golden['file']}: {error}")
-            counts["snapshots"] += 1
-            counts["probes"] += manifest["probes"]
-        for damaged in manifest.get("damaged", []):
-            data = bytes.fromhex(damaged["hex"])
-            if verdict(data) != damaged["kind"]:
-                sys.exit(f"the library says {damaged['kind']}, this reader {verdict(data)}: {damaged['hex']}")
-            counts[damaged["kind"]] += 1
+        check_folder(folder / "goldens.json", Snapshot, check_answers, check_refusals, choose, counts)
+        growing = folder / "growing/growing.json"
+        check_folder(growing, GrowingSnapshot, check_growing_answers, check_growing_refusals, choose, counts)
     if "none" in counts:
         missing = ERRORS - set(counts)
         assert not missing, f"no damaged snapshot has the error {missing}"
-    print("tests/reader.py agrees with the library:", ", ".join(f"{count} {name}" for name, count in counts.items()))
+    print("The readers agree with the library:", ", ".join(f"{count} {name}" for name, count in counts.items()))
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ impl Items {
     }
 
     /// None of a hash.
-    fn bytes(self, prefix: &str, n: u64, number: u64) -> Option<Vec<u8>> {
+    pub(crate) fn bytes(self, prefix: &str, n: u64, number: u64) -> Option<Vec<u8>> {
         match self {
             Self::Text => Some(format!("{prefix}-{n}").into_bytes()),
             Self::U32 => Some(u32::try_from(number).expect("small numbers").to_le_bytes().to_vec()),
@@ -108,26 +108,10 @@ impl Golden {
     /// Takes the steps. None where the hasher is missing.
     pub(crate) fn make(&self) -> Option<(CuckooFilter<AnyHasher>, Answers)> {
         let mut filter = self.empty()?;
-        let mut copies = BTreeMap::new();
-        for step in &self.steps {
-            match step.clone() {
-                Step::Insert(items) => {
-                    for n in items.take_while(|&n| self.items.insert(&mut filter, n)) {
-                        *copies.entry(n).or_insert(0) += 1;
-                    }
-                }
-                Step::Remove(items) => {
-                    for n in items {
-                        if let Some(copies) = copies.get_mut(&n).filter(|copies| **copies > 0) {
-                            assert!(self.items.remove(&mut filter, n), "{}: item {n} is lost", self.file);
-                            *copies -= 1;
-                        }
-                    }
-                }
-            }
-        }
-        copies.retain(|_, copies| *copies > 0);
-        let answers = Answers { holds: runs(&copies), found: self.found(&filter) };
+        let insert = |filter: &mut _, n| self.items.insert(filter, n);
+        let remove = |filter: &mut _, n| self.items.remove(filter, n);
+        let holds = take(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
+        let answers = Answers { holds, found: self.found(&filter) };
         Some((filter, answers))
     }
 
@@ -138,32 +122,99 @@ impl Golden {
 
     /// A list of them as it stands in a manifest.
     pub(crate) fn list(text: &str) -> Vec<Self> {
-        let manifest: Value = serde_json::from_str(text).expect("it is JSON");
-        assert_eq!(manifest["probes"].as_u64(), Some(PROBES));
-        manifest["files"].as_array().expect("a list").iter().map(Self::from_json).collect()
+        entries(text).iter().map(|entry| Self::from_json(&Entry(entry))).collect()
     }
 
-    fn from_json(entry: &Value) -> Self {
-        let text = |name: &str| entry[name].as_str().unwrap_or_else(|| panic!("{name} is a string in {entry}"));
-        let number = |name: &str| entry[name].as_u64().unwrap_or_else(|| panic!("{name} is a number in {entry}"));
-        let small = |name| u32::try_from(number(name)).expect("a small number");
+    fn from_json(entry: &Entry<'_>) -> Self {
         Self {
-            file: text("file").into(),
-            table: named([TableKind::Single, TableKind::Packed], text("table")),
-            f: small("f"),
-            b: small("b"),
-            addressing: named([Addressing::AnySize, Addressing::PowerOfTwo], text("addressing")),
-            buckets: number("buckets"),
-            hasher: named([HasherId::XXH3, HasherId::METRO_HASH_64], text("hasher")),
-            seed: number("seed"),
-            items: Items::NAMES.iter().find(|(_, name)| *name == text("items")).expect("one of four").0,
-            steps: rows(&entry["steps"]).iter().map(step).collect(),
-            answers: (!entry["holds"].is_null()).then(|| Answers {
-                holds: rows(&entry["holds"]).iter().map(|run| (range(run, 0), integer(&run[2]))).collect(),
-                found: rows(&entry["found"]).iter().map(integer).collect(),
-            }),
+            file: entry.text("file").into(),
+            table: entry.table(),
+            f: entry.small("f"),
+            b: entry.small("b"),
+            addressing: named([Addressing::AnySize, Addressing::PowerOfTwo], entry.text("addressing")),
+            buckets: entry.number("buckets"),
+            hasher: named([HasherId::XXH3, HasherId::METRO_HASH_64], entry.text("hasher")),
+            seed: entry.number("seed"),
+            items: entry.items(),
+            steps: entry.steps(),
+            answers: entry.answers(),
         }
     }
+}
+
+/// The entries of a manifest.
+pub(crate) fn entries(text: &str) -> Vec<Value> {
+    let manifest: Value = serde_json::from_str(text).expect("it is JSON");
+    assert_eq!(manifest["probes"].as_u64(), Some(PROBES));
+    rows(&manifest["files"]).to_vec()
+}
+
+/// One entry of a manifest, and the fields that all kinds of filters have.
+pub(crate) struct Entry<'a>(pub(crate) &'a Value);
+
+impl Entry<'_> {
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.0[name].as_str().unwrap_or_else(|| panic!("{name} is a string in {}", self.0))
+    }
+
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        self.0[name].as_u64().unwrap_or_else(|| panic!("{name} is a number in {}", self.0))
+    }
+
+    pub(crate) fn small(&self, name: &str) -> u32 {
+        u32::try_from(self.number(name)).expect("a small number")
+    }
+
+    pub(crate) fn table(&self) -> TableKind {
+        named([TableKind::Single, TableKind::Packed], self.text("table"))
+    }
+
+    pub(crate) fn items(&self) -> Items {
+        Items::NAMES.iter().find(|(_, name)| *name == self.text("items")).expect("one of four").0
+    }
+
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        rows(&self.0["steps"]).iter().map(step).collect()
+    }
+
+    /// None of one that is yet to be made.
+    pub(crate) fn answers(&self) -> Option<Answers> {
+        (!self.0["holds"].is_null()).then(|| Answers {
+            holds: rows(&self.0["holds"]).iter().map(|run| (range(run, 0), integer(&run[2]))).collect(),
+            found: rows(&self.0["found"]).iter().map(integer).collect(),
+        })
+    }
+}
+
+/// Takes these steps with a filter, and says what is in it then; or which item is lost.
+pub(crate) fn take<F>(
+    steps: &[Step],
+    filter: &mut F,
+    insert: impl Fn(&mut F, u64) -> bool,
+    remove: impl Fn(&mut F, u64) -> bool,
+) -> Result<Vec<(Range<u64>, u64)>, u64> {
+    let mut copies = BTreeMap::new();
+    for step in steps {
+        match step.clone() {
+            Step::Insert(items) => {
+                for n in items.take_while(|&n| insert(filter, n)) {
+                    *copies.entry(n).or_insert(0) += 1;
+                }
+            }
+            Step::Remove(items) => {
+                for n in items {
+                    if let Some(copies) = copies.get_mut(&n).filter(|copies| **copies > 0) {
+                        if !remove(filter, n) {
+                            return Err(n);
+                        }
+                        *copies -= 1;
+                    }
+                }
+            }
+        }
+    }
+    copies.retain(|_, copies| *copies > 0);
+    Ok(runs(&copies))
 }
 
 /// Numbers that follow each other and have as many copies.

@@ -5,6 +5,8 @@
 
 mod duplicates;
 mod forms;
+#[cfg(feature = "std")]
+mod golden;
 mod growth;
 mod limits;
 mod merge;

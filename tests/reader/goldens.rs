@@ -1,20 +1,25 @@
 //! Writes snapshots, and a list of what each of them answers:
 //!
 //! ```text
-//! cargo run --example goldens                        (tests/data: those of goldens.json that are not there yet)
+//! cargo run --example goldens                        (tests/data: those of the lists that are not there yet)
 //! cargo run --example goldens -- random FOLDER       (a new one: some of random kinds, and damaged ones)
 //! ```
 //!
-//! A new golden file begins as an entry without answers in `tests/data/goldens.json`. Those that are there stay as they are.
+//! A new golden file begins as an entry without answers in `tests/data/goldens.json`, or of a filter that grows, in
+//! `tests/data/growing/growing.json`. Those that are there stay as they are.
 
 #[path = "../common/golden.rs"]
 mod golden;
+#[path = "../common/growing.rs"]
+mod growing;
 mod list;
 mod random;
+mod random_growing;
 #[path = "../common/split_mix.rs"]
 mod split_mix;
 
 use golden::{Golden, PROBES};
+use growing::Growing;
 use std::{
     env, fs,
     io::{self, Write as _},
@@ -27,7 +32,10 @@ fn main() -> io::Result<()> {
         [] => {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
             let files = Golden::list(&fs::read_to_string(folder.join("goldens.json"))?);
-            write(&folder, files, &[])
+            write(&folder, files, &[])?;
+            let folder = folder.join("growing");
+            let files = Growing::list(&fs::read_to_string(folder.join("growing.json"))?);
+            write_growing(&folder, files, &[])
         }
         ["random", folder] => {
             let folder = Path::new(folder);
@@ -35,7 +43,12 @@ fn main() -> io::Result<()> {
             fs::create_dir(folder).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
             let files = random::goldens();
             let damaged = random::damaged(&files);
-            write(folder, files, &damaged)
+            write(folder, files, &damaged)?;
+            let folder = folder.join("growing");
+            fs::create_dir(&folder)?;
+            let files = random_growing::goldens();
+            let damaged = random_growing::damaged(&files);
+            write_growing(&folder, files, &damaged)
         }
         _ => Err(io::Error::other("usage: goldens [random FOLDER]")),
     }
@@ -51,11 +64,27 @@ fn write(folder: &Path, mut files: Vec<Golden>, damaged: &[String]) -> io::Resul
         println!("{}: {} items, {} probes found", golden.file, filter.len(), answers.found.len());
         golden.answers = Some(answers);
     }
-    let files: Vec<String> = files.iter().map(list::entry).collect();
+    let entries: Vec<String> = files.iter().map(list::entry).collect();
+    write_list(&folder.join("goldens.json"), &entries, damaged)
+}
+
+/// The same, of filters that grow.
+fn write_growing(folder: &Path, mut files: Vec<Growing>, damaged: &[String]) -> io::Result<()> {
+    for golden in files.iter_mut().filter(|golden| golden.answers.is_none()) {
+        let (filter, answers) = golden.make();
+        write_new(&folder.join(&golden.file), &filter.to_bytes())?;
+        println!("{}: {filter}, {} probes found", golden.file, answers.found.len());
+        golden.answers = Some(answers);
+    }
+    let entries: Vec<String> = files.iter().map(list::growing_entry).collect();
+    write_list(&folder.join("growing.json"), &entries, damaged)
+}
+
+fn write_list(path: &Path, files: &[String], damaged: &[String]) -> io::Result<()> {
     let lists = [("files", files.join(",\n  ")), ("damaged", damaged.join(",\n  "))];
     let lists: Vec<String> =
         lists.iter().filter(|(_, list)| !list.is_empty()).map(|(name, list)| format!("\"{name}\": [\n  {list}\n]")).collect();
-    fs::write(folder.join("goldens.json"), format!("{{ \"probes\": {PROBES}, {} }}\n", lists.join(", ")))
+    fs::write(path, format!("{{ \"probes\": {PROBES}, {} }}\n", lists.join(", ")))
 }
 
 /// Never over a file: one that is there must be the same.

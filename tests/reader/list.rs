@@ -1,13 +1,14 @@
 //! The list of goldens, written.
 
-use crate::golden::{Answers, Golden, Items, Step};
+use crate::{
+    golden::{Answers, Golden, Items, Step},
+    growing::Growing,
+};
 use serde_json::{Value, json};
 
 /// One entry of it.
 pub(crate) fn entry(golden: &Golden) -> String {
-    let (_, items) = Items::NAMES.iter().find(|(items, _)| *items == golden.items).expect("one of four");
-    let steps: Vec<Value> = golden.steps.iter().map(step_to_json).collect();
-    let mut fields = vec![
+    let made = [
         ("file", json!(golden.file)),
         ("table", json!(golden.table.to_string())),
         ("f", json!(golden.f)),
@@ -16,20 +17,49 @@ pub(crate) fn entry(golden: &Golden) -> String {
         ("buckets", json!(golden.buckets)),
         ("hasher", json!(golden.hasher.to_string())),
         ("seed", json!(golden.seed)),
-        ("items", json!(items)),
-        ("steps", json!(steps)),
+        ("items", items_to_json(golden.items)),
     ];
-    if let Some(Answers { holds, found }) = &golden.answers {
+    lines(&made, &[("steps", steps_to_json(&golden.steps))], golden.answers.as_ref())
+}
+
+/// One entry of the list of filters that grow.
+pub(crate) fn growing_entry(golden: &Growing) -> String {
+    let made = [
+        ("file", json!(golden.file)),
+        ("table", json!(golden.table.to_string())),
+        ("bucket_size", json!(golden.bucket_size)),
+        ("rate", json!(golden.rate)),
+        ("capacity", json!(golden.capacity)),
+        ("max_capacity", json!(golden.max_capacity)),
+        ("lanes", json!(golden.lanes)),
+        ("seed", json!(golden.seed)),
+        ("items", items_to_json(golden.items)),
+    ];
+    let steps = [("steps", steps_to_json(&golden.steps)), ("shrink", json!(golden.shrink))];
+    lines(&made, &steps, golden.answers.as_ref())
+}
+
+/// What it is on one line, then one line each.
+fn lines(made: &[(&str, Value)], others: &[(&str, Value)], answers: Option<&Answers>) -> String {
+    let mut others = others.to_vec();
+    if let Some(Answers { holds, found }) = answers {
         let holds: Vec<Value> = holds.iter().map(|(run, copies)| json!([run.start, run.end, copies])).collect();
-        fields.extend([("holds", json!(holds)), ("found", json!(found))]);
+        others.extend([("holds", json!(holds)), ("found", json!(found))]);
     }
-    // What it is on one line, then one line each.
-    let (made, answers) = fields.split_at(9);
     let line = |fields: &[(&str, Value)]| -> String {
         fields.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect::<Vec<_>>().join(", ")
     };
-    let lines: Vec<String> = [made].into_iter().chain(answers.chunks(1)).map(line).collect();
+    let lines: Vec<String> = [made].into_iter().chain(others.chunks(1)).map(line).collect();
     format!("{{ {} }}", lines.join(",\n    "))
+}
+
+fn items_to_json(items: Items) -> Value {
+    let (_, name) = Items::NAMES.iter().find(|(of_name, _)| *of_name == items).expect("one of four");
+    json!(name)
+}
+
+fn steps_to_json(steps: &[Step]) -> Value {
+    steps.iter().map(step_to_json).collect()
 }
 
 fn step_to_json(step: &Step) -> Value {

@@ -13,18 +13,18 @@ const DAMAGED: usize = 40;
 const SMALL: usize = 600;
 const HEADER: usize = 64;
 
-struct Random(SplitMix64);
+pub(crate) struct Random(pub(crate) SplitMix64);
 
 impl Random {
-    fn word(&mut self) -> u64 {
+    pub(crate) fn word(&mut self) -> u64 {
         self.0.next().expect("it has no end")
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.word() % end as u64).expect("less than a usize")
     }
 
-    fn of<T: Copy>(&mut self, values: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.below(values.len())]
     }
 
@@ -74,12 +74,16 @@ pub(crate) fn damaged(files: &[Golden]) -> Vec<String> {
     let small = made.filter(|bytes| bytes.len() <= SMALL);
     let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| damage(&mut random, bytes));
     let judged = damaged.chain(headers()).map(|bytes| {
-        let verdict =
-            CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).map_or_else(|error| kind(error.kind()), |_| "none");
-        let hex: String = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-        format!("{{ \"kind\": \"{verdict}\", \"hex\": \"{hex}\" }}")
+        judged(&bytes, CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).map_err(|error| error.kind()).err())
     });
     judged.collect()
+}
+
+/// Bytes and the kind of error that they are refused with, as JSON.
+pub(crate) fn judged(bytes: &[u8], refused: Option<SnapshotErrorKind>) -> String {
+    let verdict = refused.map_or("none", kind);
+    let hex: String = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+    format!("{{ \"kind\": \"{verdict}\", \"hex\": \"{hex}\" }}")
 }
 
 /// Headers at the limits of every field, with the length that follows from it, but with no table.
@@ -165,10 +169,12 @@ fn kind(kind: SnapshotErrorKind) -> &'static str {
         SnapshotErrorKind::TrailingBytes => "trailing bytes",
         SnapshotErrorKind::HeaderChecksum => "header checksum",
         SnapshotErrorKind::Parameter => "parameter",
+        SnapshotErrorKind::OtherType => "other type",
         SnapshotErrorKind::Hasher => "hasher",
         SnapshotErrorKind::BodyChecksum => "table checksum",
         SnapshotErrorKind::Table => "table",
         SnapshotErrorKind::Count => "count",
+        SnapshotErrorKind::Shards => "shards",
         other => panic!("{other:?} does not come from bytes"),
     }
 }

@@ -1,0 +1,87 @@
+//! Snapshots of filters that grow, made by a list of steps, and what each of them answers: `tests/data/growing/growing.json`.
+
+use super::golden::{Answers, Entry, Items, PROBES, Step, entries, take};
+use koel::{ElasticFilter, TableKind};
+
+/// One snapshot: what its builder was told, and what happened to the filter then.
+#[derive(Clone, Debug)]
+pub(crate) struct Growing {
+    pub(crate) file: String,
+    pub(crate) table: TableKind,
+    pub(crate) bucket_size: u32,
+    pub(crate) rate: f64,
+    pub(crate) capacity: u64,
+    pub(crate) max_capacity: u64,
+    pub(crate) lanes: u64,
+    pub(crate) seed: u64,
+    pub(crate) items: Items,
+    pub(crate) steps: Vec<Step>,
+    /// Whether it gives back, after the last step, what it no longer needs.
+    pub(crate) shrink: bool,
+    /// None of one that is yet to be made.
+    pub(crate) answers: Option<Answers>,
+}
+
+impl Growing {
+    /// Takes the steps.
+    pub(crate) fn make(&self) -> (ElasticFilter, Answers) {
+        let small = |number: u64| number.try_into().expect("a small number");
+        let builder = ElasticFilter::builder().table(self.table).bucket_size(self.bucket_size).seed(self.seed);
+        let builder = builder.false_positive_rate(self.rate).lanes(small(self.lanes));
+        let builder = builder.capacity(small(self.capacity)).max_capacity(small(self.max_capacity));
+        let mut filter = builder.build().unwrap_or_else(|error| panic!("{}: {error}", self.file));
+        let insert = |filter: &mut ElasticFilter, n| match self.items.bytes("item", n, n) {
+            Some(item) => filter.insert(&item).is_ok(),
+            None => filter.insert_hash(n).is_ok(),
+        };
+        let remove = |filter: &mut ElasticFilter, n| match self.items.bytes("item", n, n) {
+            Some(item) => filter.remove(&item),
+            None => filter.remove_hash(n),
+        };
+        let holds = take(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
+        if self.shrink {
+            filter.shrink().expect("there is memory");
+        }
+        let answers = Answers { holds, found: self.found(&filter) };
+        (filter, answers)
+    }
+
+    /// The probes that a filter contains, or seems to.
+    pub(crate) fn found(&self, filter: &ElasticFilter) -> Vec<u64> {
+        let found = |&n: &u64| self.finds(filter, "probe", n, 1_000_000 + n);
+        (0..PROBES).filter(found).collect()
+    }
+
+    /// Whether item n seems to be in a filter.
+    #[allow(dead_code, reason = "the program that writes them does not ask")]
+    pub(crate) fn finds_item(&self, filter: &ElasticFilter, n: u64) -> bool {
+        self.finds(filter, "item", n, n)
+    }
+
+    fn finds(&self, filter: &ElasticFilter, prefix: &str, n: u64, number: u64) -> bool {
+        let bytes = self.items.bytes(prefix, n, number);
+        bytes.map_or_else(|| filter.contains_hash(number), |item| filter.contains(&item))
+    }
+
+    /// A list of them as it stands in a manifest.
+    pub(crate) fn list(text: &str) -> Vec<Self> {
+        entries(text).iter().map(|entry| Self::from_json(&Entry(entry))).collect()
+    }
+
+    fn from_json(entry: &Entry<'_>) -> Self {
+        Self {
+            file: entry.text("file").into(),
+            table: entry.table(),
+            bucket_size: entry.small("bucket_size"),
+            rate: entry.0["rate"].as_f64().expect("a rate"),
+            capacity: entry.number("capacity"),
+            max_capacity: entry.number("max_capacity"),
+            lanes: entry.number("lanes"),
+            seed: entry.number("seed"),
+            items: entry.items(),
+            steps: entry.steps(),
+            shrink: entry.0["shrink"].as_bool().expect("yes or no"),
+            answers: entry.answers(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Snapshots of filters that grow, of random kinds, and damaged ones with the library's verdict. The seeds are fixed.
+
+use crate::{
+    golden::{Items, Step},
+    growing::Growing,
+    random::{Random, judged},
+    split_mix::SplitMix64,
+};
+use koel::{ElasticFilter, Hasher, TableKind, Xxh3};
+
+const SNAPSHOTS: usize = 24;
+/// Of every snapshot that is small enough.
+const DAMAGED: usize = 80;
+const SMALL: usize = 4000;
+const HEADER: usize = 64;
+const SECTION: usize = 32;
+const RECORD: usize = 24;
+
+pub(crate) fn goldens() -> Vec<Growing> {
+    let mut random = Random(SplitMix64(3));
+    (0..SNAPSHOTS).map(|n| golden(&mut random, n)).collect()
+}
+
+fn golden(random: &mut Random, n: usize) -> Growing {
+    let table = [TableKind::Single, TableKind::Packed][n % 2];
+    let capacity = random.of(&[10, 20, 300]);
+    let items = random.of(&[20, 100, 500, 6000]);
+    let removed = random.of(&[0, 0, 0, items / 2, items]);
+    Growing {
+        file: format!("growing_{n}.koel"),
+        table,
+        bucket_size: if table == TableKind::Packed { 4 } else { random.of(&[2, 3, 4, 7, 16]) },
+        rate: random.of(&[0.2, 0.1, 0.05, 0.01, 1e-4, 1e-8]),
+        capacity,
+        max_capacity: capacity.max(random.of(&[20, 100, 1000, 50_000])),
+        lanes: random.of(&[1, 1, 2, 8]),
+        seed: random.word(),
+        items: random.of(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
+        steps: vec![Step::Insert(0..items), Step::Remove(0..removed)],
+        shrink: random.of(&[false, true]),
+        answers: None,
+    }
+}
+
+/// Snapshots changed at random, as JSON: their bytes, and as which kind of error the library refuses them, if it does.
+pub(crate) fn damaged(files: &[Growing]) -> Vec<String> {
+    let mut random = Random(SplitMix64(4));
+    let made = files.iter().map(|golden| golden.make().0.to_bytes());
+    let small = made.filter(|bytes| bytes.len() <= SMALL);
+    let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| damage(&mut random, bytes));
+    damaged.map(|bytes| judged(&bytes, ElasticFilter::from_bytes(&bytes).map_err(|error| error.kind()).err())).collect()
+}
+
+fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
+    let records = HEADER..HEADER + SECTION + RECORD * read(&bytes, HEADER + 8);
+    let anywhere = random.below(bytes.len());
+    // Twice as often as not, there is but one thing wrong.
+    if random.below(3) == 0 {
+        bytes[anywhere] ^= 1 << random.below(8);
+    }
+    let at = match random.below(8) {
+        0 => {
+            bytes.truncate(random.below(bytes.len()));
+            return bytes;
+        }
+        1 => {
+            let end = bytes.len() - 1;
+            bytes[end] ^= random.of(&[0, 1]);
+            bytes.extend(vec![0; 1 + random.below(9)]);
+            return bytes;
+        }
+        // One bit, with its checksums.
+        2 => {
+            bytes[anywhere] ^= 1 << random.below(8);
+            return bytes;
+        }
+        // As if nothing had happened: a bit anywhere, a field of the header, of a section, of a record.
+        3 => anywhere,
+        4 | 5 => 10 + random.below(HEADER - 10),
+        _ => records.start + random.below(records.len()),
+    };
+    let value = match random.below(4) {
+        0 => bytes[at] ^ 1 << random.below(8),
+        1 => bytes[at].wrapping_add(1),
+        2 => bytes[at].wrapping_sub(1),
+        _ => random.of(&[0, 1, 2, 3, 4, 5, 8, 12, 13, 15, 16, 17, 27, 28, 31, 32, 33, 127, 128, 255]),
+    };
+    bytes[at] = value;
+    seal(&mut bytes);
+    bytes
+}
+
+/// Makes all checksums right that can be found, as whoever forges a file does.
+fn seal(bytes: &mut [u8]) {
+    let end = bytes.len() - 8;
+    let header = Xxh3.hash(0, &bytes[..HEADER - 8]);
+    bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
+    let (mut at, mut lane, mut all) = (HEADER, 0, Vec::new());
+    while end.saturating_sub(at) >= SECTION {
+        let records = at + SECTION..end.min((at + SECTION).saturating_add(read(bytes, at + 8).saturating_mul(RECORD)));
+        let checksum = Xxh3.hash(header.wrapping_add(lane), &[&bytes[at..at + 24], &bytes[records.clone()]].concat());
+        bytes[at + 24..at + SECTION].copy_from_slice(&checksum.to_le_bytes());
+        all.extend(checksum.to_le_bytes());
+        at = records.start.saturating_add(read(bytes, at + 16));
+        lane += 1;
+    }
+    let trailer = Xxh3.hash(header, &all);
+    bytes[end..].copy_from_slice(&trailer.to_le_bytes());
+}
+
+/// The number at that byte, or the largest if it is larger.
+fn read(bytes: &[u8], at: usize) -> usize {
+    let number = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
