@@ -33,6 +33,8 @@ pub enum GrowErrorKind {
     Copies,
     /// The tables would take more bytes than [`max_bytes`](super::ElasticBuilder::max_bytes).
     Limit,
+    /// The filter holds so many times its maximal capacity that it has 256 layers, and can have no more.
+    Layers,
     /// Memory could not be allocated.
     OutOfMemory,
 }
@@ -48,6 +50,8 @@ pub(super) enum Refused {
     Limit {
         needed: usize,
     },
+    /// There is no number left for a further layer.
+    Layers,
     OutOfMemory(OutOfMemory),
 }
 
@@ -68,6 +72,7 @@ impl GrowError {
         match self.reason {
             Refused::Copies(_) | Refused::OthersCopies => GrowErrorKind::Copies,
             Refused::Limit { .. } => GrowErrorKind::Limit,
+            Refused::Layers => GrowErrorKind::Layers,
             Refused::OutOfMemory(_) => GrowErrorKind::OutOfMemory,
         }
     }
@@ -109,6 +114,10 @@ impl fmt::Display for GrowError {
                 "the tables would take {} bytes, and the limit is {}; remove items, or build the filter with a higher max_bytes",
                 self.table_bytes.saturating_add(*needed),
                 self.max_bytes
+            ),
+            Refused::Layers => f.write_str(
+                "the filter holds many times its maximal capacity, in 256 layers, and can have no more; build it with a higher \
+                 max_capacity",
             ),
             Refused::OutOfMemory(error) => error.fmt(f),
         }

@@ -145,7 +145,8 @@ impl Lane {
         if self.last_mut().insert_growing(full, key, allowed)? {
             return Ok(());
         }
-        let plan = self.params.layer(self.last().number() + 1);
+        let number = self.last().number().checked_add(1).ok_or(Refused::Layers)?;
+        let plan = self.params.layer(number);
         self.insert_into_new_layer(plan, self.later.len(), key, allowed)
     }
 
@@ -199,7 +200,8 @@ impl Lane {
         if layer.insert_growing(full, key, allowed)? {
             return Ok(());
         }
-        let plan = self.params.layer((layer.number() + 1).min(number));
+        let next = layer.number().checked_add(1).ok_or(Refused::Layers)?;
+        let plan = self.params.layer(next.min(number));
         self.insert_into_new_layer(plan, after, key, allowed)
     }
 

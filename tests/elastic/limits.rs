@@ -39,6 +39,23 @@ fn what_cannot_be_is_refused_with_a_remedy_that_works() {
     assert!(builder.capacity(usize::MAX).max_capacity(usize::MAX).params().is_err());
 }
 
+/// A filter with long fingerprints, which leave no room for growth in a layer, has 256 layers in the end.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn layers_come_to_an_end() {
+    let builder = ElasticFilter::builder().false_positive_rate(3e-9).capacity(1).max_capacity(1);
+    let mut filter = builder.build().unwrap();
+    let (items, error) = (0..).find_map(|n: u64| filter.insert(&n).err().map(|error| (n, error))).unwrap();
+    assert_eq!(error.kind(), GrowErrorKind::Layers);
+    assert!(error.to_string().ends_with("build it with a higher max_capacity"), "{error}");
+    assert_eq!((filter.len() as u64, filter.buckets_per_lookup()), (items, 512));
+    assert!((0..items).all(|n| filter.contains(&n)));
+    let mut read = ElasticFilter::from_bytes(&filter.to_bytes()).unwrap();
+    assert!((0..items).all(|n| read.remove(&n)) && read.is_empty());
+    let (before, copy) = (filter.len(), filter.clone());
+    assert!(filter.merge(&copy).is_err() && filter.len() == before);
+}
+
 #[test]
 fn the_smallest_filters_work() {
     for (capacity, max_capacity) in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 1000)] {
