@@ -4,8 +4,8 @@ use core::fmt;
 
 use super::{ElasticFilter, ElasticParams, lane::Lane};
 use crate::{
-    filter::{Contains, Filter},
-    hash::{HashItem, split_mix},
+    filter::by_own_methods,
+    hash::split_mix,
     kernel::{Dispatch, Kernel},
     params::{ParamError, TableKind},
     table::Uniform,
@@ -193,34 +193,4 @@ impl fmt::Display for Summary {
     }
 }
 
-impl<H> Filter for ElasticFilter<H> {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-
-    fn count_hash(&self, hash: u64) -> u32 {
-        self.count_hash(hash)
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        self.false_positive_rate()
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-}
-
-impl<T: ?Sized, H: HashItem<T>> Contains<T> for ElasticFilter<H> {
-    fn hash(&self, item: &T) -> u64 {
-        self.hash(item)
-    }
-}
+by_own_methods!(ElasticFilter<H>, H);

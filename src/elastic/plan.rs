@@ -2,8 +2,8 @@
 //! arithmetic.
 
 use super::{
-    fields::MOST_SPARE_BITS,
     level::{Level, MOST_DEPTH},
+    limits::MOST_SPARE_BITS,
     shard::ShardParams,
     stream::{LARGEST, QUARTER_DEPTH, Shares},
     tables::Tables,

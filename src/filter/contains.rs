@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, rc::Rc};
 
 use super::{CuckooFilter, batch::same_length};
-use crate::{hash::HashItem, storage::Storage};
+use crate::storage::Storage;
 
 /// A filter that can be queried: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), or a filter of Go's library
 /// (`go::GoFilter`).
@@ -92,37 +92,48 @@ pub trait Contains<T: ?Sized>: Filter {
     }
 }
 
-impl<H, S: Storage> Filter for CuckooFilter<H, S> {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
+/// Implements both traits for a filter by its methods of the same names.
+macro_rules! by_own_methods {
+    ($filter:ty, $($generics:tt)*) => {
+        impl<$($generics)*> $crate::filter::Filter for $filter {
+            fn contains_hash(&self, hash: u64) -> bool {
+                self.contains_hash(hash)
+            }
 
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
+            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+                self.contains_hashes(hashes, found);
+            }
 
-    fn count_hash(&self, hash: u64) -> u32 {
-        self.count_hash(hash)
-    }
+            fn count_hash(&self, hash: u64) -> u32 {
+                self.count_hash(hash)
+            }
 
-    fn len(&self) -> usize {
-        self.len()
-    }
+            fn len(&self) -> usize {
+                self.len()
+            }
 
-    fn false_positive_rate(&self) -> f64 {
-        self.false_positive_rate()
-    }
+            fn false_positive_rate(&self) -> f64 {
+                self.false_positive_rate()
+            }
 
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
+            fn size_in_bytes(&self) -> usize {
+                self.size_in_bytes()
+            }
+        }
+
+        impl<T: ?Sized, $($generics)*> $crate::filter::Contains<T> for $filter
+        where
+            H: $crate::hash::HashItem<T>,
+        {
+            fn hash(&self, item: &T) -> u64 {
+                self.hash(item)
+            }
+        }
+    };
 }
+pub(crate) use by_own_methods;
 
-impl<T: ?Sized, H: HashItem<T>, S: Storage> Contains<T> for CuckooFilter<H, S> {
-    fn hash(&self, item: &T) -> u64 {
-        self.hash(item)
-    }
-}
+by_own_methods!(CuckooFilter<H, S>, H, S: Storage);
 
 /// Implements the traits for pointers to a filter.
 macro_rules! pointers {

@@ -22,6 +22,7 @@ use crate::{
 };
 pub(crate) use {
     batch::{Hashed, same_length},
+    contains::by_own_methods,
     iter::LookUp,
     raw::{CountIn, Located, Place, RawFilter},
 };

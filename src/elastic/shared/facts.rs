@@ -7,11 +7,7 @@ use super::{
     SharedFilter,
     lock::LockedLane,
 };
-use crate::{
-    filter::{Contains, Filter},
-    hash::HashItem,
-    kernel::Kernel,
-};
+use crate::{filter::by_own_methods, kernel::Kernel};
 
 impl<H> SharedFilter<H> {
     /// The number of items in the filter, counting duplicates. Exact if no other thread writes.
@@ -98,34 +94,4 @@ impl<H> fmt::Display for SharedFilter<H> {
     }
 }
 
-impl<H> Filter for SharedFilter<H> {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-
-    fn count_hash(&self, hash: u64) -> u32 {
-        self.count_hash(hash)
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        self.false_positive_rate()
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-}
-
-impl<T: ?Sized, H: HashItem<T>> Contains<T> for SharedFilter<H> {
-    fn hash(&self, item: &T) -> u64 {
-        self.hash(item)
-    }
-}
+by_own_methods!(SharedFilter<H>, H);

@@ -13,7 +13,7 @@ use super::{
 use crate::{hash::Hasher, snapshot::replace};
 
 impl<H: Hasher> SharedFilter<H> {
-    /// Writes a snapshot, which [`ElasticFilter::read_from`] reads, while other threads use the filter.
+    /// Writes a snapshot, which [`ElasticFilter::read_from`](crate::ElasticFilter::read_from) reads, while other threads use the filter.
     ///
     /// Each lane is written as it is at one moment; lanes are written one after the other. So an item that was inserted before the
     /// call, and is not removed, is in the snapshot; one that is inserted during the call may be. While a lane is written, threads
@@ -38,7 +38,7 @@ impl<H: Hasher> SharedFilter<H> {
         written.map_err(|Failed(error)| error)
     }
 
-    /// Writes a snapshot to a file, which it creates or replaces as [`ElasticFilter::save`] does, while other threads use the
+    /// Writes a snapshot to a file, which it creates or replaces as [`ElasticFilter::save`](crate::ElasticFilter::save) does, while other threads use the
     /// filter as in [`write_to`](Self::write_to).
     ///
     /// # Errors

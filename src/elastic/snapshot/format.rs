@@ -5,7 +5,7 @@ use alloc::{
     string::{String, ToString as _},
 };
 
-use super::super::{ElasticParams, fields::Fields};
+use super::super::{ElasticParams, stream::Shares};
 use crate::{
     bits::wide,
     hash::HasherId,
@@ -55,23 +55,23 @@ impl Header {
     /// Encodes the header. Also returns its checksum.
     pub(super) fn encode(&self) -> ([u8; HEADER_BYTES], u64) {
         let mut bytes = [0; HEADER_BYTES];
-        let fields = self.params.fields();
+        let params = &self.params;
         put(&mut bytes, 0, MAGIC);
         put(&mut bytes, VERSION_AT, FORMAT_VERSION.to_le_bytes());
-        put(&mut bytes, TABLE_AT, [GROWING + u8::from(fields.table == TableKind::Packed)]);
-        put(&mut bytes, LOW_BITS_AT, [fields.low_bits]);
-        put(&mut bytes, BUCKET_SIZE_AT, [fields.bucket_size]);
-        put(&mut bytes, LANE_BITS_AT, [fields.lane_bits]);
+        put(&mut bytes, TABLE_AT, [GROWING + u8::from(params.table == TableKind::Packed)]);
+        put(&mut bytes, LOW_BITS_AT, [params.low_bits]);
+        put(&mut bytes, BUCKET_SIZE_AT, [params.bucket_size]);
+        put(&mut bytes, LANE_BITS_AT, [params.shares.lane_bits()]);
         put(&mut bytes, HASHER_AT, self.hasher.number().to_le_bytes());
-        put(&mut bytes, SEED_AT, fields.seed.to_le_bytes());
-        put(&mut bytes, BUCKETS_AT, fields.buckets.to_le_bytes());
-        put(&mut bytes, LEAST_DEPTH_AT, [fields.least_depth]);
-        put(&mut bytes, MOST_DEPTH_AT, [fields.most_depth]);
-        put(&mut bytes, SPARE_BITS_AT, [fields.spare_bits]);
-        put(&mut bytes, STAGGERED_AT, [u8::from(fields.is_staggered)]);
-        put(&mut bytes, CAPACITY_AT, fields.capacity.to_le_bytes());
-        put(&mut bytes, MAX_CAPACITY_AT, fields.max_capacity.to_le_bytes());
-        put(&mut bytes, RATE_AT, fields.false_positive_rate.to_le_bytes());
+        put(&mut bytes, SEED_AT, params.seed.to_le_bytes());
+        put(&mut bytes, BUCKETS_AT, params.buckets.to_le_bytes());
+        put(&mut bytes, LEAST_DEPTH_AT, [params.least_depth]);
+        put(&mut bytes, MOST_DEPTH_AT, [params.most_depth]);
+        put(&mut bytes, SPARE_BITS_AT, [params.spare_bits]);
+        put(&mut bytes, STAGGERED_AT, [u8::from(params.shares.is_staggered())]);
+        put(&mut bytes, CAPACITY_AT, params.capacity.to_le_bytes());
+        put(&mut bytes, MAX_CAPACITY_AT, params.max_capacity.to_le_bytes());
+        put(&mut bytes, RATE_AT, params.false_positive_rate.to_le_bytes());
         let checksum = checksum(&bytes[..CHECKSUM_AT], 0);
         put(&mut bytes, CHECKSUM_AT, checksum.to_le_bytes());
         (bytes, checksum)
@@ -102,7 +102,7 @@ impl Header {
             flag @ (0 | 1) => flag == 1,
             other => return Err(parameter(STAGGERED_AT, format!("staggered {other}: 0 is no, 1 is yes"))),
         };
-        let fields = Fields {
+        let params = ElasticParams {
             capacity: number(CAPACITY_AT),
             max_capacity: number(MAX_CAPACITY_AT),
             false_positive_rate: f64::from_le_bytes(take(bytes, RATE_AT)),
@@ -111,13 +111,12 @@ impl Header {
             low_bits: byte(LOW_BITS_AT),
             table,
             bucket_size: byte(BUCKET_SIZE_AT),
-            lane_bits: byte(LANE_BITS_AT),
-            is_staggered,
+            shares: Shares::new(byte(LANE_BITS_AT), is_staggered),
             least_depth: byte(LEAST_DEPTH_AT),
             most_depth: byte(MOST_DEPTH_AT),
             spare_bits: byte(SPARE_BITS_AT),
         };
-        let params = ElasticParams::from_fields(&fields).map_err(|what| parameter(LOW_BITS_AT, what.to_string()))?;
+        let params = params.checked().map_err(|what| parameter(LOW_BITS_AT, what.to_string()))?;
         let header = Self { params, hasher: HasherId::from_number(u16::from_le_bytes(take(bytes, HASHER_AT))) };
         Ok((header, stored))
     }
