@@ -94,10 +94,10 @@ pub fn seal(bytes: &mut [u8]) {
             return;
         };
         // All tables of a lane that has one depth only are of the same length.
-        let table = length.saturating_sub(shards * RECORD).checked_div(shards).unwrap_or(0);
+        let table = length.saturating_sub(tables - list).checked_div(shards).unwrap_or(0);
         for shard in 0..shards {
-            let start = tables + shard * table;
-            if start + table > bytes.len() {
+            let start = tables.saturating_add(table.saturating_mul(shard));
+            if start.saturating_add(table) > bytes.len() {
                 break;
             }
             // The zeros that it is filled up with do not count.
