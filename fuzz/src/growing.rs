@@ -84,7 +84,7 @@ pub fn seal(bytes: &mut [u8]) {
     put(bytes, 56, header);
     let (mut at, mut all) = (HEADER, Vec::new());
     for lane in 0..1_u64 << (bytes[13] % 9) {
-        if at + SECTION > bytes.len() {
+        if at.saturating_add(SECTION) > bytes.len() {
             return;
         }
         let (shards, length) = (number(bytes, at + 8) as usize, number(bytes, at + 16) as usize);
