@@ -29,9 +29,10 @@
 //! |---|---|
 //! | create a filter | [`CuckooFilter::builder`], [`Builder`], [`Params`], [`TableKind`], [`Addressing`] |
 //! | use it | [`CuckooFilter`]: what it promises, and how it treats duplicates, removals and threads |
+//! | let it grow, or be written by many threads | [`ElasticFilter`], [`SharedFilter`] |
 //! | store it | [`CuckooFilter::to_bytes`], [`write_to`](CuckooFilter::write_to), [`save`](CuckooFilter::save) |
 //! | load it, also from untrusted bytes | [`CuckooFilter::from_bytes`], [`read_from`](CuckooFilter::read_from), [`load`](CuckooFilter::load) |
-//! | query stored or mapped bytes in place | [`FilterView`] |
+//! | query stored or mapped bytes in place | [`FilterView`], [`ElasticView`] |
 //! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash` |
 //! | write code for any filter | [`Filter`], [`Contains`] |
 //! | choose parameters | [`tuning`] |
@@ -106,7 +107,10 @@ pub use hash::FromHasherId;
 #[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
 pub use hash::MetroHash64;
 pub use {
-    elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, GrowError, GrowErrorKind},
+    elastic::{
+        ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, ElasticView, GrowError, GrowErrorKind, OwnedShards,
+        ShardStorage, SnapshotShards,
+    },
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,

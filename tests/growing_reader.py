@@ -57,11 +57,13 @@ class GrowingSnapshot(Filter):
         layers = self._layers(records)
         taken = sum(here for *_, here, _, _ in records)
         need(taken == items, "count", f"section {lane} says {items} items, its records {taken}")
+        sizes = [self.size(layer, d)[1] for layer, d, *_ in records]
+        told = 24 * shards + sum(size + -size % 8 for size in sizes)
+        need(told == length, "shards", f"records and tables have {told} bytes, the section says {length}")
         for layer, d, _, prefix, here, _, checksum in records:
             table, end = self._table(data, end, layer, d, checksum)
             need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")
             layers[layer][d, prefix] = table.buckets
-        need(end == at + 32 + length, "shards", f"records and tables end at byte {end}, not {at + 32 + length}")
         self.items += items
         return layers, end
 

@@ -184,7 +184,7 @@ fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
         assert!(error.to_string().contains(part), "{error}");
     }
     let error = refused(&put(10, &[3]), SnapshotErrorKind::OtherType);
-    assert!(error.to_string().ends_with("read it with ElasticFilter"), "{error}");
+    assert!(error.to_string().ends_with("read it with ElasticFilter or ElasticView"), "{error}");
     let error = refused(&put(8, &2u16.to_le_bytes()), SnapshotErrorKind::Version);
     assert!(error.to_string().contains("version 2"), "{error}");
     let error = refused(&put(14, &3u16.to_le_bytes()), SnapshotErrorKind::Hasher);

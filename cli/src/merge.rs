@@ -86,6 +86,7 @@ fn add(filter: &mut Filter, path: &Path, merged: &[PathBuf]) -> anyhow::Result<(
     let name = file::name(path);
     let (done, hasher) = match file::open(path)? {
         Opened::Mapped(other) => (filter.merge(&other), *other.hasher()),
+        Opened::MappedGrowing(_) => return Err(file::only_with_growing(&name)),
         Opened::Read(other) => {
             let other = other.koel(&name)?;
             (filter.merge(&other), *other.hasher())

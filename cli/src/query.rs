@@ -23,8 +23,8 @@ use crate::{
 ///
 /// A filter in a file is mapped into memory, not read, so the first answer takes no longer for a large filter than for a small
 /// one. Only the header is checked then, and damage after it may lead to wrong answers. --verify checks everything first;
-/// `koel verify` does so once for many queries. Filters from pipes and devices, filters that grow, and files of Go's
-/// linvon/cuckoo-filter are always read and checked completely.
+/// `koel verify` does so once for many queries. Filters from pipes and devices, and files of Go's linvon/cuckoo-filter, are
+/// always read and checked completely.
 ///
 /// While a query waits for items, other koel commands may replace the file; the query continues with the old one. The file must
 /// not be changed in place, as `cp` onto it does: if it gets shorter, the system kills the query. (`mv` is safe.)
@@ -74,6 +74,7 @@ impl Query {
         }
         match filter {
             Opened::Mapped(filter) => self.select(|item| filter.contains(item)),
+            Opened::MappedGrowing(filter) => self.select(|item| filter.contains(item)),
             Opened::Read(Stored::Koel(filter)) => self.select(|item| filter.contains(item)),
             Opened::Read(Stored::Growing(filter)) => self.select(|item| filter.contains(item)),
             #[cfg(target_endian = "little")]

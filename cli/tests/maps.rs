@@ -80,12 +80,20 @@ fn every_kernel_finds_the_same_in_a_map_and_in_memory() {
     }
 }
 
-/// A table that is far larger than the memory allowed is queried without reading it.
+/// A table that is far larger than the memory allowed is queried without reading it. That of a filter that grows, too.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_map_takes_no_memory() {
+    let grow = ["--grow", "--max-capacity", "40000000"];
+    for grow in [&[][..], &grow] {
+        takes_no_memory(grow);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn takes_no_memory(options: &[&str]) {
     let koel = Koel::new();
-    koel.feed("apple\n", ["build", "-", "-o", "f.koel", "--capacity", "40000000"]).ok();
+    koel.feed("apple\n", ["build", "-", "-o", "f.koel", "--capacity", "40000000"].iter().chain(options)).ok();
     let bytes = facts(&koel, "f.koel")["table_bytes"].as_u64().expect("a number");
     assert!(bytes > 50_000_000);
     // This limits the process's own memory, not mapped files.

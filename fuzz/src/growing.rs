@@ -7,9 +7,10 @@ use super::{
     snapshot::Pieces,
     split_mix::SplitMix64,
 };
-use koel::{AnyHasher, ElasticFilter, Kernel, SnapshotError};
+use koel::{AnyHasher, ElasticFilter, ElasticView, Kernel, SnapshotError};
 
 type Filter = ElasticFilter<AnyHasher>;
+type View<'a> = ElasticView<&'a [u8], AnyHasher>;
 
 const SECTION: usize = 32;
 const RECORD: usize = 24;
@@ -37,11 +38,47 @@ pub fn check(bytes: &[u8], odd: usize) {
         }
         _ => assert_eq!(said(&streamed), said(&read), "read_from"),
     }
+    let opened = View::over_with(bytes, AnyHasher::from_id);
+    if let Ok(view) = &opened {
+        ask_anything(view);
+    }
+    let verified = opened.and_then(|view| view.verify().map(|()| view));
+    let said_of_view = verified.as_ref().err().map(|error| (error.kind(), error.to_string()));
+    // A view says first what is wrong with any list of shards, and then with the tables.
+    assert_eq!(said_of_view.is_some(), read.is_err(), "a view: {said_of_view:?}");
     let Ok(filter) = read else { return };
     assert!(filter.to_bytes() == bytes, "there is one way to write a filter");
+    if let Ok(view) = verified {
+        ask(view, &filter);
+    }
     if filter.len() <= MOST_ITEMS {
         go_on(filter);
     }
+}
+
+/// A view that nobody verified answers, whatever it is.
+fn ask_anything(view: &View<'_>) {
+    let hashes: Vec<u64> = SplitMix64(2).take(150).collect();
+    let mut found = vec![false; 150];
+    view.contains_hashes(&hashes, &mut found);
+    for (&hash, &found) in hashes.iter().zip(&found) {
+        assert_eq!(view.contains_hash(hash), found);
+        assert!(!found || view.count_hash(hash) > 0);
+    }
+}
+
+/// A view of the same bytes gives the same answers.
+fn ask(mut view: View<'_>, filter: &Filter) {
+    assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
+    let hashes: Vec<u64> = SplitMix64(1).take(150).collect();
+    let (mut found, mut found_in_view) = (vec![false; 150], vec![false; 150]);
+    for kernel in Kernel::available() {
+        view.set_kernel(kernel).expect("it is available");
+        filter.contains_hashes(&hashes, &mut found);
+        view.contains_hashes(&hashes, &mut found_in_view);
+        assert_eq!(found, found_in_view);
+    }
+    assert!(hashes.iter().all(|&hash| view.count_hash(hash) == filter.count_hash(hash)));
 }
 
 /// Whatever was read behaves as a filter does.

@@ -1,11 +1,7 @@
 //! Operations on many items. A batch prefetches the buckets of 64 items at once. Very large batches on large filters are shared
 //! out first, by the shards that the items belong to.
 
-use super::{
-    ElasticFilter, GrowError,
-    look_up::{InOrder, Lanes},
-    sharing::SHARING,
-};
+use super::{ElasticFilter, GrowError, ShardStorage, look_up::InOrder, sharing::SHARING};
 use crate::{
     filter::{ContainsIter, Hashed, LookUp, same_length},
     hash::HashItem,
@@ -108,10 +104,6 @@ impl<H> ElasticFilter<H> {
         hashes
     }
 
-    fn hashed<'a, T>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
-        Hashed { items, hasher: &self.hasher, seed: self.params.seed }
-    }
-
     /// The hashes of the next items and their number: a whole batch, or fewer at the end of the iterator.
     fn next_hashes<T>(&self, items: &mut impl Iterator<Item = T>) -> ([u64; BATCH], usize)
     where
@@ -141,66 +133,6 @@ impl<H> ElasticFilter<H> {
                 self.lane(Uniform(hash)).prefetch(Uniform(hash));
             }
         }
-    }
-
-    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
-    ///
-    /// If there are very many items, twelve bytes more are used for each meanwhile, up to 192 MiB; without that memory it takes
-    /// longer.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
-    where
-        H: HashItem<T>,
-    {
-        self.contains_all(&self.hashed(items), found);
-    }
-
-    /// [`contains_batch`](Self::contains_batch) for hashes.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_all(&Given { hashes, addressing: Addressing::AnySize }, found);
-    }
-
-    fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
-        same_length(hashes.len(), found.len());
-        if !self.contains_shared_out(&SHARING, hashes, found) {
-            let prefetches = self.table_bytes() >= PREFETCH_FROM;
-            self.dispatch().run(InOrder { lanes: self.all_lanes(), hashes, found, prefetches });
-        }
-    }
-
-    pub(super) fn all_lanes(&self) -> Lanes<'_> {
-        Lanes { lanes: &self.lanes, shares: self.shares }
-    }
-
-    /// The number of items for which [`contains`](Self::contains) returns true.
-    #[must_use]
-    pub fn count_members<T>(&self, items: &[T]) -> usize
-    where
-        H: HashItem<T>,
-    {
-        // Slices that fit into a cache with their answers.
-        const ITEMS: usize = 1024;
-        let (mut found, mut count) = ([false; ITEMS], 0);
-        for items in items.chunks(ITEMS) {
-            let found = &mut found[..items.len()];
-            self.contains_all(&self.hashed(items), found);
-            count += found.iter().filter(|&&found| found).count();
-        }
-        count
-    }
-
-    /// Looks up the items of an iterator and yields each one with its answer, as
-    /// [`CuckooFilter::contains_iter`](crate::CuckooFilter::contains_iter) does. Takes up to 64 items ahead from the iterator.
-    pub fn contains_iter<I: IntoIterator>(&self, items: I) -> ContainsIter<'_, I::IntoIter, Self>
-    where
-        H: HashItem<I::Item>,
-    {
-        ContainsIter::new(self, items.into_iter())
     }
 
     /// [`remove`](Self::remove) for each item, in order; whether `items[i]` was found is written to `removed[i]`.
@@ -239,7 +171,69 @@ impl<H> ElasticFilter<H> {
     }
 }
 
-impl<T, H: HashItem<T>> LookUp<T> for ElasticFilter<H> {
+impl<H, S: ShardStorage> ElasticFilter<H, S> {
+    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
+    ///
+    /// If there are very many items, twelve bytes more are used for each meanwhile, up to 192 MiB; without that memory it takes
+    /// longer.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
+    where
+        H: HashItem<T>,
+    {
+        self.contains_all(&self.hashed(items), found);
+    }
+
+    /// [`contains_batch`](Self::contains_batch) for hashes.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_all(&Given { hashes, addressing: Addressing::AnySize }, found);
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
+        same_length(hashes.len(), found.len());
+        if !self.contains_shared_out(&SHARING, hashes, found) {
+            let prefetches = self.table_bytes() >= PREFETCH_FROM;
+            self.dispatch().run(InOrder { shards: self.all_shards(), hashes, found, prefetches });
+        }
+    }
+
+    /// The number of items for which [`contains`](Self::contains) returns true.
+    #[must_use]
+    pub fn count_members<T>(&self, items: &[T]) -> usize
+    where
+        H: HashItem<T>,
+    {
+        // Slices that fit into a cache with their answers.
+        const ITEMS: usize = 1024;
+        let (mut found, mut count) = ([false; ITEMS], 0);
+        for items in items.chunks(ITEMS) {
+            let found = &mut found[..items.len()];
+            self.contains_all(&self.hashed(items), found);
+            count += found.iter().filter(|&&found| found).count();
+        }
+        count
+    }
+
+    /// Looks up the items of an iterator and yields each one with its answer, as
+    /// [`CuckooFilter::contains_iter`](crate::CuckooFilter::contains_iter) does. Takes up to 64 items ahead from the iterator.
+    pub fn contains_iter<I: IntoIterator>(&self, items: I) -> ContainsIter<'_, I::IntoIter, Self>
+    where
+        H: HashItem<I::Item>,
+    {
+        ContainsIter::new(self, items.into_iter())
+    }
+
+    fn hashed<'a, T>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
+        Hashed { items, hasher: &self.hasher, seed: self.params.seed }
+    }
+}
+
+impl<T, H: HashItem<T>, S: ShardStorage> LookUp<T> for ElasticFilter<H, S> {
     fn uniform_hash(&self, item: &T) -> u64 {
         self.uniform(item).0
     }

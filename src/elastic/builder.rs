@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{ElasticFilter, ElasticParams, lane::Lane, plan::Request};
+use super::{ElasticFilter, ElasticParams, OwnedShards, lane::Lane, plan::Request};
 #[cfg(feature = "std")]
 use super::{SharedFilter, plan::SHARED_LANES};
 use crate::{
@@ -134,7 +134,9 @@ impl<H> ElasticBuilder<H> {
     pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
         let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
         let params = self.request.params()?;
-        Ok(ElasticFilter { max_bytes: self.max_bytes, ..ElasticFilter::with_dispatch(params, self.hasher, dispatch)? })
+        let mut filter = ElasticFilter::with_dispatch(params, self.hasher, dispatch)?;
+        filter.set_max_bytes(self.max_bytes);
+        Ok(filter)
     }
 }
 
@@ -160,7 +162,12 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        Ok(Self { shares: params.shares(), lanes: empty_lanes(&params, dispatch)?, params, max_bytes: usize::MAX, hasher })
+        Ok(Self::from_lanes(empty_lanes(&params, dispatch)?, params, hasher))
+    }
+
+    /// A filter with these lanes, as many as the parameters have.
+    pub(super) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams, hasher: H) -> Self {
+        Self { storage: OwnedShards { lanes, max_bytes: usize::MAX }, params, hasher }
     }
 }
 

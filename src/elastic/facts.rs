@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, lane::Lane};
+use super::{ElasticFilter, ElasticParams, ShardStorage, look_up::Shards as _};
 use crate::{
     filter::by_own_methods,
     hash::split_mix,
@@ -11,11 +11,11 @@ use crate::{
     table::Uniform,
 };
 
-impl<H> ElasticFilter<H> {
+impl<H, S: ShardStorage> ElasticFilter<H, S> {
     /// The number of items in the filter, counting duplicates.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+        self.storage.len()
     }
 
     /// True if the filter holds no items.
@@ -37,28 +37,27 @@ impl<H> ElasticFilter<H> {
     /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        self.lanes.iter().map(Lane::false_positive_rate).sum::<f64>() / self.lanes.len() as f64
+        self.storage.false_positive_rate()
     }
 
     /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, the same ones in every call; 0 if `samples`
     /// is 0. The standard error is about √(ε/samples).
     #[must_use]
     pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
-        let hashes = (1..=samples as u64).map(split_mix);
-        hashes.filter(|&hash| self.contains_uniform(Uniform(hash))).count() as f64 / samples.max(1) as f64
+        let (shards, hashes) = (self.all_shards(), (1..=samples as u64).map(split_mix));
+        hashes.filter(|&hash| shards.contains(Uniform(hash))).count() as f64 / samples.max(1) as f64
     }
 
     /// The memory used by the filter, in bytes: tables with their padding, directories, and the struct itself.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        let lanes = self.lanes.capacity() * size_of::<Lane>();
-        size_of::<Self>() + lanes + self.lanes.iter().map(Lane::size_in_bytes).sum::<usize>()
+        size_of::<Self>() + self.storage.size_in_bytes()
     }
 
     /// Bytes of all tables, with their padding: what [`max_bytes`](super::ElasticBuilder::max_bytes) limits.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        self.lanes.iter().map(Lane::table_bytes).sum()
+        self.storage.table_bytes()
     }
 
     /// Bits of memory per item; infinite for an empty filter.
@@ -70,13 +69,13 @@ impl<H> ElasticFilter<H> {
     /// The number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.lanes.iter().map(Lane::shards).sum()
+        self.storage.shard_count()
     }
 
     /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.
     #[must_use]
     pub fn buckets_per_lookup(&self) -> usize {
-        2 * self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
+        2 * self.storage.layers()
     }
 
     /// The filter's parameters.
@@ -92,7 +91,7 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(super) fn dispatch(&self) -> Dispatch {
-        self.lanes.first().map_or_else(Dispatch::best, Lane::dispatch)
+        self.storage.dispatch()
     }
 
     /// Selects another kernel. The answers stay the same; only the speed changes.
@@ -100,21 +99,22 @@ impl<H> ElasticFilter<H> {
     /// # Errors
     /// If the kernel is not [available](Kernel::is_available).
     pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
-        let dispatch = kernel.dispatch()?;
-        self.lanes.iter_mut().for_each(|lane| lane.set_dispatch(dispatch));
+        self.storage.set_dispatch(kernel.dispatch()?);
         Ok(())
-    }
-
-    /// Sets the most bytes that the tables may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
-    /// filters that were read. Tables that take more already stay, and grow no more.
-    pub fn set_max_bytes(&mut self, bytes: usize) {
-        self.max_bytes = bytes;
     }
 
     /// The hasher.
     #[must_use]
     pub fn hasher(&self) -> &H {
         &self.hasher
+    }
+}
+
+impl<H> ElasticFilter<H> {
+    /// Sets the most bytes that the tables may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
+    /// filters that were read. Tables that take more already stay, and grow no more.
+    pub fn set_max_bytes(&mut self, bytes: usize) {
+        self.storage.max_bytes = bytes;
     }
 }
 
@@ -157,14 +157,14 @@ impl ElasticParams {
 }
 
 /// The parameters and the number of items, without the tables.
-impl<H> fmt::Debug for ElasticFilter<H> {
+impl<H, S: ShardStorage> fmt::Debug for ElasticFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ElasticFilter").field("params", &self.params).field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
 /// A one-line summary: shards, items, size and false-positive rate.
-impl<H> fmt::Display for ElasticFilter<H> {
+impl<H, S: ShardStorage> fmt::Display for ElasticFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (items, shards, bytes) = (self.len(), self.shards(), self.size_in_bytes());
         Summary { items, shards, bytes, false_positive_rate: self.false_positive_rate() }.fmt(f)
@@ -193,4 +193,4 @@ impl fmt::Display for Summary {
     }
 }
 
-by_own_methods!(ElasticFilter<H>, H);
+by_own_methods!(ElasticFilter<H, S>, H, S: ShardStorage);

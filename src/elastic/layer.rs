@@ -5,7 +5,7 @@ use core::iter;
 
 use super::{
     error::Refused,
-    level::{Level, Place, Target},
+    level::{Level, Place, Record, Target},
     plan::LayerPlan,
     shard::{self, Key, Shard},
     stream::Window,
@@ -13,7 +13,6 @@ use super::{
 use crate::{
     bits::index,
     kernel::Dispatch,
-    params::false_positive_rate,
     storage::{OutOfMemory, reserved},
     table::TableParams as _,
 };
@@ -49,17 +48,14 @@ impl Layer {
     /// Empty shards of the least depth.
     pub(super) fn new(plan: LayerPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let depth = plan.least_depth;
-        let shards = 1_usize << depth;
-        let mut levels = reserved(usize::from(plan.most_depth - depth) + 1)?;
-        levels.extend((depth..=plan.most_depth).map(|depth| plan.level(depth)));
-        levels[0].reserve(shards)?;
-        let mut directory = reserved(shards)?;
-        for prefix in 0..1 << depth {
-            directory.extend(levels[0].push(dispatch, prefix, |_| true).map(|at| Place::new(0, at)));
+        let mut layer = Self::with_levels(plan, depth, |depth| plan.level(depth), dispatch)?;
+        layer.levels[0].reserve(1 << depth)?;
+        for (prefix, place) in (0..).zip(&mut layer.directory) {
+            if let Some(at) = layer.levels[0].push(dispatch, prefix, |_| true) {
+                *place = Place::new(0, at);
+            }
         }
-        let full_from = plan.whole.slots() / FULL.1 * FULL.0;
-        let first_bits = Window::new(0, depth.into(), 0);
-        Ok(Self { plan, directory, first_bits, depth, levels, full_from, len: 0, dispatch })
+        Ok(layer)
     }
 
     /// A layer with a directory of this depth, to which all shards will be added, so many of each depth.
@@ -69,8 +65,13 @@ impl Layer {
         shards_of: impl Fn(u8) -> usize,
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
+        Self::with_levels(plan, depth, |depth| plan.level_for(depth, shards_of(depth)), dispatch)
+    }
+
+    /// A layer with a directory of this depth that leads nowhere yet, and levels without shards.
+    fn with_levels(plan: LayerPlan, depth: u8, level: impl FnMut(u8) -> Level, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let mut levels = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
-        levels.extend((plan.least_depth..=plan.most_depth).map(|depth| plan.level_for(depth, shards_of(depth))));
+        levels.extend((plan.least_depth..=plan.most_depth).map(level));
         let mut directory = reserved(1 << depth)?;
         directory.resize(1 << depth, Place::new(0, 0));
         let full_from = plan.whole.slots() / FULL.1 * FULL.0;
@@ -120,8 +121,7 @@ impl Layer {
     }
 
     fn count_in(&self, place: Place, key: Key) -> u32 {
-        let level = &self.levels[place.level()];
-        level.shard(self.dispatch, place.at()).read(key.count(level.params().upper()))
+        self.levels[place.level()].count(self.dispatch, place.at(), key)
     }
 
     /// Inserts an item. If its shard is full and should be split, returns its place, and nothing has changed.
@@ -374,16 +374,11 @@ impl Layer {
 
     /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it.
     pub(super) fn false_positive_rate(&self) -> f64 {
-        let of_level = |level: &Level| -> f64 {
-            let params = level.params();
-            let rate = |items: usize| {
-                let load = items as f64 / params.slots() as f64;
-                false_positive_rate(params.low_bits.into(), params.bucket_size(), load) / (1_u64 << params.upper_bits) as f64
-            };
-            let share = |prefix: u32| self.plan.shares.of_prefix(prefix.into(), params.depth.into());
-            level.records().iter().map(|record| share(record.prefix) * rate(record.items())).sum()
+        let of_level = |(depth, level): (u8, &Level)| -> f64 {
+            let rate = |record: &Record| level.shape().false_positive_rate(record.items());
+            level.records().iter().map(|record| self.plan.share(depth, record.prefix) * rate(record)).sum()
         };
-        self.levels.iter().map(of_level).sum()
+        (self.plan.least_depth..).zip(&self.levels).map(of_level).sum()
     }
 
     /// Bytes of all blocks of tables.

@@ -11,8 +11,9 @@ use crate::{
     bits::{index, low_half, wide},
     filter::Located,
     kernel::Dispatch,
+    params::false_positive_rate,
     storage::{OutOfMemory, Part, PartMut, reserve, reserved},
-    table::Geometry,
+    table::{Geometry, TableParams as _},
 };
 
 /// Bits of a [`Place`] that number a shard in its level.
@@ -42,13 +43,48 @@ impl Place {
     }
 }
 
+/// What all shards of one depth have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    params: ShardParams,
+    geometry: Geometry,
+    /// The bits of a stream that the shards store.
+    upper: Window,
+}
+
+impl Shape {
+    pub(super) fn new(params: ShardParams) -> Self {
+        Self { geometry: Geometry::new(&params), upper: params.upper(), params }
+    }
+
+    /// Where an item is looked up, if its shard's table, with padding, is at the beginning of these bytes.
+    #[inline]
+    pub(super) fn target<'a>(&'a self, bytes: &'a [u8], key: Key) -> Target<'a> {
+        Target { geometry: &self.geometry, bytes, located: key.locate(self.upper) }
+    }
+
+    /// A whole shard with this table and so many items.
+    pub(super) fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
+        Shard::from_parts(self.params, Part(&bytes[..self.params.padded_bytes()]), items).with_dispatch(dispatch)
+    }
+
+    /// The number of copies of an item in such a shard.
+    pub(super) fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
+        dispatch.read(&self.geometry, bytes, key.count(self.upper))
+    }
+
+    /// The probability that an absent item is found in a shard with so many items.
+    pub(super) fn false_positive_rate(&self, items: usize) -> f64 {
+        let load = items as f64 / self.params.slots() as f64;
+        let rate = false_positive_rate(self.params.low_bits.into(), self.params.bucket_size(), load);
+        rate / (1_u64 << self.params.upper_bits) as f64
+    }
+}
+
 /// Shards of equal parameters, numbered from 0 without gaps.
 #[derive(Clone)]
 pub(super) struct Level {
-    params: ShardParams,
-    geometry: Geometry,
-    /// The bits of a stream that its shards store.
-    upper: Window,
+    shape: Shape,
     tables: Tables,
     records: Vec<Record>,
 }
@@ -64,7 +100,7 @@ pub(super) struct Record {
 
 /// Where an item is looked up: a table, and what an operation needs to know of it.
 #[derive(Clone, Copy)]
-pub(super) struct Target<'a> {
+pub(crate) struct Target<'a> {
     pub(super) geometry: &'a Geometry,
     pub(super) bytes: &'a [u8],
     pub(super) located: Located,
@@ -73,11 +109,15 @@ pub(super) struct Target<'a> {
 impl Level {
     /// No shards yet.
     pub(super) fn new(params: ShardParams, tables: Tables) -> Self {
-        Self { geometry: Geometry::new(&params), upper: params.upper(), params, tables, records: Vec::new() }
+        Self { shape: Shape::new(params), tables, records: Vec::new() }
     }
 
-    pub(super) fn params(&self) -> &ShardParams {
-        &self.params
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn params(&self) -> &ShardParams {
+        &self.shape.params
     }
 
     pub(super) fn tables(&self) -> &Tables {
@@ -100,13 +140,19 @@ impl Level {
 
     #[inline]
     pub(super) fn target(&self, at: usize, key: Key) -> Target<'_> {
-        Target { geometry: &self.geometry, bytes: self.tables.get(at), located: key.locate(self.upper) }
+        self.shape.target(self.tables.get(at), key)
+    }
+
+    /// The number of copies of an item in a shard.
+    pub(super) fn count(&self, dispatch: Dispatch, at: usize, key: Key) -> u32 {
+        self.shape.count(dispatch, self.tables.get(at), key)
     }
 
     /// Inserts an item into a shard. Returns false, and changes nothing, if there is no room.
     #[inline]
     pub(super) fn insert(&mut self, dispatch: Dispatch, at: usize, key: Key) -> bool {
-        let is_placed = dispatch.change(&self.geometry, self.tables.get_mut(at), key.place(&self.params, self.upper));
+        let is_placed =
+            dispatch.change(&self.shape.geometry, self.tables.get_mut(at), key.place(&self.shape.params, self.shape.upper));
         self.records[at].len += u32::from(is_placed);
         is_placed
     }
@@ -114,15 +160,14 @@ impl Level {
     /// Removes a copy of an item from a shard. Returns false if there is none.
     #[inline]
     pub(super) fn remove(&mut self, dispatch: Dispatch, at: usize, key: Key) -> bool {
-        let is_found = dispatch.change(&self.geometry, self.tables.get_mut(at), key.locate(self.upper));
+        let is_found = dispatch.change(&self.shape.geometry, self.tables.get_mut(at), key.locate(self.shape.upper));
         self.records[at].len -= u32::from(is_found);
         is_found
     }
 
     /// A whole shard.
     pub(super) fn shard(&self, dispatch: Dispatch, at: usize) -> Shard<'_> {
-        let table = Part(&self.tables.get(at)[..self.params.padded_bytes()]);
-        Shard::from_parts(self.params, table, self.items(at)).with_dispatch(dispatch)
+        self.shape.shard(dispatch, self.tables.get(at), self.items(at))
     }
 
     /// Makes room for more shards. If that fails, nothing has changed.
@@ -139,9 +184,9 @@ impl Level {
         prefix: u32,
         fill: impl FnOnce(&mut ShardMut<'_>) -> bool,
     ) -> Option<usize> {
-        let at = self.tables.push();
-        let table = PartMut(&mut self.tables.get_mut(at)[..self.params.padded_bytes()]);
-        let mut shard = ShardMut::from_parts(self.params, table, 0).with_dispatch(dispatch);
+        let (at, params) = (self.tables.push(), *self.params());
+        let table = PartMut(&mut self.tables.get_mut(at)[..params.padded_bytes()]);
+        let mut shard = ShardMut::from_parts(params, table, 0).with_dispatch(dispatch);
         let (is_filled, items) = (fill(&mut shard), shard.len());
         self.records.push(Record { prefix, len: low_half(wide(items)) });
         if !is_filled {

@@ -11,56 +11,109 @@ use crate::{
     table::{Instructions, Uniform},
 };
 
+/// Shards that can be asked, wherever they are: those of a lane, or of a whole filter.
+pub(crate) trait Shards<'a>: Copy {
+    /// Where a hash is looked up in the first layer.
+    fn target(self, hash: Uniform) -> Target<'a>;
+
+    /// True if a hash is in a later layer.
+    fn has_later(self, hash: Uniform) -> bool;
+
+    /// True if a hash is in any layer.
+    fn contains(self, hash: Uniform) -> bool;
+
+    /// The number of copies of a hash's fingerprint.
+    fn count(self, hash: Uniform) -> u32;
+}
+
+impl<'a> Shards<'a> for &'a Lane {
+    #[inline(always)]
+    fn target(self, hash: Uniform) -> Target<'a> {
+        Lane::target(self, hash)
+    }
+
+    #[inline(always)]
+    fn has_later(self, hash: Uniform) -> bool {
+        Lane::has_later(self, hash)
+    }
+
+    #[inline(always)]
+    fn contains(self, hash: Uniform) -> bool {
+        Lane::contains(self, hash)
+    }
+
+    fn count(self, hash: Uniform) -> u32 {
+        Lane::count(self, hash)
+    }
+}
+
 /// The lanes of a filter.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes<'a> {
+#[allow(unreachable_pub, reason = "belongs to a sealed trait")]
+pub struct Lanes<'a> {
     pub(super) lanes: &'a [Lane],
     pub(super) shares: Shares,
 }
 
 impl<'a> Lanes<'a> {
     #[inline(always)]
-    fn of(self, hash: u64) -> &'a Lane {
-        &self.lanes[self.shares.lane(Uniform(hash))]
+    pub(super) fn of(self, hash: Uniform) -> &'a Lane {
+        &self.lanes[self.shares.lane(hash)]
+    }
+}
+
+impl<'a> Shards<'a> for Lanes<'a> {
+    #[inline(always)]
+    fn target(self, hash: Uniform) -> Target<'a> {
+        self.of(hash).target(hash)
     }
 
     #[inline(always)]
-    fn contains<I: Instructions>(self, instructions: I, hash: u64) -> bool {
-        contains(instructions, self.of(hash), hash)
+    fn has_later(self, hash: Uniform) -> bool {
+        self.of(hash).has_later(hash)
+    }
+
+    #[inline(always)]
+    fn contains(self, hash: Uniform) -> bool {
+        self.of(hash).contains(hash)
+    }
+
+    fn count(self, hash: Uniform) -> u32 {
+        self.of(hash).count(hash)
     }
 }
 
-/// Looks up a hash in its lane.
+/// Looks up a hash, with these instructions.
 #[inline(always)]
-pub(super) fn contains<I: Instructions>(instructions: I, lane: &Lane, hash: u64) -> bool {
-    let Target { geometry, bytes, located } = lane.target(Uniform(hash));
-    geometry.read(bytes, instructions, located) || lane.has_later(Uniform(hash))
+pub(super) fn contains<'a, I: Instructions>(instructions: I, shards: impl Shards<'a>, hash: u64) -> bool {
+    let Target { geometry, bytes, located } = shards.target(Uniform(hash));
+    geometry.read(bytes, instructions, located) || shards.has_later(Uniform(hash))
 }
 
 /// Looks up hashes in order, a batch after the other.
-pub(super) struct InOrder<'a, S> {
-    pub(super) lanes: Lanes<'a>,
-    pub(super) hashes: &'a S,
-    pub(super) found: &'a mut [bool],
+pub(super) struct InOrder<'h, S, A> {
+    pub(super) shards: A,
+    pub(super) hashes: &'h S,
+    pub(super) found: &'h mut [bool],
     /// Whether the buckets of a batch are prefetched first.
     pub(super) prefetches: bool,
 }
 
-impl<S: Hashes> Task for InOrder<'_, S> {
+impl<'a, S: Hashes, A: Shards<'a>> Task for InOrder<'_, S, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Instructions>(self, instructions: I) {
-        let Self { lanes, hashes, found, prefetches } = self;
+        let Self { shards, hashes, found, prefetches } = self;
         let mut rest = found;
         hashes.each_batch(0..hashes.len(), |batch| {
             let (found, behind) = mem::take(&mut rest).split_at_mut(batch.len());
             rest = behind;
             if prefetches {
-                look_up_prefetched(instructions, |hash| lanes.of(hash), batch, found);
+                look_up_prefetched(instructions, shards, batch, found);
             } else {
                 for (&hash, found) in batch.iter().zip(found) {
-                    *found = lanes.contains(instructions, hash);
+                    *found = contains(instructions, shards, hash);
                 }
             }
             true
@@ -72,36 +125,36 @@ impl<S: Hashes> Task for InOrder<'_, S> {
 #[inline(always)]
 pub(super) fn look_up_prefetched<'a, I: Instructions>(
     instructions: I,
-    lane_of: impl Fn(u64) -> &'a Lane,
+    shards: impl Shards<'a>,
     batch: &[u64],
     found: &mut [bool],
 ) {
     let mut targets = [None; BATCH];
     for (&hash, wanted) in batch.iter().zip(&mut targets) {
-        let target = lane_of(hash).target(Uniform(hash));
+        let target = shards.target(Uniform(hash));
         target.geometry.read(target.bytes, instructions, target.located.prefetch());
         *wanted = Some(target);
     }
     for ((&hash, target), found) in batch.iter().zip(targets).zip(found) {
         *found = target.is_some_and(|Target { geometry, bytes, located }| geometry.read(bytes, instructions, located))
-            || lane_of(hash).has_later(Uniform(hash));
+            || shards.has_later(Uniform(hash));
     }
 }
 
 /// Looks up hashes that were shared out. The answer for the n-th hash that came is written to the n-th element of `found`.
-pub(super) struct InParts<'a> {
-    pub(super) lanes: Lanes<'a>,
-    pub(super) parts: &'a Parts,
-    pub(super) found: &'a mut [bool],
+pub(super) struct InParts<'h, A> {
+    pub(super) shards: A,
+    pub(super) parts: &'h Parts,
+    pub(super) found: &'h mut [bool],
 }
 
-impl Task for InParts<'_> {
+impl<'a, A: Shards<'a>> Task for InParts<'_, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Instructions>(self, instructions: I) {
         self.parts.each(|place, Uniform(hash)| {
-            self.found[place] = self.lanes.contains(instructions, hash);
+            self.found[place] = contains(instructions, self.shards, hash);
             true
         });
     }

@@ -33,15 +33,15 @@ impl<H: PartialEq> ElasticFilter<H> {
             return Err(ElasticMergeError::DifferentHasher);
         }
         let refused = |reason: Refused| ElasticMergeError::Refused(self.refuse(reason));
-        let mut allowed = self.max_bytes.saturating_sub(self.table_bytes());
-        let mut merged = reserved(self.lanes.len()).map_err(|error| refused(error.into()))?;
-        for (lane, other) in self.lanes.iter().zip(&other.lanes) {
+        let mut allowed = self.storage.max_bytes.saturating_sub(self.table_bytes());
+        let mut merged = reserved(self.storage.lanes.len()).map_err(|error| refused(error.into()))?;
+        for (lane, other) in self.storage.lanes.iter().zip(&other.storage.lanes) {
             let mut copy = lane.try_clone().map_err(|error| refused(error.into()))?;
             copy.merge(other, allowed).map_err(refused)?;
             allowed = allowed.saturating_sub(copy.table_bytes().saturating_sub(lane.table_bytes()));
             merged.push(copy);
         }
-        self.lanes = merged;
+        self.storage.lanes = merged;
         Ok(())
     }
 }

@@ -25,21 +25,20 @@ mod shard;
 mod shared;
 mod sharing;
 mod snapshot;
+mod storage;
 mod stream;
 mod tables;
 
-use alloc::vec::Vec;
-
 use crate::hash::Xxh3;
-use lane::Lane;
 #[cfg(feature = "std")]
 pub use shared::SharedFilter;
-use stream::Shares;
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
     merge::ElasticMergeError,
     plan::ElasticParams,
+    snapshot::{ElasticView, SnapshotShards},
+    storage::{OwnedShards, ShardStorage},
 };
 
 /// A cuckoo filter that grows with its items, shrinks without them, and keeps its false-positive rate at every size.
@@ -80,12 +79,13 @@ pub use {
 ///
 /// # Hashes
 /// As those of a [`CuckooFilter`](crate::CuckooFilter#hashes): any 64-bit numbers that tell items apart.
+///
+/// # Storage
+/// `S` is where the shards are. With [`OwnedShards`], the filter owns its memory and can be updated. With [`SnapshotShards`], it
+/// is an [`ElasticView`]: the shards are read from a snapshot that the caller provides.
 #[derive(Clone)]
-pub struct ElasticFilter<H = Xxh3> {
-    lanes: Vec<Lane>,
-    shares: Shares,
+pub struct ElasticFilter<H = Xxh3, S = OwnedShards> {
+    storage: S,
     params: ElasticParams,
-    /// The most bytes that the tables may take.
-    max_bytes: usize,
     hasher: H,
 }

@@ -1,6 +1,9 @@
 //! Operations on single items.
 
-use super::{ElasticFilter, GrowError, builder::empty_lanes, error::Refused, lane::Lane, level::Place};
+use super::{
+    ElasticFilter, GrowError, ShardStorage, builder::empty_lanes, error::Refused, lane::Lane, level::Place, look_up::Shards as _,
+    storage::sealed::Sealed as _,
+};
 use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
 
 impl<H> ElasticFilter<H> {
@@ -39,7 +42,7 @@ impl<H> ElasticFilter<H> {
     #[inline]
     pub(super) fn insert_uniform(&mut self, hash: Uniform) -> Result<(), GrowError> {
         let lane = self.lane_of(hash);
-        match self.lanes[lane].insert(hash) {
+        match self.storage.lanes[lane].insert(hash) {
             Ok(()) => Ok(()),
             Err(full) => self.insert_growing(lane, hash, full),
         }
@@ -47,12 +50,12 @@ impl<H> ElasticFilter<H> {
 
     #[cold]
     fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), GrowError> {
-        let allowed = self.max_bytes.saturating_sub(self.table_bytes());
-        self.lanes[lane].insert_growing(hash, full, allowed).map_err(|refused| self.refuse(refused))
+        let allowed = self.storage.max_bytes.saturating_sub(self.table_bytes());
+        self.storage.lanes[lane].insert_growing(hash, full, allowed).map_err(|refused| self.refuse(refused))
     }
 
     pub(super) fn refuse(&self, reason: impl Into<Refused>) -> GrowError {
-        GrowError::new(reason.into(), self.table_bytes(), self.max_bytes)
+        GrowError::new(reason.into(), self.table_bytes(), self.storage.max_bytes)
     }
 
     /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted.
@@ -112,7 +115,7 @@ impl<H> ElasticFilter<H> {
     #[inline]
     pub(super) fn remove_uniform(&mut self, hash: Uniform) -> bool {
         let lane = self.lane_of(hash);
-        self.lanes[lane].remove(hash)
+        self.storage.lanes[lane].remove(hash)
     }
 
     /// Joins all shards that are thin enough, to give back memory: nine tenths full at most, where removals leave them below four
@@ -121,7 +124,7 @@ impl<H> ElasticFilter<H> {
     /// # Errors
     /// If memory for a joined shard cannot be allocated. All items are then in the filter, and some shards have been joined.
     pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
-        self.lanes.iter_mut().try_for_each(Lane::shrink)
+        self.storage.lanes.iter_mut().try_for_each(Lane::shrink)
     }
 
     /// Removes all items, and gives back the memory that the filter has grown by.
@@ -129,10 +132,23 @@ impl<H> ElasticFilter<H> {
     /// # Errors
     /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
     pub fn clear(&mut self) -> Result<(), OutOfMemory> {
-        self.lanes = empty_lanes(&self.params, self.dispatch())?;
+        self.storage.lanes = empty_lanes(&self.params, self.dispatch())?;
         Ok(())
     }
 
+    #[inline]
+    pub(super) fn lane(&self, hash: Uniform) -> &Lane {
+        self.storage.shards(&self.params).of(hash)
+    }
+
+    /// The index of the lane of a hash.
+    #[inline]
+    fn lane_of(&self, hash: Uniform) -> usize {
+        self.params.shares().lane(hash)
+    }
+}
+
+impl<H, S: ShardStorage> ElasticFilter<H, S> {
     /// False if the item is not in the filter; true if it probably is.
     #[inline]
     #[must_use]
@@ -152,7 +168,7 @@ impl<H> ElasticFilter<H> {
 
     #[inline]
     pub(super) fn contains_uniform(&self, hash: Uniform) -> bool {
-        self.lane(hash).contains(hash)
+        self.all_shards().contains(hash)
     }
 
     /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
@@ -172,7 +188,7 @@ impl<H> ElasticFilter<H> {
     }
 
     fn count_uniform(&self, hash: Uniform) -> u32 {
-        self.lane(hash).count(hash)
+        self.all_shards().count(hash)
     }
 
     /// The hash of an item, for the `*_hash` methods. The same as that of a [`CuckooFilter`](crate::CuckooFilter::hash) with the
@@ -195,14 +211,8 @@ impl<H> ElasticFilter<H> {
     }
 
     #[inline]
-    pub(super) fn lane(&self, hash: Uniform) -> &Lane {
-        &self.lanes[self.lane_of(hash)]
-    }
-
-    /// The index of the lane of a hash.
-    #[inline]
-    fn lane_of(&self, hash: Uniform) -> usize {
-        self.shares.lane(hash)
+    pub(super) fn all_shards(&self) -> S::Shards<'_> {
+        self.storage.shards(&self.params)
     }
 }
 

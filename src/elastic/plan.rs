@@ -267,6 +267,11 @@ impl LayerPlan {
         Level::new(params, Tables::new(params.table_bytes(), depth.into()).for_few(shards))
     }
 
+    /// The share of a lane's hashes that lead to a shard.
+    pub(super) fn share(&self, depth: u8, prefix: u32) -> f64 {
+        self.shares.of_prefix(prefix.into(), depth.into())
+    }
+
     /// Bytes of its tables at the beginning.
     pub(super) fn table_bytes(&self) -> usize {
         self.level(self.least_depth).tables().bytes_for(1 << self.least_depth)

@@ -1,6 +1,6 @@
 //! Very many items on large filters: their hashes are shared out first, by the shards that they belong to.
 
-use super::{ElasticFilter, GrowError, look_up::InParts, parts::Parts};
+use super::{ElasticFilter, GrowError, ShardStorage, look_up::InParts, parts::Parts};
 use crate::{
     filter::Hashed,
     hash::HashItem,
@@ -96,7 +96,9 @@ impl<H> ElasticFilter<H> {
             });
         }
     }
+}
 
+impl<H, S: ShardStorage> ElasticFilter<H, S> {
     /// Looks up all hashes, if sharing them out pays, and if there is memory for it.
     pub(super) fn contains_shared_out(&self, sharing: &Sharing, hashes: &impl Hashes, found: &mut [bool]) -> bool {
         let bits = sharing.bits(self.table_bytes(), hashes.len());
@@ -110,7 +112,7 @@ impl<H> ElasticFilter<H> {
                 return false;
             }
             start += found.len();
-            self.dispatch().run(InParts { lanes: self.all_lanes(), parts: &parts, found });
+            self.dispatch().run(InParts { shards: self.all_shards(), parts: &parts, found });
         }
         true
     }

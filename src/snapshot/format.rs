@@ -149,7 +149,7 @@ impl Header {
         }
         if matches!(header[TABLE_AT], GROWING | GROWING_PACKED) {
             let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), String::from("this is a filter that grows"));
-            return Err(error.with_remedy("read it with ElasticFilter"));
+            return Err(error.with_remedy("read it with ElasticFilter or ElasticView"));
         }
         let params = params(header)?;
         let items = u64::from_le_bytes(take(header, ITEMS_AT));

@@ -172,8 +172,8 @@ impl<D: AsRef<[u8]>> Sealed for Snapshot<D> {
 
 #[cold]
 #[inline(never)]
-fn shrunk() -> ! {
-    panic!("the bytes of a FilterView became fewer: `as_ref` of its data must always return the same bytes")
+pub(crate) fn shrunk() -> ! {
+    panic!("the bytes of a view became fewer: `as_ref` of its data must always return the same bytes")
 }
 
 impl<D> fmt::Debug for Snapshot<D> {

@@ -13,3 +13,5 @@ mod merge;
 mod model;
 #[cfg(feature = "std")]
 mod snapshots;
+#[cfg(feature = "std")]
+mod views;

@@ -8,31 +8,31 @@ const HEADER: usize = 64;
 const SECTION: usize = 32;
 const RECORD: usize = 24;
 
-fn builder() -> ElasticBuilder {
+pub(super) fn small() -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(0.001).capacity(500).max_capacity(40_000).seed(5)
 }
 
-fn key(n: u64) -> u64 {
+pub(super) fn key(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-fn filled(builder: ElasticBuilder, items: u64) -> ElasticFilter {
+pub(super) fn filled(builder: ElasticBuilder, items: u64) -> ElasticFilter {
     let mut filter = builder.build().expect("the parameters are right");
     filter.insert_iter((0..items).map(key)).expect("it grows");
     filter
 }
 
 /// All kinds: empty, small, at many depths, beyond the planned range, planned for its size, with lanes, with other tables.
-fn kinds() -> Vec<ElasticFilter> {
-    let single = |b| builder().table(TableKind::Single).bucket_size(b);
+pub(super) fn kinds() -> Vec<ElasticFilter> {
+    let single = |b| small().table(TableKind::Single).bucket_size(b);
     vec![
-        filled(builder(), 0),
-        filled(builder(), 400),
-        filled(builder(), 20_000),
-        filled(builder().max_capacity(1000), 30_000),
-        filled(builder().capacity(9000).max_capacity(9000), 9000),
-        filled(builder().lanes(4), 20_000),
-        filled(builder().false_positive_rate(3e-6), 7000),
+        filled(small(), 0),
+        filled(small(), 400),
+        filled(small(), 20_000),
+        filled(small().max_capacity(1000), 30_000),
+        filled(small().capacity(9000).max_capacity(9000), 9000),
+        filled(small().lanes(4), 20_000),
+        filled(small().false_positive_rate(3e-6), 7000),
         filled(single(2), 5000),
         filled(single(7), 5000),
     ]
@@ -66,7 +66,7 @@ fn what_is_written_is_read_again() {
 
 #[test]
 fn streams_and_files_hold_the_same() {
-    let filter = filled(builder(), 5000);
+    let filter = filled(small(), 5000);
     let mut stream = Vec::new();
     filter.write_to(&mut stream).expect("a vector takes all");
     assert_eq!(stream, filter.to_bytes());
@@ -97,9 +97,12 @@ fn each_reader_says_which_one_to_use() {
     let fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().expect("right").to_bytes();
     let error = ElasticFilter::from_bytes(&fixed).unwrap_err();
     assert!(error.kind() == Kind::OtherType && error.to_string().ends_with("read it with CuckooFilter or FilterView"), "{error}");
-    let growing = filled(builder(), 10).to_bytes();
+    let growing = filled(small(), 10).to_bytes();
     let error = CuckooFilter::from_bytes(&growing).unwrap_err();
-    assert!(error.kind() == Kind::OtherType && error.to_string().ends_with("read it with ElasticFilter"), "{error}");
+    assert!(
+        error.kind() == Kind::OtherType && error.to_string().ends_with("read it with ElasticFilter or ElasticView"),
+        "{error}"
+    );
     assert_eq!(ElasticFilter::from_bytes(b"something else, of any length").unwrap_err().kind(), Kind::Magic);
     let other = |bytes: &[u8]| ElasticFilter::from_bytes_with(bytes, |_| None::<Xxh3>).map(drop);
     assert_eq!(other(&growing).unwrap_err().kind(), Kind::Hasher);
@@ -107,7 +110,7 @@ fn each_reader_says_which_one_to_use() {
 
 #[test]
 fn truncated_and_longer_bytes_are_refused() {
-    let bytes = filled(builder(), 1000).to_bytes();
+    let bytes = filled(small(), 1000).to_bytes();
     for len in (0..300).chain((300..bytes.len()).step_by(97)).chain(bytes.len() - 20..bytes.len()) {
         let error = ElasticFilter::from_bytes(&bytes[..len]).unwrap_err();
         assert!(error.kind() == Kind::Length && error.offset() == len as u64, "{len}: {error}");
@@ -118,7 +121,7 @@ fn truncated_and_longer_bytes_are_refused() {
 
 #[test]
 fn every_altered_bit_is_noticed() {
-    let bytes = filled(builder().capacity(10).max_capacity(300), 100).to_bytes();
+    let bytes = filled(small().capacity(10).max_capacity(300), 100).to_bytes();
     for bit in 0..8 * bytes.len() {
         let mut altered = bytes.clone();
         altered[bit / 8] ^= 1 << (bit % 8);
@@ -175,7 +178,7 @@ fn refused_or_sound(bytes: &[u8]) -> Result<(), SnapshotError> {
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn forged_fields_are_refused_or_harmless() {
-    let bytes = filled(builder().capacity(10).max_capacity(600).lanes(2), 6000).to_bytes();
+    let bytes = filled(small().capacity(10).max_capacity(600).lanes(2), 6000).to_bytes();
     let sections = sections(&bytes);
     assert_eq!(sections.len(), 2);
     let mut untouched = bytes.clone();
@@ -197,7 +200,7 @@ fn forged_fields_are_refused_or_harmless() {
 
 #[test]
 fn claims_of_much_take_no_memory() {
-    let bytes = filled(builder(), 100).to_bytes();
+    let bytes = filled(small(), 100).to_bytes();
     let sections = sections(&bytes);
     // Shards, buckets of a shard, lanes.
     for (at, claim) in [(sections[0] + 8, &u64::MAX.to_le_bytes()[..7]), (24, &[0, 0, 0, 0x7f]), (13, &[8])] {
@@ -212,7 +215,7 @@ fn claims_of_much_take_no_memory() {
 /// A table whose fingerprints have upper bits only, with the right checksum: splitting would leave nothing of them.
 #[test]
 fn fingerprints_without_low_bits_are_refused() {
-    let builder = builder().table(TableKind::Single).bucket_size(1).capacity(10).max_capacity(600);
+    let builder = small().table(TableKind::Single).bucket_size(1).capacity(10).max_capacity(600);
     let mut bytes = filled(builder, 1).to_bytes();
     let sections = sections(&bytes);
     let shards = bytes[sections[0] + 8] as usize;

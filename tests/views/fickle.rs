@@ -106,7 +106,7 @@ fn outcome((name, act): Action, view: &FilterView<Fickle>, hashes: &[u64]) -> Op
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(ToString::to_string);
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).expect("a text");
-            assert!(text.contains("the bytes of a FilterView became fewer"), "{name} {}: {text}", view.kernel());
+            assert!(text.contains("the bytes of a view became fewer"), "{name} {}: {text}", view.kernel());
             None
         }
     };

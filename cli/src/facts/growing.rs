@@ -28,7 +28,8 @@ impl Growing {
             shards: filter.shards(),
             buckets_per_lookup: filter.buckets_per_lookup(),
             table_bytes: filter.table_bytes(),
-            bits_per_item: filter.bits_per_item(),
+            // In the file: in memory, it depends on the filter's history.
+            bits_per_item: 8.0 * file_bytes as f64 / filter.len() as f64,
             false_positive_rate: filter.false_positive_rate(),
             file_bytes,
         }

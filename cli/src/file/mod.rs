@@ -13,14 +13,14 @@ use std::{
     path::Path,
 };
 
-use koel::{AnyHasher, CuckooFilter, ElasticFilter, FilterView};
+use koel::{AnyHasher, CuckooFilter, ElasticFilter, ElasticView, FilterView};
 use memmap2::Mmap;
 
 use crate::streams::Stream;
 
 pub(crate) use changing::{Changing, Refusal};
 pub(crate) use descriptor::Descriptor;
-pub(crate) use read::{Opened, Stored, load, load_any, load_changing, open, refused};
+pub(crate) use read::{Opened, Stored, load, load_any, load_changing, only_with_growing, open, refused};
 pub(crate) use write::Output;
 
 /// The filters of this command: their hasher is known only at run time.
@@ -31,6 +31,9 @@ pub(crate) type Growing = ElasticFilter<AnyHasher>;
 
 /// A filter of fixed size in a mapped file.
 pub(crate) type View = FilterView<Mmap, AnyHasher>;
+
+/// A filter that grows in a mapped file.
+pub(crate) type GrowingView = ElasticView<Mmap, AnyHasher>;
 
 /// Does the path stand for standard input or standard output?
 pub(crate) fn is_dash(path: &Path) -> bool {

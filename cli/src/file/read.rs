@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use koel::go::{self, GoFilter};
 use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind};
 
-use super::{Changing, Counted, Filter, Growing, View, check_input, is_dash, length, map::map, name};
+use super::{Changing, Counted, Filter, Growing, GrowingView, View, check_input, is_dash, length, map::map, name};
 use crate::{options, streams};
 
 /// The bytes of the longest header.
@@ -41,13 +41,18 @@ impl Stored {
     pub(crate) fn koel(self, name: &str) -> anyhow::Result<Filter> {
         match self {
             Self::Koel(filter) => Ok(filter),
-            Self::Growing(_) => bail!("{name}: is a filter that grows, which goes only with others that do"),
+            Self::Growing(_) => Err(only_with_growing(name)),
             #[cfg(target_endian = "little")]
             Self::Go(_) => bail!(
                 "{name}: is {GO}, which can be queried, but not changed or merged; `koel convert --to koel` makes a snapshot of it"
             ),
         }
     }
+}
+
+/// The error about a filter that grows among others.
+pub(crate) fn only_with_growing(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("{name}: is a filter that grows, which goes only with others that do")
 }
 
 /// Reads a filter of any type, from standard input for `-`, checks all of it, and returns the number of bytes read.
@@ -72,6 +77,8 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
 pub(crate) enum Opened {
     /// Mapped from its file; only the header was checked.
     Mapped(View),
+    /// The same, of a filter that grows: the lists of shards were checked, too.
+    MappedGrowing(GrowingView),
     /// Read into memory and checked.
     Read(Stored),
 }
@@ -80,9 +87,11 @@ impl Opened {
     /// Checks what has not been checked yet. `path` is for the message.
     pub(crate) fn verify(&self, path: &Path) -> anyhow::Result<()> {
         match self {
-            Self::Mapped(view) => view.verify().map_err(|error| refused(&name(path), error)),
+            Self::Mapped(view) => view.verify(),
+            Self::MappedGrowing(view) => view.verify(),
             Self::Read(_) => Ok(()),
         }
+        .map_err(|error| refused(&name(path), error))
     }
 }
 
@@ -91,25 +100,35 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     // A pipe must not be opened to find out: its writer would see it closed again.
     let is_file = !is_dash(path) && fs::metadata(path).is_ok_and(|metadata| length(&metadata).is_some());
     if is_file && let Some(view) = view(path)? {
-        return Ok(Opened::Mapped(view));
+        return Ok(view);
     }
     Ok(Opened::Read(load_any(path)?.0))
 }
 
 /// A view of a mapped file. `None` if the file has to be read instead, because it is not a snapshot or the system cannot map it.
-fn view(path: &Path) -> anyhow::Result<Option<View>> {
+fn view(path: &Path) -> anyhow::Result<Option<Opened>> {
     let kernel = options::kernel()?;
     // Reading reports why the file cannot be opened.
     let Ok(map) = map(path) else { return Ok(None) };
     let mut unknown = None;
-    match FilterView::over_with(map, |id| hasher(id, &mut unknown)) {
-        Ok(mut view) => {
-            set_kernel(kernel, |kernel| view.set_kernel(kernel))?;
-            Ok(Some(view))
-        }
-        Err(error) if matches!(error.kind(), Kind::Magic | Kind::OtherType) => Ok(None),
-        Err(error) => Err(not_read(&name(path), error, unknown)),
-    }
+    let opened = match kind(&map) {
+        Some(Kind::Magic) => return Ok(None),
+        Some(Kind::OtherType) => GrowingView::over_with(map, |id| hasher(id, &mut unknown)).map(Opened::MappedGrowing),
+        _ => View::over_with(map, |id| hasher(id, &mut unknown)).map(Opened::Mapped),
+    };
+    let mut opened = opened.map_err(|error| not_read(&name(path), error, unknown))?;
+    set_kernel(kernel, |kernel| match &mut opened {
+        Opened::Mapped(view) => view.set_kernel(kernel),
+        Opened::MappedGrowing(view) => view.set_kernel(kernel),
+        Opened::Read(_) => Ok(()),
+    })?;
+    Ok(Some(opened))
+}
+
+/// Why bytes are not a filter of fixed size: because they are another type, or no snapshot at all, or for a reason that its reader
+/// has to report.
+fn kind(bytes: &[u8]) -> Option<Kind> {
+    FilterView::over_with(bytes, AnyHasher::from_id).err().map(|error| error.kind())
 }
 
 fn open_file(path: &Path) -> anyhow::Result<File> {
@@ -126,9 +145,9 @@ fn open_file(path: &Path) -> anyhow::Result<File> {
 pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
-    match FilterView::over_with(&head, AnyHasher::from_id) {
-        Err(error) if error.kind() == Kind::Magic => read_other(head, reader, name),
-        Err(error) if error.kind() == Kind::OtherType => read_growing(head.chain(reader), name),
+    match kind(&head) {
+        Some(Kind::Magic) => read_other(head, reader, name),
+        Some(Kind::OtherType) => read_growing(head.chain(reader), name),
         _ => read_koel(head.chain(reader), name),
     }
 }

@@ -172,10 +172,10 @@ impl<H> SharedFilter<H> {
     /// Calls `act` with all hashes, many of the same lane at a time if there are enough of them and memory to share them out.
     /// Hashing, which may be the user's code, is done before.
     fn each_lane(&self, hashes: &impl Hashes, together: Together, mut act: impl FnMut(&LockedLane, Portion<'_>)) {
-        let (len, lane_bits) = (hashes.len(), u32::from(self.shares.lane_bits()));
+        let (len, lane_bits) = (hashes.len(), u32::from(self.params.shares().lane_bits()));
         let mut start = 0;
         if len >= FEWEST_PER_LANE * self.lanes.len() {
-            let parts = Parts::new(self.shares, len.min(together.hashes), together.bits.max(lane_bits));
+            let parts = Parts::new(self.params.shares(), len.min(together.hashes), together.bits.max(lane_bits));
             if let Ok(mut parts) = parts {
                 while start < len {
                     let end = len.min(start + together.hashes);
@@ -191,7 +191,7 @@ impl<H> SharedFilter<H> {
         }
         hashes.each_batch(start..len, |batch| {
             for (place, hash) in (start..).zip(batch) {
-                let lane = &self.lanes[self.shares.lane(Uniform(*hash))];
+                let lane = &self.lanes[self.params.shares().lane(Uniform(*hash))];
                 act(lane, Portion { hashes: &[*hash], places: &[0], start: place });
             }
             start += batch.len();
@@ -233,7 +233,7 @@ impl Task for InLane<'_> {
         for (hashes, places) in hashes.chunks(BATCH).zip(places.chunks(BATCH)) {
             let answers = &mut answers[..hashes.len()];
             if prefetches {
-                look_up_prefetched(instructions, |_| lane, hashes, answers);
+                look_up_prefetched(instructions, lane, hashes, answers);
             } else {
                 for (&hash, answer) in hashes.iter().zip(&mut *answers) {
                     *answer = contains(instructions, lane, hash);
@@ -277,7 +277,7 @@ mod tests {
                 filter.each_lane(&hashes.as_slice(), together, |lane, portion| {
                     for (place, hash) in portion.each() {
                         assert_eq!(hash.0, hashes[place]);
-                        assert!(core::ptr::eq(lane, &raw const filter.lanes[filter.shares.lane(hash)]));
+                        assert!(core::ptr::eq(lane, &raw const filter.lanes[filter.params.shares().lane(hash)]));
                         seen[place] += 1;
                     }
                 });

@@ -16,7 +16,7 @@ mod save;
 use alloc::vec::Vec;
 use std::sync::Mutex;
 
-use super::{ElasticFilter, ElasticParams, stream::Shares};
+use super::{ElasticFilter, ElasticParams, OwnedShards};
 use crate::{hash::Xxh3, kernel::Dispatch, storage::OutOfMemory};
 use lock::LockedLane;
 
@@ -58,7 +58,6 @@ use lock::LockedLane;
 /// hold a lock, so that they cannot deadlock.
 pub struct SharedFilter<H = Xxh3> {
     lanes: Vec<LockedLane>,
-    shares: Shares,
     params: ElasticParams,
     /// The most bytes that the tables may take.
     max_bytes: usize,
@@ -76,9 +75,9 @@ impl<H> ElasticFilter<H> {
     /// If memory for the locks cannot be allocated.
     pub fn into_shared(self) -> Result<SharedFilter<H>, OutOfMemory> {
         let dispatch = self.dispatch();
-        let Self { lanes, shares, params, max_bytes, hasher } = self;
+        let Self { storage: OwnedShards { lanes, max_bytes }, params, hasher } = self;
         let lanes = lock::locked(lanes)?;
-        Ok(SharedFilter { lanes, shares, params, max_bytes, growth: Mutex::new(()), dispatch, hasher })
+        Ok(SharedFilter { lanes, params, max_bytes, growth: Mutex::new(()), dispatch, hasher })
     }
 }
 
@@ -88,7 +87,7 @@ impl<H> SharedFilter<H> {
     /// # Errors
     /// If memory for the list of lanes cannot be allocated.
     pub fn into_elastic(self) -> Result<ElasticFilter<H>, OutOfMemory> {
-        let Self { lanes, shares, params, max_bytes, hasher, .. } = self;
-        Ok(ElasticFilter { lanes: lock::unlocked(lanes)?, shares, params, max_bytes, hasher })
+        let Self { lanes, params, max_bytes, hasher, .. } = self;
+        Ok(ElasticFilter { storage: OwnedShards { lanes: lock::unlocked(lanes)?, max_bytes }, params, hasher })
     }
 }

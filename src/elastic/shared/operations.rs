@@ -230,6 +230,6 @@ impl<H> SharedFilter<H> {
 
     #[inline]
     fn lane(&self, hash: Uniform) -> &LockedLane {
-        &self.lanes[self.shares.lane(hash)]
+        &self.lanes[self.params.shares().lane(hash)]
     }
 }

@@ -2,10 +2,16 @@
 //! untrusted, as those of other snapshots do.
 
 mod format;
+mod index;
+mod listing;
 mod read;
+mod reading;
 #[cfg(feature = "std")]
 mod stream;
+mod view;
 mod write;
 
+pub use index::SnapshotShards;
+pub use view::ElasticView;
 #[cfg(feature = "std")]
 pub(super) use {stream::Failed, write::write};

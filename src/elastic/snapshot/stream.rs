@@ -53,7 +53,7 @@ impl<H: Hasher> ElasticFilter<H> {
     /// # Errors
     /// As `read_from`.
     pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        read(&mut Reader(reader), hasher).map(|(filter, _)| filter)
+        read(Reader(reader), hasher).map(|(filter, _)| filter)
     }
 
     /// [`load`](ElasticFilter::load) for filters with other hashers.
@@ -64,7 +64,7 @@ impl<H: Hasher> ElasticFilter<H> {
         let path = path.as_ref();
         let failed = |what: &str, error| SnapshotError::io(0, format!("{}: {what}", path.display()), error);
         let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
-        let (filter, end) = read(&mut Reader(&file), hasher).map_err(|error| error.in_file(path))?;
+        let (filter, end) = read(Reader(&file), hasher).map_err(|error| error.in_file(path))?;
         if Reader(&file).fill(&mut [0], end).map_err(|error| error.in_file(path))? > 0 {
             let what = String::from("the file goes on after the snapshot's end");
             return Err(SnapshotError::new(Kind::TrailingBytes, end, what));
@@ -78,7 +78,7 @@ impl<H: Hasher> ElasticFilter<H> {
     /// # Errors
     /// The writer's error. What it has received by then is not a valid snapshot.
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
-        let written = write(&self.params, self.hasher.id(), self.lanes.iter(), |piece| Ok(writer.write_all(piece)?));
+        let written = write(&self.params, self.hasher.id(), self.storage.lanes.iter(), |piece| Ok(writer.write_all(piece)?));
         written.map_err(|Failed(error)| error)
     }
 

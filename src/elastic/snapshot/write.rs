@@ -38,9 +38,9 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let sections = self.lanes.iter().map(|lane| SECTION_BYTES + length(lane)).sum::<usize>();
+        let sections = self.storage.lanes.iter().map(|lane| SECTION_BYTES + length(lane)).sum::<usize>();
         let mut bytes = Vec::with_capacity(HEADER_BYTES + sections + TRAILER_BYTES);
-        let written = write(&self.params, self.hasher.id(), self.lanes.iter(), |piece| {
+        let written = write(&self.params, self.hasher.id(), self.storage.lanes.iter(), |piece| {
             bytes.extend_from_slice(piece);
             Ok::<(), OutOfMemory>(())
         });

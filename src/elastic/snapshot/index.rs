@@ -1,0 +1,298 @@
+//! Where the tables of a snapshot are, so that they can be asked in place.
+
+use alloc::vec::Vec;
+use core::{fmt, iter};
+
+use super::{
+    super::{
+        ElasticParams, ShardStorage,
+        level::{Shape, Target},
+        look_up::Shards,
+        shard::Key,
+        storage::sealed::Sealed,
+        stream::Window,
+    },
+    format::Record,
+    listing::{self, padded},
+    reading::{Reading, Slice},
+};
+use crate::{
+    bits::{index, wide},
+    hash::{Hasher, HasherId},
+    kernel::Dispatch,
+    snapshot::SnapshotError,
+    storage::{reserved, shrunk},
+    table::{AnySize, TableParams as _, Uniform},
+};
+
+/// Shards inside a snapshot held in `D`: the storage of an [`ElasticView`](super::ElasticView).
+#[derive(Clone)]
+pub struct SnapshotShards<D> {
+    data: D,
+    index: Index,
+}
+
+/// What is known of a snapshot besides its bytes.
+#[derive(Clone)]
+struct Index {
+    lanes: Vec<LaneIndex>,
+    /// Where the low fingerprints go, in all shards.
+    address: AnySize,
+    dispatch: Dispatch,
+    /// The length of the snapshot.
+    end: usize,
+    items: usize,
+    shards: usize,
+    false_positive_rate: f64,
+}
+
+#[derive(Clone)]
+struct LaneIndex {
+    first: LayerIndex,
+    later: Vec<LayerIndex>,
+}
+
+#[derive(Clone)]
+struct LayerIndex {
+    /// For each value of a stream's first bits, the shard that they lead to.
+    directory: Vec<Site>,
+    first_bits: Window,
+    /// What the shards of each depth have in common, from the least depth to the greatest.
+    shapes: Vec<Shape>,
+}
+
+/// Where the table of a shard begins, in units of 8 bytes, and the index of its shape.
+#[derive(Clone, Copy)]
+struct Site(u64);
+
+/// Bits of a [`Site`] that are the index of a shape: there are fewer depths than that.
+const SHAPE_BITS: u32 = 5;
+
+impl Site {
+    fn new(start: u64, shape: u8) -> Self {
+        debug_assert!(start.is_multiple_of(8));
+        Self((start / 8) << SHAPE_BITS | u64::from(shape))
+    }
+
+    #[inline]
+    fn start(self) -> usize {
+        index(self.0 >> SHAPE_BITS << 3)
+    }
+
+    #[inline]
+    fn shape(self) -> usize {
+        index(self.0 & ((1 << SHAPE_BITS) - 1))
+    }
+}
+
+impl<D: AsRef<[u8]>> SnapshotShards<D> {
+    /// Opens the snapshot at the start of the data. Also returns its parameters and hasher.
+    pub(super) fn open<H: Hasher>(
+        data: D,
+        hasher: impl FnOnce(HasherId) -> Option<H>,
+    ) -> Result<(Self, ElasticParams, H), SnapshotError> {
+        let mut reading = Reading::start(Slice(data.as_ref()))?;
+        let hasher = reading.hasher(hasher)?;
+        let params = reading.params;
+        let (mut items, mut shards, mut rates) = (0, 0, 0.0);
+        let mut lanes = reserved(params.lanes())?;
+        for number in 0..wide(params.lanes()) {
+            let listing = reading.listing(number)?;
+            let mut layers = reserved(listing.layers().count())?;
+            let (mut offset, mut rate) = (reading.offset, 0.0);
+            for records in listing.layers() {
+                layers.push(LayerIndex::new(&params, records, &mut offset)?);
+                rate += false_positive_rate(&params, records);
+                shards += records.len();
+                items += records.iter().map(|record| index(record.items.into())).sum::<usize>();
+            }
+            rates += rate.min(1.0);
+            lanes.push(LaneIndex { first: layers.remove(0), later: layers });
+            reading.skip(listing.table_bytes)?;
+        }
+        let end = index(reading.finish()?);
+        let false_positive_rate = rates / lanes.len() as f64;
+        let (address, dispatch) = (params.address(), Dispatch::best());
+        let index = Index { lanes, address, dispatch, end, items, shards, false_positive_rate };
+        Ok((Self { data, index }, params, hasher))
+    }
+
+    /// The bytes of the snapshot. Calls `as_ref` on every access, since an implementation of it may return different bytes each
+    /// time.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self.data.as_ref().get(..self.index.end) {
+            Some(bytes) => bytes,
+            None => shrunk(),
+        }
+    }
+}
+
+impl<D> SnapshotShards<D> {
+    pub(super) fn data(&self) -> &D {
+        &self.data
+    }
+
+    pub(super) fn into_data(self) -> D {
+        self.data
+    }
+
+    /// The length of the snapshot.
+    pub(super) fn end(&self) -> usize {
+        self.index.end
+    }
+}
+
+impl LayerIndex {
+    /// The index of a layer with these shards, of which the tables begin at `offset`, and moves that behind them.
+    fn new(params: &ElasticParams, records: &[Record], offset: &mut u64) -> Result<Self, SnapshotError> {
+        let (plan, depth) = listing::layer(params, records, *offset)?;
+        let mut shapes = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
+        shapes.extend((plan.least_depth..=plan.most_depth).map(|depth| Shape::new(plan.shard(depth))));
+        let mut directory = reserved(1 << depth)?;
+        for record in records {
+            let site = Site::new(*offset, record.depth - plan.least_depth);
+            directory.extend(iter::repeat_n(site, 1 << (depth - record.depth)));
+            *offset += padded(plan.shard(record.depth).table_bytes());
+        }
+        Ok(Self { directory, first_bits: Window::new(0, depth.into(), 0), shapes })
+    }
+
+    /// Where an item is looked up.
+    #[inline]
+    fn target<'a>(&'a self, bytes: &'a [u8], key: Key) -> Target<'a> {
+        let site = self.directory[index(self.first_bits.of(key.stream))];
+        self.shapes[site.shape()].target(&bytes[site.start()..], key)
+    }
+
+    fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
+        let site = self.directory[index(self.first_bits.of(key.stream))];
+        self.shapes[site.shape()].count(dispatch, &bytes[site.start()..], key)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.directory.capacity() * size_of::<Site>() + self.shapes.capacity() * size_of::<Shape>()
+    }
+}
+
+/// The false-positive rate of a layer with these shards.
+fn false_positive_rate(params: &ElasticParams, records: &[Record]) -> f64 {
+    let plan = params.layer(records[0].layer);
+    let of_shard = |record: &Record| {
+        let rate = Shape::new(plan.shard(record.depth)).false_positive_rate(index(record.items.into()));
+        plan.share(record.depth, record.prefix) * rate
+    };
+    records.iter().map(of_shard).sum()
+}
+
+/// The shards of a snapshot, with its bytes as they are now.
+#[derive(Clone, Copy)]
+#[allow(unreachable_pub, reason = "belongs to a sealed trait")]
+pub struct InSnapshot<'a> {
+    bytes: &'a [u8],
+    index: &'a Index,
+    params: &'a ElasticParams,
+}
+
+impl<'a> InSnapshot<'a> {
+    #[inline]
+    fn lane(self, hash: Uniform) -> &'a LaneIndex {
+        &self.index.lanes[self.params.shares().lane(hash)]
+    }
+
+    #[inline]
+    fn key(self, hash: Uniform) -> Key {
+        Key::new(&self.index.address, self.params.shares().stream(hash), hash)
+    }
+
+    #[cold]
+    fn later_contain(self, hash: Uniform) -> bool {
+        let key = self.key(hash);
+        self.lane(hash).later.iter().any(|layer| {
+            let Target { geometry, bytes, located } = layer.target(self.bytes, key);
+            self.index.dispatch.read(geometry, bytes, located)
+        })
+    }
+}
+
+impl<'a> Shards<'a> for InSnapshot<'a> {
+    #[inline]
+    fn target(self, hash: Uniform) -> Target<'a> {
+        self.lane(hash).first.target(self.bytes, self.key(hash))
+    }
+
+    #[inline]
+    fn has_later(self, hash: Uniform) -> bool {
+        !self.lane(hash).later.is_empty() && self.later_contain(hash)
+    }
+
+    #[inline]
+    fn contains(self, hash: Uniform) -> bool {
+        let Target { geometry, bytes, located } = self.target(hash);
+        self.index.dispatch.read(geometry, bytes, located) || self.has_later(hash)
+    }
+
+    fn count(self, hash: Uniform) -> u32 {
+        let (lane, key) = (self.lane(hash), self.key(hash));
+        let layers = iter::once(&lane.first).chain(&lane.later);
+        layers.map(|layer| layer.count(self.index.dispatch, self.bytes, key)).sum()
+    }
+}
+
+impl<D: AsRef<[u8]>> ShardStorage for SnapshotShards<D> {}
+
+#[allow(private_interfaces, reason = "the trait is sealed")]
+impl<D: AsRef<[u8]>> Sealed for SnapshotShards<D> {
+    type Shards<'a>
+        = InSnapshot<'a>
+    where
+        D: 'a;
+
+    #[inline]
+    fn shards<'a>(&'a self, params: &'a ElasticParams) -> InSnapshot<'a> {
+        InSnapshot { bytes: self.bytes(), index: &self.index, params }
+    }
+
+    fn dispatch(&self) -> Dispatch {
+        self.index.dispatch
+    }
+
+    fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.index.dispatch = dispatch;
+    }
+
+    fn len(&self) -> usize {
+        self.index.items
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.index.false_positive_rate
+    }
+
+    fn shard_count(&self) -> usize {
+        self.index.shards
+    }
+
+    fn layers(&self) -> usize {
+        self.index.lanes.iter().map(|lane| 1 + lane.later.len()).max().unwrap_or(0)
+    }
+
+    fn table_bytes(&self) -> usize {
+        self.index.end
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        let of_lane = |lane: &LaneIndex| {
+            let layers = iter::once(&lane.first).chain(&lane.later);
+            lane.later.capacity() * size_of::<LayerIndex>() + layers.map(LayerIndex::size_in_bytes).sum::<usize>()
+        };
+        let lanes = self.index.lanes.capacity() * size_of::<LaneIndex>();
+        self.index.end + lanes + self.index.lanes.iter().map(of_lane).sum::<usize>()
+    }
+}
+
+impl<D> fmt::Debug for SnapshotShards<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotShards").field("bytes", &self.index.end).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! The list of a lane's shards, which says where their tables are.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::{
+    super::{ElasticParams, plan::LayerPlan},
+    format::{RECORD_BYTES, Record, SECTION_BYTES, Section, filler},
+};
+use crate::{
+    bits::{index, wide},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind},
+    storage::reserved,
+    table::TableParams as _,
+};
+
+/// The most bytes of a directory that are allocated without as many bytes of tables. Filters that have grown from uniform hashes
+/// need far fewer.
+const MOST_DIRECTORY: usize = 16 << 20;
+
+/// A validated list.
+pub(super) struct Listing {
+    records: Vec<Record>,
+    /// The length of all tables with what they are filled up with.
+    pub(super) table_bytes: u64,
+}
+
+impl Listing {
+    /// Validates the list of a lane, of which the section begins at `start`.
+    pub(super) fn decode(
+        params: &ElasticParams,
+        list: &[u8],
+        lane: u64,
+        section: &Section,
+        start: u64,
+    ) -> Result<Self, SnapshotError> {
+        let records = records(params, list, start + wide(SECTION_BYTES))?;
+        let found: u64 = records.iter().map(|record| u64::from(record.items)).sum();
+        if found != section.items {
+            let what = format!("the shards of lane {lane} hold {found} items, but its header says {}", section.items);
+            return Err(SnapshotError::new(Kind::Count, start, what));
+        }
+        let table_bytes = records.chunk_by(same_layer).fold(0, |sum: u64, records| sum.saturating_add(in_layer(params, records)));
+        let found = table_bytes.saturating_add(wide(list.len()));
+        if found != section.length {
+            let what = format!("lane {lane} has {found} bytes, but its header says {}", section.length);
+            return Err(SnapshotError::new(Kind::Shards, start, what));
+        }
+        Ok(Self { records, table_bytes })
+    }
+
+    /// The records of each layer, which are never none, in order.
+    pub(super) fn layers(&self) -> impl Iterator<Item = &[Record]> {
+        self.records.chunk_by(same_layer)
+    }
+}
+
+fn same_layer(one: &Record, next: &Record) -> bool {
+    one.layer == next.layer
+}
+
+/// Bytes of the tables of a layer.
+fn in_layer(params: &ElasticParams, records: &[Record]) -> u64 {
+    let plan = params.layer(records[0].layer);
+    records.iter().map(|record| padded(plan.shard(record.depth).table_bytes())).fold(0, u64::saturating_add)
+}
+
+/// The length of a table with what it is filled up with.
+pub(super) fn padded(table_bytes: usize) -> u64 {
+    wide(table_bytes) + wide(filler(table_bytes))
+}
+
+/// The plan of a layer with these shards, and the depth of a directory for them.
+pub(super) fn layer(params: &ElasticParams, records: &[Record], offset: u64) -> Result<(LayerPlan, u8), SnapshotError> {
+    let plan = params.layer(records[0].layer);
+    let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.least_depth);
+    let tables = usize::try_from(in_layer(params, records)).unwrap_or(usize::MAX);
+    if size_of::<u32>() << depth > MOST_DIRECTORY.max(tables) {
+        let what = format!("shards of depth {depth} need a directory that is far larger than the filter");
+        return Err(SnapshotError::new(Kind::Shards, offset, what));
+    }
+    Ok((plan, depth))
+}
+
+/// Decodes and validates the records of a list, which begins at this offset.
+fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Record>, SnapshotError> {
+    let mut list = reserved(bytes.len() / RECORD_BYTES)?;
+    let mut expected = Expected::new(params);
+    for (bytes, at) in bytes.chunks_exact(RECORD_BYTES).zip((start..).step_by(RECORD_BYTES)) {
+        let mut record = [0; RECORD_BYTES];
+        record.copy_from_slice(bytes);
+        let record = Record::decode(&record).ok_or("its reserved bytes are not zero");
+        let record = record.and_then(|record| expected.accept(&record).map(|()| record));
+        list.push(record.map_err(|what| SnapshotError::new(Kind::Shards, at, format!("the record of a shard: {what}")))?);
+    }
+    if expected.next != WHOLE {
+        let what = String::from("the list of shards ends before every hash has one");
+        return Err(SnapshotError::new(Kind::Shards, start + wide(bytes.len()), what));
+    }
+    Ok(list)
+}
+
+/// All streams, in units of those that have their first 32 bits in common.
+const WHOLE: u64 = 1 << 32;
+
+/// Which shards may come next in the list of a lane: those of a layer have all streams, in order.
+struct Expected<'a> {
+    params: &'a ElasticParams,
+    plan: LayerPlan,
+    /// The first stream that has no shard yet.
+    next: u64,
+}
+
+impl<'a> Expected<'a> {
+    fn new(params: &'a ElasticParams) -> Self {
+        Self { params, plan: params.layer(0), next: 0 }
+    }
+
+    fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
+        let number = record.layer;
+        if self.next == WHOLE && number > self.plan.number {
+            (self.plan, self.next) = (self.params.layer(number), 0);
+        }
+        if number != self.plan.number {
+            return Err("its layer is not the one that follows");
+        }
+        if !(self.plan.least_depth..=self.plan.most_depth).contains(&record.depth) {
+            return Err("its depth is out of range");
+        }
+        let unit = WHOLE >> record.depth;
+        if u64::from(record.prefix) * unit != self.next {
+            return Err("its prefix is not the one that follows");
+        }
+        if index(record.items.into()) > self.plan.whole.slots() {
+            return Err("it has more items than slots");
+        }
+        self.next += unit;
+        Ok(())
+    }
+}

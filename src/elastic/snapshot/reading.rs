@@ -1,0 +1,145 @@
+//! Reading the sections of a snapshot one after the other, from untrusted bytes. Memory grows with the bytes that arrive, not with
+//! what the header claims.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    super::{
+        ElasticParams,
+        shard::{Shard, ShardParams},
+    },
+    format::{
+        HASHER_AT, HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, filler, section_checksum,
+    },
+    listing::Listing,
+};
+use crate::{
+    bits::{PADDING, index, wide},
+    hash::{Hasher, HasherId},
+    snapshot::{
+        Checksum, SnapshotError, SnapshotErrorKind as Kind, Source, checksum, differs, fill_gradually, header_too_short,
+        too_short, verify_shard,
+    },
+    storage::{Part, reserve},
+    table::TableParams as _,
+};
+
+/// Bytes in memory as a [`Source`].
+pub(super) struct Slice<'a>(pub(super) &'a [u8]);
+
+impl Source for Slice<'_> {
+    type Error = SnapshotError;
+
+    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
+        let (read, rest) = self.0.split_at(bytes.len().min(self.0.len()));
+        bytes[..read.len()].copy_from_slice(read);
+        self.0 = rest;
+        Ok(read.len())
+    }
+}
+
+/// A snapshot of which the header has been read. It is never read further than its end.
+pub(super) struct Reading<S> {
+    source: S,
+    pub(super) params: ElasticParams,
+    hasher: HasherId,
+    /// The header's checksum.
+    seed: u64,
+    /// Of the sections' checksums.
+    checksums: Checksum,
+    /// Bytes that have been read.
+    pub(super) offset: u64,
+    /// The last part that was read.
+    buffer: Vec<u8>,
+}
+
+impl<S: Source<Error = SnapshotError>> Reading<S> {
+    /// Reads the header.
+    pub(super) fn start(mut source: S) -> Result<Self, SnapshotError> {
+        let mut header = [0; HEADER_BYTES];
+        let arrived = source.fill(&mut header, 0)?;
+        if arrived < HEADER_BYTES {
+            return Err(header_too_short(&header[..arrived]));
+        }
+        let (Header { params, hasher }, seed) = Header::decode(&header)?;
+        let checksums = Checksum::new(seed);
+        Ok(Self { source, params, hasher, seed, checksums, offset: wide(HEADER_BYTES), buffer: Vec::new() })
+    }
+
+    /// The hasher that the header names.
+    pub(super) fn hasher<H: Hasher>(&self, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<H, SnapshotError> {
+        let hasher = hasher(self.hasher).filter(|hasher| hasher.id() == self.hasher);
+        hasher.ok_or_else(|| SnapshotError::hasher(wide(HASHER_AT), self.hasher))
+    }
+
+    /// Reads so many bytes into the buffer.
+    fn next(&mut self, len: usize) -> Result<(), SnapshotError> {
+        let arrived = fill_gradually(&mut self.source, &mut self.buffer, len, self.offset)?;
+        self.offset += wide(arrived);
+        if arrived < len { Err(too_short(self.offset, self.offset + wide(len - arrived))) } else { Ok(()) }
+    }
+
+    /// What the next section, that of the lane with this number, says before its tables.
+    pub(super) fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
+        let start = self.offset;
+        self.next(SECTION_BYTES)?;
+        let mut bytes = [0; SECTION_BYTES];
+        bytes.copy_from_slice(&self.buffer);
+        let (section, stored) = Section::decode(&bytes);
+        let len = usize::try_from(section.shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES));
+        let Some(len) = len else {
+            let what = alloc::format!("lane {lane} has {} shards, more than this machine can address", section.shards);
+            return Err(SnapshotError::new(Kind::Shards, start, what));
+        };
+        self.next(len)?;
+        let computed = section_checksum(&bytes, &self.buffer, lane, self.seed);
+        if stored != computed {
+            return Err(differs(Kind::BodyChecksum, start, "list of shards", stored, computed));
+        }
+        self.checksums.update(&stored.to_le_bytes());
+        Listing::decode(&self.params, &self.buffer, lane, &section, start)
+    }
+
+    /// The next table, with its padding, of a shard with these parameters.
+    pub(super) fn table(&mut self, params: ShardParams, record: &Record) -> Result<&[u8], SnapshotError> {
+        let (start, bytes) = (self.offset, params.table_bytes());
+        self.next(bytes + filler(bytes))?;
+        let computed = checksum(&self.buffer[..bytes], 0);
+        if computed != record.checksum {
+            return Err(differs(Kind::BodyChecksum, start, "table of a shard", record.checksum, computed));
+        }
+        if self.buffer[bytes..].iter().any(|&byte| byte != 0) {
+            let what = String::from("the bytes behind a table are not zero");
+            return Err(SnapshotError::new(Kind::Table, start + wide(bytes), what));
+        }
+        reserve(&mut self.buffer, PADDING)?;
+        self.buffer.resize(bytes + PADDING, 0);
+        let shard = Shard::from_parts(params, Part(&self.buffer), index(record.items.into()));
+        verify_shard(&shard, start, params.low_bits.into())?;
+        Ok(&self.buffer)
+    }
+
+    /// Reads the trailer. Returns the length of the snapshot.
+    pub(super) fn finish(mut self) -> Result<u64, SnapshotError> {
+        let start = self.offset;
+        self.next(TRAILER_BYTES)?;
+        let mut stored = [0; TRAILER_BYTES];
+        stored.copy_from_slice(&self.buffer);
+        let (stored, computed) = (u64::from_le_bytes(stored), self.checksums.finish());
+        if stored == computed { Ok(self.offset) } else { Err(differs(Kind::BodyChecksum, start, "end", stored, computed)) }
+    }
+}
+
+impl Reading<Slice<'_>> {
+    /// Goes on so many bytes further.
+    pub(super) fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
+        let left = self.source.0;
+        let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
+            let end = self.offset + wide(left.len());
+            return Err(too_short(end, self.offset.saturating_add(len)));
+        };
+        self.source.0 = rest;
+        self.offset += len;
+        Ok(())
+    }
+}
