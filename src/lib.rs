@@ -100,7 +100,7 @@ pub mod tuning;
 
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use elastic::SharedFilter;
+pub use elastic::{ElasticPart, JoinError, SharedFilter};
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 #[cfg(go_files)]

@@ -35,6 +35,14 @@ pub struct ElasticBuilder<H = Xxh3> {
     kernel: Option<Kernel>,
 }
 
+/// What a filter is built from, after the request was checked.
+pub(super) struct Plan<H> {
+    pub(super) params: ElasticParams,
+    pub(super) hasher: H,
+    pub(super) dispatch: Dispatch,
+    pub(super) max_bytes: usize,
+}
+
 /// The builder of [`ElasticFilter::builder`], without a rate.
 impl Default for ElasticBuilder {
     fn default() -> Self {
@@ -127,15 +135,26 @@ impl<H> ElasticBuilder<H> {
         self.request.params()
     }
 
+    /// The number of lanes; this one, if none was asked for.
+    #[cfg(feature = "std")]
+    pub(super) fn lanes_or(&mut self, lanes: usize) -> usize {
+        *self.request.lanes.get_or_insert(lanes)
+    }
+
+    /// What a filter is built from.
+    pub(super) fn plan(self) -> Result<Plan<H>, ParamError> {
+        let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
+        Ok(Plan { params: self.request.params()?, hasher: self.hasher, dispatch, max_bytes: self.max_bytes })
+    }
+
     /// An empty filter.
     ///
     /// # Errors
     /// If a parameter is missing or out of range, if the kernel is not available, or if memory cannot be allocated.
     pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
-        let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
-        let params = self.request.params()?;
-        let mut filter = ElasticFilter::with_dispatch(params, self.hasher, dispatch)?;
-        filter.set_max_bytes(self.max_bytes);
+        let Plan { params, hasher, dispatch, max_bytes } = self.plan()?;
+        let mut filter = ElasticFilter::with_dispatch(params, hasher, dispatch)?;
+        filter.set_max_bytes(max_bytes);
         Ok(filter)
     }
 }
@@ -147,7 +166,7 @@ impl<H> ElasticBuilder<H> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_shared(mut self) -> Result<SharedFilter<H>, BuildError> {
-        self.request.lanes.get_or_insert(SHARED_LANES);
+        self.lanes_or(SHARED_LANES);
         Ok(self.build()?.into_shared()?)
     }
 }

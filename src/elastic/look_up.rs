@@ -5,7 +5,7 @@
 
 use core::mem;
 
-use super::{lane::Lane, level::Target, parts::Parts, stream::Shares};
+use super::{lane::Lane, level::Target, partition::Partition, stream::Shares};
 use crate::{
     kernel::{BATCH, Hashes, Task},
     table::{Instructions, Uniform},
@@ -142,13 +142,13 @@ pub(super) fn look_up_prefetched<'a, I: Instructions>(
 }
 
 /// Looks up hashes that were shared out. The answer for the n-th hash that came is written to the n-th element of `found`.
-pub(super) struct InParts<'h, A> {
+pub(super) struct InPartition<'h, A> {
     pub(super) shards: A,
-    pub(super) parts: &'h Parts,
+    pub(super) parts: &'h Partition,
     pub(super) found: &'h mut [bool],
 }
 
-impl<'a, A: Shards<'a>> Task for InParts<'_, A> {
+impl<'a, A: Shards<'a>> Task for InPartition<'_, A> {
     type Output = ();
 
     #[inline(always)]

@@ -17,7 +17,9 @@ mod level;
 mod limits;
 mod look_up;
 mod merge;
-mod parts;
+#[cfg(feature = "std")]
+mod part;
+mod partition;
 mod plan;
 mod refusal;
 mod shard;
@@ -30,8 +32,6 @@ mod stream;
 mod tables;
 
 use crate::hash::Xxh3;
-#[cfg(feature = "std")]
-pub use shared::SharedFilter;
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
@@ -39,6 +39,11 @@ pub use {
     plan::ElasticParams,
     snapshot::{ElasticView, SnapshotShards},
     storage::{OwnedShards, ShardStorage},
+};
+#[cfg(feature = "std")]
+pub use {
+    part::{ElasticPart, JoinError},
+    shared::SharedFilter,
 };
 
 /// A cuckoo filter that grows with its items, shrinks without them, and keeps its false-positive rate at every size.

@@ -1,6 +1,6 @@
 //! Very many items on large filters: their hashes are shared out first, by the shards that they belong to.
 
-use super::{ElasticFilter, GrowError, ShardStorage, look_up::InParts, parts::Parts};
+use super::{ElasticFilter, GrowError, ShardStorage, look_up::InPartition, partition::Partition};
 use crate::{
     filter::Hashed,
     hash::HashItem,
@@ -61,7 +61,7 @@ impl<H> ElasticFilter<H> {
         let len = hashes.len();
         // What the tables will be at least.
         let bits = sharing.bits(self.table_bytes().max(len), len);
-        let mut parts = Parts::new(self.params.shares(), len.min(sharing.most), bits).map_err(|error| self.refuse(error))?;
+        let mut parts = Partition::new(self.params.shares(), len.min(sharing.most), bits).map_err(|error| self.refuse(error))?;
         let (mut inserted, mut result) = (0, Ok(()));
         for start in (0..len).step_by(sharing.most) {
             result = parts.fill(hashes, start..len.min(start + sharing.most)).map_err(|error| self.refuse(error));
@@ -81,7 +81,7 @@ impl<H> ElasticFilter<H> {
     }
 
     /// Removes the first `inserted` hashes, in the order in which they are shared out.
-    fn remove_again(&mut self, sharing: &Sharing, hashes: &impl Hashes, parts: &mut Parts, mut inserted: usize) {
+    fn remove_again(&mut self, sharing: &Sharing, hashes: &impl Hashes, parts: &mut Partition, mut inserted: usize) {
         for start in (0..hashes.len()).step_by(sharing.most) {
             // There was memory for it before.
             if parts.fill(hashes, start..hashes.len().min(start + sharing.most)).is_err() {
@@ -105,14 +105,14 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
         if bits == 0 {
             return false;
         }
-        let Ok(mut parts) = Parts::new(self.params.shares(), hashes.len().min(sharing.most), bits) else { return false };
+        let Ok(mut parts) = Partition::new(self.params.shares(), hashes.len().min(sharing.most), bits) else { return false };
         let mut start = 0;
         for found in found.chunks_mut(sharing.most) {
             if parts.fill(hashes, start..start + found.len()).is_err() {
                 return false;
             }
             start += found.len();
-            self.dispatch().run(InParts { shards: self.all_shards(), parts: &parts, found });
+            self.dispatch().run(InPartition { shards: self.all_shards(), parts: &parts, found });
         }
         true
     }

@@ -92,6 +92,8 @@ pub enum Parameter {
     Kernel,
     /// The number of lanes of a filter that grows.
     Lanes,
+    /// The number of parts in which a filter that grows is built, or that of one of them.
+    Parts,
 }
 
 impl fmt::Display for Parameter {
@@ -107,6 +109,7 @@ impl fmt::Display for Parameter {
             Self::Hasher => "hasher",
             Self::Kernel => "kernel",
             Self::Lanes => "lanes",
+            Self::Parts => "parts",
         })
     }
 }

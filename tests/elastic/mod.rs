@@ -12,6 +12,8 @@ mod limits;
 mod merge;
 mod model;
 #[cfg(feature = "std")]
+mod parts;
+#[cfg(feature = "std")]
 mod snapshots;
 #[cfg(feature = "std")]
 mod views;

@@ -7,7 +7,7 @@ use super::{
         GrowError,
         lane::Lane,
         look_up::{contains, look_up_prefetched},
-        parts::Parts,
+        partition::Partition,
         sharing::SHARING,
     },
     SharedFilter,
@@ -175,7 +175,7 @@ impl<H> SharedFilter<H> {
         let (len, lane_bits) = (hashes.len(), u32::from(self.params.shares().lane_bits()));
         let mut start = 0;
         if len >= FEWEST_PER_LANE * self.lanes.len() {
-            let parts = Parts::new(self.params.shares(), len.min(together.hashes), together.bits.max(lane_bits));
+            let parts = Partition::new(self.params.shares(), len.min(together.hashes), together.bits.max(lane_bits));
             if let Ok(mut parts) = parts {
                 while start < len {
                     let end = len.min(start + together.hashes);

@@ -8,7 +8,6 @@ use std::{
 use super::{
     super::snapshot::{Failed, write},
     SharedFilter,
-    lock::LockedLane,
 };
 use crate::{hash::Hasher, snapshot::replace};
 
@@ -33,7 +32,7 @@ impl<H: Hasher> SharedFilter<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
-        let lanes = self.lanes.iter().map(LockedLane::read);
+        let lanes = self.lanes.iter().map(|lane| Some(lane.read()));
         let written = write(&self.params, self.hasher.id(), lanes, |piece| Ok(writer.write_all(piece)?));
         written.map_err(|Failed(error)| error)
     }

@@ -97,7 +97,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let (mut items, mut shards, mut rates) = (0, 0, 0.0);
         let mut lanes = reserved(params.lanes())?;
         for number in 0..wide(params.lanes()) {
-            let listing = reading.listing(number)?;
+            let listing = reading.present(number)?;
             let mut layers = reserved(listing.layers().count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
             for records in listing.layers() {

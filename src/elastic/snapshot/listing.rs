@@ -17,8 +17,8 @@ use crate::{
 /// need far fewer.
 const MOST_DIRECTORY: usize = 16 << 20;
 
-/// A validated list.
-pub(super) struct Listing {
+/// A validated list. That of a lane which is in another part has no shards.
+pub(in crate::elastic) struct Listing {
     records: Vec<Record>,
     /// The length of all tables with what they are filled up with.
     pub(super) table_bytes: u64,
@@ -33,7 +33,7 @@ impl Listing {
         section: &Section,
         start: u64,
     ) -> Result<Self, SnapshotError> {
-        let records = records(params, list, start + wide(SECTION_BYTES))?;
+        let records = if list.is_empty() { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
         let found: u64 = records.iter().map(|record| u64::from(record.items)).sum();
         if found != section.items {
             let what = format!("the shards of lane {lane} hold {found} items, but its header says {}", section.items);
@@ -46,6 +46,25 @@ impl Listing {
             return Err(SnapshotError::new(Kind::Shards, start, what));
         }
         Ok(Self { records, table_bytes })
+    }
+
+    /// Is the lane in another part?
+    pub(in crate::elastic) fn is_absent(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The number of items in the lane.
+    #[cfg(feature = "std")]
+    pub(in crate::elastic) fn items(&self) -> u64 {
+        self.records.iter().map(|record| u64::from(record.items)).sum()
+    }
+
+    /// The header of the section and the list, as they were.
+    #[cfg(feature = "std")]
+    pub(super) fn encode(&self) -> (Section, Vec<u8>) {
+        let list: Vec<u8> = self.records.iter().flat_map(Record::encode).collect();
+        let length = self.table_bytes + wide(list.len());
+        (Section { items: self.items(), shards: wide(self.records.len()), length }, list)
     }
 
     /// The records of each layer, which are never none, in order.

@@ -14,4 +14,9 @@ mod write;
 pub use index::SnapshotShards;
 pub use view::ElasticView;
 #[cfg(feature = "std")]
-pub(super) use {stream::Failed, write::write};
+pub(super) use {
+    listing::Listing,
+    reading::Reading,
+    stream::Failed,
+    write::{Writing, write},
+};

@@ -68,7 +68,7 @@ pub(super) fn read<S: Source<Error = SnapshotError>, H: Hasher>(
 
 /// Reads the section of a lane.
 fn lane<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, number: u64) -> Result<Lane, SnapshotError> {
-    let listing = reading.listing(number)?;
+    let listing = reading.present(number)?;
     let mut layers = listing.layers();
     let first = layers.next().unwrap_or_default();
     let first = layer(reading, first)?;

@@ -1,7 +1,7 @@
 //! Reading the sections of a snapshot one after the other, from untrusted bytes. Memory grows with the bytes that arrive, not with
 //! what the header claims.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use super::{
     super::{
@@ -39,9 +39,9 @@ impl Source for Slice<'_> {
 }
 
 /// A snapshot of which the header has been read. It is never read further than its end.
-pub(super) struct Reading<S> {
+pub(in crate::elastic) struct Reading<S> {
     source: S,
-    pub(super) params: ElasticParams,
+    pub(in crate::elastic) params: ElasticParams,
     hasher: HasherId,
     /// The header's checksum.
     seed: u64,
@@ -55,7 +55,7 @@ pub(super) struct Reading<S> {
 
 impl<S: Source<Error = SnapshotError>> Reading<S> {
     /// Reads the header.
-    pub(super) fn start(mut source: S) -> Result<Self, SnapshotError> {
+    pub(in crate::elastic) fn start(mut source: S) -> Result<Self, SnapshotError> {
         let mut header = [0; HEADER_BYTES];
         let arrived = source.fill(&mut header, 0)?;
         if arrived < HEADER_BYTES {
@@ -79,8 +79,25 @@ impl<S: Source<Error = SnapshotError>> Reading<S> {
         if arrived < len { Err(too_short(self.offset, self.offset + wide(len - arrived))) } else { Ok(()) }
     }
 
-    /// What the next section, that of the lane with this number, says before its tables.
-    pub(super) fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
+    /// The id of that hasher.
+    #[cfg(feature = "std")]
+    pub(in crate::elastic) fn hasher_id(&self) -> HasherId {
+        self.hasher
+    }
+
+    /// What the next section, that of the lane with this number, says before its tables, of a snapshot that has all lanes.
+    pub(super) fn present(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
+        let start = self.offset;
+        let listing = self.listing(lane)?;
+        if listing.is_absent() {
+            let what = format!("this is a part of a filter, without lane {lane}");
+            return Err(SnapshotError::new(Kind::Part, start, what));
+        }
+        Ok(listing)
+    }
+
+    /// The same of any snapshot.
+    pub(in crate::elastic) fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
         let start = self.offset;
         self.next(SECTION_BYTES)?;
         let mut bytes = [0; SECTION_BYTES];
@@ -88,7 +105,7 @@ impl<S: Source<Error = SnapshotError>> Reading<S> {
         let (section, stored) = Section::decode(&bytes);
         let len = usize::try_from(section.shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES));
         let Some(len) = len else {
-            let what = alloc::format!("lane {lane} has {} shards, more than this machine can address", section.shards);
+            let what = format!("lane {lane} has {} shards, more than this machine can address", section.shards);
             return Err(SnapshotError::new(Kind::Shards, start, what));
         };
         self.next(len)?;
@@ -119,8 +136,26 @@ impl<S: Source<Error = SnapshotError>> Reading<S> {
         Ok(&self.buffer)
     }
 
+    /// Verifies all tables of a lane and passes each to `act`, in order, until that returns false.
+    pub(in crate::elastic) fn tables(
+        &mut self,
+        listing: &Listing,
+        mut act: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), SnapshotError> {
+        for records in listing.layers() {
+            let plan = self.params.layer(records[0].layer);
+            for record in records {
+                let shard = plan.shard(record.depth);
+                if !act(&self.table(shard, record)?[..shard.table_bytes()]) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the trailer. Returns the length of the snapshot.
-    pub(super) fn finish(mut self) -> Result<u64, SnapshotError> {
+    pub(in crate::elastic) fn finish(mut self) -> Result<u64, SnapshotError> {
         let start = self.offset;
         self.next(TRAILER_BYTES)?;
         let mut stored = [0; TRAILER_BYTES];

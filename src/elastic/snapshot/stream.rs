@@ -78,7 +78,8 @@ impl<H: Hasher> ElasticFilter<H> {
     /// # Errors
     /// The writer's error. What it has received by then is not a valid snapshot.
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
-        let written = write(&self.params, self.hasher.id(), self.storage.lanes.iter(), |piece| Ok(writer.write_all(piece)?));
+        let written =
+            write(&self.params, self.hasher.id(), self.storage.lanes.iter().map(Some), |piece| Ok(writer.write_all(piece)?));
         written.map_err(|Failed(error)| error)
     }
 

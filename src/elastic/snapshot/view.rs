@@ -2,7 +2,7 @@
 
 use super::{
     super::ElasticFilter,
-    SnapshotShards, listing,
+    SnapshotShards,
     reading::{Reading, Slice},
 };
 use crate::{
@@ -129,15 +129,9 @@ impl<D: AsRef<[u8]>, H> ElasticView<D, H> {
     /// ```
     pub fn verify(&self) -> Result<(), SnapshotError> {
         let mut reading = Reading::start(Slice(self.storage.bytes()))?;
-        let params = reading.params;
-        for lane in 0..wide(params.lanes()) {
-            let listing = reading.listing(lane)?;
-            for records in listing.layers() {
-                let (plan, _) = listing::layer(&params, records, reading.offset)?;
-                for record in records {
-                    reading.table(plan.shard(record.depth), record)?;
-                }
-            }
+        for lane in 0..wide(self.params.lanes()) {
+            let listing = reading.present(lane)?;
+            reading.tables(&listing, |_| true)?;
         }
         reading.finish().map(|_| ())
     }

@@ -1,10 +1,12 @@
 //! Writing a growing filter, lane after lane.
 
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 use super::{
     super::{ElasticFilter, ElasticParams, lane::Lane, shard::Shard},
     format::{HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, filler},
+    listing::Listing,
 };
 use crate::{
     bits::{low_half, wide},
@@ -38,9 +40,10 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let sections = self.storage.lanes.iter().map(|lane| SECTION_BYTES + length(lane)).sum::<usize>();
+        let lanes = &self.storage.lanes;
+        let sections = lanes.iter().map(|lane| SECTION_BYTES + length(lane)).sum::<usize>();
         let mut bytes = Vec::with_capacity(HEADER_BYTES + sections + TRAILER_BYTES);
-        let written = write(&self.params, self.hasher.id(), self.storage.lanes.iter(), |piece| {
+        let written = write(&self.params, self.hasher.id(), lanes.iter().map(Some), |piece| {
             bytes.extend_from_slice(piece);
             Ok::<(), OutOfMemory>(())
         });
@@ -51,34 +54,82 @@ impl<H> ElasticFilter<H> {
     }
 }
 
-/// Passes all bytes of a snapshot to `write`, piece after piece. Takes each lane when it is that one's turn.
+/// Passes all bytes of a snapshot to `write`, piece after piece. Takes each lane when it is that one's turn; `None` for a lane that
+/// is in another part.
 pub(in crate::elastic) fn write<L, E>(
     params: &ElasticParams,
     hasher: HasherId,
-    lanes: impl Iterator<Item = L>,
-    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    lanes: impl Iterator<Item = Option<L>>,
+    write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E>
 where
-    L: core::ops::Deref<Target = Lane>,
+    L: Deref<Target = Lane>,
     E: From<OutOfMemory>,
 {
-    let (header, seed) = Header { params: *params, hasher }.encode();
-    write(&header)?;
-    let mut checksums = Checksum::new(seed);
-    for (number, lane) in (0..).zip(lanes) {
-        let list = list(&lane)?;
-        let section = Section { items: wide(lane.len()), shards: wide(list.len() / RECORD_BYTES), length: wide(length(&lane)) };
-        let (section, checksum) = section.encode(&list, number, seed);
-        checksums.update(&checksum.to_le_bytes());
-        write(&section)?;
-        write(&list)?;
+    let mut writing = Writing::start(params, hasher, write)?;
+    for lane in lanes {
+        let Some(lane) = lane else {
+            writing.absent()?;
+            continue;
+        };
+        let section = Section { items: wide(lane.len()), shards: wide(lane.shards()), length: wide(length(&lane)) };
+        writing.section(&section, &list(&lane)?)?;
         for (_, shard) in shards(&lane) {
-            let table = shard.table();
-            write(table)?;
-            write(&[0; 8][..filler(table.len())])?;
+            writing.table(shard.table())?;
         }
     }
-    write(&checksums.finish().to_le_bytes())
+    writing.finish()
+}
+
+/// A snapshot of which the header has been written.
+pub(in crate::elastic) struct Writing<F> {
+    write: F,
+    /// The header's checksum.
+    seed: u64,
+    /// Of the sections' checksums.
+    checksums: Checksum,
+    /// The number of the next section.
+    lane: u64,
+}
+
+impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
+    /// Writes the header.
+    pub(in crate::elastic) fn start(params: &ElasticParams, hasher: HasherId, mut write: F) -> Result<Self, E> {
+        let (header, seed) = Header { params: *params, hasher }.encode();
+        write(&header)?;
+        Ok(Self { write, seed, checksums: Checksum::new(seed), lane: 0 })
+    }
+
+    /// Writes what comes before the tables of a lane.
+    fn section(&mut self, section: &Section, list: &[u8]) -> Result<(), E> {
+        let (section, checksum) = section.encode(list, self.lane, self.seed);
+        self.checksums.update(&checksum.to_le_bytes());
+        self.lane += 1;
+        (self.write)(&section)?;
+        (self.write)(list)
+    }
+
+    /// The same for a list that was read.
+    #[cfg(feature = "std")]
+    pub(in crate::elastic) fn list(&mut self, listing: &Listing) -> Result<(), E> {
+        let (section, list) = listing.encode();
+        self.section(&section, &list)
+    }
+
+    /// Writes the section of a lane that is in another part.
+    pub(in crate::elastic) fn absent(&mut self) -> Result<(), E> {
+        self.section(&Section { items: 0, shards: 0, length: 0 }, &[])
+    }
+
+    pub(in crate::elastic) fn table(&mut self, table: &[u8]) -> Result<(), E> {
+        (self.write)(table)?;
+        (self.write)(&[0; 8][..filler(table.len())])
+    }
+
+    /// Writes the trailer.
+    pub(in crate::elastic) fn finish(mut self) -> Result<(), E> {
+        (self.write)(&self.checksums.finish().to_le_bytes())
+    }
 }
 
 /// All shards of a lane with what the list says of them, but for their checksums.

@@ -18,7 +18,7 @@ const MOST_BITS: u32 = 8;
 ///
 /// Hashes are uniform, so that the lengths of the parts are nearly known, and need not be counted first. What exceeds a part's
 /// room, as copies may, is spilt.
-pub(super) struct Parts {
+pub(super) struct Partition {
     shares: Shares,
     bits: u32,
     /// Where each part begins, and where the last one ends.
@@ -30,7 +30,7 @@ pub(super) struct Parts {
     spilt: Vec<(u32, u64)>,
 }
 
-impl Parts {
+impl Partition {
     /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸: at least one for each lane.
     pub(super) fn new(shares: Shares, len: usize, bits: u32) -> Result<Self, OutOfMemory> {
         let bits = shares.possible_bits(bits.min(MOST_BITS));

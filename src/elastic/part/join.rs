@@ -1,0 +1,137 @@
+//! Joining parts: lanes are put side by side as they are.
+
+use alloc::vec::Vec;
+use std::io::{self, Read, Write};
+
+use super::{
+    super::{
+        ElasticFilter, ElasticParams,
+        snapshot::{Listing, Reading, Writing},
+    },
+    ElasticPart, JoinError,
+};
+use crate::{bits::wide, hash::HasherId, snapshot::Reader};
+
+impl ElasticPart {
+    /// Joins the snapshots of all parts of a filter, given in any order, and writes the snapshot of the whole, for which
+    /// [`ElasticFilter::read_from`] and [`ElasticView`](crate::ElasticView) are. Returns the number of items.
+    ///
+    /// Takes the memory of one shard and of the longest list of shards at a time, whatever the sizes of the parts, of which all are
+    /// read at the same time. Everything is verified while it is copied. Filters may have any hasher: nothing is hashed.
+    ///
+    /// # Errors
+    /// If the parts do not make up one filter, if one of them is corrupt, or if reading or writing fails. What the writer has
+    /// received by then is not a valid snapshot.
+    ///
+    /// # Example
+    /// See [`ElasticPart`].
+    pub fn join_snapshots<R: Read, W: Write>(parts: impl IntoIterator<Item = R>, mut writer: W) -> Result<u64, JoinError> {
+        let mut readings = Vec::new();
+        for (part, reader) in parts.into_iter().enumerate() {
+            readings.push(Reading::start(Reader(reader)).map_err(|error| JoinError::Snapshot { part, error })?);
+        }
+        let Some(first) = readings.first() else { return Err(JoinError::NoParts) };
+        let (params, hasher): (ElasticParams, HasherId) = (first.params, first.hasher_id());
+        if let Some(part) = readings.iter().position(|other| (other.params, other.hasher_id()) != (params, hasher)) {
+            return Err(JoinError::Different { part });
+        }
+        let mut writing = Writing::start(&params, hasher, |piece: &[u8]| writer.write_all(piece))?;
+        let (mut items, mut missing) = (0, Vec::new());
+        for lane in 0..params.lanes() {
+            let Some((part, listing)) = owner(&mut readings, lane)? else {
+                missing.push(lane);
+                continue;
+            };
+            items += listing.items();
+            writing.list(&listing)?;
+            let mut written = Ok(());
+            let copied = readings[part].tables(&listing, |table| {
+                written = writing.table(table);
+                written.is_ok()
+            });
+            written?;
+            copied.map_err(|error| JoinError::Snapshot { part, error })?;
+        }
+        if !missing.is_empty() {
+            return Err(JoinError::Missing { lanes: missing });
+        }
+        for (part, reading) in readings.into_iter().enumerate() {
+            reading.finish().map_err(|error| JoinError::Snapshot { part, error })?;
+        }
+        writing.finish()?;
+        Ok(items)
+    }
+}
+
+/// The index of the part that has a lane, and what its list says.
+fn owner<R: Read>(readings: &mut [Reading<Reader<R>>], lane: usize) -> Result<Option<(usize, Listing)>, JoinError> {
+    let mut owner: Option<(usize, Listing)> = None;
+    for (part, reading) in readings.iter_mut().enumerate() {
+        let listing = reading.listing(wide(lane)).map_err(|error| JoinError::Snapshot { part, error })?;
+        if listing.is_absent() {
+            continue;
+        }
+        if let Some((first, _)) = owner {
+            return Err(JoinError::Twice { parts: [first, part] });
+        }
+        owner = Some((part, listing));
+    }
+    Ok(owner)
+}
+
+impl<H: PartialEq> ElasticFilter<H> {
+    /// Joins all parts of a filter, given in any order, without copying their tables.
+    ///
+    /// # Errors
+    /// If the parts do not make up one filter.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::ElasticFilter;
+    /// use std::thread;
+    ///
+    /// let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(50_000);
+    /// let builders = (0..4).map(|part| (part, builder.clone()));
+    /// let threads: Vec<_> = builders
+    ///     .map(|(part, builder)| {
+    ///         thread::spawn(move || {
+    ///             let mut part = builder.build_part(part, 4).expect("the same for all parts");
+    ///             part.insert_iter(0..50_000u64).map(|_| part)
+    ///         })
+    ///     })
+    ///     .collect();
+    /// let parts = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Result<Vec<_>, _>>()?;
+    /// let filter = ElasticFilter::join(parts)?;
+    /// assert_eq!(filter.len(), 50_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn join(parts: impl IntoIterator<Item = ElasticPart<H>>) -> Result<Self, JoinError> {
+        let mut parts: Vec<(usize, ElasticPart<H>)> = parts.into_iter().enumerate().collect();
+        if let Some(part) =
+            parts.iter().position(|(_, part)| part.params != parts[0].1.params || part.hasher != parts[0].1.hasher)
+        {
+            return Err(JoinError::Different { part });
+        }
+        parts.sort_by_key(|(_, part)| part.first);
+        let (mut lanes, mut missing, mut last) = (Vec::new(), Vec::new(), 0);
+        let mut whole = None;
+        for (index, part) in parts {
+            if part.first < lanes.len() + missing.len() {
+                return Err(JoinError::Twice { parts: [last, index] });
+            }
+            missing.extend(lanes.len() + missing.len()..part.first);
+            lanes.extend(part.lanes);
+            last = index;
+            whole.get_or_insert((part.params, part.hasher));
+        }
+        let Some((params, hasher)) = whole else { return Err(JoinError::NoParts) };
+        missing.extend(lanes.len() + missing.len()..params.lanes());
+        if missing.is_empty() { Ok(Self::from_lanes(lanes, params, hasher)) } else { Err(JoinError::Missing { lanes: missing }) }
+    }
+}
+
+impl From<io::Error> for JoinError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
