@@ -54,12 +54,13 @@ class GrowingSnapshot(Filter):
         covered = data[at : at + 24] + data[at + 32 : end]
         check_sum("table checksum", checksum, covered, (self.checksum + lane) % 2**64)
         records = list(RECORD.iter_unpack(data[at + 32 : end]))
-        layers = self._layers(records)
+        layers = self._layers(records) if records else {}
         taken = sum(here for *_, here, _, _ in records)
         need(taken == items, "count", f"section {lane} says {items} items, its records {taken}")
         sizes = [self.size(layer, d)[1] for layer, d, *_ in records]
         told = 24 * shards + sum(size + -size % 8 for size in sizes)
         need(told == length, "shards", f"records and tables have {told} bytes, the section says {length}")
+        need(records, "part", f"lane {lane} is in another part")
         for layer, d, _, prefix, here, _, checksum in records:
             table, end = self._table(data, end, layer, d, checksum)
             need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")

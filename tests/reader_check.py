@@ -28,7 +28,7 @@ KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
 ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
 HASHERS = {"xxh3": 1, "metrohash64": 2}
 ERRORS = {"magic", "length", "version", "header checksum", "other type", "parameter", "hasher", "trailing bytes"}
-ERRORS |= {"table checksum", "shards", "table", "count"}
+ERRORS |= {"table checksum", "shards", "part", "table", "count"}
 
 
 def item(items, prefix, n):
@@ -187,9 +187,20 @@ def check_growing_refusals(data, choose):
     no("parameter", (32, struct.pack("<QQ", 2, 1)))
     for rate in (0.0, 1.0, -0.5, float("nan"), float("inf")):
         no("parameter", (48, struct.pack("<d", rate)))
+    if len(lanes) > 1:
+        check_part(data, lanes)
     for at, shards in lanes:
         chosen = choose.sample(range(shards), min(shards, 4))
         check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen)
+
+
+def check_part(data, lanes):
+    """Without the last lane, which is then in another part."""
+    start, shards = lanes[-1]
+    part = data[:start] + bytes(32) + data[-8:]
+    refused(seal(part, [*lanes[:-1], (start, 0)]), "part", read=GrowingSnapshot)
+    refused(seal(changed(part, start, b"\1"), [*lanes[:-1], (start, 0)]), "count", read=GrowingSnapshot)
+    refused(seal(changed(part, start + 16, b"\1"), [*lanes[:-1], (start, 0)]), "shards", read=GrowingSnapshot)
 
 
 def check_section_refusals(snapshot, data, no, at, shards, chosen):

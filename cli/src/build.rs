@@ -4,19 +4,16 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, Full, ParamError, Parameter};
+use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, Full, ParamError, Parameter};
 
 use crate::{
     facts::{self, Facts},
     file::{Filter, Growing, Output},
     items::{Items, Separator},
     messages,
-    options::{self, Address, Table},
+    options::{self, Address, Kind, RATE},
     progress::Progress,
 };
-
-/// The false-positive rate without --fpr and --bits.
-const RATE: f64 = 0.001;
 
 /// Build a filter from a list of items.
 ///
@@ -51,9 +48,8 @@ pub(crate) struct Build {
     #[command(flatten)]
     separator: Separator,
 
-    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1 [default: 0.001]
-    #[arg(long, value_name = "E", value_parser = options::rate, allow_negative_numbers = true)]
-    fpr: Option<f64>,
+    #[command(flatten)]
+    kind: Kind,
 
     /// The length of the fingerprints in bits, instead of --fpr
     #[arg(long, value_name = "F", value_parser = options::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
@@ -72,25 +68,9 @@ pub(crate) struct Build {
     #[arg(long, value_name = "N", requires = "grow", value_parser = options::capacity, allow_negative_numbers = true)]
     max_capacity: Option<usize>,
 
-    /// The kind of table; by default, the smaller one
-    #[arg(long, value_name = "TABLE")]
-    table: Option<Table>,
-
-    /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
-    #[arg(long, value_name = "B", value_parser = options::slots, allow_negative_numbers = true)]
-    bucket_size: Option<u32>,
-
     /// The addressing: which numbers of buckets are possible
     #[arg(long, value_name = "HOW", default_value = "any-size")]
     addressing: Address,
-
-    /// The hash function
-    #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = options::hasher())]
-    hasher: AnyHasher,
-
-    /// The seed of the hash function: a decimal number, or 0x and hexadecimal digits
-    #[arg(long, value_name = "S", default_value = "0", value_parser = options::seed, allow_negative_numbers = true)]
-    seed: u64,
 
     /// Skip items that the filter already reports as present
     #[arg(long)]
@@ -116,34 +96,13 @@ impl Build {
 
     /// Builds a filter that grows.
     fn grow(self) -> anyhow::Result<ExitCode> {
-        let builder = self.growing_builder()?;
+        let builder = self.kind.growing(self.capacity, self.max_capacity)?;
         // Invalid parameters are reported before the list is read, not after.
         builder.clone().params().map_err(|error| messages::parameter(&error))?;
         let (output, items) = self.open()?;
         let (filter, skipped) = grow(builder, items, self.unique)?;
         let bytes = output.save_growing(&filter)?;
         self.report(&output, &Facts::growing(&filter, bytes), skipped)
-    }
-
-    fn growing_builder(&self) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
-        let rate = self.fpr.unwrap_or(RATE);
-        let mut builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
-        if let Some(items) = self.capacity {
-            builder = builder.capacity(items);
-        }
-        if let Some(items) = self.max_capacity {
-            builder = builder.max_capacity(items);
-        }
-        if let Some(table) = self.table {
-            builder = builder.table(table.into());
-        }
-        if let Some(slots) = self.bucket_size {
-            builder = builder.bucket_size(slots);
-        }
-        if let Some(kernel) = options::kernel()? {
-            builder = builder.kernel(kernel);
-        }
-        Ok(builder)
     }
 
     /// The place to write to, and the items.
@@ -165,7 +124,7 @@ impl Build {
     /// The error about a parameter. If the rate cannot be had at this capacity, and is only the default, the capacity is too large.
     fn refused(&self, builder: &Builder<AnyHasher>, error: &ParamError) -> anyhow::Error {
         let message = error.to_string();
-        match (self.capacity, self.fpr, message.rsplit_once("; the nearest that works is ")) {
+        match (self.capacity, self.kind.fpr, message.rsplit_once("; the nearest that works is ")) {
             (Some(given), None, Some((_, rate))) if error.parameter() == Parameter::FalsePositiveRate => {
                 let works = |capacity| builder.clone().capacity(capacity).params().is_ok();
                 let (mut most, mut too_many) = (0, given);
@@ -184,15 +143,16 @@ impl Build {
 
     /// The builder, with everything but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let mut builder = CuckooFilter::builder().hasher(self.hasher).seed(self.seed).addressing(self.addressing.into());
+        let mut builder =
+            CuckooFilter::builder().hasher(self.kind.hasher).seed(self.kind.seed).addressing(self.addressing.into());
         builder = match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),
-            None => builder.false_positive_rate(self.fpr.unwrap_or(RATE)),
+            None => builder.false_positive_rate(self.kind.fpr.unwrap_or(RATE)),
         };
-        if let Some(table) = self.table {
+        if let Some(table) = self.kind.table {
             builder = builder.table(table.into());
         }
-        if let Some(slots) = self.bucket_size {
+        if let Some(slots) = self.kind.bucket_size {
             builder = builder.bucket_size(slots);
         }
         if let Some(kernel) = options::kernel()? {

@@ -21,6 +21,7 @@ mod messages;
 mod options;
 mod progress;
 mod query;
+mod shard;
 mod stdout;
 mod streams;
 mod tune;
@@ -59,6 +60,7 @@ enum Command {
     Info(info::Info),
     Verify(verify::Verify),
     Convert(convert::Convert),
+    Shard(shard::Shard),
     Tune(tune::Tune),
     Experiment(experiment::Experiment),
     Demo(demo::Demo),
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Info(info) => info.run(),
         Command::Verify(verify) => verify.run(),
         Command::Convert(convert) => convert.run(),
+        Command::Shard(shard) => shard.run(),
         Command::Tune(tune) => tune.run(),
         Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),

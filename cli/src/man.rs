@@ -1,7 +1,7 @@
 //! `koel man`
 
 use std::{
-    fs, iter,
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,7 +14,8 @@ use crate::{Cli, stdout, streams::Stream};
 
 /// Print a manual page, or write all of them to a folder.
 ///
-/// `koel man` prints the page koel(1), and `koel man build` the page koel-build(1). They say what --help says.
+/// `koel man` prints the page koel(1), `koel man build` the page koel-build(1), and `koel man shard join` the page
+/// koel-shard-join(1). They say what --help says.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +25,7 @@ Examples:
 pub(crate) struct Man {
     /// The command whose page to print, such as build; without it, that of koel itself
     #[arg(conflicts_with = "dir")]
-    command: Option<String>,
+    command: Vec<String>,
 
     /// Write the pages of all commands to this folder, as koel.1, koel-build.1 and so on
     #[arg(long, value_name = "DIR")]
@@ -40,11 +41,16 @@ impl Man {
             write_all(&koel, folder)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let name = self.command.as_deref();
-        let Some(command) = name.map_or(Some(&koel), |name| koel.find_subcommand(name)) else {
-            let names: Vec<_> = koel.get_subcommands().map(Command::get_name).collect();
-            bail!("COMMAND: '{}' given, but the commands are {}", name.unwrap_or_default(), names.join(", "));
-        };
+        let mut command = &koel;
+        for name in &self.command {
+            let Some(next) = command.find_subcommand(name) else {
+                let names: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+                let of = if command.get_name() == "koel" { "the commands" } else { "its commands" };
+                let are = if names.is_empty() { String::from("none") } else { names.join(", ") };
+                bail!("COMMAND: '{name}' given, but {of} are {are}");
+            };
+            command = next;
+        }
         stdout::say(&render(command)?)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -55,9 +61,11 @@ fn write_all(koel: &Command, folder: &Path) -> anyhow::Result<()> {
     Stream::Stdout.check()?;
     let name = folder.display();
     fs::create_dir_all(folder).with_context(|| format!("{name}: cannot be created as a folder"))?;
-    for command in iter::once(koel).chain(koel.get_subcommands()) {
+    let mut commands = vec![koel];
+    while let Some(command) = commands.pop() {
         let path = folder.join(page(command).get_filename());
         fs::write(&path, render(command)?).with_context(|| format!("{}: cannot be written", path.display()))?;
+        commands.extend(command.get_subcommands());
     }
     stdout::report(&format!("The manual pages are in {name}.\n"), &name.to_string())
 }

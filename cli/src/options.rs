@@ -4,10 +4,10 @@ use std::{env, num::NonZeroUsize};
 
 use anyhow::bail;
 use clap::{
-    ValueEnum,
+    Args, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use koel::{Addressing, AnyHasher, Hasher as _, HasherId, Kernel, TableKind};
+use koel::{Addressing, AnyHasher, ElasticBuilder, ElasticFilter, Hasher as _, HasherId, Kernel, TableKind};
 
 /// The environment variable that selects the instruction set.
 const KERNEL: &str = "KOEL_KERNEL";
@@ -26,6 +26,61 @@ pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
 
 /// As many as two of the largest buckets have slots.
 const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
+
+/// The false-positive rate without --fpr and --bits.
+pub(crate) const RATE: f64 = 0.001;
+
+// No doc comment here: clap would take it for the help of every command that has these options.
+#[derive(Args)]
+pub(crate) struct Kind {
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1 [default: 0.001]
+    #[arg(long, value_name = "E", value_parser = rate, allow_negative_numbers = true)]
+    pub(crate) fpr: Option<f64>,
+
+    /// The kind of table; by default, the smaller one
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<Table>,
+
+    /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
+    #[arg(long, value_name = "B", value_parser = slots, allow_negative_numbers = true)]
+    pub(crate) bucket_size: Option<u32>,
+
+    /// The hash function
+    #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = hasher())]
+    pub(crate) hasher: AnyHasher,
+
+    /// The seed of the hash function: a decimal number, or 0x and hexadecimal digits
+    #[arg(long, value_name = "S", default_value = "0", value_parser = seed, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+}
+
+impl Kind {
+    /// The builder of a filter that grows.
+    pub(crate) fn growing(
+        &self,
+        capacity: Option<usize>,
+        max_capacity: Option<usize>,
+    ) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
+        let rate = self.fpr.unwrap_or(RATE);
+        let mut builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
+        if let Some(items) = capacity {
+            builder = builder.capacity(items);
+        }
+        if let Some(items) = max_capacity {
+            builder = builder.max_capacity(items);
+        }
+        if let Some(table) = self.table {
+            builder = builder.table(table.into());
+        }
+        if let Some(slots) = self.bucket_size {
+            builder = builder.bucket_size(slots);
+        }
+        if let Some(kernel) = kernel()? {
+            builder = builder.kernel(kernel);
+        }
+        Ok(builder)
+    }
+}
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Table {

@@ -6,13 +6,18 @@ use crate::common::Koel;
 
 /// All subcommands, as the help lists them.
 fn commands(koel: &Koel) -> Vec<String> {
-    let help = koel.run(["--help"]).text();
+    let names = listed(koel, &["--help"]);
+    assert!(["build", "man"].iter().all(|name| names.contains(&String::from(*name))) && names.len() > 12, "{names:?}");
+    names
+}
+
+/// The subcommands that a help lists.
+fn listed(koel: &Koel, args: &[&str]) -> Vec<String> {
+    let help = koel.run(args).text();
     let (_, list) = help.split_once("\nCommands:\n").expect("a list of commands");
     let names =
         list.lines().take_while(|line| !line.is_empty()).filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).map(String::from).collect();
-    assert!(["build", "man"].iter().all(|name| names.contains(&String::from(*name))) && names.len() > 12, "{help}");
-    names
+    names.filter_map(|line| line.split_whitespace().next()).map(String::from).collect()
 }
 
 #[test]
@@ -62,6 +67,8 @@ fn every_command_has_a_manual_page() {
     let commands = commands(&koel);
     let mut expected: Vec<_> = commands.iter().filter(|name| *name != "help").map(|name| format!("koel-{name}.1")).collect();
     expected.push(String::from("koel.1"));
+    let of_shard = listed(&koel, &["shard", "--help"]);
+    expected.extend(of_shard.iter().filter(|name| *name != "help").map(|name| format!("koel-shard-{name}.1")));
     let mut pages: Vec<_> = std::fs::read_dir(koel.path("new/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
@@ -79,7 +86,7 @@ fn every_command_has_a_manual_page() {
         assert!(page == "koel.1" || text.contains("\n.SH EXAMPLES\n"), "{page}: no examples");
         assert!(!text.contains(".SH EXTRA"), "{page}");
         // The same as is printed.
-        let command = name.strip_prefix("koel-");
+        let command = name.split('-').skip(1);
         assert_eq!(koel.run(["man"].into_iter().chain(command)).text(), text, "{page}");
     }
     assert!(String::from_utf8(koel.read("new/man1/koel-build.1")).expect("UTF-8").contains("\\-\\-bucket\\-size"));
@@ -104,6 +111,7 @@ fn mistakes_are_named() {
     let koel = Koel::with_filter("a\n");
     koel.run(["man", "help"]).error(&["COMMAND: 'help' given", "build, query, add"]);
     koel.run(["man", "unbuild"]).error(&["COMMAND: 'unbuild' given", "build, query, add"]);
+    koel.run(["man", "shard", "tear"]).error(&["COMMAND: 'tear' given, but its commands are split, build, join"]);
     koel.run(["man", "build", "--dir", "x"]).error(&["--dir", "COMMAND"]);
     koel.run(["man", "--dir", "f.koel"]).error(&["f.koel: cannot be created"]);
     assert_eq!(koel.names(), ["f.koel"]);

@@ -16,6 +16,7 @@ mod merge;
 mod mistakes;
 mod query;
 mod round_trip;
+mod shard;
 mod tune;
 mod tuning_document;
 mod verify;

@@ -58,7 +58,7 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     if random.below(3) == 0 {
         bytes[anywhere] ^= 1 << random.below(8);
     }
-    let at = match random.below(8) {
+    let at = match random.below(9) {
         0 => {
             bytes.truncate(random.below(bytes.len()));
             return bytes;
@@ -72,6 +72,13 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         // One bit, with its checksums.
         2 => {
             bytes[anywhere] ^= 1 << random.below(8);
+            return bytes;
+        }
+        // A part of the filter: the first lane is elsewhere.
+        8 => {
+            let length = read(&bytes, HEADER + 16).min(bytes.len() - 8 - HEADER - SECTION);
+            bytes.splice(HEADER..HEADER + SECTION + length, [0; SECTION]);
+            seal(&mut bytes);
             return bytes;
         }
         // As if nothing had happened: a bit anywhere, a field of the header, of a section, of a record.

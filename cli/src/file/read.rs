@@ -243,6 +243,7 @@ fn set_kernel(kernel: Option<Kernel>, set: impl FnOnce(Kernel) -> Result<(), koe
 pub(crate) fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
     match error.kind() {
         Kind::TrailingBytes => goes_on(name, error.offset()),
+        Kind::Part => anyhow::anyhow!("{name}: is a part of a filter; join it with the other parts: `koel shard join`"),
         Kind::OutOfMemory => {
             let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             anyhow::anyhow!("{name}: {error}")

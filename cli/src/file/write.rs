@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use koel::{CuckooFilter, Hasher, Storage};
+use koel::{AnyHasher, CuckooFilter, ElasticPart, Hasher, Storage};
 
 use super::{
     Changing, Counted, Descriptor, Growing, folder,
@@ -126,6 +126,11 @@ impl Output {
         self.put(|path| filter.save(path), |writer| filter.write_to(writer))
     }
 
+    /// The same for a part of one.
+    pub(crate) fn save_part(&self, part: &ElasticPart<AnyHasher>) -> anyhow::Result<u64> {
+        self.put(|path| part.save(path), |writer| part.write_to(writer))
+    }
+
     /// The same for one of either type.
     pub(crate) fn save_changed(&self, filter: &Changing) -> anyhow::Result<u64> {
         match filter {
@@ -144,7 +149,7 @@ impl Output {
     }
 
     /// Writes in the way that suits the place, and says how many bytes that took.
-    fn put(
+    pub(crate) fn put(
         &self,
         replace: impl FnOnce(&Path) -> io::Result<()>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

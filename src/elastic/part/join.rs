@@ -1,7 +1,11 @@
 //! Joining parts: lanes are put side by side as they are.
 
-use alloc::vec::Vec;
-use std::io::{self, Read, Write};
+use alloc::{format, string::ToString as _, vec::Vec};
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::Path,
+};
 
 use super::{
     super::{
@@ -10,7 +14,11 @@ use super::{
     },
     ElasticPart, JoinError,
 };
-use crate::{bits::wide, hash::HasherId, snapshot::Reader};
+use crate::{
+    bits::wide,
+    hash::HasherId,
+    snapshot::{Reader, SnapshotError, replace},
+};
 
 impl ElasticPart {
     /// Joins the snapshots of all parts of a filter, given in any order, and writes the snapshot of the whole, for which
@@ -60,6 +68,30 @@ impl ElasticPart {
         }
         writing.finish()?;
         Ok(items)
+    }
+
+    /// [`join_snapshots`](Self::join_snapshots) for files. Creates or replaces the file at `path` as [`ElasticFilter::save`] does:
+    /// if joining fails, it is as it was.
+    ///
+    /// # Errors
+    /// As `join_snapshots`.
+    pub fn join_files<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>, path: impl AsRef<Path>) -> Result<u64, JoinError> {
+        let open = |(part, path): (usize, P)| {
+            let path = path.as_ref();
+            File::open(path).map_err(|error| {
+                let what = format!("{}: cannot be opened", path.display());
+                JoinError::Snapshot { part, error: SnapshotError::io(0, what, error) }
+            })
+        };
+        let files = parts.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut joined = Err(JoinError::NoParts);
+        replace(path.as_ref(), |file| {
+            joined = Self::join_snapshots(files, file);
+            // The error that says more is the one in `joined`.
+            joined.as_ref().map_or_else(|error| Err(io::Error::other(error.to_string())), |_| Ok(()))
+        })
+        .or_else(|error| if matches!(joined, Ok(_) | Err(JoinError::Io(_))) { Err(JoinError::Io(error)) } else { Ok(()) })?;
+        joined
     }
 }
 

@@ -6,7 +6,6 @@ use core::ops::Deref;
 use super::{
     super::{ElasticFilter, ElasticParams, lane::Lane, shard::Shard},
     format::{HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, filler},
-    listing::Listing,
 };
 use crate::{
     bits::{low_half, wide},
@@ -111,7 +110,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 
     /// The same for a list that was read.
     #[cfg(feature = "std")]
-    pub(in crate::elastic) fn list(&mut self, listing: &Listing) -> Result<(), E> {
+    pub(in crate::elastic) fn list(&mut self, listing: &super::Listing) -> Result<(), E> {
         let (section, list) = listing.encode();
         self.section(&section, &list)
     }

@@ -1,0 +1,99 @@
+//! `koel shard join`
+
+use std::{
+    cell::{Cell, RefCell},
+    fs::File,
+    io,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::Args;
+use koel::{ElasticPart, JoinError, SnapshotErrorKind};
+
+use crate::{
+    file::{self, Output},
+    messages, stdout,
+};
+
+/// Join the parts of a filter.
+///
+/// Checks everything while it copies. Takes the memory of one small table, however large the parts are.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+    seq 300000 > all.txt
+    for i in 1 2 3; do koel shard build all.txt --part $i/3 --capacity 300000 -o $i.koel; done
+    koel shard join 1.koel 2.koel 3.koel -o all.koel
+    koel query all.koel --item 42")]
+pub(super) struct Join {
+    /// The parts, all of them, in any order
+    #[arg(value_name = "PART", required = true)]
+    parts: Vec<PathBuf>,
+
+    /// The file to write the filter to; `-` for standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+}
+
+impl Join {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        for path in &self.parts {
+            file::check_input(path)?;
+        }
+        let output = Output::new(&self.output)?;
+        let (items, refused) = (Cell::new(0), RefCell::new(None));
+        let keep = |result: Result<u64, JoinError>| match result {
+            Ok(joined) => {
+                items.set(joined);
+                Ok(())
+            }
+            Err(JoinError::Io(error)) => Err(error),
+            Err(error) => {
+                let failed = io::Error::other(error.to_string());
+                *refused.borrow_mut() = Some(error);
+                Err(failed)
+            }
+        };
+        let written = output.put(
+            |path| keep(ElasticPart::join_files(&self.parts, path)),
+            |writer| {
+                let files = self.parts.iter().map(File::open).collect::<io::Result<Vec<_>>>()?;
+                keep(ElasticPart::join_snapshots(files, writer))
+            },
+        );
+        if let Some(error) = refused.into_inner() {
+            return Err(self.explain(error));
+        }
+        let (bytes, name) = (written?, output.name());
+        let report = format!("{name}: {} items in {} parts, {bytes} bytes\n", items.get(), self.parts.len());
+        if output.is_stdout() {
+            messages::say(format_args!("{report}"));
+        } else {
+            stdout::report(&report, name)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The error with the names of files.
+    fn explain(&self, error: JoinError) -> anyhow::Error {
+        let name = |part: usize| file::name(&self.parts[part]);
+        match error {
+            // It names the file.
+            JoinError::Snapshot { error, .. } if error.kind() == SnapshotErrorKind::Io => error.into(),
+            JoinError::Snapshot { part, error } => file::refused(&name(part), error),
+            JoinError::Different { part } => anyhow::anyhow!(
+                "{} and {}: these are parts of different filters; build all parts with the same --capacity and other options",
+                name(0),
+                name(part)
+            ),
+            JoinError::Twice { parts: [first, second] } => {
+                anyhow::anyhow!("{} and {}: these are the same part; give each part once", name(first), name(second))
+            }
+            JoinError::Missing { lanes } => {
+                anyhow::anyhow!("{} of the filter's lanes are in none of these files; give all parts", lanes.len())
+            }
+            error => error.into(),
+        }
+    }
+}
