@@ -4,15 +4,17 @@ use koel_lab::{Experiment, Findings, Interrupt, Interrupted, Measured, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    contestants, findings,
+    findings,
     keys::Keys,
     measure::Contestant,
     row::{Entry, Row},
+    set::Set,
 };
 
 /// The comparison, as the options of the command define it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peers {
+    pub(crate) set: Set,
     pub(crate) rate: f64,
     pub(crate) items: usize,
     pub(crate) rounds: u32,
@@ -49,19 +51,15 @@ impl Experiment for Peers {
     type Row = Entry;
 
     fn name(&self) -> &'static str {
-        "peers"
+        self.set.name()
     }
 
     fn title(&self) -> &'static str {
-        "Koel and other filters"
+        self.set.title()
     }
 
     fn about(&self) -> &'static str {
-        "The paper's table 3 with present crates: koel and others, each built for the same false-positive rate from the same keys, \
-         in one thread and in the same rounds. The paper compares space, rate and construction speed of its cuckoo filter, plain and \
-         semi-sorted, with a Bloom, a blocked Bloom, a quotient and a d-left counting Bloom filter. We know no crate of the last; \
-         instead, there are a counting Bloom filter and the binary fuse filters, which are static. Times of look-ups and removals \
-         are measured, too."
+        self.set.about()
     }
 
     fn is_timed(&self) -> bool {
@@ -77,9 +75,7 @@ impl Experiment for Peers {
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        /// The keys, and what a static filter takes while it is built.
-        const BYTES_PER_ITEM: u64 = 60;
-        case.items as u64 * BYTES_PER_ITEM
+        case.items as u64 * self.set.bytes_per_item()
     }
 
     fn with_less_memory(&self) -> &'static str {
@@ -88,11 +84,11 @@ impl Experiment for Peers {
 
     fn measure(&self, case: &Case, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Entry>> {
         // The same number of items always gives the same keys, whatever the seed.
-        Ok(round(&contestants(case.rate()), &Keys::new(case.items)?, interrupt)?)
+        Ok(round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, interrupt)?)
     }
 
     fn findings(&self, measured: &[Measured<Case, Entry>]) -> Findings {
-        findings::of(measured)
+        findings::of(self.set, measured)
     }
 }
 

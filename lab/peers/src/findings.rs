@@ -1,35 +1,55 @@
-//! The findings of the experiment: the paper's table 3 with measurements of today, the original beside it, and charts of time
-//! against space.
+//! The findings of the experiment: a table, charts of time against space, and for filters of a fixed size the paper's table 3.
 
-use koel_lab::{Axis, Chart, Findings, Mark, Measured, Series, Table};
+mod charts;
+
+use koel_lab::{Findings, Measured, Table};
 
 use crate::{
     experiment::{self, Case},
-    peer::Family,
-    row::{Entry, Record, Row},
+    row::{Entry, Row},
+    set::Set,
     table,
 };
 
-pub(crate) fn of(measured: &[Measured<Case, Entry>]) -> Findings {
+pub(crate) fn of(set: Set, measured: &[Measured<Case, Entry>]) -> Findings {
     let rows = experiment::rows(measured);
     let records: Vec<_> = rows.iter().filter_map(Row::record).collect();
-    let charts = vec![
-        against_space(&records, "find", "find an absent item, ns", "Looking up, by space", |record| Some(record.find_absent_ns)),
-        against_space(&records, "build", "build, ns per item", "Building, by space", |record| Some(record.add_ns)),
-        against_space(&records, "remove", "remove an item, ns", "Removing, by space", |record| record.remove_ns),
-    ];
-    let Some(case) = measured.first().map(|measured| &measured.case) else {
-        return Findings { charts, tables: vec![paper()] };
-    };
-    let mut tables = vec![here(&rows, case, measured.len()), paper()];
-    tables.extend(notes(&rows, case.items()));
-    Findings { charts, tables }
+    let case = measured.first().map(|measured| &measured.case);
+    let mut tables = Vec::new();
+    if let Some(case) = case {
+        tables.push(match set {
+            Set::Fixed => fixed(&rows, case, measured.len()),
+            Set::Growing => growing(&rows, case, measured.len()),
+        });
+    }
+    if set == Set::Fixed {
+        tables.push(paper());
+    }
+    tables.extend(case.and_then(|case| notes(&rows, case.items())));
+    Findings { charts: charts::of(set, &records, case.map_or(0, Case::items)), tables }
 }
 
 const DASH: &str = "–";
 
-fn here(rows: &[Row], case: &Case, rounds: usize) -> Table {
-    let rounds = if rounds == 1 { String::from("one round") } else { format!("medians of {rounds} rounds") };
+fn in_rounds(rounds: usize) -> String {
+    if rounds == 1 { String::from("one round") } else { format!("medians of {rounds} rounds") }
+}
+
+fn growing(rows: &[Row], case: &Case, rounds: usize) -> Table {
+    let (rate, items, rounds) = (case.rate(), case.items(), in_rounds(rounds));
+    let caption = format!(
+        "Grown to {items} items, with a promised ε of {rate}; {rounds}, times with hashing and all growth, in one thread. Lost by \
+         removals are items that were not found any more when the other half had been removed"
+    );
+    let columns = table::columns(Set::Growing);
+    let header: Vec<_> = columns.iter().map(|column| column.header).collect();
+    let mut table = Table::new(&caption, &header);
+    table.rows.extend(rows.iter().map(|row| table::cells(columns, row, items)));
+    table
+}
+
+fn fixed(rows: &[Row], case: &Case, rounds: usize) -> Table {
+    let rounds = in_rounds(rounds);
     let caption = format!(
         "Built for ε = {}, with {} items; {rounds}, times with hashing, in one thread. The overhead is the bits per item beyond \
          log₂(1/ε) for the measured ε, which makes filters of different rates comparable",
@@ -59,7 +79,7 @@ fn here(rows: &[Row], case: &Case, rounds: usize) -> Table {
             String::from(if record.deletes { "yes" } else { "no" }),
             format!("{:.2}", record.bits_per_item),
             record.overhead().map_or_else(|| String::from(DASH), |overhead| format!("{overhead:.2}")),
-            seen(record.rate, case.items()),
+            table::percent(record.rate, case.items()),
             // Items per microsecond are millions per second.
             format!("{:.2}", 1000.0 / record.add_ns),
             time(record.find_absent_ns),
@@ -68,17 +88,6 @@ fn here(rows: &[Row], case: &Case, rounds: usize) -> Table {
         ]
     }));
     table
-}
-
-/// A measured rate in per cent, with three digits; if no item was found, an upper bound of less than one item.
-fn seen(rate: f64, items: usize) -> String {
-    if rate <= 0.0 {
-        return format!("< {} %", 100.0 / items as f64);
-    }
-    let percent = 100.0 * rate;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few digits")]
-    let digits = (2.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
-    format!("{percent:.digits$} %")
 }
 
 /// The paper's table 3, with the column "deletes" of its table 1: bits per item, ε in per cent, million items built per second.
@@ -117,88 +126,4 @@ fn notes(rows: &[Row], items: usize) -> Option<Table> {
         table.rows.extend(table::notes(row, items).into_iter().map(|note| vec![row.filter().to_owned(), note]));
     }
     (!table.rows.is_empty()).then_some(table)
-}
-
-/// The families in the charts. There are six colours that can be told apart, and counting Bloom filters, four times as large
-/// as others, would squeeze all the rest into a corner.
-const DRAWN: [(Family, &str); 6] = [
-    (Family::Koel, "koel"),
-    (Family::Cuckoo, "other cuckoo"),
-    (Family::Quotient, "quotient"),
-    (Family::Bloom, "Bloom"),
-    (Family::Blocked, "blocked Bloom"),
-    (Family::Fuse, "binary fuse (static)"),
-];
-
-fn against_space(records: &[Record], file: &str, label: &str, title: &str, time: fn(&Record) -> Option<f64>) -> Chart {
-    let mut series = Vec::new();
-    for (colour, (family, name)) in DRAWN.into_iter().enumerate() {
-        let records = records.iter().filter(|record| record.family == family);
-        let points = records.filter_map(|record| Some((record.asked_rate.is_some(), (record.bits_per_item, time(record)?))));
-        let (alike, own): (Vec<_>, Vec<_>) = points.partition(|(asked, _)| *asked);
-        if !alike.is_empty() || !own.is_empty() {
-            let alike = alike.into_iter().map(|(_, point)| point).collect();
-            series.push(Series::new(name, colour, alike).marked(Mark::Dots));
-        }
-        // Hollow marks: a dashed line of one point is not visible.
-        let hollow = |(_, point)| Series::new("", colour, vec![point]).marked(Mark::DashedPoints);
-        series.extend(own.into_iter().map(hollow));
-    }
-    let y = Axis::log(label);
-    let y = match ends(series.iter().flat_map(|series| &series.points).map(|point| point.1)) {
-        Some((low, high)) => y.from_to(low, high),
-        None => y,
-    };
-    Chart {
-        file: file.to_owned(),
-        title: title.to_owned(),
-        caption: String::from(
-            "Each mark is a row of the table with the same bits per item; nearer to the lower left corner is better. \
-             Hollow marks and crosses are filters with a rate of their own, higher or lower; the table has it, and the overhead, which \
-             takes it into account. The counting Bloom filter is left out: it takes four times the space of a plain one.",
-        ),
-        x: Axis::linear("bits per item"),
-        y,
-        series,
-    }
-}
-
-/// The nearest 1, 2 or 5 times a power of ten below and above all values: whole powers would leave most of a chart empty.
-fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-    let round = |value: f64| {
-        let power = 10_f64.powf(value.log10().floor());
-        [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power)
-    };
-    let below = round(low).into_iter().rev().find(|&end| end <= low);
-    let above = round(high).into_iter().find(|&end| end >= high);
-    if low > 0.0 && low <= high { below.zip(above) } else { None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_have_three_digits() {
-        for (rate, text) in [
-            (0.0, "< 0.00001 %"),
-            (0.000_000_1, "0.0000100 %"),
-            (0.000_935, "0.0935 %"),
-            (0.001_25, "0.125 %"),
-            (0.1, "10.0 %"),
-            (1.0, "100 %"),
-        ] {
-            assert_eq!(seen(rate, 10_000_000), text);
-        }
-    }
-
-    #[test]
-    fn axes_end_close_to_the_points() {
-        assert_eq!(ends([4.4, 170.0, 33.0].into_iter()), Some((2.0, 200.0)));
-        assert_eq!(ends([1.0, 10.0].into_iter()), Some((1.0, 10.0)));
-        assert_eq!(ends([0.6, 95.0].into_iter()), Some((0.5, 100.0)));
-        assert_eq!(ends([].into_iter()), None);
-        assert_eq!(ends([0.0].into_iter()), None);
-    }
 }

@@ -1,5 +1,6 @@
 //! Compares koel with other filters of crates.io at one false-positive rate: in a table, by `cargo run --release -p
-//! koel-peers`, or, with `--out FOLDER`, as an experiment of the laboratory, with charts.
+//! koel-peers`, or, with `--out FOLDER`, as an experiment of the laboratory, with charts. With `--growing`, it compares filters
+//! that grow.
 //!
 //! All filters get the same keys in one process and one thread, round by round, so that a machine that becomes slower does so
 //! for all of them. Every answer is used and counted, and the times of a filter that loses keys do not count.
@@ -21,6 +22,7 @@ mod peer;
 mod results;
 mod rivals;
 mod row;
+mod set;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -56,17 +58,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// All filters that are compared, as near to this false-positive rate as possible: koel's first.
-fn contestants(rate: f64) -> Vec<Box<dyn Contestant>> {
-    ours::all(rate).into_iter().chain(rivals::all(rate)).collect()
-}
-
 /// Measures all filters, prints the table, and returns the number of filters that failed.
 fn run(options: &Options) -> anyhow::Result<usize> {
-    let Peers { rate, items, rounds } = options.peers();
+    let Peers { set, rate, items, rounds } = options.peers();
     let keys = Keys::new(items)?;
-    let rows = measure_all(&contestants(rate), &keys, rounds);
-    print(&(table::markdown(&rows, items) + "\n" + &machine::line(rate, items, rounds) + "\n"))?;
+    let rows = measure_all(&set.contestants(rate), &keys, rounds);
+    print(&(table::markdown(set, &rows, items) + "\n" + &machine::line(rate, items, rounds) + "\n"))?;
     Ok(rows.iter().filter(|row| row.failure().is_some()).count())
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-use crate::experiment::Peers;
+use crate::{experiment::Peers, set::Set};
 
 /// An item takes 24 bytes of keys, and one of the peers counts items in 32 bits.
 const MOST_ITEMS: u64 = 1 << 32;
@@ -19,9 +19,12 @@ const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
 /// standard error. Takes about 60 bytes of memory per item, most of them while the static filters are built, and with the
 /// defaults some minutes, during which the machine should do nothing else.
 ///
+/// With --growing, the filters begin with room for 1000 items and grow up to all of them. This takes about 300 bytes of memory
+/// per item, nearly all of them for one of the other crates.
+///
 /// With --out, it runs as an experiment like those of `koel experiment`: peers.json, peers.csv and peers-….svg in the folder
-/// have every round, the medians and charts, and report.html shows them beside the other experiments of the folder. Ctrl-C
-/// stops it at any time; finished rounds are kept, and the same command continues from there.
+/// (growth… with --growing) have every round, the medians and charts, and report.html shows them beside the other experiments
+/// of the folder. Ctrl-C stops it at any time; finished rounds are kept, and the same command continues from there.
 #[derive(Parser)]
 #[command(
     name = "koel-peers",
@@ -31,6 +34,7 @@ const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
 Examples:
     cargo run --release -p koel-peers
     cargo run --release -p koel-peers -- --quick
+    cargo run --release -p koel-peers -- --growing
     cargo run --release -p koel-peers -- --rate 0.01 --items 1000000 --rounds 5
     cargo run --release -p koel-peers -- --out koel-experiments"
 )]
@@ -38,6 +42,10 @@ pub(crate) struct Options {
     /// The false-positive rate of every filter that lets it be chosen, from 0.000001 to 0.1
     #[arg(long, value_name = "E", default_value = "0.001", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
+
+    /// Compare filters that grow, instead of filters of a fixed size
+    #[arg(long)]
+    growing: bool,
 
     /// For a first look: one million items in one round, unless --items or --rounds is given
     #[arg(long)]
@@ -63,7 +71,8 @@ pub(crate) struct Options {
 impl Options {
     /// The comparison to run.
     pub(crate) fn peers(&self) -> Peers {
-        Peers { rate: self.rate, items: self.items(), rounds: self.rounds() }
+        let set = if self.growing { Set::Growing } else { Set::Fixed };
+        Peers { set, rate: self.rate, items: self.items(), rounds: self.rounds() }
     }
 
     pub(crate) fn quick(&self) -> bool {

@@ -12,12 +12,13 @@ pub(crate) enum Family {
     Blocked,
     Counting,
     Quotient,
+    Aleph,
     Cuckoo,
     Fuse,
     Koel,
 }
 
-/// Items that filters which grow are first planned for.
+/// The number of items that filters which grow have room for at the beginning.
 pub(crate) const GROWN_FROM: usize = 1000;
 
 /// A filter with its parameters.

@@ -22,7 +22,8 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
     let (rounds, left) = (plan.cases(), plan.cases_left());
     let known = rounds - left;
     let found = if known > 0 { format!(", {known} of them measured before") } else { String::new() };
-    say(format_args!("peers: {rounds} round{}{found}\n", if rounds == 1 { "" } else { "s" }));
+    let name = plan.name();
+    say(format_args!("{name}: {rounds} round{}{found}\n", if rounds == 1 { "" } else { "s" }));
     let outcome = plan.run(&interrupt)?;
     report::write(folder)?;
     if outcome == Outcome::Interrupted {

@@ -68,9 +68,18 @@ pub(crate) struct Record {
     /// The theoretical false-positive rate.
     pub(crate) expected_rate: f64,
     pub(crate) bits_per_item: f64,
+    /// Items that were lost when others were removed: the most in a round. `None` if it does not support deletion.
+    pub(crate) lost_by_removal: Option<usize>,
 }
 
 impl Record {
+    /// Whether the measured rate is the one that was asked for, or lower, with a margin of three standard deviations. `None` if
+    /// the rate cannot be chosen.
+    pub(crate) fn keeps_rate(&self, items: usize) -> Option<bool> {
+        let (asked, items) = (self.asked_rate?, items as f64);
+        Some(self.rate * items <= asked * items + 3.0 * (asked * items).sqrt())
+    }
+
     /// Bits per item beyond log₂(1/ε), which any filter with that rate needs: comparable between rates. `None` without a false
     /// positive, since ε is then unknown.
     pub(crate) fn overhead(&self) -> Option<f64> {
@@ -128,6 +137,7 @@ impl Row {
             rate: median(|sample| sample.rate)?,
             expected_rate: median(|sample| sample.expected_rate)?,
             bits_per_item: median(|sample| sample.bits_per_item)?,
+            lost_by_removal: self.samples().iter().filter_map(|sample| sample.lost_by_removal).max(),
         })
     }
 

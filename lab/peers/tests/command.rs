@@ -77,8 +77,40 @@ fn another_rate_is_another_size() {
 
 #[test]
 fn one_item_is_enough() {
-    let output = peers("--items 1 --rounds 1");
+    for set in ["", "--growing"] {
+        let output = peers(&format!("{set} --items 1 --rounds 1"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn filters_that_grow_have_a_table_and_files_of_their_own() {
+    let output = peers("--growing --items 20000 --rounds 1");
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows = rows(&stdout);
+    assert!(rows.len() >= 8 && rows.iter().all(|cells| cells.len() == 9), "{stdout}");
+    let row = |name: &str| rows.iter().find(|cells| cells[0].starts_with(name)).unwrap_or_else(|| panic!("{name}: {stdout}"));
+    for (name, kept, lost) in [("koel ElasticFilter", "yes", "0"), ("koel SharedFilter", "yes", "0"), ("fastbloom", "yes", "–")]
+    {
+        let row = row(name);
+        assert_eq!((row[6], row[8]), (kept, lost), "{name}: {stdout}");
+    }
+    // log₂(1/ε)/ln 2, and some bytes: it has its final size from the beginning.
+    assert!((14.3..14.6).contains(&row("fastbloom")[7].parse().expect("a number")), "{stdout}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    for set in ["--growing", ""] {
+        let output = peers_into(folder.path(), &format!("{set} --items 700 --rounds 1"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for name in ["growth", "peers"] {
+        for file in [".json", ".csv", "-find.svg", "-build.svg", "-remove.svg"].map(|ending| format!("{name}{ending}")) {
+            assert!(folder.path().join(&file).exists(), "{file}");
+        }
+    }
+    let csv = fs::read_to_string(folder.path().join("growth.csv")).expect("a table");
+    assert!(csv.lines().next().is_some_and(|header| header.ends_with(",lost,stuck,left,lost_by_removal")), "{csv}");
 }
 
 fn peers_into(folder: &Path, arguments: &str) -> Output {
@@ -213,19 +245,22 @@ fn help_has_examples() {
 /// The pictures in docs/TUNING.md.
 #[test]
 fn the_documents_pictures_are_those_of_the_numbers() {
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tuning");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    fs::copy(committed.join("peers.json"), folder.path().join("peers.json")).expect("the committed results");
-    let output = peers(&format!("--out {}", folder.path().display()));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut pictures = 0;
-    for entry in fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-        let name = entry.file_name().expect("a name").to_string_lossy().into_owned();
-        if name.starts_with("peers") {
-            let (drawn, there) = (fs::read(&entry).expect("a file"), fs::read(committed.join(&name)).ok());
-            assert!(there == Some(drawn), "{name} is not what `koel-peers --out` makes of the numbers: run it again");
-            pictures += usize::from(entry.extension().is_some_and(|ending| ending == "svg"));
+    for (name, option) in [("peers", "")] {
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tuning");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let record = format!("{name}.json");
+        fs::copy(committed.join(&record), folder.path().join(&record)).expect("the committed results");
+        let output = peers_into(folder.path(), option);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut pictures = 0;
+        for entry in fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            let file = entry.file_name().expect("a name").to_string_lossy().into_owned();
+            if file.starts_with(name) {
+                let (drawn, there) = (fs::read(&entry).expect("a file"), fs::read(committed.join(&file)).ok());
+                assert!(there == Some(drawn), "{file} is not what `koel-peers --out` makes of the numbers: run it again");
+                pictures += usize::from(entry.extension().is_some_and(|ending| ending == "svg"));
+            }
         }
+        assert_eq!(pictures, 3, "{name}");
     }
-    assert_eq!(pictures, 3);
 }

@@ -18,7 +18,7 @@ use crate::{
 pub const FILE: &str = "report.html";
 
 /// The order of the experiments. Any others follow, sorted by name.
-const ORDER: [&str; 6] = ["load", "space", "fpr", "walk", "speed", "peers"];
+const ORDER: [&str; 7] = ["load", "space", "fpr", "walk", "speed", "peers", "growth"];
 
 /// The fields of a case or a row, which are only copied here.
 type Fields = Map<String, Value>;

@@ -111,11 +111,11 @@ fn nothing_is_fetched() {
 
 #[test]
 fn the_known_ones_come_first() {
-    let page = page(&folder(&["abacus", "peers", "speed", "walk", "fpr", "space", "load", "zebra"], |_| ()));
+    let page = page(&folder(&["abacus", "growth", "peers", "speed", "walk", "fpr", "space", "load", "zebra"], |_| ()));
     let at = |name: &str| page.find(&format!("<section id=\"{name}\"")).unwrap_or_else(|| panic!("{name} is missing"));
-    let places = ["load", "space", "fpr", "walk", "speed", "peers", "abacus", "zebra"].map(at);
+    let places = ["load", "space", "fpr", "walk", "speed", "peers", "growth", "abacus", "zebra"].map(at);
     assert!(places.is_sorted(), "{places:?}");
-    assert_eq!(page.matches("<svg ").count(), 8);
+    assert_eq!(page.matches("<svg ").count(), 9);
     assert!(page.contains("<a href=\"#zebra\">"));
 }
 

@@ -1,9 +1,14 @@
 //! Plain Bloom filters.
 
-use std::{hash::BuildHasher, marker::PhantomData};
+use std::{
+    hash::{BuildHasher, BuildHasherDefault},
+    marker::PhantomData,
+    sync::{Mutex, PoisonError},
+};
 
 use anyhow::anyhow;
 
+use super::Xxh3;
 use crate::peer::{Family, Peer, count};
 
 /// A Bloom filter that derives all positions from one hash.
@@ -33,8 +38,7 @@ impl<S: BuildHasher + Default> Peer for FastBloom<S> {
     }
 
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
-        let builder = fastbloom::BloomFilter::with_false_pos(self.rate).hasher(S::default());
-        let mut filter = builder.expected_items(keys.len());
+        let mut filter = empty::<S>(self.rate, keys.len());
         // The answer, whether the item was found before, is not needed.
         count(keys, |key| filter.insert(&key));
         Ok(filter)
@@ -46,6 +50,42 @@ impl<S: BuildHasher + Default> Peer for FastBloom<S> {
 
     fn find(&self, filter: &Self::Filter, keys: &[u64]) -> usize {
         count(keys, |key| filter.contains(&key))
+    }
+}
+
+fn empty<S: BuildHasher + Default>(rate: f64, items: usize) -> fastbloom::BloomFilter<S> {
+    fastbloom::BloomFilter::with_false_pos(rate).hasher(S::default()).expected_items(items)
+}
+
+/// The same behind a lock, as several threads would share it. It cannot grow, so it has room for all items from the beginning.
+pub(super) struct LockedBloom(pub(super) f64);
+
+impl Peer for LockedBloom {
+    type Filter = Mutex<fastbloom::BloomFilter<BuildHasherDefault<Xxh3>>>;
+
+    const FAMILY: Family = Family::Bloom;
+
+    fn title(&self, items: usize) -> String {
+        format!("fastbloom 0.17 in a Mutex, sized for {items}, XXH3")
+    }
+
+    fn asked_rate(&self) -> Option<f64> {
+        Some(self.0)
+    }
+
+    fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
+        let filter = Mutex::new(empty(self.0, keys.len()));
+        // The answer, whether the item was found before, is not needed.
+        count(keys, |key| filter.lock().unwrap_or_else(PoisonError::into_inner).insert(&key));
+        Ok(filter)
+    }
+
+    fn expected_rate(&self, filter: &Self::Filter, items: usize) -> f64 {
+        filter.lock().unwrap_or_else(PoisonError::into_inner).expected_false_pos(items)
+    }
+
+    fn find(&self, filter: &Self::Filter, keys: &[u64]) -> usize {
+        count(keys, |key| filter.lock().unwrap_or_else(PoisonError::into_inner).contains(&key))
     }
 }
 

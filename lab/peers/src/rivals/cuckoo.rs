@@ -3,7 +3,7 @@
 use std::{hash::Hasher, marker::PhantomData};
 
 use super::{Xxh3, nearest_bits};
-use crate::peer::{Family, Peer, count};
+use crate::peer::{Family, GROWN_FROM, Peer, count};
 
 /// The load of the smallest table whose number of buckets, of four slots each, is a power of two.
 fn load_of_four(items: usize) -> f64 {
@@ -60,8 +60,11 @@ impl<H: Hasher + Default> Peer for Cuckoo<H> {
     }
 }
 
+/// A list of tables with hashes of XXH3.
+type Tables = scalable_cuckoo_filter::ScalableCuckooFilter<u64, Xxh3>;
+
 /// It grows by adding a table of twice the size when the last one is full. With more than one table, a removal may remove
-/// another item's fingerprint from the wrong one.
+/// another item's fingerprint from the wrong one. Here, its first table has room for all items.
 pub(super) struct ScalableCuckoo(pub(super) f64);
 
 impl ScalableCuckoo {
@@ -72,7 +75,7 @@ impl ScalableCuckoo {
 }
 
 impl Peer for ScalableCuckoo {
-    type Filter = scalable_cuckoo_filter::ScalableCuckooFilter<u64, Xxh3>;
+    type Filter = Tables;
 
     const FAMILY: Family = Family::Cuckoo;
 
@@ -89,13 +92,7 @@ impl Peer for ScalableCuckoo {
     fn build(&self, keys: &[u64]) -> anyhow::Result<Self::Filter> {
         // Its fingerprints have ⌈log₂(2/ε) + 3⌉ bits. The factor 1.5 avoids rounding errors at the steps.
         let probability = 1.5 * 2_f64.powi(4 - self.fingerprint_bits(keys.len()));
-        let mut filter = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new()
-            .initial_capacity(keys.len())
-            .false_positive_probability(probability.min(1.0))
-            .hasher(Xxh3::default())
-            .finish();
-        keys.iter().for_each(|key| filter.insert(key));
-        Ok(filter)
+        Ok(filled(keys.len(), probability.min(1.0), keys))
     }
 
     fn expected_rate(&self, _: &Self::Filter, items: usize) -> f64 {
@@ -109,4 +106,51 @@ impl Peer for ScalableCuckoo {
     fn remove(&self, filter: &mut Self::Filter, keys: &[u64]) -> Option<usize> {
         Some(count(keys, |key| filter.remove(&key)))
     }
+}
+
+/// The same, which begins with a table for [`GROWN_FROM`] items. Each further table has fingerprints that are a bit longer, so
+/// that the rates of all tables together stay below the promised one.
+pub(super) struct GrownCuckoo(pub(super) f64);
+
+impl Peer for GrownCuckoo {
+    type Filter = Tables;
+
+    const FAMILY: Family = Family::Cuckoo;
+
+    const MAY_LOSE: bool = true;
+
+    fn title(&self, _: usize) -> String {
+        String::from("scalable_cuckoo_filter 0.5, XXH3")
+    }
+
+    fn asked_rate(&self) -> Option<f64> {
+        Some(self.0)
+    }
+
+    fn build(&self, keys: &[u64]) -> anyhow::Result<Tables> {
+        Ok(filled(GROWN_FROM.min(keys.len()), self.0, keys))
+    }
+
+    /// The bound that it promises.
+    fn expected_rate(&self, _: &Tables, _: usize) -> f64 {
+        self.0
+    }
+
+    fn find(&self, filter: &Tables, keys: &[u64]) -> usize {
+        ScalableCuckoo(self.0).find(filter, keys)
+    }
+
+    /// Of an item whose fingerprint is 0, it claims in any table with an empty slot to have removed it. Its debug assertions
+    /// notice that, and panic.
+    fn remove(&self, filter: &mut Tables, keys: &[u64]) -> Option<usize> {
+        if cfg!(debug_assertions) { None } else { ScalableCuckoo(self.0).remove(filter, keys) }
+    }
+}
+
+/// A filter with all keys in it, whose first table has this capacity.
+fn filled(capacity: usize, probability: f64, keys: &[u64]) -> Tables {
+    let builder = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new().initial_capacity(capacity);
+    let mut filter = builder.false_positive_probability(probability).hasher(Xxh3::default()).finish();
+    keys.iter().for_each(|key| filter.insert(key));
+    filter
 }

@@ -1,6 +1,7 @@
 //! The other crates, a file for each family. Each filter is built for the requested false-positive rate, or the nearest one
-//! that it offers, and for the number of items that it will get, as its documentation recommends.
+//! that it offers, as its documentation recommends: for the number of items that it will get, or to grow up to that number.
 
+mod aleph;
 mod blocked;
 mod bloom;
 mod counting;
@@ -14,13 +15,12 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::measure::Contestant;
 
-pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
+pub(crate) fn fixed(rate: f64) -> Vec<Box<dyn Contestant>> {
     vec![
         Box::new(cuckoo::Cuckoo::<DefaultHasher>::new("its default hasher")),
         Box::new(cuckoo::Cuckoo::<Xxh3>::new("XXH3")),
         Box::new(cuckoo::ScalableCuckoo(rate)),
         Box::new(quotient::Quotient(rate)),
-        Box::new(quotient::GrownQuotient(rate)),
         Box::new(counting::Counting(rate)),
         Box::new(bloom::FastBloom::<fastbloom::DefaultHasher>::new(rate, "its default hasher")),
         Box::new(bloom::FastBloom::<BuildHasherDefault<Xxh3>>::new(rate, "XXH3")),
@@ -28,6 +28,17 @@ pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
         Box::new(blocked::SplitBlock::new(rate)),
         Box::new(fuse::Fuse::<xorf::BinaryFuse8>::new("BinaryFuse8", 8)),
         Box::new(fuse::Fuse::<xorf::BinaryFuse16>::new("BinaryFuse16", 16)),
+    ]
+}
+
+/// Filters that grow from [`GROWN_FROM`](crate::peer::GROWN_FROM) items to all of them; and a Bloom filter, which cannot.
+pub(crate) fn growing(rate: f64) -> Vec<Box<dyn Contestant>> {
+    vec![
+        Box::new(quotient::GrownQuotient(rate)),
+        Box::new(cuckoo::GrownCuckoo(rate)),
+        Box::new(aleph::Aleph { rate, planned: false }),
+        Box::new(aleph::Aleph { rate, planned: true }),
+        Box::new(bloom::LockedBloom(rate)),
     ]
 }
 

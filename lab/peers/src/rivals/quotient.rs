@@ -51,8 +51,8 @@ impl Peer for Quotient {
     }
 }
 
-/// The same, which grows from [`GROWN_FROM`] items: when it is full, it is copied into one of twice the size, with remainders that
-/// are one bit shorter.
+/// The same, planned to grow from [`GROWN_FROM`] items to all of them: when it is full, it is copied into one of twice the size,
+/// with remainders that are one bit shorter. Beyond the plan, it does not grow.
 pub(super) struct GrownQuotient(pub(super) f64);
 
 impl Peer for GrownQuotient {
@@ -60,8 +60,8 @@ impl Peer for GrownQuotient {
 
     const FAMILY: Family = Family::Quotient;
 
-    fn title(&self, _: usize) -> String {
-        format!("qfilter 0.3, grown from {GROWN_FROM} items, foldhash")
+    fn title(&self, items: usize) -> String {
+        format!("qfilter 0.3, max_capacity {items}, foldhash")
     }
 
     fn asked_rate(&self) -> Option<f64> {

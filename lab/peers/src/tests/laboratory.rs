@@ -9,10 +9,11 @@ use crate::{
     measure::{Contestant, Facts},
     peer::Family,
     row::Entry,
+    set::Set,
 };
 
 /// The rounds of an experiment, given the entries of each.
-fn measured(rounds: Vec<Vec<Entry>>) -> Vec<Measured<Case, Entry>> {
+pub(super) fn measured(rounds: Vec<Vec<Entry>>) -> Vec<Measured<Case, Entry>> {
     (1..).zip(rounds).map(|(round, rows)| Measured { case: Case::new(1000, RATE, round), rows }).collect()
 }
 
@@ -33,7 +34,7 @@ fn a_failure_in_a_round_is_shown_and_keeps_nobody_else_from_it() {
         vec![good("one", 1.0), good("bad", 1.0), good("two", 5.0)],
         vec![good("one", 3.0), bad(), good("two", 5.0)],
     ]);
-    let findings = Peers { rate: RATE, items: 1000, rounds: 2 }.findings(&rounds);
+    let findings = Peers { set: Set::Fixed, rate: RATE, items: 1000, rounds: 2 }.findings(&rounds);
     let [here, paper, notes] = &findings.tables[..] else { panic!("{:?}", findings.tables) };
     assert!(here.caption.contains("ε = 0.001, with 1000 items; medians of 2 rounds"), "{}", here.caption);
     for (row, expected) in here.rows.iter().zip([
@@ -54,7 +55,7 @@ fn a_failure_in_a_round_is_shown_and_keeps_nobody_else_from_it() {
 
 #[test]
 fn findings_do_with_what_there_is() {
-    let peers = Peers { rate: RATE, items: 1000, rounds: 1 };
+    let peers = Peers { set: Set::Fixed, rate: RATE, items: 1000, rounds: 1 };
     let empty = peers.findings(&[]);
     assert!(empty.charts.iter().all(|chart| chart.series.is_empty()) && empty.tables.len() == 1);
     let failed = vec![Entry::new(facts("bad"), Err(anyhow::anyhow!("too large")))];
@@ -85,7 +86,7 @@ fn findings_do_with_what_there_is() {
 fn rounds_are_cases_with_the_rate_that_is_asked_for() {
     let scope = Scope { quick: false, seed: 0, max_slots: None };
     for rate in [0.1, 0.02, RATE, 0.000_001] {
-        let cases = Peers { rate, items: 5, rounds: 3 }.cases(&scope);
+        let cases = Peers { set: Set::Fixed, rate, items: 5, rounds: 3 }.cases(&scope);
         assert_eq!(cases, [1, 2, 3].map(|round| Case::new(5, rate, round)));
         assert!(cases.iter().all(|case| case.rate().to_bits() == rate.to_bits()), "{rate}: {cases:?}");
     }
@@ -98,7 +99,9 @@ fn memory_is_looked_at_first() {
     let scope = Scope { quick: false, seed: 0, max_slots: None };
     let settings = Settings { folder: folder.path().join("new"), scope, threads: 1, again: false };
     let items = usize::try_from(1_u64 << 50).unwrap();
-    let Err(error) = Plan::new(Peers { rate: RATE, items, rounds: 1 }, &settings) else { panic!("there is no such memory") };
+    let Err(error) = Plan::new(Peers { set: Set::Fixed, rate: RATE, items, rounds: 1 }, &settings) else {
+        panic!("there is no such memory")
+    };
     let error = error.to_string();
     let needed = (60_u64 << 30).to_string();
     assert!(["peers: ", &needed, " MiB are available", "give fewer --items"].iter().all(|part| error.contains(part)), "{error}");

@@ -1,13 +1,12 @@
-//! The rows of koel.
-
-use std::hint::black_box;
+//! Filters of a fixed size.
 
 use anyhow::Context as _;
-use koel::{Builder, CuckooFilter, ElasticFilter, TableKind};
+use koel::{Builder, CuckooFilter, TableKind};
 
+use super::{BATCH, count_in_batches};
 use crate::{
     measure::Contestant,
-    peer::{Family, GROWN_FROM, Peer, count},
+    peer::{Family, Peer, count},
 };
 
 /// Each way of building and querying has a row: a type that implements [`Peer`], and a line in this list.
@@ -23,12 +22,8 @@ pub(crate) fn all(rate: f64) -> Vec<Box<dyn Contestant>> {
         // A table of the same size as the packed one, and one with the same rate.
         Box::new(OneByOne(Plan { fingerprint_bits: packed.fingerprint_bits - 1, asked_rate: None, ..single })),
         Box::new(OneByOne(single)),
-        Box::new(Elastic(rate)),
     ]
 }
-
-/// Items per batch: a realistic number for a caller, whose answers fit into the first-level cache.
-const BATCH: usize = 1024;
 
 /// A table and its load.
 #[derive(Clone, Copy)]
@@ -123,19 +118,6 @@ impl Peer for OneByOne {
 /// One call per [`BATCH`] of keys.
 struct Batches(Plan);
 
-impl Batches {
-    /// The number of positive answers of `ask` to all batches.
-    fn count(keys: &[u64], mut ask: impl FnMut(&[u64], &mut [bool])) -> usize {
-        let mut answers = [false; BATCH];
-        let batches = keys.chunks(BATCH).map(|batch| {
-            let answers = &mut answers[..batch.len()];
-            ask(batch, answers);
-            black_box(&*answers).iter().filter(|&&answer| answer).count()
-        });
-        batches.sum()
-    }
-}
-
 impl Peer for Batches {
     type Filter = CuckooFilter;
 
@@ -162,11 +144,11 @@ impl Peer for Batches {
     }
 
     fn find(&self, filter: &CuckooFilter, keys: &[u64]) -> usize {
-        Self::count(keys, |batch, found| filter.contains_batch(batch, found))
+        count_in_batches(keys, |batch, found| filter.contains_batch(batch, found))
     }
 
     fn remove(&self, filter: &mut CuckooFilter, keys: &[u64]) -> Option<usize> {
-        Some(Self::count(keys, |batch, removed| filter.remove_batch(batch, removed)))
+        Some(count_in_batches(keys, |batch, removed| filter.remove_batch(batch, removed)))
     }
 }
 
@@ -200,43 +182,5 @@ impl Peer for KnownSet {
 
     fn remove(&self, filter: &mut CuckooFilter, keys: &[u64]) -> Option<usize> {
         OneByOne(self.0).remove(filter, keys)
-    }
-}
-
-/// Grows from [`GROWN_FROM`] items to all of them.
-struct Elastic(f64);
-
-impl Peer for Elastic {
-    type Filter = ElasticFilter;
-
-    const FAMILY: Family = Family::Koel;
-
-    fn title(&self, _: usize) -> String {
-        format!("koel elastic, grown from {GROWN_FROM} items")
-    }
-
-    fn asked_rate(&self) -> Option<f64> {
-        Some(self.0)
-    }
-
-    fn build(&self, keys: &[u64]) -> anyhow::Result<ElasticFilter> {
-        let builder = ElasticFilter::builder().false_positive_rate(self.0);
-        let mut filter = builder.capacity(GROWN_FROM.min(keys.len())).max_capacity(keys.len()).build()?;
-        for key in keys {
-            filter.insert(key).context("an item was refused")?;
-        }
-        Ok(filter)
-    }
-
-    fn expected_rate(&self, filter: &ElasticFilter, _: usize) -> f64 {
-        filter.false_positive_rate()
-    }
-
-    fn find(&self, filter: &ElasticFilter, keys: &[u64]) -> usize {
-        count(keys, |key| filter.contains(&key))
-    }
-
-    fn remove(&self, filter: &mut ElasticFilter, keys: &[u64]) -> Option<usize> {
-        Some(count(keys, |key| filter.remove(&key)))
     }
 }
