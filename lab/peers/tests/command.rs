@@ -242,10 +242,10 @@ fn help_has_examples() {
     );
 }
 
-/// The pictures in docs/TUNING.md.
+/// The pictures in docs/TUNING.md and docs/GROWTH.md.
 #[test]
 fn the_documents_pictures_are_those_of_the_numbers() {
-    for (name, option) in [("peers", "")] {
+    for (name, option) in [("peers", ""), ("growth", "--growing")] {
         let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tuning");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let record = format!("{name}.json");
