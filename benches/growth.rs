@@ -10,21 +10,14 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use std::{env, fmt::Write as _, hint::black_box, time::Instant};
+use std::{fmt::Write as _, hint::black_box, time::Instant};
 
 use koel::{CuckooFilter, ElasticFilter};
+use koel_benches::{Extent, key, median, time};
 
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
-const DEFAULT_ITEMS: usize = 10_000_000;
-/// As a test of its assertions: `cargo test` and the gate run benchmarks with `--test`.
-const TEST_ITEMS: usize = 100_000;
-
-/// Distinct, and in no order.
-fn key(n: u64) -> u64 {
-    let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash ^ hash >> 27
-}
+const DEFAULT_ITEMS: u64 = 10_000_000;
 
 struct Keys {
     present: Vec<u64>,
@@ -34,12 +27,6 @@ struct Keys {
 /// One kind of filter in one round: the times of [`OPERATIONS`], in nanoseconds per item.
 type Times = [f64; 6];
 const OPERATIONS: [&str; 6] = ["insert", "present", "absent", "batch present", "batch absent", "remove"];
-
-fn time(items: usize, mut action: impl FnMut()) -> f64 {
-    let start = Instant::now();
-    action();
-    start.elapsed().as_secs_f64() * 1e9 / items as f64
-}
 
 /// Times of one kind of filter, and what it says of itself when it is full.
 type Measure = fn(&Keys) -> (Times, String);
@@ -84,11 +71,6 @@ fn planned(keys: &Keys) -> (Times, String) {
     measure!(builder.build().expect("the parameters are right"), keys)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Space while the filter grows, and the times of single insertions.
 fn growth(keys: &Keys) {
     const FIXED_BITS: f64 = 12.4;
@@ -131,11 +113,8 @@ fn growth(keys: &Keys) {
 }
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let is_test = !arguments.iter().any(|argument| argument == "--bench");
-    let given = arguments.iter().find_map(|argument| argument.parse().ok());
-    let items: usize = given.unwrap_or(if is_test { TEST_ITEMS } else { DEFAULT_ITEMS });
-    let rounds = if is_test { 1 } else { ROUNDS };
+    let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
+    let (items, rounds) = (extent.length(), extent.rounds);
     let keys =
         Keys { present: (0..items as u64).map(key).collect(), absent: (items as u64..2 * items as u64).map(key).collect() };
     let kinds: [(&str, Measure); 3] = [("fixed", fixed), ("grown from nothing", grown), ("planned", planned)];
@@ -156,9 +135,9 @@ fn main() {
             let (times, fixed) = (of(kind), of(0));
             let ratios: Vec<f64> = times.iter().zip(&fixed).map(|(time, fixed)| time / fixed).collect();
             let (least, most) = (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max));
-            let mut line = format!("    {name:<14}{:>8.1}", median(times));
+            let mut line = format!("    {name:<14}{:>8.1}", median(&times));
             if kind > 0 {
-                let _ = write!(line, "{:>8.2}   ({least:.2} to {most:.2})", median(ratios));
+                let _ = write!(line, "{:>8.2}   ({least:.2} to {most:.2})", median(&ratios));
             }
             println!("{line}");
         }

@@ -9,27 +9,14 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use std::{env, hint::black_box, num::NonZeroUsize, time::Instant};
+use std::{hint::black_box, num::NonZeroUsize};
 
 use koel::{CuckooFilter, ElasticBuilder, ElasticFilter};
+use koel_benches::{Extent, key, median, time};
 
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
-const DEFAULT_ITEMS: usize = 100_000_000;
-/// As a test of its assertions: `cargo test` and the gate run benchmarks with `--test`.
-const TEST_ITEMS: usize = 100_000;
-
-/// Distinct, and in no order.
-fn key(n: u64) -> u64 {
-    let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash ^ hash >> 27
-}
-
-fn time(items: usize, action: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    action();
-    start.elapsed().as_secs_f64() * 1e9 / items as f64
-}
+const DEFAULT_ITEMS: u64 = 100_000_000;
 
 /// The times of a round.
 struct Times(Vec<(&'static str, f64)>);
@@ -87,11 +74,8 @@ fn round(keys: &[u64], asked: &[u64], threads: NonZeroUsize) -> Times {
 }
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let is_test = !arguments.iter().any(|argument| argument == "--bench");
-    let given = arguments.iter().find_map(|argument| argument.parse().ok());
-    let items: usize = given.unwrap_or(if is_test { TEST_ITEMS } else { DEFAULT_ITEMS });
-    let rounds = if is_test { 1 } else { ROUNDS };
+    let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
+    let (items, rounds) = (extent.length(), extent.rounds);
     let threads = NonZeroUsize::new(2).expect("it is not zero");
     let keys: Vec<u64> = (0..items as u64).map(key).collect();
     let each = items as u64 / 20;
@@ -107,6 +91,6 @@ fn main() {
     for (at, (what, _)) in all[0].0.iter().enumerate() {
         let mut times: Vec<f64> = all.iter().map(|times| times.0[at].1).collect();
         times.sort_by(f64::total_cmp);
-        println!("    {what:<40}{:>7.1}   ({:.1} to {:.1})", times[rounds / 2], times[0], times[rounds - 1]);
+        println!("    {what:<40}{:>7.1}   ({:.1} to {:.1})", median(&times), times[0], times[rounds - 1]);
     }
 }

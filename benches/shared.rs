@@ -10,27 +10,14 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use std::{env, hint::black_box, num::NonZeroUsize, thread, time::Instant};
+use std::{hint::black_box, num::NonZeroUsize, thread};
 
 use koel::{ElasticFilter, SharedFilter};
+use koel_benches::{Extent, key, median, time};
 
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 5;
-const DEFAULT_ITEMS: usize = 10_000_000;
-/// As a test of its assertions: `cargo test` and the gate run benchmarks with `--test`.
-const TEST_ITEMS: usize = 100_000;
-
-/// Distinct, and in no order.
-fn key(n: u64) -> u64 {
-    let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash ^ hash >> 27
-}
-
-fn time(items: usize, action: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    action();
-    start.elapsed().as_secs_f64() * 1e9 / items as f64
-}
+const DEFAULT_ITEMS: u64 = 10_000_000;
 
 const OPERATIONS: [&str; 6] = ["insert", "contains", "remove", "insert_batch", "contains_batch", "remove_batch"];
 type Times = [f64; OPERATIONS.len()];
@@ -80,17 +67,9 @@ fn shared(threads: usize, keys: &[u64]) -> Times {
     times
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let is_test = !arguments.iter().any(|argument| argument == "--bench");
-    let given = arguments.iter().find_map(|argument| argument.parse().ok());
-    let items: usize = given.unwrap_or(if is_test { TEST_ITEMS } else { DEFAULT_ITEMS });
-    let rounds = if is_test { 1 } else { ROUNDS };
+    let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
+    let (items, rounds) = (extent.length(), extent.rounds);
     let most_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let numbers: Vec<usize> = [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= most_threads.max(2)).collect();
     let keys: Vec<u64> = (0..items as u64).map(key).collect();
@@ -107,7 +86,7 @@ fn main() {
     for (operation, name) in OPERATIONS.iter().enumerate() {
         let of = |times: &[Times]| times.iter().map(|times| times[operation]).collect::<Vec<f64>>();
         let owned = of(&owned);
-        print!("{name:<15} ElasticFilter {:>6.1}", median(owned.clone()));
+        print!("{name:<15} ElasticFilter {:>6.1}", median(&owned));
         let one = of(&all[0]);
         for (&threads, all) in numbers.iter().zip(&all) {
             let times = of(all);
@@ -118,8 +97,8 @@ fn main() {
             print!(
                 "   {threads} thread{} {:>6.1} {:>5.2} ({least:.2} to {most:.2})",
                 if threads == 1 { "" } else { "s" },
-                median(times),
-                median(ratios)
+                median(&times),
+                median(&ratios)
             );
         }
         println!();

@@ -32,12 +32,9 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             bench("to_bytes", &|filter, bytes| assert_eq!(black_box(filter.to_bytes()).len(), bytes.len()));
             bench("from_bytes", &|filter, bytes| assert_eq!(read(CuckooFilter::from_bytes(bytes)).len(), filter.len()));
             bench("verify", &|_, bytes| read(FilterView::over(bytes).and_then(|view| view.verify())));
-            #[cfg(feature = "std")]
             bench("write_to", &|filter, _| filter.write_to(black_box(std::io::sink())).expect("a sink takes everything"));
-            #[cfg(feature = "std")]
             bench("read_from", &|filter, bytes| assert_eq!(read(CuckooFilter::read_from(bytes)).len(), filter.len()));
         }
-        #[cfg(feature = "std")]
         mapped::open(&mut group, size.items);
         group.finish();
     }
@@ -47,7 +44,6 @@ fn read<T>(result: Result<T, koel::SnapshotError>) -> T {
     result.expect("it is a snapshot")
 }
 
-#[cfg(feature = "std")]
 mod mapped {
     use super::read;
     use crate::{keys::key, tables::PACKED_13};

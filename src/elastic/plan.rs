@@ -284,6 +284,7 @@ mod tests {
 
     /// The rates of all layers, each at its greatest depth, add up to no more than what was promised.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn layers_beyond_the_range_keep_the_rate() {
         for rate in [0.1, 0.03, 0.01, 0.001, 0.000_7, 1e-4] {
             for b in [1, 2, 4, 8] {

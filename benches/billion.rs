@@ -1,0 +1,160 @@
+//! Filters of more than a billion items with f = 9: built, saved, mapped, verified, and asked for every item.
+//!
+//! ```sh
+//! cargo bench --bench billion                  # 1.2 · 10⁹ items: ten minutes, 2 GB of memory, 2 GB of disk
+//! cargo bench --bench billion -- 4400000000    # more than 2³² items, and a table of more than 2³² bytes
+//! ```
+//!
+//! The files are in the folder for temporary files, and are deleted. Every item must be found, and of as many absent ones no more
+//! than the filter says, within five standard deviations.
+
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
+
+use std::{
+    env,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process,
+    time::Instant,
+};
+
+use koel::{CuckooFilter, ElasticFilter, ElasticView, FilterView};
+use koel_benches::{Extent, key};
+use memmap2::Mmap;
+
+const ITEMS: u64 = 1_200_000_000;
+/// Fingerprints of nine bits suffice for it.
+const RATE: f64 = 0.016;
+/// Keys at a time, which are in memory.
+const PIECE: u64 = 1 << 24;
+
+/// The keys of these numbers, in pieces.
+fn each_piece(numbers: std::ops::Range<u64>, mut act: impl FnMut(&[u64])) {
+    let mut keys = Vec::new();
+    for start in numbers.clone().step_by(usize::try_from(PIECE).expect("a small number")) {
+        keys.clear();
+        keys.extend((start..numbers.end.min(start + PIECE)).map(key));
+        act(&keys);
+    }
+}
+
+/// A file that is deleted on drop.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(env::temp_dir().join(format!("koel-billion-{name}-{}.koel", process::id())))
+    }
+
+    fn map(&self) -> Mmap {
+        let file = File::open(&self.0).expect("it was saved");
+        // SAFETY: nobody else knows the file.
+        #[allow(unsafe_code, reason = "mapping is unsafe")]
+        unsafe {
+            Mmap::map(&file).expect("it can be mapped")
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok();
+    }
+}
+
+/// Times of what is done with a filter, in seconds.
+struct Times {
+    items: u64,
+    last: Instant,
+    rows: Vec<(&'static str, f64)>,
+}
+
+impl Times {
+    fn new(items: u64) -> Self {
+        Self { items, last: Instant::now(), rows: Vec::new() }
+    }
+
+    /// What was done since the row before.
+    fn row(&mut self, what: &'static str) {
+        self.rows.push((what, self.last.elapsed().as_secs_f64()));
+        self.last = Instant::now();
+    }
+
+    fn print(&self, name: &str, path: &Path, rates: [f64; 2]) {
+        let bytes = fs::metadata(path).expect("it was saved").len();
+        let bits = 8.0 * bytes as f64 / self.items as f64;
+        println!("{name}: {} items, {bytes} bytes, {bits:.2} bits per item", self.items);
+        println!("    false-positive rate: measured {:.4} %, expected {:.4} %", 100.0 * rates[0], 100.0 * rates[1]);
+        for (what, seconds) in &self.rows {
+            println!("    {what:<28}{seconds:>9.2} s{:>9.1} ns per item", seconds * 1e9 / self.items as f64);
+        }
+    }
+}
+
+/// Asks for all items, which must be found, and for as many others. Returns the measured rate.
+fn ask(items: u64, times: &mut Times, expected: f64, contains: impl Fn(&[u64], &mut [bool])) -> f64 {
+    let mut found = vec![false; usize::try_from(PIECE).expect("a small number")];
+    let mut counts = [0_u64; 2];
+    let asked = [("contains_batch, present", 0..items), ("contains_batch, absent", items..2 * items)];
+    for ((what, range), count) in asked.into_iter().zip(&mut counts) {
+        each_piece(range, |keys| {
+            let found = &mut found[..keys.len()];
+            contains(keys, found);
+            *count += found.iter().filter(|&&found| found).count() as u64;
+        });
+        times.row(what);
+    }
+    assert_eq!(counts[0], items, "every item is found");
+    let rate = counts[1] as f64 / items as f64;
+    assert!(rate <= expected + 5.0 * (expected / items as f64).sqrt(), "{rate} instead of {expected}");
+    rate
+}
+
+fn fixed(items: u64) {
+    let (file, mut times) = (Scratch::new("fixed"), Times::new(items));
+    let capacity = usize::try_from(items).expect("64 bits");
+    let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(9);
+    let mut filter = builder.build().expect("there is memory");
+    times.row("allocate");
+    filter.insert_iter((0..items).map(key)).expect("there is room");
+    times.row("insert_iter");
+    filter.save(&file.0).expect("there is disk space");
+    times.row("save");
+    drop(filter);
+    let view = FilterView::over(file.map()).expect("as it was saved");
+    times.row("map");
+    view.verify().expect("as it was saved");
+    times.row("verify");
+    assert_eq!(view.len() as u64, items);
+    let expected = view.false_positive_rate();
+    let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
+    times.print("CuckooFilter, f = 9", &file.0, [rate, expected]);
+}
+
+fn elastic(items: u64) {
+    let (file, mut times) = (Scratch::new("elastic"), Times::new(items));
+    let capacity = usize::try_from(items).expect("64 bits");
+    let builder = ElasticFilter::builder().capacity(capacity).max_capacity(capacity).false_positive_rate(RATE);
+    let mut filter = builder.build().expect("there is memory");
+    times.row("allocate");
+    each_piece(0..items, |keys| filter.insert_unordered(keys).expect("it grows"));
+    times.row("insert_unordered");
+    filter.save(&file.0).expect("there is disk space");
+    times.row("save");
+    drop(filter);
+    let view = ElasticView::over(file.map()).expect("as it was saved");
+    times.row("map");
+    view.verify().expect("as it was saved");
+    times.row("verify");
+    assert_eq!(view.len() as u64, items);
+    let expected = view.false_positive_rate();
+    let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
+    times.print(&format!("ElasticFilter, {} shards", view.shards()), &file.0, [rate, expected]);
+}
+
+fn main() {
+    let items = Extent::of_arguments(ITEMS, 1).items;
+    println!("{items} items, in one thread; times include making the keys");
+    fixed(items);
+    elastic(items);
+}

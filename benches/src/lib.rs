@@ -1,0 +1,59 @@
+//! What the benchmarks have in common: keys, times and their medians.
+
+// Times and numbers of items are for people to read.
+#![allow(clippy::cast_precision_loss)]
+
+use std::{env, time::Instant};
+
+/// The n-th key. All are distinct, and in no order.
+#[must_use]
+pub fn key(n: u64) -> u64 {
+    let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash ^ hash >> 27
+}
+
+/// How long an action takes, in nanoseconds for each of so many items.
+pub fn time(items: usize, action: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    action();
+    start.elapsed().as_secs_f64() * 1e9 / items as f64
+}
+
+/// The middle one of the values, or the higher of the two in the middle.
+///
+/// # Panics
+/// If there are none.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// How much a benchmark does.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// The number of items.
+    pub items: u64,
+    /// How often each thing is timed.
+    pub rounds: usize,
+}
+
+impl Extent {
+    /// As many items as the command line says, or these. Without `--bench`, which Cargo passes, only to see whether the
+    /// benchmark's assertions hold: a hundred thousand in one round.
+    #[must_use]
+    pub fn of_arguments(items: u64, rounds: usize) -> Self {
+        let arguments: Vec<String> = env::args().skip(1).collect();
+        let is_test = !arguments.iter().any(|argument| argument == "--bench");
+        let given = arguments.iter().find_map(|argument| argument.parse().ok());
+        let items = given.unwrap_or(if is_test { 100_000 } else { items });
+        Self { items, rounds: if is_test { 1 } else { rounds } }
+    }
+
+    /// The number of items as a length.
+    #[must_use]
+    pub fn length(self) -> usize {
+        usize::try_from(self.items).unwrap_or(usize::MAX)
+    }
+}
