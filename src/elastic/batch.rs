@@ -118,7 +118,7 @@ impl<H> ElasticFilter<H> {
     }
 
     /// Inserts a batch. Returns the number of hashes.
-    fn insert_some(&mut self, hashes: &[u64]) -> Result<usize, GrowError> {
+    pub(super) fn insert_some(&mut self, hashes: &[u64]) -> Result<usize, GrowError> {
         self.prefetch(hashes);
         for (position, &hash) in hashes.iter().enumerate() {
             self.insert_uniform(Uniform(hash)).map_err(|error| error.at(position))?;
