@@ -49,12 +49,6 @@ fn round(keys: &[u64], asked: &[u64], threads: NonZeroUsize) -> Times {
     flat.clear();
     times.take("flat: insert_batch", items, || flat.insert_batch(keys).expect("there is room"));
     drop(flat);
-    let mut flat = None;
-    times.take("flat: build_from_items", items, || {
-        let builder = CuckooFilter::builder().capacity(items).false_positive_rate(RATE);
-        flat = Some(builder.build_from_items(keys).expect("there is room"));
-    });
-    assert_eq!(flat.map(|flat| flat.len()), Some(items));
     let mut shards = planned(items).build().expect("the parameters are right");
     times.take("shards: insert_unordered", items, || shards.insert_unordered(keys).expect("it grows"));
     assert_eq!(shards.len(), items);

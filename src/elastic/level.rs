@@ -234,3 +234,16 @@ impl Record {
         index(self.len.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_shard_of_the_last_level_has_a_place() {
+        for (level, at) in [(0, 0), (31, (1 << NUMBER_BITS) - 1), (MOST_DEPTH.into(), 1 << 20)] {
+            let place = Place::new(level, at);
+            assert_eq!((place.level(), place.at()), (level, at));
+        }
+    }
+}

@@ -280,7 +280,8 @@ impl LayerPlan {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::stream::Window, *};
+    use crate::{hash::split_mix, table::Uniform};
 
     /// The rates of all layers, each at its greatest depth, add up to no more than what was promised.
     #[test]
@@ -299,6 +300,35 @@ mod tests {
                 assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
                 assert!(full(0) > rate / 4.0, "fingerprints are no longer than they must be");
             }
+        }
+    }
+
+    /// Up to 0.8 · 10¹² items, planned and growing, without the memory for them.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn plans_go_beyond_32_bits() {
+        for items in [5_000_000_000, 100_000_000_000, 800_000_000_000] {
+            let request = Request { false_positive_rate: Some(0.001), max_capacity: Some(items), ..Request::default() };
+            let growing = request.params().unwrap();
+            let planned = Request { capacity: Some(items), ..request }.params().unwrap();
+            for params in [growing, planned] {
+                let layer = params.layer(0);
+                // The shards of the greatest depth have room for all items.
+                let slots = (layer.whole.slots() as u64) << layer.most_depth;
+                assert!(slots > items && layer.most_depth <= MOST_DEPTH, "{params:?}");
+            }
+            let bytes = planned.layer(0).table_bytes() as u64;
+            assert!(bytes > 1 << 32 && 8.0 * bytes as f64 / (items as f64) < 12.7, "{bytes} bytes for {items} items");
+            // Where hashes go: into shards of every number, and into their buckets.
+            let (shares, depth) = (planned.shares(), planned.layer(0).least_depth);
+            let first_bits = Window::new(0, depth.into(), 0);
+            let mut greatest = 0;
+            for hash in (0..10_000).map(|n| Uniform(split_mix(n))) {
+                greatest = greatest.max(first_bits.of(shares.stream(hash)));
+                let ((first, second), _) = planned.address().buckets(hash);
+                assert!(first.max(second) < planned.buckets.into());
+            }
+            assert!(greatest < 1 << depth && greatest > (1 << depth) / 1000 * 998, "{greatest} of {}", 1 << depth);
         }
     }
 

@@ -188,6 +188,20 @@ mod tests {
         assert_eq!(Tables::in_one_block(1 << 20, 4).bytes_for(16), 16 * ((1 << 20) + 64));
     }
 
+    /// Tables that begin beyond 2³² bytes, in one block and in many, without the memory for them.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn places_beyond_four_gigabytes_are_found() {
+        let last = (1 << 27) - 1;
+        let tables = Tables::in_one_block(90_000, 27);
+        assert_eq!(tables.find(last), (0, last * 90_048));
+        assert_eq!(tables.bytes_for(1 << 27), 90_048 << 27);
+        let tables = Tables::new(90_000, 27);
+        let per_block = 1 << tables.log2_per_block;
+        assert_eq!(tables.find(last), (last / per_block, (per_block - 1) * 90_048));
+        assert_eq!(tables.bytes_for(1 << 27), 90_048 << 27);
+    }
+
     #[test]
     fn without_memory_nothing_has_changed() {
         let mut tables = Tables::in_one_block(usize::MAX / 4, 2);

@@ -140,10 +140,9 @@ impl<H> Builder<H> {
 
     /// A filter of a known set: these items, duplicates included. Its capacity is their number, unless a size was given.
     ///
-    /// Tables below 64 MiB are filled as [`insert_batch`](CuckooFilter::insert_batch) fills them. For larger ones the items are
-    /// sorted by where they go, 16 M at a time, which is faster (docs/PERFORMANCE.md); the filter is as good, but not the same.
-    /// Then each item is hashed twice, and must give the same hash both times, and eight bytes more are needed for each
-    /// meanwhile, up to 128 MiB. The same items in the same order give the same filter, on every machine.
+    /// The filter is that of [`build`](Self::build) followed by [`insert_batch`](CuckooFilter::insert_batch). For a hundred million
+    /// items and more, an [`ElasticFilter`](crate::ElasticFilter) that is planned for them is filled in less than half the time
+    /// (docs/GROWTH.md, "Known sets and large batches").
     ///
     /// # Errors
     /// As [`build`](Self::build), and if not all of them fit, for example because of many copies of one item.
@@ -159,7 +158,9 @@ impl<H> Builder<H> {
     where
         H: HashItem<T>,
     {
-        self.with_room_for(items.len()).build()?.filled_with_items(items)
+        let mut filter = self.with_room_for(items.len()).build()?;
+        filter.insert_batch(items)?;
+        Ok(filter)
     }
 
     /// As [`build_from_items`](Self::build_from_items), for hashes such as [`CuckooFilter::insert_hash`] takes.
@@ -167,7 +168,9 @@ impl<H> Builder<H> {
     /// # Errors
     /// As `build_from_items`.
     pub fn build_from_hashes(self, hashes: &[u64]) -> Result<CuckooFilter<H>, BuildError> {
-        self.with_room_for(hashes.len()).build()?.filled_with_hashes(hashes)
+        let mut filter = self.with_room_for(hashes.len()).build()?;
+        filter.insert_hashes(hashes)?;
+        Ok(filter)
     }
 
     fn with_room_for(mut self, items: usize) -> Self {

@@ -43,8 +43,7 @@ impl Full {
     }
 
     /// The index of the refused item among the items of the call; those before it were inserted or, by `insert_unique_iter`,
-    /// skipped. 0 for a single item. (Building a large filter from a known set inserts in another order: then this is the number
-    /// of items inserted.)
+    /// skipped. 0 for a single item.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position

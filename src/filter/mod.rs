@@ -8,7 +8,6 @@ mod operations;
 
 mod batch;
 mod builder;
-mod bulk;
 mod contains;
 mod error;
 mod facts;

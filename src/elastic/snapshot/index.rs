@@ -296,3 +296,17 @@ impl<D> fmt::Debug for SnapshotShards<D> {
         f.debug_struct("SnapshotShards").field("bytes", &self.index.end).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn tables_may_begin_anywhere_in_a_file_of_terabytes() {
+        for (start, shape) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
+            let site = Site::new(start, shape);
+            assert_eq!((site.start() as u64, site.shape()), (start, shape.into()));
+        }
+    }
+}

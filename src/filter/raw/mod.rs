@@ -20,7 +20,7 @@ use crate::{
 use batch::{InsertAll, RemoveAll};
 #[cfg(go_files)]
 use scan::PackedValues;
-use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, PutFirst, Receive, Taken};
+use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken};
 pub(crate) use scan::{CountIn, Located, Place};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
@@ -231,14 +231,6 @@ impl RawFilter {
     pub(crate) fn remove_all(&mut self, hashes: &impl Hashes, answer: impl FnMut(bool)) {
         let Self { params, geometry, storage, len, dispatch } = self;
         dispatch.change(geometry, storage.bytes_mut(), RemoveAll { params, hashes, len, answer });
-    }
-
-    /// Inserts a hash into its first bucket. Returns false, and changes nothing, if that is full.
-    pub(crate) fn put_first(&mut self, hash: Uniform) -> bool {
-        let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), PutFirst { params, hash });
-        self.len += usize::from(is_placed);
-        is_placed
     }
 
     /// The same table, with the number of items that it was found to hold.

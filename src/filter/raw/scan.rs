@@ -8,9 +8,7 @@ use crate::{
     bits::{index, low_half},
     kernel::prefetch,
     params::Params,
-    table::{
-        Address, Change, Corrupt, Fingerprint, Pair, Placement, Read, Table, TableMut, TableParams, Uniform, fingerprints, place,
-    },
+    table::{Address, Change, Corrupt, Fingerprint, Pair, Placement, Read, Table, TableMut, TableParams, fingerprints, place},
 };
 
 pub(super) struct Prefetch<'a> {
@@ -222,20 +220,5 @@ impl<P: TableParams, M: Fn(Fingerprint) -> Option<Fingerprint>> Change for Recei
             }
         }
         true
-    }
-}
-
-pub(super) struct PutFirst<'a> {
-    pub(super) params: &'a Params,
-    pub(super) hash: Uniform,
-}
-
-impl Change for PutFirst<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let ((bucket, _), fingerprint) = Address::new(self.params).buckets(self.hash);
-        table.put(bucket, fingerprint)
     }
 }
