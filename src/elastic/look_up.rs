@@ -13,11 +13,11 @@ use crate::{
 
 /// Shards that can be asked, wherever they are: those of a lane, or of a whole filter.
 pub(crate) trait Shards<'a>: Copy {
-    /// Where a hash is looked up in the first layer.
-    fn target(self, hash: Uniform) -> Target<'a>;
+    /// Where a hash is looked up in the first layer, and whether there are later ones to look into.
+    fn target(self, hash: Uniform) -> (Target<'a>, bool);
 
     /// True if a hash is in a later layer.
-    fn has_later(self, hash: Uniform) -> bool;
+    fn later_contain(self, hash: Uniform) -> bool;
 
     /// True if a hash is in any layer.
     fn contains(self, hash: Uniform) -> bool;
@@ -28,13 +28,12 @@ pub(crate) trait Shards<'a>: Copy {
 
 impl<'a> Shards<'a> for &'a Lane {
     #[inline(always)]
-    fn target(self, hash: Uniform) -> Target<'a> {
+    fn target(self, hash: Uniform) -> (Target<'a>, bool) {
         Lane::target(self, hash)
     }
 
-    #[inline(always)]
-    fn has_later(self, hash: Uniform) -> bool {
-        Lane::has_later(self, hash)
+    fn later_contain(self, hash: Uniform) -> bool {
+        Lane::later_contain(self, hash)
     }
 
     #[inline(always)]
@@ -64,13 +63,12 @@ impl<'a> Lanes<'a> {
 
 impl<'a> Shards<'a> for Lanes<'a> {
     #[inline(always)]
-    fn target(self, hash: Uniform) -> Target<'a> {
+    fn target(self, hash: Uniform) -> (Target<'a>, bool) {
         self.of(hash).target(hash)
     }
 
-    #[inline(always)]
-    fn has_later(self, hash: Uniform) -> bool {
-        self.of(hash).has_later(hash)
+    fn later_contain(self, hash: Uniform) -> bool {
+        self.of(hash).later_contain(hash)
     }
 
     #[inline(always)]
@@ -86,8 +84,8 @@ impl<'a> Shards<'a> for Lanes<'a> {
 /// Looks up a hash, with these instructions.
 #[inline(always)]
 pub(super) fn contains<'a, I: Instructions>(instructions: I, shards: impl Shards<'a>, hash: u64) -> bool {
-    let Target { geometry, bytes, located } = shards.target(Uniform(hash));
-    geometry.read(bytes, instructions, located) || shards.has_later(Uniform(hash))
+    let (Target { geometry, bytes, located }, has_later) = shards.target(Uniform(hash));
+    geometry.read(bytes, instructions, located) || has_later && shards.later_contain(Uniform(hash))
 }
 
 /// Looks up hashes in order, a batch after the other.
@@ -131,13 +129,14 @@ pub(super) fn look_up_prefetched<'a, I: Instructions>(
 ) {
     let mut targets = [None; BATCH];
     for (&hash, wanted) in batch.iter().zip(&mut targets) {
-        let target = shards.target(Uniform(hash));
+        let (target, has_later) = shards.target(Uniform(hash));
         target.geometry.read(target.bytes, instructions, target.located.prefetch());
-        *wanted = Some(target);
+        *wanted = Some((target, has_later));
     }
     for ((&hash, target), found) in batch.iter().zip(targets).zip(found) {
-        *found = target.is_some_and(|Target { geometry, bytes, located }| geometry.read(bytes, instructions, located))
-            || shards.has_later(Uniform(hash));
+        *found = target.is_some_and(|(Target { geometry, bytes, located }, has_later)| {
+            geometry.read(bytes, instructions, located) || has_later && shards.later_contain(Uniform(hash))
+        });
     }
 }
 

@@ -52,7 +52,7 @@ impl Growing {
         (0..PROBES).filter(found).collect()
     }
 
-    /// Whether item n seems to be in a filter.
+    /// Whether a filter reports item n as present.
     #[allow(dead_code, reason = "the program that writes them does not ask")]
     pub(crate) fn finds_item(&self, filter: &ElasticFilter, n: u64) -> bool {
         self.finds(filter, "item", n, n)

@@ -140,7 +140,7 @@ fn sections(bytes: &[u8]) -> Vec<usize> {
     starts
 }
 
-/// Makes all checksums of sections, header and end right, as whoever forges a file can. Those of tables stay.
+/// Makes all checksums of sections, header and end right, as a forger can. Those of tables stay.
 fn seal(bytes: &mut [u8], sections: &[usize]) {
     let header = Xxh3.hash(0, &bytes[..56]);
     bytes[56..64].copy_from_slice(&header.to_le_bytes());

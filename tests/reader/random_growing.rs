@@ -97,7 +97,7 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Makes all checksums right that can be found, as whoever forges a file does.
+/// Makes all checksums right that can be found, as a forger does.
 fn seal(bytes: &mut [u8]) {
     let end = bytes.len() - 8;
     let header = Xxh3.hash(0, &bytes[..HEADER - 8]);

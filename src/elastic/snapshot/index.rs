@@ -204,6 +204,14 @@ impl<'a> InSnapshot<'a> {
     fn key(self, hash: Uniform) -> Key {
         Key::new(&self.index.address, self.params.shares().stream(hash), hash)
     }
+}
+
+impl<'a> Shards<'a> for InSnapshot<'a> {
+    #[inline]
+    fn target(self, hash: Uniform) -> (Target<'a>, bool) {
+        let lane = self.lane(hash);
+        (lane.first.target(self.bytes, self.key(hash)), !lane.later.is_empty())
+    }
 
     #[cold]
     fn later_contain(self, hash: Uniform) -> bool {
@@ -213,23 +221,11 @@ impl<'a> InSnapshot<'a> {
             self.index.dispatch.read(geometry, bytes, located)
         })
     }
-}
-
-impl<'a> Shards<'a> for InSnapshot<'a> {
-    #[inline]
-    fn target(self, hash: Uniform) -> Target<'a> {
-        self.lane(hash).first.target(self.bytes, self.key(hash))
-    }
-
-    #[inline]
-    fn has_later(self, hash: Uniform) -> bool {
-        !self.lane(hash).later.is_empty() && self.later_contain(hash)
-    }
 
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
-        let Target { geometry, bytes, located } = self.target(hash);
-        self.index.dispatch.read(geometry, bytes, located) || self.has_later(hash)
+        let (Target { geometry, bytes, located }, has_later) = self.target(hash);
+        self.index.dispatch.read(geometry, bytes, located) || has_later && self.later_contain(hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {
