@@ -3,7 +3,7 @@
 #![allow(missing_docs, reason = "gungraun's macros make functions")]
 
 use gungraun::{Callgrind, prelude::*};
-use koel::{CuckooFilter, Kernel, TableKind};
+use koel::{CuckooFilter, ElasticFilter, Kernel, TableKind};
 use std::hint::black_box;
 
 /// Of four slots: the items fill them to 0.95.
@@ -62,6 +62,25 @@ fn count(keys: &[u64], mut operation: impl FnMut(&u64) -> bool) -> u64 {
     keys.iter().map(|key| u64::from(black_box(operation(black_box(key))))).sum()
 }
 
+struct Growing {
+    filter: ElasticFilter,
+    keys: Vec<u64>,
+    found: Vec<bool>,
+}
+
+/// A filter that has grown to its items, or was planned for them, and is asked for absent ones.
+fn growing(is_planned: bool) -> Growing {
+    let mut builder = ElasticFilter::builder().false_positive_rate(0.001).kernel(Kernel::Bmi2);
+    if is_planned {
+        let items = usize::try_from(ITEMS).expect("small");
+        builder = builder.capacity(items).max_capacity(items);
+    }
+    let mut filter = builder.build().expect("the parameters are right");
+    filter.insert_iter((0..ITEMS).map(key)).expect("it grows");
+    let keys: Vec<u64> = (ITEMS..ITEMS + OPERATIONS).map(key).collect();
+    Growing { filter, found: vec![false; keys.len()], keys }
+}
+
 // What was prepared is given back, since freeing it is no part of the operation.
 
 #[library_benchmark(setup = nearly_full)]
@@ -100,7 +119,26 @@ fn remove(mut prepared: Prepared) -> Prepared {
     prepared
 }
 
-library_benchmark_group!(name = operations, benchmarks = [insert, contains_present, contains_absent, remove]);
+#[library_benchmark(setup = growing)]
+#[bench::planned(true)]
+#[bench::grown(false)]
+fn growing_contains_absent(prepared: Growing) -> Growing {
+    assert!(count(&prepared.keys, |key| prepared.filter.contains(key)) < OPERATIONS / 100);
+    prepared
+}
+
+#[library_benchmark(setup = growing)]
+#[bench::planned(true)]
+#[bench::grown(false)]
+fn growing_contains_batch(mut prepared: Growing) -> Growing {
+    prepared.filter.contains_batch(black_box(&prepared.keys), black_box(&mut prepared.found));
+    prepared
+}
+
+library_benchmark_group!(
+    name = operations,
+    benchmarks = [insert, contains_present, contains_absent, remove, growing_contains_absent, growing_contains_batch]
+);
 main!(
     config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"])),
     library_benchmark_groups = operations
