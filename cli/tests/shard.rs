@@ -27,7 +27,7 @@ fn three_processes_build_a_filter() {
     let split = koel.run(["shard", "split", "all.txt", "--parts", "3", "-o", "list-{}.txt"]);
     let lines = split.text();
     assert!(lines.lines().count() == 3 && lines.starts_with("list-1.txt: "), "{lines}");
-    together([1, 2, 3].map(|part| build(part, &format!("list-{part}.txt"), &format!("split-{part}.koel"))));
+    together([1, 2, 3].map(|part| build(part, &format!("list-{part}.txt --split"), &format!("split-{part}.koel"))));
     for part in 1..=3 {
         assert!(koel.read(&format!("{part}.koel")) == koel.read(&format!("split-{part}.koel")));
     }
@@ -67,9 +67,15 @@ fn parts_that_do_not_fit_together_are_named() {
     build("2/2", "2.koel", &[]).ok();
     build("2/2", "other.koel", &["--fpr", "0.01"]).ok();
     let join = |parts: &[&str]| koel.run(["shard", "join", "-o", "all.koel"].iter().chain(parts));
-    join(&["1.koel"]).error(&["8 of the filter's lanes are in none of these files; give all parts"]);
-    join(&["1.koel", "2.koel", "1.koel"]).error(&["1.koel and 1.koel: these are the same part"]);
+    join(&["1.koel"]).error(&["a part is missing; give all parts, from 1/N to N/N"]);
+    join(&["1.koel", "2.koel", "1.koel"]).error(&["1.koel and 1.koel: these have the same items; give each part once"]);
+    koel.feed("a\n", ["build", "-", "-o", "fixed.koel"]).ok();
+    join(&["1.koel", "fixed.koel"]).error(&["fixed.koel: is a filter of fixed size; give parts"]);
+    join(&["1.koel", "."]).error(&[".: ", "Is a directory"]);
+    koel.write("longer.koel", [koel.read("2.koel"), b"x".to_vec()].concat());
+    join(&["1.koel", "longer.koel"]).error(&["longer.koel: at byte ", "other bytes follow it"]);
     join(&["1.koel", "other.koel"]).error(&["1.koel and other.koel: ", "build all parts with the same --capacity"]);
+    join(&["1.koel", "-"]).error(&["standard input: cannot be a part; give files"]);
     join(&["1.koel", "missing"]).error(&["missing: cannot be opened: No such file"]);
     join(&["1.koel", "all.txt"]).error(&["all.txt: at byte 0: "]);
     let mut damaged = koel.read("2.koel");
@@ -85,11 +91,37 @@ fn parts_that_do_not_fit_together_are_named() {
     for part in ["0/2", "3/2", "1/0", "1/257", "1", "a/b", "-1/2"] {
         build(part, "x.koel", &[]).error(&["it takes the number of a part and of all parts, which are 256 at most, such as 1/3"]);
     }
+    koel.write("1.txt", "a\n");
     koel.run(["shard", "split", "all.txt", "-n", "2", "-o", "x"]).error(&["put {} where their number comes"]);
     koel.run(["shard", "split", "all.txt", "-n", "2", "-o", "no/{}"]).error(&["no/1: cannot be written"]);
-    koel.write("1.txt", "a\n");
+    koel.shell("koel shard split - -n 2 -o '{}.txt' < 1.txt 2>&1 || test $? = 2").status(0);
     koel.run(["shard", "split", "1.txt", "-n", "2", "-o", "{}.txt"]).error(&["1.txt: cannot be both the list and a part of it"]);
     assert_eq!(koel.read("1.txt"), b"a\n");
     // Nothing is left behind.
     assert!(koel.names().iter().all(|name| !name.starts_with('.')), "{:?}", koel.names());
+}
+
+/// Whatever the lines end with, the parts of a list have the items of the list.
+#[test]
+fn split_lists_keep_every_item() {
+    let koel = Koel::new();
+    let list: String = (0..300).map(|n| ["a{}\n", "b{}\r\n", "c{}\r\r\n"][n % 3].replace("{}", &n.to_string())).collect();
+    koel.write("all.txt", list + "last\r");
+    koel.run(["shard", "split", "all.txt", "-n", "3", "-o", "{}.txt"]).ok();
+    for part in 1..=3 {
+        let (list, part, out) = (format!("{part}.txt"), format!("{part}/3"), format!("{part}.koel"));
+        koel.run(["shard", "build", &list, "--split", "--part", &part, "--capacity", "301", "-o", &out]).ok();
+    }
+    koel.run(["shard", "join", "1.koel", "2.koel", "3.koel", "-o", "all.koel"]).ok();
+    assert_eq!(koel.run(["query", "all.koel", "all.txt", "--count"]).text(), "301\n");
+    assert_eq!(facts(&koel, "all.koel")["items"], 301);
+    // A list of another part, or split in another way.
+    for (list, part, seed) in [("1.txt", "2/3", "0"), ("1.txt", "1/4", "0"), ("1.txt", "1/3", "5")] {
+        let args = ["shard", "build", list, "--split", "--part", part, "--seed", seed, "--capacity", "301", "-o", "x.koel"];
+        koel.run(args).error(&["of 1.txt: this item belongs to part ", "nothing was written"]);
+    }
+    // NUL-terminated items are any bytes.
+    koel.write("nul", b"a\nb\r\0c\r\n\0\0");
+    koel.run(["shard", "split", "nul", "--nul", "-n", "1", "-o", "nul-{}"]).ok();
+    assert_eq!(koel.read("nul-1"), b"a\nb\r\0c\r\n\0\0");
 }

@@ -54,7 +54,8 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
         size_of::<Self>() + self.storage.size_in_bytes()
     }
 
-    /// Bytes of all tables, with their padding: what [`max_bytes`](super::ElasticBuilder::max_bytes) limits.
+    /// Bytes of all tables, with their padding: what [`max_bytes`](super::ElasticBuilder::max_bytes) limits. For a view, the length
+    /// of the snapshot.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         self.storage.table_bytes()

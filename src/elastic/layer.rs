@@ -48,44 +48,51 @@ impl Layer {
     /// Empty shards of the least depth.
     pub(super) fn new(plan: LayerPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let depth = plan.least_depth;
-        let mut layer = Self::with_levels(plan, depth, |depth| plan.level(depth), dispatch)?;
+        let mut layer = Self::with_levels(plan, |depth| plan.level(depth), dispatch)?;
         layer.levels[0].reserve(1 << depth)?;
-        for (prefix, place) in (0..).zip(&mut layer.directory) {
-            if let Some(at) = layer.levels[0].push(dispatch, prefix, |_| true) {
-                *place = Place::new(0, at);
-            }
+        for prefix in 0..1 << depth {
+            layer.levels[0].push(dispatch, prefix, |_| true);
         }
+        layer.make_directory(depth)?;
         Ok(layer)
     }
 
-    /// A layer with a directory of this depth, to which all shards will be added, so many of each depth.
+    /// A layer to which all shards will be added, so many of each depth, and then a directory.
     pub(super) fn without_shards(
         plan: LayerPlan,
-        depth: u8,
         shards_of: impl Fn(u8) -> usize,
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
-        Self::with_levels(plan, depth, |depth| plan.level_for(depth, shards_of(depth)), dispatch)
-    }
-
-    /// A layer with a directory of this depth that leads nowhere yet, and levels without shards.
-    fn with_levels(plan: LayerPlan, depth: u8, level: impl FnMut(u8) -> Level, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        let mut levels = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
-        levels.extend((plan.least_depth..=plan.most_depth).map(level));
-        let mut directory = reserved(1 << depth)?;
-        directory.resize(1 << depth, Place::new(0, 0));
-        let full_from = plan.whole.slots() / FULL.1 * FULL.0;
-        let first_bits = Window::new(0, depth.into(), 0);
-        Ok(Self { plan, directory, first_bits, depth, levels, full_from, len: 0, dispatch })
+        Self::with_levels(plan, |depth| plan.level_for(depth, shards_of(depth)), dispatch)
     }
 
     /// Adds a shard with this table and its padding.
     pub(super) fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
-        let level = usize::from(depth - self.plan.least_depth);
-        let at = self.levels[level].push_table(prefix, items, table)?;
+        self.levels[usize::from(depth - self.plan.least_depth)].push_table(prefix, items, table)?;
         self.len += index(items.into());
-        self.point_to(Place::new(level, at));
         Ok(())
+    }
+
+    /// Makes a directory of this depth that leads to all shards.
+    pub(super) fn make_directory(&mut self, depth: u8) -> Result<(), OutOfMemory> {
+        self.directory = reserved(1 << depth)?;
+        self.directory.resize(1 << depth, Place::new(0, 0));
+        self.set_depth(depth);
+        for level in 0..self.levels.len() {
+            for at in 0..self.levels[level].len() {
+                self.point_to(Place::new(level, at));
+            }
+        }
+        Ok(())
+    }
+
+    /// A layer without shards and directory.
+    fn with_levels(plan: LayerPlan, level: impl FnMut(u8) -> Level, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+        let mut levels = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
+        levels.extend((plan.least_depth..=plan.most_depth).map(level));
+        let full_from = plan.whole.slots() / FULL.1 * FULL.0;
+        let (depth, first_bits) = (plan.least_depth, Window::new(0, 0, 0));
+        Ok(Self { plan, directory: Vec::new(), first_bits, depth, levels, full_from, len: 0, dispatch })
     }
 
     /// The shard for an item.

@@ -72,7 +72,7 @@ impl SnapshotErrorKind {
             Self::TrailingBytes => "give exactly one snapshot, or open it with over_prefix or read_from, which leave the rest",
             Self::Part => "join it with the other parts: ElasticPart::join_snapshots",
             Self::Aliasing | Self::Unsupported => "insert the items into a new filter with other parameters",
-            Self::OutOfMemory => "read it on a machine with more memory, or query it in place as a FilterView",
+            Self::OutOfMemory => "read it on a machine with more memory, or query it in place, as a FilterView or ElasticView",
             Self::Io | Self::Hasher | Self::OtherType => "",
             Self::Length
             | Self::HeaderChecksum

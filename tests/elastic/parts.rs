@@ -98,6 +98,11 @@ fn parts_that_cannot_be_are_refused_with_a_remedy() {
     assert_eq!(refused(small(), 0, 257), "parts: 257 given, but a filter has 1 to 256; the nearest that works is 256");
     assert_eq!(refused(small().lanes(4), 0, 5), "parts: 5 given, but the filter has 4 lanes; the nearest that works is 4");
     assert_eq!(refused(small(), 3, 3), "parts: number 3 given, but 3 are numbered from 0; give a lower number");
+    // What is wrong with the lanes is said first.
+    for lanes in [0, 3, 512] {
+        let error = small().lanes(lanes).build_part(0, 5).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("lanes: {lanes} given")), "{error}");
+    }
     for (builder, part, parts) in [(small(), 0, 1), (small(), 255, 256), (small().lanes(4), 3, 4)] {
         assert!(builder.build_part(part, parts).is_ok());
     }
@@ -109,24 +114,38 @@ fn what_does_not_make_up_a_filter_is_not_joined() {
     let [first, second, third] = &parts;
     let said = |snapshots: &[&Vec<u8>]| join(snapshots).unwrap_err().to_string();
     assert_eq!(said(&[]), "no parts to join; give all parts of a filter");
-    assert_eq!(said(&[first, third]), "no part has the lanes 11 to 21; give all parts of the filter");
-    assert_eq!(said(&[second]), "no part has the lanes 0 to 10, 22 to 31; give all parts of the filter");
-    let twice = "parts 1 and 3, counted from 0, have the same items; give each part once";
-    assert_eq!(said(&[first, second, third, second]), twice);
+    let missing = |lane| {
+        format!("no part has lane {lane} of 32, counted from 0; give all parts, each built as one of the same number of parts")
+    };
+    assert_eq!(said(&[first, third]), missing(11));
+    assert_eq!(said(&[second]), missing(0));
+    let twice = |parts: [usize; 2]| {
+        let [one, other] = parts;
+        format!(
+            "parts {one} and {other}, counted from 0, have the same items; give each part once, built as one of the same number of \
+             parts, and no whole filter"
+        )
+    };
+    assert_eq!(said(&[first, second, third, second]), twice([1, 3]));
     let other = snapshot(&part(small().seed(6), 1, 3, 500));
     let different = "part 1, counted from 0, has other parameters than the first one; build all with the same ones";
     assert_eq!(said(&[first, &other, third]), different);
     let whole = filled(small().lanes(32), 10).to_bytes();
-    assert_eq!(said(&[&whole, first]), "parts 0 and 1, counted from 0, have the same items; give each part once");
+    assert_eq!(said(&[&whole, first]), twice([0, 1]));
+    // Of other numbers of parts, of which these have as many lanes.
+    let of_four = snapshot(&part(small(), 1, 4, 500));
+    assert_eq!(said(&[first, &of_four, third]), twice([0, 1]));
+    let error = join(&[first, second, &[&third[..], b"x"].concat()]).unwrap_err();
+    assert!(matches!(&error, JoinError::Snapshot { part: 2, error } if error.kind() == Kind::TrailingBytes), "{error}");
     assert!(join(&[&whole]).expect("a whole filter is one, too") == whole);
 
     // The same of those in memory.
     let made = |number| part(small(), number, 3, 100);
     let said = |parts: Vec<ElasticPart>| ElasticFilter::join(parts).unwrap_err().to_string();
     assert_eq!(said(Vec::new()), "no parts to join; give all parts of a filter");
-    assert_eq!(said(vec![made(2), made(0)]), "no part has the lanes 11 to 21; give all parts of the filter");
-    assert_eq!(said(vec![made(0), made(1)]), "no part has the lanes 22 to 31; give all parts of the filter");
-    assert_eq!(said(vec![made(0), made(1), made(2), made(1)]), twice);
+    assert_eq!(said(vec![made(2), made(0)]), missing(11));
+    assert_eq!(said(vec![made(0), made(1)]), missing(22));
+    assert_eq!(said(vec![made(0), made(1), made(2), made(1)]), twice([1, 3]));
     assert_eq!(said(vec![made(0), part(small().seed(6), 1, 3, 10), made(2)]), different);
 }
 
@@ -187,4 +206,29 @@ fn a_writer_that_fails_says_so() {
         assert!(std::error::Error::source(&error).is_some());
     }
     assert_eq!(ElasticPart::join_snapshots([&bytes[..]], Short(bytes.len())).expect("there is room"), 500);
+}
+
+#[test]
+fn parts_in_files_are_joined_into_a_file() {
+    if cfg!(any(miri, target_family = "wasm")) {
+        return;
+    }
+    let name = |name: &str| std::env::temp_dir().join(format!("koel-part-{}-{name}.koel", std::process::id()));
+    let files = ["0", "1", "2"].map(name);
+    for (number, path) in files.iter().enumerate() {
+        part(small(), number, 3, 500).save(path).expect("the folder exists");
+    }
+    let joined = name("joined");
+    assert_eq!(ElasticPart::join_files(&files, &joined).expect("all parts"), 500);
+    let before = std::fs::read(&joined).expect("it was written");
+    // If it fails, the file is as it was, and the error says why.
+    assert!(matches!(ElasticPart::join_files(&files[..2], &joined), Err(JoinError::Missing { lane: 22, lanes: 32 })));
+    assert!(std::fs::read(&joined).expect("it is there") == before);
+    let error = ElasticPart::join_files([name("none")], &joined).unwrap_err();
+    assert!(error.to_string().contains("none.koel: cannot be opened"), "{error}");
+    let error = ElasticPart::join_files(&files, joined.join("below")).unwrap_err();
+    assert!(matches!(&error, JoinError::Io(error) if error.kind() == io::ErrorKind::NotADirectory), "{error}");
+    for path in files.iter().chain([&joined]) {
+        std::fs::remove_file(path).expect("it was written");
+    }
 }

@@ -111,7 +111,7 @@ fn memory_that_is_not_there_leaves_a_view() {
         |()| panic!("no machine has as much"),
     ));
     assert_eq!(error.kind(), Kinds::OutOfMemory);
-    says(&error, &["read it on a machine with more memory, or query it in place as a FilterView"]);
+    says(&error, &["read it on a machine with more memory, or query it in place, as a FilterView or ElasticView"]);
     let bytes = filter().to_bytes();
     assert!(FilterView::over(&bytes).expect("a snapshot").contains("koel"));
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::OutOfMemory);

@@ -80,7 +80,7 @@ pub(crate) fn stdin_metadata() -> Option<Metadata> {
 
 /// Do both paths lead to the same file? `input` may be `-`.
 #[cfg(unix)]
-fn same(input: &Path, target: &Path) -> bool {
+pub(crate) fn same(input: &Path, target: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let input = if is_dash(input) { stdin_metadata() } else { fs::metadata(input).ok() };
     let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
@@ -89,7 +89,7 @@ fn same(input: &Path, target: &Path) -> bool {
 
 /// Do both paths lead to the same file? For standard input, this is not known here.
 #[cfg(not(unix))]
-fn same(input: &Path, target: &Path) -> bool {
+pub(crate) fn same(input: &Path, target: &Path) -> bool {
     !is_dash(input) && fs::canonicalize(input).is_ok_and(|input| fs::canonicalize(target).is_ok_and(|target| input == target))
 }
 

@@ -31,6 +31,10 @@ pub(super) struct Build {
     #[arg(long, value_name = "I/N", value_parser = part, allow_hyphen_values = true)]
     part: (usize, usize),
 
+    /// IN is the list that `koel shard split` wrote for this part: an item of another part is an error, and is not left out
+    #[arg(long)]
+    split: bool,
+
     /// The file to write the part to; `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -66,6 +70,15 @@ impl Build {
         }
         let mut items = Items::open(&self.input, self.separator, true)?;
         while let Some(item) = items.advance()? {
+            let belongs = part.part_of(item);
+            if self.split && belongs != part.part() {
+                let place = items.place();
+                bail!(
+                    "{place}: this item belongs to part {}/{parts}; give the list that `koel shard split` wrote for this part, with the \
+                     same --parts, --hasher and --seed; nothing was written",
+                    belongs + 1
+                );
+            }
             let stored = if self.unique { part.insert_unique(item) } else { part.insert(item) };
             if let Err(error) = stored {
                 bail!("{}; nothing was written", messages::grow(&items.place(), &error));

@@ -8,6 +8,7 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::bail;
 use clap::Args;
 use koel::{ElasticPart, JoinError, SnapshotErrorKind};
 
@@ -39,6 +40,9 @@ pub(super) struct Join {
 impl Join {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         for path in &self.parts {
+            if file::is_dash(path) {
+                bail!("standard input: cannot be a part; give files, all of which are read at the same time");
+            }
             file::check_input(path)?;
         }
         let output = Output::new(&self.output)?;
@@ -79,19 +83,26 @@ impl Join {
     fn explain(&self, error: JoinError) -> anyhow::Error {
         let name = |part: usize| file::name(&self.parts[part]);
         match error {
-            // It names the file.
-            JoinError::Snapshot { error, .. } if error.kind() == SnapshotErrorKind::Io => error.into(),
-            JoinError::Snapshot { part, error } => file::refused(&name(part), error),
+            JoinError::Snapshot { part, error } => match error.kind() {
+                SnapshotErrorKind::OtherType => {
+                    anyhow::anyhow!("{}: is a filter of fixed size; give parts, which `koel shard build` writes", name(part))
+                }
+                // It names the file if that could not be opened.
+                SnapshotErrorKind::Io if error.to_string().starts_with(&name(part)) => error.into(),
+                _ => file::refused(&name(part), error),
+            },
             JoinError::Different { part } => anyhow::anyhow!(
                 "{} and {}: these are parts of different filters; build all parts with the same --capacity and other options",
                 name(0),
                 name(part)
             ),
-            JoinError::Twice { parts: [first, second] } => {
-                anyhow::anyhow!("{} and {}: these are the same part; give each part once", name(first), name(second))
-            }
-            JoinError::Missing { lanes } => {
-                anyhow::anyhow!("{} of the filter's lanes are in none of these files; give all parts", lanes.len())
+            JoinError::Twice { parts: [first, second] } => anyhow::anyhow!(
+                "{} and {}: these have the same items; give each part once, all of the same N of `--part I/N`, and no whole filter",
+                name(first),
+                name(second)
+            ),
+            JoinError::Missing { .. } => {
+                anyhow::anyhow!("a part is missing; give all parts, from 1/N to N/N of the same N of `--part I/N`")
             }
             error => error.into(),
         }

@@ -1,7 +1,8 @@
 //! `koel shard split`
 
 use std::{
-    io::{self, BufWriter, Write as _},
+    fs::File,
+    io::{BufWriter, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -9,10 +10,10 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use koel::AnyHasher;
-use tempfile::NamedTempFile;
 
 use super::{parts, sorter};
 use crate::{
+    file,
     items::{Items, Separator},
     options, stdout,
     streams::Stream,
@@ -20,13 +21,14 @@ use crate::{
 
 /// Divide a list of items into one for each part.
 ///
-/// With lists of their own, the processes that build the parts need not read all items. Items stay in their order.
+/// With lists of their own, the processes that build the parts need not read all items. Items stay in their order. Files that
+/// are there are overwritten; if anything fails, the lists are incomplete.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
     seq 300000 > all.txt
     koel shard split all.txt --parts 3 -o 'part-{}.txt'
-    koel shard build part-1.txt --part 1/3 --capacity 300000 -o 1.koel")]
+    koel shard build part-1.txt --split --part 1/3 --capacity 300000 -o 1.koel")]
 pub(super) struct Split {
     /// The items, one per line; `-` for standard input
     #[arg(value_name = "IN")]
@@ -52,41 +54,36 @@ pub(super) struct Split {
     seed: u64,
 }
 
-/// The list of one part, which takes its name when it is complete.
+/// The list of one part.
 struct List {
-    path: PathBuf,
-    writer: BufWriter<NamedTempFile>,
+    name: String,
+    writer: BufWriter<File>,
     items: u64,
 }
 
 impl List {
-    fn new(path: PathBuf) -> anyhow::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut options = tempfile::Builder::new();
-        // As of any new file: by default, nobody else may read it.
-        #[cfg(unix)]
-        options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = options
-            .prefix(".koel-")
-            .suffix(".tmp")
-            .tempfile_in(folder)
-            .with_context(|| format!("{}: cannot be written", path.display()))?;
-        Ok(Self { path, writer: BufWriter::new(file), items: 0 })
+    fn create(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let file = File::create(path).with_context(|| format!("{name}: cannot be written"))?;
+        Ok(Self { name, writer: BufWriter::new(file), items: 0 })
     }
 
     fn push(&mut self, item: &[u8], separator: u8) -> anyhow::Result<()> {
         self.items += 1;
-        let written = self.writer.write_all(item).and_then(|()| self.writer.write_all(&[separator]));
-        written.with_context(|| format!("{}: cannot be written", self.path.display()))
+        // Readers take a carriage return before a newline for a part of the newline.
+        let kept: &[u8] = if separator == b'\n' && item.ends_with(b"\r") { b"\r" } else { b"" };
+        let written = [item, kept, &[separator]].iter().try_for_each(|bytes| self.writer.write_all(bytes));
+        written.with_context(|| self.incomplete())
     }
 
     /// Returns a line that says what was written.
-    fn finish(self) -> anyhow::Result<String> {
-        let name = self.path.display();
-        let file = self.writer.into_inner().map_err(io::IntoInnerError::into_error);
-        let file = file.with_context(|| format!("{name}: cannot be written"))?;
-        file.persist(&self.path).with_context(|| format!("{name}: cannot be written"))?;
-        Ok(format!("{name}: {} items\n", self.items))
+    fn finish(mut self) -> anyhow::Result<String> {
+        self.writer.flush().with_context(|| self.incomplete())?;
+        Ok(format!("{}: {} items\n", self.name, self.items))
+    }
+
+    fn incomplete(&self) -> String {
+        format!("{}: cannot be written further; the lists are incomplete", self.name)
     }
 }
 
@@ -97,14 +94,12 @@ impl Split {
         }
         Stream::Stdout.check()?;
         let sorter = sorter(self.parts, self.hasher, self.seed)?;
-        let mut lists = Vec::new();
-        for number in 1..=self.parts {
-            let path = PathBuf::from(self.output.replace("{}", &number.to_string()));
-            if path.canonicalize().is_ok_and(|path| self.input.canonicalize().is_ok_and(|input| input == path)) {
-                bail!("{}: cannot be both the list and a part of it; give another name for one of them", path.display());
-            }
-            lists.push(List::new(path)?);
+        let paths: Vec<_> =
+            (1..=self.parts).map(|number| PathBuf::from(self.output.replace("{}", &number.to_string()))).collect();
+        if let Some(path) = paths.iter().find(|path| file::same(&self.input, path)) {
+            bail!("{}: cannot be both the list and a part of it; give another name for one of them", path.display());
         }
+        let mut lists = paths.iter().map(|path| List::create(path)).collect::<anyhow::Result<Vec<_>>>()?;
         let mut items = Items::open(&self.input, self.separator, true)?;
         while let Some(item) = items.advance()? {
             lists[sorter.part_of(item)].push(item, self.separator.byte())?;

@@ -1,7 +1,6 @@
 //! The error of parts that could not be joined.
 
-use alloc::{string::String, vec::Vec};
-use core::{error::Error, fmt, ops::Range};
+use core::{error::Error, fmt};
 use std::io;
 
 use crate::snapshot::SnapshotError;
@@ -17,12 +16,14 @@ pub enum JoinError {
         /// The index.
         part: usize,
     },
-    /// Lanes are in none of the parts.
+    /// A lane is in none of the parts: one is missing, or they are not all of the same number of parts.
     Missing {
-        /// The numbers of the lanes, in order.
-        lanes: Vec<usize>,
+        /// The number of the first such lane.
+        lane: usize,
+        /// The number of all lanes.
+        lanes: usize,
     },
-    /// Two parts have the same lane.
+    /// Two parts have the same lane: they are the same part, not of the same number of parts, or one is a whole filter.
     Twice {
         /// The indices of the two.
         parts: [usize; 2],
@@ -45,12 +46,15 @@ impl fmt::Display for JoinError {
             Self::Different { part } => {
                 write!(f, "part {part}, counted from 0, has other parameters than the first one; build all with the same ones")
             }
-            Self::Missing { lanes } => {
-                write!(f, "no part has the {}; give all parts of the filter", Lanes(lanes))
-            }
-            Self::Twice { parts: [first, second] } => {
-                write!(f, "parts {first} and {second}, counted from 0, have the same items; give each part once")
-            }
+            Self::Missing { lane, lanes } => write!(
+                f,
+                "no part has lane {lane} of {lanes}, counted from 0; give all parts, each built as one of the same number of parts"
+            ),
+            Self::Twice { parts: [first, second] } => write!(
+                f,
+                "parts {first} and {second}, counted from 0, have the same items; give each part once, built as one of the same \
+                 number of parts, and no whole filter"
+            ),
             Self::Snapshot { part, error } => write!(f, "part {part}, counted from 0: {error}"),
             Self::Io(error) => write!(f, "the joined filter cannot be written: {error}"),
         }
@@ -64,20 +68,5 @@ impl Error for JoinError {
             Self::Io(error) => Some(error),
             _ => None,
         }
-    }
-}
-
-/// Numbers of lanes, as ranges.
-struct Lanes<'a>(&'a [usize]);
-
-impl fmt::Display for Lanes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ranges: Vec<Range<usize>> =
-            self.0.chunk_by(|one, next| one + 1 == *next).map(|run| run[0]..run[run.len() - 1]).collect();
-        let texts: Vec<String> = ranges
-            .iter()
-            .map(|Range { start, end }| if start == end { alloc::format!("{start}") } else { alloc::format!("{start} to {end}") })
-            .collect();
-        write!(f, "lane{} {}", if self.0.len() == 1 { "" } else { "s" }, texts.join(", "))
     }
 }

@@ -1,6 +1,6 @@
 //! Joining parts: lanes are put side by side as they are.
 
-use alloc::{format, string::ToString as _, vec::Vec};
+use alloc::{format, vec::Vec};
 use std::{
     fs::File,
     io::{self, Read, Write},
@@ -24,12 +24,12 @@ impl ElasticPart {
     /// Joins the snapshots of all parts of a filter, given in any order, and writes the snapshot of the whole, for which
     /// [`ElasticFilter::read_from`] and [`ElasticView`](crate::ElasticView) are. Returns the number of items.
     ///
-    /// Takes the memory of one shard and of the longest list of shards at a time, whatever the sizes of the parts, of which all are
-    /// read at the same time. Everything is verified while it is copied. Filters may have any hasher: nothing is hashed.
+    /// Takes the memory of one shard and of one list of shards, whatever the sizes of the parts, all of which are read at the same
+    /// time. Everything is verified while it is copied. Filters may have any hasher: nothing is hashed.
     ///
     /// # Errors
-    /// If the parts do not make up one filter, if one of them is corrupt, or if reading or writing fails. What the writer has
-    /// received by then is not a valid snapshot.
+    /// If the parts do not make up one filter, if one of them is corrupt or goes on after its end, or if reading or writing fails.
+    /// What the writer has received by then is not a valid snapshot.
     ///
     /// # Example
     /// See [`ElasticPart`].
@@ -44,11 +44,10 @@ impl ElasticPart {
             return Err(JoinError::Different { part });
         }
         let mut writing = Writing::start(&params, hasher, |piece: &[u8]| writer.write_all(piece))?;
-        let (mut items, mut missing) = (0, Vec::new());
+        let mut items = 0;
         for lane in 0..params.lanes() {
             let Some((part, listing)) = owner(&mut readings, lane)? else {
-                missing.push(lane);
-                continue;
+                return Err(JoinError::Missing { lane, lanes: params.lanes() });
             };
             items += listing.items();
             writing.list(&listing)?;
@@ -59,12 +58,10 @@ impl ElasticPart {
             });
             written?;
             copied.map_err(|error| JoinError::Snapshot { part, error })?;
-        }
-        if !missing.is_empty() {
-            return Err(JoinError::Missing { lanes: missing });
+            readings[part].release();
         }
         for (part, reading) in readings.into_iter().enumerate() {
-            reading.finish().map_err(|error| JoinError::Snapshot { part, error })?;
+            reading.finish_at_end().map_err(|error| JoinError::Snapshot { part, error })?;
         }
         writing.finish()?;
         Ok(items)
@@ -84,14 +81,22 @@ impl ElasticPart {
             })
         };
         let files = parts.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
-        let mut joined = Err(JoinError::NoParts);
-        replace(path.as_ref(), |file| {
-            joined = Self::join_snapshots(files, file);
-            // The error that says more is the one in `joined`.
-            joined.as_ref().map_or_else(|error| Err(io::Error::other(error.to_string())), |_| Ok(()))
-        })
-        .or_else(|error| if matches!(joined, Ok(_) | Err(JoinError::Io(_))) { Err(JoinError::Io(error)) } else { Ok(()) })?;
-        joined
+        let (mut items, mut refused) = (0, None);
+        let written = replace(path.as_ref(), |file| match Self::join_snapshots(files, file) {
+            Ok(joined) => {
+                items = joined;
+                Ok(())
+            }
+            Err(JoinError::Io(error)) => Err(error),
+            Err(error) => {
+                refused = Some(error);
+                Err(io::Error::other("the parts cannot be joined"))
+            }
+        });
+        match refused {
+            Some(error) => Err(error),
+            None => Ok(written.map(|()| items)?),
+        }
     }
 }
 
@@ -145,20 +150,23 @@ impl<H: PartialEq> ElasticFilter<H> {
             return Err(JoinError::Different { part });
         }
         parts.sort_by_key(|(_, part)| part.first);
-        let (mut lanes, mut missing, mut last) = (Vec::new(), Vec::new(), 0);
-        let mut whole = None;
+        let (mut lanes, mut last, mut whole) = (Vec::new(), 0, None);
         for (index, part) in parts {
-            if part.first < lanes.len() + missing.len() {
+            if part.first < lanes.len() {
                 return Err(JoinError::Twice { parts: [last, index] });
             }
-            missing.extend(lanes.len() + missing.len()..part.first);
+            if part.first > lanes.len() {
+                return Err(JoinError::Missing { lane: lanes.len(), lanes: part.params.lanes() });
+            }
             lanes.extend(part.lanes);
             last = index;
             whole.get_or_insert((part.params, part.hasher));
         }
         let Some((params, hasher)) = whole else { return Err(JoinError::NoParts) };
-        missing.extend(lanes.len() + missing.len()..params.lanes());
-        if missing.is_empty() { Ok(Self::from_lanes(lanes, params, hasher)) } else { Err(JoinError::Missing { lanes: missing }) }
+        if lanes.len() < params.lanes() {
+            return Err(JoinError::Missing { lane: lanes.len(), lanes: params.lanes() });
+        }
+        Ok(Self::from_lanes(lanes, params, hasher))
     }
 }
 

@@ -63,7 +63,9 @@ impl<H> ElasticBuilder<H> {
     /// An empty part of a filter that has so many parts, which are numbered from 0. Capacities are those of the whole filter; the
     /// part takes its share of the memory. [`max_bytes`](Self::max_bytes) limits the part.
     ///
-    /// The number of [`lanes`](Self::lanes) is by default eight times the number of parts, or a little more, and 256 at most.
+    /// The number of [`lanes`](Self::lanes) is by default the next power of two from eight times the number of parts on, and 256 at
+    /// most. Each part has as many of them as the others, or one more: so up to 32 parts differ by an eighth, more by a factor of
+    /// two at most.
     ///
     /// # Errors
     /// As [`build`](Self::build), and if there are not as many parts, or not as many lanes as parts.
@@ -83,12 +85,13 @@ impl<H> ElasticBuilder<H> {
                 String::from("give a lower number"),
             ));
         }
-        let lanes = self.lanes_or((LANES_OF_PART * parts).next_power_of_two().min(MOST_LANES));
+        self.lanes_or((LANES_OF_PART * parts).next_power_of_two().min(MOST_LANES));
+        let Plan { params, hasher, dispatch, max_bytes } = self.plan()?;
+        let lanes = params.lanes();
         if lanes < parts {
             let limit = format!("the filter has {lanes} lanes");
             return Err(wrong_parts(format!("{parts}"), limit, format!("the nearest that works is {lanes}")));
         }
-        let Plan { params, hasher, dispatch, max_bytes } = self.plan()?;
         // Lane n belongs to part ⌊n·parts/lanes⌋.
         let [first, end] = [part, part + 1].map(|part| (part * lanes).div_ceil(parts));
         let mut lanes = reserved(end - first)?;

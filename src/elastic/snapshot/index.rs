@@ -21,7 +21,7 @@ use crate::{
     hash::{Hasher, HasherId},
     kernel::Dispatch,
     snapshot::SnapshotError,
-    storage::{reserved, shrunk},
+    storage::{OutOfMemory, reserved, shrunk},
     table::{AnySize, TableParams as _, Uniform},
 };
 
@@ -94,25 +94,29 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let mut reading = Reading::start(Slice(data.as_ref()))?;
         let hasher = reading.hasher(hasher)?;
         let params = reading.params;
-        let (mut items, mut shards, mut rates) = (0, 0, 0.0);
+        let (mut items, mut shards, mut rates) = (0_u64, 0, 0.0);
         let mut lanes = reserved(params.lanes())?;
         for number in 0..wide(params.lanes()) {
             let listing = reading.present(number)?;
             let mut layers = reserved(listing.layers().count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
+            // What is allocated from here on is for bytes that exist.
+            reading.skip(listing.table_bytes)?;
             for records in listing.layers() {
+                reading.allow_directory(listing::layer(&params, records).1)?;
                 layers.push(LayerIndex::new(&params, records, &mut offset)?);
                 rate += false_positive_rate(&params, records);
                 shards += records.len();
-                items += records.iter().map(|record| index(record.items.into())).sum::<usize>();
+                items += records.iter().map(|record| u64::from(record.items)).sum::<u64>();
             }
             rates += rate.min(1.0);
             lanes.push(LaneIndex { first: layers.remove(0), later: layers });
-            reading.skip(listing.table_bytes)?;
         }
         let end = index(reading.finish()?);
         let false_positive_rate = rates / lanes.len() as f64;
         let (address, dispatch) = (params.address(), Dispatch::best());
+        // There are slots for all of them in the bytes; only on 32 bits may they be more than a `usize` counts.
+        let items = usize::try_from(items).unwrap_or(usize::MAX);
         let index = Index { lanes, address, dispatch, end, items, shards, false_positive_rate };
         Ok((Self { data, index }, params, hasher))
     }
@@ -145,8 +149,8 @@ impl<D> SnapshotShards<D> {
 
 impl LayerIndex {
     /// The index of a layer with these shards, of which the tables begin at `offset`, and moves that behind them.
-    fn new(params: &ElasticParams, records: &[Record], offset: &mut u64) -> Result<Self, SnapshotError> {
-        let (plan, depth) = listing::layer(params, records, *offset)?;
+    fn new(params: &ElasticParams, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
+        let (plan, depth) = listing::layer(params, records);
         let mut shapes = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
         shapes.extend((plan.least_depth..=plan.most_depth).map(|depth| Shape::new(plan.shard(depth))));
         let mut directory = reserved(1 << depth)?;

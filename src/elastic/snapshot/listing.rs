@@ -13,10 +13,6 @@ use crate::{
     table::TableParams as _,
 };
 
-/// The most bytes of a directory that are allocated without as many bytes of tables. Filters that have grown from uniform hashes
-/// need far fewer.
-const MOST_DIRECTORY: usize = 16 << 20;
-
 /// A validated list. That of a lane which is in another part has no shards.
 pub(in crate::elastic) struct Listing {
     records: Vec<Record>,
@@ -89,15 +85,9 @@ pub(super) fn padded(table_bytes: usize) -> u64 {
 }
 
 /// The plan of a layer with these shards, and the depth of a directory for them.
-pub(super) fn layer(params: &ElasticParams, records: &[Record], offset: u64) -> Result<(LayerPlan, u8), SnapshotError> {
+pub(super) fn layer(params: &ElasticParams, records: &[Record]) -> (LayerPlan, u8) {
     let plan = params.layer(records[0].layer);
-    let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.least_depth);
-    let tables = usize::try_from(in_layer(params, records)).unwrap_or(usize::MAX);
-    if size_of::<u32>() << depth > MOST_DIRECTORY.max(tables) {
-        let what = format!("shards of depth {depth} need a directory that is far larger than the filter");
-        return Err(SnapshotError::new(Kind::Shards, offset, what));
-    }
-    Ok((plan, depth))
+    (plan, records.iter().map(|record| record.depth).max().unwrap_or(plan.least_depth))
 }
 
 /// Decodes and validates the records of a list, which begins at this offset.

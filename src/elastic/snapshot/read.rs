@@ -81,12 +81,14 @@ fn lane<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, number: u64)
 
 /// Reads the shards of a layer, at least one.
 fn layer<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, records: &[Record]) -> Result<Layer, SnapshotError> {
-    let (plan, depth) = listing::layer(&reading.params, records, reading.offset)?;
+    let (plan, depth) = listing::layer(&reading.params, records);
     let shards_of = |depth| records.iter().filter(|record| record.depth == depth).count();
-    let mut layer = Layer::without_shards(plan, depth, shards_of, Dispatch::best())?;
+    let mut layer = Layer::without_shards(plan, shards_of, Dispatch::best())?;
     for record in records {
         let table = reading.table(plan.shard(record.depth), record)?;
         layer.push(record.depth, record.prefix, record.items, table)?;
     }
+    reading.allow_directory(depth)?;
+    layer.make_directory(depth)?;
     Ok(layer)
 }

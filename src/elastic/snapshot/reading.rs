@@ -24,6 +24,10 @@ use crate::{
     table::TableParams as _,
 };
 
+/// The most bytes of directories that are allocated without as many bytes of input. Filters that have grown from uniform hashes
+/// need far fewer.
+const MOST_DIRECTORIES: u64 = 16 << 20;
+
 /// Bytes in memory as a [`Source`].
 pub(super) struct Slice<'a>(pub(super) &'a [u8]);
 
@@ -47,8 +51,10 @@ pub(in crate::elastic) struct Reading<S> {
     seed: u64,
     /// Of the sections' checksums.
     checksums: Checksum,
-    /// Bytes that have been read.
+    /// Bytes that have arrived.
     pub(super) offset: u64,
+    /// Bytes of directories that were allowed.
+    directories: u64,
     /// The last part that was read.
     buffer: Vec<u8>,
 }
@@ -63,7 +69,7 @@ impl<S: Source<Error = SnapshotError>> Reading<S> {
         }
         let (Header { params, hasher }, seed) = Header::decode(&header)?;
         let checksums = Checksum::new(seed);
-        Ok(Self { source, params, hasher, seed, checksums, offset: wide(HEADER_BYTES), buffer: Vec::new() })
+        Ok(Self { source, params, hasher, seed, checksums, offset: wide(HEADER_BYTES), directories: 0, buffer: Vec::new() })
     }
 
     /// The hasher that the header names.
@@ -79,7 +85,7 @@ impl<S: Source<Error = SnapshotError>> Reading<S> {
         if arrived < len { Err(too_short(self.offset, self.offset + wide(len - arrived))) } else { Ok(()) }
     }
 
-    /// The id of that hasher.
+    /// The id of the hasher that the header names.
     #[cfg(feature = "std")]
     pub(in crate::elastic) fn hasher_id(&self) -> HasherId {
         self.hasher
@@ -154,8 +160,41 @@ impl<S: Source<Error = SnapshotError>> Reading<S> {
         Ok(())
     }
 
+    /// Fails if a directory of this depth, after those before it, would take far more memory than the bytes that have arrived.
+    /// To be called when the tables that it leads to have.
+    pub(super) fn allow_directory(&mut self, depth: u8) -> Result<(), SnapshotError> {
+        self.directories = self.directories.saturating_add(wide(size_of::<u32>()) << depth);
+        if self.directories <= MOST_DIRECTORIES.max(self.offset) {
+            return Ok(());
+        }
+        let what = format!("shards of depth {depth} need a directory that is far larger than the filter");
+        Err(SnapshotError::new(Kind::Shards, self.offset, what))
+    }
+
+    /// Gives back memory that is not needed until more is read.
+    #[cfg(feature = "std")]
+    pub(in crate::elastic) fn release(&mut self) {
+        self.buffer = Vec::new();
+    }
+
+    /// Reads the trailer, behind which there must be nothing.
+    #[cfg(feature = "std")]
+    pub(in crate::elastic) fn finish_at_end(mut self) -> Result<(), SnapshotError> {
+        let end = self.trailer()?;
+        let more = self.source.fill(&mut [0], end)?;
+        if more > 0 {
+            Err(SnapshotError::new(Kind::TrailingBytes, end, String::from("the input goes on after the snapshot's end")))
+        } else {
+            Ok(())
+        }
+    }
+
     /// Reads the trailer. Returns the length of the snapshot.
-    pub(in crate::elastic) fn finish(mut self) -> Result<u64, SnapshotError> {
+    pub(super) fn finish(mut self) -> Result<u64, SnapshotError> {
+        self.trailer()
+    }
+
+    fn trailer(&mut self) -> Result<u64, SnapshotError> {
         let start = self.offset;
         self.next(TRAILER_BYTES)?;
         let mut stored = [0; TRAILER_BYTES];
