@@ -71,12 +71,12 @@ fn parts_that_do_not_fit_together_are_named() {
     join(&["1.koel", "2.koel", "1.koel"]).error(&["1.koel and 1.koel: these have the same items; give each part once"]);
     koel.feed("a\n", ["build", "-", "-o", "fixed.koel"]).ok();
     join(&["1.koel", "fixed.koel"]).error(&["fixed.koel: is a filter of fixed size; give parts"]);
-    join(&["1.koel", "."]).error(&[".: ", "Is a directory"]);
+    join(&["1.koel", "."]).error(&[".: is a folder; give a file"]);
     koel.write("longer.koel", [koel.read("2.koel"), b"x".to_vec()].concat());
     join(&["1.koel", "longer.koel"]).error(&["longer.koel: at byte ", "other bytes follow it"]);
     join(&["1.koel", "other.koel"]).error(&["1.koel and other.koel: ", "build all parts with the same --capacity"]);
     join(&["1.koel", "-"]).error(&["standard input: cannot be a part; give files"]);
-    join(&["1.koel", "missing"]).error(&["missing: cannot be opened: No such file"]);
+    join(&["1.koel", "missing"]).error(&["missing: cannot be read: No such file"]);
     join(&["1.koel", "all.txt"]).error(&["all.txt: at byte 0: "]);
     let mut damaged = koel.read("2.koel");
     let middle = damaged.len() - 1000;

@@ -57,15 +57,6 @@ impl Layer {
         Ok(layer)
     }
 
-    /// A layer to which all shards will be added, so many of each depth, and then a directory.
-    pub(super) fn without_shards(
-        plan: LayerPlan,
-        shards_of: impl Fn(u8) -> usize,
-        dispatch: Dispatch,
-    ) -> Result<Self, OutOfMemory> {
-        Self::with_levels(plan, |depth| plan.level_for(depth, shards_of(depth)), dispatch)
-    }
-
     /// Adds a shard with this table and its padding.
     pub(super) fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
         self.levels[usize::from(depth - self.plan.least_depth)].push_table(prefix, items, table)?;
@@ -86,8 +77,8 @@ impl Layer {
         Ok(())
     }
 
-    /// A layer without shards and directory.
-    fn with_levels(plan: LayerPlan, level: impl FnMut(u8) -> Level, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+    /// A layer without shards and directory, which are added next.
+    pub(super) fn with_levels(plan: LayerPlan, level: impl FnMut(u8) -> Level, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let mut levels = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
         levels.extend((plan.least_depth..=plan.most_depth).map(level));
         let full_from = plan.whole.slots() / FULL.1 * FULL.0;

@@ -5,10 +5,7 @@ mod growing;
 use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage};
 use serde_json::{Value, json};
 
-use crate::{
-    file::{self, Changing, Output, Stored},
-    messages, stdout,
-};
+use crate::file::{self, Changing, Output, Stored};
 
 /// The facts about a filter.
 pub(crate) enum Facts {
@@ -188,12 +185,7 @@ pub(crate) fn report(output: &Output, facts: &Facts, others: &[(&'static str, St
     let mut lines = vec![("filter", output.name().to_owned())];
     lines.extend_from_slice(others);
     lines.extend(facts.lines());
-    let text = aligned(&lines);
-    if output.is_stdout() {
-        messages::say(format_args!("{text}"));
-        return Ok(());
-    }
-    stdout::report(&text, output.name())
+    output.report(&aligned(&lines))
 }
 
 /// One fact per line, with the values aligned.

@@ -131,7 +131,7 @@ fn kind(bytes: &[u8]) -> Option<Kind> {
     FilterView::over_with(bytes, AnyHasher::from_id).err().map(|error| error.kind())
 }
 
-fn open_file(path: &Path) -> anyhow::Result<File> {
+pub(crate) fn open_file(path: &Path) -> anyhow::Result<File> {
     let name = name(path);
     check_input(path)?;
     let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;

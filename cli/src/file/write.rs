@@ -14,7 +14,7 @@ use super::{
     lock::{Access, Lock},
     read, same,
 };
-use crate::{stdout, streams::Stream};
+use crate::{messages, stdout, streams::Stream};
 
 /// Where a filter goes.
 pub(crate) struct Output {
@@ -101,6 +101,15 @@ impl Output {
 
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.kind, Kind::Stream(Stream::Stdout))
+    }
+
+    /// Reports what was written: on standard output, unless that is where it went.
+    pub(crate) fn report(&self, text: &str) -> anyhow::Result<()> {
+        if self.is_stdout() {
+            messages::say(format_args!("{text}"));
+            return Ok(());
+        }
+        stdout::report(text, &self.name)
     }
 
     /// Is this the file that `input` leads to? `-` is standard input.

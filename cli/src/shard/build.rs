@@ -11,7 +11,6 @@ use crate::{
     items::{Items, Separator},
     messages,
     options::{self, Kind},
-    stdout,
 };
 
 /// Build one part of a filter.
@@ -70,13 +69,12 @@ impl Build {
         }
         let mut items = Items::open(&self.input, self.separator, true)?;
         while let Some(item) = items.advance()? {
-            let belongs = part.part_of(item);
-            if self.split && belongs != part.part() {
-                let place = items.place();
+            if self.split && part.part_of(item) != part.part() {
+                let belongs = part.part_of(item) + 1;
                 bail!(
-                    "{place}: this item belongs to part {}/{parts}; give the list that `koel shard split` wrote for this part, with the \
-                     same --parts, --hasher and --seed; nothing was written",
-                    belongs + 1
+                    "{}: this item belongs to part {belongs}/{parts}; give the list that `koel shard split` wrote for this part, with \
+                     the same --parts, --hasher and --seed; nothing was written",
+                    items.place()
                 );
             }
             let stored = if self.unique { part.insert_unique(item) } else { part.insert(item) };
@@ -87,11 +85,7 @@ impl Build {
         let bytes = output.save_part(&part)?;
         let (of, name) = (items.count(), output.name());
         let report = format!("{name}: part {number} of {parts}, {} of {of} items, {bytes} bytes\n", part.len());
-        if output.is_stdout() {
-            messages::say(format_args!("{report}"));
-        } else {
-            stdout::report(&report, name)?;
-        }
+        output.report(&report)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     cell::{Cell, RefCell},
-    fs::File,
     io,
     path::PathBuf,
     process::ExitCode,
@@ -12,10 +11,7 @@ use anyhow::bail;
 use clap::Args;
 use koel::{ElasticPart, JoinError, SnapshotErrorKind};
 
-use crate::{
-    file::{self, Output},
-    messages, stdout,
-};
+use crate::file::{self, Output};
 
 /// Join the parts of a filter.
 ///
@@ -43,8 +39,9 @@ impl Join {
             if file::is_dash(path) {
                 bail!("standard input: cannot be a part; give files, all of which are read at the same time");
             }
-            file::check_input(path)?;
         }
+        // These stay open, also where the library opens them again.
+        let files = self.parts.iter().map(|path| file::open_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
         let output = Output::new(&self.output)?;
         let (items, refused) = (Cell::new(0), RefCell::new(None));
         let keep = |result: Result<u64, JoinError>| match result {
@@ -61,21 +58,14 @@ impl Join {
         };
         let written = output.put(
             |path| keep(ElasticPart::join_files(&self.parts, path)),
-            |writer| {
-                let files = self.parts.iter().map(File::open).collect::<io::Result<Vec<_>>>()?;
-                keep(ElasticPart::join_snapshots(files, writer))
-            },
+            |writer| keep(ElasticPart::join_snapshots(&files, writer)),
         );
         if let Some(error) = refused.into_inner() {
             return Err(self.explain(error));
         }
         let (bytes, name) = (written?, output.name());
         let report = format!("{name}: {} items in {} parts, {bytes} bytes\n", items.get(), self.parts.len());
-        if output.is_stdout() {
-            messages::say(format_args!("{report}"));
-        } else {
-            stdout::report(&report, name)?;
-        }
+        output.report(&report)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -87,8 +77,6 @@ impl Join {
                 SnapshotErrorKind::OtherType => {
                     anyhow::anyhow!("{}: is a filter of fixed size; give parts, which `koel shard build` writes", name(part))
                 }
-                // It names the file if that could not be opened.
-                SnapshotErrorKind::Io if error.to_string().starts_with(&name(part)) => error.into(),
                 _ => file::refused(&name(part), error),
             },
             JoinError::Different { part } => anyhow::anyhow!(

@@ -8,6 +8,7 @@ use super::{
         ElasticParams, ShardStorage,
         level::{Shape, Target},
         look_up::Shards,
+        plan::LayerPlan,
         shard::Key,
         storage::sealed::Sealed,
         stream::Window,
@@ -103,9 +104,11 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
             // What is allocated from here on is for bytes that exist.
             reading.skip(listing.table_bytes)?;
             for records in listing.layers() {
-                reading.allow_directory(listing::layer(&params, records).1)?;
-                layers.push(LayerIndex::new(&params, records, &mut offset)?);
-                rate += false_positive_rate(&params, records);
+                let (plan, depth) = listing::layer(&params, records);
+                reading.allow_directory(depth)?;
+                let layer = LayerIndex::new(&plan, depth, records, &mut offset)?;
+                rate += layer.false_positive_rate(&plan, records);
+                layers.push(layer);
                 shards += records.len();
                 items += records.iter().map(|record| u64::from(record.items)).sum::<u64>();
             }
@@ -149,8 +152,7 @@ impl<D> SnapshotShards<D> {
 
 impl LayerIndex {
     /// The index of a layer with these shards, of which the tables begin at `offset`, and moves that behind them.
-    fn new(params: &ElasticParams, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
-        let (plan, depth) = listing::layer(params, records);
+    fn new(plan: &LayerPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
         let mut shapes = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
         shapes.extend((plan.least_depth..=plan.most_depth).map(|depth| Shape::new(plan.shard(depth))));
         let mut directory = reserved(1 << depth)?;
@@ -174,19 +176,18 @@ impl LayerIndex {
         self.shapes[site.shape()].count(dispatch, &bytes[site.start()..], key)
     }
 
+    /// The false-positive rate of these shards.
+    fn false_positive_rate(&self, plan: &LayerPlan, records: &[Record]) -> f64 {
+        let of_shard = |record: &Record| {
+            let shape = &self.shapes[usize::from(record.depth - plan.least_depth)];
+            plan.share(record.depth, record.prefix) * shape.false_positive_rate(index(record.items.into()))
+        };
+        records.iter().map(of_shard).sum()
+    }
+
     fn size_in_bytes(&self) -> usize {
         self.directory.capacity() * size_of::<Site>() + self.shapes.capacity() * size_of::<Shape>()
     }
-}
-
-/// The false-positive rate of a layer with these shards.
-fn false_positive_rate(params: &ElasticParams, records: &[Record]) -> f64 {
-    let plan = params.layer(records[0].layer);
-    let of_shard = |record: &Record| {
-        let rate = Shape::new(plan.shard(record.depth)).false_positive_rate(index(record.items.into()));
-        plan.share(record.depth, record.prefix) * rate
-    };
-    records.iter().map(of_shard).sum()
 }
 
 /// The shards of a snapshot, with its bytes as they are now.

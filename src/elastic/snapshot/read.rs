@@ -83,7 +83,7 @@ fn lane<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, number: u64)
 fn layer<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, records: &[Record]) -> Result<Layer, SnapshotError> {
     let (plan, depth) = listing::layer(&reading.params, records);
     let shards_of = |depth| records.iter().filter(|record| record.depth == depth).count();
-    let mut layer = Layer::without_shards(plan, shards_of, Dispatch::best())?;
+    let mut layer = Layer::with_levels(plan, |depth| plan.level_for(depth, shards_of(depth)), Dispatch::best())?;
     for record in records {
         let table = reading.table(plan.shard(record.depth), record)?;
         layer.push(record.depth, record.prefix, record.items, table)?;
