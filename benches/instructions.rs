@@ -69,8 +69,8 @@ struct Growing {
 }
 
 /// A filter that has grown to its items, or was planned for them, and is asked for absent ones.
-fn growing(is_planned: bool) -> Growing {
-    let mut builder = ElasticFilter::builder().false_positive_rate(0.001).kernel(Kernel::Bmi2);
+fn growing(is_planned: bool, kernel: Kernel) -> Growing {
+    let mut builder = ElasticFilter::builder().false_positive_rate(0.001).kernel(kernel);
     if is_planned {
         let items = usize::try_from(ITEMS).expect("small");
         builder = builder.capacity(items).max_capacity(items);
@@ -120,16 +120,18 @@ fn remove(mut prepared: Prepared) -> Prepared {
 }
 
 #[library_benchmark(setup = growing)]
-#[bench::planned(true)]
-#[bench::grown(false)]
+#[bench::planned(true, Kernel::Bmi2)]
+#[bench::grown(false, Kernel::Bmi2)]
 fn growing_contains_absent(prepared: Growing) -> Growing {
     assert!(count(&prepared.keys, |key| prepared.filter.contains(key)) < OPERATIONS / 100);
     prepared
 }
 
 #[library_benchmark(setup = growing)]
-#[bench::planned(true)]
-#[bench::grown(false)]
+#[bench::planned(true, Kernel::Bmi2)]
+#[bench::grown(false, Kernel::Bmi2)]
+#[bench::planned_avx2(true, Kernel::Avx2)]
+#[bench::grown_avx2(false, Kernel::Avx2)]
 fn growing_contains_batch(mut prepared: Growing) -> Growing {
     prepared.filter.contains_batch(black_box(&prepared.keys), black_box(&mut prepared.found));
     prepared

@@ -1,9 +1,9 @@
 //! Operations on many items. A batch prefetches the buckets of 64 items at once. Very large batches on large filters are shared
 //! out first, by the shards that the items belong to.
 
-use super::{ElasticFilter, GrowError, ShardStorage, look_up::InOrder, sharing::SHARING};
+use super::{ElasticFilter, GrowError, ShardStorage, look_up::contains_all, sharing::SHARING};
 use crate::{
-    filter::{ContainsIter, Hashed, LookUp, same_length},
+    filter::{ContainsIter, Hashed, LookUp, answers_in_order, same_length},
     hash::HashItem,
     kernel::{BATCH, Given, Hashes, PREFETCH_FROM},
     params::Addressing,
@@ -197,9 +197,14 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
     fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
         same_length(hashes.len(), found.len());
         if !self.contains_shared_out(&SHARING, hashes, found) {
-            let prefetches = self.table_bytes() >= PREFETCH_FROM;
-            self.dispatch().run(InOrder { shards: self.all_shards(), hashes, found, prefetches });
+            self.each_answer(hashes, answers_in_order(found));
         }
+    }
+
+    /// Looks up all hashes in order, as [`contains_all`] does.
+    fn each_answer(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        let prefetches = self.table_bytes() >= PREFETCH_FROM;
+        contains_all(self.dispatch(), self.all_shards(), prefetches, hashes, answer);
     }
 
     /// The number of items for which [`contains`](Self::contains) returns true.
@@ -208,14 +213,8 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
     where
         H: HashItem<T>,
     {
-        // Slices that fit into a cache with their answers.
-        const ITEMS: usize = 1024;
-        let (mut found, mut count) = ([false; ITEMS], 0);
-        for items in items.chunks(ITEMS) {
-            let found = &mut found[..items.len()];
-            self.contains_all(&self.hashed(items), found);
-            count += found.iter().filter(|&&found| found).count();
-        }
+        let mut count = 0;
+        self.each_answer(&self.hashed(items), |answers| count += answers.count_ones() as usize);
         count
     }
 
@@ -239,9 +238,8 @@ impl<T, H: HashItem<T>, S: ShardStorage> LookUp<T> for ElasticFilter<H, S> {
     }
 
     fn look_up(&self, hashes: &[u64]) -> u64 {
-        let mut found = [false; BATCH];
-        let found = &mut found[..hashes.len()];
-        self.contains_all(&hashes, found);
-        found.iter().rev().fold(0, |answers, &found| answers << 1 | u64::from(found))
+        let mut answers = 0;
+        self.each_answer(&hashes, |found| answers = found);
+        answers
     }
 }

@@ -3,17 +3,9 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{
-    ElasticParams,
-    error::Refused,
-    layer::Layer,
-    level::{Place, Target},
-    plan::LayerPlan,
-    shard::Key,
-    stream::Shares,
-};
+use super::{ElasticParams, error::Refused, layer::Layer, level::Place, plan::LayerPlan, shard::Key, stream::Shares};
 use crate::{
-    kernel::Dispatch,
+    kernel::{Dispatch, Site},
     storage::{OutOfMemory, reserve, reserved},
     table::{AnySize, Uniform},
 };
@@ -75,6 +67,10 @@ impl Lane {
         self.later.last_mut().unwrap_or(&mut self.first)
     }
 
+    pub(super) fn params(&self) -> &ElasticParams {
+        &self.params
+    }
+
     /// The number of shards.
     pub(super) fn shards(&self) -> usize {
         self.layers().map(Layer::shards).sum()
@@ -83,7 +79,7 @@ impl Lane {
     #[inline]
     pub(super) fn contains(&self, hash: Uniform) -> bool {
         let key = self.key(hash);
-        self.first.contains(key) || !self.later.is_empty() && self.later_contain(hash)
+        self.first.contains(key) || self.has_later() && self.later_contain(hash)
     }
 
     /// What the lane needs of a hash.
@@ -92,11 +88,17 @@ impl Lane {
         Key::new(&self.address, self.shares.stream(hash), hash)
     }
 
-    /// Where a hash is looked up in the first layer, and whether there are later ones.
+    /// Where a hash with this stream is in the first layer.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
-    pub(super) fn target(&self, hash: Uniform) -> (Target<'_>, bool) {
-        (self.first.target(self.key(hash)), !self.later.is_empty())
+    pub(super) fn site(&self, stream: u64) -> Site<'_> {
+        self.first.site(stream)
+    }
+
+    /// True if there are later layers.
+    #[inline]
+    pub(super) fn has_later(&self) -> bool {
+        !self.later.is_empty()
     }
 
     /// Prefetches the buckets of a hash in the layer that takes new items.

@@ -10,10 +10,10 @@ use super::{
 use crate::{
     bits::{index, low_half, wide},
     filter::Located,
-    kernel::Dispatch,
+    kernel::{Dispatch, Site},
     params::false_positive_rate,
     storage::{OutOfMemory, Part, PartMut, reserve, reserved},
-    table::{Geometry, TableParams as _},
+    table::{Geometry, Instructions, TableParams as _},
 };
 
 /// Bits of a [`Place`] that number a shard in its level.
@@ -57,10 +57,11 @@ impl Shape {
         Self { geometry: Geometry::new(&params), upper: params.upper(), params }
     }
 
-    /// Where an item is looked up, if its shard's table, with padding, is at the beginning of these bytes.
-    #[inline]
-    pub(super) fn target<'a>(&'a self, bytes: &'a [u8], key: Key) -> Target<'a> {
-        Target { geometry: &self.geometry, bytes, located: key.locate(self.upper) }
+    /// Where the item with this stream is, if its shard's table, with padding, is at the beginning of these bytes.
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[inline(always)]
+    pub(super) fn site<'a>(&'a self, table: &'a [u8], stream: u64) -> Site<'a> {
+        Site { table, geometry: &self.geometry, upper: self.upper.of(stream) }
     }
 
     /// A whole shard with this table and so many items.
@@ -98,12 +99,26 @@ pub(super) struct Record {
     len: u32,
 }
 
-/// Where an item is looked up: a table, and what an operation needs to know of it.
+/// Where an item is looked up: a site, and the buckets there.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(super) geometry: &'a Geometry,
     pub(super) bytes: &'a [u8],
     pub(super) located: Located,
+}
+
+impl<'a> Target<'a> {
+    #[inline]
+    pub(super) fn new(Site { table, geometry, upper }: Site<'a>, key: Key) -> Self {
+        Self { geometry, bytes: table, located: key.locate(upper) }
+    }
+
+    /// Looks the item up.
+    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions")]
+    #[inline(always)]
+    pub(super) fn is_found(&self, instructions: impl Instructions) -> bool {
+        self.geometry.read(self.bytes, instructions, self.located)
+    }
 }
 
 impl Level {
@@ -138,9 +153,10 @@ impl Level {
         self.records[at].items()
     }
 
-    #[inline]
-    pub(super) fn target(&self, at: usize, key: Key) -> Target<'_> {
-        self.shape.target(self.tables.get(at), key)
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[inline(always)]
+    pub(super) fn site(&self, at: usize, stream: u64) -> Site<'_> {
+        self.shape.site(self.tables.get(at), stream)
     }
 
     /// The number of copies of an item in a shard.
@@ -160,7 +176,8 @@ impl Level {
     /// Removes a copy of an item from a shard. Returns false if there is none.
     #[inline]
     pub(super) fn remove(&mut self, dispatch: Dispatch, at: usize, key: Key) -> bool {
-        let is_found = dispatch.change(&self.shape.geometry, self.tables.get_mut(at), key.locate(self.shape.upper));
+        let is_found =
+            dispatch.change(&self.shape.geometry, self.tables.get_mut(at), key.locate(self.shape.upper.of(key.stream)));
         self.records[at].len -= u32::from(is_found);
         is_found
     }

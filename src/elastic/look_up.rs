@@ -1,23 +1,40 @@
-//! Looking up many items. The loop over the items is compiled for each kernel's instructions, with all that it calls, since the
-//! items are in many tables.
+//! Looking up many items: in vectors, or in a loop that is compiled for each kernel's instructions, with all that it calls, since
+//! the items are in many tables.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use core::mem;
-
-use super::{lane::Lane, level::Target, partition::Partition, stream::Shares};
+#[cfg(x86_kernels)]
+use super::stream::Shares;
+use super::{ElasticParams, lane::Lane, level::Target, shard::Key};
 use crate::{
-    kernel::{BATCH, Hashes, Task},
+    bits::index,
+    kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Site, Task},
     table::{Instructions, Uniform},
 };
+#[cfg(x86_kernels)]
+use crate::{kernel::Sites, params::TableKind, table::AnySize};
 
 /// Shards that can be asked, wherever they are: those of a lane, or of a whole filter.
 pub(crate) trait Shards<'a>: Copy {
-    /// Where a hash is looked up in the first layer, and whether there are later ones to look into.
-    fn target(self, hash: Uniform) -> (Target<'a>, bool);
+    /// The parameters of the filter.
+    fn params(self) -> &'a ElasticParams;
+
+    /// Where a hash with this stream is in the first layer.
+    fn site(self, hash: Uniform, stream: u64) -> Site<'a>;
+
+    /// Where a hash is looked up in the first layer.
+    #[inline(always)]
+    fn target(self, hash: Uniform) -> Target<'a> {
+        let params = self.params();
+        let key = Key::new(&params.address(), params.shares().stream(hash), hash);
+        Target::new(self.site(hash, key.stream), key)
+    }
 
     /// True if a hash is in a later layer.
     fn later_contain(self, hash: Uniform) -> bool;
+
+    /// True if some hashes have to be looked up in later layers, too.
+    fn has_later(self) -> bool;
 
     /// True if a hash is in any layer.
     fn contains(self, hash: Uniform) -> bool;
@@ -27,13 +44,21 @@ pub(crate) trait Shards<'a>: Copy {
 }
 
 impl<'a> Shards<'a> for &'a Lane {
+    fn params(self) -> &'a ElasticParams {
+        Lane::params(self)
+    }
+
     #[inline(always)]
-    fn target(self, hash: Uniform) -> (Target<'a>, bool) {
-        Lane::target(self, hash)
+    fn site(self, _: Uniform, stream: u64) -> Site<'a> {
+        Lane::site(self, stream)
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
         Lane::later_contain(self, hash)
+    }
+
+    fn has_later(self) -> bool {
+        Lane::has_later(self)
     }
 
     #[inline(always)]
@@ -51,24 +76,35 @@ impl<'a> Shards<'a> for &'a Lane {
 #[allow(unreachable_pub, reason = "belongs to a sealed trait")]
 pub struct Lanes<'a> {
     pub(super) lanes: &'a [Lane],
-    pub(super) shares: Shares,
+    pub(super) params: &'a ElasticParams,
 }
 
 impl<'a> Lanes<'a> {
     #[inline(always)]
     pub(super) fn of(self, hash: Uniform) -> &'a Lane {
-        &self.lanes[self.shares.lane(hash)]
+        match self.lanes {
+            [lane] => lane,
+            lanes => &lanes[self.params.shares().lane(hash)],
+        }
     }
 }
 
 impl<'a> Shards<'a> for Lanes<'a> {
+    fn params(self) -> &'a ElasticParams {
+        self.params
+    }
+
     #[inline(always)]
-    fn target(self, hash: Uniform) -> (Target<'a>, bool) {
-        self.of(hash).target(hash)
+    fn site(self, hash: Uniform, stream: u64) -> Site<'a> {
+        self.of(hash).site(stream)
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
         self.of(hash).later_contain(hash)
+    }
+
+    fn has_later(self) -> bool {
+        self.lanes.iter().any(Lane::has_later)
     }
 
     #[inline(always)]
@@ -81,80 +117,106 @@ impl<'a> Shards<'a> for Lanes<'a> {
     }
 }
 
-/// Looks up a hash, with these instructions.
-#[inline(always)]
-pub(super) fn contains<'a, I: Instructions>(instructions: I, shards: impl Shards<'a>, hash: u64) -> bool {
-    let (Target { geometry, bytes, located }, has_later) = shards.target(Uniform(hash));
-    geometry.read(bytes, instructions, located) || has_later && shards.later_contain(Uniform(hash))
-}
-
-/// Looks up hashes in order, a batch after the other.
-pub(super) struct InOrder<'h, S, A> {
-    pub(super) shards: A,
-    pub(super) hashes: &'h S,
-    pub(super) found: &'h mut [bool],
-    /// Whether the buckets of a batch are prefetched first.
-    pub(super) prefetches: bool,
-}
-
-impl<'a, S: Hashes, A: Shards<'a>> Task for InOrder<'_, S, A> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Instructions>(self, instructions: I) {
-        let Self { shards, hashes, found, prefetches } = self;
-        let mut rest = found;
-        hashes.each_batch(0..hashes.len(), |batch| {
-            let (found, behind) = mem::take(&mut rest).split_at_mut(batch.len());
-            rest = behind;
-            if prefetches {
-                look_up_prefetched(instructions, shards, batch, found);
-            } else {
-                for (&hash, found) in batch.iter().zip(found) {
-                    *found = contains(instructions, shards, hash);
-                }
-            }
-            true
-        });
-    }
-}
-
-/// Looks up a batch, after prefetching all its buckets.
-#[inline(always)]
-pub(super) fn look_up_prefetched<'a, I: Instructions>(
-    instructions: I,
+/// Looks up all hashes. Calls `answer` once for each [`BATCH`] of them, in order; bit i of its argument is the answer for the i-th
+/// hash of the batch. If `prefetches`, the buckets of a batch are prefetched first.
+pub(super) fn contains_all<'a>(
+    dispatch: Dispatch,
     shards: impl Shards<'a>,
-    batch: &[u64],
-    found: &mut [bool],
+    prefetches: bool,
+    hashes: &impl Hashes,
+    mut answer: impl FnMut(u64),
 ) {
-    let mut targets = [None; BATCH];
-    for (&hash, wanted) in batch.iter().zip(&mut targets) {
-        let (target, has_later) = shards.target(Uniform(hash));
-        target.geometry.read(target.bytes, instructions, target.located.prefetch());
-        *wanted = Some((target, has_later));
+    let has_later = shards.has_later();
+    let mut answer = |hashes: &[u64], found: u64| {
+        answer(if has_later { found | later(shards, hashes, !found) } else { found });
+    };
+    let prefetches = prefetches && hashes.len() >= FEWEST_FOR_VECTORS;
+    #[cfg(x86_kernels)]
+    if shards.params().table == TableKind::Packed {
+        let first_layer = FirstLayer { shards, shares: shards.params().shares() };
+        if dispatch.contains_all_at(first_layer, prefetches, hashes, &mut answer) {
+            return;
+        }
     }
-    for ((&hash, target), found) in batch.iter().zip(targets).zip(found) {
-        *found = target.is_some_and(|(Target { geometry, bytes, located }, has_later)| {
-            geometry.read(bytes, instructions, located) || has_later && shards.later_contain(Uniform(hash))
-        });
+    dispatch.run(OneByOne { shards, prefetches, hashes, answer: &mut answer });
+}
+
+/// Writes the answers for one batch after the other to the elements of `found` that the places say.
+pub(super) fn answers_at(places: &[u32], found: &mut [bool]) -> impl FnMut(u64) {
+    let mut batches = places.chunks(BATCH);
+    move |answers| {
+        for (bit, &place) in batches.next().unwrap_or_default().iter().enumerate() {
+            found[index(place.into())] = answers >> bit & 1 == 1;
+        }
     }
 }
 
-/// Looks up hashes that were shared out. The answer for the n-th hash that came is written to the n-th element of `found`.
-pub(super) struct InPartition<'h, A> {
-    pub(super) shards: A,
-    pub(super) parts: &'h Partition,
-    pub(super) found: &'h mut [bool],
+/// Looks up those hashes in later layers whose bit in `asked` is set.
+#[cold]
+fn later<'a>(shards: impl Shards<'a>, hashes: &[u64], asked: u64) -> u64 {
+    let bits = (0..).zip(hashes).filter(|(place, _)| asked >> place & 1 == 1);
+    bits.fold(0, |found, (place, &hash)| found | u64::from(shards.later_contain(Uniform(hash))) << place)
 }
 
-impl<'a, A: Shards<'a>> Task for InPartition<'_, A> {
+/// The shards of the first layer, for the kernels.
+#[cfg(x86_kernels)]
+#[derive(Clone, Copy)]
+struct FirstLayer<S> {
+    shards: S,
+    shares: Shares,
+}
+
+#[cfg(x86_kernels)]
+impl<'a, S: Shards<'a>> Sites<'a> for FirstLayer<S> {
+    fn address(self) -> AnySize {
+        self.shards.params().address()
+    }
+
+    #[inline(always)]
+    fn stream(self, hash: Uniform) -> u64 {
+        self.shares.stream(hash)
+    }
+
+    #[inline(always)]
+    fn site(self, hash: Uniform, stream: u64) -> Site<'a> {
+        self.shards.site(hash, stream)
+    }
+}
+
+/// Looks up hashes in the first layer without vectors.
+struct OneByOne<'h, S, H, A> {
+    shards: S,
+    prefetches: bool,
+    hashes: &'h H,
+    answer: A,
+}
+
+impl<'a, S: Shards<'a>, H: Hashes, A: FnMut(&[u64], u64)> Task for OneByOne<'_, S, H, A> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Instructions>(self, instructions: I) {
-        self.parts.each(|place, Uniform(hash)| {
-            self.found[place] = contains(instructions, self.shards, hash);
+    fn run<I: Instructions>(mut self, instructions: I) {
+        let Self { shards, hashes, prefetches, .. } = self;
+        hashes.each_batch(0..hashes.len(), |batch| {
+            let found = if prefetches {
+                let mut targets = [None; BATCH];
+                for (&hash, target) in batch.iter().zip(&mut targets) {
+                    let wanted = shards.target(Uniform(hash));
+                    wanted.geometry.read(wanted.bytes, instructions, wanted.located.prefetch());
+                    *target = Some(wanted);
+                }
+                answers(targets.iter().flatten().map(|target| target.is_found(instructions)))
+            } else {
+                answers(batch.iter().map(|&hash| shards.target(Uniform(hash)).is_found(instructions)))
+            };
+            (self.answer)(batch, found);
             true
         });
     }
+}
+
+/// Bit i of the result is the i-th answer.
+#[inline(always)]
+fn answers(found: impl Iterator<Item = bool>) -> u64 {
+    (0..).zip(found).fold(0, |answers, (place, found)| answers | u64::from(found) << place)
 }

@@ -87,7 +87,6 @@ impl Partition {
     }
 
     /// Calls `act` with the number of each part, its hashes, and their indices among those that were shared out.
-    #[cfg(feature = "std")]
     pub(super) fn each_part(&self, mut act: impl FnMut(usize, &[u64], &[u32])) {
         for (part, (&start, &len)) in self.starts.iter().zip(&self.lens).enumerate().filter(|(_, (_, len))| **len > 0) {
             act(part, &self.hashes[start..start + len], &self.places[start..start + len]);

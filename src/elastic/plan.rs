@@ -305,6 +305,7 @@ mod tests {
 
     /// Up to 0.8 · 10¹² items, planned and growing, without the memory for them.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     #[cfg(target_pointer_width = "64")]
     fn plans_go_beyond_32_bits() {
         for items in [5_000_000_000, 100_000_000_000, 800_000_000_000] {

@@ -128,10 +128,10 @@ impl Key {
         self.low.with(upper.of(self.stream))
     }
 
-    /// Where a shard with these upper bits keeps the item.
+    /// Where a shard keeps the item that stores these of its upper bits.
     #[inline]
-    pub(crate) fn locate(self, upper: Window) -> Located {
-        Located::new(self.buckets, self.fingerprint(upper))
+    pub(crate) fn locate(self, upper: u64) -> Located {
+        Located::new(self.buckets, self.low.with(upper))
     }
 
     /// Inserts the item into a shard with these parameters and upper bits.

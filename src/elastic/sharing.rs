@@ -1,6 +1,10 @@
 //! Very many items on large filters: their hashes are shared out first, by the shards that they belong to.
 
-use super::{ElasticFilter, GrowError, ShardStorage, look_up::InPartition, partition::Partition};
+use super::{
+    ElasticFilter, GrowError, ShardStorage,
+    look_up::{answers_at, contains_all},
+    partition::Partition,
+};
 use crate::{
     filter::Hashed,
     hash::HashItem,
@@ -129,7 +133,11 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
                 return false;
             }
             start += found.len();
-            self.dispatch().run(InPartition { shards: self.all_shards(), parts: &parts, found });
+            parts.each_part(|_, hashes, places| {
+                // The first items that need a cache line wait for it.
+                let prefetches = hashes.len() > 1;
+                contains_all(self.dispatch(), self.all_shards(), prefetches, &hashes, answers_at(places, found));
+            });
         }
         true
     }

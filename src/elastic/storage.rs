@@ -55,7 +55,7 @@ impl sealed::Sealed for OwnedShards {
 
     #[inline]
     fn shards<'a>(&'a self, params: &'a ElasticParams) -> Lanes<'a> {
-        Lanes { lanes: &self.lanes, shares: params.shares() }
+        Lanes { lanes: &self.lanes, params }
     }
 
     fn dispatch(&self) -> Dispatch {

@@ -65,18 +65,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
 
     fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
         same_length(hashes.len(), found.len());
-        let mut rest = found;
-        self.raw.contains_all(hashes, |answers| {
-            let found = core::mem::take(&mut rest);
-            let (batch, behind) = found.split_at_mut(found.len().min(BATCH));
-            rest = behind;
-            if let Some(whole) = batch.first_chunk_mut::<BATCH>() {
-                // A fixed length lets the compiler vectorize the loop.
-                spread(answers, whole);
-            } else {
-                spread(answers, batch);
-            }
-        });
+        self.raw.contains_all(hashes, answers_in_order(found));
     }
 
     /// The number of items for which [`contains`](Self::contains) returns true. As fast as
@@ -179,6 +168,22 @@ fn in_turn(answers: &mut [bool]) -> impl FnMut(bool) {
     move |answer| {
         if let Some(place) = places.next() {
             *place = answer;
+        }
+    }
+}
+
+/// Writes the answers for one batch after the other.
+pub(crate) fn answers_in_order(found: &mut [bool]) -> impl FnMut(u64) {
+    let mut rest = found;
+    move |answers| {
+        let found = core::mem::take(&mut rest);
+        let (batch, behind) = found.split_at_mut(found.len().min(BATCH));
+        rest = behind;
+        if let Some(whole) = batch.first_chunk_mut::<BATCH>() {
+            // A fixed length lets the compiler vectorize the loop.
+            spread(answers, whole);
+        } else {
+            spread(answers, batch);
         }
     }
 }

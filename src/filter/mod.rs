@@ -20,7 +20,7 @@ use crate::{
     storage::{OutOfMemory, Owned, Snapshot},
 };
 pub(crate) use {
-    batch::{Hashed, same_length},
+    batch::{Hashed, answers_in_order, same_length},
     contains::by_own_methods,
     iter::LookUp,
     raw::{CountIn, Located, Place, RawFilter},

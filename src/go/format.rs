@@ -266,6 +266,7 @@ mod tests {
 
     /// Compares the position that Go computes from the slot's number with the real one.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn slots_share_bits_where_go_is_wrong_about_their_place() {
         for f in TableKind::Single.fingerprint_bits() {
             let slots_in_bytes = match f {

@@ -2,9 +2,15 @@
 
 #![allow(clippy::inline_always, reason = "the choice is inlined into its caller, the chosen code is a separate function")]
 
+use super::{
+    Hashes, Kernel,
+    batch::{FEWEST_FOR_VECTORS, LookUp},
+};
 #[cfg(x86_kernels)]
-use super::x86_64::{Avx2, Avx512, Bmi2};
-use super::{Hashes, Kernel, batch::LookUp};
+use super::{
+    Sites,
+    x86_64::{Avx2, Avx512, Bmi2},
+};
 use crate::{
     params::Params,
     table::{Change, Form, Geometry, Instructions, Narrow, Portable, Read, Single, Wide},
@@ -138,11 +144,31 @@ impl Dispatch {
         answer: impl FnMut(u64),
     ) {
         match self {
+            _ if hashes.len() < FEWEST_FOR_VECTORS => self.read(geometry, bytes, LookUp { params, hashes, answer }),
             #[cfg(x86_kernels)]
             Self::Avx512(avx512) => avx512.contains_all(params, geometry, bytes, hashes, answer),
             #[cfg(x86_kernels)]
             Self::Avx2(avx2) => avx2.contains_all(params, geometry, bytes, hashes, answer),
             _ => self.read(geometry, bytes, LookUp { params, hashes, answer }),
+        }
+    }
+
+    /// Looks up all hashes in many packed tables, if the kernel has vectors for that and they pay; otherwise returns false, and has
+    /// not called `answer`. Calls it once for each [`BATCH`](super::BATCH) of the hashes, in order; bit i of the second argument is the answer
+    /// for the i-th hash of the first.
+    #[cfg(x86_kernels)]
+    pub(crate) fn contains_all_at<'a>(
+        self,
+        sites: impl Sites<'a>,
+        prefetches: bool,
+        hashes: &impl Hashes,
+        answer: impl FnMut(&[u64], u64),
+    ) -> bool {
+        match self {
+            _ if hashes.len() < FEWEST_FOR_VECTORS => false,
+            Self::Avx512(avx512) => avx512.contains_all_at(sites, prefetches, hashes, answer),
+            Self::Avx2(avx2) => avx2.contains_all_at(sites, prefetches, hashes, answer),
+            _ => false,
         }
     }
 }

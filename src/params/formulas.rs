@@ -60,6 +60,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn the_exponential_is_that_of_the_standard_library() {
         for n in 0..4000 {
             let mean = 1e-12 * 1.008f64.powi(n);

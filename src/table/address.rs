@@ -1,5 +1,5 @@
 //! Addressing: computes a fingerprint and two buckets from a hash, in 64-bit arithmetic. The vector kernels have an equivalent in
-//! 32-bit products (`kernel/x86_64/vector.rs`), tested against this one there. docs/FORMAT.md has the formulas.
+//! 32-bit products (`kernel/x86_64/address.rs`), tested against this one. docs/FORMAT.md has the formulas.
 
 use core::hint::select_unpredictable;
 
@@ -110,15 +110,11 @@ impl Address {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
     }
 
+    /// The addressing, if it is [`Addressing::AnySize`].
     #[inline]
-    fn any_size(&self) -> AnySize {
-        AnySize { buckets: self.buckets, fingerprint_bits: self.fingerprint_bits }
-    }
-
-    /// The number of buckets, if addressing is `AnySize`: the only one that the vector kernels compute themselves.
-    #[cfg(x86_kernels)]
-    pub(crate) fn buckets_of_any_size(&self) -> Option<u64> {
-        (self.addressing == Addressing::AnySize).then_some(self.buckets)
+    pub(crate) fn any_size(&self) -> Option<AnySize> {
+        let Self { addressing, buckets, fingerprint_bits } = *self;
+        (addressing == Addressing::AnySize).then_some(AnySize { buckets, fingerprint_bits })
     }
 
     /// The number of different fingerprints, 2ᶠ − 1.
@@ -130,13 +126,11 @@ impl Address {
     /// The first bucket and the fingerprint of an item.
     #[inline]
     pub(crate) fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
-        match self.addressing {
-            Addressing::AnySize => self.any_size().locate(Uniform(hash)),
-            Addressing::PowerOfTwo => {
-                let bucket = (hash >> 32) & (self.buckets - 1);
-                (bucket, Fingerprint::above(u64::from(low_half(hash)) % self.fingerprints()))
-            }
+        if let Some(address) = self.any_size() {
+            return address.locate(Uniform(hash));
         }
+        let bucket = (hash >> 32) & (self.buckets - 1);
+        (bucket, Fingerprint::above(u64::from(low_half(hash)) % self.fingerprints()))
     }
 
     /// Both buckets and the fingerprint of an item.
@@ -150,9 +144,9 @@ impl Address {
 impl Placement for Address {
     #[inline]
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
-        match self.addressing {
-            Addressing::AnySize => self.any_size().alternate(bucket, fingerprint),
-            Addressing::PowerOfTwo => (bucket ^ u64::from(low_half(fingerprint.wide() * GO_MULTIPLIER))) & (self.buckets - 1),
+        match self.any_size() {
+            Some(address) => address.alternate(bucket, fingerprint),
+            None => (bucket ^ u64::from(low_half(fingerprint.wide() * GO_MULTIPLIER))) & (self.buckets - 1),
         }
     }
 }

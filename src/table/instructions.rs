@@ -7,7 +7,7 @@ use core::{hint::black_box, ops::Deref};
 
 use super::{
     Change, Fingerprint, Pair, TableMut,
-    packed::{Narrow, Packed, Wide},
+    packed::{Narrow, Packed},
 };
 
 /// Bits of a lane; a word has four lanes.
@@ -29,8 +29,6 @@ pub(crate) trait Instructions: Copy {
     fn gather_nibbles(self, lanes: u64) -> u16;
     /// [`Table::contains`](super::Table::contains) for narrow buckets.
     fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// [`Table::contains`](super::Table::contains) for wide buckets.
-    fn in_wide<B: Deref<Target = [u8]>>(table: &Packed<'_, Wide, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Prefetches the cache line of the byte at `position`.
     fn prefetch(self, bytes: &[u8], position: usize);
     /// Runs a change in a separate function, compiled for these instructions.
@@ -73,11 +71,6 @@ impl Instructions for Portable {
 
     #[inline(always)]
     fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        table.contains_by_high_parts(buckets, fingerprint)
-    }
-
-    #[inline(always)]
-    fn in_wide<B: Deref<Target = [u8]>>(table: &Packed<'_, Wide, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool {
         table.contains_by_high_parts(buckets, fingerprint)
     }
 

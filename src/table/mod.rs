@@ -34,7 +34,7 @@ pub(crate) use instructions::{Instructions, Portable};
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Narrow, PackedGeometry, Wide};
 #[cfg(x86_kernels)]
-pub(crate) use packed::{Packed, codebook};
+pub(crate) use packed::{Packed, SLOTS, codebook};
 pub(crate) use single::{Single, SingleGeometry};
 pub(crate) use walk::place;
 
@@ -229,6 +229,16 @@ impl Geometry {
             Self::Narrow(geometry) => Narrow::read(geometry, bytes, instructions, read),
             Self::Wide(geometry) => Wide::read(geometry, bytes, instructions, read),
             Self::Single(geometry) => Single::read(geometry, bytes, instructions, read),
+        }
+    }
+
+    /// The length of the fingerprints.
+    #[cfg(x86_kernels)]
+    #[inline]
+    pub(crate) fn fingerprint_bits(&self) -> u32 {
+        match self {
+            Self::Narrow(geometry) | Self::Wide(geometry) => geometry.high_bits() + 4,
+            Self::Single(geometry) => geometry.slot_bits(),
         }
     }
 

@@ -1,12 +1,10 @@
 //! Operations on many items. Their hashes are shared out by lane, so that each lane is locked once for many of them.
 
-#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
-
 use super::{
     super::{
         GrowError,
         lane::Lane,
-        look_up::{contains, look_up_prefetched},
+        look_up::{answers_at, contains_all},
         partition::Partition,
         sharing::SHARING,
     },
@@ -17,9 +15,9 @@ use crate::{
     bits::index,
     filter::{ContainsIter, Hashed, LookUp, same_length},
     hash::HashItem,
-    kernel::{BATCH, Given, Hashes, PREFETCH_FROM, Task},
+    kernel::{BATCH, Given, Hashes, PREFETCH_FROM},
     params::Addressing,
-    table::{Instructions, Uniform},
+    table::Uniform,
 };
 
 /// Hashes that are shared out at a time: so many that a lane gets some hundreds, and that they stay in a core's cache.
@@ -114,7 +112,7 @@ impl<H> SharedFilter<H> {
             let lane = lane.read();
             let prefetches = lane.table_bytes() >= PREFETCH_FROM / 8;
             let found = &mut found[start..];
-            self.dispatch.run(InLane { lane: &lane, hashes, places, found, prefetches });
+            contains_all(self.dispatch, &*lane, prefetches, &hashes, answers_at(places, found));
         });
     }
 
@@ -209,39 +207,6 @@ fn prefetch(lane: &Writer<'_>, hashes: &[u64]) {
     if hashes.len() > 1 && Lane::table_bytes(lane) >= PREFETCH_FROM / 8 {
         for &hash in hashes.iter().take(2 * BATCH) {
             lane.prefetch(Uniform(hash));
-        }
-    }
-}
-
-/// Looks up hashes of one lane. The answer for the n-th hash is written to the element of `found` that the n-th place says.
-struct InLane<'a> {
-    lane: &'a Lane,
-    hashes: &'a [u64],
-    places: &'a [u32],
-    found: &'a mut [bool],
-    /// Whether the buckets of a batch are prefetched first.
-    prefetches: bool,
-}
-
-impl Task for InLane<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Instructions>(self, instructions: I) {
-        let Self { lane, hashes, places, found, prefetches } = self;
-        let mut answers = [false; BATCH];
-        for (hashes, places) in hashes.chunks(BATCH).zip(places.chunks(BATCH)) {
-            let answers = &mut answers[..hashes.len()];
-            if prefetches {
-                look_up_prefetched(instructions, lane, hashes, answers);
-            } else {
-                for (&hash, answer) in hashes.iter().zip(&mut *answers) {
-                    *answer = contains(instructions, lane, hash);
-                }
-            }
-            for (&place, &mut answer) in places.iter().zip(answers) {
-                found[index(place.into())] = answer;
-            }
         }
     }
 }

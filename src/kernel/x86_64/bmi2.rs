@@ -4,8 +4,7 @@
 
 use core::{
     arch::x86_64::{
-        _MM_HINT_T0, _mm_cmpeq_epi16, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_or_si128, _mm_prefetch, _mm_set_epi64x,
-        _mm_set1_epi16, _mm_set1_epi32, _pdep_u64, _pext_u64,
+        _MM_HINT_T0, _mm_cmpeq_epi16, _mm_movemask_epi8, _mm_prefetch, _mm_set_epi64x, _mm_set1_epi16, _pdep_u64, _pext_u64,
     },
     ops::Deref,
 };
@@ -14,16 +13,13 @@ use super::{super::Task, Bmi2};
 use crate::{
     bits::low_quarter,
     table::{
-        Change, Fingerprint, Form, Instructions, Narrow, Packed, Pair, Read, TableMut, Wide,
+        Change, Fingerprint, Form, Instructions, Narrow, Packed, Pair, Read, TableMut,
         codebook::{self, CODEWORD_BITS},
     },
 };
 
 /// The lowest bit of each lane of 16 bits.
 const LANES: u64 = 0x0001_0001_0001_0001;
-
-/// The lowest bit of each lane of 32 bits.
-const WIDE_LANES: u64 = 0x0000_0001_0000_0001;
 
 impl Bmi2 {
     /// Runs a [`Read`] on a table.
@@ -128,23 +124,6 @@ impl Instructions for Bmi2 {
         any_quarter_is(low_quarter(fingerprint.wide()), [fingerprints(table.word(first)), fingerprints(table.word(second))])
     }
 
-    /// The same with two words per bucket.
-    #[inline(always)]
-    fn in_wide<B: Deref<Target = [u8]>>(
-        table: &Packed<'_, Wide, B, Self>,
-        (first, second): Pair,
-        fingerprint: Fingerprint,
-    ) -> bool {
-        let (bmi2, highs) = (table.instructions(), table.geometry().high_lanes());
-        let fingerprints = |bucket: u64| {
-            let nibbles = u64::from(codebook::decode(table.word(bucket)));
-            let [first, second] = table.pairs(bucket);
-            let pair = |high, nibbles| bmi2.deposit(high, highs) | bmi2.deposit(nibbles, 15 * WIDE_LANES);
-            [pair(first, nibbles), pair(second, nibbles >> 8)]
-        };
-        any_half_is(fingerprint.get(), [fingerprints(first), fingerprints(second)])
-    }
-
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], position: usize) {
         let byte = bytes.as_ptr().wrapping_add(position);
@@ -172,16 +151,5 @@ fn any_quarter_is(wanted: u16, [first, second]: [u64; 2]) -> bool {
     unsafe {
         let words = _mm_set_epi64x(second.cast_signed(), first.cast_signed());
         _mm_movemask_epi8(_mm_cmpeq_epi16(words, _mm_set1_epi16(wanted.cast_signed()))) != 0
-    }
-}
-
-/// True if one of the words has `wanted` in one of its two lanes.
-#[inline(always)]
-fn any_half_is(wanted: u32, words: [[u64; 2]; 2]) -> bool {
-    // SAFETY: every x86-64 processor has SSE2.
-    unsafe {
-        let wanted = _mm_set1_epi32(wanted.cast_signed());
-        let equal = words.map(|[low, high]| _mm_cmpeq_epi32(_mm_set_epi64x(high.cast_signed(), low.cast_signed()), wanted));
-        _mm_movemask_epi8(_mm_or_si128(equal[0], equal[1])) != 0
     }
 }

@@ -1,4 +1,4 @@
-//! [`Lanes`] for AVX2 (four lanes) and AVX-512 (eight lanes).
+//! [`Lanes`], which hides the intrinsics, for AVX2 (four lanes) and AVX-512 (eight lanes).
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -12,7 +12,49 @@ use core::arch::x86_64::{
     _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
-use super::{Avx2, Avx512, Bmi2, vector::Lanes};
+use super::{Avx2, Avx512, Bmi2};
+
+/// A vector of 64-bit lanes. A value can be made only with a proof, so the methods are safe to call. They must be inlined into
+/// functions that are compiled for the instructions.
+pub(super) trait Lanes: Copy {
+    /// Proof that the processor supports the instructions.
+    type Proof: Copy;
+
+    const COUNT: usize;
+
+    fn bmi2(proof: Self::Proof) -> Bmi2;
+    fn splat(proof: Self::Proof, value: u64) -> Self;
+    /// Loads the first [`COUNT`](Self::COUNT) values.
+    fn load(proof: Self::Proof, values: &[u64]) -> Self;
+    fn store(self, values: &mut [u64]);
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
+    fn shift_right<const BITS: u32>(self) -> Self;
+    fn shift_right_by(self, bits: Self) -> Self;
+    /// The 64-bit products of the lower 32 bits of the lanes.
+    fn product(self, other: Self) -> Self;
+    /// The lower 64 bits of the products.
+    fn product_low(self, other: Self) -> Self;
+    /// Bit i of the result is set if lane i has no bit in common with `mask`.
+    fn none(self, mask: Self) -> u32;
+    /// Adds `other` to the lanes whose highest bit is set.
+    fn add_if_negative(self, other: Self) -> Self;
+    /// The smaller of the two, for numbers below 2³².
+    fn min(self, other: Self) -> Self;
+    /// Loads eight bytes from each address `base + self`.
+    ///
+    /// # Safety
+    /// The eight bytes at each address must be inside the same allocation as `base`.
+    unsafe fn gather(self, base: *const u8) -> Self;
+    /// Loads eight bytes from each address `base + 2·self`.
+    ///
+    /// # Safety
+    /// The eight bytes at each address must be inside the same allocation as `base`.
+    unsafe fn gather_pairs(self, base: *const u16) -> Self;
+}
 
 /// Calls one or a few intrinsics for which the vector's type is the proof.
 macro_rules! proved {

@@ -5,8 +5,12 @@
 
 #![allow(unsafe_code, reason = "functions that are compiled for particular instructions, and prefetching")]
 
+mod address;
 mod bmi2;
 mod lanes;
+mod packed;
+mod shards;
+mod stages;
 mod vector;
 
 use core::{
@@ -14,9 +18,11 @@ use core::{
     sync::atomic::{AtomicU8, Ordering},
 };
 
-use super::Hashes;
+use super::{Hashes, Sites};
 use crate::{params::Params, table::Geometry};
 use lanes::{Eight, Four};
+use shards::ShardsVector;
+use stages::Stages as _;
 use vector::Vector;
 
 // Each of these detects the features once per process.
@@ -88,25 +94,6 @@ impl Avx2 {
     pub(super) fn bmi2(self) -> Bmi2 {
         self.0
     }
-
-    /// [`Dispatch::contains_all`](super::Dispatch::contains_all), four hashes at a time.
-    pub(super) fn contains_all(
-        self,
-        params: &Params,
-        geometry: &Geometry,
-        bytes: &[u8],
-        hashes: &impl Hashes,
-        answer: impl FnMut(u64),
-    ) {
-        #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
-        #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
-        fn run(vector: Vector<'_, Four>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-            vector.contains_all(hashes, answer);
-        }
-        let vector = Vector::new(self, params, geometry, bytes);
-        // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run(vector, hashes, answer) }
-    }
 }
 
 impl Avx512 {
@@ -118,23 +105,56 @@ impl Avx512 {
     pub(super) fn bmi2(self) -> Bmi2 {
         self.0.bmi2()
     }
-
-    /// [`Dispatch::contains_all`](super::Dispatch::contains_all), eight hashes at a time.
-    pub(super) fn contains_all(
-        self,
-        params: &Params,
-        geometry: &Geometry,
-        bytes: &[u8],
-        hashes: &impl Hashes,
-        answer: impl FnMut(u64),
-    ) {
-        #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
-        #[target_feature(enable = "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq")]
-        fn run(vector: Vector<'_, Eight>, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-            vector.contains_all(hashes, answer);
-        }
-        let vector = Vector::new(self, params, geometry, bytes);
-        // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { run(vector, hashes, answer) }
-    }
 }
+
+/// Look-ups of batches, so many hashes at a time as `$lanes` has lanes.
+macro_rules! batches {
+    ($token:ty, $lanes:ty, $features:literal) => {
+        impl $token {
+            /// [`Dispatch::contains_all`](super::Dispatch::contains_all).
+            pub(super) fn contains_all(
+                self,
+                params: &Params,
+                geometry: &Geometry,
+                bytes: &[u8],
+                hashes: &impl Hashes,
+                mut answer: impl FnMut(u64),
+            ) {
+                #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
+                #[target_feature(enable = $features)]
+                fn run(vector: Vector<'_, $lanes>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+                    vector.contains_all(hashes, answer);
+                }
+                let vector = Vector::new(self, params, geometry, bytes);
+                // SAFETY: `self` proves that the processor has the instructions.
+                unsafe { run(vector, hashes, |_, answers| answer(answers)) }
+            }
+
+            /// [`Dispatch::contains_all_at`](super::Dispatch::contains_all_at).
+            pub(super) fn contains_all_at<'a>(
+                self,
+                sites: impl Sites<'a>,
+                prefetches: bool,
+                hashes: &impl Hashes,
+                answer: impl FnMut(&[u64], u64),
+            ) -> bool {
+                #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
+                #[target_feature(enable = $features)]
+                fn run<'a>(
+                    vector: ShardsVector<'a, $lanes, impl Sites<'a>>,
+                    hashes: &impl Hashes,
+                    answer: impl FnMut(&[u64], u64),
+                ) {
+                    vector.run(hashes, answer);
+                }
+                let Some(vector) = ShardsVector::new(self, sites, prefetches) else { return false };
+                // SAFETY: `self` proves that the processor has the instructions.
+                unsafe { run(vector, hashes, answer) }
+                true
+            }
+        }
+    };
+}
+
+batches!(Avx2, Four, "bmi1,bmi2,popcnt,avx2");
+batches!(Avx512, Eight, "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq");

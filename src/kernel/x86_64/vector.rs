@@ -1,59 +1,19 @@
-//! Vectorised look-up, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
+//! Look-up in one table, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use super::{super::batch::BATCH, Bmi2};
+use super::{
+    address::AddressLanes,
+    lanes::Lanes,
+    packed::{Agree, with_nibbles},
+    stages::Stages,
+};
 use crate::{
     bits::{PADDING, index, wide},
-    kernel::{Hashes, PREFETCH_FROM},
+    kernel::{BATCH, Hashes, PREFETCH_FROM},
     params::Params,
-    table::{
-        Address, Geometry, Instructions as _, MULTIPLIER, PackedGeometry, SingleGeometry, Uniform,
-        codebook::{self, CODEWORD_BITS, LAST_DECODED},
-    },
+    table::{Address, Geometry, Instructions as _, PackedGeometry, SingleGeometry, Uniform, codebook::CODEWORD_BITS},
 };
-
-/// A vector of 64-bit lanes. A value can be made only with a proof, so the methods are safe to call. They must be inlined into
-/// functions that are compiled for the instructions.
-pub(super) trait Lanes: Copy {
-    /// Proof that the processor supports the instructions.
-    type Proof: Copy;
-
-    const COUNT: usize;
-
-    fn bmi2(proof: Self::Proof) -> Bmi2;
-    fn splat(proof: Self::Proof, value: u64) -> Self;
-    /// Loads the first [`COUNT`](Self::COUNT) values.
-    fn load(proof: Self::Proof, values: &[u64]) -> Self;
-    fn store(self, values: &mut [u64]);
-    fn add(self, other: Self) -> Self;
-    fn sub(self, other: Self) -> Self;
-    fn and(self, other: Self) -> Self;
-    fn or(self, other: Self) -> Self;
-    fn xor(self, other: Self) -> Self;
-    fn shift_right<const BITS: u32>(self) -> Self;
-    fn shift_right_by(self, bits: Self) -> Self;
-    /// The 64-bit products of the lower 32 bits of the lanes.
-    fn product(self, other: Self) -> Self;
-    /// The lower 64 bits of the products.
-    fn product_low(self, other: Self) -> Self;
-    /// Bit i of the result is set if lane i has no bit in common with `mask`.
-    fn none(self, mask: Self) -> u32;
-    /// Adds `other` to the lanes whose highest bit is set.
-    fn add_if_negative(self, other: Self) -> Self;
-    /// The smaller of the two, for numbers below 2³².
-    fn min(self, other: Self) -> Self;
-    /// Loads eight bytes from each address `base + self`.
-    ///
-    /// # Safety
-    /// The eight bytes at each address must be inside the same allocation as `base`.
-    unsafe fn gather(self, base: *const u8) -> Self;
-    /// Loads eight bytes from each address `base + 2·self`.
-    ///
-    /// # Safety
-    /// The eight bytes at each address must be inside the same allocation as `base`.
-    unsafe fn gather_pairs(self, base: *const u16) -> Self;
-}
 
 /// Where to look up a batch: for each item, the first bit of each of its two buckets, and its fingerprint.
 pub(super) struct Targets {
@@ -75,11 +35,8 @@ pub(super) struct Vector<'a, L: Lanes> {
     bytes: &'a [u8],
     bucket_bits: u64,
     address: Address,
-    /// The number of buckets and that of different fingerprints, if there are fewer than 2³² buckets and addressing is
-    /// [`Addressing::AnySize`]: then 32-bit products suffice. Otherwise hashes are located one by one.
-    ///
-    /// [`Addressing::AnySize`]: crate::Addressing::AnySize
-    in_lanes: Option<(u64, u64)>,
+    /// The same, if it can be computed in vectors. Otherwise hashes are located one by one.
+    in_lanes: Option<AddressLanes>,
 }
 
 impl<'a, L: Lanes> Vector<'a, L> {
@@ -96,27 +53,13 @@ impl<'a, L: Lanes> Vector<'a, L> {
     /// Before a look-up, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
     unsafe fn unchecked(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
         let address = Address::new(params);
-        let buckets = address.buckets_of_any_size().filter(|&buckets| buckets < 1 << 32);
-        let in_lanes = buckets.map(|buckets| (buckets, address.fingerprints()));
+        let in_lanes = address.any_size().and_then(AddressLanes::new);
         Self { proof, geometry, bytes, bucket_bits: params.bucket_bits().into(), address, in_lanes }
     }
 
     #[inline(always)]
     fn splat(&self, value: u64) -> L {
         L::splat(self.proof, value)
-    }
-
-    /// [`Address::buckets`], in vectors.
-    #[inline(always)]
-    fn locate_lanes(&self, hash: L, buckets: u64, fingerprints: u64) -> ([L; 2], L) {
-        let (m, one, multiplier) = (self.splat(buckets), self.splat(1), self.splat(MULTIPLIER));
-        let both = product(hash, m);
-        let first = both.shift_right::<32>();
-        let fingerprint = both.product(self.splat(fingerprints)).shift_right::<32>().add(one);
-        let spread = fingerprint.product_low(multiplier);
-        let spread = spread.product_low(spread.shift_right::<32>());
-        let sum = product(spread, m).shift_right::<32>().or(one);
-        ([first, sum.sub(first).add_if_negative(m)], fingerprint)
     }
 
     /// The words that begin at these bits of the table.
@@ -175,8 +118,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
             unsafe { self.words(buckets[bucket].add(self.splat(at))) }
         };
         let highs = [[high(0, 0), high(0, 1)], [high(1, 0), high(1, 1)]];
-        // For each bucket and slot, the items whose high part matches.
-        let mut agree = [[0; 4]; 2];
+        let mut agree: Agree = [[0; 4]; 2];
         for i in 0..2 {
             for (slot, agree) in agree[i].iter_mut().enumerate() {
                 // A word has all four high parts of a narrow bucket, or one pair of a wide one.
@@ -184,66 +126,26 @@ impl<'a, L: Lanes> Vector<'a, L> {
                 *agree = highs[i][slot / 2].xor(wanted).none(self.splat(mask));
             }
         }
-        // With long fingerprints, an absent item hardly ever has a match.
-        if agree.as_flattened().iter().fold(0, |any, agree| any | agree) == 0 {
-            return 0;
-        }
-        let low = fingerprints.and(self.splat(15)).product(self.splat(0x1111));
-        let mut found = 0;
-        for i in 0..2 {
-            let codeword = words[i].and(self.splat((1 << CODEWORD_BITS) - 1)).min(self.splat(LAST_DECODED.into()));
-            // SAFETY: eight bytes can be loaded from any index up to `LAST_DECODED`.
-            let nibbles = unsafe { codeword.gather_pairs(codebook::nibbles().as_ptr()) };
-            let difference = nibbles.xor(low);
-            for (slot, agree) in (0..).zip(agree[i]) {
-                found |= agree & difference.none(self.splat(15 << (4 * slot)));
-            }
-        }
-        found
+        with_nibbles(self.proof, words, &agree, fingerprints)
     }
 
-    /// Looks up all hashes. Software pipelining: the buckets of one batch are loaded from memory while the batch before it is
-    /// compared.
+    /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
-    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
         // Copies the geometry, so that the compiler keeps values computed from it in registers.
         match *self.geometry {
-            Geometry::Single(geometry) => self.contains_all_in(geometry, hashes, answer),
-            Geometry::Narrow(geometry) => self.contains_all_in(NarrowBuckets(geometry), hashes, answer),
-            Geometry::Wide(geometry) => self.contains_all_in(WideBuckets(geometry), hashes, answer),
-        }
-    }
-
-    #[allow(clippy::needless_pass_by_value, reason = "what is computed of it is computed once")]
-    #[inline(always)]
-    fn contains_all_in(&self, buckets: impl Compare, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
-        let mut batch = [0; BATCH];
-        // The targets of this batch and of the one before, alternating: copying them would take a quarter of the total time.
-        let mut targets = [Targets::new(), Targets::new()];
-        let (mut start, mut len_before, mut turn) = (0, 0, 0);
-        loop {
-            let len = (hashes.len() - start).min(BATCH);
-            if len > 0 {
-                hashes.fill(start, &mut batch);
-                self.locate(&batch, len, &mut targets[turn]);
-            }
-            turn ^= 1;
-            if len_before > 0 {
-                answer(self.look_up(&buckets, &targets[turn], len_before));
-            }
-            if len == 0 {
-                return;
-            }
-            (start, len_before) = (start + len, len);
+            Geometry::Single(geometry) => LookUp { vector: self, compare: geometry }.run(hashes, answer),
+            Geometry::Narrow(geometry) => LookUp { vector: self, compare: NarrowBuckets(geometry) }.run(hashes, answer),
+            Geometry::Wide(geometry) => LookUp { vector: self, compare: WideBuckets(geometry) }.run(hashes, answer),
         }
     }
 
     /// Computes the targets of a batch and prefetches them.
     #[inline(always)]
     fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
-        if let Some((buckets, fingerprints)) = self.in_lanes {
+        if let Some(address) = self.in_lanes {
             for at in (0..len).step_by(L::COUNT) {
-                let (located, fingerprints) = self.locate_lanes(L::load(self.proof, &hashes[at..]), buckets, fingerprints);
+                let (located, fingerprints) = address.buckets(self.proof, L::load(self.proof, &hashes[at..]));
                 for (bits, bucket) in targets.bits.iter_mut().zip(located) {
                     bucket.product(self.splat(self.bucket_bits)).store(&mut bits[at..]);
                 }
@@ -264,22 +166,44 @@ impl<'a, L: Lanes> Vector<'a, L> {
             }
         }
     }
+}
 
-    /// Looks up a batch; bit i of the result is the answer for item i.
+/// The look-up in one kind of table.
+struct LookUp<'v, 'a, L: Lanes, C> {
+    vector: &'v Vector<'a, L>,
+    compare: C,
+}
+
+impl<L: Lanes, C: Compare> Stages for LookUp<'_, '_, L, C> {
+    type Targets = Targets;
+    type Scratch = ();
+
     #[inline(always)]
-    fn look_up(&self, compare: &impl Compare, targets: &Targets, len: usize) -> u64 {
-        let mut answers = 0;
+    fn targets(&self) -> Targets {
+        Targets::new()
+    }
+
+    #[inline(always)]
+    fn scratch(&self) {}
+
+    #[inline(always)]
+    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
+        self.vector.locate(hashes, len, targets);
+    }
+
+    #[inline(always)]
+    fn look_up(&self, targets: &mut Targets, (): &mut (), len: usize) -> u64 {
+        let (proof, mut answers) = (self.vector.proof, 0);
         for at in (0..len).step_by(L::COUNT) {
-            let buckets = [L::load(self.proof, &targets.bits[0][at..]), L::load(self.proof, &targets.bits[1][at..])];
-            let fingerprints = L::load(self.proof, &targets.fingerprints[at..]);
+            let buckets = [L::load(proof, &targets.bits[0][at..]), L::load(proof, &targets.bits[1][at..])];
+            let fingerprints = L::load(proof, &targets.fingerprints[at..]);
             // SAFETY: `locate` only gives buckets below the number of buckets, whatever the hash, and has also filled the lanes
             // behind the last hash. `new` has checked that the table is as long as its parameters require, so the buckets are
             // inside it, and that the geometry is theirs, so what is read is inside the buckets.
-            let found = unsafe { compare.found(self, buckets, fingerprints) };
+            let found = unsafe { self.compare.found(self.vector, buckets, fingerprints) };
             answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
         }
-        // Lanes behind the last item may hold answers for stale hashes.
-        answers & u64::MAX >> (BATCH - len)
+        answers
     }
 }
 
@@ -320,12 +244,6 @@ impl Compare for WideBuckets {
     }
 }
 
-/// The product of a 64-bit and a 32-bit number, shifted right by 32 bits.
-#[inline(always)]
-fn product<L: Lanes>(a: L, m: L) -> L {
-    a.shift_right::<32>().product(m).add(a.product(m).shift_right::<32>())
-}
-
 /// A mask for the high part of a slot.
 #[inline(always)]
 fn high_part(width: u32, slot: u32) -> u64 {
@@ -335,7 +253,10 @@ fn high_part(width: u32, slot: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Avx2, Avx512, Eight, Four},
+        super::{
+            Avx2, Avx512,
+            lanes::{Eight, Four},
+        },
         *,
     };
     use crate::{

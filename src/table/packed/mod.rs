@@ -43,15 +43,12 @@ const MIN_HIGH_BITS: u32 = 4;
 /// Slots of a packed bucket, fixed by the codebook, which lists quadruples.
 pub(crate) const SLOTS: u32 = 4;
 
-/// The longest fingerprint for which a bucket always fits into a word. Buckets begin at multiples of four bits.
-const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
-
 /// The bit layout of a packed table.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct PackedGeometry {
     /// The lowest bit of each high part in a word: four in a narrow bucket, two in a wide one.
     ones: u64,
-    /// Masks for the high parts of fingerprints that are unpacked into lanes of 16 bits (narrow) or 32 bits (wide).
+    /// Masks for the high parts of fingerprints that are unpacked into lanes of 16 bits; of no meaning for wide buckets.
     #[cfg(x86_kernels)]
     high_lanes: u64,
     /// 2¹⁶ / `high_bits`, rounded up, to divide by multiplying.
@@ -61,15 +58,18 @@ pub(crate) struct PackedGeometry {
 }
 
 impl PackedGeometry {
+    /// The longest fingerprint for which a bucket always fits into a word. Buckets begin at multiples of four bits.
+    pub(crate) const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
+
     pub(super) fn new(fingerprint_bits: u32) -> Self {
         let high_bits = fingerprint_bits - 4;
-        let is_narrow = fingerprint_bits <= LONGEST_NARROW;
+        let is_narrow = fingerprint_bits <= Self::LONGEST_NARROW;
         #[expect(clippy::cast_possible_truncation, reason = "124 and 28 at most")]
         let (bucket_bits, narrow_high_bits) = ((SLOTS * (fingerprint_bits - 1)) as u8, high_bits as u8);
         Self {
             ones: Fields::new(high_bits, if is_narrow { SLOTS } else { SLOTS / 2 }).ones(),
             #[cfg(x86_kernels)]
-            high_lanes: (((1 << high_bits) - 1) << 4) * if is_narrow { 0x0001_0001_0001_0001 } else { 0x0000_0001_0000_0001 },
+            high_lanes: if is_narrow { (((1 << high_bits) - 1) << 4) * 0x0001_0001_0001_0001 } else { 0 },
             reciprocal: (1 << 16) / high_bits.max(1) + 1,
             bucket_bits,
             high_bits: narrow_high_bits,
@@ -77,7 +77,7 @@ impl PackedGeometry {
     }
 
     pub(crate) fn is_narrow(&self) -> bool {
-        self.high_bits() + 4 <= LONGEST_NARROW
+        self.high_bits() + 4 <= Self::LONGEST_NARROW
     }
 
     #[inline]

@@ -56,7 +56,7 @@ impl Code for Wide {
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool {
-        I::in_wide(table, buckets, fingerprint)
+        table.contains_by_high_parts(buckets, fingerprint)
     }
 
     #[inline(always)]

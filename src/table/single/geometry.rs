@@ -51,7 +51,7 @@ impl SingleGeometry {
     }
 
     #[inline]
-    pub(super) fn slot_bits(&self) -> u32 {
+    pub(in crate::table) fn slot_bits(&self) -> u32 {
         self.slot_bits.into()
     }
 

@@ -2,6 +2,9 @@
 
 use alloc::{format, vec, vec::Vec};
 
+#[cfg(x86_kernels)]
+mod shards;
+
 use super::{BATCH, Kernel};
 use crate::{
     filter::RawFilter,
