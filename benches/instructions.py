@@ -90,7 +90,7 @@ def compare(counts, baselines):
             wrong.append(f"{name} costs {count:,} instructions, and has no baseline.")
             continue
         change = count / baseline - 1
-        print(f"{name:<34}{count:>14,}{baseline:>14,}{change * 100:>+8.2f} %")
+        print(f"{name:<38}{count:>14,}{baseline:>14,}{change * 100:>+8.2f} %")
         if change > TOLERANCE:
             wrong.append(f"{name} costs {count:,} instructions, {change * 100:.1f} % more than its baseline, {baseline:,}.")
         elif change < -TOLERANCE:
