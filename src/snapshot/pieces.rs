@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// Reads one snapshot, and not one byte more.
-pub(super) fn read<S: Source, H: Hasher>(
-    source: &mut S,
+pub(super) fn read<H: Hasher>(
+    source: &mut impl Source,
     hasher: impl FnOnce(HasherId) -> Option<H>,
-) -> Result<CuckooFilter<H>, S::Error> {
+) -> Result<CuckooFilter<H>, SnapshotError> {
     let mut header = [0; HEADER_BYTES];
     let read = source.fill(&mut header, 0)?;
     if read < HEADER_BYTES {
-        return Err(header_too_short(&header[..read]).into());
+        return Err(header_too_short(&header[..read]));
     }
     let (Header { params, len, checksum, .. }, hasher) = open_header(&header, hasher)?;
     let storage = read_table(source, &params, checksum)?;
@@ -36,7 +36,7 @@ pub(super) fn read<S: Source, H: Hasher>(
 }
 
 /// Reads the table and compares its checksum. Returns it with its padding.
-fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<Owned, S::Error> {
+fn read_table(source: &mut impl Source, params: &Params, seed: u64) -> Result<Owned, SnapshotError> {
     let (whole, expected) = (params.table_bytes(), params.snapshot_bytes());
     let mut table = Vec::new();
     let mut checksum = Checksum::new(seed);
@@ -50,7 +50,7 @@ fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<O
         table.resize(end, 0);
         let read = source.fill(&mut table[start..], in_table(wide(start)))?;
         if start + read < end {
-            return Err(too_short(in_table(wide(start + read)), expected).into());
+            return Err(too_short(in_table(wide(start + read)), expected));
         }
         checksum.update(&table[start..]);
     }
@@ -58,7 +58,7 @@ fn read_table<S: Source>(source: &mut S, params: &Params, seed: u64) -> Result<O
     let offset = in_table(wide(whole));
     let read = source.fill(&mut trailer, offset)?;
     if read < TRAILER_BYTES {
-        return Err(too_short(offset + wide(read), expected).into());
+        return Err(too_short(offset + wide(read), expected));
     }
     verify::check_sum(offset, u64::from_le_bytes(trailer), checksum.finish())?;
     table.resize(whole + PADDING, 0);

@@ -13,15 +13,24 @@ pub(super) const MOST: usize = 256 << 10;
 
 /// A source of bytes.
 pub(crate) trait Source {
-    type Error: From<SnapshotError>;
-
     /// Fills `bytes` with the snapshot's bytes from `offset` on, or with fewer at the end of the input. Returns the number of
     /// bytes read.
-    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, Self::Error>;
+    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError>;
+}
+
+impl<S: Source> Source for &mut S {
+    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
+        S::fill(self, bytes, offset)
+    }
 }
 
 /// Replaces `bytes` by the next `len` bytes, or by fewer at the end of the input. Returns their number.
-pub(crate) fn fill_gradually<S: Source>(source: &mut S, bytes: &mut Vec<u8>, len: usize, offset: u64) -> Result<usize, S::Error> {
+pub(crate) fn fill_gradually(
+    source: &mut impl Source,
+    bytes: &mut Vec<u8>,
+    len: usize,
+    offset: u64,
+) -> Result<usize, SnapshotError> {
     bytes.clear();
     while bytes.len() < len {
         let start = bytes.len();

@@ -125,8 +125,6 @@ impl<H, S: Storage> CuckooFilter<H, S> {
 pub(crate) struct Reader<R>(pub(crate) R);
 
 impl<R: Read> Source for Reader<R> {
-    type Error = SnapshotError;
-
     fn fill(&mut self, mut bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
         let wanted = bytes.len();
         while !bytes.is_empty() {

@@ -13,6 +13,8 @@ mod merge;
 mod model;
 #[cfg(feature = "std")]
 mod parts;
+#[cfg(all(feature = "std", feature = "serde"))]
+mod serde;
 #[cfg(feature = "std")]
 mod snapshots;
 #[cfg(feature = "std")]

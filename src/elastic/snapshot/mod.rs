@@ -6,6 +6,8 @@ mod index;
 mod listing;
 mod read;
 mod reading;
+#[cfg(feature = "serde")]
+mod serde;
 #[cfg(feature = "std")]
 mod stream;
 mod view;

@@ -51,7 +51,7 @@ impl<H: Hasher> ElasticFilter<H> {
 }
 
 /// Reads one snapshot, and not one byte more. Also returns its length.
-pub(super) fn read<S: Source<Error = SnapshotError>, H: Hasher>(
+pub(super) fn read<S: Source, H: Hasher>(
     source: S,
     hasher: impl FnOnce(HasherId) -> Option<H>,
 ) -> Result<(ElasticFilter<H>, u64), SnapshotError> {
@@ -67,7 +67,7 @@ pub(super) fn read<S: Source<Error = SnapshotError>, H: Hasher>(
 }
 
 /// Reads the section of a lane.
-fn lane<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, number: u64) -> Result<Lane, SnapshotError> {
+fn lane<S: Source>(reading: &mut Reading<S>, number: u64) -> Result<Lane, SnapshotError> {
     let listing = reading.present(number)?;
     let mut layers = listing.layers();
     let first = layers.next().unwrap_or_default();
@@ -80,7 +80,7 @@ fn lane<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, number: u64)
 }
 
 /// Reads the shards of a layer, at least one.
-fn layer<S: Source<Error = SnapshotError>>(reading: &mut Reading<S>, records: &[Record]) -> Result<Layer, SnapshotError> {
+fn layer<S: Source>(reading: &mut Reading<S>, records: &[Record]) -> Result<Layer, SnapshotError> {
     let (plan, depth) = listing::layer(&reading.params, records);
     let shards_of = |depth| records.iter().filter(|record| record.depth == depth).count();
     let mut layer = Layer::with_levels(plan, |depth| plan.level_for(depth, shards_of(depth)), Dispatch::best())?;

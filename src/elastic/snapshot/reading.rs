@@ -32,8 +32,6 @@ const MOST_DIRECTORIES: u64 = 16 << 20;
 pub(super) struct Slice<'a>(pub(super) &'a [u8]);
 
 impl Source for Slice<'_> {
-    type Error = SnapshotError;
-
     fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
         let (read, rest) = self.0.split_at(bytes.len().min(self.0.len()));
         bytes[..read.len()].copy_from_slice(read);
@@ -59,7 +57,7 @@ pub(in crate::elastic) struct Reading<S> {
     buffer: Vec<u8>,
 }
 
-impl<S: Source<Error = SnapshotError>> Reading<S> {
+impl<S: Source> Reading<S> {
     /// Reads the header.
     pub(in crate::elastic) fn start(mut source: S) -> Result<Self, SnapshotError> {
         let mut header = [0; HEADER_BYTES];

@@ -7,6 +7,8 @@ mod params;
 mod scalar;
 mod sequence;
 
+pub(crate) use {scalar::Shown, sequence::read_list};
+
 use core::{fmt, marker::PhantomData};
 
 use serde::{
@@ -14,7 +16,7 @@ use serde::{
     ser::{Serialize, Serializer},
 };
 
-use super::SnapshotError;
+use super::{SnapshotError, pieces};
 use crate::{
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher},
@@ -63,7 +65,11 @@ impl<'de, H: FromHasherId> Visitor<'de> for Snapshot<H> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-        sequence::read(seq)
+        read_list(seq, |list| {
+            let filter = pieces::read(list, H::from_hasher_id)?;
+            let length = filter.params().snapshot_bytes();
+            Ok((filter, length))
+        })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -76,6 +82,6 @@ impl<'de, H: FromHasherId> Visitor<'de> for Snapshot<H> {
 }
 
 /// Converts the error to one of the format.
-fn refused<E: Error>(error: &SnapshotError) -> E {
+pub(crate) fn refused<E: Error>(error: &SnapshotError) -> E {
     E::custom(format_args!("koel filter: {error}"))
 }

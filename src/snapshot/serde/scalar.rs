@@ -17,7 +17,7 @@ pub(super) fn unexpected<E: Error>(text: &str, expected: &dyn Expected) -> E {
 }
 
 /// A string as shown in error messages.
-pub(super) struct Shown<'a>(pub(super) &'a str);
+pub(crate) struct Shown<'a>(pub(crate) &'a str);
 
 impl Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,48 +1,51 @@
 //! A snapshot as a sequence of numbers, for formats that have no byte strings.
 
+use alloc::string::String;
 use core::marker::PhantomData;
 
 use serde::de::SeqAccess;
 
 use super::{
-    super::{SnapshotError, pieces, read::too_long, source::Source},
+    super::{SnapshotError, SnapshotErrorKind as Kind, Source, read::too_long},
     refused,
     scalar::Number,
 };
-use crate::{filter::CuckooFilter, hash::FromHasherId};
+use crate::bits::wide;
 
-/// Ignores the length that the format claims: the header has the real one.
-pub(super) fn read<'de, A: SeqAccess<'de>, H: FromHasherId>(seq: A) -> Result<CuckooFilter<H>, A::Error> {
-    let mut list = List(seq, PhantomData);
-    let filter = pieces::read(&mut list, H::from_hasher_id).map_err(|Refused(error)| error)?;
-    let more = rest(&mut list.0)?;
-    if more > 0 {
-        let expected = filter.params().snapshot_bytes();
-        return Err(refused(&too_long(expected + more, expected)));
+/// Reads what `read` takes for a snapshot, and returns with its length, and then nothing. Ignores the length that the format claims:
+/// the header has the real one.
+pub(crate) fn read_list<'de, A: SeqAccess<'de>, T>(
+    seq: A,
+    read: impl FnOnce(&mut List<'de, A>) -> Result<(T, u64), SnapshotError>,
+) -> Result<T, A::Error> {
+    let mut list = List { seq, failed: None, of: PhantomData };
+    let result = read(&mut list);
+    if let Some(error) = list.failed {
+        return Err(error);
     }
-    Ok(filter)
+    let (value, length) = result.map_err(|error| refused(&error))?;
+    let more = rest(&mut list.seq)?;
+    if more > 0 { Err(refused(&too_long(length + more, length))) } else { Ok(value) }
 }
 
 /// A sequence of numbers as a [`Source`].
-struct List<'de, A>(A, PhantomData<&'de ()>);
-
-/// The format's error: its own, or one converted from a [`SnapshotError`].
-struct Refused<E>(E);
-
-impl<E: serde::de::Error> From<SnapshotError> for Refused<E> {
-    fn from(error: SnapshotError) -> Self {
-        Self(refused(&error))
-    }
+pub(crate) struct List<'de, A: SeqAccess<'de>> {
+    seq: A,
+    /// The format's own error, after which there are no more numbers.
+    failed: Option<A::Error>,
+    of: PhantomData<&'de ()>,
 }
 
 impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
-    type Error = Refused<A::Error>;
-
-    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, Self::Error> {
+    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
         for (read, byte) in bytes.iter_mut().enumerate() {
-            match self.0.next_element_seed(Number::new("a byte of the snapshot")).map_err(Refused)? {
-                Some(next) => *byte = next,
-                None => return Ok(read),
+            match self.seq.next_element_seed(Number::new("a byte of the snapshot")) {
+                Ok(Some(next)) => *byte = next,
+                Ok(None) => return Ok(read),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return Err(SnapshotError::new(Kind::Io, offset + wide(read), String::from("the format has failed")));
+                }
             }
         }
         Ok(bytes.len())
