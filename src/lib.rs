@@ -39,7 +39,7 @@
 //! | exchange filters with Go | [`go`], [`MetroHash64`] |
 //!
 //! Guides: [choosing](guide::choosing) · [snapshots](guide::snapshots) · [many small filters](guide::small_filters) ·
-//! [serde](guide::serde) · [Go's files](guide::go)
+//! [serde](guide::serde) · [Go's files](guide::go) · [RedisBloom's dumps](guide::redisbloom)
 //!
 //! # Features
 //!
@@ -50,6 +50,7 @@
 //! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
 //! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
 //! | `serde` | no | `Serialize` and `Deserialize` for filters and [`Params`]. Works without `std`. |
+//! | `redisbloom` | no | The module [`redisbloom`]: cuckoo filters of RedisBloom. Works without `std`. |
 //!
 //! # Unsafe code
 //! There is none without the features `kernels` and `huge-pages`. With them, it is in two places: `src/kernel/x86_64` calls
@@ -68,7 +69,10 @@
 #![cfg_attr(docsrs, doc(auto_cfg(hide(go_files))))]
 #![cfg_attr(not(any(feature = "kernels", feature = "huge-pages")), forbid(unsafe_code))]
 // Published with all features. In other builds, links to what these lack are plain text.
-#![cfg_attr(not(all(feature = "std", feature = "serde", go_files)), allow(rustdoc::broken_intra_doc_links))]
+#![cfg_attr(
+    not(all(feature = "std", feature = "serde", feature = "redisbloom", go_files)),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 // Loads and rates are for people to read: the last bits of a count beyond 2⁵³ are not missed.
 #![allow(clippy::cast_precision_loss)]
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests count in small numbers"))]
@@ -91,6 +95,8 @@ pub mod guide;
 mod hash;
 mod kernel;
 mod params;
+#[cfg(feature = "redisbloom")]
+pub mod redisbloom;
 mod snapshot;
 mod storage;
 mod table;

@@ -4,14 +4,17 @@
 
 #![allow(unreachable_pub, reason = "they are public in the fuzz targets' package")]
 
-#[path = "../fuzz/src/go_snapshot.rs"]
-mod go_snapshot;
+#[path = "../fuzz/src/go_files.rs"]
+mod go_files;
 #[path = "../fuzz/src/growing.rs"]
 mod growing;
 #[path = "../fuzz/src/model.rs"]
 mod model;
 #[path = "../fuzz/src/ops.rs"]
 mod ops;
+#[cfg(feature = "redisbloom")]
+#[path = "../fuzz/src/redisbloom.rs"]
+mod redisbloom;
 #[path = "../fuzz/src/repair.rs"]
 mod repair;
 #[cfg(feature = "serde")]
@@ -54,7 +57,13 @@ fn operations() {
 
 #[test]
 fn files_of_go() {
-    replay("go_snapshot", go_snapshot::check);
+    replay("foreign", go_files::check);
+}
+
+#[cfg(feature = "redisbloom")]
+#[test]
+fn dumps_of_redisbloom() {
+    replay("foreign", redisbloom::check);
 }
 
 #[cfg(feature = "serde")]

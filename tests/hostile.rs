@@ -303,6 +303,26 @@ impl Write for Nowhere {
     }
 }
 
+/// As above, for RedisBloom's dumps: a header that claims 65,535 sub-filters of 4 GiB, and chunks that claim to be as long.
+#[cfg(feature = "redisbloom")]
+#[test]
+fn a_dump_takes_memory_as_its_bytes_arrive() {
+    use koel::redisbloom::RedisBloomFilter;
+    let frame = |iterator: u64, len: u64| [iterator.to_le_bytes(), len.to_le_bytes()].concat();
+    let mut header = [u64::MAX, 1 << 30, u64::MAX, 65_535].map(u64::to_le_bytes).concat();
+    header.extend([4, 0, 255, 255, 1, 0]);
+    for (claimed, given) in [(1_u64 << 32, 0), (1 << 32, 1000), (1 << 20, 1 << 20), (u64::MAX, 10)] {
+        let dump = [&frame(1, 38)[..], &header, &frame(1_u64.saturating_add(claimed), claimed), &vec![7; given]].concat();
+        for pieces in [1, 100, 1 << 20] {
+            let refused = within(given / 4 * 5 + SOME, || {
+                let error = RedisBloomFilter::read_dump(Pieces { bytes: &dump, most: pieces, is_interrupted: false });
+                (error.map(drop).unwrap_err(), RedisBloomFilter::from_dump(&dump).map(drop).unwrap_err())
+            });
+            assert_eq!((refused.0.kind(), refused.0.to_string()), (refused.1.kind(), refused.1.to_string()));
+        }
+    }
+}
+
 #[test]
 fn a_large_filter_is_in_memory_once() {
     let kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };

@@ -33,6 +33,9 @@ mod fuzz_corpus;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 mod go_hostile;
 
+#[cfg(feature = "redisbloom")]
+mod redisbloom;
+
 // They ask for capacities and lengths beyond 32 bits.
 #[cfg(target_pointer_width = "64")]
 mod parameters;

@@ -69,6 +69,7 @@ fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts>
     match filter {
         Stored::Koel(filter) => Ok(Facts::koel(&filter, output.save(&filter)?)),
         Stored::Growing(filter) => Ok(Facts::growing(&filter, output.save_growing(&filter)?)),
+        Stored::RedisBloom(_) => Err(file::only_read(name)),
         #[cfg(target_endian = "little")]
         Stored::Go(filter) => {
             let filter = filter.into_filter().map_err(|filter| {
@@ -90,6 +91,7 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     let filter = match filter {
         Stored::Go(filter) => filter,
         Stored::Growing(_) => anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size"),
+        Stored::RedisBloom(_) => return Err(file::only_read(name)),
         Stored::Koel(filter) => GoFilter::try_from(filter).map_err(|error| {
             let options = match error {
                 GoError::Addressing(_) | GoError::Hasher(_) | GoError::Seed(_) => {

@@ -11,7 +11,8 @@ use crate::{
 
 /// Show a filter's parameters and how full it is.
 ///
-/// Reads and checks all of the file, which is a koel snapshot or a file of Go's linvon/cuckoo-filter.
+/// Reads and checks all of the file, which is a koel snapshot, a file of Go's linvon/cuckoo-filter, or a dump of RedisBloom's CF
+/// (see `koel query --help`).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -23,8 +23,11 @@ use crate::{
 ///
 /// A filter in a file is mapped into memory, not read, so the first answer takes no longer for a large filter than for a small
 /// one. Only the header is checked then, and damage after it may lead to wrong answers. --verify checks everything first;
-/// `koel verify` does so once for many queries. Filters from pipes and devices, and files of Go's linvon/cuckoo-filter, are
-/// always read and checked completely.
+/// `koel verify` does so once for many queries. Filters from pipes and devices, and files of other programs, are always read and
+/// checked completely.
+///
+/// Files of other programs are those of Go's linvon/cuckoo-filter, and dumps of RedisBloom: the chunks that CF.SCANDUMP gives, each
+/// with its iterator and its length before it, as 64-bit little-endian numbers.
 ///
 /// While a query waits for items, other koel commands may replace the file; the query continues with the old one. The file must
 /// not be changed in place, as `cp` onto it does: if it gets shorter, the system kills the query. (`mv` is safe.)
@@ -77,6 +80,7 @@ impl Query {
             Opened::MappedGrowing(filter) => self.select(|item| filter.contains(item)),
             Opened::Read(Stored::Koel(filter)) => self.select(|item| filter.contains(item)),
             Opened::Read(Stored::Growing(filter)) => self.select(|item| filter.contains(item)),
+            Opened::Read(Stored::RedisBloom(filter)) => self.select(|item| filter.contains(item)),
             #[cfg(target_endian = "little")]
             Opened::Read(Stored::Go(filter)) => self.select(|item| filter.contains(item)),
         }

@@ -8,12 +8,13 @@ use crate::{facts::Facts, file, messages, options, stdout, streams::Stream};
 
 /// Check filters for damage.
 ///
-/// Reads each file to its end: a koel snapshot, or a file of Go's linvon/cuckoo-filter. For a good file, prints "ok" and a
-/// summary in one line on standard output. For a damaged one, prints what is wrong, and at which byte, on standard error, and
-/// continues with the next file. Exit status: 0 if all files are good, 2 if one is damaged or cannot be read.
+/// Reads each file to its end: a koel snapshot, a file of Go's linvon/cuckoo-filter, or a dump of RedisBloom's CF (see `koel query
+/// --help`). For a good file, prints "ok" and a summary in one line on standard output. For a damaged one, prints what is wrong,
+/// and at which byte, on standard error, and continues with the next file. Exit status: 0 if all files are good, 2 if one is
+/// damaged or cannot be read.
 ///
-/// Snapshots have checksums: any altered byte is detected. Go's files have none; only contradictions are detected, so some
-/// damage goes unnoticed.
+/// Snapshots have checksums: any altered byte is detected. Files of other programs have none; only contradictions are
+/// detected, so some damage goes unnoticed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -15,6 +15,7 @@ mod maps;
 mod merge;
 mod mistakes;
 mod query;
+mod redisbloom;
 mod round_trip;
 mod shard;
 mod tune;

@@ -2,10 +2,12 @@
 //!
 //! `tests/fuzz_corpus.rs` has these files, too, and runs them with the inputs that were worth keeping.
 
-pub mod go_snapshot;
+pub mod foreign;
+mod go_files;
 mod growing;
 mod model;
 pub mod ops;
+mod redisbloom;
 mod repair;
 pub mod serde;
 pub mod snapshot;

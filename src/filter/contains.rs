@@ -5,8 +5,9 @@ use alloc::{boxed::Box, rc::Rc};
 use super::{CuckooFilter, batch::same_length};
 use crate::storage::Storage;
 
-/// A filter that can be queried: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), or a filter of Go's library
-/// (`go::GoFilter`).
+/// A filter that can be queried: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), an
+/// [`ElasticFilter`](crate::ElasticFilter), or a filter of Go's library (`go::GoFilter`) or of RedisBloom
+/// (`redisbloom::RedisBloomFilter`).
 ///
 /// The trait is dyn-compatible. It works on hashes, so that one hash can serve several filters; [`Contains`] adds the methods
 /// that take items.

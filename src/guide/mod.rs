@@ -7,6 +7,7 @@
 //! | [`small_filters`] | How are thousands of filters kept, for example one for each file of an LSM tree? |
 //! | [`serde`] | How does a filter become a field of a type with serde's derives? |
 //! | [`go`] | How are filters exchanged with Go's linvon/cuckoo-filter? |
+//! | [`redisbloom`] | How are `CF.*` filters of RedisBloom taken along? |
 
 // What the guides link to.
 #![allow(unused_imports, clippy::wildcard_imports, reason = "only the documentation uses them")]
@@ -28,3 +29,6 @@ pub mod serde {}
 
 #[cfg_attr(any(go_files, not(doctest)), doc = include_str!("go.md"))]
 pub mod go {}
+
+#[cfg_attr(any(feature = "redisbloom", not(doctest)), doc = include_str!("redisbloom.md"))]
+pub mod redisbloom {}

@@ -25,7 +25,7 @@ pub(crate) use verify::verify;
 pub(crate) use {
     format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, differs, not_a_snapshot},
     read::{header_too_short, too_long, too_short, xxh3},
-    source::{Source, fill_gradually},
+    source::{Slice, Source, fill_gradually},
     verify::verify_shard,
 };
 #[cfg(feature = "std")]

@@ -18,6 +18,18 @@ pub(crate) trait Source {
     fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError>;
 }
 
+/// Bytes in memory as a [`Source`].
+pub(crate) struct Slice<'a>(pub(crate) &'a [u8]);
+
+impl Source for Slice<'_> {
+    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
+        let (read, rest) = self.0.split_at(bytes.len().min(self.0.len()));
+        bytes[..read.len()].copy_from_slice(read);
+        self.0 = rest;
+        Ok(read.len())
+    }
+}
+
 impl<S: Source> Source for &mut S {
     fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
         S::fill(self, bytes, offset)

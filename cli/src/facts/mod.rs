@@ -1,6 +1,7 @@
 //! Facts about a filter, as text and as JSON.
 
 mod growing;
+mod redisbloom;
 
 use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage};
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use crate::file::{self, Changing, Output, Stored};
 pub(crate) enum Facts {
     Fixed(Fixed),
     Growing(growing::Growing),
+    RedisBloom(redisbloom::RedisBloom),
 }
 
 /// Of a filter of fixed size.
@@ -51,6 +53,7 @@ impl Facts {
         match stored {
             Stored::Koel(filter) => Self::koel(filter, file_bytes),
             Stored::Growing(filter) => Self::growing(filter, file_bytes),
+            Stored::RedisBloom(filter) => Self::RedisBloom(redisbloom::RedisBloom::of(filter, file_bytes)),
             #[cfg(target_endian = "little")]
             Stored::Go(filter) => Self::go(filter, file_bytes),
         }
@@ -69,6 +72,7 @@ impl Facts {
         match self {
             Self::Fixed(facts) => facts.lines(),
             Self::Growing(facts) => facts.lines(),
+            Self::RedisBloom(facts) => facts.lines(),
         }
     }
 
@@ -77,6 +81,7 @@ impl Facts {
         match self {
             Self::Fixed(facts) => facts.summary(),
             Self::Growing(facts) => facts.summary(),
+            Self::RedisBloom(facts) => facts.summary(),
         }
     }
 
@@ -85,6 +90,7 @@ impl Facts {
         match self {
             Self::Fixed(facts) => facts.object(),
             Self::Growing(facts) => facts.object(),
+            Self::RedisBloom(facts) => facts.object(),
         }
     }
 }

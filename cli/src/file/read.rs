@@ -10,13 +10,21 @@ use std::{
 use anyhow::{Context as _, bail};
 #[cfg(target_endian = "little")]
 use koel::go::{self, GoFilter};
-use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind};
+use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind, redisbloom::RedisBloomFilter};
 
 use super::{Changing, Counted, Filter, Growing, GrowingView, View, check_input, is_dash, length, map::map, name};
 use crate::{options, streams};
 
 /// The bytes of the longest header.
 const HEAD: u64 = 64;
+
+/// The first bytes of a dump of RedisBloom's: iterator and length of the first chunk. No file of Go's begins so: its buckets would
+/// have no slots.
+const REDIS_BLOOM: [[u8; 16]; 2] = [start(38), start(40)];
+
+const fn start(len: u8) -> [u8; 16] {
+    [1, 0, 0, 0, 0, 0, 0, 0, len, 0, 0, 0, 0, 0, 0, 0]
+}
 
 /// The offset of a Go file's table type: the first byte that can show that a file is not one of Go's.
 #[cfg(target_endian = "little")]
@@ -31,6 +39,8 @@ pub(crate) enum Stored {
     Koel(Filter),
     /// One that grows.
     Growing(Box<Growing>),
+    /// A dump of RedisBloom's.
+    RedisBloom(RedisBloomFilter),
     /// In the format of Go's linvon/cuckoo-filter.
     #[cfg(target_endian = "little")]
     Go(GoFilter),
@@ -42,6 +52,7 @@ impl Stored {
         match self {
             Self::Koel(filter) => Ok(filter),
             Self::Growing(_) => Err(only_with_growing(name)),
+            Self::RedisBloom(_) => Err(only_read(name)),
             #[cfg(target_endian = "little")]
             Self::Go(_) => bail!(
                 "{name}: is {GO}, which can be queried, but not changed or merged; `koel convert --to koel` makes a snapshot of it"
@@ -53,6 +64,14 @@ impl Stored {
 /// The error about a filter that grows among others.
 pub(crate) fn only_with_growing(name: &str) -> anyhow::Error {
     anyhow::anyhow!("{name}: is a filter that grows, which goes only with others that do")
+}
+
+/// The error about a dump of RedisBloom's where something else than answers is wanted.
+pub(crate) fn only_read(name: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{name}: is a dump of RedisBloom, which can be queried, but not changed, merged or converted: it has 8 bits of each item's \
+         hash; build a new filter from the items: `koel build`"
+    )
 }
 
 /// Reads a filter of any type, from standard input for `-`, checks all of it, and returns the number of bytes read.
@@ -145,6 +164,9 @@ pub(crate) fn open_file(path: &Path) -> anyhow::Result<File> {
 pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
+    if REDIS_BLOOM.iter().any(|start| head.starts_with(start)) {
+        return read_redisbloom(head.chain(reader), name);
+    }
     match kind(&head) {
         Some(Kind::Magic) => read_other(head, reader, name),
         Some(Kind::OtherType) => read_growing(head.chain(reader), name),
@@ -162,6 +184,13 @@ fn read_koel(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     check_end(reader, end, name)?;
     set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
     Ok((Stored::Koel(filter), end))
+}
+
+fn read_redisbloom(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+    let mut reader = Counted::new(reader);
+    let filter = RedisBloomFilter::read_dump(&mut reader);
+    let filter = filter.map_err(|error| anyhow::anyhow!("{name}: as a dump of RedisBloom: {error}"))?;
+    Ok((Stored::RedisBloom(filter), reader.bytes))
 }
 
 fn read_growing(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {

@@ -15,13 +15,13 @@ use super::{
     },
     format::Record,
     listing::{self, padded},
-    reading::{Reading, Slice},
+    reading::Reading,
 };
 use crate::{
     bits::{index, wide},
     hash::{Hasher, HasherId},
     kernel::{Dispatch, Site},
-    snapshot::SnapshotError,
+    snapshot::{Slice, SnapshotError},
     storage::{OutOfMemory, reserved, shrunk},
     table::{AnySize, TableParams as _, Uniform},
 };

@@ -4,13 +4,13 @@ use super::{
     super::{ElasticFilter, lane::Lane, layer::Layer},
     format::Record,
     listing,
-    reading::{Reading, Slice},
+    reading::Reading,
 };
 use crate::{
     bits::wide,
     hash::{Hasher, HasherId, Xxh3},
     kernel::Dispatch,
-    snapshot::{SnapshotError, Source, too_long, xxh3},
+    snapshot::{Slice, SnapshotError, Source, too_long, xxh3},
     storage::reserved,
 };
 

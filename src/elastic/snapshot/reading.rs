@@ -17,7 +17,7 @@ use crate::{
     bits::{PADDING, index, wide},
     hash::{Hasher, HasherId},
     snapshot::{
-        Checksum, SnapshotError, SnapshotErrorKind as Kind, Source, checksum, differs, fill_gradually, header_too_short,
+        Checksum, Slice, SnapshotError, SnapshotErrorKind as Kind, Source, checksum, differs, fill_gradually, header_too_short,
         too_short, verify_shard,
     },
     storage::{Part, reserve},
@@ -27,18 +27,6 @@ use crate::{
 /// The most bytes of directories that are allocated without as many bytes of input. Filters that have grown from uniform hashes
 /// need far fewer.
 const MOST_DIRECTORIES: u64 = 16 << 20;
-
-/// Bytes in memory as a [`Source`].
-pub(super) struct Slice<'a>(pub(super) &'a [u8]);
-
-impl Source for Slice<'_> {
-    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
-        let (read, rest) = self.0.split_at(bytes.len().min(self.0.len()));
-        bytes[..read.len()].copy_from_slice(read);
-        self.0 = rest;
-        Ok(read.len())
-    }
-}
 
 /// A snapshot of which the header has been read. It is never read further than its end.
 pub(in crate::elastic) struct Reading<S> {

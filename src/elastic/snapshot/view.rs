@@ -1,14 +1,10 @@
 //! Views: snapshots of growing filters, queried in place.
 
-use super::{
-    super::ElasticFilter,
-    SnapshotShards,
-    reading::{Reading, Slice},
-};
+use super::{super::ElasticFilter, SnapshotShards, reading::Reading};
 use crate::{
     bits::wide,
     hash::{Hasher, HasherId, Xxh3},
-    snapshot::{SnapshotError, too_long, xxh3},
+    snapshot::{Slice, SnapshotError, too_long, xxh3},
 };
 
 /// A read-only growing filter that is queried in place, inside a snapshot held by `D`: a `&[u8]`, `Vec<u8>`, `Arc<[u8]>`, `Bytes`

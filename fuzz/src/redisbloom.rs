@@ -1,0 +1,217 @@
+//! Bytes as a dump of RedisBloom's: what src/guide/redisbloom.md says is read and nothing else, it answers and removes as that says,
+//! and it is written again as it was.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::naive_bytecount, reason = "small numbers")]
+
+use super::split_mix::SplitMix64;
+use koel::redisbloom::{Loader, RedisBloomFilter};
+
+/// A filter, as plainly as the guide describes it.
+#[derive(Clone)]
+struct Model {
+    items: u64,
+    deleted: u64,
+    /// Buckets of slots, for each sub-filter.
+    filters: Vec<Vec<Vec<u8>>>,
+}
+
+/// The bytes as they are, and then as the numbers of a filter and its slots.
+pub fn check(input: &[u8]) {
+    check_dump(input);
+    if let Some(dump) = made(input) {
+        assert!(check_dump(&dump), "it should be a dump");
+    }
+}
+
+/// Returns true if they are a dump.
+fn check_dump(bytes: &[u8]) -> bool {
+    let read = RedisBloomFilter::from_dump(bytes);
+    let Some(model) = expected(bytes) else {
+        let error = read.expect_err("these bytes are no dump");
+        assert!(error.offset() <= bytes.len() as u64, "{error}");
+        return false;
+    };
+    let mut filter = read.unwrap_or_else(|error| panic!("these bytes are a dump: {error}"));
+    let again = filter.to_dump();
+    // A header that is not packed becomes one that is, and chunks may have been shorter.
+    assert!(RedisBloomFilter::from_dump(&again).expect("its own dump") == filter);
+    if number(&bytes[8..16]) == 38 && again.len() == bytes.len() {
+        assert_eq!(again, bytes);
+    }
+    let mut chunks = filter.chunks();
+    let (iterator, header) = chunks.next().expect("a header");
+    let mut loader = Loader::new(iterator, &header).expect("its own header");
+    chunks.for_each(|(iterator, bytes)| loader.load(iterator, &bytes).expect("its own chunk"));
+    assert!(loader.finish().expect("all of them") == filter);
+    answers(&mut filter, model);
+    true
+}
+
+/// Asks for items, and removes them.
+fn answers(filter: &mut RedisBloomFilter, mut model: Model) {
+    for hash in SplitMix64(model.items).take(100) {
+        let copies = model.count(hash);
+        assert_eq!((filter.contains_hash(hash), filter.count_hash(hash)), (copies > 0, copies));
+        assert_eq!(filter.remove_hash(hash), model.remove(hash));
+        assert_eq!(
+            (filter.len() as u64, filter.deleted(), filter.sub_filters()),
+            (model.items, model.deleted, model.filters.len())
+        );
+    }
+    filter.compact();
+    model.compact(true);
+    let slots: Vec<u8> = filter.chunks().skip(1).flat_map(|(_, bytes)| bytes.into_owned()).collect();
+    assert_eq!(slots, model.filters.concat().concat());
+}
+
+impl Model {
+    fn place(hash: u64) -> (u8, [u64; 2]) {
+        let fingerprint = (hash % 255 + 1) as u8;
+        (fingerprint, [hash, hash ^ (u64::from(fingerprint) * 0x5bd1_e995)])
+    }
+
+    fn count(&self, hash: u64) -> u32 {
+        let (fingerprint, buckets) = Self::place(hash);
+        let mut copies = 0;
+        for filter in &self.filters {
+            for bucket in buckets {
+                let bucket = &filter[(bucket % filter.len() as u64) as usize];
+                copies += bucket.iter().filter(|&&slot| slot == fingerprint).count() as u32;
+            }
+        }
+        copies
+    }
+
+    fn remove(&mut self, hash: u64) -> bool {
+        let (fingerprint, buckets) = Self::place(hash);
+        for at in (0..self.filters.len()).rev() {
+            if put(&mut self.filters[at], buckets, fingerprint, 0) {
+                self.items = self.items.saturating_sub(1);
+                self.deleted = self.deleted.saturating_add(1);
+                if self.filters.len() > 1 && self.deleted as f64 > self.items as f64 * 0.1 {
+                    self.compact(false);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn compact(&mut self, goes_on: bool) {
+        for at in (1..self.filters.len()).rev() {
+            let mut filter = self.filters[at].clone();
+            for (number, bucket) in (0_u64..).zip(&mut filter) {
+                for slot in bucket.iter_mut().filter(|slot| **slot != 0) {
+                    let buckets = [number, number ^ (u64::from(*slot) * 0x5bd1_e995)];
+                    if (0..at).any(|earlier| put(&mut self.filters[earlier], buckets, 0, *slot)) {
+                        *slot = 0;
+                    }
+                }
+            }
+            let is_empty = filter.iter().flatten().all(|&slot| slot == 0);
+            self.filters[at] = filter;
+            if is_empty && at + 1 == self.filters.len() {
+                self.filters.pop();
+            }
+            if !is_empty && !goes_on {
+                break;
+            }
+        }
+        self.deleted = 0;
+    }
+}
+
+/// Replaces the first slot with `old` in the first of the buckets that has one.
+fn put(filter: &mut [Vec<u8>], buckets: [u64; 2], old: u8, new: u8) -> bool {
+    for bucket in buckets {
+        let at = (bucket % filter.len() as u64) as usize;
+        if let Some(slot) = filter[at].iter_mut().find(|slot| **slot == old) {
+            *slot = new;
+            return true;
+        }
+    }
+    false
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// The chunks, with their iterators.
+fn chunks(mut bytes: &[u8]) -> Option<Vec<(u64, &[u8])>> {
+    let mut chunks = Vec::new();
+    while !bytes.is_empty() {
+        let (iterator, len) = (number(bytes.get(..8)?), number(bytes.get(8..16)?));
+        let end = usize::try_from(len).ok()?.checked_add(16)?;
+        chunks.push((iterator, bytes.get(16..end)?));
+        bytes = &bytes[end..];
+    }
+    Some(chunks)
+}
+
+/// None if it is no dump.
+fn expected(bytes: &[u8]) -> Option<Model> {
+    let chunks = chunks(bytes)?;
+    let (iterator, header) = *chunks.first()?;
+    if iterator != 1 || header.len() != 38 && header.len() != 40 {
+        return None;
+    }
+    let field = |at: usize, len: usize| number(&header[at..at + len]);
+    let (m, s, b, x) = (field(8, 8), field(24, 8), field(32, 2), field(36, 2));
+    if !m.is_power_of_two() || s == 0 || s > 65_535 || b == 0 || b > 255 || !x.is_power_of_two() && (x > 0 || s > 1) {
+        return None;
+    }
+    let mut slots = chunks[1..].iter();
+    let (mut filters, mut end) = (Vec::new(), 1);
+    for k in 0..s {
+        let growth = u128::from(x).checked_pow(k as u32).unwrap_or(u128::MAX);
+        let whole = u128::from(m).checked_mul(growth)?.checked_mul(b.into())?;
+        if whole > 1 << 32 {
+            return None;
+        }
+        let mut filter = Vec::new();
+        while (filter.len() as u128) < whole {
+            let (iterator, bytes) = slots.next()?;
+            end += bytes.len() as u64;
+            if *iterator != end || bytes.is_empty() || (filter.len() + bytes.len()) as u128 > whole {
+                return None;
+            }
+            filter.extend_from_slice(bytes);
+        }
+        filters.push(filter.chunks(b as usize).map(<[u8]>::to_vec).collect());
+    }
+    // The largest is the last, and is refused first.
+    slots.next().is_none().then_some(Model { items: field(0, 8), deleted: field(16, 8), filters })
+}
+
+/// A dump of a small filter, with the first bytes as its numbers and the others as slots.
+fn made(input: &[u8]) -> Option<Vec<u8>> {
+    let (&[log2, sub_filters, b, growth, items, pieces], mut rest) = input.split_first_chunk()?;
+    let (m, s, b, x) = (1_usize << (log2 % 6), usize::from(sub_filters % 4) + 1, usize::from(b % 5) + 1, 1_usize << (growth % 3));
+    let mut header = Vec::new();
+    for word in [u64::from(items), m as u64, 0, s as u64] {
+        header.extend_from_slice(&word.to_le_bytes());
+    }
+    for half in [b, 20, x] {
+        header.extend_from_slice(&(half as u16).to_le_bytes());
+    }
+    let mut dump = Vec::new();
+    let mut chunk = |iterator: u64, bytes: &[u8]| {
+        dump.extend_from_slice(&iterator.to_le_bytes());
+        dump.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        dump.extend_from_slice(bytes);
+    };
+    chunk(1, &header);
+    let mut end = 1;
+    for k in 0..s {
+        let len = m * x.pow(k as u32) * b;
+        let (given, left) = rest.split_at(rest.len().min(len));
+        rest = left;
+        let slots = [given, &vec![0; len - given.len()]].concat();
+        for piece in slots.chunks(if pieces % 2 == 0 { len } else { usize::from(pieces) }) {
+            end += piece.len() as u64;
+            chunk(end, piece);
+        }
+    }
+    Some(dump)
+}

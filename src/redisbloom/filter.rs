@@ -1,0 +1,310 @@
+//! Queries and removals.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::header::Header;
+use crate::{
+    bits::{index, wide},
+    filter::{Contains, Filter},
+    params::false_positive_rate,
+};
+
+/// The constant of `MurmurHash2`: a fingerprint times it is the distance between its two buckets.
+const MULTIPLIER: u64 = 0x5bd1_e995;
+
+/// Different fingerprints: 1 to 255.
+const FINGERPRINTS: u64 = 255;
+
+/// The length of a fingerprint in bits.
+const FINGERPRINT_BITS: u32 = 8;
+
+/// A slot without a fingerprint.
+pub(super) const EMPTY: u8 = 0;
+
+/// A cuckoo filter of RedisBloom: a chain of sub-filters with fingerprints of 8 bits.
+///
+/// Made by [`from_chunks`](Self::from_chunks), by [`from_dump`](Self::from_dump), or piece by piece by a
+/// [`Loader`](super::Loader).
+///
+/// # Removal
+/// Remove only items that were added, as with a [`CuckooFilter`](crate::CuckooFilter#removal).
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisBloomFilter {
+    pub(super) header: Header,
+    pub(super) filters: Vec<SubFilter>,
+}
+
+/// One of the chain.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SubFilter {
+    /// The number of buckets less one.
+    mask: u64,
+    bucket_size: usize,
+    /// A byte for each slot, bucket after bucket.
+    slots: Vec<u8>,
+    /// The number of slots that are taken.
+    taken: u64,
+}
+
+/// Where a hash is, in every sub-filter: the number of a bucket is the rest of these by the number of buckets.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) fingerprint: u8,
+    pub(super) first: u64,
+    pub(super) second: u64,
+}
+
+impl Place {
+    fn new(hash: u64) -> Self {
+        Self::of_stored((hash % FINGERPRINTS) as u8 + 1, hash)
+    }
+
+    /// The place of a fingerprint that is in this bucket.
+    pub(super) fn of_stored(fingerprint: u8, bucket: u64) -> Self {
+        Self { fingerprint, first: bucket, second: bucket ^ (u64::from(fingerprint) * MULTIPLIER) }
+    }
+}
+
+impl SubFilter {
+    /// With these slots, a power of two of buckets.
+    pub(super) fn new(slots: Vec<u8>, bucket_size: usize) -> Self {
+        let taken = slots.iter().filter(|&&slot| slot != EMPTY).count();
+        Self { mask: wide(slots.len() / bucket_size) - 1, bucket_size, slots, taken: wide(taken) }
+    }
+
+    pub(super) fn slots(&self) -> &[u8] {
+        &self.slots
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken == 0
+    }
+
+    pub(super) fn buckets(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// The first slot of a bucket.
+    fn start(&self, bucket: u64) -> usize {
+        index(bucket & self.mask) * self.bucket_size
+    }
+
+    pub(super) fn bucket(&self, bucket: u64) -> &[u8] {
+        let start = self.start(bucket);
+        &self.slots[start..start + self.bucket_size]
+    }
+
+    /// Writes a value to the first slot of a place that has another one. Returns false if there is none.
+    pub(super) fn replace(&mut self, Place { first, second, .. }: Place, old: u8, new: u8) -> bool {
+        for bucket in [first, second] {
+            if let Some(slot) = self.bucket(bucket).iter().position(|&slot| slot == old) {
+                self.set(bucket, slot, new);
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn set(&mut self, bucket: u64, slot: usize, value: u8) {
+        let at = self.start(bucket) + slot;
+        self.taken = self.taken + u64::from(value != EMPTY) - u64::from(self.slots[at] != EMPTY);
+        self.slots[at] = value;
+    }
+
+    fn contains(&self, Place { fingerprint, first, second }: Place) -> bool {
+        self.bucket(first).contains(&fingerprint) || self.bucket(second).contains(&fingerprint)
+    }
+
+    /// Counts twice what is in a bucket that is both the first and the second, as RedisBloom does.
+    fn count(&self, Place { fingerprint, first, second }: Place) -> usize {
+        #[expect(clippy::naive_bytecount, reason = "buckets are short")]
+        let in_bucket = |bucket| self.bucket(bucket).iter().filter(|&&slot| slot == fingerprint).count();
+        in_bucket(first) + in_bucket(second)
+    }
+}
+
+impl RedisBloomFilter {
+    /// The hash of an item, for the `*_hash` methods: `MurmurHash64A` with the seed 0.
+    #[must_use]
+    pub fn hash<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> u64 {
+        murmur2::murmur64a(item.as_ref(), 0)
+    }
+
+    /// False if the item is not in the filter; true if it probably is. `CF.EXISTS`.
+    #[must_use]
+    pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
+        self.contains_hash(self.hash(item))
+    }
+
+    /// [`contains`](Self::contains) for a hash.
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let place = Place::new(hash);
+        self.filters.iter().any(|filter| filter.contains(place))
+    }
+
+    /// The number of copies of an item. Other items with the same fingerprint and bucket make it too high, and a copy in the only
+    /// bucket of an item whose two buckets are one is counted twice. `CF.COUNT`.
+    #[must_use]
+    pub fn count<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> u64 {
+        self.copies(self.hash(item))
+    }
+
+    fn copies(&self, hash: u64) -> u64 {
+        let place = Place::new(hash);
+        self.filters.iter().map(|filter| wide(filter.count(place))).sum()
+    }
+
+    /// [`count`](Self::count) for a hash, at most [`u32::MAX`].
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> u32 {
+        u32::try_from(self.copies(hash)).unwrap_or(u32::MAX)
+    }
+
+    /// Removes one copy of an item, from the last sub-filter that has one. Returns true if a copy was found. `CF.DEL`.
+    ///
+    /// As in RedisBloom, [compacts](Self::compact) a chain when more than a tenth as many items have been removed as are left; it
+    /// stops at the first sub-filter whose items do not all fit into those before it.
+    pub fn remove<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
+        self.remove_hash(self.hash(item))
+    }
+
+    /// [`remove`](Self::remove) for a hash.
+    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        let place = Place::new(hash);
+        if !self.filters.iter_mut().rev().any(|filter| filter.replace(place, place.fingerprint, EMPTY)) {
+            return false;
+        }
+        let Header { items, deleted, .. } = &mut self.header;
+        *items = items.saturating_sub(1);
+        *deleted = deleted.saturating_add(1);
+        if self.filters.len() > 1 && *deleted as f64 > *items as f64 * 0.1 {
+            self.compact_while_it_frees();
+        }
+        true
+    }
+
+    /// The number of items in the filter, as the filter itself counts them. A dump that was taken while clients wrote may have
+    /// others than it says.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::try_from(self.header.items).unwrap_or(usize::MAX)
+    }
+
+    /// True if the filter holds no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.header.items == 0
+    }
+
+    /// The number of slots of all sub-filters.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.filters.iter().map(|filter| wide(filter.slots.len())).sum()
+    }
+
+    /// The number of slots that are taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.filters.iter().map(|filter| filter.taken).sum()
+    }
+
+    /// The number of items removed since the filter was made or compacted.
+    #[must_use]
+    pub fn deleted(&self) -> u64 {
+        self.header.deleted
+    }
+
+    /// The number of sub-filters.
+    #[must_use]
+    pub fn sub_filters(&self) -> usize {
+        self.filters.len()
+    }
+
+    /// Buckets of the first sub-filter, a power of two.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.header.buckets
+    }
+
+    /// Slots of a bucket, 1 to 255.
+    #[must_use]
+    pub fn bucket_size(&self) -> u32 {
+        self.header.bucket_size.into()
+    }
+
+    /// How many times as many buckets each sub-filter has as the one before; 0 if the filter does not grow.
+    #[must_use]
+    pub fn expansion(&self) -> u32 {
+        self.header.expansion.into()
+    }
+
+    /// The most evictions of an insertion, as it was reserved.
+    #[must_use]
+    pub fn max_iterations(&self) -> u32 {
+        self.header.max_iterations.into()
+    }
+
+    /// The expected false-positive rate ε, 0 to 1: those of the sub-filters add up. (The paper, section 5.1, for each of them.)
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        let items_of_a_bucket: f64 = self.filters.iter().map(|filter| filter.taken as f64 / filter.buckets() as f64).sum();
+        false_positive_rate(FINGERPRINT_BITS, 1, items_of_a_bucket)
+    }
+
+    /// The memory used by the filter, in bytes.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        let slots: usize = self.filters.iter().map(|filter| filter.slots.capacity()).sum();
+        size_of::<Self>() + self.filters.capacity() * size_of::<SubFilter>() + slots
+    }
+}
+
+impl Filter for RedisBloomFilter {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn count_hash(&self, hash: u64) -> u32 {
+        self.count_hash(hash)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> Contains<T> for RedisBloomFilter {
+    fn hash(&self, item: &T) -> u64 {
+        self.hash(item)
+    }
+}
+
+/// A summary in one line.
+impl fmt::Display for RedisBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (slots, items, filters, size) = (self.slots(), self.header.items, self.filters.len(), self.header.bucket_size);
+        let some = if filters == 1 { "" } else { "s" };
+        write!(
+            f,
+            "RedisBloom: {items} items in {filters} sub-filter{some} of buckets of {size}: {} of {slots} slots taken",
+            self.taken()
+        )?;
+        write!(f, ", false-positive rate {:.2e}", self.false_positive_rate())
+    }
+}
+
+impl fmt::Debug for RedisBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisBloomFilter").field("header", &self.header).finish_non_exhaustive()
+    }
+}
