@@ -40,7 +40,7 @@ Examples:
     if koel query fruit.koel --quiet --verify --item apple; then echo 'probably present'; fi")]
 #[allow(clippy::struct_excessive_bools, reason = "options that are independent of each other")]
 pub(crate) struct Query {
-    /// The filter, a koel snapshot or a file of Go's; `-` for standard input
+    /// The filter: a koel snapshot, a file of Go's, or a dump of RedisBloom; `-` for standard input
     filter: PathBuf,
 
     #[command(flatten)]

@@ -136,7 +136,7 @@ impl Loader {
     pub(super) fn finish_at(self, offset: u64) -> Result<RedisBloomFilter, SnapshotError> {
         match self.next_slots() {
             None => Ok(RedisBloomFilter { header: self.header, filters: self.filters }),
-            Some(whole) => Err(too_short(offset, offset + whole - wide(self.slots.len()))),
+            Some(whole) => Err(cut_off(offset, offset + whole - wide(self.slots.len()))),
         }
     }
 }
@@ -182,6 +182,11 @@ impl RedisBloomFilter {
         });
         header.chain(slots)
     }
+}
+
+/// The error for chunks that end at this offset.
+pub(super) fn cut_off(offset: u64, expected: u64) -> SnapshotError {
+    too_short(offset, expected).with_remedy("the dump is cut off, use another copy or dump the filter again")
 }
 
 pub(super) fn no_chunks() -> SnapshotError {

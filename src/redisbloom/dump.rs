@@ -3,13 +3,13 @@
 use alloc::vec::Vec;
 
 use super::{
-    chunks::{Loader, no_chunks},
+    chunks::{Loader, cut_off, no_chunks},
     filter::RedisBloomFilter,
     header::{self, UNPACKED_BYTES},
 };
 use crate::{
     bits::{index, wide},
-    snapshot::{Slice, SnapshotError, Source, too_short},
+    snapshot::{Slice, SnapshotError, Source},
 };
 
 /// The iterator and the length before the bytes of a chunk.
@@ -88,7 +88,7 @@ fn frame(source: &mut impl Source, offset: u64) -> Result<Option<(u64, u64)>, Sn
     match source.fill(&mut iterator, offset)? {
         0 => return Ok(None),
         8 => {}
-        read => return Err(too_short(offset + wide(read), offset + wide(FRAME_BYTES))),
+        read => return Err(cut_off(offset + wide(read), offset + wide(FRAME_BYTES))),
     }
     all(source, &mut len, offset + 8)?;
     Ok(Some((u64::from_le_bytes(iterator), u64::from_le_bytes(len))))
@@ -97,5 +97,5 @@ fn frame(source: &mut impl Source, offset: u64) -> Result<Option<(u64, u64)>, Sn
 /// Fills all of `bytes`.
 fn all(source: &mut impl Source, bytes: &mut [u8], offset: u64) -> Result<(), SnapshotError> {
     let read = source.fill(bytes, offset)?;
-    if read < bytes.len() { Err(too_short(offset + wide(read), offset + wide(bytes.len()))) } else { Ok(()) }
+    if read < bytes.len() { Err(cut_off(offset + wide(read), offset + wide(bytes.len()))) } else { Ok(()) }
 }

@@ -47,7 +47,7 @@ impl RedisBloom {
             ("format", String::from("dump of RedisBloom")),
             ("items", self.items.to_string()),
             ("  removed", format!("{} since it was made or compacted", self.deleted)),
-            ("sub-filters", format!("{}, each with {} times the buckets of the one before", self.sub_filters, self.expansion)),
+            ("sub-filters", self.sub_filters()),
             ("buckets", format!("{} of {} slots in the first", self.buckets, self.bucket_size)),
             ("fingerprint bits", String::from("8")),
             ("evictions", format!("{} at most for an insertion", self.max_iterations)),
@@ -60,10 +60,21 @@ impl RedisBloom {
     }
 
     pub(super) fn summary(&self) -> String {
+        let some = if self.sub_filters == 1 { "" } else { "s" };
         format!(
-            "dump of RedisBloom, {} items, {} sub-filters of {} slots, {} bytes",
-            self.items, self.sub_filters, self.slots, self.file_bytes
+            "dump of RedisBloom, {} items, {} slots in {} sub-filter{some}, {} bytes",
+            self.items, self.slots, self.sub_filters, self.file_bytes
         )
+    }
+
+    /// How many there are, and how they grow.
+    fn sub_filters(&self) -> String {
+        let (number, expansion) = (self.sub_filters, self.expansion);
+        match expansion {
+            0 => format!("{number}, and never more"),
+            1 => format!("{number}, a further one would be as large as the first"),
+            _ => format!("{number}, a further one would be {expansion} times as large as the last"),
+        }
     }
 
     pub(super) fn object(&self) -> Value {
