@@ -99,6 +99,8 @@ fn every_dump_comes_back_byte_for_byte() {
         // A header that is not packed, and the slots in pieces of any size.
         let header = [&chunks[0].1[..], &[0, 0]].concat();
         let mut loader = Loader::new(1, &header).expect("a header");
+        // Offsets count what has come, padding included.
+        assert_eq!(loader.load(0, &[]).expect_err("not the next").offset(), 40);
         for (iterator, bytes) in &chunks[1..] {
             assert!(!loader.is_complete() && loader.clone().finish().is_err());
             let before = iterator - bytes.len() as u64;

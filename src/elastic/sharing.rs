@@ -134,9 +134,8 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
             }
             start += found.len();
             parts.each_part(|_, hashes, places| {
-                // The first items that need a cache line wait for it.
-                let prefetches = hashes.len() > 1;
-                contains_all(self.dispatch(), self.all_shards(), prefetches, &hashes, answers_at(places, found));
+                // Prefetched, since the first read of each cache line would wait for it.
+                contains_all(self.dispatch(), self.all_shards(), true, &hashes, answers_at(places, found));
             });
         }
         true

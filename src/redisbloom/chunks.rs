@@ -5,7 +5,7 @@ use core::{fmt, iter, mem};
 
 use super::{
     filter::{RedisBloomFilter, SubFilter},
-    header::{HEADER_BYTES, Header},
+    header::Header,
 };
 use crate::{
     bits::wide,
@@ -45,6 +45,8 @@ pub struct Loader {
     slots: Vec<u8>,
     /// The number of slots that have come.
     loaded: u64,
+    /// The offset of the first slot.
+    start: u64,
 }
 
 impl Loader {
@@ -62,8 +64,8 @@ impl Loader {
         if iterator != FIRST {
             return Err(not_in_order(iterator, wide(header.len()), FIRST, offset));
         }
-        let header = Header::decode(header, offset)?;
-        Ok(Self { header, filters: Vec::new(), slots: Vec::new(), loaded: 0 })
+        let start = offset + wide(header.len());
+        Ok(Self { header: Header::decode(header, offset)?, filters: Vec::new(), slots: Vec::new(), loaded: 0, start })
     }
 
     /// Takes the next chunk. Allocates memory for its bytes, and at most a quarter of those before.
@@ -71,7 +73,7 @@ impl Loader {
     /// # Errors
     /// If it is not the next one, or memory cannot be allocated. Nothing has changed then.
     pub fn load(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), SnapshotError> {
-        self.expect(iterator, wide(bytes.len()), wide(HEADER_BYTES) + self.loaded)?;
+        self.expect(iterator, wide(bytes.len()), self.start + self.loaded)?;
         Ok(self.take(bytes)?)
     }
 
@@ -128,7 +130,7 @@ impl Loader {
     /// # Errors
     /// If chunks are missing.
     pub fn finish(self) -> Result<RedisBloomFilter, SnapshotError> {
-        let offset = wide(HEADER_BYTES) + self.loaded;
+        let offset = self.start + self.loaded;
         self.finish_at(offset)
     }
 

@@ -244,8 +244,9 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
 
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
-        let Target { geometry, bytes, located } = self.target(hash);
-        self.index.dispatch.read(geometry, bytes, located) || !self.lane(hash).later.is_empty() && self.later_contain(hash)
+        let (lane, key) = (self.lane(hash), self.key(hash));
+        let Target { geometry, bytes, located } = Target::new(lane.first.site(self.bytes, key.stream), key);
+        self.index.dispatch.read(geometry, bytes, located) || !lane.later.is_empty() && self.later_contain(hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {
