@@ -13,6 +13,8 @@ mod merge;
 mod model;
 #[cfg(feature = "std")]
 mod parts;
+#[cfg(feature = "std")]
+mod pieces;
 #[cfg(all(feature = "std", feature = "serde"))]
 mod serde;
 #[cfg(feature = "std")]

@@ -4,6 +4,7 @@
 mod format;
 mod index;
 mod listing;
+mod pieces;
 mod read;
 mod reading;
 #[cfg(feature = "serde")]
@@ -14,6 +15,7 @@ mod view;
 mod write;
 
 pub use index::SnapshotShards;
+pub use pieces::SnapshotIndex;
 pub use view::ElasticView;
 #[cfg(feature = "std")]
 pub(super) use {

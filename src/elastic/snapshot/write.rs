@@ -8,7 +8,7 @@ use super::{
     format::{HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, filler},
 };
 use crate::{
-    bits::{low_half, wide},
+    bits::{index, low_half, wide},
     hash::{Hasher, HasherId},
     snapshot::{Checksum, checksum},
     storage::{OutOfMemory, reserved},
@@ -39,10 +39,8 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let lanes = &self.storage.lanes;
-        let sections = lanes.iter().map(|lane| SECTION_BYTES + length(lane)).sum::<usize>();
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + sections + TRAILER_BYTES);
-        let written = write(&self.params, self.hasher.id(), lanes.iter().map(Some), |piece| {
+        let mut bytes = Vec::with_capacity(index(self.snapshot_bytes()));
+        let written = write(&self.params, self.hasher.id(), self.storage.lanes.iter().map(Some), |piece| {
             bytes.extend_from_slice(piece);
             Ok::<(), OutOfMemory>(())
         });
@@ -50,6 +48,21 @@ impl<H> ElasticFilter<H> {
             panic!("{error}");
         }
         bytes
+    }
+
+    /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..100_000u64)?;
+    /// assert_eq!(filter.snapshot_bytes(), filter.to_bytes().len() as u64);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        let sections = self.storage.lanes.iter().map(|lane| wide(SECTION_BYTES + length(lane))).sum::<u64>();
+        wide(HEADER_BYTES) + sections + wide(TRAILER_BYTES)
     }
 }
 
@@ -71,8 +84,7 @@ where
             writing.absent()?;
             continue;
         };
-        let section = Section { items: wide(lane.len()), shards: wide(lane.shards()), length: wide(length(&lane)) };
-        writing.section(&section, &list(&lane)?)?;
+        writing.section_of(&lane)?;
         for (_, shard) in shards(&lane) {
             writing.table(shard.table())?;
         }
@@ -108,6 +120,15 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(list)
     }
 
+    /// The same for this lane.
+    pub(super) fn section_of(&mut self, lane: &Lane) -> Result<(), E>
+    where
+        E: From<OutOfMemory>,
+    {
+        let section = Section { items: wide(lane.len()), shards: wide(lane.shards()), length: wide(length(lane)) };
+        self.section(&section, &list(lane)?)
+    }
+
     /// The same for a list that was read.
     #[cfg(feature = "std")]
     pub(in crate::elastic) fn list(&mut self, listing: &super::Listing) -> Result<(), E> {
@@ -132,7 +153,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 }
 
 /// All shards of a lane with what the list says of them, but for their checksums.
-fn shards(lane: &Lane) -> impl Iterator<Item = (Record, Shard<'_>)> {
+pub(super) fn shards(lane: &Lane) -> impl Iterator<Item = (Record, Shard<'_>)> {
     lane.layers().flat_map(|layer| {
         layer.in_order().map(|(shard, prefix)| {
             let (depth, items) = (shard.params().depth, low_half(wide(shard.len())));
@@ -151,7 +172,7 @@ fn list(lane: &Lane) -> Result<Vec<u8>, OutOfMemory> {
 }
 
 /// The length of a lane's list and tables in bytes.
-fn length(lane: &Lane) -> usize {
+pub(super) fn length(lane: &Lane) -> usize {
     let of_shard = |(_, shard): (Record, Shard<'_>)| {
         let bytes = shard.params().table_bytes();
         RECORD_BYTES + bytes + filler(bytes)
