@@ -115,7 +115,7 @@ pub use hash::MetroHash64;
 pub use {
     elastic::{
         ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, ElasticView, GrowError, GrowErrorKind, OwnedShards,
-        ShardStorage, SnapshotIndex, SnapshotShards,
+        ShardStorage, SnapshotExtent, SnapshotIndex, SnapshotShards,
     },
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},

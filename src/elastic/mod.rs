@@ -37,7 +37,7 @@ pub use {
     error::{GrowError, GrowErrorKind},
     merge::ElasticMergeError,
     plan::ElasticParams,
-    snapshot::{ElasticView, SnapshotIndex, SnapshotShards},
+    snapshot::{ElasticView, SnapshotExtent, SnapshotIndex, SnapshotShards},
     storage::{OwnedShards, ShardStorage},
 };
 #[cfg(feature = "std")]

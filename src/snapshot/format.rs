@@ -147,7 +147,7 @@ impl Header {
         if stored != computed {
             return Err(differs(Kind::HeaderChecksum, CHECKSUM_AT as u64, "header", stored, computed));
         }
-        if matches!(header[TABLE_AT], GROWING | GROWING_PACKED) {
+        if is_growing(header) {
             let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), String::from("this is a filter that grows"));
             return Err(error.with_remedy("read it with ElasticFilter or ElasticView"));
         }
@@ -172,6 +172,16 @@ impl Header {
             checksum: stored,
         })
     }
+}
+
+/// Is this the header of a filter that grows, if it is one?
+pub(crate) fn is_growing(header: &HeaderBytes) -> bool {
+    matches!(header[TABLE_AT], GROWING | GROWING_PACKED)
+}
+
+/// The length of the snapshot that begins with this header, of a filter of fixed size.
+pub(crate) fn fixed_length(header: &HeaderBytes) -> Result<u64, SnapshotError> {
+    Header::decode(header).map(|header| header.params.snapshot_bytes())
 }
 
 fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {

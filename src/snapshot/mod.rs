@@ -23,7 +23,7 @@ pub use merge::MergeError;
 #[cfg(go_files)]
 pub(crate) use verify::verify;
 pub(crate) use {
-    format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, differs, not_a_snapshot},
+    format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, differs, fixed_length, is_growing, not_a_snapshot},
     read::{header_too_short, too_long, too_short, xxh3},
     source::{Slice, Source, fill_gradually},
     verify::verify_shard,

@@ -4,6 +4,8 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
 mod duplicates;
+#[cfg(feature = "std")]
+mod extent;
 mod forms;
 #[cfg(feature = "std")]
 mod golden;

@@ -1,6 +1,7 @@
 //! Snapshots of growing filters: a header, a list of all shards, and their tables (docs/FORMAT.md). Readers treat all input as
 //! untrusted, as those of other snapshots do.
 
+mod extent;
 mod format;
 mod index;
 mod listing;
@@ -14,6 +15,7 @@ mod stream;
 mod view;
 mod write;
 
+pub use extent::SnapshotExtent;
 pub use index::SnapshotShards;
 pub use pieces::SnapshotIndex;
 pub use view::ElasticView;

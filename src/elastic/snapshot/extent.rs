@@ -1,0 +1,151 @@
+//! Where a snapshot ends, found while it arrives.
+
+use alloc::format;
+
+use super::format::{HEADER_BYTES, Header, SECTION_BYTES, Section, TRAILER_BYTES};
+use crate::{
+    bits::{index, wide},
+    snapshot::{MAGIC, SnapshotError, SnapshotErrorKind as Kind, fixed_length, is_growing, not_a_snapshot},
+};
+
+/// Finds where a snapshot ends while it arrives in pieces of any length, without keeping it. It takes snapshots of both types of
+/// filter, and parts of growing ones.
+///
+/// It reads the header, and for a growing filter what each lane says of its length. **It validates nothing else**: not the lists
+/// of shards, the tables, and their checksums. So bytes of which it has found the end may still be corrupt; what reads them into
+/// a filter says so. Takes 100 bytes or so, and time proportional to the pieces and
+/// lanes.
+///
+/// # Example
+/// ```
+/// use koel::{ElasticFilter, SnapshotExtent};
+/// let snapshot = ElasticFilter::builder().false_positive_rate(0.001).build()?.to_bytes();
+/// let stream = [&snapshot[..], b"something else"].concat();
+/// let (mut extent, mut kept) = (SnapshotExtent::new(), Vec::new());
+/// for piece in stream.chunks(1000) {
+///     let len = extent.push(piece)?;
+///     kept.extend_from_slice(&piece[..len]);
+///     if extent.is_complete() {
+///         break;
+///     }
+/// }
+/// assert_eq!(kept, snapshot);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SnapshotExtent {
+    /// Bytes of the snapshot that have arrived.
+    received: u64,
+    /// Bytes before the next header that are not looked at; or before the end, if there is none.
+    skipped: u64,
+    next: Next,
+    /// The header that arrives, and how many bytes of it have.
+    header: [u8; HEADER_BYTES],
+    len: usize,
+}
+
+/// What says how the snapshot goes on.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Header,
+    /// The headers of so many sections.
+    Sections(u64),
+}
+
+impl SnapshotExtent {
+    /// Of a snapshot of which nothing has arrived.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { received: 0, skipped: 0, next: Next::Header, header: [0; HEADER_BYTES], len: 0 }
+    }
+
+    /// Takes the next bytes. Returns how many of them belong to the snapshot: fewer than given only if it ends there, none if it
+    /// has ended before.
+    ///
+    /// # Errors
+    /// If the bytes do not begin a snapshot that this release reads: the magic number or the version is another, the header does
+    /// not match its checksum, or has parameters that no filter has. If a lane claims so many bytes that the snapshot would have
+    /// 2⁶⁴. After an error, every further call fails, too.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
+        let mut rest = bytes;
+        loop {
+            let skipped = self.skipped.min(wide(rest.len()));
+            self.skipped -= skipped;
+            self.take(&mut rest, index(skipped));
+            let header_bytes = match self.next {
+                _ if self.skipped > 0 => break,
+                Next::Header => HEADER_BYTES,
+                Next::Sections(0) => break,
+                Next::Sections(_) => SECTION_BYTES,
+            };
+            let more = rest.len().min(header_bytes - self.len);
+            let taken = self.take(&mut rest, more);
+            self.header[self.len..self.len + more].copy_from_slice(taken);
+            self.len += more;
+            let is_whole = self.len == header_bytes;
+            match self.next {
+                Next::Header if is_whole => self.begin()?,
+                Next::Sections(sections) if is_whole => self.begin_section(sections - 1)?,
+                Next::Header if !MAGIC.starts_with(&self.header[..self.len.min(MAGIC.len())]) => return Err(not_a_snapshot()),
+                _ => break,
+            }
+            // After an error it stays as it is, so that the next call finds the same.
+            self.len = 0;
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
+    /// Takes bytes of the snapshot.
+    fn take<'a>(&mut self, rest: &mut &'a [u8], len: usize) -> &'a [u8] {
+        let (taken, left) = rest.split_at(len);
+        *rest = left;
+        self.received += wide(len);
+        taken
+    }
+
+    /// The header has arrived.
+    fn begin(&mut self) -> Result<(), SnapshotError> {
+        (self.skipped, self.next) = if is_growing(&self.header) {
+            let (Header { params, .. }, _) = Header::decode(&self.header)?;
+            (0, Next::Sections(wide(params.lanes())))
+        } else {
+            (fixed_length(&self.header)? - wide(HEADER_BYTES), Next::Sections(0))
+        };
+        Ok(())
+    }
+
+    /// The header of a section has arrived, which so many others follow.
+    fn begin_section(&mut self, others: u64) -> Result<(), SnapshotError> {
+        let (Section { length, .. }, _) = Section::decode(first_bytes(&self.header));
+        let least = others * wide(SECTION_BYTES) + wide(TRAILER_BYTES);
+        if self.received.checked_add(length).and_then(|end| end.checked_add(least)).is_none() {
+            let what = format!("a lane has {length} bytes, so that the snapshot would have 2⁶⁴ or more");
+            return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), what));
+        }
+        (self.skipped, self.next) = (length + if others == 0 { least } else { 0 }, Next::Sections(others));
+        Ok(())
+    }
+
+    /// True if the snapshot has arrived to its end.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.skipped == 0 && matches!(self.next, Next::Sections(0))
+    }
+
+    /// The number of bytes of the snapshot that have arrived; when it is complete, its length.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+impl Default for SnapshotExtent {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn first_bytes(header: &[u8; HEADER_BYTES]) -> &[u8; SECTION_BYTES] {
+    let (first, _) = header.as_chunks();
+    &first[0]
+}
