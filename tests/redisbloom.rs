@@ -207,3 +207,53 @@ fn a_loader_stays_as_it_was_when_it_refuses() {
     }
     assert!(loader.finish().expect("it is complete") == filter);
 }
+
+/// From any chunk on, in chunks of any length, as a server that keeps nothing between two calls gives them.
+#[test]
+fn chunks_follow_each_other_in_any_length() {
+    for fixture in fixtures() {
+        let filter = fixture.filter();
+        for most_bytes in [1, 1000, usize::MAX] {
+            let mut iterator = 0;
+            let mut loader: Option<Loader> = None;
+            while let Some((next, bytes)) = filter.chunk_after(iterator, most_bytes) {
+                assert!(iterator == 0 || bytes.len() <= most_bytes);
+                iterator = next;
+                match &mut loader {
+                    Some(loader) => loader.load(next, &bytes).expect("the next chunk"),
+                    none => *none = Some(Loader::new(next, &bytes).expect("a header")),
+                }
+            }
+            let loader = loader.expect("there is a header");
+            assert_eq!(loader.slots(), filter.slots());
+            assert!(loader.finish().expect("all chunks") == filter);
+            assert_eq!(filter.chunk_after(iterator + 1, most_bytes), None);
+        }
+        assert_eq!(filter.chunk_after(u64::MAX, 1), None);
+    }
+}
+
+/// What has come goes over to another loader, which goes on.
+#[test]
+fn a_loader_goes_on_elsewhere() {
+    for fixture in fixtures() {
+        let filter = fixture.filter();
+        let mut iterator = 0;
+        let mut chunks = std::iter::from_fn(|| {
+            let (next, bytes) = filter.chunk_after(iterator, 700)?;
+            iterator = next;
+            Some((next, bytes.into_owned()))
+        });
+        let (first, header) = chunks.next().expect("a header");
+        let mut loader = Loader::new(first, &header).expect("a header");
+        for (iterator, bytes) in chunks {
+            let mut moved = loader.chunks();
+            let (first, header) = moved.next().expect("a header");
+            let mut other = Loader::new(first, &header).expect("the same header");
+            moved.for_each(|(iterator, bytes)| other.load(iterator, &bytes).expect("the next chunk"));
+            other.load(iterator, &bytes).expect("what would have come next");
+            drop(std::mem::replace(&mut loader, other));
+        }
+        assert!(loader.finish().expect("all chunks") == filter);
+    }
+}

@@ -73,6 +73,12 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
         self.storage.shard_count()
     }
 
+    /// The number of buckets in all shards.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        u64::from(self.params.buckets) * self.shards() as u64
+    }
+
     /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.
     #[must_use]
     pub fn buckets_per_lookup(&self) -> usize {

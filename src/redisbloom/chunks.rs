@@ -119,6 +119,25 @@ impl Loader {
         if next < self.header.filters { self.header.slots(next) } else { None }
     }
 
+    /// What has come so far, in chunks of 16 MiB at most, for another loader that is to go on from here. They need not be those
+    /// that were loaded.
+    pub fn chunks(&self) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+        let whole = self.filters.iter().map(SubFilter::slots);
+        in_chunks(&self.header, whole.chain(iter::once(&self.slots[..])))
+    }
+
+    /// The number of slots of all sub-filters, one byte each, that will come according to the header.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        (0..self.header.filters).map(|filter| self.header.slots(filter).unwrap_or(0)).fold(0, u64::saturating_add)
+    }
+
+    /// The memory used, in bytes.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_filters(&self.filters) + self.slots.capacity()
+    }
+
     /// True if all chunks have come.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -176,14 +195,48 @@ impl RedisBloomFilter {
     /// The chunks of the filter, in the order in which `CF.LOADCHUNK` takes them, with the iterator of each. They have 16 MiB at
     /// most.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
-        let header = iter::once((FIRST, Cow::Owned(self.header.encode().to_vec())));
-        let mut iterator = FIRST;
-        let slots = self.filters.iter().flat_map(|filter| filter.slots().chunks(MOST_BYTES)).map(move |bytes| {
-            iterator += wide(bytes.len());
-            (iterator, Cow::Borrowed(bytes))
-        });
-        header.chain(slots)
+        in_chunks(&self.header, self.filters.iter().map(SubFilter::slots))
     }
+
+    /// The chunk that follows the one with this iterator, of so many bytes at most, and its own iterator; `None` at the end. The
+    /// first one, the header, follows iterator 0, and has 38 bytes.
+    ///
+    /// Takes time proportional to the number of sub-filters.
+    ///
+    /// # Panics
+    /// If `most_bytes` is 0.
+    #[must_use]
+    pub fn chunk_after(&self, iterator: u64, most_bytes: usize) -> Option<(u64, Cow<'_, [u8]>)> {
+        let Some(mut skipped) = iterator.checked_sub(FIRST) else {
+            return Some((FIRST, Cow::Owned(self.header.encode().to_vec())));
+        };
+        assert!(most_bytes > 0, "a chunk has room for a byte");
+        for filter in &self.filters {
+            let slots = filter.slots();
+            if let Some(rest) = usize::try_from(skipped).ok().and_then(|skipped| slots.get(skipped..)).filter(|rest| !rest.is_empty())
+            {
+                let bytes = &rest[..rest.len().min(most_bytes)];
+                return Some((iterator + wide(bytes.len()), Cow::Borrowed(bytes)));
+            }
+            skipped -= wide(slots.len());
+        }
+        None
+    }
+}
+
+/// A header and the slots of sub-filters, in chunks.
+fn in_chunks<'a>(header: &Header, filters: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
+    let mut iterator = FIRST;
+    let slots = filters.flat_map(|slots| slots.chunks(MOST_BYTES)).map(move |bytes| {
+        iterator += wide(bytes.len());
+        (iterator, Cow::Borrowed(bytes))
+    });
+    iter::once((FIRST, Cow::Owned(header.encode().to_vec()))).chain(slots)
+}
+
+/// The memory behind a list of sub-filters, in bytes.
+pub(super) fn size_of_filters(filters: &Vec<SubFilter>) -> usize {
+    filters.capacity() * size_of::<SubFilter>() + filters.iter().map(SubFilter::capacity).sum::<usize>()
 }
 
 /// The error for chunks that end at this offset.

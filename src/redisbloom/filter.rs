@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::header::Header;
+use super::{chunks::size_of_filters, header::Header};
 use crate::{
     bits::{index, wide},
     filter::{Contains, Filter},
@@ -75,6 +75,11 @@ impl SubFilter {
 
     pub(super) fn slots(&self) -> &[u8] {
         &self.slots
+    }
+
+    /// Bytes of memory.
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.capacity()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -256,8 +261,7 @@ impl RedisBloomFilter {
     /// The memory used by the filter, in bytes.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        let slots: usize = self.filters.iter().map(|filter| filter.slots.capacity()).sum();
-        size_of::<Self>() + self.filters.capacity() * size_of::<SubFilter>() + slots
+        size_of::<Self>() + size_of_filters(&self.filters)
     }
 }
 
