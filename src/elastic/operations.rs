@@ -136,6 +136,17 @@ impl<H> ElasticFilter<H> {
         Ok(())
     }
 
+    /// A copy, as `clone` makes it, but with an error where that aborts the process.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory>
+    where
+        H: Clone,
+    {
+        Ok(Self { storage: self.storage.try_clone()?, params: self.params, hasher: self.hasher.clone() })
+    }
+
     #[inline]
     pub(super) fn lane(&self, hash: Uniform) -> &Lane {
         self.storage.shards(&self.params).of(hash)

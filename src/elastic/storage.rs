@@ -3,7 +3,10 @@
 use alloc::vec::Vec;
 
 use super::{ElasticParams, lane::Lane, look_up::Lanes};
-use crate::kernel::Dispatch;
+use crate::{
+    kernel::Dispatch,
+    storage::{OutOfMemory, reserved},
+};
 
 /// Where the shards of a growing filter are: in memory that the filter owns ([`OwnedShards`]), or in a snapshot that the caller
 /// provides ([`SnapshotShards`](super::SnapshotShards)).
@@ -48,6 +51,17 @@ pub struct OwnedShards {
 }
 
 impl ShardStorage for OwnedShards {}
+
+impl OwnedShards {
+    /// A copy, or an error if memory cannot be allocated.
+    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        let mut lanes = reserved(self.lanes.len())?;
+        for lane in &self.lanes {
+            lanes.push(lane.try_clone()?);
+        }
+        Ok(Self { lanes, max_bytes: self.max_bytes })
+    }
+}
 
 #[allow(private_interfaces, reason = "the trait is sealed")]
 impl sealed::Sealed for OwnedShards {

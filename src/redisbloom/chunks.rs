@@ -213,7 +213,8 @@ impl RedisBloomFilter {
         assert!(most_bytes > 0, "a chunk has room for a byte");
         for filter in &self.filters {
             let slots = filter.slots();
-            if let Some(rest) = usize::try_from(skipped).ok().and_then(|skipped| slots.get(skipped..)).filter(|rest| !rest.is_empty())
+            if let Some(rest) =
+                usize::try_from(skipped).ok().and_then(|skipped| slots.get(skipped..)).filter(|rest| !rest.is_empty())
             {
                 let bytes = &rest[..rest.len().min(most_bytes)];
                 return Some((iterator + wide(bytes.len()), Cow::Borrowed(bytes)));

@@ -1,0 +1,161 @@
+//! Commands that dump and load filters.
+
+use std::ffi::CStr;
+
+use crate::{
+    dump::{MOST_BYTES, Position},
+    filter::Filter,
+    load::{Load, is_first},
+    plan::{Named, Others, integer},
+    reply::{Failure, Outcome, Reply},
+    server::{Access, Command, Context, Found, Key, Text},
+    settings,
+    stored::{Stored, options},
+};
+
+/// The longest snapshot that is given in one piece.
+const MOST_AT_ONCE: u64 = 64 << 20;
+
+/// Gives the next chunk of a filter.
+pub(crate) struct ScanDump;
+
+/// Takes the next chunk of a filter.
+pub(crate) struct LoadChunk;
+
+/// Gives all bytes of a small filter.
+pub(crate) struct Snapshot;
+
+impl Command for ScanDump {
+    const NAME: &'static CStr = c"CF.SCANDUMP";
+    const FLAGS: &'static CStr = c"readonly";
+    const CATEGORIES: &'static CStr = c"read cuckoo";
+    const ARITY: i32 = 3;
+    const SUMMARY: &'static CStr = c"Gives a chunk of a cuckoo filter, and the iterator of the next one; the first one is 0";
+    const COMPLEXITY: &'static CStr = c"O(n) for the first chunk, where n is the number of bytes; then O(1)";
+    const ACCESS: Access = Access::Read;
+
+    fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
+        let invalid = || Failure::new("Invalid position");
+        let iterator = integer(arguments[2].bytes()).ok_or_else(invalid)?;
+        let mut position = Position::of_iterator(iterator).ok_or_else(invalid)?;
+        let key = context.read::<Stored>(arguments[1]);
+        let filter = super::visible(&key)?.ok_or_else(Failure::not_found)?;
+        if filter.is_empty() {
+            return Ok(Reply::Chunk(0, None));
+        }
+        if let Some(imported) = filter.is_only_imported() {
+            let next = imported.chunk_after(position.offset, MOST_BYTES);
+            return Ok(next.map_or(Reply::Chunk(0, None), |(next, bytes)| {
+                Reply::Chunk(i64::try_from(next).unwrap_or(i64::MAX), Some(bytes.into_owned()))
+            }));
+        }
+        if iterator == 0 {
+            position.moment = filter.moment();
+        } else if position.moment != 0 && position.moment != filter.moment() {
+            return Err(Failure::new(
+                "Invalid position: the filter has changed since the dump began; start again with iterator 0",
+            ));
+        }
+        let bytes = filter.dump(position.offset, MOST_BYTES)?;
+        if bytes.is_empty() {
+            filter.index.replace(None);
+            return Ok(Reply::Chunk(0, None));
+        }
+        position.offset += bytes.len() as u64;
+        Ok(Reply::Chunk(position.iterator(), Some(bytes)))
+    }
+}
+
+impl Command for Snapshot {
+    const NAME: &'static CStr = c"CF.SNAPSHOT";
+    const FLAGS: &'static CStr = c"readonly";
+    const CATEGORIES: &'static CStr = c"read cuckoo";
+    const ARITY: i32 = 2;
+    const SUMMARY: &'static CStr = c"Gives all bytes of a small cuckoo filter as a snapshot of koel's";
+    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of bytes";
+    const ACCESS: Access = Access::Read;
+
+    fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
+        let key = context.read::<Stored>(arguments[1]);
+        let Some(filter) = super::visible(&key)? else { return Ok(Reply::Null) };
+        if filter.imported.is_some() {
+            return Err(Failure::new("ERR items that were imported from RedisBloom are in no snapshot; use CF.SCANDUMP"));
+        }
+        let length = filter.dump_bytes();
+        if length > MOST_AT_ONCE {
+            return Err(Failure::new(format!("ERR the snapshot has {length} bytes, more than {MOST_AT_ONCE}; use CF.SCANDUMP")));
+        }
+        let bytes = filter.dump(0, usize::try_from(length).unwrap_or(usize::MAX))?;
+        filter.index.replace(None);
+        Ok(Reply::Bytes(bytes))
+    }
+}
+
+impl Command for LoadChunk {
+    const NAME: &'static CStr = c"CF.LOADCHUNK";
+    const FLAGS: &'static CStr = c"write deny-oom";
+    const CATEGORIES: &'static CStr = c"write cuckoo";
+    const ARITY: i32 = -4;
+    const SUMMARY: &'static CStr =
+        c"Takes a chunk that CF.SCANDUMP gave, koel's or RedisBloom's; the filter appears with its last chunk";
+    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of bytes; for the last chunk, of all bytes";
+    const ACCESS: Access = Access::Insert;
+
+    fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
+        let iterator = integer(arguments[2].bytes()).filter(|&iterator| iterator > 0);
+        let iterator = iterator.ok_or_else(|| Failure::new("Invalid position"))?;
+        let (chunk, limit) = (arguments[3].bytes(), super::limit(context));
+        let mut key = context.write::<Stored>(arguments[1]);
+        let is_first = is_first(iterator, chunk);
+        match key.get_mut() {
+            Found::Other => return Err(Failure::wrong_type()),
+            Found::Value(Stored::Filter(_)) if is_first => return Err(Failure::exists()),
+            // In RedisBloom's words, which its clients compare.
+            Found::Value(Stored::Filter(_)) => return Err(Failure::new("Couldn't load chunk!")),
+            Found::Nothing if !is_first => return Err(Failure::not_found()),
+            Found::Value(Stored::Load(load)) if !is_first => {
+                load.push(iterator, chunk, limit)?;
+                context.replicate();
+            }
+            Found::Nothing | Found::Value(Stored::Load(_)) => {
+                let (mut plan, mut others) = (settings::default_plan(), Others::default());
+                let mut given = arguments[4..].chunks_exact(2);
+                for option in &mut given {
+                    let named = Named::find(option[0].bytes()).ok_or_else(super::create::unknown)?;
+                    named.take(option[1].bytes(), &mut plan, &mut others)?;
+                }
+                if !given.remainder().is_empty() {
+                    return Ok(Reply::WrongArity);
+                }
+                let load = Load::start(iterator, chunk, plan, others.deleted.unsigned_abs(), limit)?;
+                let options = options(&load.plan, load.deleted);
+                let first = [arguments[1].bytes(), arguments[2].bytes(), chunk];
+                key.set(Stored::Load(Box::new(load)));
+                let options = options.iter().map(String::as_bytes);
+                context.replicate_as(Self::NAME, &first.into_iter().chain(options).collect::<Vec<_>>());
+            }
+        }
+        finish(context, &mut key, arguments[1])?;
+        Ok(Reply::Done)
+    }
+}
+
+/// Makes the filter visible if it is complete. A dump that turns out to be damaged is dropped.
+fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>) -> Result<(), Failure> {
+    let Found::Value(stored) = key.get_mut() else { return Ok(()) };
+    let Stored::Load(load) = stored else { return Ok(()) };
+    if !load.is_complete() {
+        return Ok(());
+    }
+    let load = std::mem::replace(&mut **load, Load::nothing());
+    let finished: Result<Filter, Failure> = load.finish();
+    match finished {
+        Ok(filter) => *stored = Stored::Filter(Box::new(filter)),
+        Err(failure) => {
+            key.delete();
+            context.replicate_as(c"DEL", &[name.bytes()]);
+            return Err(failure);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! CF.INFO.
+
+use std::ffi::CStr;
+
+use koel::{ElasticFilter, redisbloom::RedisBloomFilter};
+
+use crate::{
+    filter::Filter,
+    reply::{Failure, Field, Outcome, Reply},
+    server::{Access, Command, Context, Text},
+    stored::Stored,
+};
+
+/// The most full buckets that an insertion looks into for room.
+const MOST_ITERATIONS: i64 = 4096;
+
+/// Says what a filter is.
+pub(crate) struct Info;
+
+impl Command for Info {
+    const NAME: &'static CStr = c"CF.INFO";
+    const FLAGS: &'static CStr = c"readonly fast";
+    const CATEGORIES: &'static CStr = c"read fast cuckoo";
+    const ARITY: i32 = 2;
+    const SUMMARY: &'static CStr = c"Describes a cuckoo filter";
+    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of the filter's tables";
+    const ACCESS: Access = Access::Read;
+
+    fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
+        let key = context.read::<Stored>(arguments[1]);
+        let filter = super::visible(&key)?.ok_or_else(Failure::not_found)?;
+        Ok(Reply::Fields(fields(filter)))
+    }
+}
+
+/// The eight fields of RedisBloom, which clients need, and then others.
+fn fields(filter: &Filter) -> Vec<(&'static str, Field)> {
+    let (own, imported) = (filter.own.as_ref(), filter.imported.as_ref());
+    let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    let sum = |of_own: fn(&ElasticFilter) -> u64, of_imported: fn(&RedisBloomFilter) -> u64| {
+        integer(own.map_or(0, of_own) + imported.map_or(0, of_imported))
+    };
+    let [bucket_size, expansion, iterations] = match (own, imported) {
+        (None, Some(imported)) => [imported.bucket_size(), imported.expansion(), imported.max_iterations()].map(i64::from),
+        _ => [own.map_or(0, |own| i64::from(own.params().bucket_size())), filter.plan.expansion, MOST_ITERATIONS],
+    };
+    let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
+    vec![
+        ("Size", integer(filter.size_in_bytes() as u64 + size_of::<Stored>() as u64)),
+        ("Number of buckets", sum(ElasticFilter::buckets, |imported| imported.slots() / u64::from(imported.bucket_size()))),
+        ("Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
+        ("Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
+        ("Number of items deleted", integer(filter.deleted + imported.map_or(0, RedisBloomFilter::deleted))),
+        ("Bucket size", Field::Integer(bucket_size)),
+        ("Expansion rate", Field::Integer(expansion)),
+        ("Max iterations", Field::Integer(iterations)),
+        ("Error rate", Field::Rate(filter.plan.error_rate)),
+        ("False positive rate", Field::Rate(rate.min(1.0))),
+        ("Capacity", Field::Integer(filter.plan.capacity)),
+        ("Maximum capacity", integer(own.map_or(0, |own| own.params().max_capacity()))),
+        ("Number of tables", integer(own.map_or(0, |own| own.shards() as u64))),
+        ("Items imported from RedisBloom", integer(imported.map_or(0, |imported| imported.len() as u64))),
+        ("Seed", Field::Integer(filter.plan.seed)),
+    ]
+}
+
+/// Panics, to test that the server survives it.
+#[cfg(feature = "failpoint")]
+pub(crate) struct Panic;
+
+#[cfg(feature = "failpoint")]
+impl Command for Panic {
+    const NAME: &'static CStr = c"CF.PANIC";
+    const FLAGS: &'static CStr = c"write";
+    const CATEGORIES: &'static CStr = c"write cuckoo";
+    const ARITY: i32 = 2;
+    const SUMMARY: &'static CStr = c"Panics";
+    const COMPLEXITY: &'static CStr = c"O(1)";
+    const ACCESS: Access = Access::Update;
+
+    fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
+        let _key = context.write::<Stored>(arguments[1]);
+        panic!("CF.PANIC was called");
+    }
+}

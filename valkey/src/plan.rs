@@ -1,0 +1,204 @@
+//! What a filter is made from: the options of CF.RESERVE and CF.INSERT.
+
+use std::ops::RangeInclusive;
+
+use koel::{ElasticBuilder, ElasticFilter};
+
+use crate::reply::Failure;
+
+pub(crate) const CAPACITIES: RangeInclusive<i64> = 2..=1 << 40;
+pub(crate) const EXPANSIONS: RangeInclusive<i64> = 0..=32768;
+
+/// RedisBloom's ranges and defaults of options that have no effect here.
+const BUCKET_SIZES: RangeInclusive<i64> = 1..=255;
+const DEFAULT_BUCKET_SIZE: i64 = 2;
+const ITERATIONS: RangeInclusive<i64> = 1..=65535;
+
+/// A filter of up to so many items is planned for that many: while it is small, it takes a few bytes more for each.
+const PLANNED_AT_LEAST: i64 = 1_000_000;
+
+/// The fewest items of a lane in a filter that is planned for its final size. A lane's only table is then so small that it splits in a
+/// millisecond if the filter grows nevertheless.
+const ITEMS_OF_A_LANE: u64 = 15_000;
+const MOST_LANES: usize = 256;
+
+/// What a filter is made from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) capacity: i64,
+    /// 0 if the filter must not hold more than `capacity` items.
+    pub(crate) expansion: i64,
+    pub(crate) error_rate: f64,
+    pub(crate) seed: i64,
+}
+
+impl Plan {
+    /// A builder of such filters.
+    pub(crate) fn builder(&self) -> ElasticBuilder {
+        let planned = match self.expansion {
+            0 => self.capacity,
+            times => self.capacity.saturating_mul(times).max(PLANNED_AT_LEAST),
+        };
+        let mut lanes = 1;
+        if planned / 2 < self.capacity {
+            while lanes < MOST_LANES && self.capacity.unsigned_abs() / (2 * lanes as u64) >= ITEMS_OF_A_LANE {
+                lanes *= 2;
+            }
+        }
+        let items = |items: i64| usize::try_from(items).unwrap_or(usize::MAX);
+        let builder = ElasticFilter::builder()
+            .capacity(items(self.capacity))
+            .false_positive_rate(self.error_rate)
+            .lanes(lanes)
+            .seed(self.seed.unsigned_abs());
+        // Hashes have bits for so many items only. Beyond them a filter goes on growing, in another way.
+        let mut planned = planned;
+        while planned > self.capacity && builder.clone().max_capacity(items(planned)).params().is_err() {
+            planned = (planned / 2).max(self.capacity);
+        }
+        builder.max_capacity(items(planned))
+    }
+
+    /// The arguments of CF.RESERVE behind the key that give this plan, whatever the settings are.
+    pub(crate) fn arguments(&self) -> [String; 7] {
+        let Self { capacity, expansion, error_rate, seed } = *self;
+        let name = String::from;
+        [
+            capacity.to_string(),
+            name("EXPANSION"),
+            expansion.to_string(),
+            name("ERROR"),
+            error_rate.to_string(),
+            name("SEED"),
+            seed.to_string(),
+        ]
+    }
+}
+
+/// An option with a number, and where that goes.
+pub(crate) enum Named {
+    Expansion,
+    Error,
+    Seed,
+    Deleted,
+    BucketSize,
+    Iterations,
+}
+
+impl Named {
+    /// The option of this name, in capitals or not.
+    pub(crate) fn find(word: &[u8]) -> Option<Self> {
+        let options = [
+            ("EXPANSION", Self::Expansion),
+            ("ERROR", Self::Error),
+            ("SEED", Self::Seed),
+            ("DELETED", Self::Deleted),
+            ("BUCKETSIZE", Self::BucketSize),
+            ("MAXITERATIONS", Self::Iterations),
+        ];
+        options.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes())).map(|(_, option)| option)
+    }
+
+    /// Takes the option's value into a plan, or into the other numbers.
+    pub(crate) fn take(&self, value: &[u8], plan: &mut Plan, others: &mut Others) -> Result<(), Failure> {
+        let number = |name: &str, range: RangeInclusive<i64>| {
+            let number = integer(value).ok_or_else(|| Failure::new(format!("Couldn't parse {name}")))?;
+            if range.contains(&number) { Ok(number) } else { Err(out_of_range(name, &range)) }
+        };
+        match self {
+            Self::Expansion => plan.expansion = number("EXPANSION", EXPANSIONS)?,
+            Self::Seed => plan.seed = number("SEED", 0..=i64::MAX)?,
+            Self::Error => plan.error_rate = rate(value)?,
+            Self::Deleted => others.deleted = number("DELETED", 0..=i64::MAX)?,
+            Self::BucketSize => others.bucket_size = number("BUCKETSIZE", BUCKET_SIZES)?,
+            Self::Iterations => _ = number("MAXITERATIONS", ITERATIONS)?,
+        }
+        Ok(())
+    }
+}
+
+/// Numbers that are no part of a plan.
+pub(crate) struct Others {
+    pub(crate) bucket_size: i64,
+    pub(crate) deleted: i64,
+}
+
+impl Default for Others {
+    fn default() -> Self {
+        Self { bucket_size: DEFAULT_BUCKET_SIZE, deleted: 0 }
+    }
+}
+
+fn out_of_range(name: &str, range: &RangeInclusive<i64>) -> Failure {
+    Failure::new(format!("{name}: value must be in the range [{}, {}]", range.start(), range.end()))
+}
+
+/// A capacity, at least twice the size of a bucket that was asked for.
+pub(crate) fn capacity(text: &[u8], bucket_size: i64) -> Result<i64, Failure> {
+    let capacity = integer(text).ok_or_else(|| Failure::new("Bad capacity"))?;
+    if (2 * bucket_size..=*CAPACITIES.end()).contains(&capacity) {
+        Ok(capacity)
+    } else {
+        Err(Failure::new(format!("Capacity must be in the range [2 * BUCKETSIZE, {}]", CAPACITIES.end())))
+    }
+}
+
+/// A false-positive rate.
+pub(crate) fn rate(text: &[u8]) -> Result<f64, Failure> {
+    let rate: f64 = parsed(text).ok_or_else(|| Failure::new("Couldn't parse ERROR"))?;
+    match ElasticFilter::builder().capacity(1).max_capacity(1).false_positive_rate(rate).params() {
+        Ok(_) => Ok(rate),
+        Err(error) => Err(Failure::new(format!("ERROR: value must be in the range (0, 1): {error}"))),
+    }
+}
+
+/// A number as the server writes them.
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
+    parsed(text).filter(|_: &i64| text.first().is_some_and(|&first| first != b'+'))
+}
+
+fn parsed<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(capacity: i64, expansion: i64, error_rate: f64) -> Plan {
+        Plan { capacity, expansion, error_rate, seed: 0 }
+    }
+
+    /// Every plan that the ranges allow can be made, but for its memory.
+    #[test]
+    fn all_plans_are_possible() {
+        for capacity in [2, 3, 1000, 1_000_000, 1 << 30, *CAPACITIES.end()] {
+            for expansion in [0, 1, 2, 1000, 32768] {
+                for error_rate in [0.5, 0.01, 1e-6] {
+                    let plan = plan(capacity, expansion, error_rate);
+                    let result = plan.builder().params();
+                    // Beyond 2³⁰ items of very low rates, hashes have too few bits.
+                    assert!(result.is_ok() || capacity > 1 << 30 && error_rate < 0.01, "{plan:?}: {result:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let mut plan = plan(1000, 1, 0.01);
+        let mut take = |name: &[u8], value: &[u8]| {
+            Named::find(name).unwrap().take(value, &mut plan, &mut Others::default()).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(take(b"expansion", b"2x"), Err(String::from("Couldn't parse EXPANSION")));
+        assert_eq!(take(b"EXPANSION", b"-1"), Err(String::from("EXPANSION: value must be in the range [0, 32768]")));
+        assert_eq!(take(b"BucketSize", b"256"), Err(String::from("BUCKETSIZE: value must be in the range [1, 255]")));
+        assert_eq!(take(b"SEED", b"9223372036854775808"), Err(String::from("Couldn't parse SEED")));
+        for rate in ["0", "1", "-0.1", "inf", "NaN", "1e-300"] {
+            let message = take(b"ERROR", rate.as_bytes()).unwrap_err();
+            assert!(message.starts_with("ERROR: value must be in the range (0, 1)"), "{message}");
+        }
+        assert_eq!(capacity(b"+5", 2), Err(Failure::new("Bad capacity")));
+        assert!(capacity(b"3", 2).is_err() && capacity(b"4", 2) == Ok(4));
+    }
+}
