@@ -159,7 +159,7 @@ impl Filter {
     /// A copy, or `None` if there is no memory for it.
     pub(crate) fn copy(&self) -> Option<Self> {
         let own = self.own.as_ref().map(ElasticFilter::try_clone).transpose().ok()?;
-        Some(Self::with(self.plan, own, self.imported.clone(), self.deleted))
+        Some(Self { changes: self.changes, ..Self::with(self.plan, own, self.imported.clone(), self.deleted) })
     }
 
     /// Bytes of memory, with those of the struct.

@@ -174,6 +174,21 @@ static MEMORY: ServerMemory = ServerMemory;
 /// What every allocation of the server is aligned to. (Where it keeps lengths in front of allocations, not to more.)
 const ALIGNMENT: usize = size_of::<usize>();
 
+/// While the server defragments a value, what it moves memory with. Only one thread allocates memory then.
+static MOVING: AtomicPtr<RawDefrag> = AtomicPtr::new(ptr::null_mut());
+
+/// New memory, moved away from pages that are nearly empty while the server defragments.
+#[inline]
+fn well_placed(server: &Functions, memory: *mut c_void) -> *mut c_void {
+    let moving = MOVING.load(Relaxed);
+    if moving.is_null() || memory.is_null() {
+        return memory;
+    }
+    // SAFETY: the server has just allocated it. If it moves it, it frees the former memory.
+    let moved = server.DefragAlloc.map_or(ptr::null_mut(), |defrag| unsafe { defrag(moving, memory) });
+    if moved.is_null() { memory } else { moved }
+}
+
 /// Where the start of an allocation stands, before an aligned address in it.
 fn before(aligned: *mut u8) -> *mut *mut u8 {
     #[expect(clippy::cast_ptr_alignment, reason = "it is read and written without alignment")]
@@ -190,7 +205,8 @@ unsafe impl GlobalAlloc for ServerMemory {
         };
         if layout.align() <= ALIGNMENT {
             // SAFETY: any length is allowed.
-            return unsafe { (server.TryAlloc)(layout.size()) }.cast();
+            let memory = unsafe { (server.TryAlloc)(layout.size()) };
+            return well_placed(server, memory).cast();
         }
         let Some(whole) = layout.size().checked_add(layout.align() + ALIGNMENT) else { return ptr::null_mut() };
         // SAFETY: as above.
@@ -220,7 +236,8 @@ unsafe impl GlobalAlloc for ServerMemory {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if let Some(calloc) = FUNCTIONS.get().and_then(|server| server.TryCalloc).filter(|_| layout.align() <= ALIGNMENT) {
+        let is_simple = layout.align() <= ALIGNMENT && MOVING.load(Relaxed).is_null();
+        if let Some(calloc) = FUNCTIONS.get().and_then(|server| server.TryCalloc).filter(|_| is_simple) {
             // SAFETY: any length is allowed.
             return unsafe { calloc(1, layout.size()) }.cast();
         }
@@ -664,6 +681,8 @@ pub(crate) trait Value: Sized {
     /// The number of allocations, or so: many are given back by a thread of their own.
     fn free_effort(&self) -> usize;
     fn copy(&self) -> Option<Self>;
+    /// Allocates anew what is small: some of it may be in pages that are nearly empty, and goes to fuller ones.
+    fn move_memory(&mut self);
 }
 
 /// What the server knows a type of values as.
@@ -875,15 +894,17 @@ unsafe extern "C" fn copy<V: Value>(_: *mut RawText, _: *mut RawText, copied: *c
 }
 
 unsafe extern "C" fn defrag<V: Value>(raw: *mut RawDefrag, _: *mut RawText, moved: *mut *mut c_void) -> c_int {
-    if let Some(defrag) = server().DefragAlloc {
-        // SAFETY: the value was allocated by the server. If it moves it, it has copied it and freed the former memory.
-        unsafe {
-            let new = defrag(raw, *moved);
-            if !new.is_null() {
-                *moved = new;
-            }
-        }
+    let Some(defrag) = server().DefragAlloc else { return 0 };
+    // SAFETY: the value was allocated by the server. If it moves it, it has copied it and freed the former memory.
+    let new = unsafe { defrag(raw, *moved) };
+    if !new.is_null() {
+        // SAFETY: the server keeps the new address.
+        unsafe { *moved = new };
     }
+    MOVING.store(raw, Relaxed);
+    // SAFETY: nobody else has the value now.
+    guarded(|| unsafe { (*(*moved).cast::<V>()).move_memory() });
+    MOVING.store(ptr::null_mut(), Relaxed);
     0
 }
 

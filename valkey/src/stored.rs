@@ -17,11 +17,15 @@ use crate::{
 };
 
 /// See the module.
+#[expect(clippy::large_enum_variant, reason = "filters are the rule")]
 pub(crate) enum Stored {
-    Filter(Box<Filter>),
+    Filter(Filter),
     /// Invisible until its last chunk has come.
     Load(Box<Load>),
 }
+
+/// Filters of up to so many bytes are copied while the server defragments. The tables of others have pages of their own.
+const MOST_TO_MOVE: usize = 64 << 10;
 
 static HANDLE: Handle = Handle::new();
 
@@ -88,7 +92,7 @@ impl Value for Stored {
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;
                 let imported = (kind & IMPORTED != 0).then(|| load_imported(stream)).transpose()?;
-                Ok(Self::Filter(Box::new(Filter::with(plan, own, imported, deleted))))
+                Ok(Self::Filter(Filter::with(plan, own, imported, deleted)))
             }
             _ => Err(format!("{kind} is no kind of filter")),
         }
@@ -129,11 +133,10 @@ impl Value for Stored {
     }
 
     fn size_in_bytes(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Filter(filter) => filter.size_in_bytes(),
-                Self::Load(load) => load.size_in_bytes(),
-            }
+        match self {
+            Self::Filter(filter) => size_of::<Self>() - size_of::<Filter>() + filter.size_in_bytes(),
+            Self::Load(load) => size_of::<Self>() + load.size_in_bytes(),
+        }
     }
 
     fn digest(&self, digest: &mut Digest) {
@@ -169,9 +172,18 @@ impl Value for Stored {
 
     fn copy(&self) -> Option<Self> {
         match self {
-            Self::Filter(filter) => filter.copy().map(|copy| Self::Filter(Box::new(copy))),
+            Self::Filter(filter) => filter.copy().map(Self::Filter),
             // A copy would go on with other chunks than its original.
             Self::Load(_) => None,
+        }
+    }
+
+    fn move_memory(&mut self) {
+        if let Self::Filter(filter) = self
+            && filter.size_in_bytes() <= MOST_TO_MOVE
+            && let Some(copy) = filter.copy()
+        {
+            *self = Self::Filter(copy);
         }
     }
 }

@@ -150,7 +150,7 @@ fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>) -> Resul
     let load = std::mem::replace(&mut **load, Load::nothing());
     let finished: Result<Filter, Failure> = load.finish();
     match finished {
-        Ok(filter) => *stored = Stored::Filter(Box::new(filter)),
+        Ok(filter) => *stored = Stored::Filter(filter),
         Err(failure) => {
             key.delete();
             context.replicate_as(c"DEL", &[name.bytes()]);

@@ -47,7 +47,7 @@ impl Command for Reserve {
 /// Makes the filter of a key that has none, here and on replicas, whatever the settings are there.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
     let filter = Filter::new(plan, super::limit(context))?;
-    key.set(Stored::Filter(Box::new(filter)));
+    key.set(Stored::Filter(filter));
     let options = plan.arguments();
     let options = options.iter().map(String::as_bytes);
     context.replicate_as(Reserve::NAME, &std::iter::once(name.bytes()).chain(options).collect::<Vec<_>>());

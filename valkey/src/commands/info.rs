@@ -46,7 +46,7 @@ fn fields(filter: &Filter) -> Vec<(&'static str, Field)> {
     };
     let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
     vec![
-        ("Size", integer(filter.size_in_bytes() as u64 + size_of::<Stored>() as u64)),
+        ("Size", integer((size_of::<Stored>() - size_of::<Filter>() + filter.size_in_bytes()) as u64)),
         ("Number of buckets", sum(ElasticFilter::buckets, |imported| imported.slots() / u64::from(imported.bucket_size()))),
         ("Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
         ("Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
