@@ -82,7 +82,8 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The most bytes that the tables may take. An item that needs more is refused. By default, there is no limit.
+    /// The most bytes that the tables may take, at least those of an empty filter ([`ElasticParams::table_bytes`]). An item that
+    /// needs more is refused. By default, there is no limit.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
@@ -130,7 +131,7 @@ impl<H> ElasticBuilder<H> {
     /// The parameters that the filter would have.
     ///
     /// # Errors
-    /// As [`build`](Self::build), apart from the memory and the kernel.
+    /// As [`build`](Self::build), apart from memory, its limit, and the kernel.
     pub fn params(self) -> Result<ElasticParams, ParamError> {
         self.request.params()
     }
@@ -141,18 +142,25 @@ impl<H> ElasticBuilder<H> {
         *self.request.lanes.get_or_insert(lanes)
     }
 
-    /// What a filter is built from.
-    pub(super) fn plan(self) -> Result<Plan<H>, ParamError> {
-        let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
-        Ok(Plan { params: self.request.params()?, hasher: self.hasher, dispatch, max_bytes: self.max_bytes })
+    /// What a filter is built from. `lanes` says how many of so many lanes it will have.
+    pub(super) fn plan(self, lanes: impl Fn(usize) -> usize) -> Result<Plan<H>, ParamError> {
+        let Self { request, max_bytes, hasher, kernel } = self;
+        let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
+        let params = request.params()?;
+        let bytes = |params: &ElasticParams| params.bytes_of_lanes(lanes(params.lanes()));
+        match bytes(&params) {
+            needed if needed > wide(max_bytes) => Err(request.refuse_max_bytes(max_bytes, needed, bytes)),
+            _ => Ok(Plan { params, hasher, dispatch, max_bytes }),
+        }
     }
 
     /// An empty filter.
     ///
     /// # Errors
-    /// If a parameter is missing or out of range, if the kernel is not available, or if memory cannot be allocated.
+    /// If a parameter is missing or out of range, if the empty tables take more than [`max_bytes`](Self::max_bytes), if the kernel is
+    /// not available, or if memory cannot be allocated.
     pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
-        let Plan { params, hasher, dispatch, max_bytes } = self.plan()?;
+        let Plan { params, hasher, dispatch, max_bytes } = self.plan(|lanes| lanes)?;
         let mut filter = ElasticFilter::with_dispatch(params, hasher, dispatch)?;
         filter.set_max_bytes(max_bytes);
         Ok(filter)

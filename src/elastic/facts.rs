@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::{ElasticFilter, ElasticParams, ShardStorage, look_up::Shards as _};
 use crate::{
+    bits::wide,
     filter::by_own_methods,
     hash::split_mix,
     kernel::{Dispatch, Kernel},
@@ -142,6 +143,25 @@ impl ElasticParams {
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         self.false_positive_rate
+    }
+
+    /// Bytes of the tables of an empty filter with these parameters, with their padding; `u64::MAX` if they are more. Without
+    /// allocating them: what [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. Takes constant time.
+    ///
+    /// # Example
+    /// ```
+    /// let builder = koel::ElasticFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// assert_eq!(builder.clone().params()?.table_bytes(), builder.build()?.table_bytes() as u64);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        self.bytes_of_lanes(self.lanes())
+    }
+
+    /// The same of so many of its lanes.
+    pub(super) fn bytes_of_lanes(&self, lanes: usize) -> u64 {
+        wide(self.layer(0).table_bytes()).saturating_mul(wide(lanes))
     }
 
     /// The kind of table.

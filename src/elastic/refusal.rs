@@ -5,8 +5,11 @@ use alloc::{
     string::{String, ToString},
 };
 
-use super::plan::{MOST_LANES, Request};
-use crate::params::{DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind};
+use super::plan::{ElasticParams, MOST_LANES, Request};
+use crate::{
+    bits::wide,
+    params::{DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind},
+};
 
 impl Request {
     /// The error for a parameter that [`plan`](Self::plan) found to be the first that has to change.
@@ -18,6 +21,24 @@ impl Request {
             _ => self.wrong_capacity(),
         };
         ParamError { parameter, given, limit, remedy }
+    }
+
+    /// The error for a limit of memory that leaves too little for an empty filter. `bytes` is what such a filter takes.
+    pub(super) fn refuse_max_bytes(&self, max_bytes: usize, needed: u64, bytes: impl Fn(&ElasticParams) -> u64) -> ParamError {
+        let works = |capacity: &u64| {
+            let smaller = Self { capacity: Some(*capacity), ..*self };
+            smaller.plan().is_ok_and(|params| bytes(&params) <= wide(max_bytes))
+        };
+        let asked_for = self.plan().map_or(0, |params| params.capacity);
+        let halves =
+            core::iter::successors(Some(asked_for / 2), |capacity| Some(capacity / 2)).take_while(|&capacity| capacity > 0);
+        let smaller = { halves }.find(works).map_or_else(String::new, |capacity| format!(", or a capacity of {capacity}"));
+        ParamError {
+            parameter: Parameter::MaxBytes,
+            given: max_bytes.to_string(),
+            limit: format!("the tables take {needed} from the beginning"),
+            remedy: format!("the nearest that works is {needed}{smaller}"),
+        }
     }
 
     fn wrong_bucket_size(&self) -> [String; 3] {

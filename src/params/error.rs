@@ -94,6 +94,8 @@ pub enum Parameter {
     Lanes,
     /// The number of parts in which a filter that grows is built, or that of one of them.
     Parts,
+    /// The most bytes that the tables of a filter that grows may take.
+    MaxBytes,
 }
 
 impl fmt::Display for Parameter {
@@ -110,6 +112,7 @@ impl fmt::Display for Parameter {
             Self::Kernel => "kernel",
             Self::Lanes => "lanes",
             Self::Parts => "parts",
+            Self::MaxBytes => "max bytes",
         })
     }
 }

@@ -39,6 +39,68 @@ fn what_cannot_be_is_refused_with_a_remedy_that_works() {
     assert!(builder.capacity(usize::MAX).max_capacity(usize::MAX).params().is_err());
 }
 
+/// The first tables are within the limit, too: otherwise nothing is allocated, and both remedies work.
+#[test]
+fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
+    let builder = || ElasticFilter::builder().false_positive_rate(0.001);
+    let builders = [
+        builder(),
+        builder().capacity(100_000),
+        builder().capacity(100_000).max_capacity(100_000),
+        builder().capacity(3).max_capacity(5),
+        builder().capacity(1_000_000).lanes(16),
+        builder().table(TableKind::Single).bucket_size(2).capacity(5000),
+        #[cfg(target_pointer_width = "64")]
+        builder().capacity(1 << 40).max_capacity(1 << 40),
+    ];
+    let mut capacities = 0;
+    for builder in builders {
+        let first = builder.clone().params().unwrap().table_bytes();
+        let fits = |builder: &koel::ElasticBuilder| {
+            // Without the memory for a petabyte.
+            let limit = builder.clone().params().unwrap().table_bytes();
+            if limit > 1 << 30 {
+                return;
+            }
+            let filter = builder.clone().build().unwrap();
+            assert_eq!(filter.table_bytes() as u64, limit);
+        };
+        fits(&builder.clone().max_bytes(first as usize));
+        for limit in [first - 1, first / 3, first / 1000, 0].map(|limit| limit as usize) {
+            let error = builder.clone().max_bytes(limit).build().unwrap_err();
+            let message = error.to_string();
+            let koel::BuildError::Param(error) = error else { panic!("{message}") };
+            assert_eq!(error.parameter(), Parameter::MaxBytes);
+            let number = |before: &str| {
+                let (_, after) = message.split_once(before)?;
+                after.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()
+            };
+            let beginning = format!("max bytes: {limit} given, but the tables take {first} from the beginning; ");
+            assert!(message.starts_with(&beginning), "{message}");
+            fits(&builder.clone().max_bytes(number("the nearest that works is ").expect(&message)));
+            if let Some(capacity) = number("or a capacity of ") {
+                fits(&builder.clone().max_bytes(limit).capacity(capacity));
+                capacities += 1;
+            }
+        }
+    }
+    assert!(capacities > 8, "{capacities}");
+}
+
+/// A part has the bytes of its own lanes; a shared filter those of all.
+#[test]
+#[cfg(feature = "std")]
+fn parts_and_shared_filters_begin_within_the_limit() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100_000).lanes(8);
+    let whole = builder.clone().params().unwrap().table_bytes() as usize;
+    assert!(builder.clone().max_bytes(whole).build_shared().is_ok());
+    let refused =
+        |error: koel::BuildError| matches!(error, koel::BuildError::Param(error) if error.parameter() == Parameter::MaxBytes);
+    assert!(builder.clone().max_bytes(whole - 1).build_shared().is_err_and(refused));
+    assert!(builder.clone().max_bytes(whole / 4).build_part(1, 4).is_ok());
+    assert!(builder.max_bytes(whole / 4 - 1).build_part(1, 4).is_err_and(refused));
+}
+
 /// A filter with long fingerprints, which leave no room for growth in a layer, has 256 layers in the end.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]

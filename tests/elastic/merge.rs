@@ -41,7 +41,8 @@ fn filters_of_any_two_sizes_can_be_merged() {
 #[test]
 fn a_refused_merge_changes_nothing() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-5).capacity(100);
-    let mut filter = builder.clone().max_bytes(20_000).build().unwrap();
+    let first = builder.clone().params().unwrap().table_bytes();
+    let mut filter = builder.clone().max_bytes(first as usize).build().unwrap();
     filter.insert_iter(0..2000u64).unwrap();
     let other = filled(builder.clone(), 0..50_000);
     let before = filter.to_string();

@@ -5,7 +5,7 @@ mod join;
 mod operations;
 
 use alloc::{format, string::String, vec::Vec};
-use core::fmt;
+use core::{fmt, ops::Range};
 
 use super::{ElasticBuilder, ElasticParams, GrowError, builder::Plan, error::Refused, lane::Lane, plan::MOST_LANES};
 use crate::{
@@ -86,14 +86,18 @@ impl<H> ElasticBuilder<H> {
             ));
         }
         self.lanes_or((LANES_OF_PART * parts).next_power_of_two().min(MOST_LANES));
-        let Plan { params, hasher, dispatch, max_bytes } = self.plan()?;
+        let of_part = |lanes: usize| {
+            // Lane n belongs to part ⌊n·parts/lanes⌋.
+            let [first, end] = [part, part + 1].map(|part| (part * lanes).div_ceil(parts));
+            first..end
+        };
+        let Plan { params, hasher, dispatch, max_bytes } = self.plan(|lanes| of_part(lanes).len())?;
         let lanes = params.lanes();
         if lanes < parts {
             let limit = format!("the filter has {lanes} lanes");
             return Err(wrong_parts(format!("{parts}"), limit, format!("the nearest that works is {lanes}")));
         }
-        // Lane n belongs to part ⌊n·parts/lanes⌋.
-        let [first, end] = [part, part + 1].map(|part| (part * lanes).div_ceil(parts));
+        let Range { start: first, end } = of_part(lanes);
         let mut lanes = reserved(end - first)?;
         for _ in first..end {
             lanes.push(Lane::new(&params, dispatch)?);
