@@ -4,13 +4,14 @@
 //! ```sh
 //! cargo bench --bench growth                # 10 M items, a minute
 //! cargo bench --bench growth -- 3000000     # as many as that
+//! cargo bench --bench growth -- beyond      # only the space of filters that grow beyond their plan
 //! ```
 //!
 //! Times are nanoseconds per item in one thread, with hashing: medians of the rounds, which take turns. Every answer is checked.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use std::{fmt::Write as _, hint::black_box, time::Instant};
+use std::{env, fmt::Write as _, hint::black_box, time::Instant};
 
 use koel::{CuckooFilter, ElasticFilter};
 use koel_benches::{Extent, key, median, time};
@@ -112,7 +113,43 @@ fn growth(keys: &Keys) {
     );
 }
 
+/// The space of filters that grow to 50 times the number that they are planned for.
+fn beyond() {
+    const TIMES: [usize; 6] = [1, 2, 5, 10, 20, 50];
+    // A smaller number, when it is a test.
+    let planned = Extent::of_arguments(1_000_000, 1).length() / 10;
+    println!("planned for {planned} items; bits per item and buckets per look-up with so many times as many: {TIMES:?}");
+    for rate in [0.01, 0.001] {
+        for capacity in [planned, planned / 100] {
+            let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).max_capacity(planned);
+            let mut filter = builder.build().expect("the parameters are right");
+            let (mut next, mut bits, mut buckets, mut highest) = (planned as f64, Vec::new(), Vec::new(), 0.0_f64);
+            let mut line = format!("rate {rate}, capacity {capacity:>7}:");
+            for items in 1..=50 * planned {
+                filter.insert(&key(items as u64)).expect("it grows");
+                // Evenly on a logarithmic scale.
+                if items as f64 >= next {
+                    next *= 1.02;
+                    bits.push(filter.bits_per_item());
+                    buckets.push(filter.buckets_per_lookup() as f64);
+                    highest = highest.max(filter.false_positive_rate());
+                }
+                if items.is_multiple_of(planned) && TIMES.contains(&(items / planned)) {
+                    let _ = write!(line, " {:.1} ({})", filter.bits_per_item(), filter.buckets_per_lookup());
+                }
+            }
+            assert!(highest <= rate);
+            let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+            let most = bits.iter().copied().fold(0.0, f64::max);
+            println!("{line}; at most {most:.1}, on average {:.1} ({:.1}); rate {highest:.5}", mean(&bits), mean(&buckets));
+        }
+    }
+}
+
 fn main() {
+    if env::args().any(|argument| argument == "beyond") {
+        return beyond();
+    }
     let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
     let (items, rounds) = (extent.length(), extent.rounds);
     let keys =

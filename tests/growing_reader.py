@@ -99,8 +99,9 @@ class GrowingSnapshot(Filter):
         least, greatest, spare, most = self.d0, self.g, 0, 32 - self.f
         for n in range(1, layer + 1):
             spare = min(self.sp + min(n - 1, 12), most)
-            least = max(greatest - 3, 2 * self.staggered) if most - spare > 5 else greatest
-            greatest = max(min(least + most - spare, 27), least)
+            before = greatest
+            least = max(before - 3, 2 * self.staggered) if most - spare > 5 else before
+            greatest = max(min(least + most - spare, before + 4, 27), least)
         return least, greatest, greatest + spare
 
     def size(self, layer, d):

@@ -40,6 +40,10 @@ const FEWEST_BUCKETS: u64 = 8;
 const DEFAULT_GROWTH: u64 = 1000;
 const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 
+/// How many times a later layer doubles beyond the greatest size of the layer before, at most. A bit for each doubling is in every
+/// item while the layer is small, and each further layer costs a look-up two buckets: docs/GROWTH.md has the figures.
+const MOST_DOUBLINGS: u8 = 4;
+
 /// What a builder was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Request {
@@ -211,9 +215,10 @@ impl ElasticParams {
         for before in 0..number {
             spare_bits = (self.spare_bits + before.min(MOST_SPARE_BITS)).min(most_upper_bits);
             let growth = most_upper_bits - spare_bits;
+            let largest = (most_depth + MOST_DOUBLINGS).min(MOST_DEPTH);
             // An eighth of the size of the layer before, if it can grow much further.
             least_depth = if growth > 5 { most_depth.saturating_sub(3).max(self.quarter_depth()) } else { most_depth };
-            most_depth = (least_depth + growth).min(MOST_DEPTH).max(least_depth);
+            most_depth = (least_depth + growth).min(largest).max(least_depth);
         }
         let upper_bits = most_depth + spare_bits;
         let Self { buckets, low_bits, table, bucket_size, shares, .. } = *self;
@@ -330,6 +335,28 @@ mod tests {
                 assert!(first.max(second) < planned.buckets.into());
             }
             assert!(greatest < 1 << depth && greatest > (1 << depth) / 1000 * 998, "{greatest} of {}", 1 << depth);
+        }
+    }
+
+    /// A later layer begins with bits for few doublings, and still grows to 16 times the one before, up to the deepest.
+    #[test]
+    fn later_layers_are_planned_for_sixteen_times_as_many() {
+        for (capacity, max_capacity, first) in [(1_000_000, 1_000_000, (0, 6)), (1000, 1_000_000, (9, 16))] {
+            let request = Request {
+                false_positive_rate: Some(0.01),
+                capacity: Some(capacity),
+                max_capacity: Some(max_capacity),
+                ..Request::default()
+            };
+            let params = request.params().unwrap();
+            let depths = |number| (params.layer(number).least_depth, params.layer(number).most_depth);
+            assert_eq!(depths(1), first, "{params:?}");
+            for number in 1..200 {
+                let ((before, most_before), (least, most)) = (depths(number), depths(number + 1));
+                assert!(least >= before && most == (most_before + MOST_DOUBLINGS).min(MOST_DEPTH).max(least), "{number}");
+                assert!(most - least <= 3 + MOST_DOUBLINGS, "{number}");
+            }
+            assert_eq!(depths(200).1, MOST_DEPTH);
         }
     }
 
