@@ -1,7 +1,7 @@
 //! A module for Valkey and Redis: the CF.* commands of RedisBloom on koel's cuckoo filters. docs/VALKEY.md describes its use.
 //!
 //! ```text
-//! server ──▶ server.rs, the module API ──▶ commands/ ──▶ Stored ─┬─▶ Filter ──▶ koel::ElasticFilter, RedisBloomFilter
+//! server ──▶ server/, the module API ──▶ commands/ ──▶ Stored ─┬─▶ Filter ──▶ koel::ElasticFilter, RedisBloomFilter
 //!                                     └──▶ stored.rs, RDB, AOF   └─▶ Load, chunks that have come so far
 //! ```
 

@@ -1,0 +1,180 @@
+//! What a command runs in: its arguments, its reply, replication, the log.
+
+use std::{
+    cell::Cell,
+    ffi::{CStr, CString, c_int, c_long},
+    marker::PhantomData,
+    ptr::{self, NonNull},
+    slice,
+};
+
+use super::functions::{OK, RawContext, RawText, server};
+use crate::reply::{Field, Reply};
+
+/// A text of the server: a command's argument, or a key's name.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Text<'a>(NonNull<RawText>, PhantomData<&'a ()>);
+
+impl<'a> Text<'a> {
+    /// Its bytes.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        let mut len = 0;
+        // SAFETY: the text lives for `'a`, and the server does not change it meanwhile.
+        unsafe {
+            let start = (server().StringPtrLen)(self.0.as_ptr(), &raw mut len);
+            slice::from_raw_parts(start.cast(), len)
+        }
+    }
+
+    /// The text that this pointer leads to.
+    ///
+    /// # Safety
+    /// It must live for `'a`, and not change.
+    pub(super) unsafe fn new(raw: NonNull<RawText>) -> Self {
+        Self(raw, PhantomData)
+    }
+
+    pub(super) fn raw(self) -> *mut RawText {
+        self.0.as_ptr()
+    }
+}
+
+/// A text that was made here.
+pub(super) struct NewText(NonNull<RawText>);
+
+impl NewText {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        // SAFETY: the server copies the bytes. It never returns null.
+        Self(unsafe { NonNull::new_unchecked((server().CreateString)(ptr::null_mut(), bytes.as_ptr().cast(), bytes.len())) })
+    }
+
+    pub(super) fn raw(&self) -> *mut RawText {
+        self.0.as_ptr()
+    }
+
+    /// Takes back what was handed over.
+    pub(super) fn of_raw(raw: NonNull<RawText>) -> Self {
+        Self(raw)
+    }
+
+    pub(super) fn into_raw(self) -> *mut RawText {
+        let raw = self.0.as_ptr();
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for NewText {
+    fn drop(&mut self) {
+        // SAFETY: it was created without a context, and is not used afterwards.
+        unsafe { (server().FreeString)(ptr::null_mut(), self.0.as_ptr()) };
+    }
+}
+
+const REPLICATED: c_int = 1 << 12;
+const LOADING: c_int = 1 << 13;
+const RESP3: c_int = 1 << 22;
+
+/// What a command runs in.
+pub(crate) struct Context {
+    pub(super) raw: NonNull<RawContext>,
+    /// At most one key is open at a time, so that nobody has the value of a key twice.
+    pub(super) is_key_open: Cell<bool>,
+}
+
+impl Context {
+    fn flags(&self) -> c_int {
+        // SAFETY: the context is the one of this call.
+        unsafe { (server().GetContextFlags)(self.raw.as_ptr()) }
+    }
+
+    /// True for a command of the primary, or of an append-only file: what was done there must be done here.
+    pub(crate) fn must_obey(&self) -> bool {
+        self.flags() & (REPLICATED | LOADING) != 0
+    }
+
+    pub(crate) fn speaks_resp3(&self) -> bool {
+        self.flags() & RESP3 != 0
+    }
+
+    /// Hands the command, as it is, to replicas and to the append-only file.
+    pub(crate) fn replicate(&self) {
+        // SAFETY: the context is the one of this call.
+        unsafe { (server().ReplicateVerbatim)(self.raw.as_ptr()) };
+    }
+
+    /// Hands them another command.
+    pub(crate) fn replicate_as(&self, command: &CStr, arguments: &[&[u8]]) {
+        let texts: Vec<NewText> = arguments.iter().map(|bytes| NewText::new(bytes)).collect();
+        let raw: Vec<*mut RawText> = texts.iter().map(NewText::raw).collect();
+        // SAFETY: "v" takes an array of texts and its length. The server takes what it needs.
+        unsafe { (server().Replicate)(self.raw.as_ptr(), command.as_ptr(), c"v".as_ptr(), raw.as_ptr(), raw.len()) };
+    }
+
+    /// Writes a line to the server's log.
+    pub(crate) fn warn(&self, message: &str) {
+        log(self.raw.as_ptr(), message);
+    }
+
+    pub(super) fn send(&self, reply: Reply) {
+        let (server, raw) = (server(), self.raw.as_ptr());
+        let length = |len: usize| c_long::try_from(len).unwrap_or(c_long::MAX);
+        // SAFETY: the context is the one of this call, and the server copies what it is given.
+        unsafe {
+            match reply {
+                Reply::Done => (server.ReplyWithSimpleString)(raw, c"OK".as_ptr()),
+                Reply::WrongArity => (server.WrongArity)(raw),
+                Reply::Bool(value) => (server.ReplyWithBool)(raw, value.into()),
+                Reply::Integer(value) => (server.ReplyWithLongLong)(raw, value),
+                Reply::Null => (server.ReplyWithNull)(raw),
+                Reply::Bytes(bytes) => (server.ReplyWithStringBuffer)(raw, bytes.as_ptr().cast(), bytes.len()),
+                Reply::Bools(values) => {
+                    (server.ReplyWithArray)(raw, length(values.len()));
+                    values.into_iter().for_each(|value| _ = (server.ReplyWithBool)(raw, value.into()));
+                    OK
+                }
+                Reply::Integers(values) => {
+                    (server.ReplyWithArray)(raw, length(values.len()));
+                    values.into_iter().for_each(|value| _ = (server.ReplyWithLongLong)(raw, value));
+                    OK
+                }
+                Reply::Chunk(iterator, bytes) => {
+                    (server.ReplyWithArray)(raw, 2);
+                    (server.ReplyWithLongLong)(raw, iterator);
+                    self.send(bytes.map_or(Reply::Null, Reply::Bytes));
+                    OK
+                }
+                Reply::Fields(fields) => {
+                    (server.ReplyWithMap)(raw, length(fields.len()));
+                    for (name, value) in fields {
+                        (server.ReplyWithStringBuffer)(raw, name.as_ptr().cast(), name.len());
+                        match value {
+                            Field::Integer(value) => (server.ReplyWithLongLong)(raw, value),
+                            Field::Rate(value) => (server.ReplyWithDouble)(raw, value),
+                        };
+                    }
+                    OK
+                }
+            }
+        };
+    }
+
+    pub(super) fn refuse(&self, message: &str) {
+        let message = c_text(message);
+        // SAFETY: as above.
+        unsafe { (server().ReplyWithError)(self.raw.as_ptr(), message.as_ptr()) };
+    }
+}
+
+/// A line of text for C: without zeros, and without ends of lines, which would end an error.
+pub(super) fn c_text(text: &str) -> CString {
+    let bytes: Vec<u8> = text.bytes().map(|byte| if byte < b' ' { b' ' } else { byte }).collect();
+    CString::new(bytes).unwrap_or_default()
+}
+
+pub(super) fn log(context: *mut RawContext, message: &str) {
+    let message = c_text(message);
+    // SAFETY: the format takes one text.
+    unsafe { (server().Log)(context, c"warning".as_ptr(), c"%s".as_ptr(), message.as_ptr()) };
+}

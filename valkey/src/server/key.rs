@@ -1,0 +1,107 @@
+//! Keys and what they hold.
+
+use std::{ffi::c_int, marker::PhantomData, ptr::NonNull};
+
+use super::{
+    Value,
+    context::{Context, Text},
+    functions::{RawKey, server},
+};
+
+const READ: c_int = 1;
+const READ_AND_WRITE: c_int = 3;
+
+// Types of keys.
+const EMPTY: c_int = 0;
+const MODULE_TYPE: c_int = 6;
+
+/// A key that is open.
+pub(crate) struct Key<'a, V> {
+    /// Null for a key that is read and does not exist.
+    raw: *mut RawKey,
+    context: &'a Context,
+    kind: PhantomData<V>,
+}
+
+/// What a key holds.
+pub(crate) enum Found<T> {
+    Nothing,
+    Value(T),
+    /// A value of another type.
+    Other,
+}
+
+impl Context {
+    /// Opens a key to read it.
+    pub(crate) fn read<V: Value>(&self, name: Text<'_>) -> Key<'_, V> {
+        self.open(name, READ)
+    }
+
+    /// Opens a key to change it.
+    pub(crate) fn write<V: Value>(&self, name: Text<'_>) -> Key<'_, V> {
+        self.open(name, READ_AND_WRITE)
+    }
+
+    fn open<V: Value>(&self, name: Text<'_>, mode: c_int) -> Key<'_, V> {
+        assert!(!self.is_key_open.replace(true), "a command has one key open at a time");
+        // SAFETY: the context is the one of this call.
+        let raw = unsafe { (server().OpenKey)(self.raw.as_ptr(), name.raw(), mode) };
+        Key { raw, context: self, kind: PhantomData }
+    }
+}
+
+impl<V: Value> Key<'_, V> {
+    fn value(&self) -> Found<NonNull<V>> {
+        // SAFETY: the key is open, or null, which is allowed for these two functions.
+        let kind = unsafe { (server().KeyType)(self.raw) };
+        if kind == EMPTY {
+            return Found::Nothing;
+        }
+        // SAFETY: as above.
+        if kind != MODULE_TYPE || unsafe { (server().ModuleTypeGetType)(self.raw) } != V::handle().raw() {
+            return Found::Other;
+        }
+        // SAFETY: as above. Keys of this type hold what `set` or `load` have made.
+        NonNull::new(unsafe { (server().ModuleTypeGetValue)(self.raw) }.cast()).map_or(Found::Nothing, Found::Value)
+    }
+
+    pub(crate) fn get(&self) -> Found<&V> {
+        match self.value() {
+            Found::Nothing => Found::Nothing,
+            // SAFETY: the key is open only once, so only this key leads to the value.
+            Found::Value(value) => Found::Value(unsafe { value.as_ref() }),
+            Found::Other => Found::Other,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self) -> Found<&mut V> {
+        match self.value() {
+            Found::Nothing => Found::Nothing,
+            // SAFETY: as above.
+            Found::Value(mut value) => Found::Value(unsafe { value.as_mut() }),
+            Found::Other => Found::Other,
+        }
+    }
+
+    /// Replaces what the key holds.
+    pub(crate) fn set(&mut self, value: V) {
+        let value = Box::into_raw(Box::new(value)).cast();
+        // SAFETY: the key is open for writing; the server frees the former value.
+        unsafe { (server().ModuleTypeSetValue)(self.raw, V::handle().raw(), value) };
+    }
+
+    pub(crate) fn delete(&mut self) {
+        // SAFETY: the key is open for writing.
+        unsafe { (server().DeleteKey)(self.raw) };
+    }
+}
+
+impl<V> Drop for Key<'_, V> {
+    fn drop(&mut self) {
+        self.context.is_key_open.set(false);
+        if !self.raw.is_null() {
+            // SAFETY: the key is open, and is not used afterwards.
+            unsafe { (server().CloseKey)(self.raw) };
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The module's memory, which is the server's.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    ffi::c_void,
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering::Relaxed},
+};
+
+use super::functions::{FUNCTIONS, Functions, RawDefrag};
+
+/// The server's memory, so that it is counted and limited there. Without a server, in unit tests, the system's.
+///
+/// Requests that cannot be met fail, where the server's ordinary functions would end it.
+struct ServerMemory;
+
+#[global_allocator]
+static MEMORY: ServerMemory = ServerMemory;
+
+/// What every allocation of the server is aligned to. (Where it keeps lengths in front of allocations, not to more.)
+const ALIGNMENT: usize = size_of::<usize>();
+
+/// While the server defragments a value, what it moves memory with. Only one thread allocates memory then.
+pub(super) static MOVING: AtomicPtr<RawDefrag> = AtomicPtr::new(ptr::null_mut());
+
+/// New memory, moved away from pages that are nearly empty while the server defragments.
+#[inline]
+fn well_placed(server: &Functions, memory: *mut c_void) -> *mut c_void {
+    let moving = MOVING.load(Relaxed);
+    if moving.is_null() || memory.is_null() {
+        return memory;
+    }
+    // SAFETY: the server has just allocated it. If it moves it, it frees the former memory.
+    let moved = server.DefragAlloc.map_or(ptr::null_mut(), |defrag| unsafe { defrag(moving, memory) });
+    if moved.is_null() { memory } else { moved }
+}
+
+/// Where the start of an allocation stands, before an aligned address in it.
+fn before(aligned: *mut u8) -> *mut *mut u8 {
+    #[expect(clippy::cast_ptr_alignment, reason = "it is read and written without alignment")]
+    aligned.cast::<*mut u8>().wrapping_sub(1)
+}
+
+// SAFETY: memory comes from the server or from the system, and goes back to where it came from: the functions are there before
+// the first allocation. What needs more alignment is found inside a larger allocation, whose start stands before it.
+unsafe impl GlobalAlloc for ServerMemory {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let Some(server) = FUNCTIONS.get() else {
+            // SAFETY: as the caller promises.
+            return unsafe { System.alloc(layout) };
+        };
+        if layout.align() <= ALIGNMENT {
+            // SAFETY: any length is allowed.
+            let memory = unsafe { (server.TryAlloc)(layout.size()) };
+            return well_placed(server, memory).cast();
+        }
+        let Some(whole) = layout.size().checked_add(layout.align() + ALIGNMENT) else { return ptr::null_mut() };
+        // SAFETY: as above.
+        let start: *mut u8 = unsafe { (server.TryAlloc)(whole) }.cast();
+        if start.is_null() {
+            return start;
+        }
+        let skipped = ALIGNMENT + start.wrapping_add(ALIGNMENT).align_offset(layout.align());
+        // SAFETY: `skipped` is less than `align + ALIGNMENT`, and a pointer fits between the start and the aligned address.
+        unsafe {
+            let aligned = start.add(skipped);
+            before(aligned).write_unaligned(start);
+            aligned
+        }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        let Some(server) = FUNCTIONS.get() else {
+            // SAFETY: as the caller promises.
+            return unsafe { System.dealloc(memory, layout) };
+        };
+        let start =
+            // SAFETY: `alloc` has written the start there.
+            if layout.align() <= ALIGNMENT { memory } else { unsafe { before(memory).read_unaligned() } };
+        // SAFETY: the server allocated it.
+        unsafe { (server.Free)(start.cast()) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let is_simple = layout.align() <= ALIGNMENT && MOVING.load(Relaxed).is_null();
+        if let Some(calloc) = FUNCTIONS.get().and_then(|server| server.TryCalloc).filter(|_| is_simple) {
+            // SAFETY: any length is allowed.
+            return unsafe { calloc(1, layout.size()) }.cast();
+        }
+        // SAFETY: as the caller promises.
+        let memory = unsafe { self.alloc(layout) };
+        if !memory.is_null() {
+            // SAFETY: so many bytes were just allocated.
+            unsafe { memory.write_bytes(0, layout.size()) };
+        }
+        memory
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if let Some(realloc) = FUNCTIONS.get().and_then(|server| server.TryRealloc).filter(|_| layout.align() <= ALIGNMENT) {
+            // SAFETY: the server allocated it.
+            return unsafe { realloc(memory.cast(), size) }.cast();
+        }
+        // SAFETY: the caller promises that this layout is possible.
+        let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: both have so many bytes, and the old memory is not used any more.
+            unsafe {
+                new.copy_from_nonoverlapping(memory, size.min(layout.size()));
+                self.dealloc(memory, layout);
+            }
+        }
+        new
+    }
+}
