@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use koel::{BuildError, ElasticFilter, GrowErrorKind, OutOfMemory, SnapshotIndex, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, GrowErrorKind, OutOfMemory, SnapshotIndex, Xxh3, redisbloom::RedisBloomFilter};
 
 use crate::{plan::Plan, reply::Failure};
 
@@ -203,13 +203,15 @@ fn refusal(kind: GrowErrorKind) -> Refusal {
 }
 
 fn build(plan: &Plan, max_bytes: usize) -> Result<ElasticFilter, Failure> {
-    plan.builder().max_bytes(max_bytes).build().map_err(|error| {
-        let remedy = match &error {
-            BuildError::Param(_) => "; or raise koel.max-bytes with CONFIG SET",
-            _ => "",
-        };
-        Failure::new(format!("ERR Insufficient memory to create filter: {error}{remedy}"))
-    })
+    let failed = |reason: &dyn std::fmt::Display| Failure::new(format!("ERR Insufficient memory to create filter: {reason}"));
+    let params = plan.builder().params().map_err(|error| failed(&error))?;
+    let bytes = params.table_bytes();
+    if bytes > max_bytes as u64 {
+        return Err(failed(&format_args!(
+            "its tables take {bytes} bytes, and koel.max-bytes is {max_bytes}; reserve a smaller capacity, or raise it with CONFIG SET"
+        )));
+    }
+    ElasticFilter::new(params, Xxh3).map_err(|error| failed(&error))
 }
 
 #[cfg(test)]
