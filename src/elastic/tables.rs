@@ -10,14 +10,15 @@ use crate::{
 /// Tables begin at multiples of a cache line.
 const CACHE_LINE: usize = 64;
 
-/// From this length on, a block is in huge pages. Blocks have fewer bytes than twice this, so that one is zeroed in a fraction of
-/// a millisecond.
-const HUGE: usize = 2 << 20;
+/// The largest blocks are at least so long, and shorter than twice this, or have one table. From 2 MiB on, a block is in huge
+/// pages, which are zeroed in a fraction of a millisecond. Ordinary pages take a time for each, so that an insertion that needs a
+/// block of 2 to 4 MiB takes 2 ms.
+const LARGEST: usize = if cfg!(huge_pages) { 2 << 20 } else { 128 << 10 };
 
 /// Log₂ of the share of all tables that a block has, if there are few tables, and if there are enough for huge pages: incomplete
 /// blocks take little space.
 const SMALL_SHARE: u32 = 5;
-const HUGE_SHARE: u32 = 3;
+const LARGEST_SHARE: u32 = if cfg!(huge_pages) { 3 } else { SMALL_SHARE };
 
 /// A list of tables. The last one takes the place of one that is removed, so that there are no gaps.
 #[derive(Clone)]
@@ -33,9 +34,9 @@ impl Tables {
     /// No tables yet, of so many bytes each. There will be 2^`log2_tables` or so.
     pub(super) fn new(table_bytes: usize, log2_tables: u32) -> Self {
         let stride = (table_bytes + PADDING).next_multiple_of(CACHE_LINE);
-        let huge = HUGE.div_ceil(stride).next_power_of_two().trailing_zeros();
-        let log2_per_block = log2_tables.saturating_sub(HUGE_SHARE).min(huge);
-        let log2_per_block = if log2_per_block < huge { log2_tables.saturating_sub(SMALL_SHARE) } else { huge };
+        let largest = LARGEST.div_ceil(stride).next_power_of_two().trailing_zeros();
+        let is_largest = log2_tables.saturating_sub(LARGEST_SHARE) >= largest;
+        let log2_per_block = if is_largest { largest } else { log2_tables.saturating_sub(SMALL_SHARE) };
         Self { stride, log2_per_block, blocks: Vec::new(), len: 0 }
     }
 
@@ -179,11 +180,18 @@ mod tests {
 
     #[test]
     fn blocks_are_bounded() {
-        // A 32nd of the tables, or an eighth if these are a huge page.
         assert_eq!(Tables::new(1000, 4).bytes_for(1), 1024);
-        assert_eq!(Tables::new(1000, 13).bytes_for(1), 1024 << 8);
-        assert_eq!(Tables::new(1000, 14).bytes_for(1), HUGE);
-        assert_eq!(Tables::new(14_000, 20).bytes_for(1), 256 * 14_016);
+        if cfg!(huge_pages) {
+            // A 32nd of the tables, or an eighth if these are a huge page.
+            assert_eq!(Tables::new(1000, 13).bytes_for(1), 1024 << 8);
+            assert_eq!(Tables::new(1000, 14).bytes_for(1), 2 << 20);
+            assert_eq!(Tables::new(14_000, 20).bytes_for(1), 256 * 14_016);
+        } else {
+            assert_eq!(Tables::new(1000, 11).bytes_for(1), 1024 << 6);
+            assert_eq!(Tables::new(1000, 12).bytes_for(1), 128 << 10);
+            assert_eq!(Tables::new(1000, 20).bytes_for(1), 128 << 10);
+            assert_eq!(Tables::new(14_000, 20).bytes_for(1), 16 * 14_016);
+        }
         assert_eq!(Tables::new(10 << 20, 20).bytes_for(2), 2 * ((10 << 20) + 64));
         assert_eq!(Tables::in_one_block(1 << 20, 4).bytes_for(16), 16 * ((1 << 20) + 64));
     }
