@@ -60,7 +60,7 @@ fn add(
 ) -> Outcome {
     let (name, item) = (arguments[1], arguments[2].bytes());
     let mut key = context.write(name);
-    if super::existing(&mut key)?.is_none() {
+    if key.is_empty() {
         create(context, &mut key, name, settings::default_plan())?;
     }
     let Some(filter) = super::existing(&mut key)? else { return Err(Failure::not_found()) };
@@ -176,7 +176,7 @@ impl<'a> Request<'a> {
 
     /// The filter of the key, which is made if it is missing and may be made.
     fn filter<'k>(&self, context: &Context, key: &'k mut Key<'_, Stored>, name: Text<'_>) -> Result<&'k mut Filter, Failure> {
-        if super::existing(key)?.is_none() {
+        if key.is_empty() {
             if !self.may_create {
                 return Err(Failure::not_found());
             }

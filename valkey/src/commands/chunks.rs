@@ -113,6 +113,8 @@ impl Command for LoadChunk {
             // In RedisBloom's words, which its clients compare.
             Found::Value(Stored::Filter(_)) => return Err(Failure::new("Couldn't load chunk!")),
             Found::Nothing if !is_first => return Err(Failure::not_found()),
+            // The first chunk has said it.
+            Found::Value(Stored::Load(_)) if !is_first && arguments.len() > 4 => return Ok(Reply::WrongArity),
             Found::Value(Stored::Load(load)) if !is_first => {
                 load.push(iterator, chunk, limit)?;
                 context.replicate();

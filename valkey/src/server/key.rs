@@ -11,9 +11,8 @@ use super::{
 const READ: c_int = 1;
 const READ_AND_WRITE: c_int = 3;
 
-// Types of keys.
+/// The type of a key that does not exist.
 const EMPTY: c_int = 0;
-const MODULE_TYPE: c_int = 6;
 
 /// A key that is open.
 pub(crate) struct Key<'a, V> {
@@ -52,17 +51,19 @@ impl Context {
 
 impl<V: Value> Key<'_, V> {
     fn value(&self) -> Found<NonNull<V>> {
-        // SAFETY: the key is open, or null, which is allowed for these two functions.
-        let kind = unsafe { (server().KeyType)(self.raw) };
-        if kind == EMPTY {
-            return Found::Nothing;
+        // SAFETY: the key is open, or null, which is allowed for these functions. The type is null unless it is a module's.
+        if unsafe { (server().ModuleTypeGetType)(self.raw) } == V::handle().raw() {
+            // SAFETY: as above. Keys of this type hold what `set`, `load` or `copy` have made.
+            let value = unsafe { (server().ModuleTypeGetValue)(self.raw) };
+            return NonNull::new(value.cast()).map_or(Found::Nothing, Found::Value);
         }
+        if self.is_empty() { Found::Nothing } else { Found::Other }
+    }
+
+    /// True if the key does not exist.
+    pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: as above.
-        if kind != MODULE_TYPE || unsafe { (server().ModuleTypeGetType)(self.raw) } != V::handle().raw() {
-            return Found::Other;
-        }
-        // SAFETY: as above. Keys of this type hold what `set` or `load` have made.
-        NonNull::new(unsafe { (server().ModuleTypeGetValue)(self.raw) }.cast()).map_or(Found::Nothing, Found::Value)
+        unsafe { (server().KeyType)(self.raw) == EMPTY }
     }
 
     pub(crate) fn get(&self) -> Found<&V> {
