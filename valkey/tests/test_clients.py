@@ -1,0 +1,76 @@
+"""The methods for CF.* of redis-py and valkey-py, in both protocols."""
+
+import pytest
+import redis
+import valkey
+
+from filters import INFO_FIELDS
+
+CLIENTS = {
+    "redis-py": (redis.Redis, redis.ResponseError),
+    "valkey-py": (valkey.Valkey, valkey.ResponseError),
+}
+
+
+@pytest.fixture(params=CLIENTS)
+def client(request, server, protocol):
+    """The client and its exception for refusals."""
+    make, error = CLIENTS[request.param]
+    made = make(unix_socket_path=server.address, protocol=protocol, socket_timeout=30)
+    made.refusal = error
+    yield made
+    made.close()
+
+
+def test_every_method(client):
+    filters = client.cf()
+    assert filters.create("f", 1000, expansion=2, bucket_size=4, max_iterations=30)
+    assert filters.add("f", "a") == 1
+    assert filters.addnx("f", "a") == 0
+    assert filters.insert("f", ["b", "c"], capacity=1000) == [1, 1]
+    assert filters.insert("f", ["b"], nocreate=True) == [1]
+    assert filters.insertnx("f", ["b", "d"]) == [0, 1]
+    assert filters.exists("f", "a") == 1 and filters.exists("f", "x") == 0
+    assert filters.mexists("f", "a", "x") == [1, 0]
+    assert filters.count("f", "b") == 2
+    assert filters.delete("f", "a") == 1 and filters.delete("f", "a") == 0
+    with pytest.raises(client.refusal, match="item exists"):
+        filters.create("f", 1000)
+    with pytest.raises(client.refusal, match="not found"):
+        filters.insert("missing", ["a"], nocreate=True)
+
+
+def test_info(client):
+    client.cf().insert("f", ["a", "b", "c"])
+    client.cf().delete("f", "a")
+    found = client.cf().info("f")
+    if isinstance(found, dict):
+        values = [found.get(name, found.get(name.encode())) for name in INFO_FIELDS]
+    else:
+        names = ["size", "bucketNum", "filterNum", "insertedNum", "deletedNum", "bucketSize", "expansionRate", "maxIteration"]
+        values = [found.get(name) for name in names]
+    assert all(type(value) is int for value in values), values
+    assert values[3:5] == [2, 1]
+
+
+def test_dump_and_load(client):
+    filters = client.cf()
+    filters.insert("f", [f"item-{n}" for n in range(5000)], capacity=5000)
+    iterator, chunks = 0, []
+    while True:
+        iterator, data = filters.scandump("f", iterator)
+        if iterator == 0:
+            break
+        chunks.append((iterator, data))
+    for iterator, data in chunks:
+        assert filters.loadchunk("g", iterator, data) in ("OK", b"OK", True)
+    assert filters.mexists("g", *[f"item-{n}" for n in range(5000)]) == [1] * 5000
+
+
+def test_pipelines(client):
+    pipeline = client.pipeline(transaction=False)
+    for n in range(100):
+        pipeline.execute_command("CF.ADD", "f", f"item-{n}")
+    pipeline.execute_command("CF.MEXISTS", "f", *[f"item-{n}" for n in range(100)])
+    *added, found = pipeline.execute()
+    assert added == [1] * 100 and found == [1] * 100

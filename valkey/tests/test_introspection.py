@@ -1,0 +1,112 @@
+"""What the server tells clients, proxies and administrators of the commands: keys, flags, categories, the module itself."""
+
+from filters import refused
+from servers import MODULE
+from wire import same
+
+WRITES = {
+    "cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.del", "cf.compact", "cf.loadchunk",
+}
+READS = {"cf.exists", "cf.mexists", "cf.count", "cf.info", "cf.scandump", "cf.snapshot"}
+NEED_MEMORY = {"cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.loadchunk"}
+FAST = {"cf.add", "cf.exists", "cf.count", "cf.del"}
+"""At least these: one item each."""
+
+ARGUMENTS = {
+    "cf.reserve": [1000], "cf.insert": ["ITEMS", "a"], "cf.insertnx": ["NOCREATE", "ITEMS", "a", "b"], "cf.compact": [],
+    "cf.info": [], "cf.snapshot": [], "cf.scandump": [0], "cf.loadchunk": [1, "bytes"], "cf.mexists": ["a", "b"],
+}
+
+
+def commands(call):
+    """Of every command: arity, flags, first key, last key, step, ACL categories, …"""
+    every = {entry[0].decode(): entry[1:] for entry in call("COMMAND") if entry[0].startswith(b"cf.")}
+    every.pop("cf.panic", None)
+    return every
+
+
+def test_there_are_these_commands(call):
+    assert set(commands(call)) == WRITES | READS
+
+
+def test_flags(call):
+    for name, (_, flags, *_) in commands(call).items():
+        assert ("write" in flags) == (name in WRITES) and ("readonly" in flags) == (name in READS), name
+        assert ("denyoom" in flags) == (name in NEED_MEMORY), name
+        assert "fast" in flags or name not in FAST, name
+
+
+def test_keys(call):
+    for name, (_, _, first, last, step, *_) in commands(call).items():
+        assert (first, last, step) == (1, 1, 1), name
+        arguments = ARGUMENTS.get(name, ["a"])
+        same(call("COMMAND", "GETKEYS", name, "the key", *arguments), [b"the key"])
+
+
+def test_key_specifications(call):
+    for name in commands(call):
+        ((key, flags),) = call("COMMAND", "GETKEYSANDFLAGS", name, "k", *ARGUMENTS.get(name, ["a"]))
+        assert key == b"k" and ("RO" in flags) == (name in READS), (name, flags)
+
+
+def test_categories(call, binary):
+    for name, (_, _, _, _, _, categories, *_) in commands(call).items():
+        assert ("@write" if name in WRITES else "@read") in categories, (name, categories)
+        assert ("@fast" in categories) != ("@slow" in categories), (name, categories)
+    if has_categories_of_modules(binary):
+        assert {name.decode() for name in call("ACL", "CAT", "cuckoo")} - {"cf.panic"} == WRITES | READS
+
+
+def has_categories_of_modules(binary):
+    """Redis before 7.4 has none."""
+    return binary.is_at_least(redis=(7, 4), valkey=(8, 0))
+
+
+def test_users_who_may_only_read(server, call):
+    call("CF.ADD", "f", "a")
+    call("ACL", "SETUSER", "reader", "reset", "on", "nopass", "~f", "+@read")
+    try:
+        with server.connect() as reader:
+            reader("AUTH", "reader", "any")
+            same(reader("CF.EXISTS", "f", "a"), 1)
+            refused("NOPERM", reader, "CF.ADD", "f", "b")
+            refused("NOPERM", reader, "CF.EXISTS", "g", "a")
+    finally:
+        call("ACL", "DELUSER", "reader")
+
+
+def test_users_who_may_only_use_filters(server, call, binary):
+    if not has_categories_of_modules(binary):
+        return
+    call("ACL", "SETUSER", "gardener", "reset", "on", "nopass", "~*", "+@cuckoo")
+    try:
+        with server.connect() as gardener:
+            gardener("AUTH", "gardener", "any")
+            same(gardener("CF.ADD", "f", "a"), 1)
+            refused("NOPERM", gardener, "SET", "s", "value")
+    finally:
+        call("ACL", "DELUSER", "gardener")
+
+
+def test_the_module(call):
+    modules = [dict(zip(module[::2], module[1::2])) for module in call("MODULE", "LIST")]
+    (module,) = [module for module in modules if module[b"name"] == b"koel"]
+    assert module[b"ver"] >= 1 and module[b"path"] == str(MODULE).encode()
+
+
+def test_settings(call):
+    settings = call("CONFIG", "GET", "koel.*")
+    assert dict(zip(settings[::2], settings[1::2])) == {
+        b"koel.initial-size": b"1024", b"koel.error-rate": b"0.01", b"koel.expansion": b"1", b"koel.max-bytes": b"1073741824",
+        b"koel.seed": b"0",
+    }
+
+
+def test_settings_out_of_range(call):
+    for name, value in [
+        ("initial-size", 0), ("initial-size", -1), ("initial-size", "x"), ("error-rate", 0), ("error-rate", 1),
+        ("error-rate", "low"), ("error-rate", "nan"), ("error-rate", -0.01), ("expansion", -1), ("expansion", 32769),
+        ("max-bytes", -1), ("max-bytes", "x"), ("seed", "x"),
+    ]:
+        refused("", call, "CONFIG", "SET", f"koel.{name}", value)
+    test_settings(call)

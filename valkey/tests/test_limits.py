@@ -1,0 +1,200 @@
+"""What a filter can hold at most, what a server may be asked at most, and what the answer is beyond."""
+
+import pytest
+
+from filters import add_all, all_exist, exist, info, insert, is_refused, items, refused
+from servers import MODULE
+from wire import Refusal, same
+
+EDGES = [
+    0, 1, -1, 2**15, 2**16, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64 - 1, 2**64, 10**40,
+    "", " 1", "1 ", "+1", "1e3", "0x10", "1.5", "nan", "-0", "\0",
+]
+
+NUMBERS = [
+    lambda n: ("CF.RESERVE", "f", n),
+    lambda n: ("CF.RESERVE", "f", 1000, "BUCKETSIZE", n),
+    lambda n: ("CF.RESERVE", "f", 1000, "MAXITERATIONS", n),
+    lambda n: ("CF.RESERVE", "f", 1000, "EXPANSION", n),
+    lambda n: ("CF.RESERVE", "f", 1000, "ERROR", n),
+    lambda n: ("CF.RESERVE", "f", 1000, "SEED", n),
+    lambda n: ("CF.RESERVE", "f", 1000, "SEED", n, "EXPANSION", 32768),
+    lambda n: ("CF.INSERT", "f", "CAPACITY", n, "ITEMS", "a"),
+    lambda n: ("CF.INSERT", "f", "ERROR", n, "ITEMS", "a"),
+    lambda n: ("CF.SCANDUMP", "full", n),
+    lambda n: ("CF.LOADCHUNK", "f", n, "bytes"),
+    lambda n: ("CF.LOADCHUNK", "f", 1, "bytes", "EXPANSION", n),
+    lambda n: ("CF.LOADCHUNK", "f", 1, "bytes", "DELETED", n),
+]
+
+
+def test_numbers_at_the_edges(server, call):
+    """Whatever the number: a reply, a server that lives, and no key of a command that was refused."""
+    call("CF.RESERVE", "full", 4, "EXPANSION", 0)
+    add_all(call, "full", [b"a", b"b", b"c", b"d"])
+    for command in NUMBERS:
+        for number in EDGES:
+            was_refused = is_refused(call, *command(number))
+            assert call("PING") == "PONG" and server.process.poll() is None
+            assert not (was_refused and call("EXISTS", "f")), command(number)
+            call("DEL", "f")
+    assert exist(call, "full", [b"a", b"b", b"c", b"d"]) == [1] * 4
+
+
+def test_nine_copies(call):
+    for _ in range(8):
+        same(call("CF.ADD", "f", "a"), 1)
+    refused("Filter is full", call, "CF.ADD", "f", "a")
+    same(call("CF.INSERT", "f", "ITEMS", "a", "b"), [-1, 1])
+    same(call("CF.COUNT", "f", "a"), 8)
+    same(call("CF.ADDNX", "f", "a"), 0)
+    same(call("CF.INSERTNX", "f", "ITEMS", "a"), [0])
+    for _ in range(8):
+        same(call("CF.DEL", "f", "a"), 1)
+    same(call("CF.DEL", "f", "a"), 0)
+    same(call("CF.ADD", "f", "a"), 1)
+
+
+@pytest.mark.parametrize("capacity", [4, 5, 100, 1000, 30_000])
+def test_a_filter_that_does_not_grow(call, capacity):
+    call("CF.RESERVE", "f", capacity, "EXPANSION", 0)
+    some = items("item-", capacity)
+    add_all(call, "f", some)
+    refused("Filter is full", call, "CF.ADD", "f", "one more")
+    refused("Filter is full", call, "CF.ADDNX", "f", "one more")
+    same(call("CF.INSERT", "f", "ITEMS", "one more", "and another"), [-1, -1])
+    same(call("CF.INSERTNX", "f", "ITEMS", "one more", some[0]), [-1, 0])
+    assert info(call, "f")["Number of items inserted"] == capacity
+    all_exist(call, "f", some)
+    same(call("CF.DEL", "f", some[0]), 1)
+    same(call("CF.ADD", "f", "one more"), 1)
+    refused("Filter is full", call, "CF.ADD", "f", "and another")
+
+
+def test_in_protocol_3_full_is_false(call3):
+    call3("CF.RESERVE", "f", 4, "EXPANSION", 0)
+    same(call3("CF.INSERT", "f", "ITEMS", *range(6)), [True] * 4 + [False] * 2)
+    same(call3("CF.INSERTNX", "f", "ITEMS", 0, 9), [0, -1])
+
+
+def test_memory_of_a_reserved_filter(call):
+    call("CONFIG", "SET", "koel.max-bytes", "1mb")
+    said = refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000_000)
+    assert "1048576" in said and "koel.max-bytes" in said
+    refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000_000, "EXPANSION", 0)
+    refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000, "ERROR", 1e-30)
+    refused("ERR Insufficient memory", call, "CF.INSERT", "f", "CAPACITY", 100_000_000, "ITEMS", "a")
+    same(call("EXISTS", "f"), 0)
+    same(call("CF.RESERVE", "f", 100_000), "OK")
+
+
+def test_memory_of_a_filter_that_grows(call, call3):
+    call("CONFIG", "SET", "koel.max-bytes", "256kb")
+    some = items("item-", 400_000)
+    answers = insert(call, "f", some)
+    assert set(answers) == {1, -1} and info(call, "f")["Size"] < (256 << 10) * 1.2
+    refused("Maximum expansions reached", *command_refused(call, some))
+    same(call3("CF.INSERT", "f", "ITEMS", command_refused(call, some)[-1]), [False])
+    added = [item for item, answer in zip(some, answers) if answer == 1]
+    all_exist(call, "f", added)
+    assert info(call, "f")["Number of items inserted"] == len(added)
+    call("CONFIG", "SET", "koel.max-bytes", "1gb")
+    add_all(call, "f", [item for item, answer in zip(some, answers) if answer == -1])
+    all_exist(call, "f", some)
+
+
+def command_refused(call, some):
+    """An addition that the limit forbids. Others may find room in a table that is not full."""
+    for item in reversed(some):
+        if call("CF.INSERT", "f", "NOCREATE", "ITEMS", item) == [-1]:
+            return call, "CF.ADD", "f", item
+        call("CF.DEL", "f", item)
+    raise AssertionError("everything was accepted")
+
+
+def test_memory_that_the_system_does_not_have(server, call):
+    """The limit of the server's memory, not the module's: 4 GiB, as servers.py starts it."""
+    call("CONFIG", "SET", "koel.max-bytes", 1 << 40)
+    for capacity in (10**10, 10**11, 1099511627776):
+        refused("ERR Insufficient memory", call, "CF.RESERVE", "f", capacity)
+        refused("ERR Insufficient memory", call, "CF.RESERVE", "f", capacity, "EXPANSION", 0)
+    same(call("EXISTS", "f"), 0)
+    same(call("CF.RESERVE", "f", 1_000_000), "OK")
+    assert server.process.poll() is None
+
+
+def test_transactions(call):
+    call("MULTI")
+    for command in (
+        ("CF.RESERVE", "f", 4, "EXPANSION", 0), ("CF.INSERT", "f", "ITEMS", "a", "b", "c"), ("CF.ADD", "f", "d"),
+        ("CF.ADD", "f", "e"), ("CF.EXISTS", "f", "a"), ("CF.DEL", "f", "a"), ("CF.COUNT", "f", "a"), ("CF.DEL", "g", "a"),
+    ):
+        same(call(*command), "QUEUED")
+    *replies, last = call("EXEC")
+    full = replies.pop(3)
+    assert isinstance(full, Refusal) and str(full).startswith("Filter is full")
+    assert isinstance(last, Refusal) and str(last).startswith("Not found")
+    same(replies, ["OK", [1, 1, 1], 1, 1, 1, 0])
+
+
+def test_scripts(call):
+    script = """
+        redis.call('CF.RESERVE', KEYS[1], 1000)
+        local added = redis.call('CF.INSERT', KEYS[1], 'ITEMS', unpack(ARGV))
+        return {added, redis.call('CF.EXISTS', KEYS[1], ARGV[1]), redis.call('CF.EXISTS', KEYS[1], 'absent')}"""
+    same(call("EVAL", script, 1, "f", "a", "b"), [[1, 1], 1, 0])
+    same(call("EVAL", "return redis.call('CF.COUNT', KEYS[1], ARGV[1])", 1, "f", "b"), 1)
+    refused("ERR item exists", call, "EVAL", "return redis.call('CF.RESERVE', KEYS[1], 10)", 1, "f")
+    refused("Not found", call, "EVAL", "return redis.pcall('CF.DEL', KEYS[1], 'a')", 1, "g")
+    refused("ERR", call, "EVAL", "return redis.call('CF.ADD', KEYS[1])", 1, "f")
+    in_protocol_3 = "redis.setresp(3); return redis.call('CF.EXISTS', KEYS[1], 'a') == true"
+    same(call("EVAL", in_protocol_3, 1, "f"), 1)
+
+
+def test_scripts_that_may_only_read(call):
+    call("CF.ADD", "f", "a")
+    same(call("EVAL_RO", "return redis.call('CF.EXISTS', KEYS[1], 'a')", 1, "f"), 1)
+    refused("ERR", call, "EVAL_RO", "return redis.call('CF.ADD', KEYS[1], 'a')", 1, "f")
+    same(call("CF.COUNT", "f", "a"), 1)
+
+
+def test_settings_of_new_filters(call):
+    call("CONFIG", "SET", "koel.error-rate", "0.0001")
+    call("CONFIG", "SET", "koel.expansion", "0")
+    call("CONFIG", "SET", "koel.initial-size", "10")
+    some = items("item-", 12)
+    assert [is_refused(call, "CF.ADD", "f", item) for item in some] == [False] * 10 + [True] * 2
+    found = info(call, "f")
+    assert float(found["Error rate"]) == 0.0001 and found["Expansion rate"] == 0 and found["Capacity"] == 10
+
+
+def test_settings_from_the_configuration_file(start):
+    server = start("koel.max-bytes 2mb", "koel.error-rate 0.001", "koel.initial-size 50", "koel.expansion 4", "koel.seed 7")
+    with server.connect() as call:
+        same(call("CONFIG", "GET", "koel.max-bytes"), [b"koel.max-bytes", b"2097152"])
+        call("CF.ADD", "f", "a")
+        found = info(call, "f")
+        assert float(found["Error rate"]) == 0.001 and found["Expansion rate"] == 4 and found["Capacity"] >= 50
+        call("CF.RESERVE", "g", 50, "ERROR", 0.001, "EXPANSION", 4, "SEED", 7)
+        call("CF.ADD", "g", "a")
+        assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "g")
+
+
+def test_a_module_that_is_loaded_later(start):
+    server = start(module=None)
+    with server.connect() as call:
+        same(call("MODULE", "LOADEX", MODULE, "CONFIG", "koel.error-rate", "0.001"), "OK")
+        call("CF.ADD", "f", "a")
+        assert float(info(call, "f")["Error rate"]) == 0.001
+        refused("ERR", call, "MODULE", "LOADEX", MODULE)
+        # A module with a type of its own stays.
+        refused("ERR", call, "MODULE", "UNLOAD", "koel")
+        same(call("CF.EXISTS", "f", "a"), 1)
+
+
+def test_settings_that_are_refused_at_the_start(start):
+    server = start(module=None)
+    with server.connect() as call:
+            refused("ERR", call, "MODULE", "LOADEX", MODULE, "CONFIG", "koel.error-rate", "2")
+        refused("ERR", call, "MODULE", "LOADEX", MODULE, "ARGS", "unknown")
+        same(call("PING"), "PONG")
