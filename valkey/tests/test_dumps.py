@@ -1,0 +1,219 @@
+"""CF.SCANDUMP, CF.LOADCHUNK and CF.SNAPSHOT of koel's own filters; the command `koel` opens what they give."""
+
+import json
+import subprocess
+
+import pytest
+
+from filters import (
+    MOST_IN_CHUNK, add_all, all_exist, dump, exist, info, is_refused, items, joined, load, make_large, refused, state, states,
+)
+from servers import COMMAND, wait_until
+from wire import same
+
+
+@pytest.fixture
+def large(call):
+    """The chunks of the filter `large`: three or more."""
+    make_large(call, "large")
+    chunks = dump(call, "large")
+    assert len(chunks) >= 3
+    return chunks
+
+
+def koel(*arguments, **options):
+    assert COMMAND.exists(), f"{COMMAND} is missing: cargo build --release -p koel-cli"
+    return subprocess.run([COMMAND, *arguments], capture_output=True, timeout=60, check=True, **options).stdout
+
+
+def test_round_trip(call):
+    add_all(call, "f", items("item-", 100_000))
+    for n in range(0, 100_000, 100):
+        call("CF.DEL", "f", f"item-{n}")
+    load(call, "g", dump(call, "f"))
+    assert dump(call, "g") == dump(call, "f")
+    assert exist(call, "g", items("item-", 100_000)) == exist(call, "f", items("item-", 100_000))
+    found, expected = info(call, "g"), info(call, "f")
+    for name in ("Size", "Number of items inserted", "Error rate", "Capacity", "Maximum capacity", "Shards"):
+        assert found[name] == expected[name], name
+
+
+def test_chunks_are_a_snapshot(call, large):
+    snapshot = call("CF.SNAPSHOT", "large")
+    assert joined(large) == snapshot and snapshot[:8] == b"KOEL\r\n\x1a\n"
+    assert all(len(data) <= MOST_IN_CHUNK for _, data in large)
+    # A dump is as deterministic as the filter.
+    assert dump(call, "large") == large
+
+
+def test_the_command_opens_a_dump(call, tmp_path):
+    some = items("item-", 50_000)
+    call("CF.RESERVE", "f", 1000, "ERROR", 0.001)
+    add_all(call, "f", some)
+    path = tmp_path / "dump.koel"
+    path.write_bytes(joined(dump(call, "f")))
+    facts = json.loads(koel("info", path, "--json"))
+    assert facts["items"] == 50_000
+    probes = some[:1000] + items("absent-", 20_000)
+    expected = [item for item, answer in zip(probes, exist(call, "f", probes)) if answer]
+    assert koel("query", "--verify", path, input=b"\n".join(probes) + b"\n").splitlines() == expected
+    assert len(expected) < 1000 + 60
+
+
+def test_a_filter_of_the_command_is_loaded(call, tmp_path):
+    """In one chunk: its iterator is that which the module would give."""
+    path = tmp_path / "fruit.koel"
+    koel("build", "-", "-o", path, "--max-items", "1000", input=b"apple\nbanana\n")
+    data = path.read_bytes()
+    call("CF.RESERVE", "f", 1000)
+    add_all(call, "f", [b"apple"])
+    iterator, own = call("CF.SCANDUMP", "f", 0)
+    # RedisBloom's rule, and a snapshot in one chunk obeys it, too: 1 and the bytes so far.
+    same(call("CF.LOADCHUNK", "fruit", iterator - len(own) + len(data), data), "OK")
+    same(call("CF.MEXISTS", "fruit", "apple", "banana", "cherry"), [1, 1, 0])
+    assert call("CF.SNAPSHOT", "fruit") == data
+
+
+def test_an_empty_filter_has_no_chunks(call):
+    call("CF.RESERVE", "f", 1000)
+    assert dump(call, "f") == []
+    call("CF.ADD", "f", "a")
+    call("CF.DEL", "f", "a")
+    assert dump(call, "f") == []
+
+
+def test_a_loaded_filter_goes_on(call):
+    """As the original would: same items, same bytes."""
+    call("CF.RESERVE", "f", 5000, "SEED", 9)
+    add_all(call, "f", items("item-", 3000))
+    load(call, "g", dump(call, "f"), "EXPANSION", 1)
+    for key in ("f", "g"):
+        add_all(call, key, items("more-", 30_000))
+        assert call("CF.DEL", key, "item-1") == 1
+    assert call("CF.SNAPSHOT", "g") == call("CF.SNAPSHOT", "f")
+
+
+def test_expansion_and_deletions_can_be_given(call):
+    add_all(call, "f", items("item-", 100))
+    load(call, "g", dump(call, "f"), "EXPANSION", 8, "DELETED", 77)
+    found = info(call, "g")
+    assert (found["Expansion rate"], found["Number of items deleted"]) == (8, 77)
+
+
+@pytest.mark.parametrize("change", [
+    ("CF.ADD", "large", "one more"), ("CF.DEL", "large", "large-1"), ("CF.INSERT", "large", "ITEMS", "a"),
+    ("CF.ADDNX", "large", "one more"), ("CF.INSERTNX", "large", "ITEMS", "one more"),
+], ids=lambda change: change[0])
+def test_a_change_ends_a_dump(call, large, change):
+    iterator, _ = call("CF.SCANDUMP", "large", 0)
+    call(*change)
+    assert "again" in refused("Invalid position", call, "CF.SCANDUMP", "large", iterator)
+    assert joined(dump(call, "large")) == call("CF.SNAPSHOT", "large")
+
+
+def test_what_changes_nothing_does_not_end_a_dump(call, large):
+    iterator, _ = call("CF.SCANDUMP", "large", 0)
+    call("CF.EXISTS", "large", "large-1")
+    call("CF.COUNT", "large", "large-1")
+    same(call("CF.SCANDUMP", "large", iterator), list(large[1]))
+
+
+def test_another_filter_under_the_name_ends_a_dump(call, large):
+    iterator, _ = call("CF.SCANDUMP", "large", 0)
+    call("CF.ADD", "other", "a")
+    call("RENAME", "other", "large")
+    refused("Invalid position", call, "CF.SCANDUMP", "large", iterator)
+
+
+READS = [("CF.EXISTS", "f", "large-1"), ("CF.MEXISTS", "f", "large-1", "a"), ("CF.COUNT", "f", "large-1"), ("CF.SNAPSHOT", "f")]
+WRITES = [
+    ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a"), ("CF.INSERTNX", "f", "ITEMS", "a"),
+    ("CF.INSERT", "f", "NOCREATE", "ITEMS", "a"), ("CF.RESERVE", "f", 1000), ("CF.DEL", "f", "a"), ("CF.COMPACT", "f"),
+]
+
+
+def test_a_filter_that_is_being_loaded(call, large):
+    load(call, "f", large[:2])
+    for command in READS:
+        same(call(*command), call(command[0], "missing", *command[2:]))
+    refused("ERR not found", call, "CF.INFO", "f")
+    refused("", call, "CF.SCANDUMP", "f", 0)
+    for command in WRITES:
+        refused("ERR a filter is being loaded", call, *command)
+    same(call("EXISTS", "f"), 1)
+    assert call("MEMORY", "USAGE", "f") > 2 << 20
+    load(call, "f", large[2:])
+    assert dump(call, "f") == large
+    all_exist(call, "f", items("large-", 5000))
+
+
+def test_a_load_can_be_given_up(call, large):
+    load(call, "f", large[:2])
+    same(call("DEL", "f"), 1)
+    same(call("CF.ADD", "f", "a"), 1)
+    refused("ERR item exists", call, "CF.LOADCHUNK", "f", *large[2])
+    refused("ERR item exists", call, "CF.LOADCHUNK", "f", *large[0])
+    same(call("CF.COUNT", "f", "a"), 1)
+
+
+def test_a_load_can_start_again(call, large):
+    load(call, "f", large[:2])
+    load(call, "f", large[:1])
+    refused("Invalid position", call, "CF.LOADCHUNK", "f", *large[2])
+    load(call, "f", large[1:])
+    assert dump(call, "f") == large
+
+
+def test_a_load_takes_each_chunk_once_and_in_order(call, large):
+    for chunk in large[1:]:
+        assert is_refused(call, "CF.LOADCHUNK", "f", *chunk)
+        same(call("EXISTS", "f"), 0)
+    load(call, "f", large[:1])
+    refused("Invalid position", call, "CF.LOADCHUNK", "f", *large[2])
+    load(call, "f", large[1:2])
+    refused("Invalid position", call, "CF.LOADCHUNK", "f", *large[1])
+    load(call, "f", large[2:])
+    refused("ERR item exists", call, "CF.LOADCHUNK", "f", *large[-1])
+    assert dump(call, "f") == large
+
+
+def test_loads_side_by_side(call, large):
+    """Into two keys, and from two connections."""
+    for chunk in large:
+        load(call, "f", [chunk])
+        load(call, "g", [chunk])
+    assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "g") == joined(large)
+
+
+@pytest.mark.parametrize("save", ["RDB", "AOF", "AOF with preamble", "AOF rewritten"])
+def test_a_load_survives_a_restart(start, save):
+    options = [] if save == "RDB" else ["appendonly yes"]
+    options.append(f"aof-use-rdb-preamble {'yes' if 'preamble' in save else 'no'}")
+    server = start(*options)
+    with server.connect() as call:
+        make_large(call, "large")
+        chunks = dump(call, "large")
+        load(call, "f", chunks[:2])
+        if save == "RDB":
+            call("SAVE")
+        elif save != "AOF":
+            call("BGREWRITEAOF")
+            wait_until(lambda: b"aof_rewrite_in_progress:0" in call("INFO", "persistence"))
+        before = states(call)
+    server.restart()
+    with server.connect() as call:
+        assert states(call) == before
+        same(call("CF.EXISTS", "f", "large-1"), 0)
+        refused("ERR a filter is being loaded", call, "CF.ADD", "f", "a")
+        load(call, "f", chunks[2:])
+        assert state(call, "f")[1:] == state(call, "large")[1:]
+
+
+def test_a_snapshot_of_more_than_64_mib_is_refused(call):
+    """The limit is for one reply; the dump has none."""
+    call("CF.RESERVE", "f", 60_000_000)
+    call("CF.ADD", "f", "a")
+    said = refused("", call, "CF.SNAPSHOT", "f")
+    assert "CF.SCANDUMP" in said
+    iterator, data = call("CF.SCANDUMP", "f", 0)
+    assert iterator > 0 and len(data) <= MOST_IN_CHUNK

@@ -1,0 +1,182 @@
+"""CF.LOADCHUNK of bytes that no dump has: they are refused, nothing changes, and the server lives."""
+
+import random
+
+import pytest
+
+from filters import add_all, chunks_of, dump, exist, fixture_named, fixtures, is_refused, items, load, make_large, refused
+from wire import Refusal, same
+
+ERRORS = ("Invalid position", "Invalid header", "Couldn't create filter!", "Couldn't load chunk!")
+
+
+@pytest.fixture
+def small(call):
+    """The chunks of a small filter."""
+    add_all(call, "small", items("item-", 2000))
+    return dump(call, "small")
+
+
+def try_to_load(call, key, chunks):
+    """True if all were taken; otherwise the error is one of those that clients know."""
+    for iterator, data in chunks:
+        try:
+            call("CF.LOADCHUNK", key, iterator, data)
+        except Refusal as refusal:
+            assert str(refusal).startswith(ERRORS), refusal
+            return False
+    return True
+
+
+def is_invisible(call, key):
+    return call("CF.EXISTS", key, "item-1") == 0 and call("CF.SNAPSHOT", key) is None and is_refused(call, "CF.INFO", key)
+
+
+def flipped(data, bit):
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def test_random_bytes(server, call):
+    choose = random.Random(1)
+    for length in [0, 1, 7, 8, 37, 38, 39, 40, 63, 64, 65, 1000, 100_000]:
+        for iterator in (1, 2, length, length + 1, 2**63 - 1):
+            assert not try_to_load(call, "f", [(iterator, choose.randbytes(length))])
+            same(call("EXISTS", "f"), 0)
+    assert server.process.poll() is None
+
+
+@pytest.mark.parametrize("head", ["koel", "RedisBloom"])
+def test_random_bytes_after_a_good_beginning(call, small, head):
+    choose = random.Random(2)
+    good = small[0][1][:16] if head == "koel" else chunks_of(fixture_named("rb_default.chunks"))[0][1][:24]
+    for length in (0, 8, 14, 16, 22, 24, 48, 56, 1000):
+        for iterator in (1, length + len(good), length + len(good) + 1):
+            try_to_load(call, "f", [(iterator, good + choose.randbytes(length))])
+            assert is_invisible(call, "f")
+            call("DEL", "f")
+
+
+def test_every_bit_of_a_header(call, small):
+    """A koel snapshot has checksums: every flip is found at the latest with the last chunk, and the key is gone."""
+    (iterator, data), *rest = small
+    choose = random.Random(3)
+    for bit in [*range(8 * 96), *choose.sample(range(8 * len(data)), 500)]:
+        assert not try_to_load(call, "f", [(iterator, flipped(data, bit)), *rest]), bit
+        assert is_invisible(call, "f")
+        call("DEL", "f")
+
+
+def test_truncated(call, small):
+    (iterator, data), *rest = small
+    choose = random.Random(4)
+    for length in [*range(0, 100), *choose.sample(range(len(data)), 100), len(data) - 1]:
+        for given in (iterator, iterator - len(data) + length):
+            try_to_load(call, "f", [(given, data[:length]), *rest])
+            assert is_invisible(call, "f"), (length, given)
+            call("DEL", "f")
+
+
+def test_longer(call, small):
+    (iterator, data), *rest = small
+    for more in (b"\0", b"\0" * 8, data):
+        for given in (iterator, iterator + len(more)):
+            assert not try_to_load(call, "f", [(given, data + more), *rest])
+            assert is_invisible(call, "f")
+            call("DEL", "f")
+
+
+def test_a_damaged_last_chunk_drops_the_load(call):
+    make_large(call, "large")
+    chunks = dump(call, "large")
+    iterator, data = chunks[-1]
+    load(call, "f", chunks[:-1])
+    refused(ERRORS, call, "CF.LOADCHUNK", "f", iterator, flipped(data, 8 * len(data) - 1))
+    same(call("EXISTS", "f"), 0)
+    # The same damage further to the front is noticed then, too.
+    load(call, "f", chunks[:1])
+    damaged = [(at, flipped(data, 4 * len(data))) for at, data in chunks[1:]]
+    assert not try_to_load(call, "f", damaged) and is_invisible(call, "f")
+
+
+def test_a_refused_chunk_changes_nothing(call):
+    """In the middle: the right one is taken afterwards."""
+    make_large(call, "large")
+    chunks = dump(call, "large")
+    load(call, "f", chunks[:1])
+    iterator, data = chunks[1]
+    for given, wrong in [(iterator + 1, data), (iterator, data[:-1]), (iterator - 1, data), (1, b""), (iterator, data + b"\0")]:
+        if not try_to_load(call, "f", [(given, wrong)]):
+            assert is_invisible(call, "f")
+    load(call, "f", chunks[1:])
+    assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "large")
+
+
+def test_flips_in_what_redisbloom_wrote(server, call):
+    """Its chunks have no checksum: of the slots, any are good. Of the header, what cannot be is refused."""
+    for fixture in fixtures():
+        for number, (iterator, data) in enumerate(chunks_of(fixture)):
+            choose = random.Random(number)
+            bits = range(8 * len(data)) if number == 0 else choose.sample(range(8 * len(data)), 20)
+            for bit in bits:
+                chunks = chunks_of(fixture)
+                chunks[number] = (iterator, flipped(data, bit))
+                if try_to_load(call, "f", chunks) and not is_refused(call, "CF.INFO", "f"):
+                    use(call, "f")
+                call("DEL", "f")
+    assert server.process.poll() is None
+
+
+def use(call, key):
+    """Nothing that is asked of such a filter may harm the server."""
+    some = items("key-", 20)
+    exist(call, key, some)
+    call.pipeline([("CF.DEL", key, item) for item in some] + [("CF.COUNT", key, item) for item in some])
+    call("CF.COMPACT", key)
+    call("CF.INFO", key)
+    dump(call, key)
+
+
+def test_wrong_iterators_of_redisbloom(call):
+    chunks = chunks_of(fixture_named("rb_grown_e2.chunks"))
+    for number, (iterator, data) in enumerate(chunks):
+        for wrong in {0, 1, 2, iterator - 1, iterator + 1, 2**63 - 1} - {iterator}:
+            if number or wrong != 1:
+                assert not try_to_load(call, "f", [(wrong, data)]), (number, wrong)
+        load(call, "f", [(iterator, data)])
+    assert dump(call, "f") == chunks
+
+
+def test_promises_take_no_memory(server, call):
+    """A header that promises a huge filter, and nothing after it."""
+    header = bytearray(chunks_of(fixture_named("rb_default.chunks"))[0][1])
+    before = used_memory(call)
+    for buckets in (2**20, 2**30, 2**31, 2**32, 2**62, 2**63):
+        for filters in (1, 2, 65535):
+            header[8:16] = buckets.to_bytes(8, "little")
+            header[24:32] = filters.to_bytes(8, "little")
+            try_to_load(call, "f", [(1, bytes(header))])
+            try_to_load(call, "f", [(1001, bytes(1000))])
+            assert used_memory(call) < before + (8 << 20)
+            call("DEL", "f")
+    assert server.process.poll() is None
+
+
+def used_memory(call):
+    line = next(line for line in call("INFO", "memory").decode().split("\r\n") if line.startswith("used_memory:"))
+    return int(line.split(":")[1])
+
+
+def test_chunks_of_other_filters_do_not_fit(call, small):
+    """Neither another filter's of koel nor RedisBloom's go on where this one stopped."""
+    make_large(call, "large")
+    chunks = dump(call, "large")
+    call("CF.RESERVE", "other", 2_000_000, "SEED", 5)
+    add_all(call, "other", items("other-", 5000))
+    others = dump(call, "other")
+    load(call, "f", chunks[:1])
+    assert not try_to_load(call, "f", others[1:]) and is_invisible(call, "f")
+    call("DEL", "f")
+    load(call, "f", chunks_of(fixture_named("rb_grown_e2.chunks"))[:2])
+    assert not try_to_load(call, "f", chunks[1:]) and is_invisible(call, "f")

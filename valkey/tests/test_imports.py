@@ -1,0 +1,185 @@
+"""Filters that RedisBloom wrote (tests/data/redisbloom): every answer is RedisBloom's, and so are the bytes that come out."""
+
+import subprocess
+
+import pytest
+
+from filters import (
+    FIXTURES, INFO_FIELDS, add_all, all_exist, chunks_of, digest, dump, exist, fixture_named, fixtures, info, items, joined, load,
+    refused, state,
+)
+from servers import COMMAND
+from wire import same
+
+WITH_CHUNKS = [fixture for fixture in fixtures() if fixture["chunks"]]
+
+
+@pytest.fixture(params=WITH_CHUNKS, ids=[fixture["file"] for fixture in WITH_CHUNKS])
+def fixture(request):
+    return request.param
+
+
+def kept(fixture):
+    """The items that are in it."""
+    deleted = fixture["delete_every"]
+    every = items(fixture["key_prefix"], fixture["added"])
+    return [item for n, item in enumerate(every) if not deleted or n % deleted]
+
+
+def test_answers(call, fixture):
+    load(call, "f", chunks_of(fixture))
+    answers = exist(call, "f", items(fixture["probe_prefix"], fixture["probe_count"]))
+    assert [n for n, answer in enumerate(answers) if answer] == fixture["probe_hits"]
+    all_exist(call, "f", kept(fixture))
+    keys = items(fixture["key_prefix"], fixture["added"])[:: fixture["count_every"]]
+    assert call.pipeline([("CF.COUNT", "f", key) for key in keys]) == fixture["counts"]
+
+
+def test_info(call, fixture):
+    """All of RedisBloom's fields but one: Size is what this server takes."""
+    load(call, "f", chunks_of(fixture))
+    found = info(call, "f")
+    expected = {**fixture["info"], "Size": found["Size"]}
+    assert {name: found[name] for name in INFO_FIELDS} == expected
+    assert found["Imported items"] == fixture["info"]["Number of items inserted"]
+
+
+def test_bytes(call, fixture):
+    chunks = chunks_of(fixture)
+    load(call, "f", chunks)
+    assert dump(call, "f") == chunks
+
+
+def test_the_empty_filter_has_nothing_to_load(call):
+    fixture = fixture_named("rb_empty.chunks")
+    assert chunks_of(fixture) == []
+    call("CF.RESERVE", "f", *fixture["reserve"])
+    assert dump(call, "f") == [] and exist(call, "f", items("probe-", 20_000)) == [0] * 20_000
+
+
+def test_padded_header(call):
+    """RedisBloom's header has two more bytes where its compiler does not pack it."""
+    fixture = fixture_named("rb_b4_n4000.chunks")
+    (iterator, header), *rest = chunks_of(fixture)
+    padded = header + b"\0\0" if len(header) == 38 else header[:38]
+    load(call, "f", [(iterator, padded), *rest])
+    all_exist(call, "f", kept(fixture))
+
+
+def test_removals(call, fixture):
+    chunks = chunks_of(fixture)
+    load(call, "f", chunks)
+    some = kept(fixture)
+    assert set(call.pipeline([("CF.DEL", "f", item) for item in some[:500]])) == {1}
+    all_exist(call, "f", some[500:])
+    found, deleted = info(call, "f"), fixture["info"]["Number of items deleted"]
+    assert found["Number of items inserted"] == len(some) - 500
+    assert found["Number of items deleted"] == deleted + 500
+    # It is RedisBloom's filter still.
+    assert len(joined(dump(call, "f"))) == len(joined(chunks))
+
+
+def test_compaction(call, fixture):
+    load(call, "f", chunks_of(fixture))
+    same(call("CF.COMPACT", "f"), "OK")
+    all_exist(call, "f", kept(fixture))
+    load(call, "g", dump(call, "f"))
+    assert dump(call, "g") == dump(call, "f")
+
+
+def test_new_items(call, fixture):
+    """They go into a filter of koel's beside it."""
+    chunks = chunks_of(fixture)
+    load(call, "f", chunks)
+    old, new = kept(fixture), items("new-", 10_000)
+    add_all(call, "f", new)
+    all_exist(call, "f", old + new)
+    found = info(call, "f")
+    assert found["Imported items"] == len(old) and found["Number of items inserted"] == len(old) + len(new)
+    assert found["Size"] >= len(joined(chunks)) + 10_000
+    # At most as many more are found as koel's filter may have: 1 % of 20,000, and five standard deviations.
+    hits = sum(exist(call, "f", items(fixture["probe_prefix"], fixture["probe_count"])))
+    assert len(fixture["probe_hits"]) <= hits <= len(fixture["probe_hits"]) + 200 + 5 * 14.2
+
+
+def test_dumps_with_new_items(call, fixture):
+    chunks = chunks_of(fixture)
+    load(call, "f", chunks)
+    add_all(call, "f", items("new-", 3000))
+    both = dump(call, "f")
+    assert both != chunks
+    load(call, "g", both)
+    assert dump(call, "g") == both
+    all_exist(call, "g", kept(fixture) + items("new-", 3000))
+    for key in ("f", "g"):
+        add_all(call, key, items("later-", 3000))
+    assert dump(call, "g") == dump(call, "f")
+
+
+def test_without_its_new_items_it_is_as_before(call):
+    """What is removed from the new filter leaves RedisBloom's chunks as they were."""
+    fixture = fixture_named("rb_b4_n4000.chunks")
+    load(call, "f", chunks_of(fixture))
+    before = exist(call, "f", items("probe-", 20_000))
+    add_all(call, "f", items("new-", 100))
+    assert set(call.pipeline([("CF.DEL", "f", item) for item in items("new-", 100)])) == {1}
+    assert exist(call, "f", items("probe-", 20_000)) == before
+    all_exist(call, "f", kept(fixture))
+
+
+def test_copies_in_both_filters(call):
+    """CF.COUNT adds up, CF.ADDNX sees both, and CF.DEL takes one copy after the other."""
+    fixture = fixture_named("rb_b1_n3000.chunks")
+    load(call, "f", chunks_of(fixture))
+    counted = call("CF.COUNT", "f", "key-0")
+    assert counted >= 1
+    same(call("CF.ADDNX", "f", "key-0"), 0)
+    same(call("CF.INSERTNX", "f", "ITEMS", "key-0"), [0])
+    same(call("CF.ADD", "f", "key-0"), 1)
+    same(call("CF.COUNT", "f", "key-0"), counted + 1)
+    for left in range(counted, -1, -1):
+        same(call("CF.DEL", "f", "key-0"), 1)
+        same(call("CF.COUNT", "f", "key-0"), left)
+    same(call("CF.DEL", "f", "key-0"), 0)
+
+
+def test_a_filter_that_does_not_grow_takes_no_new_items(call):
+    """RedisBloom's with EXPANSION 0: the header's last field. Then nothing may grow beside it."""
+    fixture = fixture_named("rb_b1_n3000.chunks")
+    (iterator, header), *rest = chunks_of(fixture)
+    fixed = header[:36] + b"\0\0" + header[38:]
+    load(call, "f", [(iterator, fixed), *rest])
+    assert info(call, "f")["Expansion rate"] == 0
+    all_exist(call, "f", kept(fixture))
+
+
+def test_copies_of_the_key(call, fixture):
+    load(call, "f", chunks_of(fixture))
+    add_all(call, "f", items("new-", 10))
+    same(call("COPY", "f", "g"), 1)
+    same(call("RESTORE", "h", 0, call("DUMP", "f")), "OK")
+    for key in ("g", "h"):
+        assert state(call, key) == state(call, "f")
+    assert digest(call, "f") != b"0" * 40
+
+
+def test_while_it_is_loaded_it_is_invisible(call, fixture):
+    chunks = chunks_of(fixture)
+    for count in range(1, len(chunks)):
+        load(call, "f", chunks[:count])
+        same(call("CF.EXISTS", "f", "key-0"), 0)
+        refused("ERR a filter is being loaded", call, "CF.ADD", "f", "a")
+    load(call, "f", chunks[len(chunks) - 1 :])
+    all_exist(call, "f", kept(fixture))
+
+
+def test_the_command_agrees(call, fixture, tmp_path):
+    """`koel query` of the file, and the server that loaded it."""
+    load(call, "f", chunks_of(fixture))
+    probes = items(fixture["probe_prefix"], 5000)
+    expected = [item for item, answer in zip(probes, exist(call, "f", probes)) if answer]
+    said = subprocess.run(
+        [COMMAND, "query", FIXTURES / fixture["file"]], input=b"\n".join(probes) + b"\n", capture_output=True, timeout=60,
+        check=False,
+    )
+    assert said.stdout.splitlines() == expected, said.stderr
