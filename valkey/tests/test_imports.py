@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from filters import (
-    FIXTURES, INFO_FIELDS, add_all, all_exist, chunks_of, digest, dump, exist, fixture_named, fixtures, info, items, joined, load,
-    refused, state,
+    FIXTURES, INFO_FIELDS, add_all, all_exist, chunks_of, digest, dump, exist, fixture_named, fixtures, info, items, joined,
+    load, refused, state,
 )
 from servers import COMMAND
 from wire import same

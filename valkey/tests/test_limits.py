@@ -195,6 +195,6 @@ def test_a_module_that_is_loaded_later(start):
 def test_settings_that_are_refused_at_the_start(start):
     server = start(module=None)
     with server.connect() as call:
-            refused("ERR", call, "MODULE", "LOADEX", MODULE, "CONFIG", "koel.error-rate", "2")
+        refused("ERR", call, "MODULE", "LOADEX", MODULE, "CONFIG", "koel.error-rate", "2")
         refused("ERR", call, "MODULE", "LOADEX", MODULE, "ARGS", "unknown")
         same(call("PING"), "PONG")

@@ -1,0 +1,291 @@
+"""Filters in RDB and AOF files, in DUMP, RESTORE and COPY: everything is as before. What they take, and how they are freed."""
+
+import random
+import struct
+
+import pytest
+
+from filters import (
+    add_all, all_exist, check_zoo, chunks_of, digest, fixture_named, info, is_refused, items, load, make_large, make_zoo,
+    refused, state, states,
+)
+from servers import wait_until
+from wire import same
+
+
+def field(call, section, name):
+    """A number that INFO says."""
+    for line in call("INFO", section).decode().split("\r\n"):
+        if line.startswith(f"{name}:"):
+            return int(line.split(":")[1])
+    raise AssertionError(f"INFO {section} has no {name}")
+
+
+def used_memory(call):
+    return field(call, "memory", "used_memory")
+
+
+def rewrite(call):
+    call("BGREWRITEAOF")
+    wait_until(lambda: field(call, "persistence", "aof_rewrite_in_progress") == 0)
+    assert b"aof_last_bgrewrite_status:ok" in call("INFO", "persistence")
+
+
+WAYS = {
+    "RDB": [],
+    "RDB without compression": ["rdbcompression no"],
+    "AOF": ["appendonly yes", "aof-use-rdb-preamble no"],
+    "AOF with preamble": ["appendonly yes", "aof-use-rdb-preamble yes"],
+    "AOF rewritten": ["appendonly yes", "aof-use-rdb-preamble no"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_restart(start, way):
+    server = start(*WAYS[way])
+    with server.connect() as call:
+        make_zoo(call)
+        if way.startswith("RDB"):
+            call("SAVE")
+        elif way != "AOF":
+            rewrite(call)
+            # What comes after the rewriting is in the file as commands.
+            add_all(call, "plain", items("later-", 100))
+            call("CF.DEL", "mixed", "new-1")
+            call("CF.ADD", "mixed", "new-1")
+        before = states(call)
+    server.restart()
+    with server.connect() as call:
+        assert states(call) == before
+        check_zoo(call)
+
+
+def test_rewriting_twice(start):
+    """The AOF that the rewritten one is rewritten to is as good."""
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        make_zoo(call)
+        before = states(call)
+    for _ in range(2):
+        with server.connect() as call:
+            rewrite(call)
+        server.restart()
+    with server.connect() as call:
+        assert states(call) == before
+
+
+def test_writing_while_the_file_is_rewritten(start):
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        make_zoo(call)
+        call("BGREWRITEAOF")
+        add_all(call, "plain", items("meanwhile-", 20_000))
+        call("CF.RESERVE", "new", 1000, "SEED", 3)
+        add_all(call, "new", items("meanwhile-", 20_000))
+        wait_until(lambda: field(call, "persistence", "aof_rewrite_in_progress") == 0)
+        before = states(call)
+    server.restart()
+    with server.connect() as call:
+        assert states(call) == before
+
+
+def test_settings_of_the_restarted_server_do_not_matter(start):
+    """A filter keeps its parameters, whether it comes from a file of values or of commands."""
+    for options in WAYS["RDB"], WAYS["AOF"]:
+        server = start(*options)
+        with server.connect() as call:
+            add_all(call, "f", items("item-", 30_000))
+            add_all(call, "g", items("item-", 10))
+            if not options:
+                call("SAVE")
+            before = states(call)
+        server.restart(
+            "koel.initial-size 100000", "koel.error-rate 0.2", "koel.expansion 0", "koel.max-bytes 1kb", "koel.seed 99"
+        )
+        with server.connect() as call:
+            assert states(call) == before
+            all_exist(call, "f", items("item-", 30_000))
+
+
+def test_debug_reload(call):
+    """Saves and loads without a restart; the server checks that the value is the same."""
+    make_zoo(call)
+    before = states(call)
+    same(call("DEBUG", "RELOAD"), "OK")
+    assert states(call) == before
+
+
+KINDS = ["empty", "plain", "fixed", "sharp", "large", "rb_grown_e2.chunks", "mixed", "half imported", "half large"]
+
+
+def test_copy_and_restore(call):
+    make_zoo(call)
+    for key in KINDS:
+        same(call("COPY", key, "copy"), 1)
+        same(call("RESTORE", "restored", 0, call("DUMP", key)), "OK")
+        for other in ("copy", "restored"):
+            assert digest(call, other) == digest(call, key), key
+            if not key.startswith("half"):
+                assert state(call, other) == state(call, key), key
+            call("DEL", other)
+
+
+def test_a_copy_is_independent(call):
+    make_zoo(call)
+    for key in ("plain", "mixed"):
+        before = state(call, key)
+        call("COPY", key, "copy")
+        add_all(call, "copy", items("other-", 1000))
+        call("CF.DEL", "copy", "plain-600")
+        assert state(call, key) == before
+
+
+def test_digests_tell_filters_apart(call):
+    add_all(call, "f", items("item-", 1000))
+    add_all(call, "g", items("item-", 1000))
+    assert digest(call, "f") == digest(call, "g") != b"0" * 40
+    call("CF.ADD", "g", "one more")
+    assert digest(call, "f") != digest(call, "g")
+
+
+def crc64(data):
+    """CRC-64 of Jones, which ends a payload of DUMP."""
+    crc = 0
+    for byte in data:
+        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc
+
+
+def crc_table():
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x95AC9329AC4BC9B5 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+CRC_TABLE = crc_table()
+
+
+def sealed(payload):
+    """With the checksum that belongs to it."""
+    return payload[:-8] + struct.pack("<Q", crc64(payload[:-8]))
+
+
+@pytest.mark.parametrize("key", ["plain", "mixed", "half"])
+def test_damaged_payloads(server, call, key):
+    """The server's own checksum is made anew: only the module's stands in the way. Damage is refused, and harms nobody."""
+    make_small_ones(call)
+    payload = call("DUMP", key)
+    assert sealed(payload) == payload
+    choose = random.Random(key)
+    # Byte 0 says that it is a module's value, and the last ten are version and checksum.
+    places = range(8, 8 * (len(payload) - 10))
+    for bit in [*places[: 8 * 60], *choose.sample(places, 150), *places[-8 * 12 :]]:
+        changed = bytearray(payload)
+        changed[bit // 8] ^= 1 << bit % 8
+        assert is_refused(call, "RESTORE", "r", 0, sealed(bytes(changed))), f"bit {bit} of {8 * len(payload)}"
+    for length in choose.sample(range(11, len(payload) - 10), 40):
+        cut = payload[:length] + payload[-10:]
+        assert is_refused(call, "RESTORE", "r", 0, sealed(cut)), length
+    assert server.process.poll() is None and call("EXISTS", "r") == 0
+    same(call("RESTORE", "r", 0, payload), "OK")
+
+
+def make_small_ones(call):
+    chunks = chunks_of(fixture_named("rb_default.chunks"))
+    add_all(call, "plain", items("item-", 1000))
+    load(call, "mixed", chunks)
+    add_all(call, "mixed", items("item-", 300))
+    load(call, "half", chunks[:2])
+
+
+def test_a_damaged_file_is_refused(start):
+    """The server says so and ends, as it does for values of its own."""
+    server = start("rdbchecksum no")
+    with server.connect() as call:
+        add_all(call, "f", items("item-", 50_000))
+        call("SAVE")
+    path = server.folder / "dump.rdb"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(AssertionError, match="ended with [1-9]"):
+        server.restart()
+    assert "koel" in server.log()
+
+
+def test_memory_usage(call):
+    make_zoo(call)
+    for key in KINDS:
+        usage = call("MEMORY", "USAGE", key)
+        if not key.startswith("half"):
+            size = info(call, key)["Size"]
+            assert size <= usage <= size * 1.02 + 2048, key
+    before = used_memory(call)
+    call("CF.RESERVE", "big", 10_000_000)
+    taken = used_memory(call) - before
+    assert taken * 0.9 < call("MEMORY", "USAGE", "big") < taken * 1.1
+
+
+@pytest.mark.parametrize("how", [("DEL", "large", "other"), ("UNLINK", "large", "other"), ("FLUSHALL", "ASYNC"), ("FLUSHDB", "SYNC")])
+def test_memory_is_given_back(call, how):
+    before = used_memory(call)
+    make_large(call, "large")
+    add_all(call, "other", items("item-", 200_000))
+    assert used_memory(call) > before + (2 << 20)
+    call(*how)
+    wait_until(lambda: field(call, "memory", "lazyfree_pending_objects") == 0)
+    wait_until(lambda: used_memory(call) < before + (1 << 20))
+
+
+def test_overwritten_and_expired(call):
+    add_all(call, "f", items("item-", 1000))
+    call("SET", "f", "value")
+    refused("WRONGTYPE", call, "CF.ADD", "f", "a")
+    call("DEL", "f")
+    add_all(call, "f", items("item-", 1000))
+    call("PEXPIRE", "f", 1)
+    wait_until(lambda: call("EXISTS", "f") == 0)
+    same(call("CF.EXISTS", "f", "item-1"), 0)
+    same(call("CF.ADD", "f", "a"), 1)
+    same(call("CF.COUNT", "f", "item-1"), 0)
+
+
+def test_key_events(server, call):
+    call("CONFIG", "SET", "notify-keyspace-events", "KEA")
+    try:
+        with server.connect() as listener:
+            listener("SUBSCRIBE", "__keyspace@0__:f")
+            call("CF.ADD", "f", "a")
+            call("CF.DEL", "f", "a")
+            kinds = [listener.read()[2], listener.read()[2]]
+    finally:
+        call("CONFIG", "SET", "notify-keyspace-events", "")
+    assert all(kinds), kinds
+
+
+def test_defragmentation(start):
+    """Where the server can move allocations, they are moved while filters are used. (Only Redis with jemalloc calls the
+    module for it.)"""
+    server = start("active-defrag-ignore-bytes 1", "active-defrag-threshold-lower 0", "active-defrag-cycle-min 50")
+    with server.connect() as call:
+        if is_refused(call, "CONFIG", "SET", "activedefrag", "yes"):
+            pytest.skip("this server has no active defragmentation")
+        call("CONFIG", "SET", "activedefrag", "no")
+        make_zoo(call)
+        for n in range(300):
+            call("CF.RESERVE", f"gap {n}", 3000, "SEED", n)
+            add_all(call, f"kept {n}", items("item-", 300))
+        for n in range(300):
+            call("DEL", f"gap {n}")
+        before = states(call)
+        call("CONFIG", "SET", "activedefrag", "yes")
+        wait_until(lambda: field(call, "stats", "active_defrag_key_hits") + field(call, "stats", "active_defrag_key_misses"))
+        add_all(call, "kept 0", items("more-", 50_000))
+        del before[b"kept 0"]
+        after = states(call)
+        del after[b"kept 0"]
+        assert after == before
+        check_zoo(call)
