@@ -1,0 +1,321 @@
+"""Replicas have the same filters, byte for byte: whatever was sent, whenever they came, and however they are configured."""
+
+import random
+import threading
+
+import pytest
+
+from filters import (
+    add_all, all_exist, check_zoo, chunks_of, dump, fixture_named, info, insert, is_refused, items, load, make_large,
+    make_zoo, refused, states,
+)
+from servers import wait_until
+from wire import same
+
+OTHER_SETTINGS = [
+    "koel.initial-size 77", "koel.error-rate 0.1", "koel.expansion 0", "koel.max-bytes 4kb", "koel.seed 5",
+]
+
+
+@pytest.fixture
+def pair(start):
+    """A primary, and a server that is to be its replica, with quite different settings."""
+    return start(tcp=True), start(*OTHER_SETTINGS, tcp=True)
+
+
+def follow(primary, replica):
+    with replica.connect() as call:
+        call("REPLICAOF", "127.0.0.1", primary.port)
+
+
+def replication(call):
+    lines = call("INFO", "replication").decode().splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def wait_for_sync(primary, replica):
+    """Until the replica has all that the primary has."""
+    with primary.connect() as to_primary, replica.connect() as to_replica:
+
+        def has_all():
+            here, there = replication(to_primary), replication(to_replica)
+            is_linked = there.get("master_link_status") == "up" and here["connected_slaves"] != "0"
+            return is_linked and there["slave_repl_offset"] == here["master_repl_offset"]
+
+        wait_until(has_all, 60, replica.log)
+
+
+def same_states(primary, replica):
+    wait_for_sync(primary, replica)
+    with primary.connect() as to_primary, replica.connect() as to_replica:
+        expected, found = states(to_primary), states(to_replica)
+        assert found.keys() == expected.keys()
+        for key, expected_state in expected.items():
+            assert found[key] == expected_state, key
+
+
+def test_full_sync(pair):
+    primary, replica = pair
+    with primary.connect() as call:
+        make_zoo(call)
+    follow(primary, replica)
+    same_states(primary, replica)
+    with replica.connect() as call:
+        call("REPLICAOF", "NO", "ONE")
+        check_zoo(call)
+
+
+def test_commands(pair):
+    """All of them after the sync, so that the replica executes them itself."""
+    primary, replica = pair
+    follow(primary, replica)
+    wait_for_sync(primary, replica)
+    with primary.connect() as call:
+        make_zoo(call)
+        call("CF.COMPACT", "plain")
+        call("COPY", "mixed", "copy")
+        call("RENAME", "sharp", "renamed")
+        load(call, "half imported", chunks_of(fixture_named("rb_grown_e2.chunks"))[3:], "DELETED", 4)
+        load(call, "half large", dump(call, "large")[1:])
+        call("EVAL", "for n = 1, 500 do redis.call('CF.ADD', KEYS[1], n) end", 1, "scripted")
+        call("MULTI")
+        call("CF.ADD", "in a transaction", "a")
+        call("CF.DEL", "plain", "plain-600")
+        assert call("EXEC") == [1, 1]
+        assert info(call, "half imported")["Number of items deleted"] == 4
+    same_states(primary, replica)
+
+
+CREATIONS = [
+    ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a", "b"), ("CF.INSERTNX", "f", "ITEMS", "a"),
+    ("CF.INSERT", "f", "CAPACITY", 5000, "ERROR", 0.001, "ITEMS", "a"), ("CF.RESERVE", "f", 5000),
+]
+
+
+def test_creation(pair):
+    """With the settings of the primary, also when these change."""
+    primary, replica = pair
+    follow(primary, replica)
+    wait_for_sync(primary, replica)
+    with primary.connect() as call:
+        for n, (name, _, *arguments) in enumerate(CREATIONS):
+            call("CONFIG", "SET", "koel.seed", n, "koel.initial-size", 1000 + n, "koel.error-rate", "0.002", "koel.expansion", n)
+            call(name, f"key {n}", *arguments)
+        same_states(primary, replica)
+        for n in range(len(CREATIONS)):
+            if n > 0:
+                add_all(call, f"key {n}", items("item-", 30_000))
+    same_states(primary, replica)
+
+
+def test_refused_items(pair):
+    """Copies beyond the eighth, filters that are full, and the limit of memory, which is another one on the replica."""
+    primary, replica = pair
+    follow(primary, replica)
+    wait_for_sync(primary, replica)
+    with primary.connect() as call:
+        same(call("CF.INSERT", "copies", "ITEMS", *["a"] * 10, "b", *["c"] * 9, "d"), [1] * 8 + [-1] * 2 + [1] * 9 + [-1, 1])
+        refused("Filter is full", call, "CF.ADD", "copies", "a")
+        call("CF.RESERVE", "fixed", 100, "EXPANSION", 0)
+        assert insert(call, "fixed", items("item-", 150)) == [1] * 100 + [-1] * 50
+        same(call("CF.INSERTNX", "fixed", "ITEMS", "item-1", "new"), [0, -1])
+        call("CONFIG", "SET", "koel.max-bytes", "100kb")
+        answers = insert(call, "grown", items("item-", 150_000))
+        assert set(answers) == {1, -1}
+        call("CONFIG", "SET", "koel.max-bytes", "1gb")
+        add_all(call, "grown", items("later-", 100_000))
+        # Nothing was taken, and nothing is sent, but the filter was made.
+        call("CF.RESERVE", "full", 4, "EXPANSION", 0)
+        same(call("CF.INSERT", "full", "ITEMS", 1, 2, 3, 4), [1] * 4)
+        same(call("CF.INSERT", "full", "ITEMS", 5, 6), [-1, -1])
+        same(call("CF.INSERTNX", "copies", "ITEMS", "a", "b"), [0, 0])
+    same_states(primary, replica)
+
+
+def test_what_changes_nothing_is_not_sent(pair):
+    primary, replica = pair
+    follow(primary, replica)
+    wait_for_sync(primary, replica)
+    with primary.connect() as call:
+        call("CF.RESERVE", "f", 4, "EXPANSION", 0)
+        call("CF.INSERT", "f", "ITEMS", 1, 2, 3, 4)
+        call("CF.ADD", "g", "a")
+        sent = call("INFO", "commandstats")
+        wait_for_sync(primary, replica)
+        with replica.connect() as there:
+            there("CONFIG", "RESETSTAT")
+            for command in [
+                ("CF.ADD", "f", 5), ("CF.INSERT", "f", "ITEMS", 5, 6), ("CF.ADDNX", "g", "a"), ("CF.INSERTNX", "g", "ITEMS", "a"),
+                ("CF.DEL", "g", "b"), ("CF.EXISTS", "g", "a"), ("CF.SCANDUMP", "g", 0), ("CF.RESERVE", "g", 1000),
+                ("CF.DEL", "missing", "b"), ("CF.INSERT", "missing", "NOCREATE", "ITEMS", "b"), ("CF.LOADCHUNK", "g", 1, "x"),
+            ]:
+                is_refused(call, *command)
+            same_states_by_digest(primary, replica)
+            assert b"cmdstat_cf." not in there("INFO", "commandstats").lower(), sent
+
+
+def same_states_by_digest(primary, replica):
+    """Without commands of the module."""
+    wait_for_sync(primary, replica)
+    with primary.connect() as here, replica.connect() as there:
+        for key in here("KEYS", "*"):
+            assert here("DEBUG", "DIGEST-VALUE", key) == there("DEBUG", "DIGEST-VALUE", key)
+
+
+class Writer(threading.Thread):
+    """Changes filters until it is told to stop, with a fixed seed."""
+
+    def __init__(self, server):
+        super().__init__()
+        self.server, self.stopping, self.turns, self.failure = server, threading.Event(), 0, None
+
+    def run(self):
+        try:
+            with self.server.connect() as call:
+                self.write(call, random.Random(7))
+        except Exception as failure:
+            self.failure = failure
+
+    def write(self, call, choose):
+        chunks = chunks_of(fixture_named("rb_deleted.chunks"))
+        while not self.stopping.is_set():
+            n = self.turns * 1000
+            key = f"f{choose.randrange(5)}"
+            call.pipeline([("CF.ADD", key, item) for item in items("item-", 100, n)])
+            call("CF.INSERT", key, "ITEMS", *items("item-", 400, n + 100))
+            call("CF.INSERTNX", key, "ITEMS", *items("item-", 200, choose.randrange(n + 1)))
+            call.pipeline([("CF.DEL", key, item) for item in items("item-", 300, choose.randrange(n + 1))])
+            load(call, f"imported {self.turns}", chunks[: self.turns % 3])
+            if self.turns % 10 == 9:
+                call("CF.COMPACT", key)
+            self.turns += 1
+
+    def turns_more(self, count):
+        """Waits until it has done so much more."""
+        goal = self.turns + count
+        wait_until(lambda: self.failure or self.turns >= goal, 60)
+
+    def finish(self):
+        self.stopping.set()
+        self.join(60)
+        assert not self.is_alive()
+        if self.failure:
+            raise self.failure
+
+
+def test_sync_while_it_is_written(pair):
+    """The file that is sent is of a moment; everything after it comes as commands."""
+    primary, replica = pair
+    with primary.connect() as call:
+        make_large(call, "large")
+    writer = Writer(primary)
+    writer.start()
+    try:
+        writer.turns_more(20)
+        follow(primary, replica)
+        with replica.connect() as call:
+            wait_until(lambda: replication(call).get("master_link_status") == "up", 60, replica.log)
+        writer.turns_more(20)
+    finally:
+        writer.finish()
+    same_states(primary, replica)
+
+
+def test_partial_sync(pair):
+    """The link breaks again and again while the primary is written, and each time only what was missed is sent."""
+    primary, replica = pair
+    with primary.connect() as call:
+        call("CONFIG", "SET", "repl-backlog-size", "64mb")
+        follow(primary, replica)
+        wait_for_sync(primary, replica)
+        writer = Writer(primary)
+        writer.start()
+        try:
+            for _ in range(3):
+                writer.turns_more(10)
+                call("CLIENT", "KILL", "TYPE", "replica")
+                writer.turns_more(5)
+        finally:
+            writer.finish()
+        same_states(primary, replica)
+        stats = call("INFO", "stats").decode()
+        assert "sync_full:1\r" in stats and "sync_partial_ok:0\r" not in stats
+
+
+def test_half_loaded_filters(pair):
+    """A full sync between two chunks."""
+    primary, replica = pair
+    with primary.connect() as call:
+        make_large(call, "large")
+        chunks = dump(call, "large")
+        load(call, "f", chunks[:1])
+        load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks"))[:2])
+        follow(primary, replica)
+        wait_for_sync(primary, replica)
+        with replica.connect() as there:
+            same(there("CF.EXISTS", "f", "large-1"), 0)
+            refused("ERR not found", there, "CF.INFO", "g")
+        load(call, "f", chunks[1:])
+        load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks"))[2:])
+    same_states(primary, replica)
+    with replica.connect() as there:
+        all_exist(there, "f", items("large-", 5000))
+        all_exist(there, "g", items("key-", 6000))
+
+
+def test_a_replica_only_reads(pair):
+    primary, replica = pair
+    with primary.connect() as call:
+        call("CF.ADD", "f", "a")
+    follow(primary, replica)
+    wait_for_sync(primary, replica)
+    with replica.connect() as call:
+        same(call("CF.EXISTS", "f", "a"), 1)
+        refused("READONLY", call, "CF.ADD", "f", "b")
+        refused("READONLY", call, "CF.DEL", "f", "a")
+
+
+def test_promotion(pair):
+    """The replica becomes the primary of the former one: its own settings count for new filters only."""
+    primary, replica = pair
+    follow(primary, replica)
+    with primary.connect() as call:
+        call("CF.RESERVE", "f", 1000, "ERROR", 0.001)
+        add_all(call, "f", items("item-", 5000))
+    wait_for_sync(primary, replica)
+    with replica.connect() as call:
+        call("REPLICAOF", "NO", "ONE")
+        call("CONFIG", "SET", "koel.max-bytes", "1gb")
+        add_all(call, "f", items("more-", 20_000))
+        all_exist(call, "f", items("item-", 5000))
+        call("CF.ADD", "new", "a")
+        assert float(info(call, "f")["Error rate"]) == 0.001 and float(info(call, "new")["Error rate"]) == 0.1
+    follow(replica, primary)
+    same_states(replica, primary)
+
+
+def test_a_promoted_replica_has_its_own_limit(pair):
+    primary, replica = pair
+    follow(primary, replica)
+    with primary.connect() as call:
+        add_all(call, "f", items("item-", 20_000))
+    wait_for_sync(primary, replica)
+    with replica.connect() as call:
+        call("REPLICAOF", "NO", "ONE")
+        answers = insert(call, "f", items("more-", 50_000))
+        assert -1 in answers
+        all_exist(call, "f", items("item-", 20_000))
+
+
+def test_a_chain(start):
+    """A replica of a replica; the one in the middle has other settings."""
+    first, middle, last = start(tcp=True), start(*OTHER_SETTINGS, tcp=True), start(tcp=True)
+    follow(first, middle)
+    follow(middle, last)
+    wait_for_sync(first, middle)
+    wait_for_sync(middle, last)
+    with first.connect() as call:
+        add_all(call, "f", items("item-", 10_000))
+        load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks")))
+    same_states(first, middle)
+    same_states(middle, last)
