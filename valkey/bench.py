@@ -1,0 +1,217 @@
+"""Measures the module on every server that is installed, and prints Markdown: memory, time per command, pauses while a filter
+grows, dumping and loading. Times are the server's own (INFO commandstats, SLOWLOG, LATENCY), so the client does not count.
+
+    .ci/valkey -k test_growth                 # installs servers, and builds the module
+    target/valkey/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
+
+SERVER is the beginning of a name such as valkey-9. RedisBloom's figures are published ones, not measured here.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # No __pycache__ among the sources.
+sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
+
+import servers
+from filters import info
+from servers import Server
+from wire import encode, refuse
+
+BATCH = 1000
+AT_A_TIME = 500
+ROUNDS = 3
+
+
+
+def single(name, key, numbers):
+    """Commands of an item each."""
+    head = encode(name, key, b"").removesuffix(b"$0\r\n\r\n")
+    return (b"%b$10\r\n%010d\r\n" % (head, n) for n in numbers)
+
+
+def batches(key, name, words, numbers):
+    """Commands of a thousand items each."""
+    head = encode(name, key, *words).split(b"\r\n", 1)[1]
+    for start in range(numbers.start, numbers.stop, BATCH):
+        some = range(start, min(start + BATCH, numbers.stop))
+        yield b"*%d\r\n" % (2 + len(words) + len(some)) + head + b"".join([b"$10\r\n%010d\r\n" % n for n in some])
+
+
+def run(call, commands, at_a_time=AT_A_TIME):
+    """Sends the commands in pipelines, and adds up the replies: the number of items that were added or found."""
+    total, some = 0, []
+
+    def flush():
+        call.send(b"".join(some))
+        replies = [refuse(call.read()) for _ in some]
+        some.clear()
+        return sum(sum(reply) if isinstance(reply, list) else reply for reply in replies)
+
+    for command in commands:
+        some.append(command)
+        if len(some) == at_a_time:
+            total += flush()
+    return total + flush()
+
+
+def insert(call, key, numbers):
+    added = run(call, batches(key, "CF.INSERT", ["ITEMS"], numbers), 8)
+    assert added == len(numbers), f"{len(numbers) - added} items were refused"
+
+
+def usec_per_call(call, name):
+    """Of all calls since the last CONFIG RESETSTAT."""
+    for line in call("INFO", "commandstats").decode().splitlines():
+        if line.lower().startswith(f"cmdstat_{name.lower()}:"):
+            return float(line.split("usec_per_call=")[1].split(",")[0])
+    raise AssertionError(f"no {name} was called")
+
+
+def measured_rate(call, key, count):
+    """The share of absent items that are found."""
+    return run(call, batches(key, "CF.MEXISTS", [], range(5_000_000_000, 5_000_000_000 + count)), 8) / count
+
+
+def memory(call, capacity, count):
+    """Size by INFO, bytes by MEMORY USAGE, bits per item, and the measured rate."""
+    call("FLUSHALL")
+    call("CF.RESERVE", "f", capacity)
+    insert(call, "f", range(count))
+    size, usage = info(call, "f")["Size"], call("MEMORY", "USAGE", "f")
+    rate = measured_rate(call, "f", count)
+    return f"{size:,} B; {usage:,} B; {8 * usage / count:.2f} bits per item; {100 * rate:.3f} %"
+
+
+def time_of(call, name, commands_of_round, items_per_call=1):
+    """The median of the rounds."""
+    times = []
+    for number in range(ROUNDS):
+        call("CONFIG", "RESETSTAT")
+        run(call, commands_of_round(number), AT_A_TIME if items_per_call == 1 else 8)
+        times.append(usec_per_call(call, name) / items_per_call)
+    return statistics.median(times)
+
+
+def singles(call, count):
+    """Each round adds to a new filter, as large as it needs, and looks its items up."""
+    call("FLUSHALL")
+    for number in range(ROUNDS):
+        call("CF.RESERVE", f"f{number}", count)
+    add = time_of(call, "CF.ADD", lambda number: single("CF.ADD", f"f{number}", range(count)))
+    present = time_of(call, "CF.EXISTS", lambda number: single("CF.EXISTS", f"f{number}", range(count)))
+    absent = range(5_000_000_000, 5_000_000_000 + count)
+    return add, present, time_of(call, "CF.EXISTS", lambda number: single("CF.EXISTS", f"f{number}", absent))
+
+
+def thousands(call, count):
+    """Nanoseconds an item."""
+    call("FLUSHALL")
+    for number in range(ROUNDS):
+        call("CF.RESERVE", f"f{number}", count)
+    words = ["ITEMS"]
+    add = time_of(call, "CF.INSERT", lambda number: batches(f"f{number}", "CF.INSERT", words, range(count)), BATCH)
+    find = time_of(call, "CF.MEXISTS", lambda number: batches(f"f{number}", "CF.MEXISTS", [], range(count)), BATCH)
+    return 1000 * add, 1000 * find
+
+
+def pauses(call, count, in_batches):
+    """The longest commands while a filter grows from a thousand items."""
+    call("FLUSHALL")
+    call("CONFIG", "SET", "slowlog-log-slower-than", 500, "slowlog-max-len", 100_000, "latency-monitor-threshold", 1)
+    call("SLOWLOG", "RESET")
+    call("LATENCY", "RESET")
+    call("CF.RESERVE", "f", 1000)
+    if in_batches:
+        insert(call, "f", range(count))
+    else:
+        assert run(call, single("CF.ADD", "f", range(count))) == count
+    slow = sorted((entry[2] for entry in call("SLOWLOG", "GET", -1)), reverse=True)
+    events = {event[0].decode(): event[3] for event in call("LATENCY", "LATEST")}
+    call("CONFIG", "SET", "slowlog-log-slower-than", -1, "latency-monitor-threshold", 0)
+    return slow, events
+
+
+def describe_pauses(slow, events):
+    longest = f"{slow[0] / 1000:.2f} ms" if slow else "below 0.5 ms"
+    latest = ", ".join(f"{name} {most} ms" for name, most in sorted(events.items())) or "nothing above 1 ms"
+    return f"{longest}; {len(slow):,} above 0.5 ms; LATENCY: {latest}"
+
+
+def used_memory(call):
+    text = call("INFO", "memory").decode()
+    return int(text.split("\r\nused_memory:")[1].split("\r\n")[0])
+
+
+def dump_and_load(call, count):
+    """Of the filter `f`, as the pauses left it: a dump whose chunks are loaded as they come, into another key."""
+    empty = used_memory(call) - call("MEMORY", "USAGE", "f")
+    iterator, total, most, chunks = 0, 0, 0, 0
+    start = time.perf_counter()
+    while True:
+        iterator, data = call("CF.SCANDUMP", "f", iterator)
+        if iterator == 0:
+            break
+        call("CF.LOADCHUNK", "g", iterator, data)
+        total, chunks = total + len(data), chunks + 1
+        most = max(most, used_memory(call))
+    seconds = time.perf_counter() - start
+    assert info(call, "g")["Number of items inserted"] == count
+    both = sum(call("MEMORY", "USAGE", key) for key in ("f", "g"))
+    slowest = usec_per_call(call, "CF.SCANDUMP"), usec_per_call(call, "CF.LOADCHUNK")
+    return total / seconds / 1e6, most - both - empty, chunks, slowest
+
+
+def measure(binary, count, grown):
+    """The rows of a server: name and figure."""
+    server = Server(binary, tcp=True)
+    try:
+        with server.connect(timeout=300) as call:
+            rows = [(f"RESERVE {count:,}, {count:,} items: Size; MEMORY USAGE; measured ε", memory(call, count, count))]
+            rows.append((f"RESERVE 1000, {count:,} items: the same", memory(call, 1000, count)))
+            add, present, absent = singles(call, count)
+            rows.append(("CF.ADD", f"{add:.2f} µs"))
+            rows.append(("CF.EXISTS, present; absent", f"{present:.2f} µs; {absent:.2f} µs"))
+            add, find = thousands(call, count)
+            rows.append(("CF.INSERT of 1000 items, per item", f"{add:.0f} ns"))
+            rows.append(("CF.MEXISTS of 1000 items, per item", f"{find:.0f} ns"))
+            name = f"longest command, growing to {grown:,} items"
+            rows.append((f"{name} by CF.ADD", describe_pauses(*pauses(call, grown, False))))
+            rows.append((f"{name} by CF.INSERT of 1000", describe_pauses(*pauses(call, grown, True))))
+            call("CONFIG", "RESETSTAT")
+            speed, above, chunks, (dump, load) = dump_and_load(call, grown)
+            rows.append((
+                f"SCANDUMP to LOADCHUNK, {grown:,} items: speed; most memory besides both filters",
+                f"{speed:.0f} MB/s; {above / 1e6:.2f} MB; {chunks} chunks, {dump:.0f} + {load:.0f} µs each",
+            ))
+        return rows
+    finally:
+        server.close()
+
+
+REDISBLOOM = ["2,097,256 B; 1.5 – 3 %", "", "0.30 µs", "0.26 – 0.30 µs", "", "", "", "", ""]
+"""As published: the layout of RedisBloom 2.8 after RESERVE 1,000,000, and times by commandstats on a similar machine."""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--grown", type=int, default=10_000_000)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    binaries = [one for one in servers.found() if not options.names or one.name.startswith(tuple(options.names))]
+    columns = []
+    for binary in binaries:
+        print(f"measuring {binary} …", file=sys.stderr)
+        columns.append(measure(binary, options.items, options.grown))
+    print(f"| {' | '.join(['', *map(repr, binaries), 'RedisBloom, published'])} |")
+    print(f"|{'---|' * (len(binaries) + 2)}")
+    for row, published in zip(zip(*columns), REDISBLOOM):
+        print(f"| {' | '.join([row[0][0], *(figure for _, figure in row), published])} |")
+
+
+if __name__ == "__main__":
+    main()
