@@ -1,5 +1,6 @@
-"""Measures the module on every server that is installed, and prints Markdown: memory, time per command, pauses while a filter
-grows, dumping and loading. Times are the server's own (INFO commandstats, SLOWLOG, LATENCY), so the client does not count.
+"""Measures the module on every server that is installed, and prints Markdown: memory, time per command, pauses while a
+filter grows, dumping and loading. Times are the server's own (INFO commandstats, SLOWLOG, LATENCY): the client does not
+count.
 
     .ci/valkey -k test_growth                 # installs servers, and builds the module
     target/valkey/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
@@ -193,7 +194,7 @@ def measure(binary, count, grown):
 
 
 REDISBLOOM = ["2,097,256 B; 1.5 – 3 %", "", "0.30 µs", "0.26 – 0.30 µs", "", "", "", "", ""]
-"""As published: the layout of RedisBloom 2.8 after RESERVE 1,000,000, and times by commandstats on a similar machine."""
+"""After RESERVE 1,000,000 and a million items, and by commandstats on a machine like that of PERFORMANCE.md."""
 
 
 def main():

@@ -11,8 +11,8 @@ from wire import Refusal, pairs
 FIXTURES = Path(__file__).resolve().parents[2] / "tests/data/redisbloom"
 
 INFO_FIELDS = [
-    "Size", "Number of buckets", "Number of filters", "Number of items inserted", "Number of items deleted", "Bucket size",
-    "Expansion rate", "Max iterations",
+    "Size", "Number of buckets", "Number of filters", "Number of items inserted", "Number of items deleted",
+    "Bucket size", "Expansion rate", "Max iterations",
 ]
 """Those of RedisBloom, in its order."""
 

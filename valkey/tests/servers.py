@@ -1,8 +1,8 @@
-"""Finds the servers that are installed, and starts them with the module: in a folder of their own, on a unix socket or on
-ports of their own, with bounded memory, and ends them by their process id. No test talks to any other server.
+"""Finds the servers that are installed, and starts them with the module: in a folder of their own, on a unix socket or
+on ports of their own, with bounded memory, and ends them by their process id. No test talks to any other server.
 
-The module is `target/release/libkoel_valkey.so`, or what KOEL_VALKEY_MODULE names. Servers are those on the PATH, in Python's
-packages, and what .ci/valkey unpacked; KOEL_VALKEY_SERVERS=PATH:PATH names others instead.
+The module is `target/release/libkoel_valkey.so`, or what KOEL_VALKEY_MODULE names. Servers are those on the PATH, in
+Python's packages, and what .ci/valkey unpacked; KOEL_VALKEY_SERVERS=PATH:PATH names others instead.
 """
 
 import functools

@@ -47,8 +47,8 @@ def test_info(client):
     if isinstance(found, dict):
         values = [found.get(name, found.get(name.encode())) for name in INFO_FIELDS]
     else:
-        names = ["size", "bucketNum", "filterNum", "insertedNum", "deletedNum", "bucketSize", "expansionRate", "maxIteration"]
-        values = [found.get(name) for name in names]
+        names = "size bucketNum filterNum insertedNum deletedNum bucketSize expansionRate maxIteration"
+        values = [found.get(name) for name in names.split()]
     assert all(type(value) is int for value in values), values
     assert values[3:5] == [2, 1]
 

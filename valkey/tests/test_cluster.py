@@ -192,7 +192,7 @@ def test_a_migrated_filter_is_the_same(cluster, client):
 
 
 def test_promotion(cluster, client):
-    """The primary of a slot is killed while it is written. What was acknowledged by a replica, too, is there afterwards."""
+    """The primary of a slot is killed while it is written. What a replica acknowledged, too, is there afterwards."""
     slot = slot_of(KEYS[0])
     primary = cluster.owner(slot)
     replica = cluster.add()

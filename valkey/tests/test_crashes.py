@@ -1,4 +1,4 @@
-"""The server is killed, as if the power failed: what it acknowledged is there again, as far as its configuration promises."""
+"""The server is killed, as if the power failed: what it acknowledged is there again, as far as it was to be saved."""
 
 import threading
 
@@ -99,7 +99,7 @@ def test_a_truncated_aof(start):
 
 
 def test_a_panic_is_an_error(start):
-    """In the module's code, by a command that only a build for this test has. The server lives, and says so in its log."""
+    """In the module's code, by a command that only a build for this test has. The server lives, and logs it."""
     if not FAILPOINT_MODULE.exists():
         pytest.skip(f"{FAILPOINT_MODULE} is missing: .ci/valkey builds it")
     server = start(module=FAILPOINT_MODULE)

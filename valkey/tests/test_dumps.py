@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from filters import (
-    MOST_IN_CHUNK, add_all, all_exist, dump, exist, info, is_refused, items, joined, load, make_large, refused, state, states,
+    MOST_IN_CHUNK, add_all, all_exist, dump, exist, info, is_refused, items, joined, load, make_large, refused, state,
+    states,
 )
 from servers import COMMAND, wait_until
 from wire import same
@@ -125,7 +126,10 @@ def test_another_filter_under_the_name_ends_a_dump(call, large):
     refused("Invalid position", call, "CF.SCANDUMP", "large", iterator)
 
 
-READS = [("CF.EXISTS", "f", "large-1"), ("CF.MEXISTS", "f", "large-1", "a"), ("CF.COUNT", "f", "large-1"), ("CF.SNAPSHOT", "f")]
+READS = [
+    ("CF.EXISTS", "f", "large-1"), ("CF.MEXISTS", "f", "large-1", "a"), ("CF.COUNT", "f", "large-1"),
+    ("CF.SNAPSHOT", "f"),
+]
 WRITES = [
     ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a"), ("CF.INSERTNX", "f", "ITEMS", "a"),
     ("CF.INSERT", "f", "NOCREATE", "ITEMS", "a"), ("CF.RESERVE", "f", 1000), ("CF.DEL", "f", "a"), ("CF.COMPACT", "f"),

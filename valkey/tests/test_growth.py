@@ -1,4 +1,4 @@
-"""Ten million items in a filter that was made for a thousand: none is refused, and the error rate is what was promised."""
+"""Ten million items in a filter that was made for a thousand: none is refused, and the error rate is as promised."""
 
 import math
 

@@ -4,7 +4,9 @@ import random
 
 import pytest
 
-from filters import add_all, chunks_of, dump, exist, fixture_named, fixtures, is_refused, items, load, make_large, refused
+from filters import (
+    add_all, chunks_of, dump, exist, fixture_named, fixtures, is_refused, items, load, make_large, refused,
+)
 from wire import Refusal, same
 
 ERRORS = ("Invalid position", "Invalid header", "Couldn't create filter!", "Couldn't load chunk!")
@@ -29,7 +31,8 @@ def try_to_load(call, key, chunks):
 
 
 def is_invisible(call, key):
-    return call("CF.EXISTS", key, "item-1") == 0 and call("CF.SNAPSHOT", key) is None and is_refused(call, "CF.INFO", key)
+    answers = call("CF.EXISTS", key, "item-1"), call("CF.SNAPSHOT", key)
+    return answers == (0, None) and is_refused(call, "CF.INFO", key)
 
 
 def flipped(data, bit):
@@ -106,7 +109,8 @@ def test_a_refused_chunk_changes_nothing(call):
     chunks = dump(call, "large")
     load(call, "f", chunks[:1])
     iterator, data = chunks[1]
-    for given, wrong in [(iterator + 1, data), (iterator, data[:-1]), (iterator - 1, data), (1, b""), (iterator, data + b"\0")]:
+    wrong_ones = [(iterator + 1, data), (iterator, data[:-1]), (iterator - 1, data), (1, b""), (iterator, data + b"\0")]
+    for given, wrong in wrong_ones:
         if not try_to_load(call, "f", [(given, wrong)]):
             assert is_invisible(call, "f")
     load(call, "f", chunks[1:])

@@ -1,12 +1,12 @@
-"""Filters that RedisBloom wrote (tests/data/redisbloom): every answer is RedisBloom's, and so are the bytes that come out."""
+"""Filters that RedisBloom wrote (tests/data/redisbloom): answers and bytes that come out are RedisBloom's."""
 
 import subprocess
 
 import pytest
 
 from filters import (
-    FIXTURES, INFO_FIELDS, add_all, all_exist, chunks_of, digest, dump, exist, fixture_named, fixtures, info, items, joined,
-    load, refused, state,
+    FIXTURES, INFO_FIELDS, add_all, all_exist, chunks_of, digest, dump, exist, fixture_named, fixtures, info, items,
+    joined, load, refused, state,
 )
 from servers import COMMAND
 from wire import same
@@ -179,7 +179,7 @@ def test_the_command_agrees(call, fixture, tmp_path):
     probes = items(fixture["probe_prefix"], 5000)
     expected = [item for item, answer in zip(probes, exist(call, "f", probes)) if answer]
     said = subprocess.run(
-        [COMMAND, "query", FIXTURES / fixture["file"]], input=b"\n".join(probes) + b"\n", capture_output=True, timeout=60,
-        check=False,
+        [COMMAND, "query", FIXTURES / fixture["file"]], input=b"\n".join(probes) + b"\n", capture_output=True,
+        timeout=60, check=False,
     )
     assert said.stdout.splitlines() == expected, said.stderr

@@ -1,4 +1,4 @@
-"""What the server tells clients, proxies and administrators of the commands: keys, flags, categories, the module itself."""
+"""What the server tells clients, proxies and administrators: keys, flags and categories of commands, the module."""
 
 from filters import refused
 from servers import MODULE
@@ -97,8 +97,8 @@ def test_the_module(call):
 def test_settings(call):
     settings = call("CONFIG", "GET", "koel.*")
     assert dict(zip(settings[::2], settings[1::2])) == {
-        b"koel.initial-size": b"1024", b"koel.error-rate": b"0.01", b"koel.expansion": b"1", b"koel.max-bytes": b"1073741824",
-        b"koel.seed": b"0",
+        b"koel.initial-size": b"1024", b"koel.error-rate": b"0.01", b"koel.expansion": b"1",
+        b"koel.max-bytes": b"1073741824", b"koel.seed": b"0",
     }
 
 

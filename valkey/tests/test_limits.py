@@ -127,7 +127,8 @@ def test_transactions(call):
     call("MULTI")
     for command in (
         ("CF.RESERVE", "f", 4, "EXPANSION", 0), ("CF.INSERT", "f", "ITEMS", "a", "b", "c"), ("CF.ADD", "f", "d"),
-        ("CF.ADD", "f", "e"), ("CF.EXISTS", "f", "a"), ("CF.DEL", "f", "a"), ("CF.COUNT", "f", "a"), ("CF.DEL", "g", "a"),
+        ("CF.ADD", "f", "e"), ("CF.EXISTS", "f", "a"), ("CF.DEL", "f", "a"), ("CF.COUNT", "f", "a"),
+        ("CF.DEL", "g", "a"),
     ):
         same(call(*command), "QUEUED")
     *replies, last = call("EXEC")
@@ -169,7 +170,8 @@ def test_settings_of_new_filters(call):
 
 
 def test_settings_from_the_configuration_file(start):
-    server = start("koel.max-bytes 2mb", "koel.error-rate 0.001", "koel.initial-size 50", "koel.expansion 4", "koel.seed 7")
+    settings = ["max-bytes 2mb", "error-rate 0.001", "initial-size 50", "expansion 4", "seed 7"]
+    server = start(*[f"koel.{setting}" for setting in settings])
     with server.connect() as call:
         same(call("CONFIG", "GET", "koel.max-bytes"), [b"koel.max-bytes", b"2097152"])
         call("CF.ADD", "f", "a")

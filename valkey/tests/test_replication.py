@@ -1,4 +1,4 @@
-"""Replicas have the same filters, byte for byte: whatever was sent, whenever they came, and however they are configured."""
+"""Replicas have the same filters, byte for byte: whatever was sent, whenever they came, however they are configured."""
 
 import random
 import threading
@@ -87,8 +87,9 @@ def test_commands(pair):
 
 
 CREATIONS = [
-    ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a", "b"), ("CF.INSERTNX", "f", "ITEMS", "a"),
-    ("CF.INSERT", "f", "CAPACITY", 5000, "ERROR", 0.001, "ITEMS", "a"), ("CF.RESERVE", "f", 5000),
+    ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a", "b"),
+    ("CF.INSERTNX", "f", "ITEMS", "a"), ("CF.INSERT", "f", "CAPACITY", 5000, "ERROR", 0.001, "ITEMS", "a"),
+    ("CF.RESERVE", "f", 5000),
 ]
 
 
@@ -99,7 +100,9 @@ def test_creation(pair):
     wait_for_sync(primary, replica)
     with primary.connect() as call:
         for n, (name, _, *arguments) in enumerate(CREATIONS):
-            call("CONFIG", "SET", "koel.seed", n, "koel.initial-size", 1000 + n, "koel.error-rate", "0.002", "koel.expansion", n)
+            settings = {"seed": n, "initial-size": 1000 + n, "error-rate": "0.002", "expansion": n}
+            for setting, value in settings.items():
+                call("CONFIG", "SET", f"koel.{setting}", value)
             call(name, f"key {n}", *arguments)
         same_states(primary, replica)
         for n in range(len(CREATIONS)):
@@ -114,7 +117,8 @@ def test_refused_items(pair):
     follow(primary, replica)
     wait_for_sync(primary, replica)
     with primary.connect() as call:
-        same(call("CF.INSERT", "copies", "ITEMS", *["a"] * 10, "b", *["c"] * 9, "d"), [1] * 8 + [-1] * 2 + [1] * 9 + [-1, 1])
+        some = ["a"] * 10 + ["b"] + ["c"] * 9 + ["d"]
+        same(call("CF.INSERT", "copies", "ITEMS", *some), [1] * 8 + [-1] * 2 + [1] * 9 + [-1, 1])
         refused("Filter is full", call, "CF.ADD", "copies", "a")
         call("CF.RESERVE", "fixed", 100, "EXPANSION", 0)
         assert insert(call, "fixed", items("item-", 150)) == [1] * 100 + [-1] * 50
@@ -145,9 +149,11 @@ def test_what_changes_nothing_is_not_sent(pair):
         with replica.connect() as there:
             there("CONFIG", "RESETSTAT")
             for command in [
-                ("CF.ADD", "f", 5), ("CF.INSERT", "f", "ITEMS", 5, 6), ("CF.ADDNX", "g", "a"), ("CF.INSERTNX", "g", "ITEMS", "a"),
+                ("CF.ADD", "f", 5), ("CF.INSERT", "f", "ITEMS", 5, 6), ("CF.ADDNX", "g", "a"),
+                ("CF.INSERTNX", "g", "ITEMS", "a"),
                 ("CF.DEL", "g", "b"), ("CF.EXISTS", "g", "a"), ("CF.SCANDUMP", "g", 0), ("CF.RESERVE", "g", 1000),
-                ("CF.DEL", "missing", "b"), ("CF.INSERT", "missing", "NOCREATE", "ITEMS", "b"), ("CF.LOADCHUNK", "g", 1, "x"),
+                ("CF.DEL", "missing", "b"), ("CF.INSERT", "missing", "NOCREATE", "ITEMS", "b"),
+                ("CF.LOADCHUNK", "g", 1, "x"),
             ]:
                 is_refused(call, *command)
             same_states_by_digest(primary, replica)

@@ -1,5 +1,5 @@
-"""A small client of the Redis protocol, versions 2 and 3, that keeps the exact types of replies: `+OK` is a `str`, a bulk
-string is `bytes`, `:1` an `int`, `#t` a `bool`. It also sends many commands together, which the usual clients do slowly.
+"""A small client of the Redis protocol, versions 2 and 3, that keeps the exact types of replies: `+OK` is a `str`, a
+bulk string is `bytes`, `:1` an `int`, `#t` a `bool`. It sends many commands together, which usual clients do slowly.
 """
 
 import socket
@@ -17,7 +17,7 @@ class Pairs(list):
 
 
 class Connection:
-    """Call it with a command: it returns the reply, or raises `Refusal`. The address is a path, or a host and a port."""
+    """Call it with a command: it returns the reply, or raises `Refusal`. The address is a path or a host and a port."""
 
     def __init__(self, address, protocol=2, timeout=60):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
@@ -39,7 +39,7 @@ class Connection:
         self.close()
 
     def pipeline(self, commands, at_a_time=500):
-        """Replies to all commands; refusals are among them. So few are sent together that both sides' buffers have room."""
+        """Replies to all commands; refusals are among them. Few enough are sent together that all buffers have room."""
         commands, replies = list(commands), []
         for start in range(0, len(commands), at_a_time):
             some = commands[start : start + at_a_time]
