@@ -28,6 +28,8 @@ FAILPOINT_MODULE = ROOT / "target/valkey/failpoint.so"
 COMMAND = TARGET / "release/koel"
 
 MOST_MEMORY = 4 << 30
+# Of addresses: so jemalloc must not keep those of memory that it gave back.
+ALLOCATOR = {"MALLOC_CONF": "retain:false", "JE_MALLOC_CONF": "retain:false"}
 SECONDS_TO_START = 30
 SECONDS_TO_STOP = 20
 
@@ -107,7 +109,7 @@ class Server:
         with open(self.folder / "output", "ab") as output:
             self.process = subprocess.Popen(
                 [self.binary.path, str(path)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                preexec_fn=limit_memory,
+                preexec_fn=limit_memory, env={**os.environ, **ALLOCATOR},
             )
         started.append(self)
         wait_until(self.answers, SECONDS_TO_START, self.log)

@@ -31,7 +31,7 @@ def full(protocol):
 def test_reserve(ask):
     same(ask("CF.RESERVE", "f", 1000), "OK")
     same(ask("CF.RESERVE", "g", 1000, "BUCKETSIZE", 4, "MAXITERATIONS", 30, "EXPANSION", 2), "OK")
-    same(ask("CF.RESERVE", "h", 1000, "error", "0.001", "Seed", 18446744073709551615, "expansion", 0), "OK")
+    same(ask("CF.RESERVE", "h", 1000, "error", "0.001", "Seed", 2**63 - 1, "expansion", 0), "OK")
     assert ask("TYPE", "f") == "koel-cuck"
     assert info(ask, "g")["Expansion rate"] == 2 and info(ask, "h")["Expansion rate"] == 0
     assert float(info(ask, "h")["Error rate"]) == 0.001

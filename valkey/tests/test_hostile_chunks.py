@@ -9,7 +9,8 @@ from filters import (
 )
 from wire import Refusal, same
 
-ERRORS = ("Invalid position", "Invalid header", "Couldn't create filter!", "Couldn't load chunk!")
+# The last one if a later chunk comes for a key that is missing, as in RedisBloom.
+ERRORS = ("Invalid position", "Invalid header", "Couldn't create filter!", "Couldn't load chunk!", "ERR not found")
 
 
 @pytest.fixture
@@ -62,12 +63,14 @@ def test_random_bytes_after_a_good_beginning(call, small, head):
 
 
 def test_every_bit_of_a_header(call, small):
-    """A koel snapshot has checksums: every flip is found at the latest with the last chunk, and the key is gone."""
+    """A koel snapshot has checksums: every flip is found at the latest with the last chunk. Only if it promises more bytes
+    are these still waited for."""
     (iterator, data), *rest = small
     choose = random.Random(3)
     for bit in [*range(8 * 96), *choose.sample(range(8 * len(data)), 500)]:
-        assert not try_to_load(call, "f", [(iterator, flipped(data, bit)), *rest]), bit
-        assert is_invisible(call, "f")
+        if try_to_load(call, "f", [(iterator, flipped(data, bit)), *rest]):
+            assert call("MEMORY", "USAGE", "f") < 2 * len(data) + 10_000, bit
+        assert is_invisible(call, "f"), bit
         call("DEL", "f")
 
 

@@ -20,7 +20,8 @@ ARGUMENTS = {
 
 def commands(call):
     """Of every command: arity, flags, first key, last key, step, ACL categories, …"""
-    every = {entry[0].decode(): entry[1:] for entry in call("COMMAND") if entry[0].startswith(b"cf.")}
+    every = {entry[0].decode().lower(): entry[1:] for entry in call("COMMAND")}
+    every = {name: entry for name, entry in every.items() if name.startswith("cf.")}
     every.pop("cf.panic", None)
     return every
 
@@ -53,8 +54,7 @@ def test_categories(call, binary):
     for name, (_, _, _, _, _, categories, *_) in commands(call).items():
         assert ("@write" if name in WRITES else "@read") in categories, (name, categories)
         assert ("@fast" in categories) != ("@slow" in categories), (name, categories)
-    if has_categories_of_modules(binary):
-        assert {name.decode() for name in call("ACL", "CAT", "cuckoo")} - {"cf.panic"} == WRITES | READS
+        assert "@cuckoo" in categories or not has_categories_of_modules(binary), (name, categories)
 
 
 def has_categories_of_modules(binary):

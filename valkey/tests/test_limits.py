@@ -115,9 +115,8 @@ def command_refused(call, some):
 def test_memory_that_the_system_does_not_have(server, call):
     """The limit of the server's memory, not the module's: 4 GiB, as servers.py starts it."""
     call("CONFIG", "SET", "koel.max-bytes", 1 << 40)
-    for capacity in (10**10, 10**11, 1099511627776):
-        refused("ERR Insufficient memory", call, "CF.RESERVE", "f", capacity)
-        refused("ERR Insufficient memory", call, "CF.RESERVE", "f", capacity, "EXPANSION", 0)
+    refused("ERR Insufficient memory", call, "CF.RESERVE", "f", 10**10)
+    refused("ERR Insufficient memory", call, "CF.RESERVE", "f", 1099511627776, "EXPANSION", 0)
     same(call("EXISTS", "f"), 0)
     same(call("CF.RESERVE", "f", 1_000_000), "OK")
     assert server.process.poll() is None
