@@ -109,6 +109,8 @@ def state(call, key):
     by what is kept for growth."""
     seen = info(call, key)
     del seen["Size"]
+    # A sum, whose last digits depend on the order of the tables.
+    seen["False positive rate"] = f"{float(seen['False positive rate']):.9g}"
     return seen, snapshot(call, key), digest(call, key)
 
 

@@ -64,7 +64,7 @@ def test_the_command_opens_a_dump(call, tmp_path):
 def test_a_filter_of_the_command_is_loaded(call, tmp_path):
     """In one chunk: its iterator is that which the module would give."""
     path = tmp_path / "fruit.koel"
-    koel("build", "-", "-o", path, "--max-items", "1000", input=b"apple\nbanana\n")
+    koel("build", "-", "-o", path, "--grow", input=b"apple\nbanana\n")
     data = path.read_bytes()
     call("CF.RESERVE", "f", 1000)
     add_all(call, "f", [b"apple"])
