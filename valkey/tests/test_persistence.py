@@ -44,7 +44,7 @@ WAYS = {
 def test_restart(start, way):
     server = start(*WAYS[way])
     with server.connect() as call:
-        make_zoo(call)
+        rest = make_zoo(call)
         if way.startswith("RDB"):
             call("SAVE")
         elif way != "AOF":
@@ -57,7 +57,7 @@ def test_restart(start, way):
     server.restart()
     with server.connect() as call:
         assert states(call) == before
-        check_zoo(call)
+        check_zoo(call, rest)
 
 
 def test_rewriting_twice(start):
@@ -266,7 +266,7 @@ def test_defragmentation(start):
         if is_refused(call, "CONFIG", "SET", "activedefrag", "yes"):
             pytest.skip("this server has no active defragmentation")
         call("CONFIG", "SET", "activedefrag", "no")
-        make_zoo(call)
+        rest = make_zoo(call)
         for n in range(300):
             call("CF.RESERVE", f"gap {n}", 3000, "SEED", n)
             add_all(call, f"kept {n}", items("item-", 300))
@@ -280,4 +280,4 @@ def test_defragmentation(start):
         after = states(call)
         del after[b"kept 0"]
         assert after == before
-        check_zoo(call)
+        check_zoo(call, rest)

@@ -57,12 +57,12 @@ def same_states(primary, replica):
 def test_full_sync(pair):
     primary, replica = pair
     with primary.connect() as call:
-        make_zoo(call)
+        rest = make_zoo(call)
     follow(primary, replica)
     same_states(primary, replica)
     with replica.connect() as call:
         call("REPLICAOF", "NO", "ONE")
-        check_zoo(call)
+        check_zoo(call, rest)
 
 
 def test_commands(pair):
@@ -71,18 +71,19 @@ def test_commands(pair):
     follow(primary, replica)
     wait_for_sync(primary, replica)
     with primary.connect() as call:
-        make_zoo(call)
+        rest = make_zoo(call)
         call("CF.COMPACT", "plain")
         call("COPY", "mixed", "copy")
         call("RENAME", "sharp", "renamed")
-        load(call, "half imported", chunks_of(fixture_named("rb_grown_e2.chunks"))[3:], "DELETED", 4)
-        load(call, "half large", dump(call, "large")[1:])
+        for key, chunks in rest.items():
+            load(call, key, chunks)
+        load(call, "with options", chunks_of(fixture_named("rb_b4_n4000.chunks")), "DELETED", 4)
         call("EVAL", "for n = 1, 500 do redis.call('CF.ADD', KEYS[1], n) end", 1, "scripted")
         call("MULTI")
         call("CF.ADD", "in a transaction", "a")
         call("CF.DEL", "plain", "plain-600")
         assert call("EXEC") == [1, 1]
-        assert info(call, "half imported")["Number of items deleted"] == 4
+        assert info(call, "with options")["Number of items deleted"] == 4
     same_states(primary, replica)
 
 
