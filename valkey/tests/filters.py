@@ -120,6 +120,23 @@ def states(call):
     return {key: digest(call, key) if is_refused(call, "CF.INFO", key) else state(call, key) for key in keys}
 
 
+def differences(found, expected):
+    """What two results of `states` do not agree about, in few words."""
+    differing = [f"only one has {key}" for key in sorted(found.keys() ^ expected.keys())]
+    for key in sorted(found.keys() & expected.keys()):
+        if found[key] != expected[key]:
+            differing.append(f"{key}: {', '.join(difference(found[key], expected[key]))}")
+    return differing
+
+
+def difference(found, expected):
+    if isinstance(found, str) or isinstance(expected, str):
+        return ["the digest of what is being loaded"]
+    (fields, chunks, value), (other, expected_chunks, expected_value) = found, expected
+    named = [f"{name} is {said}, not {other[name]}" for name, said in fields.items() if said != other[name]]
+    return named + ["the dump"] * (chunks != expected_chunks) + ["the digest"] * (value != expected_value)
+
+
 def fixtures():
     """What RedisBloom wrote, and how it answered."""
     return json.loads((FIXTURES / "fixtures.json").read_text())
