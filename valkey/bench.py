@@ -194,7 +194,7 @@ def measure(binary, count, grown):
 
 
 REDISBLOOM = ["2,097,256 B; 1.5 – 3 %", "", "0.30 µs", "0.26 – 0.30 µs", "", "", "", "", ""]
-"""After RESERVE 1,000,000 and a million items, and by commandstats on a machine like that of PERFORMANCE.md."""
+"""After RESERVE 1,000,000 and a million items, and by commandstats, on a similar machine."""
 
 
 def main():

@@ -61,7 +61,7 @@ def server(shared):
     with shared.connect() as call:
         for name, value in DEFAULTS.items():
             call("CONFIG", "SET", name, value)
-        call("FLUSHALL")
+        call("FLUSHALL", "SYNC")
     yield shared
     assert shared.process.poll() is None, f"the server ended:\n{shared.log()}"
 

@@ -133,7 +133,7 @@ def difference(found, expected):
     if isinstance(found, str) or isinstance(expected, str):
         return ["the digest of what is being loaded"]
     (fields, chunks, value), (other, expected_chunks, expected_value) = found, expected
-    named = [f"{name} is {said}, not {other[name]}" for name, said in fields.items() if said != other[name]]
+    named = [f"{name}: {said}, not {other[name]}" for name, said in fields.items() if said != other[name]]
     return named + ["the dump"] * (chunks != expected_chunks) + ["the digest"] * (value != expected_value)
 
 

@@ -63,8 +63,8 @@ def test_random_bytes_after_a_good_beginning(call, small, head):
 
 
 def test_every_bit_of_a_header(call, small):
-    """A koel snapshot has checksums: every flip is found at the latest with the last chunk. Only if it promises more bytes
-    are these still waited for."""
+    """A koel snapshot has checksums: every flip is found at the latest with the last chunk. Only if it promises more
+    bytes are these still waited for."""
     (iterator, data), *rest = small
     choose = random.Random(3)
     for bit in [*range(8 * 96), *choose.sample(range(8 * len(data)), 500)]:

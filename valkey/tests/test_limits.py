@@ -90,8 +90,8 @@ def test_memory_of_a_reserved_filter(call):
 
 def test_memory_of_a_filter_that_grows(call, call3):
     call("CONFIG", "SET", "koel.max-bytes", "256kb")
-    some = items("item-", 400_000)
-    answers = insert(call, "f", some)
+    some = items("item-", 300_000)
+    answers = insert(call, "f", some, 100)
     assert set(answers) == {1, -1} and info(call, "f")["Size"] < (256 << 10) * 1.2
     refused("Maximum expansions reached", *command_refused(call, some))
     same(call3("CF.INSERT", "f", "ITEMS", command_refused(call, some)[-1]), [False])
@@ -115,7 +115,6 @@ def command_refused(call, some):
 def test_memory_that_the_system_does_not_have(server, call):
     """The limit of the server's memory, not the module's: 4 GiB, as servers.py starts it."""
     call("CONFIG", "SET", "koel.max-bytes", 1 << 40)
-    refused("ERR Insufficient memory", call, "CF.RESERVE", "f", 10**10)
     refused("ERR Insufficient memory", call, "CF.RESERVE", "f", 1099511627776, "EXPANSION", 0)
     same(call("EXISTS", "f"), 0)
     same(call("CF.RESERVE", "f", 1_000_000), "OK")

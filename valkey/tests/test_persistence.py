@@ -226,6 +226,7 @@ def test_memory_usage(call):
         if not key.startswith("half"):
             size = info(call, key)["Size"]
             assert size <= usage <= size * 1.02 + 2048, key
+    wait_until(lambda: field(call, "memory", "lazyfree_pending_objects") == 0)
     before = used_memory(call)
     call("CF.RESERVE", "big", 10_000_000)
     taken = used_memory(call) - before
@@ -237,6 +238,7 @@ WAYS_TO_FREE = [("DEL", "large", "other"), ("UNLINK", "large", "other"), ("FLUSH
 
 @pytest.mark.parametrize("how", WAYS_TO_FREE, ids=" ".join)
 def test_memory_is_given_back(call, how):
+    wait_until(lambda: field(call, "memory", "lazyfree_pending_objects") == 0)
     before = used_memory(call)
     make_large(call, "large")
     add_all(call, "other", items("item-", 200_000))
