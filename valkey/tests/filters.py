@@ -132,9 +132,9 @@ def differences(found, expected):
 def difference(found, expected):
     if isinstance(found, str) or isinstance(expected, str):
         return ["the digest of what is being loaded"]
-    (fields, chunks, value), (other, expected_chunks, expected_value) = found, expected
-    named = [f"{name}: {said}, not {other[name]}" for name, said in fields.items() if said != other[name]]
-    return named + ["the dump"] * (chunks != expected_chunks) + ["the digest"] * (value != expected_value)
+    (fields, chunks, value), (other_fields, other_chunks, other_value) = found, expected
+    named = [f"{name}: {fields[name]}, not {other}" for name, other in other_fields.items() if fields[name] != other]
+    return named + ["the dump"] * (chunks != other_chunks) + ["the digest"] * (value != other_value)
 
 
 def fixtures():
