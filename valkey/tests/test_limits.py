@@ -82,17 +82,16 @@ def test_memory_of_a_reserved_filter(call):
     said = refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000_000)
     assert "1048576" in said and "koel.max-bytes" in said
     refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000_000, "EXPANSION", 0)
-    refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000, "ERROR", 1e-30)
     refused("ERR Insufficient memory", call, "CF.INSERT", "f", "CAPACITY", 100_000_000, "ITEMS", "a")
     same(call("EXISTS", "f"), 0)
     same(call("CF.RESERVE", "f", 100_000), "OK")
 
 
 def test_memory_of_a_filter_that_grows(call, call3):
-    call("CONFIG", "SET", "koel.max-bytes", "256kb")
-    some = items("item-", 300_000)
+    call("CONFIG", "SET", "koel.max-bytes", "64kb")
+    some = items("item-", 80_000)
     answers = insert(call, "f", some, 100)
-    assert set(answers) == {1, -1} and info(call, "f")["Size"] < (256 << 10) * 1.2
+    assert set(answers) == {1, -1} and info(call, "f")["Size"] < (64 << 10) * 1.3
     refused("Maximum expansions reached", *command_refused(call, some))
     same(call3("CF.INSERT", "f", "ITEMS", command_refused(call, some)[-1]), [False])
     added = [item for item, answer in zip(some, answers) if answer == 1]

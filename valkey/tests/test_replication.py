@@ -122,11 +122,11 @@ def test_refused_items(pair):
         call("CF.RESERVE", "fixed", 100, "EXPANSION", 0)
         assert insert(call, "fixed", items("item-", 150)) == [1] * 100 + [-1] * 50
         same(call("CF.INSERTNX", "fixed", "ITEMS", "item-1", "new"), [0, -1])
-        call("CONFIG", "SET", "koel.max-bytes", "100kb")
-        answers = insert(call, "grown", items("item-", 150_000))
+        call("CONFIG", "SET", "koel.max-bytes", "40kb")
+        answers = insert(call, "grown", items("item-", 50_000))
         assert set(answers) == {1, -1}
         call("CONFIG", "SET", "koel.max-bytes", "1gb")
-        add_all(call, "grown", items("later-", 100_000))
+        add_all(call, "grown", items("later-", 40_000))
         # Nothing was taken, and nothing is sent, but the filter was made.
         call("CF.RESERVE", "full", 4, "EXPANSION", 0)
         same(call("CF.INSERT", "full", "ITEMS", 1, 2, 3, 4), [1] * 4)
