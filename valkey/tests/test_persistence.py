@@ -179,6 +179,8 @@ def sealed(payload):
 @pytest.mark.parametrize("key", ["plain", "mixed", "half"])
 def test_damaged_payloads(server, call, key):
     """The server's own checksum is made anew: only the module's is in the way. Damage is refused, and harms nobody."""
+    # Compressed, some bytes can be others that are expanded to the same.
+    call("CONFIG", "SET", "rdbcompression", "no")
     make_small_ones(call)
     payload = call("DUMP", key)
     assert sealed(payload) == payload
