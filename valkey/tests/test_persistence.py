@@ -187,14 +187,20 @@ def test_damaged_payloads(server, call, key):
     choose = random.Random(key)
     # Byte 0 says that it is a module's value, and the last ten are version and checksum.
     places = range(8, 8 * (len(payload) - 10))
+    restored = []
     for bit in [*places[: 8 * 60], *choose.sample(places, 150), *places[-8 * 12 :]]:
         changed = bytearray(payload)
         changed[bit // 8] ^= 1 << bit % 8
-        assert is_refused(call, "RESTORE", "r", 0, sealed(bytes(changed))), f"bit {bit} of {8 * len(payload)}"
+        if not is_refused(call, "RESTORE", "r", 0, sealed(bytes(changed))):
+            restored.append(f"bit {bit % 8} of byte {bit // 8} is another")
+        call("DEL", "r")
     for length in choose.sample(range(11, len(payload) - 10), 40):
         cut = payload[:length] + payload[-10:]
-        assert is_refused(call, "RESTORE", "r", 0, sealed(cut)), length
-    assert server.process.poll() is None and call("EXISTS", "r") == 0
+        if not is_refused(call, "RESTORE", "r", 0, sealed(cut)):
+            restored.append(f"cut to {length} of {len(payload)} bytes")
+        call("DEL", "r")
+    assert server.process.poll() is None
+    assert not restored
     same(call("RESTORE", "r", 0, payload), "OK")
 
 
