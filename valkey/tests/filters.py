@@ -105,8 +105,8 @@ def digest(call, key):
 
 
 def state(call, key):
-    """All that can be seen of a filter. Two servers that agree about it have the same filter. Only its memory may differ,
-    by what is kept for growth."""
+    """All that can be seen of a filter. Two servers that agree about it have the same filter. Only its memory may
+    differ, by what is kept for growth."""
     seen = info(call, key)
     del seen["Size"]
     # A sum, whose last digits depend on the order of the tables.
