@@ -18,8 +18,10 @@ pub(crate) struct Filter {
     pub(crate) imported: Option<RedisBloomFilter>,
     /// Items removed from the own filter since it was made or compacted.
     pub(crate) deleted: u64,
-    /// Changes since the filter was made or read; tells a dump that it is not of one moment.
+    /// The number of changes, and of the items that were there at the beginning; tells a dump that it is not of one moment.
     pub(crate) changes: u64,
+    /// The number of tables when an item was refused last.
+    tables: usize,
     /// What dumps have computed, until the next change.
     pub(crate) index: RefCell<Option<SnapshotIndex>>,
 }
@@ -37,14 +39,16 @@ pub(crate) enum Refusal {
 }
 
 impl Filter {
-    /// An empty filter, whose tables take at most so many bytes.
-    pub(crate) fn new(plan: Plan, max_bytes: usize) -> Result<Self, Failure> {
-        Ok(Self { own: Some(build(&plan, max_bytes)?), ..Self::with(plan, None, None, 0) })
+    /// An empty filter.
+    pub(crate) fn new(plan: Plan) -> Result<Self, Failure> {
+        Ok(Self::with(plan, Some(build(&plan)?), None, 0))
     }
 
     /// A filter of these parts.
     pub(crate) fn with(plan: Plan, own: Option<ElasticFilter>, imported: Option<RedisBloomFilter>, deleted: u64) -> Self {
-        Self { plan, own, imported, deleted, changes: 0, index: RefCell::new(None) }
+        let items = own.as_ref().map_or(0, ElasticFilter::len) + imported.as_ref().map_or(0, RedisBloomFilter::len);
+        let tables = own.as_ref().map_or(0, ElasticFilter::shards);
+        Self { plan, own, imported, deleted, changes: items as u64, tables, index: RefCell::new(None) }
     }
 
     /// The plan of the filter beside an imported one.
@@ -63,38 +67,38 @@ impl Filter {
         *self.index.get_mut() = None;
     }
 
-    /// The own filter, to insert items that may make its tables as large as so many bytes.
-    fn growing(&mut self, max_bytes: usize) -> Result<&mut ElasticFilter, Refusal> {
+    /// The own filter, to insert items.
+    fn growing(&mut self) -> Result<&mut ElasticFilter, Refusal> {
         let own = match &mut self.own {
             Some(own) => own,
-            none => none.insert(build(&self.plan, max_bytes).map_err(|_| Refusal::Limit)?),
+            none => none.insert(build(&self.plan).map_err(|_| Refusal::Limit)?),
         };
-        own.set_max_bytes(max_bytes);
+        own.set_max_bytes(self.plan.limit());
         let is_full = self.plan.expansion == 0 && own.len() as u64 >= self.plan.capacity.unsigned_abs();
         if is_full { Err(Refusal::Capacity) } else { Ok(own) }
     }
 
     /// Inserts an item, even if it is there.
-    pub(crate) fn insert(&mut self, item: &[u8], max_bytes: usize) -> Result<(), Refusal> {
+    pub(crate) fn insert(&mut self, item: &[u8]) -> Result<(), Refusal> {
         self.change();
-        self.growing(max_bytes)?.insert(item).map_err(|error| refusal(error.kind()))
+        self.growing()?.insert(item).map_err(|error| refusal(error.kind()))
     }
 
     /// Inserts an item unless it is there. Returns true if it was inserted.
-    pub(crate) fn insert_unique(&mut self, item: &[u8], max_bytes: usize) -> Result<bool, Refusal> {
+    pub(crate) fn insert_unique(&mut self, item: &[u8]) -> Result<bool, Refusal> {
         if self.contains(item) {
             return Ok(false);
         }
-        self.insert(item, max_bytes).map(|()| true)
+        self.insert(item).map(|()| true)
     }
 
     /// Inserts items; says of each why it was refused, if it was.
-    pub(crate) fn insert_all(&mut self, items: &[&[u8]], max_bytes: usize) -> Vec<Result<(), Refusal>> {
+    pub(crate) fn insert_all(&mut self, items: &[&[u8]]) -> Vec<Result<(), Refusal>> {
         if self.plan.expansion == 0 {
-            return items.iter().map(|item| self.insert(item, max_bytes)).collect();
+            return items.iter().map(|item| self.insert(item)).collect();
         }
         self.change();
-        let own = match self.growing(max_bytes) {
+        let own = match self.growing() {
             Ok(own) => own,
             Err(refusal) => return vec![Err(refusal); items.len()],
         };
@@ -109,6 +113,12 @@ impl Filter {
             }
         }
         results
+    }
+
+    /// True if tables may have been split since an item was refused last: so may have an insertion that was refused in the end.
+    pub(crate) fn has_grown(&mut self) -> bool {
+        let tables = self.own.as_ref().map_or(0, ElasticFilter::shards);
+        std::mem::replace(&mut self.tables, tables) != tables
     }
 
     pub(crate) fn contains(&self, item: &[u8]) -> bool {
@@ -173,7 +183,7 @@ impl Filter {
     }
 
     /// The words for a refusal.
-    pub(crate) fn words(&self, refusal: Refusal, item: &[u8], max_bytes: usize) -> Failure {
+    pub(crate) fn words(&self, refusal: Refusal, item: &[u8]) -> Failure {
         Failure::new(match refusal {
             Refusal::Copies => {
                 let copies = self.count(item);
@@ -186,8 +196,9 @@ impl Filter {
                 format!("Filter is full: it has {capacity} items, its capacity, and EXPANSION 0; reserve one that expands")
             }
             Refusal::Limit => format!(
-                "Maximum expansions reached: the filter's tables may take {max_bytes} bytes; raise koel.max-bytes with CONFIG SET, or \
-                 remove items and call CF.COMPACT"
+                "Maximum expansions reached: the filter's tables may take {} bytes; raise koel.max-bytes with CONFIG SET, or remove \
+                 items and call CF.COMPACT",
+                self.plan.max_bytes
             ),
             Refusal::OutOfMemory => return Failure::out_of_memory(),
         })
@@ -202,13 +213,14 @@ fn refusal(kind: GrowErrorKind) -> Refusal {
     }
 }
 
-fn build(plan: &Plan, max_bytes: usize) -> Result<ElasticFilter, Failure> {
+fn build(plan: &Plan) -> Result<ElasticFilter, Failure> {
     let failed = |reason: &dyn std::fmt::Display| Failure::new(format!("ERR Insufficient memory to create filter: {reason}"));
     let params = plan.builder().params().map_err(|error| failed(&error))?;
     let bytes = params.table_bytes();
-    if bytes > max_bytes as u64 {
+    if bytes > plan.limit() as u64 {
         return Err(failed(&format_args!(
-            "its tables take {bytes} bytes, and koel.max-bytes is {max_bytes}; reserve a smaller capacity, or raise it with CONFIG SET"
+            "its tables take {bytes} bytes, and koel.max-bytes is {}; reserve a smaller capacity, or raise it with CONFIG SET",
+            plan.max_bytes
         )));
     }
     ElasticFilter::new(params, Xxh3).map_err(|error| failed(&error))
@@ -219,18 +231,18 @@ mod tests {
     use super::*;
 
     fn filter(expansion: i64) -> Filter {
-        Filter::new(Plan { capacity: 10, expansion, error_rate: 0.01, seed: 0 }, usize::MAX).unwrap()
+        Filter::new(Plan { capacity: 10, expansion, error_rate: 0.01, seed: 0, max_bytes: i64::MAX }).unwrap()
     }
 
     #[test]
     fn a_ninth_copy_is_refused_alone() {
         let mut filter = filter(1);
         let items: Vec<&[u8]> = std::iter::repeat_n(&b"a"[..], 9).chain([&b"b"[..]]).collect();
-        let results = filter.insert_all(&items, usize::MAX);
+        let results = filter.insert_all(&items);
         assert_eq!(results.iter().position(Result::is_err), Some(8));
         assert_eq!(results[8], Err(Refusal::Copies));
         assert!(results[9].is_ok() && filter.count(b"a") == 8 && filter.contains(b"b"));
-        let words = filter.words(Refusal::Copies, b"a", 0).to_string();
+        let words = filter.words(Refusal::Copies, b"a").to_string();
         assert!(words.starts_with("Filter is full") && words.contains('8'), "{words}");
     }
 
@@ -239,27 +251,30 @@ mod tests {
         let mut filter = filter(0);
         let items: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         let items: Vec<&[u8]> = items.iter().map(String::as_bytes).collect();
-        let refused =
-            filter.insert_all(&items, usize::MAX).into_iter().filter(|result| *result == Err(Refusal::Capacity)).count();
+        let refused = filter.insert_all(&items).into_iter().filter(|result| *result == Err(Refusal::Capacity)).count();
         assert_eq!(refused, 2);
-        assert!(filter.remove(b"3") && filter.insert(b"x", usize::MAX).is_ok());
+        assert!(filter.remove(b"3") && filter.insert(b"x").is_ok());
     }
 
     #[test]
     fn a_limit_of_memory_is_kept() {
         let mut filter = filter(1);
         let most = filter.own.as_ref().unwrap().table_bytes() + 5000;
-        let refused = (0..100_000_u32).find(|n| filter.insert(&n.to_le_bytes(), most).is_err()).unwrap();
+        filter.plan.max_bytes = i64::try_from(most).unwrap();
+        let refused = (0..100_000_u32).find(|n| filter.insert(&n.to_le_bytes()).is_err()).unwrap();
         assert!(filter.own.as_ref().unwrap().table_bytes() <= most);
-        assert_eq!(filter.insert(&refused.to_le_bytes(), most).err(), Some(Refusal::Limit));
-        // A replica does as its primary did, whatever its own limit is.
-        assert!(filter.insert(&refused.to_le_bytes(), usize::MAX).is_ok());
+        assert_eq!(filter.insert(&refused.to_le_bytes()).err(), Some(Refusal::Limit));
+        assert!(filter.has_grown());
+        assert_eq!(filter.insert(&refused.to_le_bytes()).err(), Some(Refusal::Limit));
+        assert!(!filter.has_grown());
+        filter.plan.max_bytes = i64::MAX;
+        assert!(filter.insert(&refused.to_le_bytes()).is_ok());
     }
 
     #[test]
     fn copies_are_equal() {
         let mut filter = filter(1);
-        (0..50_000_u32).for_each(|n| filter.insert(&n.to_le_bytes(), usize::MAX).unwrap());
+        (0..50_000_u32).for_each(|n| filter.insert(&n.to_le_bytes()).unwrap());
         let copy = filter.copy().unwrap();
         assert!(copy.own.unwrap().to_bytes() == filter.own.unwrap().to_bytes());
     }

@@ -30,9 +30,16 @@ pub(crate) struct Plan {
     pub(crate) expansion: i64,
     pub(crate) error_rate: f64,
     pub(crate) seed: i64,
+    /// The most bytes of the filter's tables. A part of the plan, so that replicas refuse what their primary refuses.
+    pub(crate) max_bytes: i64,
 }
 
 impl Plan {
+    /// The most bytes of the tables, as the library takes them.
+    pub(crate) fn limit(&self) -> usize {
+        usize::try_from(self.max_bytes).unwrap_or(usize::MAX)
+    }
+
     /// A builder of such filters.
     pub(crate) fn builder(&self) -> ElasticBuilder {
         let planned = match self.expansion {
@@ -60,8 +67,8 @@ impl Plan {
     }
 
     /// The arguments of CF.RESERVE behind the key that give this plan, whatever the settings are.
-    pub(crate) fn arguments(&self) -> [String; 7] {
-        let Self { capacity, expansion, error_rate, seed } = *self;
+    pub(crate) fn arguments(&self) -> [String; 9] {
+        let Self { capacity, expansion, error_rate, seed, max_bytes } = *self;
         let name = String::from;
         [
             capacity.to_string(),
@@ -71,6 +78,8 @@ impl Plan {
             error_rate.to_string(),
             name("SEED"),
             seed.to_string(),
+            name("MAXBYTES"),
+            max_bytes.to_string(),
         ]
     }
 }
@@ -83,6 +92,8 @@ pub(crate) enum Named {
     Deleted,
     BucketSize,
     Iterations,
+    /// Only replication gives it; from others it has no effect.
+    MaxBytes,
 }
 
 impl Named {
@@ -95,6 +106,7 @@ impl Named {
             ("DELETED", Self::Deleted),
             ("BUCKETSIZE", Self::BucketSize),
             ("MAXITERATIONS", Self::Iterations),
+            ("MAXBYTES", Self::MaxBytes),
         ];
         options.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes())).map(|(_, option)| option)
     }
@@ -111,6 +123,7 @@ impl Named {
             Self::Error => plan.error_rate = rate(value)?,
             Self::Deleted => others.deleted = number("DELETED", 0..=i64::MAX)?,
             Self::BucketSize => others.bucket_size = number("BUCKETSIZE", BUCKET_SIZES)?,
+            Self::MaxBytes => others.max_bytes = Some(number("MAXBYTES", 0..=i64::MAX)?),
             Self::Iterations => _ = number("MAXITERATIONS", ITERATIONS)?,
         }
         Ok(())
@@ -121,11 +134,12 @@ impl Named {
 pub(crate) struct Others {
     pub(crate) bucket_size: i64,
     pub(crate) deleted: i64,
+    pub(crate) max_bytes: Option<i64>,
 }
 
 impl Default for Others {
     fn default() -> Self {
-        Self { bucket_size: DEFAULT_BUCKET_SIZE, deleted: 0 }
+        Self { bucket_size: DEFAULT_BUCKET_SIZE, deleted: 0, max_bytes: None }
     }
 }
 
@@ -166,7 +180,7 @@ mod tests {
     use super::*;
 
     fn plan(capacity: i64, expansion: i64, error_rate: f64) -> Plan {
-        Plan { capacity, expansion, error_rate, seed: 0 }
+        Plan { capacity, expansion, error_rate, seed: 0, max_bytes: i64::MAX }
     }
 
     /// Every plan that the ranges allow can be made, but for its memory.

@@ -56,10 +56,11 @@ pub(crate) fn default_plan() -> Plan {
         expansion: EXPANSION.value.load(Relaxed),
         error_rate: f64::from_bits(RATE.load(Relaxed)),
         seed: SEED.value.load(Relaxed),
+        max_bytes: max_bytes(),
     }
 }
 
 /// The most bytes of a filter's tables.
-pub(crate) fn max_bytes() -> usize {
-    usize::try_from(MAX_BYTES.value.load(Relaxed)).unwrap_or(usize::MAX)
+pub(crate) fn max_bytes() -> i64 {
+    MAX_BYTES.value.load(Relaxed)
 }

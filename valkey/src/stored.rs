@@ -56,7 +56,7 @@ impl Value for Stored {
                     pieces.finish();
                 }
                 if let Some(imported) = &filter.imported {
-                    save_chunks(stream, imported.chunks());
+                    save_chunks(stream, 0, imported.chunks());
                 }
             }
             Self::Load(load) => match &load.arriving {
@@ -64,12 +64,12 @@ impl Value for Stored {
                     stream.number(LOADING_OWN);
                     save_plan(stream, &load.plan, load.deleted);
                     stream.number(pieces.moment);
-                    save_chunks(stream, (0..).zip(&pieces.bytes));
+                    save_chunks(stream, pieces.moment, (0..).zip(&pieces.bytes));
                 }
                 Arriving::RedisBloom(loader) => {
                     stream.number(LOADING_REDIS_BLOOM);
                     save_plan(stream, &load.plan, load.deleted);
-                    save_chunks(stream, loader.chunks());
+                    save_chunks(stream, 0, loader.chunks());
                 }
             },
         }
@@ -192,28 +192,39 @@ fn cut_off() -> String {
     String::from("it is cut off")
 }
 
+/// The numbers of the plan, and a checksum of them.
 fn save_plan(stream: &mut Saving, plan: &Plan, deleted: u64) {
-    let Plan { capacity, expansion, error_rate, seed } = *plan;
-    [capacity.unsigned_abs(), expansion.unsigned_abs(), error_rate.to_bits(), seed.unsigned_abs(), deleted]
-        .into_iter()
-        .for_each(|number| stream.number(number));
+    let Plan { capacity, expansion, error_rate, seed, max_bytes } = *plan;
+    let signed = [capacity, expansion, seed, max_bytes].map(i64::unsigned_abs);
+    let mut checksum = Checksum(0);
+    for number in signed.into_iter().chain([error_rate.to_bits(), deleted]) {
+        checksum.add(&number.to_le_bytes());
+        stream.number(number);
+    }
+    stream.number(checksum.0);
 }
 
 fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), String> {
-    let mut number = || stream.number().ok_or_else(cut_off);
-    let mut integer = || i64::try_from(number()?).map_err(|error| error.to_string());
-    let (capacity, expansion) = (integer()?, integer()?);
-    let error_rate = f64::from_bits(number()?);
-    let seed = i64::try_from(number()?).map_err(|error| error.to_string())?;
-    Ok((Plan { capacity, expansion, error_rate, seed }, number()?))
+    let mut checksum = Checksum(0);
+    let mut numbers = [0; 6];
+    for number in &mut numbers {
+        *number = stream.number().ok_or_else(cut_off)?;
+        checksum.add(&number.to_le_bytes());
+    }
+    if stream.number() != Some(checksum.0) {
+        return Err(String::from("the checksum of its plan differs"));
+    }
+    let [capacity, expansion, seed, max_bytes] = [0, 1, 2, 3].map(|at| i64::try_from(numbers[at]).unwrap_or(i64::MAX));
+    Ok((Plan { capacity, expansion, error_rate: f64::from_bits(numbers[4]), seed, max_bytes }, numbers[5]))
 }
 
-/// Of each chunk a 1, the iterator and the bytes; then a 0, and a checksum of all.
-fn save_chunks(stream: &mut Saving, chunks: impl Iterator<Item = (u64, impl AsRef<[u8]>)>) {
-    let mut checksum = Checksum(0);
+/// Of each chunk a 1, the iterator and the bytes; then a 0, and a checksum of all bytes, seeded with what else was saved.
+fn save_chunks(stream: &mut Saving, seed: u64, chunks: impl Iterator<Item = (u64, impl AsRef<[u8]>)>) {
+    let mut checksum = Checksum(seed);
     for (iterator, bytes) in chunks {
         stream.number(1);
         stream.number(iterator);
+        checksum.add(&iterator.to_le_bytes());
         for piece in bytes.as_ref().chunks(MOST_BYTES) {
             checksum.add(piece);
         }
@@ -224,11 +235,17 @@ fn save_chunks(stream: &mut Saving, chunks: impl Iterator<Item = (u64, impl AsRe
 }
 
 /// Passes on the chunks that were saved.
-fn each_chunk(stream: &mut Loading, mut act: impl FnMut(u64, &[u8]) -> Result<(), String>) -> Result<(), String> {
-    let mut checksum = Checksum(0);
-    while stream.number().ok_or_else(cut_off)? != 0 {
+fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -> Result<(), String>) -> Result<(), String> {
+    let mut checksum = Checksum(seed);
+    loop {
+        match stream.number().ok_or_else(cut_off)? {
+            0 => break,
+            1 => {}
+            other => return Err(format!("{other} stands where 1 announces a chunk, or 0 the end")),
+        }
         let iterator = stream.number().ok_or_else(cut_off)?;
         let bytes = stream.bytes().ok_or_else(cut_off)?;
+        checksum.add(&iterator.to_le_bytes());
         for piece in bytes.chunks(MOST_BYTES) {
             checksum.add(piece);
         }
@@ -241,7 +258,7 @@ fn each_chunk(stream: &mut Loading, mut act: impl FnMut(u64, &[u8]) -> Result<()
 }
 
 fn load_chunks(stream: &mut Loading, loader: &mut Option<Loader>) -> Result<(), String> {
-    each_chunk(stream, |iterator, bytes| {
+    each_chunk(stream, 0, |iterator, bytes| {
         match loader {
             Some(loader) => loader.load(iterator, bytes),
             None => Loader::new(iterator, bytes).map(|new| *loader = Some(new)),
@@ -259,7 +276,7 @@ fn load_imported(stream: &mut Loading) -> Result<RedisBloomFilter, String> {
 fn load_pieces(stream: &mut Loading, plan: Plan, deleted: u64) -> Result<Stored, String> {
     let moment = stream.number().ok_or_else(cut_off)?;
     let (mut load, mut offset): (Option<Load>, u64) = (None, 0);
-    each_chunk(stream, |_, bytes| {
+    each_chunk(stream, moment, |_, bytes| {
         offset = offset.saturating_add(bytes.len() as u64);
         let iterator = Position { moment, offset }.iterator();
         let result = match &mut load {

@@ -7,9 +7,8 @@ use crate::{
     filter::{Filter, Refusal},
     plan::{Named, Others, Plan, capacity},
     reply::{Failure, Outcome, Reply},
-    server::{Access, Command, Context, Key, Text},
+    server::{Access, Command, Context, Text},
     settings,
-    stored::Stored,
 };
 
 /// Adds an item, even if it is there.
@@ -34,7 +33,7 @@ impl Command for Add {
     const ACCESS: Access = Access::Insert;
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, |filter, item, limit| filter.insert(item, limit).map(|()| true))
+        add(context, arguments, Insert::NAME, |filter, item| filter.insert(item).map(|()| true))
     }
 }
 
@@ -48,15 +47,16 @@ impl Command for AddUnique {
     const ACCESS: Access = Access::Insert;
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, Filter::insert_unique)
+        add(context, arguments, InsertUnique::NAME, Filter::insert_unique)
     }
 }
 
-/// Adds one item by `insert`, which returns true if there is a new one.
+/// Adds one item by `insert`, which returns true if there is a new one. `many` is the command that does the same for many items.
 fn add(
     context: &Context,
     arguments: &[Text<'_>],
-    insert: impl Fn(&mut Filter, &[u8], usize) -> Result<bool, Refusal>,
+    many: &CStr,
+    insert: impl Fn(&mut Filter, &[u8]) -> Result<bool, Refusal>,
 ) -> Outcome {
     let (name, item) = (arguments[1], arguments[2].bytes());
     let mut key = context.write(name);
@@ -64,20 +64,38 @@ fn add(
         create(context, &mut key, name, settings::default_plan())?;
     }
     let Some(filter) = super::existing(&mut key)? else { return Err(Failure::not_found()) };
-    let max_bytes = settings::max_bytes();
-    let mut result = insert(filter, item, max_bytes);
-    if result == Err(Refusal::Limit) && context.must_obey() {
-        result = insert(filter, item, usize::MAX);
-    }
-    match result {
-        Ok(is_new) => {
-            if is_new {
-                context.replicate();
+    let is_limit_new = update_limit(context, filter);
+    let result = insert(filter, item);
+    if is_limit_new {
+        replicate_items(context, many, name, filter, &[item]);
+    } else {
+        match result {
+            Ok(true) => context.replicate(),
+            // In the form that gives a replica no error.
+            Err(refusal) if refusal != Refusal::OutOfMemory && filter.has_grown() => {
+                replicate_items(context, many, name, filter, &[item]);
             }
-            Ok(Reply::Bool(is_new))
+            _ => {}
         }
-        Err(refusal) => Err(filter.words(refusal, item, max_bytes)),
     }
+    result.map(Reply::Bool).map_err(|refusal| filter.words(refusal, item))
+}
+
+/// Gives a filter the limit of memory of the settings, unless its primary decides. Returns true if that is another one.
+fn update_limit(context: &Context, filter: &mut Filter) -> bool {
+    let max_bytes = settings::max_bytes();
+    if filter.plan.max_bytes == max_bytes || context.must_obey() {
+        return false;
+    }
+    filter.plan.max_bytes = max_bytes;
+    true
+}
+
+/// Hands on the insertion of items, with the filter's limit of memory.
+fn replicate_items(context: &Context, command: &CStr, name: Text<'_>, filter: &Filter, items: &[&[u8]]) {
+    let max_bytes = filter.plan.max_bytes.to_string();
+    let options = [name.bytes(), b"NOCREATE", b"MAXBYTES", max_bytes.as_bytes(), b"ITEMS"];
+    context.replicate_as(command, &options.into_iter().chain(items.iter().copied()).collect::<Vec<_>>());
 }
 
 impl Command for Insert {
@@ -91,16 +109,13 @@ impl Command for Insert {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let mut key = context.write(arguments[1]);
-        let filter = request.filter(context, &mut key, arguments[1])?;
-        let items = super::bytes(request.items);
-        let results = filter.insert_all(&items, super::limit(context));
-        let inserted: Vec<bool> = results.iter().map(Result::is_ok).collect();
-        replicate(context, arguments[1], &items, &inserted);
+        let results = request.insert(context, arguments[1], Self::NAME, |filter, items| {
+            filter.insert_all(items).into_iter().map(|result| result.map(|()| true)).collect()
+        })?;
         Ok(if context.speaks_resp3() {
-            Reply::Bools(inserted)
+            Reply::Bools(results.iter().map(Result::is_ok).collect())
         } else {
-            Reply::Integers(inserted.into_iter().map(|is_inserted| if is_inserted { 1 } else { -1 }).collect())
+            Reply::Integers(results.iter().map(|result| if result.is_ok() { 1 } else { -1 }).collect())
         })
     }
 }
@@ -117,25 +132,10 @@ impl Command for InsertUnique {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let mut key = context.write(arguments[1]);
-        let filter = request.filter(context, &mut key, arguments[1])?;
-        let (items, limit) = (super::bytes(request.items), super::limit(context));
-        let results: Vec<_> = items.iter().map(|item| filter.insert_unique(item, limit)).collect();
-        let inserted: Vec<bool> = results.iter().map(|result| *result == Ok(true)).collect();
-        replicate(context, arguments[1], &items, &inserted);
+        let results = request.insert(context, arguments[1], Self::NAME, |filter, items| {
+            items.iter().map(|item| filter.insert_unique(item)).collect()
+        })?;
         Ok(Reply::Integers(results.into_iter().map(|result| result.map_or(-1, i64::from)).collect()))
-    }
-}
-
-/// Hands on the items that were inserted, and no others: a replica may have another limit of memory, and looks for nothing.
-fn replicate(context: &Context, name: Text<'_>, items: &[&[u8]], inserted: &[bool]) {
-    if inserted.iter().all(|&is_inserted| is_inserted) {
-        return context.replicate();
-    }
-    let inserted_items = items.iter().zip(inserted).filter(|(_, is_inserted)| **is_inserted).map(|(item, _)| *item);
-    let arguments: Vec<&[u8]> = [name.bytes(), b"NOCREATE", b"ITEMS"].into_iter().chain(inserted_items).collect();
-    if arguments.len() > 3 {
-        context.replicate_as(Insert::NAME, &arguments);
     }
 }
 
@@ -143,6 +143,7 @@ fn replicate(context: &Context, name: Text<'_>, items: &[&[u8]], inserted: &[boo
 struct Request<'a> {
     plan: Plan,
     may_create: bool,
+    max_bytes: Option<i64>,
     items: &'a [Text<'a>],
 }
 
@@ -154,7 +155,8 @@ impl<'a> Request<'a> {
         while let [word, after @ ..] = rest {
             let word = word.bytes();
             if word.eq_ignore_ascii_case(b"ITEMS") {
-                return Ok(Some(Self { plan, may_create, items: after }).filter(|request| !request.items.is_empty()));
+                let request = Self { plan, may_create, max_bytes: others.max_bytes, items: after };
+                return Ok(Some(request).filter(|request| !request.items.is_empty()));
             }
             if word.eq_ignore_ascii_case(b"NOCREATE") {
                 (may_create, rest) = (false, after);
@@ -166,7 +168,8 @@ impl<'a> Request<'a> {
             if word.eq_ignore_ascii_case(b"CAPACITY") {
                 plan.capacity = capacity(value.bytes(), others.bucket_size)?;
             } else {
-                let named = Named::find(word).filter(|named| matches!(named, Named::Error)).ok_or_else(unknown)?;
+                let named =
+                    Named::find(word).filter(|named| matches!(named, Named::Error | Named::MaxBytes)).ok_or_else(unknown)?;
                 named.take(value.bytes(), &mut plan, &mut others)?;
             }
             rest = after;
@@ -174,18 +177,39 @@ impl<'a> Request<'a> {
         Ok(None)
     }
 
-    /// The filter of the key, which is made if it is missing and may be made.
-    fn filter<'k>(&self, context: &Context, key: &'k mut Key<'_, Stored>, name: Text<'_>) -> Result<&'k mut Filter, Failure> {
+    /// Inserts the items by `insert`, here and on replicas. Says of each whether it is new, or why it was refused.
+    fn insert(
+        &self,
+        context: &Context,
+        name: Text<'_>,
+        command: &CStr,
+        insert: impl Fn(&mut Filter, &[&[u8]]) -> Vec<Result<bool, Refusal>>,
+    ) -> Result<Vec<Result<bool, Refusal>>, Failure> {
+        let mut key = context.write(name);
         if key.is_empty() {
             if !self.may_create {
                 return Err(Failure::not_found());
             }
-            create(context, key, name, self.plan)?;
+            create(context, &mut key, name, self.plan)?;
         }
-        super::existing(key)?.ok_or_else(Failure::not_found)
+        let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
+        super::limit(context, &mut filter.plan, self.max_bytes);
+        let is_limit_new = update_limit(context, filter);
+        let items = super::bytes(self.items);
+        let results = insert(filter, &items);
+        if results.contains(&Err(Refusal::OutOfMemory)) {
+            // A replica may have more memory: it gets what was inserted here.
+            let inserted = items.iter().zip(&results).filter(|(_, result)| **result == Ok(true)).map(|(item, _)| *item);
+            replicate_items(context, Insert::NAME, name, filter, &inserted.collect::<Vec<_>>());
+        } else if is_limit_new {
+            replicate_items(context, command, name, filter, &items);
+        } else if results.contains(&Ok(true)) || results.iter().any(Result::is_err) && filter.has_grown() {
+            context.replicate();
+        }
+        Ok(results)
     }
 }
 
 fn is_option(word: &[u8]) -> bool {
-    word.eq_ignore_ascii_case(b"CAPACITY") || word.eq_ignore_ascii_case(b"ERROR")
+    [&b"CAPACITY"[..], b"ERROR", b"MAXBYTES"].iter().any(|option| word.eq_ignore_ascii_case(option))
 }

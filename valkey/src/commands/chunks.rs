@@ -104,7 +104,8 @@ impl Command for LoadChunk {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let iterator = integer(arguments[2].bytes()).filter(|&iterator| iterator > 0);
         let iterator = iterator.ok_or_else(|| Failure::new("Invalid position"))?;
-        let (chunk, limit) = (arguments[3].bytes(), super::limit(context));
+        let chunk = arguments[3].bytes();
+        let limit = if context.must_obey() { usize::MAX } else { settings::default_plan().limit() };
         let mut key = context.write::<Stored>(arguments[1]);
         let is_first = is_first(iterator, chunk);
         match key.get_mut() {
@@ -129,6 +130,7 @@ impl Command for LoadChunk {
                 if !given.remainder().is_empty() {
                     return Ok(Reply::WrongArity);
                 }
+                super::limit(context, &mut plan, others.max_bytes);
                 let load = Load::start(iterator, chunk, plan, others.deleted.unsigned_abs(), limit)?;
                 let options = options(&load.plan, load.deleted);
                 let first = [arguments[1].bytes(), arguments[2].bytes(), chunk];

@@ -35,6 +35,7 @@ impl Command for Reserve {
             return Ok(Reply::WrongArity);
         }
         plan.capacity = capacity(arguments[2].bytes(), others.bucket_size)?;
+        super::limit(context, &mut plan, others.max_bytes);
         let mut key = context.write(arguments[1]);
         if super::existing(&mut key)?.is_some() {
             return Err(Failure::exists());
@@ -46,7 +47,7 @@ impl Command for Reserve {
 
 /// Makes the filter of a key that has none, here and on replicas, whatever the settings are there.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
-    let filter = Filter::new(plan, super::limit(context))?;
+    let filter = Filter::new(plan)?;
     key.set(Stored::Filter(filter));
     let options = plan.arguments();
     let options = options.iter().map(String::as_bytes);

@@ -47,7 +47,7 @@ fn fields(filter: &Filter) -> Vec<(&'static str, Field)> {
     let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
     vec![
         ("Size", integer((size_of::<Stored>() - size_of::<Filter>() + filter.size_in_bytes()) as u64)),
-        ("Number of buckets", sum(ElasticFilter::buckets, |imported| imported.slots() / u64::from(imported.bucket_size()))),
+        ("Number of buckets", sum(ElasticFilter::buckets, RedisBloomFilter::buckets)),
         ("Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
         ("Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
         ("Number of items deleted", integer(filter.deleted + imported.map_or(0, RedisBloomFilter::deleted))),
@@ -58,8 +58,9 @@ fn fields(filter: &Filter) -> Vec<(&'static str, Field)> {
         ("False positive rate", Field::Rate(rate.min(1.0))),
         ("Capacity", Field::Integer(filter.plan.capacity)),
         ("Maximum capacity", integer(own.map_or(0, |own| own.params().max_capacity()))),
-        ("Number of tables", integer(own.map_or(0, |own| own.shards() as u64))),
-        ("Items imported from RedisBloom", integer(imported.map_or(0, |imported| imported.len() as u64))),
+        ("Shards", integer(own.map_or(0, |own| own.shards() as u64))),
+        ("Imported items", integer(imported.map_or(0, |imported| imported.len() as u64))),
+        ("Maximum bytes", Field::Integer(filter.plan.max_bytes)),
         ("Seed", Field::Integer(filter.plan.seed)),
     ]
 }

@@ -7,9 +7,9 @@ mod info;
 mod query;
 
 use crate::{
+    plan::Plan,
     reply::Failure,
     server::{Context, Found, Key, Module, Text},
-    settings,
     stored::Stored,
 };
 
@@ -35,9 +35,11 @@ pub(crate) fn register(module: Module) -> Module {
     module
 }
 
-/// The most bytes that a command may make a filter take. What a primary has done is done here, too, whatever the limit is here.
-fn limit(context: &Context) -> usize {
-    if context.must_obey() { usize::MAX } else { settings::max_bytes() }
+/// Gives a plan the limit of memory that holds: for what a primary has done, the one that it had.
+fn limit(context: &Context, plan: &mut Plan, given: Option<i64>) {
+    if let Some(given) = given.filter(|_| context.must_obey()) {
+        plan.max_bytes = given;
+    }
 }
 
 /// The filter of a key that is read; `None` if there is none, or none that is visible.
