@@ -37,6 +37,7 @@
 //! | write code for any filter | [`Filter`], [`Contains`] |
 //! | choose parameters | [`tuning`] |
 //! | exchange filters with Go | [`go`], [`MetroHash64`] |
+//! | exchange filters with RedisBloom | [`redisbloom`], [`RedisBloomHash`] |
 //!
 //! Guides: [choosing](guide::choosing) · [snapshots](guide::snapshots) · [many small filters](guide::small_filters) ·
 //! [serde](guide::serde) · [Go's files](guide::go) · [RedisBloom's dumps](guide::redisbloom)
@@ -50,7 +51,7 @@
 //! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
 //! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
 //! | `serde` | no | `Serialize` and `Deserialize` for filters and [`Params`]. Works without `std`. |
-//! | `redisbloom` | no | The module [`redisbloom`]: cuckoo filters of RedisBloom. Works without `std`. |
+//! | `redisbloom` | no | [`redisbloom`], cuckoo filters of RedisBloom, and [`RedisBloomHash`]. Works without `std`. |
 //!
 //! # Unsafe code
 //! There is none without the features `kernels` and `huge-pages`. With them, it is in two places: `src/kernel/x86_64` calls
@@ -112,6 +113,9 @@ pub use hash::FromHasherId;
 #[cfg(go_files)]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
 pub use hash::MetroHash64;
+#[cfg(feature = "redisbloom")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redisbloom")))]
+pub use hash::RedisBloomHash;
 pub use {
     elastic::{
         ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, ElasticView, GrowError, GrowErrorKind, OwnedShards,

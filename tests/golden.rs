@@ -47,7 +47,7 @@ fn golden_files_are_read_and_written() {
         let name = &golden.file;
         let bytes = fs::read(folder().join(name)).expect("the file is here");
         let Some((filter, answers)) = golden.make() else {
-            assert_eq!(golden.hasher, HasherId::METRO_HASH_64, "the default hasher is everywhere");
+            assert_ne!(golden.hasher, HasherId::XXH3, "the default hasher is everywhere");
             continue;
         };
         assert!(filter.to_bytes() == bytes, "{name} is written in another way");
@@ -97,14 +97,14 @@ fn golden_files_are_of_every_kind() {
     let files = snapshots.map(|path| path.file_name().expect("it is a file").to_string_lossy().into_owned()).collect();
     assert_eq!(listed, files);
     let kinds = |of: fn(&Golden) -> String| goldens.iter().map(of).collect::<BTreeSet<_>>();
-    assert_eq!(kinds(|golden| format!("{} {} {}", golden.table, golden.addressing, golden.hasher)).len(), 8);
+    assert_eq!(kinds(|golden| format!("{} {} {}", golden.table, golden.addressing, golden.hasher)).len(), 9);
     for f in [2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 21, 25, 32] {
         assert!(goldens.iter().any(|golden| golden.f == f), "f = {f}");
     }
     for b in [1, 2, 3, 4, 8, 16] {
         assert!(goldens.iter().any(|golden| golden.b == b), "b = {b}");
     }
-    assert_eq!(kinds(|golden| format!("{:?}", golden.items)).len(), 4);
+    assert_eq!(kinds(|golden| format!("{:?}", golden.items)).len(), 5);
     // What is made of a hash that was given depends on the addressing.
     assert_eq!(kinds(|golden| format!("{} {}", golden.items == manifest::Items::Hash, golden.addressing)).len(), 4);
     let any = |which: fn(&Golden) -> bool| goldens.iter().filter(|golden| which(golden)).count() > 1;
@@ -112,12 +112,13 @@ fn golden_files_are_of_every_kind() {
     assert!(any(|golden| golden.steps.iter().any(|step| matches!(step, Step::Remove(_)))), "with items removed");
     assert!(any(|golden| holds(golden).iter().any(|(_, copies)| *copies > 1)), "with duplicates");
     assert!(any(|golden| golden.seed != 0), "with a seed");
+    assert!(goldens.iter().any(|golden| matches!(golden.steps.first(), Some(Step::Convert(..)))), "converted");
     let full = |golden: &Golden| holds(golden).iter().map(|(run, _)| run.end).max() < last_asked_for(golden);
     assert!(goldens.iter().filter(|golden| full(golden)).count() > 1, "full");
 }
 
 fn holds(golden: &Golden) -> &[(std::ops::Range<u64>, u64)] {
-    &golden.answers.as_ref().expect("`cargo run --example goldens` writes the answers").holds
+    &golden.answers.as_ref().expect("`cargo run --features redisbloom --example goldens` writes the answers").holds
 }
 
 /// The last item that it was to have, had there been room.

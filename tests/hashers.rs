@@ -68,14 +68,37 @@ fn metrohash_is_gos() {
     }
 }
 
+/// `SMHasher`'s check of `MurmurHash64A`: the hash of the hashes of 256 keys, each with a seed of its own.
+#[test]
+#[cfg(feature = "redisbloom")]
+fn redisblooms_hash_is_murmurhash() {
+    use koel::RedisBloomHash;
+
+    const VERIFICATION: u64 = 0x1f0d_3804;
+    // h is given by its rests by 2³² and 2³² − 1, as 2³² is 1 modulo the latter.
+    let murmur = |seed, key: &[u8]| {
+        let x = RedisBloomHash.hash(seed, key);
+        assert_eq!(AnyHasher::RedisBloomHash.hash(seed, key), x);
+        let (low, rest, divisor) = (x >> 32, x % (1 << 32), u64::from(u32::MAX));
+        assert!(rest < divisor);
+        let high = (rest + 2 * divisor - low) % divisor;
+        (high << 32) + low
+    };
+    let key: Vec<u8> = (0..=255).collect();
+    let hashes: Vec<u8> = (0..256).flat_map(|len| murmur(256 - len as u64, &key[..len]).to_le_bytes()).collect();
+    assert_eq!(murmur(0, &hashes) % (1 << 32), VERIFICATION);
+}
+
 #[test]
 fn ids_are_for_ever() {
-    assert_eq!((HasherId::XXH3.number(), HasherId::METRO_HASH_64.number()), (1, 2));
+    assert_eq!((HasherId::XXH3.number(), HasherId::METRO_HASH_64.number(), HasherId::REDIS_BLOOM.number()), (1, 2, 3));
     assert_eq!(HasherId::custom(0x8000).number(), 0x8000);
     assert_eq!(AnyHasher::from_id(HasherId::custom(0x8000)), None);
     assert_eq!(AnyHasher::from_id(HasherId::XXH3).map(|hasher| hasher.id()), Some(HasherId::XXH3));
     #[cfg(feature = "metrohash")]
     assert_eq!(AnyHasher::from_id(HasherId::METRO_HASH_64).map(|hasher| hasher.id()), Some(HasherId::METRO_HASH_64));
+    #[cfg(feature = "redisbloom")]
+    assert_eq!(AnyHasher::from_id(HasherId::REDIS_BLOOM).map(|hasher| hasher.id()), Some(HasherId::REDIS_BLOOM));
 }
 
 #[test]
@@ -105,13 +128,14 @@ fn the_seed_and_the_hasher_change_everything() {
 fn names_are_read_in_one_way() {
     assert_eq!("xxh3".parse(), Ok(HasherId::XXH3));
     assert_eq!("metrohash64".parse(), Ok(HasherId::METRO_HASH_64), "also in builds without it");
+    assert_eq!("redisbloom".parse(), Ok(HasherId::REDIS_BLOOM), "also in builds without it");
     assert_eq!("0x8000".parse(), Ok(HasherId::custom(0x8000)));
     assert_eq!("0xffff".parse(), Ok(HasherId::custom(0xffff)));
     for text in
         ["", "XXH3", " xxh3", "md5", "1", "0x", "0x0001", "0x0003", "0x7fff", "0xFFFF", "0X8000", "0x08000", "0x800", "0x+800"]
     {
         let error = text.parse::<HasherId>().expect_err(text).to_string();
-        let names = "xxh3, metrohash64, and the numbers 0x8000 to 0xffff, in lower case";
+        let names = "xxh3, metrohash64, redisbloom and the numbers 0x8000 to 0xffff, in lower case";
         assert_eq!(error, format!("hasher: {text:?} given, but the names are {names}; use one of them"));
     }
 }
@@ -131,9 +155,17 @@ fn any_hasher_is_named_as_its_id() {
     #[cfg(feature = "metrohash")]
     assert_eq!("metrohash64".parse(), Ok(AnyHasher::MetroHash64));
     #[cfg(not(feature = "metrohash"))]
-    assert_eq!(
-        "metrohash64".parse::<AnyHasher>().expect_err("not in this build").to_string(),
-        "hasher: \"metrohash64\" given, but this build has xxh3 alone; read it with koel's feature metrohash, on a little-endian \
-         machine"
-    );
+    is_missing("metrohash64", "redisbloom", "metrohash, on a little-endian machine");
+    #[cfg(feature = "redisbloom")]
+    assert_eq!("redisbloom".parse(), Ok(AnyHasher::RedisBloomHash));
+    #[cfg(not(feature = "redisbloom"))]
+    is_missing("redisbloom", "metrohash64", "redisbloom");
+}
+
+/// The build has xxh3, and perhaps the other one, and this one with that feature.
+#[cfg(not(all(feature = "metrohash", feature = "redisbloom")))]
+fn is_missing(name: &str, other: &str, feature: &str) {
+    let error = name.parse::<AnyHasher>().expect_err("not in this build").to_string();
+    let has = if AnyHasher::ALL.len() > 1 { format!("xxh3 and {other}") } else { "xxh3 alone".into() };
+    assert_eq!(error, format!("hasher: {name:?} given, but this build has {has}; read it with koel's feature {feature}"));
 }

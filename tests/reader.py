@@ -76,6 +76,24 @@ def metrohash64(data, seed):
     return h ^ turn(h, 29)
 
 
+def redisbloom(data, seed):
+    """RedisBloom's hash, as docs/FORMAT.md spells it out: MurmurHash64A, arranged for the formulas of powers of two."""
+    h = murmurhash64a(data, seed)
+    return (h % 2**32) << 32 | h % (2**32 - 1)
+
+
+def murmurhash64a(data, seed):
+    k = 0xC6A4A7935BD1E995
+    h, end = seed ^ len(data) * k & WORD, len(data) // 8 * 8
+    for (w,) in struct.iter_unpack("<Q", data[:end]):
+        w = w * k & WORD
+        h = (h ^ (w ^ w >> 47) * k & WORD) * k & WORD
+    if data[end:]:
+        h = (h ^ int.from_bytes(data[end:], "little")) * k & WORD
+    h = (h ^ h >> 47) * k & WORD
+    return h ^ h >> 47
+
+
 def spread(t):
     """g(t) of docs/FORMAT.md."""
     u = t * C & WORD
@@ -91,7 +109,7 @@ def of_number(h, addressing):
 
 
 # A hasher of one's own is added here, under its id.
-HASHERS = {1: lambda data, seed: xxh3_64_intdigest(data, seed=seed), 2: metrohash64}
+HASHERS = {1: lambda data, seed: xxh3_64_intdigest(data, seed=seed), 2: metrohash64, 3: redisbloom}
 
 
 def check_header(data, kinds):

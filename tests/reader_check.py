@@ -1,7 +1,7 @@
 """Compares tests/reader.py and tests/growing_reader.py with the library: `.ci/run` calls this with the folders of some
 snapshots.
 
-    cargo run --release --example goldens -- random target/reader
+    cargo run --release --features redisbloom --example goldens -- random target/reader
     python3 tests/reader_check.py tests/data target/reader
 
 Every folder has a list, goldens.json: what the snapshots hold and answer, and in the second one, what the library says
@@ -20,13 +20,13 @@ sys.dont_write_bytecode = True  # No __pycache__ in tests.
 
 import reader
 from growing_reader import RECORD, GrowingSnapshot
-from reader import Snapshot, SnapshotError, metrohash64
+from reader import Snapshot, SnapshotError, metrohash64, murmurhash64a
 from xxhash import xxh3_64_intdigest
 
 HERE = Path(__file__).resolve().parent
 KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
 ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
-HASHERS = {"xxh3": 1, "metrohash64": 2}
+HASHERS = {"xxh3": 1, "metrohash64": 2, "redisbloom": 3}
 ERRORS = {"magic", "length", "version", "header checksum", "other type", "parameter", "hasher", "trailing bytes"}
 ERRORS |= {"table checksum", "shards", "part", "table", "count"}
 
@@ -38,6 +38,8 @@ def item(items, prefix, n):
         return number
     if items == "u32":
         return struct.pack("<I", number)
+    if items == "keys" and prefix == "item":
+        prefix = "key"
     return f"{prefix}-{n}".encode() * (n % 40 + 1 if items == "long" else 1)
 
 
@@ -103,7 +105,7 @@ def check_refusals(data, choose):
         # Whatever its checksums are: they could be elsewhere in another version.
         refused(changed(data, 8, struct.pack("<H", version)), "version")
         refused(forge(changed(data, 8, struct.pack("<H", version))), "version")
-    for hasher in (0, 3, 0x7FFF, 0x8000, 0xFFFF):
+    for hasher in (0, 4, 0x7FFF, 0x8000, 0xFFFF):
         refused(forge(changed(data, 14, struct.pack("<H", hasher))), "hasher")
     refused(forge(changed(data, 10, b"\2")), "other type")
     for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (48, b"\1")):
@@ -176,7 +178,7 @@ def check_growing_refusals(data, choose):
         refused(data + more, "trailing bytes", read=GrowingSnapshot)
     for version in (0, 2, 65535):
         no("version", (8, struct.pack("<H", version)))
-    for hasher in (0, 3, 0x8000):
+    for hasher in (0, 4, 0x8000):
         no("hasher", (14, struct.pack("<H", hasher)))
     no("other type", (10, b"\0"))
     no("other type", (10, b"\1"))
@@ -241,6 +243,13 @@ def check_metrohash():
         assert metrohash64(bytes.fromhex(vector["key_hex"]), 1337) == int(vector["metro64_seed1337"], 16), vector
 
 
+def check_murmurhash():
+    """SMHasher's check: the hash of the hashes of 256 keys, each with a seed of its own."""
+    key = bytes(range(256))
+    hashes = b"".join(murmurhash64a(key[:n], 256 - n).to_bytes(8, "little") for n in range(256))
+    assert murmurhash64a(hashes, 0) % 2**32 == 0x1F0D3804
+
+
 def check_document():
     """The example in docs/FORMAT.md: the file's bytes, and what this reader makes of them."""
     document = (HERE.parent / "docs/FORMAT.md").read_text()
@@ -276,6 +285,7 @@ def check_folder(path, read, check_answers, check_refusals, choose, counts):
 def main(*folders):
     choose, counts = random.Random(1), Counter()
     check_metrohash()
+    check_murmurhash()
     check_document()
     for folder in map(Path, folders):
         check_folder(folder / "goldens.json", Snapshot, check_answers, check_refusals, choose, counts)

@@ -217,3 +217,19 @@ fn metrohash_reads_its_own() {
         refuses::<MetroHash64>(&kind.filter(16), "xxh3");
     }
 }
+
+#[cfg(feature = "redisbloom")]
+#[test]
+fn redisblooms_hasher_reads_its_own() {
+    use koel::RedisBloomHash;
+    for kind in kinds().filter(|kind| kind.f == 8) {
+        let mut filter = kind.builder().buckets(16).hasher(RedisBloomHash).build().expect("right");
+        filter.insert("koel").expect("there is room");
+        comes_back(&filter);
+        let any: CuckooFilter<AnyHasher> = from_json(to_json(&filter)).expect("it can be read");
+        assert_eq!(any.hasher(), &AnyHasher::RedisBloomHash);
+        comes_back(&any);
+        refuses::<Xxh3>(&filter, "redisbloom");
+        refuses::<RedisBloomHash>(&kind.filter(16), "xxh3");
+    }
+}

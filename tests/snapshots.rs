@@ -187,8 +187,8 @@ fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
     assert!(error.to_string().ends_with("read it with ElasticFilter or ElasticView"), "{error}");
     let error = refused(&put(8, &2u16.to_le_bytes()), SnapshotErrorKind::Version);
     assert!(error.to_string().contains("version 2"), "{error}");
-    let error = refused(&put(14, &3u16.to_le_bytes()), SnapshotErrorKind::Hasher);
-    assert!(error.to_string().contains("0x0003"), "{error}");
+    let error = refused(&put(14, &4u16.to_le_bytes()), SnapshotErrorKind::Hasher);
+    assert!(error.to_string().contains("0x0004"), "{error}");
     for items in [0u64, 11, 13, 24] {
         let error = refused(&put(32, &items.to_le_bytes()), SnapshotErrorKind::Count);
         assert!(error.to_string().contains("holds 12 items"), "{error}");

@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "lengths of inputs")]
 
 use super::{
-    model::{HEADER, number},
+    model::{HEADER, has_hasher, number},
     snapshot::Pieces,
     split_mix::SplitMix64,
 };
@@ -64,7 +64,7 @@ pub fn check(bytes: &[u8], odd: usize) {
 
 /// Joining parts needs no hasher.
 fn is_of_unknown_hasher(bytes: &[u8]) -> bool {
-    bytes.len() > 15 && !matches!(bytes[14..16], [1 | 2, 0])
+    bytes.len() > 15 && !has_hasher([bytes[14], bytes[15]])
 }
 
 /// A view that nobody verified answers, whatever it is.

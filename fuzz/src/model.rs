@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "halves and fields of known width")]
 
-use koel::{Addressing, Params, SnapshotErrorKind as Kind, TableKind};
+use koel::{Addressing, AnyHasher, Hasher as _, Params, SnapshotErrorKind as Kind, TableKind};
 use std::{collections::BTreeMap, sync::OnceLock};
 
 pub const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
@@ -10,6 +10,11 @@ pub const HEADER: usize = 64;
 
 /// 2⁶⁴ divided by the golden ratio, made odd.
 const C: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Is this the number of one of this build's hashers?
+pub fn has_hasher(number: [u8; 2]) -> bool {
+    AnyHasher::ALL.iter().any(|hasher| hasher.id().number().to_le_bytes() == number)
+}
 
 /// What an item is to a filter: its fingerprint, and the smaller of its two buckets. Items with the same key are the same.
 pub type Key = (u32, u64);
@@ -108,7 +113,7 @@ impl Model {
         ensure(is_known && model.is_possible(), Kind::Parameter)?;
         ensure(u128::from(items) <= u128::from(model.m) * u128::from(model.b), Kind::Parameter)?;
         ensure(model.table_bytes() == Some(number(snapshot, 40)), Kind::Parameter)?;
-        ensure([1, 2].contains(&snapshot[14]) && snapshot[15] == 0, Kind::Hasher)?;
+        ensure(has_hasher([snapshot[14], snapshot[15]]), Kind::Hasher)?;
         let end = HEADER as u64 + number(snapshot, 40);
         ensure(snapshot.len() as u64 >= end + 8, Kind::Length)?;
         ensure(snapshot.len() as u64 == end + 8, Kind::TrailingBytes)?;

@@ -4,7 +4,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::naive_bytecount, reason = "small numbers")]
 
 use super::split_mix::SplitMix64;
-use koel::redisbloom::{Loader, RedisBloomFilter};
+use koel::redisbloom::{Loader, RedisBloomError, RedisBloomFilter};
 
 /// A filter, as plainly as the guide describes it.
 #[derive(Clone)]
@@ -43,8 +43,36 @@ fn check_dump(bytes: &[u8]) -> bool {
     let mut loader = Loader::new(iterator, &header).expect("its own header");
     chunks.for_each(|(iterator, bytes)| loader.load(iterator, &bytes).expect("its own chunk"));
     assert!(loader.finish().expect("all of them") == filter);
+    convert(&filter, &model);
     answers(&mut filter, model);
     true
+}
+
+/// As a filter of koel's, if it has one table that koel can have, and back.
+fn convert(filter: &RedisBloomFilter, model: &Model) {
+    let own = filter.to_filter();
+    match (&model.filters[..], filter.bucket_size()) {
+        ([slots], 1..=16) => {
+            let own = own.expect("one sub-filter of small buckets");
+            let taken = slots.iter().flatten().filter(|slot| **slot != 0).count();
+            assert_eq!(own.len(), taken);
+            for hash in SplitMix64(model.items).take(100) {
+                // Of any hash of RedisBloom's, what its hasher makes of it.
+                let x = (hash << 32) | (hash % u64::from(u32::MAX));
+                assert_eq!(own.contains_hash(x), filter.contains_hash(hash));
+                let (_, [first, second]) = Model::place(hash);
+                let times = if (first ^ second) % slots.len() as u64 == 0 { 2 } else { 1 };
+                assert_eq!(times * own.count_hash(x), filter.count_hash(hash));
+            }
+            let again = RedisBloomFilter::from_filter(&own).expect("it was RedisBloom's");
+            let slots =
+                |filter: &RedisBloomFilter| filter.chunks().skip(1).map(|(_, bytes)| bytes.into_owned()).collect::<Vec<_>>();
+            assert!(slots(&again) == slots(filter) && again.len() == taken);
+            assert_eq!(again.to_filter().expect("the same again"), own);
+        }
+        ([_], _) => assert!(matches!(own, Err(RedisBloomError::BucketSize(17..)))),
+        (filters, _) => assert!(matches!(own, Err(RedisBloomError::SubFilters(given)) if given == filters.len())),
+    }
 }
 
 /// Asks for items, and removes them.

@@ -82,7 +82,7 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
 fn fields(bytes: &mut [u8]) {
     bytes[10] &= 1;
     bytes[13] &= 1;
-    bytes[14] = 1 + bytes[14] % 2;
+    bytes[14] = 1 + bytes[14] % 3;
     bytes[15] = 0;
     let is_packed = bytes[10] == 1;
     bytes[11] = if is_packed { 4 + bytes[11] % 29 } else { 2 + bytes[11] % 31 };

@@ -103,6 +103,7 @@ fn fields(snapshot: &[u8]) {
     let hasher = match u16::from_le_bytes([snapshot[14], snapshot[15]]) {
         1 => "xxh3".into(),
         2 => "metrohash64".into(),
+        3 => "redisbloom".into(),
         other => format!("{other:#06x}"),
     };
     let hexadecimal = |at| format!("{:#018x}", number(snapshot, at));

@@ -1,5 +1,6 @@
 //! The portable hashers.
 
+use alloc::vec::Vec;
 use core::{fmt, str::FromStr};
 
 use super::{HasherId, Item};
@@ -127,6 +128,13 @@ impl FromHasherId for MetroHash64 {
     }
 }
 
+#[cfg(all(feature = "serde", feature = "redisbloom"))]
+impl FromHasherId for RedisBloomHash {
+    fn from_hasher_id(id: HasherId) -> Option<Self> {
+        (id == HasherId::REDIS_BLOOM).then_some(Self)
+    }
+}
+
 #[cfg(feature = "serde")]
 impl FromHasherId for AnyHasher {
     fn from_hasher_id(id: HasherId) -> Option<Self> {
@@ -171,6 +179,44 @@ impl Hasher for MetroHash64 {
     }
 }
 
+/// `MurmurHash64A`, arranged so that a filter with the table, the fingerprints and the addressing of RedisBloom's has items where
+/// RedisBloom has them. RedisBloom's seed is 0.
+///
+/// [`RedisBloomFilter::to_filter`](crate::redisbloom::RedisBloomFilter::to_filter) makes such filters of RedisBloom's. Any other
+/// filter may have this hasher, too: of each hash of RedisBloom's, all 64 bits are used.
+///
+/// # Example
+/// A filter that RedisBloom could have:
+/// ```
+/// use koel::{Addressing, CuckooFilter, RedisBloomHash, TableKind, redisbloom::RedisBloomFilter};
+///
+/// let builder = CuckooFilter::builder().table(TableKind::Single).fingerprint_bits(8).bucket_size(2);
+/// let builder = builder.addressing(Addressing::PowerOfTwo).hasher(RedisBloomHash);
+/// let mut filter = builder.capacity(1000).build()?;
+/// filter.insert("alice")?;
+/// assert!(RedisBloomFilter::from_filter(&filter)?.contains("alice"));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[cfg(feature = "redisbloom")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RedisBloomHash;
+
+#[cfg(feature = "redisbloom")]
+impl Hasher for RedisBloomHash {
+    fn id(&self) -> HasherId {
+        HasherId::REDIS_BLOOM
+    }
+
+    /// With h = `MurmurHash64A`, RedisBloom takes the bucket from h mod 2³² and the fingerprint from h mod 255. A filter with
+    /// powers of two takes them from the upper half and from the lower one; 255 divides 2³² − 1, so the lower half keeps the
+    /// fingerprint, and with it the bits of h that the upper half lacks.
+    #[inline]
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+        let hash = murmur2::murmur64a(bytes, seed);
+        (hash << 32) | (hash % u64::from(u32::MAX))
+    }
+}
+
 /// One of this crate's hashers, chosen at run time: for snapshots of unknown origin, and for tools.
 ///
 /// In text, it is the name of the hasher's [id](HasherId).
@@ -194,6 +240,9 @@ pub enum AnyHasher {
     /// [`MetroHash64`]
     #[cfg(go_files)]
     MetroHash64,
+    /// [`RedisBloomHash`]
+    #[cfg(feature = "redisbloom")]
+    RedisBloomHash,
 }
 
 impl AnyHasher {
@@ -202,6 +251,8 @@ impl AnyHasher {
         Self::Xxh3,
         #[cfg(go_files)]
         Self::MetroHash64,
+        #[cfg(feature = "redisbloom")]
+        Self::RedisBloomHash,
     ];
 
     /// The hasher with that id, or `None` if this build has none.
@@ -222,14 +273,13 @@ impl FromStr for AnyHasher {
     type Err = ParamError;
 
     fn from_str(text: &str) -> Result<Self, ParamError> {
-        let hasher = text.parse().ok().and_then(Self::from_id);
-        hasher.ok_or_else(|| {
-            #[cfg(not(go_files))]
-            if text == "metrohash64" {
-                return ParamError::not_in_this_build();
+        let id = text.parse::<HasherId>().ok();
+        id.and_then(Self::from_id).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().filter_map(|hasher| hasher.id().name()).collect();
+            match id.and_then(HasherId::remedy_if_missing) {
+                Some(remedy) => ParamError::not_in_this_build(Parameter::Hasher, text, &names, remedy),
+                None => ParamError::unknown_name(Parameter::Hasher, text, &names),
             }
-            let names: &[&str] = if cfg!(go_files) { &["xxh3", "metrohash64"] } else { &["xxh3"] };
-            ParamError::unknown_name(Parameter::Hasher, text, names)
         })
     }
 }
@@ -240,6 +290,8 @@ impl Hasher for AnyHasher {
             Self::Xxh3 => Xxh3.id(),
             #[cfg(go_files)]
             Self::MetroHash64 => MetroHash64.id(),
+            #[cfg(feature = "redisbloom")]
+            Self::RedisBloomHash => RedisBloomHash.id(),
         }
     }
 
@@ -249,6 +301,8 @@ impl Hasher for AnyHasher {
             Self::Xxh3 => Xxh3.hash(seed, bytes),
             #[cfg(go_files)]
             Self::MetroHash64 => MetroHash64.hash(seed, bytes),
+            #[cfg(feature = "redisbloom")]
+            Self::RedisBloomHash => RedisBloomHash.hash(seed, bytes),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The numbers and names by which snapshots know a hasher.
 
+use alloc::vec::Vec;
 use core::{fmt, str::FromStr};
 
 use crate::params::{ParamError, Parameter};
@@ -15,7 +16,7 @@ use crate::params::{ParamError, Parameter};
 /// assert_eq!("xxh3".parse(), Ok(Xxh3.id()));
 /// assert_eq!("0x8abc".parse(), Ok(HasherId::custom(0x8abc)));
 /// assert_eq!(HasherId::custom(0x8abc).to_string(), "0x8abc");
-/// assert!("0x0003".parse::<HasherId>().is_err()); // reserved
+/// assert!("0x0004".parse::<HasherId>().is_err()); // reserved
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HasherId(u16);
@@ -25,6 +26,11 @@ impl HasherId {
     pub const XXH3: Self = Self(1);
     /// `MetroHash64`, also in builds without it.
     pub const METRO_HASH_64: Self = Self(2);
+    /// `RedisBloomHash`, also in builds without it.
+    pub const REDIS_BLOOM: Self = Self(3);
+
+    const NAMES: [(Self, &str); 3] =
+        [(Self::XXH3, "xxh3"), (Self::METRO_HASH_64, "metrohash64"), (Self::REDIS_BLOOM, "redisbloom")];
 
     const FIRST_CUSTOM: u16 = 0x8000;
 
@@ -47,14 +53,27 @@ impl HasherId {
     pub(crate) const fn from_number(number: u16) -> Self {
         Self(number)
     }
+
+    /// Its name, if it has one.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        Self::NAMES.iter().find(|(id, _)| *id == self).map(|(_, name)| *name)
+    }
+
+    /// What to do about a hasher of this crate that this build lacks.
+    pub(crate) fn remedy_if_missing(self) -> Option<&'static str> {
+        match self {
+            Self::METRO_HASH_64 if !cfg!(go_files) => Some("read it with koel's feature metrohash, on a little-endian machine"),
+            Self::REDIS_BLOOM if !cfg!(feature = "redisbloom") => Some("read it with koel's feature redisbloom"),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for HasherId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::XXH3 => f.write_str("xxh3"),
-            Self::METRO_HASH_64 => f.write_str("metrohash64"),
-            Self(id) => write!(f, "{id:#06x}"),
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{:#06x}", self.0),
         }
     }
 }
@@ -64,14 +83,12 @@ impl FromStr for HasherId {
     type Err = ParamError;
 
     fn from_str(text: &str) -> Result<Self, ParamError> {
-        match text {
-            "xxh3" => Ok(Self::XXH3),
-            "metrohash64" => Ok(Self::METRO_HASH_64),
-            _ => custom(text).ok_or_else(|| {
-                let names = ["xxh3, metrohash64,", "the numbers 0x8000 to 0xffff, in lower case"];
-                ParamError::unknown_name(Parameter::Hasher, text, &names)
-            }),
-        }
+        let named = Self::NAMES.iter().find(|(_, name)| *name == text).map(|(id, _)| *id);
+        named.or_else(|| custom(text)).ok_or_else(|| {
+            let numbers = "the numbers 0x8000 to 0xffff, in lower case";
+            let names: Vec<&str> = Self::NAMES.iter().map(|(_, name)| *name).chain([numbers]).collect();
+            ParamError::unknown_name(Parameter::Hasher, text, &names)
+        })
     }
 }
 

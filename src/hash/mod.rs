@@ -14,6 +14,8 @@ mod std_hasher;
 pub use hasher::FromHasherId;
 #[cfg(go_files)]
 pub use hasher::MetroHash64;
+#[cfg(feature = "redisbloom")]
+pub use hasher::RedisBloomHash;
 pub(crate) use std_hasher::split_mix;
 pub use {
     hasher::{AnyHasher, HashItem, Hasher, Xxh3},

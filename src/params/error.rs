@@ -38,25 +38,29 @@ impl ParamError {
             ..=MAX_SHOWN_BYTES => format!("{given:?}"),
             bytes => format!("a text of {bytes} bytes"),
         };
-        let limit = format!("the names are {}", names.join(" and "));
+        let limit = format!("the names are {}", list(names));
         Self { parameter, given, limit, remedy: String::from("use one of them") }
     }
 
-    /// The hasher is one that this build does not have.
-    #[cfg(not(go_files))]
-    pub(crate) fn not_in_this_build() -> Self {
-        Self {
-            parameter: Parameter::Hasher,
-            given: String::from("\"metrohash64\""),
-            limit: String::from("this build has xxh3 alone"),
-            remedy: String::from("read it with koel's feature metrohash, on a little-endian machine"),
-        }
+    /// A name that this build lacks, which has these.
+    pub(crate) fn not_in_this_build(parameter: Parameter, given: &str, names: &[&str], remedy: &str) -> Self {
+        let alone = if names.len() == 1 { " alone" } else { "" };
+        let limit = format!("this build has {}{alone}", list(names));
+        Self { parameter, given: format!("{given:?}"), limit, remedy: String::from(remedy) }
     }
 
     /// The first parameter that is out of range.
     #[must_use]
     pub fn parameter(&self) -> Parameter {
         self.parameter
+    }
+}
+
+/// As in a sentence: "one, two and three".
+fn list(names: &[&str]) -> String {
+    match names {
+        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+        _ => names.concat(),
     }
 }
 

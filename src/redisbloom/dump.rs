@@ -46,11 +46,32 @@ impl RedisBloomFilter {
     pub fn to_dump(&self) -> Vec<u8> {
         let mut dump = Vec::new();
         for (iterator, bytes) in self.chunks() {
-            dump.extend_from_slice(&iterator.to_le_bytes());
-            dump.extend_from_slice(&wide(bytes.len()).to_le_bytes());
+            dump.extend_from_slice(&frame_of(iterator, &bytes));
             dump.extend_from_slice(&bytes);
         }
         dump
+    }
+
+    /// Writes the bytes of [`to_dump`](Self::to_dump), without a copy of all of them.
+    ///
+    /// # Errors
+    /// The writer's error. What it has received by then is not a valid dump.
+    #[cfg(feature = "std")]
+    pub fn write_dump<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
+        self.chunks().try_for_each(|(iterator, bytes)| {
+            writer.write_all(&frame_of(iterator, &bytes))?;
+            writer.write_all(&bytes)
+        })
+    }
+
+    /// Writes the bytes of [`to_dump`](Self::to_dump) to a file, which is created or replaced as by
+    /// [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// # Errors
+    /// The error of the operating system, with the path. The old file is unchanged, unless the message says otherwise.
+    #[cfg(feature = "std")]
+    pub fn save_dump(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+        crate::snapshot::replace(path.as_ref(), |file| self.write_dump(file))
     }
 }
 
@@ -80,6 +101,14 @@ fn read(mut source: impl Source) -> Result<RedisBloomFilter, SnapshotError> {
         }
     }
     loader.ok_or_else(no_chunks)?.finish_at(offset)
+}
+
+/// What comes before a chunk: its iterator and its length.
+fn frame_of(iterator: u64, bytes: &[u8]) -> [u8; FRAME_BYTES] {
+    let mut frame = [0; FRAME_BYTES];
+    frame[..8].copy_from_slice(&iterator.to_le_bytes());
+    frame[8..].copy_from_slice(&wide(bytes.len()).to_le_bytes());
+    frame
 }
 
 /// The iterator and the length of the next chunk, or `None` at the end.

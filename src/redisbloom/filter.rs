@@ -17,7 +17,7 @@ const MULTIPLIER: u64 = 0x5bd1_e995;
 const FINGERPRINTS: u64 = 255;
 
 /// The length of a fingerprint in bits.
-const FINGERPRINT_BITS: u32 = 8;
+pub(super) const FINGERPRINT_BITS: u32 = 8;
 
 /// A slot without a fingerprint.
 pub(super) const EMPTY: u8 = 0;
@@ -80,6 +80,11 @@ impl SubFilter {
     /// Bytes of memory.
     pub(super) fn capacity(&self) -> usize {
         self.slots.capacity()
+    }
+
+    /// The number of slots that are taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     pub(super) fn is_empty(&self) -> bool {

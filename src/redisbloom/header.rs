@@ -12,7 +12,7 @@ pub(super) const HEADER_BYTES: usize = 38;
 pub(super) const UNPACKED_BYTES: usize = 40;
 
 /// RedisBloom computes places in a sub-filter in 32 bits, and finds nothing in larger ones.
-const MOST_SLOTS: u64 = 1 << 32;
+pub(super) const MOST_SLOTS: u64 = 1 << 32;
 
 /// The most slots of a bucket: RedisBloom looks into so many.
 const MOST_BUCKET_SIZE: u16 = 255;

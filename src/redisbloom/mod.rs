@@ -18,15 +18,18 @@
 //! - Answers equal those of RedisBloom, false positives and counts included. Chunks that are read and not changed are written back
 //!   byte for byte; so is what removals leave.
 //! - Items are bytes, as in the server: the argument of `CF.ADD`, a number in its decimal digits.
-//! - Nothing can be inserted: the chunks have 8 bits of each item's hash, which is too few for another filter. New items belong in
-//!   an [`ElasticFilter`](crate::ElasticFilter) beside this one.
+//! - A filter that has not grown converts to a [`CuckooFilter`](crate::CuckooFilter), and back
+//!   ([`to_filter`](RedisBloomFilter::to_filter), [`from_filter`](RedisBloomFilter::from_filter)).
+//! - Nothing can be inserted otherwise: the chunks have 8 bits of each item's hash, which is too few for a table of another size.
+//!   New items belong in an [`ElasticFilter`](crate::ElasticFilter) beside this one.
 //! - Safe for untrusted input: reading validates everything, and allocates memory only for bytes that exist.
 
 mod chunks;
 mod compact;
+mod convert;
 mod dump;
+mod error;
 mod filter;
 mod header;
 
-pub use chunks::Loader;
-pub use filter::RedisBloomFilter;
+pub use {chunks::Loader, error::RedisBloomError, filter::RedisBloomFilter};

@@ -92,12 +92,12 @@ impl SnapshotError {
 
     /// The error for a hasher other than the one that the filter needs.
     pub(crate) fn hasher(offset: impl Into<u64>, needed: HasherId) -> Self {
-        let remedy = match needed {
+        let remedy = needed.remedy_if_missing().unwrap_or(match needed {
             HasherId::XXH3 => "read it with Xxh3, the default, or with AnyHasher::from_id",
-            HasherId::METRO_HASH_64 if cfg!(go_files) => "read it with MetroHash64, or with AnyHasher::from_id",
-            HasherId::METRO_HASH_64 => "read it with koel's feature metrohash, on a little-endian machine",
+            HasherId::METRO_HASH_64 => "read it with MetroHash64, or with AnyHasher::from_id",
+            HasherId::REDIS_BLOOM => "read it with RedisBloomHash, or with AnyHasher::from_id",
             _ => "give that hasher to from_bytes_with, over_with, read_from_with or load_with",
-        };
+        });
         let what = format!("the filter was built with {needed}, which is not the hasher asked for");
         Self { remedy, ..Self::new(SnapshotErrorKind::Hasher, offset, what) }
     }

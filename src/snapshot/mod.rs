@@ -20,7 +20,7 @@ mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use merge::MergeError;
-#[cfg(go_files)]
+#[cfg(any(go_files, feature = "redisbloom"))]
 pub(crate) use verify::verify;
 pub(crate) use {
     format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, differs, fixed_length, is_growing, not_a_snapshot},

@@ -36,6 +36,8 @@ pub(crate) enum Items {
     Long,
     /// Item n is the hash n, probe n is the hash 1000000 + n: they have no bytes.
     Hash,
+    /// Item n is `key-n`, probe n is `probe-n`, as in RedisBloom's dumps.
+    Keys,
 }
 
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ pub(crate) enum Step {
     Insert(Range<u64>),
     /// These, one copy of each, where there is one.
     Remove(Range<u64>),
+    /// Before all others: converts this dump of RedisBloom's, which has one copy of each of these items.
+    Convert(#[cfg_attr(not(feature = "redisbloom"), allow(dead_code, reason = "nothing reads dumps"))] String, Range<u64>),
 }
 
 /// What a reader finds.
@@ -56,8 +60,8 @@ pub(crate) struct Answers {
 }
 
 impl Items {
-    pub(crate) const NAMES: [(Self, &'static str); 4] =
-        [(Self::Text, "text"), (Self::U32, "u32"), (Self::Long, "long"), (Self::Hash, "hash")];
+    pub(crate) const NAMES: [(Self, &'static str); 5] =
+        [(Self::Text, "text"), (Self::U32, "u32"), (Self::Long, "long"), (Self::Hash, "hash"), (Self::Keys, "keys")];
 
     /// False if there was no room.
     fn insert(self, filter: &mut CuckooFilter<AnyHasher>, n: u64) -> bool {
@@ -88,7 +92,8 @@ impl Items {
     /// None of a hash.
     pub(crate) fn bytes(self, prefix: &str, n: u64, number: u64) -> Option<Vec<u8>> {
         match self {
-            Self::Text => Some(format!("{prefix}-{n}").into_bytes()),
+            Self::Keys if prefix == "item" => Some(format!("key-{n}").into_bytes()),
+            Self::Text | Self::Keys => Some(format!("{prefix}-{n}").into_bytes()),
             Self::U32 => Some(u32::try_from(number).expect("small numbers").to_le_bytes().to_vec()),
             Self::Long => Some((0..=n % 40).flat_map(|_| format!("{prefix}-{n}").into_bytes()).collect()),
             Self::Hash => None,
@@ -97,8 +102,12 @@ impl Items {
 }
 
 impl Golden {
-    /// An empty filter of this kind; or none, where its hasher is missing.
-    fn empty(&self) -> Option<CuckooFilter<AnyHasher>> {
+    /// A filter of this kind, empty or converted; or none, where its hasher is missing.
+    fn start(&self) -> Option<CuckooFilter<AnyHasher>> {
+        #[cfg(feature = "redisbloom")]
+        if let Some(Step::Convert(dump, _)) = self.steps.first() {
+            return Some(converted(dump));
+        }
         let builder = CuckooFilter::builder().table(self.table).fingerprint_bits(self.f).bucket_size(self.b);
         let builder = builder.addressing(self.addressing).buckets(self.buckets).seed(self.seed);
         let filter = builder.hasher(AnyHasher::from_id(self.hasher)?).build();
@@ -107,7 +116,7 @@ impl Golden {
 
     /// Takes the steps. None where the hasher is missing.
     pub(crate) fn make(&self) -> Option<(CuckooFilter<AnyHasher>, Answers)> {
-        let mut filter = self.empty()?;
+        let mut filter = self.start()?;
         let insert = |filter: &mut _, n| self.items.insert(filter, n);
         let remove = |filter: &mut _, n| self.items.remove(filter, n);
         let holds = take(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
@@ -133,13 +142,23 @@ impl Golden {
             b: entry.small("b"),
             addressing: named([Addressing::AnySize, Addressing::PowerOfTwo], entry.text("addressing")),
             buckets: entry.number("buckets"),
-            hasher: named([HasherId::XXH3, HasherId::METRO_HASH_64], entry.text("hasher")),
+            hasher: named([HasherId::XXH3, HasherId::METRO_HASH_64, HasherId::REDIS_BLOOM], entry.text("hasher")),
             seed: entry.number("seed"),
             items: entry.items(),
             steps: entry.steps(),
             answers: entry.answers(),
         }
     }
+}
+
+/// The filter in a dump of RedisBloom's, with a hasher that is known at run time.
+#[cfg(feature = "redisbloom")]
+fn converted(dump: &str) -> CuckooFilter<AnyHasher> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redisbloom").join(dump);
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{dump}: {error}"));
+    let dumped = koel::redisbloom::RedisBloomFilter::from_dump(&bytes).unwrap_or_else(|error| panic!("{dump}: {error}"));
+    let filter = dumped.to_filter().unwrap_or_else(|error| panic!("{dump}: {error}"));
+    CuckooFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("its own snapshot")
 }
 
 /// The entries of a manifest.
@@ -170,7 +189,7 @@ impl Entry<'_> {
     }
 
     pub(crate) fn items(&self) -> Items {
-        Items::NAMES.iter().find(|(_, name)| *name == self.text("items")).expect("one of four").0
+        Items::NAMES.iter().find(|(_, name)| *name == self.text("items")).expect("one of five").0
     }
 
     pub(crate) fn steps(&self) -> Vec<Step> {
@@ -201,6 +220,7 @@ pub(crate) fn take<F>(
                     *copies.entry(n).or_insert(0) += 1;
                 }
             }
+            Step::Convert(_, items) => copies.extend(items.map(|n| (n, 1))),
             Step::Remove(items) => {
                 for n in items {
                     if let Some(copies) = copies.get_mut(&n).filter(|copies| **copies > 0) {
@@ -249,6 +269,7 @@ fn step(row: &Value) -> Step {
     match row[0].as_str() {
         Some("insert") => Step::Insert(range(row, 1)),
         Some("remove") => Step::Remove(range(row, 1)),
+        Some("convert") => Step::Convert(row[1].as_str().expect("a dump").into(), range(row, 2)),
         _ => panic!("{row} is no step"),
     }
 }

@@ -1,8 +1,8 @@
 //! Writes snapshots, and a list of what each of them answers:
 //!
 //! ```text
-//! cargo run --example goldens                        (tests/data: those of the lists that are not there yet)
-//! cargo run --example goldens -- random FOLDER       (a new one: some of random kinds, and damaged ones)
+//! cargo run --features redisbloom --example goldens                    (tests/data: those of the lists that are not there yet)
+//! cargo run --features redisbloom --example goldens -- random FOLDER   (a new one: some of random kinds, and damaged ones)
 //! ```
 //!
 //! A new golden file begins as an entry without answers in `tests/data/goldens.json`, or of a filter that grows, in

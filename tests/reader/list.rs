@@ -54,7 +54,7 @@ fn lines(made: &[(&str, Value)], others: &[(&str, Value)], answers: Option<&Answ
 }
 
 fn items_to_json(items: Items) -> Value {
-    let (_, name) = Items::NAMES.iter().find(|(of_name, _)| *of_name == items).expect("one of four");
+    let (_, name) = Items::NAMES.iter().find(|(of_name, _)| *of_name == items).expect("one of five");
     json!(name)
 }
 
@@ -66,5 +66,6 @@ fn step_to_json(step: &Step) -> Value {
     match step {
         Step::Insert(items) => json!(["insert", items.start, items.end]),
         Step::Remove(items) => json!(["remove", items.start, items.end]),
+        Step::Convert(dump, items) => json!(["convert", dump, items.start, items.end]),
     }
 }

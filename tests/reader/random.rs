@@ -59,7 +59,7 @@ fn golden(random: &mut Random, n: usize) -> Golden {
         b,
         addressing,
         buckets,
-        hasher: random.of(&[HasherId::XXH3, HasherId::METRO_HASH_64]),
+        hasher: random.of(&[HasherId::XXH3, HasherId::METRO_HASH_64, HasherId::REDIS_BLOOM]),
         seed: random.word(),
         items: random.of(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
         steps,

@@ -115,13 +115,37 @@ fn metrohash_is_named() {
 }
 
 #[test]
+fn redisblooms_is_named() {
+    let bytes = common::forged(&snapshot(Xxh3), |bytes| bytes[14] = 3);
+    let errors = refusals(&bytes, |_| Some(Xxh3));
+    #[cfg(feature = "redisbloom")]
+    {
+        use koel::RedisBloomHash;
+        let parts = ["built with redisbloom", "read it with RedisBloomHash, or with AnyHasher::from_id"];
+        each_says(&errors, &parts);
+        let bytes = snapshot(RedisBloomHash);
+        each_says(&refusals(&bytes, |_| Some(Xxh3)), &parts);
+        works(&bytes, |_| Some(RedisBloomHash));
+        works(&bytes, AnyHasher::from_id);
+    }
+    #[cfg(not(feature = "redisbloom"))]
+    {
+        each_says(&errors, &["built with redisbloom", "read it with koel's feature redisbloom"]);
+        assert_eq!(AnyHasher::from_id(HasherId::REDIS_BLOOM), None, "this build has none");
+    }
+}
+
+#[test]
 fn names_of_hashers_that_messages_offer_are_names() {
     let error = "md5".parse::<HasherId>().expect_err("no such hasher");
-    says(&error, &["the names are xxh3, metrohash64, and the numbers 0x8000 to 0xffff, in lower case; use one of them"]);
-    assert!(["xxh3", "metrohash64", "0x8000", "0xffff"].into_iter().all(|name| name.parse::<HasherId>().is_ok()));
+    says(
+        &error,
+        &["the names are xxh3, metrohash64, redisbloom and the numbers 0x8000 to 0xffff, in lower case; use one of them"],
+    );
+    assert!(["xxh3", "metrohash64", "redisbloom", "0x8000", "0xffff"].into_iter().all(|name| name.parse::<HasherId>().is_ok()));
     let message = says(&"md5".parse::<AnyHasher>().expect_err("no such hasher"), &["the names are ", "; use one of them"]);
     let (_, list) = message.split_once("the names are ").expect("a list");
     let (names, _) = list.split_once(';').expect("a remedy");
-    let found: Vec<AnyHasher> = names.split(" and ").map(|name| name.parse().expect("a name")).collect();
+    let found: Vec<AnyHasher> = names.replace(" and ", ", ").split(", ").map(|name| name.parse().expect("a name")).collect();
     assert_eq!(found, AnyHasher::ALL);
 }

@@ -6,6 +6,8 @@ mod go;
 mod hashers;
 mod merge;
 mod params;
+#[cfg(feature = "redisbloom")]
+mod redisbloom;
 #[cfg(all(feature = "std", feature = "metrohash", target_endian = "little"))]
 mod snapshots;
 

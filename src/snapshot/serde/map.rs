@@ -105,7 +105,7 @@ impl Entries {
             BUCKET_SIZE_KEY => once(&mut self.bucket_size, key, map, Number::new("the slots of a bucket")),
             ADDRESSING_KEY => once(&mut self.addressing, key, map, Text { what: "any-size or power-of-two", parse: addressing }),
             HASHER_KEY => {
-                let what = "the hasher, xxh3 or metrohash64 or 0x and the four hexadecimal digits of another id";
+                let what = "the hasher, xxh3, metrohash64, redisbloom, or 0x and the four hexadecimal digits of another id";
                 once(&mut self.hasher, key, map, Text { what, parse: |text: &str| text.parse().ok() })
             }
             SEED_KEY => once(&mut self.seed, key, map, Text { what: SIXTEEN_DIGITS, parse: hex }),

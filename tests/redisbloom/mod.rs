@@ -3,6 +3,8 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
+mod convert;
+
 use koel::{
     Contains, Filter, SnapshotError, SnapshotErrorKind as Kind,
     redisbloom::{Loader, RedisBloomFilter},

@@ -1,0 +1,145 @@
+//! Conversion to filters of this crate, and back. A sub-filter has its fingerprints in the order of the single table, and places
+//! of [`Addressing::PowerOfTwo`] for the hashes of [`RedisBloomHash`]; so the slots are copied.
+
+use alloc::{vec, vec::Vec};
+
+use super::{
+    RedisBloomError as Error, RedisBloomFilter,
+    filter::{FINGERPRINT_BITS, SubFilter},
+    header::{Header, MOST_SLOTS},
+};
+use crate::{
+    bits::{index, low_quarter, wide},
+    filter::{CuckooFilter, RawFilter},
+    hash::{Hasher, HasherId, RedisBloomHash},
+    params::{Addressing, Params, TableKind},
+    snapshot::verify,
+    storage::{OutOfMemory, Owned, Storage},
+};
+
+/// The seed that RedisBloom always uses.
+const SEED: u64 = 0;
+
+/// What `CF.RESERVE` takes if it is told nothing else.
+const DEFAULT_MAX_ITERATIONS: u16 = 20;
+const DEFAULT_EXPANSION: u16 = 1;
+
+impl RedisBloomFilter {
+    /// Copies the filter into a [`CuckooFilter`], which can be stored, queried in place, merged and changed, if it has one
+    /// sub-filter of buckets of 16 slots or fewer.
+    ///
+    /// `contains` gives the same answers, false positives included. So does `count`, but for items whose two buckets are one, of
+    /// which RedisBloom counts each copy twice. What the header says beyond that is lost: how many items were removed, the most
+    /// evictions and the expansion. The number of items is the number of taken slots; that in the header differs if clients wrote
+    /// to the filter while it was dumped.
+    ///
+    /// An insertion that finds no room is refused: a [`CuckooFilter`] does not grow.
+    ///
+    /// # Errors
+    /// If there are several sub-filters or larger buckets, or memory cannot be allocated.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{FilterView, RedisBloomHash, redisbloom::RedisBloomFilter};
+    /// # let header = [&[1, 0, 0, 0, 0, 0, 0, 0, 2][..], &[0; 15], &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 20, 0, 1, 0]].concat();
+    /// # let filter = RedisBloomFilter::from_chunks([(1, &header[..]), (5, &[0, 213, 0, 0])])?;
+    /// # let dump = filter.to_dump();
+    /// let mut filter = RedisBloomFilter::from_dump(&dump)?.to_filter()?;
+    /// assert!(filter.contains("alice"));
+    /// filter.insert("bob")?;
+    /// let snapshot = filter.to_bytes();
+    /// assert!(FilterView::over_with(&snapshot, |_| Some(RedisBloomHash))?.contains("bob"));
+    ///
+    /// // For CF.LOADCHUNK:
+    /// assert!(RedisBloomFilter::from_filter(&filter)?.contains("bob"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn to_filter(&self) -> Result<CuckooFilter<RedisBloomHash>, Error> {
+        let [filter] = &self.filters[..] else { return Err(Error::SubFilters(self.filters.len())) };
+        let b = self.bucket_size();
+        if !TableKind::Single.bucket_sizes().contains(&b) {
+            return Err(Error::BucketSize(b));
+        }
+        let slots = filter.slots();
+        // With 2³² slots or fewer, there are no more buckets than a table may have; only memory may be too small for it.
+        let params = Params::new(TableKind::Single, FINGERPRINT_BITS, b, filter.buckets(), Addressing::PowerOfTwo, SEED).ok();
+        let made = params.and_then(|params| Some((params, Owned::copied(slots)?)));
+        let (params, storage) = made.ok_or(OutOfMemory::of(slots.len()))?;
+        Ok(CuckooFilter::from_raw(RawFilter::from_parts(params, storage, index(filter.taken())), RedisBloomHash))
+    }
+
+    /// Copies a [`CuckooFilter`] that RedisBloom could have: with the hasher [`RedisBloomHash`], the seed 0, the single table,
+    /// fingerprints of 8 bits and [`Addressing::PowerOfTwo`]. A view of a snapshot is [verified](crate::FilterView::verify) first.
+    ///
+    /// The filter has RedisBloom's defaults for all that a [`CuckooFilter`] does not have: no items were removed, 20 evictions,
+    /// expansion 1.
+    ///
+    /// The hasher may also be `RedisBloomHash` as an [`AnyHasher`](crate::AnyHasher).
+    ///
+    /// # Errors
+    /// If the filter is another, or has more than 2³² slots; if a view's snapshot is corrupt; if memory cannot be allocated.
+    pub fn from_filter<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Self, Error> {
+        // Cheap checks first: `verify` reads the whole table.
+        let params = filter.params();
+        check(&params, filter.hasher().id())?;
+        // Dumps have no checksum that would reveal corruption later.
+        verify(filter.raw()).map_err(Error::Snapshot)?;
+        let (bucket_size, table) = (params.bucket_size(), filter.raw().table());
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(table.len()).map_err(|_| OutOfMemory::of(table.len()))?;
+        slots.extend_from_slice(table);
+        let filter = SubFilter::new(slots, index(bucket_size.into()));
+        let header = Header {
+            items: filter.taken(),
+            buckets: params.buckets(),
+            deleted: 0,
+            filters: 1,
+            bucket_size: low_quarter(bucket_size.into()),
+            max_iterations: DEFAULT_MAX_ITERATIONS,
+            expansion: DEFAULT_EXPANSION,
+        };
+        Ok(Self { header, filters: vec![filter] })
+    }
+}
+
+/// Fails if RedisBloom cannot have a filter with these parameters and this hasher.
+fn check(params: &Params, hasher: HasherId) -> Result<(), Error> {
+    if hasher != HasherId::REDIS_BLOOM {
+        return Err(Error::Hasher(hasher));
+    }
+    if params.seed() != SEED {
+        return Err(Error::Seed(params.seed()));
+    }
+    if params.table() != TableKind::Single {
+        return Err(Error::Table(params.table()));
+    }
+    if params.fingerprint_bits() != FINGERPRINT_BITS {
+        return Err(Error::FingerprintBits(params.fingerprint_bits()));
+    }
+    if params.addressing() != Addressing::PowerOfTwo {
+        return Err(Error::Addressing(params.addressing()));
+    }
+    let slots = wide(params.slots());
+    if slots > MOST_SLOTS { Err(Error::Slots(slots)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests the limit without allocating such a table.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn more_slots_than_redisbloom_can_use_are_refused() {
+        let checked = |b, buckets| {
+            let params = Params::new(TableKind::Single, 8, b, buckets, Addressing::PowerOfTwo, SEED).unwrap();
+            check(&params, HasherId::REDIS_BLOOM)
+        };
+        for (b, buckets) in [(1, 1 << 32), (2, 1 << 31), (3, 1 << 30), (16, 1 << 28)] {
+            assert!(checked(b, buckets).is_ok());
+        }
+        for (b, buckets) in [(2, 1 << 32), (3, 1 << 31), (16, 1 << 29)] {
+            assert!(matches!(checked(b, buckets), Err(Error::Slots(slots)) if slots == u64::from(b) * buckets));
+        }
+    }
+}

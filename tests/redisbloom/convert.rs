@@ -1,0 +1,183 @@
+//! Conversion to koel's own filters, and back.
+
+use super::{Fixture, fixtures};
+use koel::{
+    Addressing, AnyHasher, CuckooFilter, FilterView, RedisBloomHash, Storage, TableKind,
+    redisbloom::{RedisBloomError, RedisBloomFilter},
+};
+use proptest::{prelude::*, test_runner::RngSeed};
+
+/// Items removed, in a dump: after the frame, the number of items and that of buckets.
+const DELETED_AT: usize = 16 + 16;
+
+/// A dump of one sub-filter with these slots, and a header that says so many items.
+pub(super) fn dump(b: u16, slots: &[u8], items: u64) -> Vec<u8> {
+    let buckets = slots.len() as u64 / u64::from(b);
+    let words = [items, buckets, 0, 1].map(u64::to_le_bytes).concat();
+    let header = [words, [b, 20, 1].map(u16::to_le_bytes).concat()].concat();
+    let chunk = |iterator: u64, bytes: &[u8]| [&iterator.to_le_bytes()[..], &(bytes.len() as u64).to_le_bytes(), bytes].concat();
+    [chunk(1, &header), chunk(1 + slots.len() as u64, slots)].concat()
+}
+
+/// True if the two buckets of an item are one, of which RedisBloom counts everything twice.
+fn has_one_bucket(filter: &RedisBloomFilter, item: &str) -> bool {
+    let fingerprint = filter.hash(item) % 255 + 1;
+    (fingerprint * 0x5bd1_e995).is_multiple_of(filter.buckets())
+}
+
+/// Both give the same answers for the item, but for that.
+fn same_answers<S: Storage>(dumped: &RedisBloomFilter, own: &CuckooFilter<RedisBloomHash, S>, item: &str) {
+    assert_eq!(own.contains(item), dumped.contains(item), "{item} in {dumped}");
+    let times = if has_one_bucket(dumped, item) { 2 } else { 1 };
+    assert_eq!(times * u64::from(own.count(item)), dumped.count(item), "{item} in {dumped}");
+}
+
+fn own(filter: &RedisBloomFilter) -> CuckooFilter<RedisBloomHash> {
+    filter.to_filter().unwrap_or_else(|error| panic!("{filter}: {error}"))
+}
+
+fn back<S: Storage>(filter: &CuckooFilter<RedisBloomHash, S>) -> RedisBloomFilter {
+    RedisBloomFilter::from_filter(filter).unwrap_or_else(|error| panic!("{filter}: {error}"))
+}
+
+fn items(fixture: &Fixture) -> Vec<String> {
+    let probes = (0..fixture.number("probe_count")).map(|n| fixture.key("probe_prefix", n));
+    (0..fixture.number("added")).map(|n| fixture.key("key_prefix", n)).chain(probes).collect()
+}
+
+#[test]
+fn what_has_not_grown_becomes_a_snapshot_with_the_same_answers() {
+    let mut converted = 0;
+    for fixture in fixtures() {
+        let dumped = fixture.filter();
+        if dumped.sub_filters() > 1 {
+            let error = dumped.to_filter().expect_err("there are several");
+            assert!(matches!(error, RedisBloomError::SubFilters(filters) if filters == dumped.sub_filters()), "{error}");
+            continue;
+        }
+        let filter = own(&dumped);
+        let params = filter.params();
+        assert_eq!((params.table(), params.fingerprint_bits(), params.seed()), (TableKind::Single, 8, 0));
+        assert_eq!((params.buckets(), params.bucket_size()), (dumped.buckets(), dumped.bucket_size()));
+        assert_eq!((params.addressing(), filter.len()), (Addressing::PowerOfTwo, dumped.len()));
+        assert!((filter.false_positive_rate() - dumped.false_positive_rate()).abs() < 1e-12);
+        let snapshot = filter.to_bytes();
+        assert!(snapshot[64..snapshot.len() - 8] == fixture.bytes[54 + 16..], "the slots are the table");
+        let view = FilterView::over_with(&snapshot[..], |_| Some(RedisBloomHash)).expect("a snapshot");
+        view.verify().expect("it is right");
+        for item in items(&fixture) {
+            same_answers(&dumped, &filter, &item);
+            same_answers(&dumped, &view, &item);
+        }
+        let mut expected = fixture.bytes.clone();
+        expected[DELETED_AT..DELETED_AT + 8].fill(0);
+        assert_eq!(expected == fixture.bytes, dumped.deleted() == 0);
+        let any = CuckooFilter::from_bytes_with(&snapshot, AnyHasher::from_id).expect("a snapshot");
+        for same in [back(&filter), back(&view), RedisBloomFilter::from_filter(&any).expect("the same hasher")] {
+            assert!(same.to_dump() == expected, "{same}");
+        }
+        converted += 1;
+    }
+    assert_eq!(converted, 2);
+}
+
+#[test]
+fn what_is_converted_is_changed_like_any_filter() {
+    for fixture in fixtures() {
+        let Ok(mut filter) = fixture.filter().to_filter() else { continue };
+        let keys: Vec<String> = fixture.keys().collect();
+        let more: Vec<String> = (0..200).map(|n| format!("more-{n}")).collect();
+        more.iter().for_each(|item| filter.insert(item).expect("there is room"));
+        assert!(keys.iter().chain(&more).all(|item| filter.contains(item)));
+        let mut dumped = back(&filter);
+        assert_eq!((dumped.len(), dumped.taken()), (filter.len(), filter.len() as u64));
+        assert_eq!((dumped.deleted(), dumped.max_iterations(), dumped.expansion()), (0, 20, 1));
+        for key in &keys {
+            assert!(filter.remove(key) && dumped.remove(key), "{key}");
+        }
+        assert!(more.iter().all(|item| filter.contains(item)));
+        more.iter().for_each(|item| same_answers(&dumped, &filter, item));
+        assert_eq!(filter.len(), 200);
+    }
+}
+
+/// `CF.COUNT` of one copy in a table of one bucket is 2.
+#[test]
+fn a_copy_in_the_only_bucket_of_an_item_counts_once() {
+    let dumped = RedisBloomFilter::from_dump(&dump(2, &[213, 0], 1)).expect("a dump");
+    assert_eq!((dumped.count("alice"), own(&dumped).count("alice")), (2, 1));
+    let dumped = RedisBloomFilter::from_dump(&dump(2, &[0, 213, 0, 0], 1)).expect("a dump");
+    assert_eq!((dumped.count("alice"), own(&dumped).count("alice")), (1, 1));
+}
+
+#[test]
+fn what_a_snapshot_does_not_keep_becomes_what_redisbloom_has_by_default() {
+    let plain = dump(4, &[1, 0, 0, 2, 3, 0, 0, 255], 4);
+    let mut other = plain.clone();
+    // Another number of items than there are, some that were removed, other evictions, and never a further sub-filter.
+    for (at, new) in [(16, 9), (DELETED_AT, 7), (16 + 34, 50), (16 + 36, 0)] {
+        other[at] = new;
+    }
+    let dumped = RedisBloomFilter::from_dump(&other).expect("a dump");
+    assert_eq!((dumped.len(), dumped.deleted(), dumped.max_iterations(), dumped.expansion()), (9, 7, 50, 0));
+    assert_eq!(own(&dumped).len(), 4);
+    assert!(back(&own(&dumped)).to_dump() == plain);
+    // Padding, which some versions write, is left off.
+    let padded = [&plain[..8], &[40], &plain[9..54], &[0, 0], &plain[54..]].concat();
+    assert!(back(&own(&RedisBloomFilter::from_dump(&padded).expect("a dump"))).to_dump() == plain);
+}
+
+#[cfg(all(feature = "std", not(target_family = "wasm")))]
+#[test]
+fn a_dump_is_written_to_files_and_writers() {
+    let folder = crate::common::Folder::new("redisbloom-save");
+    for fixture in fixtures() {
+        let filter = fixture.filter();
+        let mut written = Vec::new();
+        filter.write_dump(&mut written).expect("a vector takes everything");
+        assert!(written == fixture.bytes);
+        filter.save_dump(folder.path("f.chunks")).expect("it can be written");
+        assert!(std::fs::read(folder.path("f.chunks")).expect("it is there") == fixture.bytes);
+        let full = filter.write_dump(&mut [0; 100][..]).expect_err("it has no room");
+        assert_eq!(full.kind(), std::io::ErrorKind::WriteZero);
+    }
+    assert_eq!(folder.names(), ["f.chunks"]);
+    assert!(fixtures()[0].filter().save_dump(folder.path("no/f.chunks")).is_err());
+}
+
+/// Slots of random tables, from empty to full.
+fn tables() -> impl Strategy<Value = (u16, Vec<u8>)> {
+    (0..7u32, 1..=16u16, 0..=4u8).prop_flat_map(|(log2, b, fullness)| {
+        let slot = (any::<u8>(), 0..4u8).prop_map(move |(slot, chance)| if chance < fullness { slot } else { 0 });
+        (Just(b), prop::collection::vec(slot, (1 << log2) * usize::from(b)))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_contents_are_the_same_there_and_back((b, slots) in tables()) {
+        let taken = slots.iter().filter(|slot| **slot != 0).count();
+        let bytes = dump(b, &slots, taken as u64);
+        let mut dumped = RedisBloomFilter::from_dump(&bytes).expect("a dump");
+        let mut filter = own(&dumped);
+        prop_assert_eq!(filter.len(), taken);
+        prop_assert!(back(&filter).to_dump() == bytes);
+        let snapshot = filter.to_bytes();
+        prop_assert!(CuckooFilter::from_bytes_with(&snapshot, |_| Some(RedisBloomHash)).expect("a snapshot") == filter);
+        for n in 0..100 {
+            let item = n.to_string().repeat(n % 9 + 1);
+            same_answers(&dumped, &filter, &item);
+            if n % 3 == 0 {
+                prop_assert_eq!(filter.remove(&item), dumped.remove(&item));
+            }
+        }
+        prop_assert_eq!(filter.len() as u64, dumped.taken());
+        // Whatever koel inserts, RedisBloom finds.
+        let inserted: Vec<String> = (0..50).map(|n| format!("new-{n}")).filter(|item| filter.insert(item).is_ok()).collect();
+        let dumped = back(&filter);
+        prop_assert!(inserted.iter().all(|item| dumped.contains(item)));
+        (0..100).for_each(|n| same_answers(&dumped, &filter, &n.to_string()));
+    }
+}

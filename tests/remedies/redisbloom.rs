@@ -1,0 +1,93 @@
+//! Filters that RedisBloom could not have, and those of RedisBloom that koel could not have.
+
+use super::*;
+use koel::{
+    Addressing, Builder, CuckooFilter, FilterView, Hasher, RedisBloomHash, TableKind, Xxh3,
+    redisbloom::{RedisBloomError, RedisBloomFilter},
+};
+
+/// One of RedisBloom's kind.
+fn builder() -> Builder<RedisBloomHash> {
+    let builder = CuckooFilter::builder().capacity(100).table(TableKind::Single).fingerprint_bits(8);
+    builder.addressing(Addressing::PowerOfTwo).hasher(RedisBloomHash)
+}
+
+#[track_caller]
+fn refused<H: Hasher + Clone>(builder: Builder<H>, parts: &[&str]) {
+    says(&RedisBloomFilter::from_filter(&builder.build().expect("right")).expect_err("RedisBloom has no such filter"), parts);
+}
+
+#[track_caller]
+fn works(builder: Builder<RedisBloomHash>) {
+    let mut filter = builder.build().expect("right");
+    filter.insert("koel").expect("there is room");
+    assert!(RedisBloomFilter::from_filter(&filter).expect("RedisBloom has such filters").contains("koel"));
+}
+
+#[test]
+fn what_redisbloom_does_not_have_is_built_as_redisbloom_has_it() {
+    works(builder());
+    refused(builder().hasher(Xxh3), &["hasher: xxh3 given", "RedisBloom's is redisbloom; build the filter with that hasher"]);
+    refused(builder().seed(7), &["seed: 7 given", "always uses 0; build the filter with that seed"]);
+    works(builder().seed(0));
+    refused(builder().table(TableKind::Packed), &["table: packed given", "is single; build the filter with that table"]);
+    works(builder().table("single".parse().expect("a table")));
+    refused(builder().fingerprint_bits(9), &["fingerprint bits: 9 given", "have 8; build the filter with that length"]);
+    refused(
+        builder().addressing(Addressing::AnySize),
+        &["any-size given", "uses power-of-two; build the filter with that addressing"],
+    );
+    works(builder().addressing("power-of-two".parse().expect("an addressing")));
+    (1..=16).for_each(|b| works(builder().bucket_size(b)));
+    // Too large to be built here.
+    says(
+        &RedisBloomError::Slots(1 << 33),
+        &["slots: 8589934592 given", "at most 4294967296; build the filter with a smaller capacity"],
+    );
+}
+
+#[test]
+fn of_a_corrupt_snapshot_another_copy_becomes_a_dump() {
+    let bytes = builder().build().expect("right").to_bytes();
+    let mut corrupt = bytes.clone();
+    corrupt[64] ^= 1;
+    let own = |_| Some(RedisBloomHash);
+    let view = FilterView::over_with(&corrupt, own).expect("its header is right");
+    let error = RedisBloomFilter::from_filter(&view).expect_err("it is corrupt");
+    says(&error, &["the snapshot to convert is corrupt"]);
+    says(&std::error::Error::source(&error).expect("why it is"), &["at byte", "use another copy"]);
+    RedisBloomFilter::from_filter(&FilterView::over_with(&bytes, own).expect("a snapshot")).expect("the other copy is right");
+}
+
+/// A header of so many sub-filters of one bucket, and one item in the last slot.
+fn of(filters: u64, b: u16) -> RedisBloomFilter {
+    let words = [1, 1, 0, filters].map(u64::to_le_bytes).concat();
+    let header = [words, [b, 20, 1].map(u16::to_le_bytes).concat()].concat();
+    let fingerprint = 213; // of "alice"
+    let chunks: Vec<(u64, Vec<u8>)> = (1..=filters)
+        .map(|filter| {
+            (
+                1 + filter * u64::from(b),
+                [vec![0; usize::from(b) - 1], vec![if filter == filters { fingerprint } else { 0 }]].concat(),
+            )
+        })
+        .collect();
+    let chunks = chunks.iter().map(|(iterator, bytes)| (*iterator, &bytes[..]));
+    RedisBloomFilter::from_chunks([(1, &header[..])].into_iter().chain(chunks)).expect("chunks")
+}
+
+#[test]
+fn what_koel_does_not_have_is_queried_as_it_is() {
+    let remedy = "query the dump as it is, or insert the items into a new filter";
+    for (filters, b, part) in [
+        (2, 4, "sub-filters: 2 given, but a filter of fixed size has 1 table"),
+        (1, 17, "bucket size: 17 given, but the single table takes 1 to 16"),
+        (1, 255, "255 given"),
+    ] {
+        let dumped = of(filters, b);
+        says(&dumped.to_filter().expect_err("koel has no such filter"), &[part, remedy]);
+        assert!(dumped.contains("alice"));
+        builder().build_from_items(&["alice"]).expect("a new filter");
+    }
+    assert!(of(1, 16).to_filter().expect("koel has such filters").contains("alice"));
+}
