@@ -4,12 +4,17 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
 
+use koel::redisbloom::{RedisBloomError, RedisBloomFilter};
+
 use crate::{
     facts::{self, Facts},
     file::{self, Output, Stored},
 };
 
-/// Convert a file of Go's linvon/cuckoo-filter to a koel snapshot, or a snapshot to such a file.
+/// What is left where no conversion is possible.
+const FROM_ITEMS: &str = "build a new filter from the items: `koel build`";
+
+/// Convert a file of Go's linvon/cuckoo-filter or a dump of RedisBloom to a koel snapshot, or back.
 ///
 /// The format of the input is recognised by its content, and all of it is checked. The new file gives the same answers, false
 /// positives included. A file that already has the format is checked and copied.
@@ -20,6 +25,11 @@ use crate::{
 /// If Go's filter finds no room for an item, it keeps the item outside the table. A snapshot has no such place, so the item is
 /// inserted into the table, which nearly always has room; if it has none, that is an error. Go reads only filters that it could
 /// have built itself: those of `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`.
+///
+/// Of RedisBloom's filters, those that have not grown convert: they have one sub-filter, and 16 slots or fewer in a bucket. The
+/// snapshot does not keep how many items were removed, the most evictions and the expansion: a dump that is made of it has
+/// RedisBloom's defaults. RedisBloom reads only filters that it could have built itself: those of `koel build --table single
+/// --bits 8 --addressing power-of-two --hasher redisbloom`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +37,11 @@ Examples:
     koel build fruit.txt -o fruit.koel --addressing power-of-two --hasher metrohash64 --seed 1337
     koel convert fruit.koel -o fruit.go --to go
     koel query fruit.go --item apple
-    koel convert fruit.go -o again.koel --to koel")]
+    koel convert fruit.go -o again.koel --to koel
+    koel build fruit.txt -o other.koel --table single --bits 8 \\
+        --addressing power-of-two --hasher redisbloom
+    koel convert other.koel -o fruit.chunks --to redisbloom
+    koel convert fruit.chunks -o same.koel --to koel")]
 pub(crate) struct Convert {
     /// The filter; `-` for standard input
     #[arg(value_name = "IN")]
@@ -48,6 +62,9 @@ enum Format {
     Koel,
     /// What `Encode` of Go's linvon/cuckoo-filter writes and `Decode` reads
     Go,
+    /// The chunks of RedisBloom's `CF.SCANDUMP`, each after its iterator and its length, for `CF.LOADCHUNK`
+    #[value(name = "redisbloom")]
+    RedisBloom,
 }
 
 impl Convert {
@@ -58,18 +75,21 @@ impl Convert {
         let facts = match self.to {
             Format::Koel => to_koel(filter, &name, &output)?,
             Format::Go => to_go(filter, &name, &output)?,
+            Format::RedisBloom => to_redisbloom(filter, &name, &output)?,
         };
         facts::report(&output, &facts, &[])?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-#[cfg_attr(not(target_endian = "little"), allow(unused_variables))]
 fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     match filter {
         Stored::Koel(filter) => Ok(Facts::koel(&filter, output.save(&filter)?)),
         Stored::Growing(filter) => Ok(Facts::growing(&filter, output.save_growing(&filter)?)),
-        Stored::RedisBloom(_) => Err(file::only_read(name)),
+        Stored::RedisBloom(filter) => {
+            let filter = filter.to_filter().map_err(|error| refused(name, error))?;
+            Ok(Facts::koel(&filter, output.save(&filter)?))
+        }
         #[cfg(target_endian = "little")]
         Stored::Go(filter) => {
             let filter = filter.into_filter().map_err(|filter| {
@@ -91,7 +111,9 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     let filter = match filter {
         Stored::Go(filter) => filter,
         Stored::Growing(_) => anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size"),
-        Stored::RedisBloom(_) => return Err(file::only_read(name)),
+        Stored::RedisBloom(_) => {
+            anyhow::bail!("{name}: is a dump of RedisBloom, and Go's filters have another hasher; {FROM_ITEMS}")
+        }
         Stored::Koel(filter) => GoFilter::try_from(filter).map_err(|error| {
             let options = match error {
                 GoError::Addressing(_) | GoError::Hasher(_) | GoError::Seed(_) => {
@@ -108,4 +130,35 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
 #[cfg(not(target_endian = "little"))]
 fn to_go(_: Stored, _: &str, _: &Output) -> anyhow::Result<Facts> {
     anyhow::bail!("--to: go given, but it is not available on big-endian machines; convert the filter on another machine")
+}
+
+fn to_redisbloom(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
+    let filter = match filter {
+        Stored::RedisBloom(filter) => filter,
+        Stored::Koel(filter) => RedisBloomFilter::from_filter(&filter).map_err(|error| refused(name, error))?,
+        Stored::Growing(_) => {
+            anyhow::bail!("{name}: is a filter that grows, of which RedisBloom's have another form; {FROM_ITEMS}")
+        }
+        #[cfg(target_endian = "little")]
+        Stored::Go(_) => anyhow::bail!(
+            "{name}: is a file of Go's linvon/cuckoo-filter, and RedisBloom's filters have another hasher; {FROM_ITEMS}"
+        ),
+    };
+    Ok(Facts::redisbloom(&filter, output.save_redisbloom(&filter)?))
+}
+
+/// The error about a filter that cannot be converted, with the options that make one which can.
+fn refused(name: &str, error: RedisBloomError) -> anyhow::Error {
+    let options = match error {
+        RedisBloomError::Hasher(_)
+        | RedisBloomError::Seed(_)
+        | RedisBloomError::Table(_)
+        | RedisBloomError::FingerprintBits(_)
+        | RedisBloomError::Addressing(_) => {
+            ": `koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`"
+        }
+        RedisBloomError::SubFilters(_) | RedisBloomError::BucketSize(_) => ": `koel query`, `koel build`",
+        _ => return anyhow::Error::new(error).context(name.to_owned()),
+    };
+    anyhow::anyhow!("{name}: {error}{options}")
 }

@@ -121,6 +121,7 @@ pub(crate) fn hasher() -> impl TypedValueParser<Value = AnyHasher> {
     let help = |hasher: &AnyHasher| match hasher.id() {
         HasherId::XXH3 => "XXH3, 64 bits",
         HasherId::METRO_HASH_64 => "The hasher of Go's linvon/cuckoo-filter, which uses the seed 1337",
+        HasherId::REDIS_BLOOM => "The hasher of RedisBloom, which uses the seed 0",
         _ => "",
     };
     let names = AnyHasher::ALL.iter().map(|hasher| PossibleValue::new(hasher.to_string()).help(help(hasher)));

@@ -152,7 +152,7 @@ fn wrong_arguments_and_files_are_named() {
     std::fs::create_dir(koel.path("folder")).expect("a folder");
     let before = koel.names();
     let convert = |input: &str, output: &str, to: &str| koel.run(["convert", input, "-o", output, "--to", to]);
-    convert("f.go", "x", "gopher").error(&["--to", "'gopher'", "koel, go"]);
+    convert("f.go", "x", "gopher").error(&["--to", "'gopher'", "koel, go, redisbloom"]);
     convert("f.go", "folder", "koel").error(&["folder: is a folder", "name of a file"]);
     convert("f.go", "no/x", "koel").error(&["no/x", "there is no folder no", "make it first"]);
     for to in ["koel", "go"] {

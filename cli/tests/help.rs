@@ -72,6 +72,7 @@ fn the_examples_show_what_they_say() {
         let convert = koel.shell(&examples(&koel, "convert").join("\n")).text();
         assert!(convert.contains("file bytes        32\napple\n"), "{convert}");
         assert!(koel.read("again.koel") == koel.read("fruit.koel"));
+        assert!(koel.read("same.koel") == koel.read("other.koel"));
     }
 }
 

@@ -3,7 +3,7 @@
 mod growing;
 mod redisbloom;
 
-use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage};
+use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage, redisbloom::RedisBloomFilter};
 use serde_json::{Value, json};
 
 use crate::file::{self, Changing, Output, Stored};
@@ -48,12 +48,17 @@ impl Facts {
         Self::Fixed(Fixed { has_victim: Some(filter.has_victim()), items: filter.len(), bits_per_item, ..table })
     }
 
+    /// Of a filter that takes this many bytes as a dump of RedisBloom's.
+    pub(crate) fn redisbloom(filter: &RedisBloomFilter, file_bytes: u64) -> Self {
+        Self::RedisBloom(redisbloom::RedisBloom::of(filter, file_bytes))
+    }
+
     /// Of a filter that was read, with the number of bytes read.
     pub(crate) fn of(stored: &Stored, file_bytes: u64) -> Self {
         match stored {
             Stored::Koel(filter) => Self::koel(filter, file_bytes),
             Stored::Growing(filter) => Self::growing(filter, file_bytes),
-            Stored::RedisBloom(filter) => Self::RedisBloom(redisbloom::RedisBloom::of(filter, file_bytes)),
+            Stored::RedisBloom(filter) => Self::redisbloom(filter, file_bytes),
             #[cfg(target_endian = "little")]
             Stored::Go(filter) => Self::go(filter, file_bytes),
         }

@@ -20,7 +20,7 @@ use crate::streams::Stream;
 
 pub(crate) use changing::{Changing, Refusal};
 pub(crate) use descriptor::Descriptor;
-pub(crate) use read::{Opened, Stored, load, load_any, load_changing, only_read, only_with_growing, open, open_file, refused};
+pub(crate) use read::{Opened, Stored, load, load_any, load_changing, only_with_growing, open, open_file, refused};
 pub(crate) use write::Output;
 
 /// The filters of this command: their hasher is known only at run time.

@@ -10,7 +10,9 @@ use std::{
 use anyhow::{Context as _, bail};
 #[cfg(target_endian = "little")]
 use koel::go::{self, GoFilter};
-use koel::{AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind, redisbloom::RedisBloomFilter};
+use koel::{
+    AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind, TableKind, redisbloom::RedisBloomFilter,
+};
 
 use super::{Changing, Counted, Filter, Growing, GrowingView, View, check_input, is_dash, length, map::map, name};
 use crate::{options, streams};
@@ -52,7 +54,7 @@ impl Stored {
         match self {
             Self::Koel(filter) => Ok(filter),
             Self::Growing(_) => Err(only_with_growing(name)),
-            Self::RedisBloom(_) => Err(only_read(name)),
+            Self::RedisBloom(filter) => Err(only_read(name, &filter)),
             #[cfg(target_endian = "little")]
             Self::Go(_) => bail!(
                 "{name}: is {GO}, which can be queried, but not changed or merged; `koel convert --to koel` makes a snapshot of it"
@@ -67,11 +69,13 @@ pub(crate) fn only_with_growing(name: &str) -> anyhow::Error {
 }
 
 /// The error about a dump of RedisBloom's where something else than answers is wanted.
-pub(crate) fn only_read(name: &str) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{name}: is a dump of RedisBloom, which can be queried, but not changed, merged or converted: it has 8 bits of each item's \
-         hash; build a new filter from the items: `koel build`"
-    )
+fn only_read(name: &str, filter: &RedisBloomFilter) -> anyhow::Error {
+    // Whether it converts, and why not, is known without converting it.
+    let remedy = match filter.sub_filters() {
+        1 if filter.bucket_size() <= *TableKind::Single.bucket_sizes().end() => "`koel convert --to koel` makes a snapshot of it",
+        _ => "it has 8 bits of each item's hash; build a new filter from the items: `koel build`",
+    };
+    anyhow::anyhow!("{name}: is a dump of RedisBloom, which can be queried, but not changed or merged; {remedy}")
 }
 
 /// Reads a filter of any type, from standard input for `-`, checks all of it, and returns the number of bytes read.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use koel::{AnyHasher, CuckooFilter, ElasticPart, Hasher, Storage};
+use koel::{AnyHasher, CuckooFilter, ElasticPart, Hasher, Storage, redisbloom::RedisBloomFilter};
 
 use super::{
     Changing, Counted, Descriptor, Growing, folder,
@@ -155,6 +155,11 @@ impl Output {
             |path| filter.save(path),
             |writer| writer.write_all(&filter.encode().map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?),
         )
+    }
+
+    /// Writes the filter as a dump of RedisBloom's, and says how many bytes that took.
+    pub(crate) fn save_redisbloom(&self, filter: &RedisBloomFilter) -> anyhow::Result<u64> {
+        self.put(|path| filter.save_dump(path), |writer| filter.write_dump(writer))
     }
 
     /// Writes in the way that suits the place, and says how many bytes that took.
