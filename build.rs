@@ -63,37 +63,63 @@ fn codebook() -> String {
     text
 }
 
-/// Encodes each row of `tables/max_load.tsv` as one number, in the order of the file. From the highest bit: 1 bit of addressing,
-/// 5 of b, 6 of f, 6 of log₂ of the number of buckets, 14 of the load in ten-thousandths.
+/// The sizes of tables with a load of their own, as logarithms of the number of buckets: 0 to 40, as far as the file goes.
+const SIZES: usize = 41;
+
+/// Two arrays: the kinds of tables in `tables/max_load.tsv`, in its order, and their loads by size, in ten-thousandths. A size
+/// between two rows has the smaller load of the two. A kind is a number, from the highest bit: 1 bit of addressing, 5 of b, 6 of
+/// f.
 fn max_load(tsv: &str) -> String {
-    let mut rows: Vec<u32> = Vec::new();
+    let mut kinds: Vec<(u32, [Option<u32>; SIZES])> = Vec::new();
+    let mut last = None;
     for (number, line) in tsv.lines().enumerate() {
         if line.starts_with('#') || line.starts_with("addressing\t") {
             continue;
         }
-        let row = row(line).unwrap_or_else(|| panic!("{MAX_LOAD}:{}: addressing, b, f, log2_buckets, load expected", number + 1));
-        assert!(rows.last().is_none_or(|last| last >> 14 < row >> 14), "{MAX_LOAD}:{}: out of order", number + 1);
-        rows.push(row);
+        let place = number + 1;
+        let (kind, size, load) =
+            row(line).unwrap_or_else(|| panic!("{MAX_LOAD}:{place}: addressing, b, f, log2_buckets, load expected"));
+        assert!(last.replace((kind, size)) < Some((kind, size)), "{MAX_LOAD}:{place}: out of order");
+        if kinds.last().is_none_or(|last| last.0 != kind) {
+            kinds.push((kind, [None; SIZES]));
+        }
+        if let Some((_, loads)) = kinds.last_mut() {
+            loads[size] = Some(load);
+        }
     }
-    let mut text = format!("static ROWS: [u32; {}] = [\n", rows.len());
-    for row in rows {
-        let _ = write!(text, "0x{:04x}_{:04x},", row >> 16, row & 0xffff);
+    let mut text = format!("static KINDS: [u16; {}] = [\n", kinds.len());
+    for (kind, _) in &kinds {
+        let _ = write!(text, "{kind:#06x},");
     }
-    text.push_str("\n];\n");
+    let _ = write!(text, "\n];\nstatic LOADS: [[u16; {SIZES}]; {}] = [\n", kinds.len());
+    for (_, loads) in &kinds {
+        let _ = writeln!(text, "{:?},", every_size(loads));
+    }
+    text.push_str("];\n");
     text
 }
 
-fn row(line: &str) -> Option<u32> {
+/// The load of each size: its own, or the smaller one of its neighbours.
+fn every_size(loads: &[Option<u32>; SIZES]) -> [u32; SIZES] {
+    std::array::from_fn(|size| {
+        let below = loads[..=size].iter().rev().find_map(|&load| load);
+        let above = loads[size..].iter().find_map(|&load| load);
+        below.into_iter().chain(above).min().expect("every kind has a row")
+    })
+}
+
+/// The kind, the size and the load of a row.
+fn row(line: &str) -> Option<(u32, usize, u32)> {
     let mut fields = line.split('\t');
     let addressing = match fields.next()? {
         "AnySize" => 0,
         "PowerOfTwo" => 1,
         _ => return None,
     };
-    let mut number = |most: u32| fields.next()?.parse().ok().filter(|&number: &u32| number <= most);
-    let (b, f, log2_buckets) = (number(16)?, number(32)?, number(63)?);
+    let mut number = |most: usize| fields.next()?.parse().ok().filter(|&number: &usize| number <= most);
+    let (b, f, log2_buckets) = (number(16)?, number(32)?, number(SIZES - 1)?);
     let load: f64 = fields.next()?.parse().ok()?;
     let load = (load * 10_000.0).round();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 10,000")]
-    (load > 0.0 && load <= 10_000.0).then_some(addressing << 31 | b << 26 | f << 20 | log2_buckets << 14 | load as u32)
+    (load > 0.0 && load <= 10_000.0).then_some(((addressing << 11 | b << 6 | f) as u32, log2_buckets, load as u32))
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --example tables -- codebook > tables/codebook.tsv
-//! cargo run --release --example tables -- max_load > new.tsv     (a quarter of an hour on two cores)
+//! cargo run --release --example tables -- max_load > new.tsv     (about twenty minutes on two cores)
 //! cargo run --release --example tables -- max_load 4 12          (one bucket size and fingerprint length of it)
 //! cargo run --release --example tables -- plan tables/max_load.tsv > new.tsv   (the safe loads anew, from those measured)
 //! ```
@@ -21,9 +21,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let file = match words[..] {
         ["codebook"] => codebook(),
-        ["max_load"] => max_load::file(&max_load::BUCKET_SIZES, &max_load::FINGERPRINT_BITS),
+        ["max_load"] => max_load::file(max_load::groups()),
         ["max_load", b, f] => match (b.parse(), f.parse()) {
-            (Ok(b), Ok(f)) => max_load::file(&[b], &[f]),
+            (Ok(b), Ok(f)) => max_load::file(max_load::ADDRESSINGS.map(|addressing| plan::Group { addressing, b, f }).to_vec()),
             _ => return usage(),
         },
         ["plan", file] => match fs::read_to_string(file).as_deref().map(plan::read) {

@@ -11,8 +11,19 @@ use super::{
     split_mix::SplitMix64,
 };
 
-pub(crate) const BUCKET_SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
-pub(crate) const FINGERPRINT_BITS: [u32; 8] = [2, 3, 4, 5, 6, 7, 8, 12];
+pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
+const BUCKET_SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
+
+/// The lengths of fingerprints that are measured in buckets of b slots. From the last of them on, and in larger buckets already
+/// from eight bits on, the load does not depend on it.
+pub(crate) fn fingerprint_bits(b: u32) -> &'static [u32] {
+    match b {
+        1 => &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 20],
+        2 | 3 => &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16],
+        _ => &[2, 3, 4, 5, 6, 7, 8, 12],
+    }
+}
+
 /// Sizes that are measured, as logarithms of the number of buckets.
 const MEASURED: [u32; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 19];
 /// Slots filled for each size; it divides into trials.
@@ -21,14 +32,14 @@ const MOST_TRIALS: u64 = 40_000;
 const LEAST_TRIALS: u64 = 6;
 const SEED: u64 = 20_261_120;
 
-/// Measures all these kinds of tables, on all processors; the whole file.
-pub(crate) fn file(bucket_sizes: &[u32], fingerprint_bits: &[u32]) -> String {
-    let mut groups = Vec::new();
-    for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
-        for &b in bucket_sizes {
-            groups.extend(fingerprint_bits.iter().map(|&f| Group { addressing, b, f }));
-        }
-    }
+/// All kinds of tables that are measured, in the order of the file.
+pub(crate) fn groups() -> Vec<Group> {
+    let sizes = ADDRESSINGS.iter().flat_map(|&addressing| BUCKET_SIZES.map(|b| (addressing, b)));
+    sizes.flat_map(|(addressing, b)| fingerprint_bits(b).iter().map(move |&f| Group { addressing, b, f })).collect()
+}
+
+/// Measures these kinds of tables, on all processors; the whole file.
+pub(crate) fn file(groups: Vec<Group>) -> String {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![Vec::new(); groups.len()]));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {

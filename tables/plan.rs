@@ -3,6 +3,9 @@
 //! Two things keep a table from filling up. The walk no longer finds room, at a load that hardly varies from table to
 //! table ([`concentrated`]); or, with short fingerprints or small buckets, more than 2b items have the same two buckets,
 //! which comes early in some tables and late in others ([`scattered`], [`crowding`]).
+//!
+//! With one slot in a bucket, only crowding counts: the walk finds every place that there is, and an item is refused when
+//! some connected set of buckets would get more items than it has buckets ([`crowded_sets`]).
 
 use koel::{Addressing, tuning::crowded_pairs};
 
@@ -110,9 +113,15 @@ pub(crate) fn read(text: &str) -> Option<(u64, Measured)> {
 fn safe_load(group: Group, cell: &Cell, spread: f64) -> f64 {
     // There is room for as many items as a bucket has slots, whatever they are.
     let least = 0.5f64.powi(cell.log2_buckets.cast_signed());
+    let crowding = crowding(group, cell.log2_buckets);
     let extrapolated = concentrated(cell, spread).max(scattered(group, cell));
-    let measured = if cell.trials > MANY_TRIALS { cell.min } else { cell.min.min(extrapolated) };
-    measured.min(crowding(group, cell.log2_buckets)).max(least)
+    let safe = match (group.b, cell.trials > MANY_TRIALS) {
+        // In very small tables the formula counts sets that do not exist.
+        (1, true) => cell.min,
+        (1, false) | (_, true) => cell.min.min(crowding),
+        (_, false) => cell.min.min(extrapolated).min(crowding),
+    };
+    safe.max(least)
 }
 
 /// 5.5 standard deviations below the mean: the distribution leans to the low side, and 4 would do for a normal one.
@@ -130,19 +139,50 @@ fn meeting(group: Group) -> f64 {
     f64::from(2 * group.b + 1)
 }
 
-/// The load at which the expected number of bucket pairs with more than 2b items is [`CHANCE`].
+/// The load at which the expected number of crowded places is [`CHANCE`].
 fn crowding(group: Group, log2_buckets: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        if crowded_pairs(group.b, group.f, 1 << log2_buckets, middle) > CHANCE { high = middle } else { low = middle }
+        if crowded(group, log2_buckets, middle) > CHANCE { high = middle } else { low = middle }
     }
     low
+}
+
+/// The expected number of places with more items than slots, at this load.
+pub(crate) fn crowded(group: Group, log2_buckets: u32, load: f64) -> f64 {
+    let buckets = 1 << log2_buckets;
+    if group.b == 1 { crowded_sets(group.f, buckets, load) } else { crowded_pairs(group.b, group.f, buckets, load) }
+}
+
+/// With one slot in a bucket: the expected number of connected sets of buckets with more items than buckets. No more than
+/// that of three cases, for which buckets are vertices, and items edges between them.
+///
+/// Each vertex has c = 2α edges on average, and a path of k edges begins there with c^k others. A connected set has more edges
+/// than vertices when it has two circles. They are pairs of items with the same buckets, of which a vertex has c²/2t, where t is
+/// the number of fingerprints; or they are longer.
+fn crowded_sets(f: u32, buckets: u64, load: f64) -> f64 {
+    let (c, m, t) = (2.0 * load, buckets as f64, f64::from(f).exp2() - 1.0);
+    if c >= 1.0 {
+        return f64::INFINITY;
+    }
+    let paths = 1.0 / (1.0 - c);
+    // Two pairs of items, which share an item, or are connected by a path.
+    let short = m / t.powi(2) * (c.powi(3) / 12.0 + c.powi(4) / 8.0 * paths);
+    // A pair of items, and a longer circle, to which a path leads, or which the pair is part of.
+    let mixed = (c.powi(3) / 4.0 * paths.powi(2) + c.powi(2) / 4.0 * paths) / t;
+    // Two longer circles: the expected number of bicyclic components of a random multigraph (Janson, Knuth, Łuczak and
+    // Pittel, "The birth of the giant component", 1993).
+    let long = c.powi(2) * (3.0 + 2.0 * c) / 24.0 * paths.powi(3) / m;
+    short + mixed + long
 }
 
 /// For sizes that are not measured: what the last doublings lost, each further one loses again; or, where items that meet
 /// are the limit, as much less as keeps their chance the same in a larger table.
 fn beyond(group: Group, cells: &[Cell], safe_loads: &[f64], log2_buckets: u32) -> f64 {
+    if group.b == 1 {
+        return crowding(group, log2_buckets).max(1e-4);
+    }
     let ([.., before, _, last], [.., safe]) = (cells, safe_loads) else { unreachable!("there are more than three sizes") };
     let loss = ((before.mean - last.mean) / f64::from(last.log2_buckets - before.log2_buckets)).max(0.0);
     let doublings = f64::from(log2_buckets - last.log2_buckets);

@@ -39,7 +39,12 @@ fn small_capacities_fit() {
             (TableKind::Packed, 32, 4),
             (TableKind::Single, 2, 4),
             (TableKind::Single, 8, 1),
+            (TableKind::Single, 11, 1),
+            (TableKind::Single, 16, 1),
+            (TableKind::Single, 20, 1),
+            (TableKind::Single, 9, 2),
             (TableKind::Single, 12, 2),
+            (TableKind::Single, 10, 3),
             (TableKind::Single, 6, 3),
             (TableKind::Single, 9, 5),
             (TableKind::Single, 9, 8),
@@ -62,12 +67,25 @@ fn small_capacities_fit() {
 #[test]
 fn large_capacities_fit() {
     for addressing in ADDRESSINGS {
-        for (table, f) in [(TableKind::Packed, 5), (TableKind::Packed, 9), (TableKind::Packed, 25), (TableKind::Single, 8)] {
+        for (table, f, b) in [
+            (TableKind::Packed, 5, 4),
+            (TableKind::Packed, 9, 4),
+            (TableKind::Packed, 25, 4),
+            (TableKind::Single, 8, 4),
+            (TableKind::Single, 12, 1),
+            (TableKind::Single, 16, 1),
+            (TableKind::Single, 20, 1),
+            (TableKind::Single, 9, 2),
+            (TableKind::Single, 10, 2),
+            (TableKind::Single, 11, 2),
+            (TableKind::Single, 16, 2),
+            (TableKind::Single, 9, 3),
+        ] {
             for capacity in [3_000, 9_000, 10_000, 44_444, 150_000, 700_000] {
                 assert_eq!(
-                    failures(table, f, 4, addressing, capacity, 1 + 30_000 / capacity as u64),
+                    failures(table, f, b, addressing, capacity, 1 + 30_000 / capacity as u64),
                     0,
-                    "{table} {f} {capacity}"
+                    "{table} {f} {b} {capacity}"
                 );
             }
         }

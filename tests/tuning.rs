@@ -2,10 +2,12 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
+use std::ops::RangeInclusive;
+
 use crate::common::{ADDRESSINGS, SplitMix64};
 use koel::{
     Addressing, CuckooFilter, Params, TableKind, Xxh3,
-    tuning::{Candidate, Constraints, Recommendation, best_rate, crowded_pairs, recommend, safe_load},
+    tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, crowded_pairs, recommend, safe_load},
 };
 
 /// With so many standard deviations of tolerance, one of a thousand predictions may be wrong by chance in ten runs; but the
@@ -69,7 +71,7 @@ fn the_first_is_what_the_builder_takes() {
 
 #[test]
 fn everything_is_either_recommended_or_refused_with_a_reason() {
-    let all = 1 + 5;
+    let all = 1 + 16;
     let reasons = |advice: &Recommendation, part: &str| {
         assert_eq!(advice.candidates().len() + advice.rejections().len(), all, "{advice:?}");
         let with = advice.rejections().iter().filter(|rejection| rejection.reason().contains(part)).count();
@@ -78,14 +80,22 @@ fn everything_is_either_recommended_or_refused_with_a_reason() {
     };
     let of = |constraints: &Constraints| recommend(1000, 0.001, constraints);
     assert_eq!(names(&of(&Constraints::default().table(TableKind::Packed))), [(TableKind::Packed, 4)]);
-    assert_eq!(reasons(&of(&Constraints::default().table(TableKind::Packed)), "single table was not asked for"), 5);
-    assert_eq!(reasons(&of(&Constraints::default().bucket_size(2)), "slots were not asked for"), 5);
-    assert_eq!(names(&of(&Constraints::default().copies(9))), [(TableKind::Single, 8), (TableKind::Single, 16)]);
-    assert_eq!(reasons(&of(&Constraints::default().copies(9)), "9 copies"), 4);
+    assert_eq!(reasons(&of(&Constraints::default().table(TableKind::Packed)), "single table was not asked for"), 16);
+    assert_eq!(reasons(&of(&Constraints::default().bucket_size(2)), "only buckets of 2 slots were asked for"), 16);
+    assert_eq!(reasons(&of(&Constraints::default().bucket_size(1)), "only buckets of 1 slot were asked for"), 16);
+    let mut with_room = names(&of(&Constraints::default().copies(9)));
+    with_room.sort_by_key(|&(_, b)| b);
+    assert!(with_room.into_iter().eq((5..=16).map(|b| (TableKind::Single, b))));
+    assert_eq!(
+        reasons(&of(&Constraints::default().copies(9)), "room for 9 copies of an item takes buckets of 5 slots or more"),
+        5
+    );
     let smallest = of(&Constraints::default()).best().expect("there is one").bytes();
     assert_eq!(of(&Constraints::default().max_bytes(smallest)).candidates().len(), 1);
     assert_eq!(reasons(&of(&Constraints::default().max_bytes(smallest - 1)), &format!("there may be {}", smallest - 1)), all);
     assert_eq!(reasons(&recommend(1000, 1e-12, &Constraints::default()), "32 bits at most"), all);
+    assert_eq!(reasons(&recommend(1000, 0.51, &Constraints::default()), "give 0.5 or less"), all);
+    assert_eq!(reasons(&recommend(1000, 1.0, &Constraints::default()), "give 0.5 or less"), all);
     assert_eq!(reasons(&recommend(1000, 0.0, &Constraints::default()), "between 0 and 1"), all);
     assert_eq!(reasons(&recommend(usize::MAX, 0.01, &Constraints::default()), "slots at most"), all);
 }
@@ -126,7 +136,7 @@ fn equals_have_an_order() {
         }
         // Where there are no items, no rate is better than another.
         let advice = best_rate(0, 1000, &constraints);
-        assert!(advice.candidates().len() == 6 && orderly(&advice), "{advice:?}");
+        assert!(advice.candidates().len() == 17 && orderly(&advice), "{advice:?}");
     }
 }
 
@@ -148,13 +158,16 @@ fn the_reverse_finds_the_best_that_fits() {
     let nothing = best_rate(1000, 10, &Constraints::default());
     assert!(nothing.best().is_none());
     assert!(nothing.rejections().iter().all(|rejection| rejection.reason().contains("there may be 10")), "{nothing:?}");
-    // As small as it gets: very short fingerprints cannot fill a large table, and longer ones take less.
+    // As small as it gets and is of use: very short fingerprints cannot fill a large table, and longer ones take less.
     for (items, bytes) in [(1000, 10), (1_000_000, 1000)] {
         for rejection in best_rate(items, bytes, &Constraints::default()).rejections() {
             let (table, b) = (rejection.table(), rejection.bucket_size());
             let builder = CuckooFilter::builder().capacity(items).table(table).bucket_size(b);
             let all = table.fingerprint_bits().filter_map(|f| builder.clone().fingerprint_bits(f).params().ok());
-            let least = all.min_by_key(Params::table_bytes).expect("there is one");
+            let least = all
+                .filter(|params| params.false_positive_rate_at_capacity() <= HIGHEST_RATE)
+                .min_by_key(Params::table_bytes)
+                .expect("there is one");
             let (f, size) = (least.fingerprint_bits(), least.table_bytes());
             assert!(rejection.reason().contains(&format!("fingerprints of {f} bits, it takes {size} bytes")), "{rejection:?}");
         }
@@ -162,6 +175,99 @@ fn the_reverse_finds_the_best_that_fits() {
     // Whichever is less.
     let twice = best_rate(1000, 4000, &Constraints::default().max_bytes(2000));
     assert_eq!(twice, best_rate(1000, 2000, &Constraints::default()));
+}
+
+/// All kinds of tables with buckets of these sizes, and all lengths of their fingerprints.
+fn kinds(bucket_sizes: RangeInclusive<u32>) -> impl Iterator<Item = (TableKind, u32, u32)> {
+    let tables =
+        [TableKind::Packed, TableKind::Single].into_iter().flat_map(|table| table.bucket_sizes().map(move |b| (table, b)));
+    let tables = tables.filter(move |(_, b)| bucket_sizes.contains(b));
+    tables.flat_map(|(table, b)| table.fingerprint_bits().map(move |f| (table, b, f)))
+}
+
+/// Of all tables of a kind, the smallest one that is planned for the items and keeps the rate: every number of buckets is tried.
+fn smallest_by_trying((table, b, f): (TableKind, u32, u32), items: usize, rate: f64, most: usize) -> Option<usize> {
+    let builder = CuckooFilter::builder().table(table).bucket_size(b).fingerprint_bits(f);
+    let mut tables = (1..).map(|half| builder.clone().buckets(2 * half).params().expect("there is one"));
+    let fits = |params: &Params| params.capacity() >= items && params.false_positive_rate_at_capacity() <= rate;
+    tables
+        .find(|params| params.table_bytes() >= most || fits(params))
+        .map(|params| params.table_bytes())
+        .filter(|&bytes| bytes < most)
+}
+
+#[test]
+fn the_smallest_is_the_smallest_of_all_tables() {
+    let mut unusual = 0;
+    for items in (1..40).step_by(3).chain([17, 47, 64, 77, 100, 128, 200, 333, 500, 1000, 2500]) {
+        for rate in [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 1e-4, 1e-6] {
+            let advice = recommend(items, rate, &Constraints::default());
+            let best = advice.best().expect("there is one");
+            assert!(best.params().capacity() >= items && best.params().false_positive_rate_at_capacity() <= rate, "{best:?}");
+            let smaller = kinds(1..=16).find_map(|kind| smallest_by_trying(kind, items, rate, best.bytes()));
+            assert_eq!(smaller, None, "{items} items, rate {rate}: {best:?}");
+            unusual += usize::from(!best.params().bucket_size().is_power_of_two());
+        }
+    }
+    let nine = recommend(17, 0.001, &Constraints::default());
+    assert_eq!(nine.best().map(|best| (best.params().bucket_size(), best.bytes())), Some((9, 34)));
+    assert!(unusual > 50, "{unusual}");
+}
+
+#[test]
+fn the_lowest_rate_is_the_lowest_of_all_tables() {
+    for items in [0, 1, 5, 17, 40, 100, 333, 1000, 10_000_usize] {
+        for bits in [3, 4, 5, 6, 8, 11, 17, 24, 40] {
+            let bytes = (items * bits).div_ceil(8);
+            let advice = best_rate(items, bytes, &Constraints::default());
+            let tables = kinds(1..=16).filter_map(|(table, b, f)| {
+                let builder = CuckooFilter::builder().capacity(items).table(table).bucket_size(b).fingerprint_bits(f);
+                builder.params().ok().filter(|params| params.table_bytes() <= bytes)
+            });
+            let useful = tables.filter(|params| params.false_positive_rate_at_capacity() <= HIGHEST_RATE);
+            let lowest =
+                useful.map(|params| params.false_positive_rate_at(items as f64 / params.slots() as f64)).reduce(f64::min);
+            assert_eq!(
+                advice.best().map(|best| best.false_positive_rate().to_bits()),
+                lowest.map(f64::to_bits),
+                "{items}, {bytes}"
+            );
+        }
+    }
+}
+
+/// Where the rate and the bytes meet: what is enough for a filter of use is what the one needs and the other takes.
+#[test]
+fn nothing_of_no_use_is_recommended() {
+    for items in [1, 17, 1000, 1_000_000, 1_000_000_000] {
+        let least = recommend(items, HIGHEST_RATE, &Constraints::default()).best().expect("there is one").bytes();
+        let best = best_rate(items, least, &Constraints::default());
+        assert!(best.best().expect("that is enough").params().false_positive_rate_at_capacity() <= HIGHEST_RATE);
+        let none = best_rate(items, least - 1, &Constraints::default());
+        assert!(none.best().is_none(), "{none:?}");
+        assert!(
+            none.rejections().iter().any(|rejection| rejection.reason().contains(&format!("it takes {least} bytes"))),
+            "{none:?}"
+        );
+    }
+}
+
+/// Why a builder does not compare bucket sizes. docs/TUNING.md has what this prints.
+#[test]
+fn other_bucket_sizes_save_little() {
+    for items in [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000] {
+        let (mut saved, mut smaller) = (Vec::new(), 0);
+        for step in 0..100 {
+            let rate = 0.3 * (1e-6_f64 / 0.3).powf(f64::from(step) / 99.0);
+            let usual = CuckooFilter::builder().capacity(items).false_positive_rate(rate).params().expect("right").table_bytes();
+            let best = recommend(items, rate, &Constraints::default()).best().expect("there is one").bytes();
+            saved.push(1.0 - best as f64 / usual as f64);
+            smaller += usize::from(best < usual);
+        }
+        let (most, mean) = (saved.iter().copied().fold(0.0, f64::max), saved.iter().sum::<f64>() / 100.0);
+        println!("{items} items: {smaller} of 100 rates, {:.2} % at most, {:.2} % on average", 100.0 * most, 100.0 * mean);
+        assert!(items < 10_000 || most < 0.025 && mean < 0.001, "{items} items: {most}, {mean}");
+    }
 }
 
 /// The paper's section 4 from both sides: where the formula says that items meet, the measured loads are low.

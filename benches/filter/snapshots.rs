@@ -2,11 +2,12 @@
 //! answered.
 
 use crate::{
+    keys::key,
     sizes::sizes,
     tables::{PACKED_13, SINGLE_13, Table},
 };
 use criterion::{BatchSize, Criterion};
-use koel::{CuckooFilter, FilterView};
+use koel::{CuckooFilter, ElasticFilter, FilterView};
 use std::hint::black_box;
 
 const TABLES: [Table; 3] = [PACKED_13, SINGLE_13, Table::packed(25)];
@@ -35,6 +36,12 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             bench("write_to", &|filter, _| filter.write_to(black_box(std::io::sink())).expect("a sink takes everything"));
             bench("read_from", &|filter, bytes| assert_eq!(read(CuckooFilter::read_from(bytes)).len(), filter.len()));
         }
+        group.bench_function("growing from_bytes", |bencher| {
+            let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().expect("the parameters are right");
+            filter.insert_iter((0..size.items).map(key)).expect("it grows");
+            let bytes = filter.to_bytes();
+            bencher.iter(|| assert_eq!(read(ElasticFilter::from_bytes(black_box(&bytes))).len(), filter.len()));
+        });
         mapped::open(&mut group, size.items);
         group.finish();
     }

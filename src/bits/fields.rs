@@ -68,6 +68,12 @@ impl Fields {
         !((word & low).wrapping_add(low) | word) & self.tops
     }
 
+    /// Sets the highest bit of each field of `word` that has bits, but none of those in `mask`, which must fit into a field.
+    #[inline]
+    pub(crate) const fn without(self, word: u64, mask: u32) -> u64 {
+        self.zero(word & self.splat(mask)) & !self.zero(word)
+    }
+
     /// Sets the highest bit of each field of `word` that equals `value`.
     #[inline]
     pub(crate) const fn equal(self, word: u64, value: u32) -> u64 {

@@ -75,8 +75,9 @@ impl<H> ElasticBuilder<H> {
     /// [`capacity`](Self::capacity), and at least 16 million.
     ///
     /// Each doubling of the range costs one bit per item while the filter is small. With the same number as capacity and as
-    /// maximal capacity, the filter takes hardly more space than a [`CuckooFilter`](crate::CuckooFilter). It can grow beyond this
-    /// number: see [Growth](ElasticFilter#growth).
+    /// maximal capacity, the filter takes hardly more space than a [`CuckooFilter`](crate::CuckooFilter). So it does with less than
+    /// twice the capacity, and then has room for all of them from the beginning. It can grow beyond this number: see
+    /// [Growth](ElasticFilter#growth).
     pub fn max_capacity(mut self, items: usize) -> Self {
         self.request.max_capacity = Some(wide(items));
         self

@@ -182,6 +182,11 @@ impl Level {
         is_found
     }
 
+    /// The table of a shard, without padding.
+    pub(super) fn table(&self, at: usize) -> &[u8] {
+        &self.tables.get(at)[..self.params().table_bytes()]
+    }
+
     /// A whole shard.
     pub(super) fn shard(&self, dispatch: Dispatch, at: usize) -> Shard<'_> {
         self.shape.shard(dispatch, self.tables.get(at), self.items(at))

@@ -112,6 +112,8 @@ impl Request {
         let in_lane = |items: u64| items.max(1).div_ceil(1 << lane_bits).max(if lanes > 1 { FEWEST_IN_LANE } else { 1 });
         let (items, most_items) = (in_lane(capacity), in_lane(max_capacity));
         let is_final = most_items / 2 < items;
+        // Without room to grow, tables are those for all items from the beginning.
+        let items = if is_final { most_items } else { items };
         let shares = Shares::new(lane_bits, !is_final);
         // Items in the shards of a depth that get most.
         let largest = |items: u64, depth: u8| {

@@ -89,6 +89,11 @@ impl TableParams for ShardParams {
     fn buckets(&self) -> u64 {
         self.buckets.into()
     }
+
+    /// Splitting the shard gives up upper bits, until only these are left.
+    fn low_bits(&self) -> Option<Fingerprint> {
+        if self.upper_bits > 0 { Fingerprint::new((1 << self.low_bits) - 1) } else { None }
+    }
 }
 
 /// A table of items whose stream begins with the same bits.

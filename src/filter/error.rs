@@ -2,6 +2,7 @@
 
 use core::{error::Error, fmt};
 
+use super::facts::Load;
 use crate::{params::ParamError, storage::OutOfMemory};
 
 /// No slot was found for an item. If a single item was inserted, the filter is unchanged. If several were, those before the
@@ -87,9 +88,8 @@ impl fmt::Display for Full {
             ),
             None => write!(
                 f,
-                "the filter is full: {items} items in {slots} slots ({:.1} %) left no room for another; build it with a larger \
-                 capacity",
-                100.0 * *items as f64 / *slots as f64
+                "the filter is full: {items} items in {slots} slots ({}) left no room for another; build it with a larger capacity",
+                Load { items: *items, slots: *slots }
             ),
         }
     }

@@ -133,14 +133,32 @@ impl<H, S: Storage> CuckooFilter<H, S> {
 /// A one-line summary: parameters, load, size and false-positive rate.
 impl<H, S: Storage> fmt::Display for CuckooFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (params, slots, load) = (self.params(), self.slots(), 100.0 * self.load_factor());
-        write!(f, "{params}: {} of {slots} slots taken ({load:.1} %), {} bytes, ", self.len(), params.table_bytes())?;
+        let (params, items, slots) = (self.params(), self.len(), self.slots());
+        let bytes = params.table_bytes();
+        write!(f, "{params}: {items} of {slots} slots taken ({}), {bytes} bytes, ", Load { items, slots })?;
         if !self.is_empty() {
             write!(f, "{:.2} bits per item, ", self.bits_per_item())?;
         }
         match self.false_positive_rate() {
             0.0 => f.write_str("false-positive rate 0"),
             rate => write!(f, "false-positive rate {rate:.2e}"),
+        }
+    }
+}
+
+/// A load in per cent. Only an empty filter has 0.0 %, and only one without a free slot 100.0 %.
+pub(super) struct Load {
+    pub(super) items: usize,
+    pub(super) slots: usize,
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = 100.0 * self.items as f64 / self.slots as f64;
+        match percent {
+            _ if self.items > 0 && percent < 0.05 => f.write_str("below 0.1 %"),
+            _ if self.items < self.slots => write!(f, "{:.1} %", percent.min(99.9)),
+            _ => write!(f, "{percent:.1} %"),
         }
     }
 }
@@ -164,3 +182,16 @@ impl<H: PartialEq, S: Storage, T: Storage> PartialEq<CuckooFilter<H, T>> for Cuc
 }
 
 impl<H: Eq, S: Storage> Eq for CuckooFilter<H, S> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString as _;
+
+    #[test]
+    fn only_all_is_all_and_only_nothing_is_nothing() {
+        let loads = [(0, 1000), (1, 10_000), (5, 10_000), (975, 1000), (9997, 10_000), (10, 10)];
+        let texts = loads.map(|(items, slots)| Load { items, slots }.to_string());
+        assert_eq!(texts, ["0.0 %", "below 0.1 %", "0.1 %", "97.5 %", "99.9 %", "100.0 %"]);
+    }
+}

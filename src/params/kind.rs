@@ -80,8 +80,8 @@ pub enum Addressing {
     /// Any even number of buckets, so that a filter is no larger than it must be.
     #[default]
     AnySize,
-    /// A power of two, with the formulas of Go's linvon/cuckoo-filter and of RedisBloom, to exchange filters with them. Up to twice as large, and
-    /// an item whose fingerprint is a multiple of the number of buckets has one bucket instead of two.
+    /// A power of two, with the formulas of Go's linvon/cuckoo-filter and of RedisBloom, to exchange filters with them. Up to
+    /// twice as large, and an item whose fingerprint is a multiple of the number of buckets has one bucket instead of two.
     PowerOfTwo,
 }
 

@@ -33,15 +33,14 @@ fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-// Where each field of a row begins, as `build.rs` writes them. The load is in the bits below.
-const BUCKETS_AT: u32 = 14;
-const FINGERPRINT_BITS_AT: u32 = BUCKETS_AT + 6;
-const BUCKET_SIZE_AT: u32 = FINGERPRINT_BITS_AT + 6;
+/// Bits of the length of a fingerprint in a kind, as `build.rs` writes it. The bucket size is above, and then the addressing.
+const FINGERPRINT_BITS: u32 = 6;
+const BUCKET_SIZE_BITS: u32 = 5;
 
-/// The last row whose bits from `low` on are no greater than those of `wanted`. Rows are sorted, and the first one is no greater
+/// The last kind whose bits from `low` on are no greater than those of `wanted`. Kinds are sorted, and the first one is no greater
 /// than any that can be wanted.
-fn last_row(wanted: u32, low: u32) -> usize {
-    ROWS.partition_point(|row| row >> low <= wanted >> low).saturating_sub(1)
+fn last_kind(wanted: u32, low: u32) -> usize {
+    KINDS.partition_point(|&kind| u32::from(kind) >> low <= wanted >> low).saturating_sub(1)
 }
 
 /// The load up to which a table of `buckets` buckets is planned.
@@ -49,16 +48,13 @@ fn last_row(wanted: u32, low: u32) -> usize {
 /// Between two measured sizes it is the smaller one of their loads. For bucket sizes and fingerprints between the measured ones
 /// it is that of the next smaller: larger buckets and longer fingerprints only help.
 pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> Load {
-    let sizes = (addressing as u32) << 5 | bucket_size;
-    let sizes = ROWS[last_row(sizes << BUCKET_SIZE_AT, BUCKET_SIZE_AT)] >> BUCKET_SIZE_AT;
-    let kind = sizes << 6 | fingerprint_bits;
-    let kind = ROWS[last_row(kind << FINGERPRINT_BITS_AT, FINGERPRINT_BITS_AT)] >> FINGERPRINT_BITS_AT;
-    let size = kind << 6 | buckets.ilog2();
-    let below = last_row(size << BUCKETS_AT, BUCKETS_AT);
-    let measured = buckets.is_power_of_two() && ROWS[below] >> BUCKETS_AT == size;
-    let above = ROWS.get(below + 1).filter(|&row| !measured && row >> FINGERPRINT_BITS_AT == kind);
-    let load = |row| Load(row & ((1 << BUCKETS_AT) - 1));
-    above.map_or(load(ROWS[below]), |&above| load(ROWS[below]).min(load(above)))
+    let sizes = (addressing as u32) << BUCKET_SIZE_BITS | bucket_size;
+    let measured = KINDS[last_kind(sizes << FINGERPRINT_BITS, FINGERPRINT_BITS)] >> FINGERPRINT_BITS;
+    let loads = &LOADS[last_kind(u32::from(measured) << FINGERPRINT_BITS | fingerprint_bits, 0)];
+    let largest = loads.len() - 1;
+    let below = (buckets.ilog2() as usize).min(largest);
+    let above = if buckets.is_power_of_two() { below } else { (below + 1).min(largest) };
+    Load(loads[below].min(loads[above]).into())
 }
 
 #[cfg(test)]
@@ -89,7 +85,8 @@ mod tests {
     #[cfg_attr(miri, ignore = "takes too long")]
     fn a_measured_size_has_its_own_load_and_others_the_smaller_of_their_neighbours() {
         let rows = rows();
-        assert_eq!(rows.len(), ROWS.len());
+        let kinds = 1 + rows.windows(2).filter(|pair| pair[0].kind != pair[1].kind).count();
+        assert_eq!((KINDS.len(), LOADS.len()), (kinds, kinds));
         for pair in rows.windows(2).filter(|pair| pair[0].kind == pair[1].kind) {
             let [below, above] = pair else { unreachable!() };
             let (addressing, b, f) = below.kind;
@@ -100,6 +97,9 @@ mod tests {
                 let between = load((1 << below.log2_buckets) + 1);
                 assert_eq!(between, below.load.min(above.load));
                 assert_eq!(load((1 << above.log2_buckets) - 1), between);
+                for log2_buckets in below.log2_buckets + 1..above.log2_buckets {
+                    assert_eq!(load(1 << log2_buckets), between);
+                }
             }
         }
     }

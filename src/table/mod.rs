@@ -96,6 +96,8 @@ pub(crate) enum Corrupt {
     Codeword(u32),
     /// The fingerprints are not sorted.
     Order,
+    /// A fingerprint has none of its [low bits](TableParams::low_bits).
+    Low,
 }
 
 /// Read access to a table. Buckets are numbered from 0. Methods panic if the bucket is beyond the end of the bytes.
@@ -105,17 +107,20 @@ pub(crate) trait Table {
 
     /// True if the fingerprint is in one of the two buckets.
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
+    /// The number of slots in a bucket.
+    fn bucket_size(&self) -> u32;
     /// The values of all slots of the bucket.
     fn values(&self, bucket: u64) -> Self::Values;
     /// True if the bucket has an empty slot.
     fn has_room(&self, bucket: u64) -> bool;
     /// Prefetches the bucket into the cache.
     fn prefetch(&self, bucket: u64);
-    /// The number of occupied slots in the buckets, or `None` if one of them is corrupt. Untrusted tables must be checked with
-    /// this first: until then, the other methods return unspecified values (but no undefined behaviour).
-    fn taken(&self, buckets: Range<u64>) -> Option<u64>;
+    /// The number of occupied slots in the buckets, or `None` if one of them is corrupt. With `low`, each fingerprint must have one
+    /// of these bits. Untrusted tables must be checked with this first: until then, the other methods return unspecified values
+    /// (but no undefined behaviour).
+    fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64>;
     /// What is wrong with the bucket if it is corrupt.
-    fn corrupt(&self, bucket: u64) -> Option<Corrupt>;
+    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>;
     /// The length of the table and its padding, in bytes.
     fn len_in_bytes(&self) -> usize;
 }
@@ -177,6 +182,11 @@ pub(crate) trait TableParams: Copy {
     fn fingerprint_bits(&self) -> u32;
     fn bucket_size(&self) -> u32;
     fn buckets(&self) -> u64;
+
+    /// The bits of a fingerprint of which one must be set, if they are not all of them.
+    fn low_bits(&self) -> Option<Fingerprint> {
+        None
+    }
 
     fn slots(&self) -> usize {
         index(self.buckets() * u64::from(self.bucket_size()))

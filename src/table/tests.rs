@@ -143,8 +143,8 @@ macro_rules! operations {
 }
 operations!(Read: contains(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, Table);
 operations!(Read: has_room(bucket: u64) -> bool, Table);
-operations!(Read: taken(buckets: core::ops::Range<u64>) -> Option<u64>, Table);
-operations!(Read: corrupt(bucket: u64) -> Option<Corrupt>, Table);
+operations!(Read: taken(buckets: core::ops::Range<u64>, low: Option<Fingerprint>) -> Option<u64>, Table);
+operations!(Read: corrupt(bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>, Table);
 operations!(Change: put(bucket: u64, fingerprint: Fingerprint) -> bool, TableMut, mut);
 operations!(Change: insert(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
 operations!(Change: remove(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
@@ -199,8 +199,15 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::s
             let found = table.read(contains((bucket, other), fingerprint));
             prop_assert_eq!(found, expected[0] || expected[1]);
         }
-        prop_assert_eq!(table.read(taken(bucket..bucket + 1)), Some(values.len() as u64));
-        prop_assert_eq!(table.read(corrupt(bucket)), None);
+        let occupied = Some(values.len() as u64);
+        prop_assert_eq!(table.read(taken(bucket..bucket + 1, None)), occupied);
+        prop_assert_eq!(table.read(corrupt(bucket, None)), None);
+        for low_bits in [1, f / 2, f - 1] {
+            let low = Fingerprint::new((1 << low_bits) - 1);
+            let has_low = low.is_none_or(|low| values.iter().all(|value| value & low.get() != 0));
+            prop_assert_eq!(table.read(taken(bucket..bucket + 1, low)), occupied.filter(|_| has_low));
+            prop_assert_eq!(table.read(corrupt(bucket, low)), (!has_low).then_some(Corrupt::Low));
+        }
     }
     prop_assert_eq!(table.table(), oracle.bytes());
     prop_assert!(table.bytes.bytes().ends_with(&[0; PADDING]));
@@ -250,10 +257,10 @@ fn codewords_beyond_the_codebook_are_refused() {
             let zeros = (codeword < 3876)
                 .then(|| (0..4).filter(|n| (codebook::decode(codeword.into()) >> (4 * n)).trailing_zeros() >= 4).count());
             let expected = zeros.is_none().then_some(Corrupt::Codeword(codeword.into()));
-            assert_eq!(table.read(corrupt(1)), expected, "f = {f}");
+            assert_eq!(table.read(corrupt(1, None)), expected, "f = {f}");
             let expected = zeros.map(|zeros| 4 - zeros as u64);
-            assert_eq!(table.read(taken(0..2)), expected, "f = {f}");
-            assert_eq!(table.read(taken(0..1)), Some(0));
+            assert_eq!(table.read(taken(0..2, None)), expected, "f = {f}");
+            assert_eq!(table.read(taken(0..1, None)), Some(0));
         }
     }
 }
@@ -272,6 +279,6 @@ fn fingerprints_out_of_order_are_refused() {
     bits::set(bytes, high(2), 9, 2);
     bits::set(bytes, high(3), 9, 1);
     let table = Bound::of(&params, storage);
-    assert_eq!(table.read(corrupt(0)), Some(Corrupt::Order));
-    assert_eq!(table.read(taken(0..2)), None);
+    assert_eq!(table.read(corrupt(0, None)), Some(Corrupt::Order));
+    assert_eq!(table.read(taken(0..2, None)), None);
 }

@@ -18,7 +18,7 @@
 
 mod recommend;
 
-pub use recommend::{Candidate, Constraints, Recommendation, Rejection, best_rate, recommend};
+pub use recommend::{Candidate, Constraints, HIGHEST_RATE, Recommendation, Rejection, best_rate, recommend};
 
 use crate::params::{self, Addressing, TableKind};
 

@@ -5,9 +5,26 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::cmp::Reverse;
+use core::cmp::{Ordering, Reverse};
 
 use crate::params::{Addressing, ParamError, Params, Request, TableKind};
+
+/// The highest false-positive rate that is recommended: one half.
+///
+/// A filter is asked before something slower, and spares its caller that for the share 1 − ε of all absent items. With a higher
+/// rate it would spare less than half of them, and would save little space: at this rate an item of a million takes 4.1 bits, and
+/// no table has fewer than two bits for a slot.
+///
+/// # Example
+/// ```
+/// use koel::tuning::{Constraints, HIGHEST_RATE, best_rate, recommend};
+/// let least = recommend(1_000_000, HIGHEST_RATE, &Constraints::default());
+/// let bytes = least.best().expect("there is one").bytes();
+/// assert!(best_rate(1_000_000, bytes, &Constraints::default()).best().is_some());
+/// let too_few = best_rate(1_000_000, bytes - 1, &Constraints::default());
+/// assert!(too_few.best().is_none() && too_few.rejections()[0].reason().contains(&bytes.to_string()));
+/// ```
+pub const HIGHEST_RATE: f64 = 0.5;
 
 /// What a recommended filter must satisfy besides its capacity and its rate. By default, nothing.
 ///
@@ -67,14 +84,16 @@ impl Constraints {
             return Some(format!("the {table} table was not asked for"));
         }
         if let Some(only) = self.bucket_size.filter(|&only| only != b) {
-            return Some(format!("buckets of other than {only} slots were not asked for"));
+            let some = if only == 1 { "" } else { "s" };
+            return Some(format!("only buckets of {only} slot{some} were asked for"));
         }
         // It is about the bucket: with fingerprints that every table takes.
         if let Err(error) = Params::new(table, 32, b, 2, self.addressing, 0) {
             return Some(error.to_string());
         }
-        (self.copies > 2 * b)
-            .then(|| format!("{} copies of an item were asked for, and there is room for {}", self.copies, 2 * b))
+        // The same words for all bucket sizes, so that they can be listed together.
+        let (copies, least) = (self.copies, self.copies.div_ceil(2));
+        (b < least).then(|| format!("room for {copies} copies of an item takes buckets of {least} slots or more"))
     }
 
     /// Why these parameters are not good enough.
@@ -126,6 +145,12 @@ impl Candidate {
     #[must_use]
     pub fn copies(&self) -> u32 {
         2 * self.params.bucket_size()
+    }
+
+    /// The order of candidates for so many bytes: low rates before high ones, and then as always.
+    fn by_rate(&self, other: &Self) -> Ordering {
+        let rates = self.false_positive_rate().total_cmp(&other.false_positive_rate());
+        rates.then_with(|| self.size_and_simplicity().cmp(&other.size_and_simplicity()))
     }
 
     /// The order of candidates: small before large, then the simpler table, then larger buckets, which hold more copies.
@@ -192,13 +217,9 @@ impl Recommendation {
     fn of(constraints: &Constraints, mut find: impl FnMut(Request) -> Result<Candidate, String>) -> Self {
         let mut recommendation = Self::default();
         for table in [TableKind::Packed, TableKind::Single] {
-            let usual = table.bucket_sizes().filter(|b| b.is_power_of_two());
             // A size that no table takes is listed, too, with those that they take.
-            let takes = |kind: TableKind, b| kind.bucket_sizes().contains(&b);
-            let unusual = constraints
-                .bucket_size
-                .filter(|&b| if takes(table, b) { !b.is_power_of_two() } else { !takes(TableKind::Single, b) });
-            for b in usual.chain(unusual) {
+            let unknown = constraints.bucket_size.filter(|b| !TableKind::Single.bucket_sizes().contains(b));
+            for b in table.bucket_sizes().chain(unknown) {
                 let request = Request {
                     table: Some(table),
                     bucket_size: Some(b),
@@ -218,9 +239,10 @@ impl Recommendation {
 
 /// The filters for `items` different items with a false-positive rate of at most ε = `rate`, the smallest first.
 ///
-/// There is at most one candidate for each kind of table and each bucket size (1, 2, 4, 8 and 16 slots, or the one that
-/// `constraints` ask for): the one that a [`Builder`](crate::Builder) builds. A rate or a number of items that is out of range is
-/// the reason of every [`Rejection`].
+/// There is at most one candidate for each kind of table and each bucket size, 1 to 16 slots: the smallest filter, which is the
+/// one that a [`Builder`](crate::Builder) builds when it is given both. So the first candidate is the smallest filter that there
+/// is. A rate above [`HIGHEST_RATE`], and a rate or a number of items that is out of range, are the reason of every
+/// [`Rejection`].
 ///
 /// Nothing is built, so that any number of items can be tried.
 ///
@@ -237,8 +259,13 @@ impl Recommendation {
 #[must_use]
 pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommendation {
     let mut recommendation = Recommendation::of(constraints, |request| {
-        let request = Request { capacity: Some(items), false_positive_rate: Some(rate), ..request };
-        let params = request.params().map_err(|error| ParamError::to_string(&error))?;
+        if rate > HIGHEST_RATE {
+            return Err(format!(
+                "false-positive rate: {rate} given, but with more than {HIGHEST_RATE}, most absent items are reported as present; give \
+                 {HIGHEST_RATE} or less"
+            ));
+        }
+        let params = smallest(request, items, rate)?;
         constraints.refuses(&params).map_or_else(|| Ok(Candidate { params, items }), Err)
     });
     recommendation.candidates.sort_by_key(Candidate::size_and_simplicity);
@@ -248,8 +275,9 @@ pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommen
 /// The filters for `items` different items in a table of at most `bytes` bytes, the one with the lowest false-positive rate
 /// first.
 ///
-/// There is at most one candidate for each kind of table and each bucket size, as in [`recommend`]: the one with the longest
-/// fingerprints that fit.
+/// There is at most one candidate for each kind of table and each bucket size, as in [`recommend`]: of the tables that are planned
+/// for that number of items, one for each length of fingerprints, the one with the lowest rate that fits. If not even a rate of
+/// [`HIGHEST_RATE`] fits, the reason of the [`Rejection`] has the bytes that it takes.
 ///
 /// # Example
 /// ```
@@ -262,27 +290,27 @@ pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommen
 pub fn best_rate(items: usize, bytes: usize, constraints: &Constraints) -> Recommendation {
     let constraints = constraints.clone().max_bytes(constraints.max_bytes.map_or(bytes, |most| most.min(bytes)));
     let mut recommendation = Recommendation::of(&constraints, |request| {
-        let mut reason = String::from("there are no fingerprints of that length");
-        let mut smallest = usize::MAX;
-        for f in request.table.unwrap_or(TableKind::Single).fingerprint_bits().rev() {
-            match (Request { capacity: Some(items), fingerprint_bits: Some(f), ..request }).params() {
-                Ok(params) => {
-                    let Some(refusal) = constraints.refuses(&params) else { return Ok(Candidate { params, items }) };
-                    // Not always the one with the shortest fingerprints: those cannot fill a large table.
-                    if params.table_bytes() < smallest {
-                        smallest = params.table_bytes();
-                        reason = format!("even at its smallest, with fingerprints of {f} bits, {refusal}");
-                    }
-                }
-                Err(error) if smallest == usize::MAX => reason = error.to_string(),
-                Err(_) => {}
-            }
-        }
-        Err(reason)
+        let lengths = request.table.unwrap_or(TableKind::Single).fingerprint_bits();
+        let of_length = |f| Request { capacity: Some(items), fingerprint_bits: Some(f), ..request }.params().ok();
+        let fit = lengths
+            .filter_map(of_length)
+            .filter(|params| constraints.refuses(params).is_none() && params.false_positive_rate_at_capacity() <= HIGHEST_RATE);
+        let best = fit.map(|params| Candidate { params, items }).min_by(Candidate::by_rate);
+        best.map_or_else(|| Err(too_large(&smallest(request, items, HIGHEST_RATE)?, &constraints)), Ok)
     });
-    recommendation.candidates.sort_by(|one, other| {
-        let rates = one.false_positive_rate().total_cmp(&other.false_positive_rate());
-        rates.then_with(|| one.size_and_simplicity().cmp(&other.size_and_simplicity()))
-    });
+    recommendation.candidates.sort_by(Candidate::by_rate);
     recommendation
+}
+
+/// The smallest filter for so many items at that rate, or why there is none.
+fn smallest(request: Request, items: usize, rate: f64) -> Result<Params, String> {
+    let request = Request { capacity: Some(items), false_positive_rate: Some(rate), ..request };
+    request.params().map_err(|error| ParamError::to_string(&error))
+}
+
+/// Why not even the smallest filter that is of use fits.
+fn too_large(smallest: &Params, constraints: &Constraints) -> String {
+    let f = smallest.fingerprint_bits();
+    let refusal = constraints.refuses(smallest).unwrap_or_default();
+    format!("even at its smallest, with a rate of at most {HIGHEST_RATE} and fingerprints of {f} bits, {refusal}")
 }

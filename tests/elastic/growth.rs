@@ -43,6 +43,18 @@ fn grow_and_shrink(mut filter: ElasticFilter, items: u64) {
     assert!(filter.size_in_bytes() <= 2 * empty, "{} bytes, {empty} at the beginning", filter.size_in_bytes());
 }
 
+/// A filter that is planned for less than twice its capacity has the tables for all of them from the beginning.
+#[test]
+fn up_to_the_maximal_capacity_two_buckets_are_read() {
+    for (capacity, most) in [(100_000, 100_000), (100_000, 150_000), (100_000, 199_999), (100_000, 200_001)] {
+        let builder = ElasticFilter::builder().capacity(capacity).max_capacity(most).false_positive_rate(0.01);
+        let mut filter = builder.build().expect("the parameters are right");
+        filter.insert_iter(0..most as u64).expect("it grows");
+        assert_eq!(filter.buckets_per_lookup(), 2, "{capacity} to {most}");
+        assert!(filter.false_positive_rate() <= 0.01);
+    }
+}
+
 #[test]
 fn a_filter_grows_a_thousandfold_and_shrinks_to_nothing() {
     for kernel in Kernel::available() {

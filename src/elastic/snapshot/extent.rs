@@ -13,8 +13,7 @@ use crate::{
 ///
 /// It reads the header, and for a growing filter what each lane says of its length. **It validates nothing else**: not the lists
 /// of shards, the tables, and their checksums. So bytes of which it has found the end may still be corrupt; what reads them into
-/// a filter says so. Takes 100 bytes or so, and time proportional to the pieces and
-/// lanes.
+/// a filter says so. Takes 100 bytes or so, and time proportional to the numbers of pieces and of lanes.
 ///
 /// # Example
 /// ```

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::{
-    super::{ElasticFilter, lane::Lane},
+    super::{ElasticFilter, lane::Lane, layer::Layer},
     format::{HEADER_BYTES, RECORD_BYTES, SECTION_BYTES, TRAILER_BYTES, filler},
-    write::{Writing, length, shards},
+    write::{Writing, length},
 };
 use crate::{
     bits::{index, wide},
@@ -144,8 +144,8 @@ impl<H> ElasticFilter<H> {
 /// the filter has become smaller, zeros.
 fn read_tables(lane: Option<&Lane>, mut offset: usize, bytes: &mut [u8]) {
     let mut done = 0;
-    for (_, shard) in lane.into_iter().flat_map(shards) {
-        let table = shard.table();
+    // Most of them come before the offset, so nothing else of a shard is looked at.
+    for table in lane.into_iter().flat_map(Lane::layers).flat_map(Layer::tables_in_order) {
         let padded = table.len() + filler(table.len());
         if offset >= padded {
             offset -= padded;

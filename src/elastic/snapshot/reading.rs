@@ -124,7 +124,7 @@ impl<S: Source> Reading<S> {
         reserve(&mut self.buffer, PADDING)?;
         self.buffer.resize(bytes + PADDING, 0);
         let shard = Shard::from_parts(params, Part(&self.buffer), index(record.items.into()));
-        verify_shard(&shard, start, params.low_bits.into())?;
+        verify_shard(&shard, start)?;
         Ok(&self.buffer)
     }
 

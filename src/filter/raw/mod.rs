@@ -83,12 +83,12 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
 
     /// The number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
     pub(crate) fn taken(&self, buckets: Range<u64>) -> Option<u64> {
-        self.read(Taken(buckets))
+        self.read(Taken(buckets, self.params.low_bits()))
     }
 
     /// The first corrupt bucket, and what is wrong with it.
     pub(crate) fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
-        self.read(FirstCorrupt(buckets))
+        self.read(FirstCorrupt(buckets, self.params.low_bits()))
     }
 
     /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.

@@ -25,25 +25,25 @@ impl Read for Prefetch<'_> {
     }
 }
 
-pub(super) struct Taken(pub(super) Range<u64>);
+pub(super) struct Taken(pub(super) Range<u64>, pub(super) Option<Fingerprint>);
 
 impl Read for Taken {
     type Output = Option<u64>;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> Option<u64> {
-        table.taken(self.0)
+        table.taken(self.0, self.1)
     }
 }
 
-pub(super) struct FirstCorrupt(pub(super) Range<u64>);
+pub(super) struct FirstCorrupt(pub(super) Range<u64>, pub(super) Option<Fingerprint>);
 
 impl Read for FirstCorrupt {
     type Output = Option<(u64, Corrupt)>;
 
     #[inline(always)]
     fn run<T: Table>(mut self, table: &T) -> Self::Output {
-        self.0.find_map(|bucket| Some((bucket, table.corrupt(bucket)?)))
+        self.0.find_map(|bucket| Some((bucket, table.corrupt(bucket, self.1)?)))
     }
 }
 

@@ -169,6 +169,8 @@ pub(crate) trait Keys: Copy {
     fn values(self) -> [u32; 4];
     /// 0 if the keys are sorted, as in every valid bucket.
     fn disorder(self) -> u64;
+    /// 0 if every key, of a slot that is not empty, has one of the bits of `mask`.
+    fn without(self, mask: Self::Key) -> u64;
 }
 
 impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
@@ -256,6 +258,11 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
     }
 
     #[inline(always)]
+    fn bucket_size(&self) -> u32 {
+        SLOTS
+    }
+
+    #[inline(always)]
     fn values(&self, bucket: u64) -> [u32; 4] {
         F::load(self, bucket).values()
     }
@@ -274,25 +281,27 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
 
     /// Collects errors instead of returning at the first one: the loop has no branch except its end.
     #[inline(always)]
-    fn taken(&self, buckets: Range<u64>) -> Option<u64> {
+    fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
         let (mut empty, mut disorder, mut highest) = (0, 0, 0);
+        let low = low.map(F::Keys::key);
         let slots = (buckets.end - buckets.start) * u64::from(SLOTS);
         for bucket in buckets {
             let keys = F::load(self, bucket);
             highest = self.codeword(bucket).max(highest);
-            disorder |= keys.disorder();
+            disorder |= keys.disorder() | low.map_or(0, |low| keys.without(low));
             empty += u64::from(keys.free());
         }
         (highest < CODEWORDS.into() && disorder == 0).then(|| slots - empty)
     }
 
     #[inline(always)]
-    fn corrupt(&self, bucket: u64) -> Option<Corrupt> {
+    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
         let codeword = self.codeword(bucket);
         if codeword >= CODEWORDS.into() {
             return Some(Corrupt::Codeword(codeword));
         }
-        self.taken(bucket..bucket + 1).is_none().then_some(Corrupt::Order)
+        let is_valid = |low| self.taken(bucket..bucket + 1, low).is_some();
+        if is_valid(None) { (!is_valid(low)).then_some(Corrupt::Low) } else { Some(Corrupt::Order) }
     }
 
     #[inline(always)]

@@ -126,4 +126,9 @@ impl Keys for Quad {
         let rest = (greater | tops) - (less & !tops);
         !(greater & !less | !(greater ^ less) & rest) & tops
     }
+
+    #[inline(always)]
+    fn without(self, mask: u64) -> u64 {
+        LANES.without(self.0, low_half(mask))
+    }
 }

@@ -122,4 +122,10 @@ impl Keys for [u32; 4] {
         let [a, b, c, d] = self;
         u64::from(a > b) | u64::from(b > c) | u64::from(c > d)
     }
+
+    #[inline(always)]
+    fn without(self, mask: u32) -> u64 {
+        let [a, b, c, d] = self.map(|key| u64::from(key != 0 && key & mask == 0));
+        a | b | c | d
+    }
 }

@@ -92,6 +92,13 @@ impl SingleGeometry {
         self.windows().fold(0, |sum, (offset, slots)| add(sum, slots.equal(bits::word(bytes, bit + offset), value)))
     }
 
+    /// 0 if every slot of the bucket that is not empty has one of the bits of `mask`.
+    #[inline]
+    pub(super) fn without(&self, bytes: &[u8], bucket: u64, mask: u32) -> u64 {
+        let bit = self.bit(bucket);
+        self.windows().fold(0, |any, (offset, slots)| any | slots.without(bits::word(bytes, bit + offset), mask))
+    }
+
     /// True if a slot of one of the two buckets holds `value`.
     #[inline(always)]
     pub(super) fn contains(&self, bytes: &[u8], (first, second): Pair, value: u32) -> bool {

@@ -71,6 +71,11 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     }
 
     #[inline(always)]
+    fn bucket_size(&self) -> u32 {
+        self.geometry.bucket_size()
+    }
+
+    #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
         let mut values = Values { slots: [0; MAX_BUCKET_SIZE], len: b as usize };
@@ -91,14 +96,19 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     }
 
     #[inline(always)]
-    fn taken(&self, buckets: Range<u64>) -> Option<u64> {
+    fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
+        if let Some(low) = low
+            && buckets.clone().fold(0, |any, bucket| any | self.geometry.without(&self.bytes, bucket, low.get())) != 0
+        {
+            return None;
+        }
         Some(buckets.map(|bucket| u64::from(self.geometry.bucket_size()) - self.count(bucket, 0)).sum())
     }
 
-    /// Never: any bits are valid fingerprints.
+    /// Any bits are valid fingerprints, if there are some of the low ones.
     #[inline(always)]
-    fn corrupt(&self, _: u64) -> Option<Corrupt> {
-        None
+    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
+        self.taken(bucket..bucket + 1, low).is_none().then_some(Corrupt::Low)
     }
 
     #[inline(always)]

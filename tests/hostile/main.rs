@@ -4,19 +4,18 @@
 #![cfg(all(feature = "metrohash", target_endian = "little"))]
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "common/heap.rs"]
+mod directories;
+#[path = "../common/heap.rs"]
 mod heap;
 #[allow(dead_code, unreachable_pub, reason = "the fuzz targets use all of it")]
-#[path = "../fuzz/src/model.rs"]
+#[path = "../../fuzz/src/model.rs"]
 mod model;
 
 use common::{HEADER, Kind, forged};
 use heap::{Counting, peak};
-use koel::{
-    Addressing, AnyHasher, CuckooFilter, ElasticFilter, ElasticView, FilterView, Hasher as _, HasherId, SnapshotError,
-    SnapshotErrorKind as Kinds, TableKind, Xxh3,
-};
+use koel::{Addressing, AnyHasher, CuckooFilter, FilterView, HasherId, SnapshotError, SnapshotErrorKind as Kinds, TableKind};
 use model::{Model, number};
 use std::{
     fs,
@@ -350,67 +349,4 @@ fn a_large_filter_is_in_memory_once() {
     let read = within(table + (1 << 20), || CuckooFilter::from_bytes(&bytes)).expect("a snapshot");
     assert!(read == filter);
     within(WORDS, || FilterView::over(&bytes).and_then(|view| view.verify())).expect("a snapshot");
-}
-
-/// A snapshot of a growing filter in which every lane has empty shards of all depths from 1 to 22: its directory is far larger than
-/// they are. All checksums are right. `buckets` are those of a shard; without `tables`, it ends before the first one.
-fn deep(lane_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
-    const BITS: u8 = 10;
-    const DEPTH: u8 = 22;
-    let sum = |seed: u64, bytes: &[u8]| Xxh3.hash(seed, bytes).to_le_bytes();
-    let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
-    bytes.truncate(HEADER);
-    bytes[10..14].copy_from_slice(&[2, BITS, 1, lane_bits]);
-    bytes[24..28].copy_from_slice(&buckets.to_le_bytes());
-    bytes[28..32].copy_from_slice(&[0, DEPTH, 0, 0]);
-    let checksum = sum(0, &bytes[..56]);
-    bytes[56..64].copy_from_slice(&checksum);
-    let (seed, mut sums) = (u64::from_le_bytes(checksum), Vec::new());
-    for lane in 0..1 << lane_bits {
-        let (mut list, mut all, mut len) = (Vec::new(), Vec::new(), 0);
-        let depths = (1..=DEPTH).map(|depth| (depth, (1_u32 << depth) - 2));
-        for (depth, prefix) in depths.chain([(DEPTH, (1 << DEPTH) - 1)]) {
-            let table = (u64::from(buckets) * u64::from(BITS + DEPTH - depth)).div_ceil(8);
-            len += table.next_multiple_of(8);
-            let checksum = if tables { sum(0, &vec![0; table as usize]) } else { [0; 8] };
-            list.extend([0, depth, 0, 0]);
-            list.extend(prefix.to_le_bytes());
-            list.extend([0; 8]);
-            list.extend(checksum);
-        }
-        if tables {
-            all.resize(len as usize, 0);
-        }
-        let numbers = [0, list.len() as u64 / 24, list.len() as u64 + len];
-        let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let checksum = sum(seed.wrapping_add(lane), &[&section[..], &list].concat());
-        sums.extend(checksum);
-        bytes.extend([&section[..], &checksum, &list, &all].concat());
-        if !tables {
-            return bytes;
-        }
-    }
-    let end = sum(seed, &sums);
-    bytes.extend(end);
-    bytes
-}
-
-/// Directories take no more than 16 MiB together, or twice that for a view, unless there are as many bytes of input; and nothing
-/// before the tables that they lead to have arrived.
-#[test]
-fn directories_take_no_more_than_the_tables_warrant() {
-    const MOST: usize = 16 << 20;
-    let many = deep(6, 2, true);
-    let claim = deep(0, 1 << 27, false);
-    for (bytes, kind, most) in [(many, Kinds::Shards, MOST + SOME + (1 << 20)), (claim, Kinds::Length, SOME)] {
-        let (error, view) = peak(|| ElasticView::over(&bytes).map(drop).unwrap_err());
-        assert_eq!(error.kind(), kind, "{error}");
-        let (error, read) = peak(|| ElasticFilter::read_from(&bytes[..]).map(drop).unwrap_err());
-        assert_eq!(error.kind(), kind, "{error}");
-        assert!(view <= 2 * most && read <= most, "{view} and {read} bytes for {}", bytes.len());
-    }
-    // As deep as that, but alone.
-    let alone = deep(0, 2, true);
-    ElasticView::over(&alone).expect("its directory is small enough").verify().expect("it is valid");
-    assert_eq!(ElasticFilter::from_bytes(&alone).expect("it is valid").to_bytes(), alone);
 }
