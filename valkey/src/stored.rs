@@ -1,6 +1,9 @@
 //! What a key holds, and how the server saves, loads, copies and frees it.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    iter,
+};
 
 use koel::{
     ElasticFilter, Hasher as _, Xxh3,
@@ -108,25 +111,19 @@ impl Value for Stored {
                     return;
                 }
                 let mut offset = 0;
-                // Memory for a chunk is there, or the rewriting fails as a whole.
-                while let Some(bytes) = filter.dump(offset, MOST_BYTES).ok().filter(|bytes| !bytes.is_empty()) {
-                    let options = if offset == 0 { &options[..] } else { &[] };
+                let chunks = iter::from_fn(|| {
+                    // Memory for a chunk is there, or the rewriting fails as a whole.
+                    let bytes = filter.dump(offset, MOST_BYTES).ok().filter(|bytes| !bytes.is_empty())?;
                     offset += bytes.len() as u64;
-                    emit(Position { moment: 0, offset }.iterator(), &bytes, options);
-                }
+                    Some(bytes)
+                });
+                emit_chunks(&mut emit, at_offsets(0, chunks), &options);
             }
             Self::Load(load) => {
                 let options = options(&load.plan, load.deleted);
                 match &load.arriving {
                     Arriving::RedisBloom(loader) => emit_chunks(&mut emit, loader.chunks(), &options),
-                    Arriving::Own(pieces) => {
-                        let mut offset = 0;
-                        for bytes in &pieces.bytes {
-                            let options = if offset == 0 { &options[..] } else { &[] };
-                            offset += bytes.len() as u64;
-                            emit(Position { moment: pieces.moment, offset }.iterator(), bytes, options);
-                        }
-                    }
+                    Arriving::Own(pieces) => emit_chunks(&mut emit, at_offsets(pieces.moment, pieces.bytes.iter()), &options),
                 }
             }
         }
@@ -302,6 +299,14 @@ fn load_own(stream: &mut Loading) -> Result<ElasticFilter, String> {
 pub(crate) fn options(plan: &Plan, deleted: u64) -> Vec<String> {
     let deleted = [String::from("DELETED"), deleted.min(i64::MAX.unsigned_abs()).to_string()];
     plan.arguments().into_iter().skip(1).chain(deleted).collect()
+}
+
+/// Chunks of a dump of this moment, each with its iterator.
+fn at_offsets<B: AsRef<[u8]>>(moment: u64, chunks: impl Iterator<Item = B>) -> impl Iterator<Item = (u64, B)> {
+    chunks.scan(0, move |offset, bytes| {
+        *offset += bytes.as_ref().len() as u64;
+        Some((Position { moment, offset: *offset }.iterator().unsigned_abs(), bytes))
+    })
 }
 
 fn emit_chunks<B: AsRef<[u8]>>(

@@ -1,6 +1,7 @@
 """Filters in a cluster: clients are led to the right node, slots move while they are written, replicas take over."""
 
 import threading
+from contextlib import closing
 
 import pytest
 import redis
@@ -8,6 +9,7 @@ import redis
 from cluster import Cluster, slot_of
 from filters import INFO_FIELDS, digest, refused
 from servers import wait_until
+from workers import Worker
 
 KEYS = [f"{{slot}}-{n}" for n in range(6)]
 
@@ -60,42 +62,23 @@ def test_moved(cluster, client):
                 assert said.endswith(f"127.0.0.1:{owner.port}")
 
 
-class Writer(threading.Thread):
-    """Adds items to KEYS through a client of the cluster until it is told to stop."""
+class Writer(Worker):
+    """Adds items to KEYS through a client of the cluster."""
 
     def __init__(self, cluster):
         super().__init__()
-        self.cluster = cluster
-        self.stopping, self.acknowledged, self.failure = threading.Event(), [], None
+        self.cluster, self.acknowledged = cluster, []
 
-    def run(self):
-        client = self.cluster.client()
-        try:
-            n = 0
-            while not self.stopping.is_set():
-                key, some = KEYS[n % len(KEYS)], [f"item-{n}-{m}" for m in range(20)]
-                assert client.execute_command("CF.ADD", key, f"single-{n}") == 1
-                self.acknowledged.append((key, f"single-{n}"))
-                assert client.execute_command("CF.INSERT", key, "ITEMS", *some) == [1] * 20
-                self.acknowledged += [(key, item) for item in some]
-                n += 1
-        except Exception as failure:
-            self.failure = failure
-        finally:
-            client.close()
+    def connect(self):
+        return closing(self.cluster.client())
 
-    def items_more(self, count):
-        goal = len(self.acknowledged) + count
-        wait_until(lambda: self.failure or len(self.acknowledged) >= goal, 60)
-        if self.failure:
-            raise self.failure
-
-    def finish(self):
-        self.stopping.set()
-        self.join(60)
-        assert not self.is_alive()
-        if self.failure:
-            raise self.failure
+    def turn(self, client):
+        n = self.turns
+        key, some = KEYS[n % len(KEYS)], [f"item-{n}-{m}" for m in range(20)]
+        assert client.execute_command("CF.ADD", key, f"single-{n}") == 1
+        self.acknowledged.append((key, f"single-{n}"))
+        assert client.execute_command("CF.INSERT", key, "ITEMS", *some) == [1] * 20
+        self.acknowledged += [(key, item) for item in some]
 
 
 def check_acknowledged(client, acknowledged):
@@ -146,13 +129,13 @@ def test_migration_while_it_is_written(cluster, client, binary, migrate):
     writer = Writer(cluster)
     writer.start()
     try:
-        writer.items_more(3000)
+        writer.turns_more(150)
         for _ in range(2):
             source = cluster.owner(slot)
             target = next(node for node in cluster.nodes if node is not source)
             migrate(cluster, slot, source, target)
             wait_until(lambda target=target: cluster.owner(slot) is target)
-            writer.items_more(1000)
+            writer.turns_more(50)
     finally:
         writer.finish()
     check_acknowledged(client, writer.acknowledged)

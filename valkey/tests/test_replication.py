@@ -1,7 +1,6 @@
 """Replicas have the same filters, byte for byte: whatever was sent, whenever they came, however they are configured."""
 
 import random
-import threading
 
 import pytest
 
@@ -11,6 +10,7 @@ from filters import (
 )
 from servers import wait_until
 from wire import same
+from workers import Worker
 
 OTHER_SETTINGS = [
     "koel.initial-size 77", "koel.error-rate 0.1", "koel.expansion 0", "koel.max-bytes 4kb", "koel.seed 5",
@@ -45,6 +45,13 @@ def wait_for_sync(primary, replica):
         wait_until(has_all, 60, replica.log)
 
 
+def synced(pair):
+    """The two, after the first sync."""
+    follow(*pair)
+    wait_for_sync(*pair)
+    return pair
+
+
 def same_states(primary, replica):
     wait_for_sync(primary, replica)
     with primary.connect() as to_primary, replica.connect() as to_replica:
@@ -65,9 +72,7 @@ def test_full_sync(pair):
 
 def test_commands(pair):
     """All of them after the sync, so that the replica executes them itself."""
-    primary, replica = pair
-    follow(primary, replica)
-    wait_for_sync(primary, replica)
+    primary, replica = synced(pair)
     with primary.connect() as call:
         rest = make_zoo(call)
         call("CF.COMPACT", "plain")
@@ -94,9 +99,7 @@ CREATIONS = [
 
 def test_creation(pair):
     """With the settings of the primary, also when these change."""
-    primary, replica = pair
-    follow(primary, replica)
-    wait_for_sync(primary, replica)
+    primary, replica = synced(pair)
     with primary.connect() as call:
         for n, (name, _, *arguments) in enumerate(CREATIONS):
             settings = {"seed": n, "initial-size": 1000 + n, "error-rate": "0.002", "expansion": n}
@@ -112,9 +115,7 @@ def test_creation(pair):
 
 def test_refused_items(pair):
     """Copies beyond the eighth, filters that are full, and the limit of memory, which is another one on the replica."""
-    primary, replica = pair
-    follow(primary, replica)
-    wait_for_sync(primary, replica)
+    primary, replica = synced(pair)
     with primary.connect() as call:
         some = ["a"] * 10 + ["b"] + ["c"] * 9 + ["d"]
         same(call("CF.INSERT", "copies", "ITEMS", *some), [1] * 8 + [-1] * 2 + [1] * 9 + [-1, 1])
@@ -136,9 +137,7 @@ def test_refused_items(pair):
 
 
 def test_what_changes_nothing_is_not_sent(pair):
-    primary, replica = pair
-    follow(primary, replica)
-    wait_for_sync(primary, replica)
+    primary, replica = synced(pair)
     with primary.connect() as call:
         call("CF.RESERVE", "f", 4, "EXPANSION", 0)
         call("CF.INSERT", "f", "ITEMS", 1, 2, 3, 4)
@@ -167,45 +166,24 @@ def same_states_by_digest(primary, replica):
             assert here("DEBUG", "DIGEST-VALUE", key) == there("DEBUG", "DIGEST-VALUE", key)
 
 
-class Writer(threading.Thread):
-    """Changes filters until it is told to stop, with a fixed seed."""
+class Writer(Worker):
+    """Changes filters, with a fixed seed."""
 
     def __init__(self, server):
         super().__init__()
-        self.server, self.stopping, self.turns, self.failure = server, threading.Event(), 0, None
+        self.connect = server.connect
+        self.choose, self.chunks = random.Random(7), chunks_of(fixture_named("rb_deleted.chunks"))
 
-    def run(self):
-        try:
-            with self.server.connect() as call:
-                self.write(call, random.Random(7))
-        except Exception as failure:
-            self.failure = failure
-
-    def write(self, call, choose):
-        chunks = chunks_of(fixture_named("rb_deleted.chunks"))
-        while not self.stopping.is_set():
-            n = self.turns * 1000
-            key = f"f{choose.randrange(5)}"
-            call.pipeline([("CF.ADD", key, item) for item in items("item-", 100, n)])
-            call("CF.INSERT", key, "ITEMS", *items("item-", 400, n + 100))
-            call("CF.INSERTNX", key, "ITEMS", *items("item-", 200, choose.randrange(n + 1)))
-            call.pipeline([("CF.DEL", key, item) for item in items("item-", 300, choose.randrange(n + 1))])
-            load(call, f"imported {self.turns}", chunks[: self.turns % 3])
-            if self.turns % 10 == 9:
-                call("CF.COMPACT", key)
-            self.turns += 1
-
-    def turns_more(self, count):
-        """Waits until it has done so much more."""
-        goal = self.turns + count
-        wait_until(lambda: self.failure or self.turns >= goal, 60)
-
-    def finish(self):
-        self.stopping.set()
-        self.join(60)
-        assert not self.is_alive()
-        if self.failure:
-            raise self.failure
+    def turn(self, call):
+        n, choose = self.turns * 1000, self.choose
+        key = f"f{choose.randrange(5)}"
+        call.pipeline([("CF.ADD", key, item) for item in items("item-", 100, n)])
+        call("CF.INSERT", key, "ITEMS", *items("item-", 400, n + 100))
+        call("CF.INSERTNX", key, "ITEMS", *items("item-", 200, choose.randrange(n + 1)))
+        call.pipeline([("CF.DEL", key, item) for item in items("item-", 300, choose.randrange(n + 1))])
+        load(call, f"imported {self.turns}", self.chunks[: self.turns % 3])
+        if self.turns % 10 == 9:
+            call("CF.COMPACT", key)
 
 
 def test_sync_while_it_is_written(pair):

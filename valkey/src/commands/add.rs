@@ -2,12 +2,15 @@
 
 use std::ffi::CStr;
 
-use super::create::{create, unknown};
+use super::{
+    CAPACITY, ERROR, ITEM, ITEMS, NO_CREATE,
+    create::{create, unknown},
+};
 use crate::{
     filter::{Filter, Refusal},
     plan::{Named, Others, Plan, capacity},
     reply::{Failure, Outcome, Reply},
-    server::{Access, Command, Context, Text},
+    server::{About, Access, Command, Context, Text},
     settings,
 };
 
@@ -24,30 +27,36 @@ pub(crate) struct Insert;
 pub(crate) struct InsertUnique;
 
 impl Command for Add {
-    const NAME: &'static CStr = c"CF.ADD";
-    const FLAGS: &'static CStr = c"write deny-oom";
-    const CATEGORIES: &'static CStr = c"write cuckoo";
-    const ARITY: i32 = 3;
-    const SUMMARY: &'static CStr = c"Adds an item to a cuckoo filter, which is made if it is missing";
-    const COMPLEXITY: &'static CStr = c"O(1) on average; a table that is split takes a fraction of a millisecond";
-    const ACCESS: Access = Access::Insert;
+    const ABOUT: About = About {
+        name: c"CF.ADD",
+        flags: c"write deny-oom",
+        categories: c"write cuckoo",
+        arity: 3,
+        summary: c"Adds an item to a cuckoo filter, which is made if it is missing",
+        complexity: c"O(1) on average; a table that is split takes a fraction of a millisecond",
+        access: Access::Insert,
+        arguments: &[ITEM],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, Insert::NAME, |filter, item| filter.insert(item).map(|()| true))
+        add(context, arguments, Insert::ABOUT.name, |filter, item| filter.insert(item).map(|()| true))
     }
 }
 
 impl Command for AddUnique {
-    const NAME: &'static CStr = c"CF.ADDNX";
-    const FLAGS: &'static CStr = c"write deny-oom";
-    const CATEGORIES: &'static CStr = c"write cuckoo";
-    const ARITY: i32 = 3;
-    const SUMMARY: &'static CStr = c"Adds an item to a cuckoo filter, which is made if it is missing, unless the item is there";
-    const COMPLEXITY: &'static CStr = c"O(1) on average; a table that is split takes a fraction of a millisecond";
-    const ACCESS: Access = Access::Insert;
+    const ABOUT: About = About {
+        name: c"CF.ADDNX",
+        flags: c"write deny-oom",
+        categories: c"write cuckoo",
+        arity: 3,
+        summary: c"Adds an item to a cuckoo filter, which is made if it is missing, unless the item is there",
+        complexity: c"O(1) on average; a table that is split takes a fraction of a millisecond",
+        access: Access::Insert,
+        arguments: &[ITEM],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, InsertUnique::NAME, Filter::insert_unique)
+        add(context, arguments, InsertUnique::ABOUT.name, Filter::insert_unique)
     }
 }
 
@@ -63,53 +72,79 @@ fn add(
     if key.is_empty() {
         create(context, &mut key, name, settings::default_plan())?;
     }
-    let Some(filter) = super::existing(&mut key)? else { return Err(Failure::not_found()) };
-    let is_limit_new = update_limit(context, filter);
+    let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
+    let insertion = Insertion { context, name, command: many, old_limit: update_limit(context, filter) };
     let result = insert(filter, item);
-    if is_limit_new {
-        replicate_items(context, many, name, filter, &[item]);
-    } else {
-        match result {
-            Ok(true) => context.replicate(),
-            // In the form that gives a replica no error.
-            Err(refusal) if refusal != Refusal::OutOfMemory && filter.has_grown() => {
-                replicate_items(context, many, name, filter, &[item]);
-            }
-            _ => {}
-        }
-    }
+    // A replica must not see an error.
+    insertion.replicate(filter, &[item], &[result], result.is_ok());
     result.map(Reply::Bool).map_err(|refusal| filter.words(refusal, item))
 }
 
-/// Gives a filter the limit of memory of the settings, unless its primary decides. Returns true if that is another one.
-fn update_limit(context: &Context, filter: &mut Filter) -> bool {
+/// Gives a filter the limit of memory of the settings, unless its primary decides. Returns the one that it had, if that was another.
+fn update_limit(context: &Context, filter: &mut Filter) -> Option<i64> {
     let max_bytes = settings::max_bytes();
     if filter.plan.max_bytes == max_bytes || context.must_obey() {
-        return false;
+        return None;
     }
-    filter.plan.max_bytes = max_bytes;
-    true
+    Some(std::mem::replace(&mut filter.plan.max_bytes, max_bytes))
 }
 
-/// Hands on the insertion of items, with the filter's limit of memory.
-fn replicate_items(context: &Context, command: &CStr, name: Text<'_>, filter: &Filter, items: &[&[u8]]) {
-    let max_bytes = filter.plan.max_bytes.to_string();
-    let options = [name.bytes(), b"NOCREATE", b"MAXBYTES", max_bytes.as_bytes(), b"ITEMS"];
-    context.replicate_as(command, &options.into_iter().chain(items.iter().copied()).collect::<Vec<_>>());
+/// What replicas must know of an insertion beside the items.
+struct Insertion<'a> {
+    context: &'a Context,
+    name: Text<'a>,
+    /// The command that inserts many items in the same way.
+    command: &'a CStr,
+    /// The filter's limit of memory before it got another one.
+    old_limit: Option<i64>,
+}
+
+impl Insertion<'_> {
+    /// Hands on what the insertion has changed, if it has: the command as it came if `is_verbatim` allows that.
+    fn replicate(&self, filter: &mut Filter, items: &[&[u8]], results: &[Result<bool, Refusal>], is_verbatim: bool) {
+        if results.contains(&Err(Refusal::OutOfMemory)) {
+            // A replica may have more memory: it gets what was inserted here.
+            let inserted = items.iter().zip(results).filter(|(_, result)| **result == Ok(true)).map(|(item, _)| *item);
+            let inserted: Vec<_> = inserted.collect();
+            if inserted.is_empty() {
+                // Replicas keep the limit that they have.
+                filter.plan.max_bytes = self.old_limit.unwrap_or(filter.plan.max_bytes);
+            } else {
+                self.replicate_items(Insert::ABOUT.name, filter, &inserted);
+            }
+            return;
+        }
+        let has_changed = results.contains(&Ok(true)) || results.iter().any(Result::is_err) && filter.has_grown();
+        if self.old_limit.is_some() || has_changed && !is_verbatim {
+            self.replicate_items(self.command, filter, items);
+        } else if has_changed {
+            self.context.replicate();
+        }
+    }
+
+    /// Hands on the insertion of items, with the filter's limit of memory.
+    fn replicate_items(&self, command: &CStr, filter: &Filter, items: &[&[u8]]) {
+        let max_bytes = filter.plan.max_bytes.to_string();
+        let options = [self.name.bytes(), b"NOCREATE", b"MAXBYTES", max_bytes.as_bytes(), b"ITEMS"];
+        self.context.replicate_as(command, &options.into_iter().chain(items.iter().copied()).collect::<Vec<_>>());
+    }
 }
 
 impl Command for Insert {
-    const NAME: &'static CStr = c"CF.INSERT";
-    const FLAGS: &'static CStr = c"write deny-oom";
-    const CATEGORIES: &'static CStr = c"write cuckoo";
-    const ARITY: i32 = -4;
-    const SUMMARY: &'static CStr = c"Adds items to a cuckoo filter: [CAPACITY n] [ERROR rate] [NOCREATE] ITEMS item [item ...]";
-    const COMPLEXITY: &'static CStr = c"O(n) on average, where n is the number of items";
-    const ACCESS: Access = Access::Insert;
+    const ABOUT: About = About {
+        name: c"CF.INSERT",
+        flags: c"write deny-oom",
+        categories: c"write cuckoo",
+        arity: -4,
+        summary: c"Adds items to a cuckoo filter",
+        complexity: c"O(n) on average, where n is the number of items",
+        access: Access::Insert,
+        arguments: &[CAPACITY, ERROR, NO_CREATE, ITEMS],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let results = request.insert(context, arguments[1], Self::NAME, |filter, items| {
+        let results = request.insert(context, arguments[1], Self::ABOUT.name, |filter, items| {
             filter.insert_all(items).into_iter().map(|result| result.map(|()| true)).collect()
         })?;
         Ok(if context.speaks_resp3() {
@@ -121,18 +156,20 @@ impl Command for Insert {
 }
 
 impl Command for InsertUnique {
-    const NAME: &'static CStr = c"CF.INSERTNX";
-    const FLAGS: &'static CStr = c"write deny-oom";
-    const CATEGORIES: &'static CStr = c"write cuckoo";
-    const ARITY: i32 = -4;
-    const SUMMARY: &'static CStr =
-        c"Adds items to a cuckoo filter unless they are there: [CAPACITY n] [ERROR rate] [NOCREATE] ITEMS item [item ...]";
-    const COMPLEXITY: &'static CStr = c"O(n) on average, where n is the number of items";
-    const ACCESS: Access = Access::Insert;
+    const ABOUT: About = About {
+        name: c"CF.INSERTNX",
+        flags: c"write deny-oom",
+        categories: c"write cuckoo",
+        arity: -4,
+        summary: c"Adds items to a cuckoo filter unless they are there",
+        complexity: c"O(n) on average, where n is the number of items",
+        access: Access::Insert,
+        arguments: &[CAPACITY, ERROR, NO_CREATE, ITEMS],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let results = request.insert(context, arguments[1], Self::NAME, |filter, items| {
+        let results = request.insert(context, arguments[1], Self::ABOUT.name, |filter, items| {
             items.iter().map(|item| filter.insert_unique(item)).collect()
         })?;
         Ok(Reply::Integers(results.into_iter().map(|result| result.map_or(-1, i64::from)).collect()))
@@ -194,18 +231,10 @@ impl<'a> Request<'a> {
         }
         let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
         super::limit(context, &mut filter.plan, self.max_bytes);
-        let is_limit_new = update_limit(context, filter);
+        let insertion = Insertion { context, name, command, old_limit: update_limit(context, filter) };
         let items = super::bytes(self.items);
         let results = insert(filter, &items);
-        if results.contains(&Err(Refusal::OutOfMemory)) {
-            // A replica may have more memory: it gets what was inserted here.
-            let inserted = items.iter().zip(&results).filter(|(_, result)| **result == Ok(true)).map(|(item, _)| *item);
-            replicate_items(context, Insert::NAME, name, filter, &inserted.collect::<Vec<_>>());
-        } else if is_limit_new {
-            replicate_items(context, command, name, filter, &items);
-        } else if results.contains(&Ok(true)) || results.iter().any(Result::is_err) && filter.has_grown() {
-            context.replicate();
-        }
+        insertion.replicate(filter, &items, &results, true);
         Ok(results)
     }
 }

@@ -1,14 +1,13 @@
 //! Commands that dump and load filters.
 
-use std::ffi::CStr;
-
+use super::{ERROR, EXPANSION, ITERATOR, SEED, create};
 use crate::{
     dump::{MOST_BYTES, Position},
     filter::Filter,
     load::{Load, is_first},
-    plan::{Named, Others, integer},
+    plan::integer,
     reply::{Failure, Outcome, Reply},
-    server::{Access, Command, Context, Found, Key, Text},
+    server::{About, Access, Argument, Command, Context, Found, Key, Text},
     settings,
     stored::{Stored, options},
 };
@@ -26,13 +25,16 @@ pub(crate) struct LoadChunk;
 pub(crate) struct Snapshot;
 
 impl Command for ScanDump {
-    const NAME: &'static CStr = c"CF.SCANDUMP";
-    const FLAGS: &'static CStr = c"readonly";
-    const CATEGORIES: &'static CStr = c"read cuckoo";
-    const ARITY: i32 = 3;
-    const SUMMARY: &'static CStr = c"Gives a chunk of a cuckoo filter, and the iterator of the next one; the first one is 0";
-    const COMPLEXITY: &'static CStr = c"O(n) for the first chunk, where n is the number of bytes; then O(1)";
-    const ACCESS: Access = Access::Read;
+    const ABOUT: About = About {
+        name: c"CF.SCANDUMP",
+        flags: c"readonly",
+        categories: c"read cuckoo",
+        arity: 3,
+        summary: c"Gives a chunk of a cuckoo filter, and the iterator of the next one; the first one is 0",
+        complexity: c"O(n) for the first chunk, where n is the number of bytes; then O(1)",
+        access: Access::Read,
+        arguments: &[ITERATOR],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let invalid = || Failure::new("Invalid position");
@@ -67,13 +69,16 @@ impl Command for ScanDump {
 }
 
 impl Command for Snapshot {
-    const NAME: &'static CStr = c"CF.SNAPSHOT";
-    const FLAGS: &'static CStr = c"readonly";
-    const CATEGORIES: &'static CStr = c"read cuckoo";
-    const ARITY: i32 = 2;
-    const SUMMARY: &'static CStr = c"Gives all bytes of a small cuckoo filter as a snapshot of koel's";
-    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of bytes";
-    const ACCESS: Access = Access::Read;
+    const ABOUT: About = About {
+        name: c"CF.SNAPSHOT",
+        flags: c"readonly",
+        categories: c"read cuckoo",
+        arity: 2,
+        summary: c"Gives all bytes of a small cuckoo filter as a snapshot of koel's",
+        complexity: c"O(n), where n is the number of bytes",
+        access: Access::Read,
+        arguments: &[],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
@@ -92,14 +97,16 @@ impl Command for Snapshot {
 }
 
 impl Command for LoadChunk {
-    const NAME: &'static CStr = c"CF.LOADCHUNK";
-    const FLAGS: &'static CStr = c"write deny-oom";
-    const CATEGORIES: &'static CStr = c"write cuckoo";
-    const ARITY: i32 = -4;
-    const SUMMARY: &'static CStr =
-        c"Takes a chunk that CF.SCANDUMP gave, koel's or RedisBloom's; the filter appears with its last chunk";
-    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of bytes; for the last chunk, of all bytes";
-    const ACCESS: Access = Access::Insert;
+    const ABOUT: About = About {
+        name: c"CF.LOADCHUNK",
+        flags: c"write deny-oom",
+        categories: c"write cuckoo",
+        arity: -4,
+        summary: c"Takes a chunk that CF.SCANDUMP gave, koel's or RedisBloom's; the filter appears with its last chunk",
+        complexity: c"O(n), where n is the number of bytes; for the last chunk, of all bytes",
+        access: Access::Insert,
+        arguments: &[ITERATOR, Argument::string(c"data"), EXPANSION, ERROR, SEED],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let iterator = integer(arguments[2].bytes()).filter(|&iterator| iterator > 0);
@@ -121,22 +128,15 @@ impl Command for LoadChunk {
                 context.replicate();
             }
             Found::Nothing | Found::Value(Stored::Load(_)) => {
-                let (mut plan, mut others) = (settings::default_plan(), Others::default());
-                let mut given = arguments[4..].chunks_exact(2);
-                for option in &mut given {
-                    let named = Named::find(option[0].bytes()).ok_or_else(super::create::unknown)?;
-                    named.take(option[1].bytes(), &mut plan, &mut others)?;
-                }
-                if !given.remainder().is_empty() {
-                    return Ok(Reply::WrongArity);
-                }
+                let given = create::options(&arguments[4..], |_| true)?;
+                let Some((mut plan, others)) = given else { return Ok(Reply::WrongArity) };
                 super::limit(context, &mut plan, others.max_bytes);
                 let load = Load::start(iterator, chunk, plan, others.deleted.unsigned_abs(), limit)?;
                 let options = options(&load.plan, load.deleted);
                 let first = [arguments[1].bytes(), arguments[2].bytes(), chunk];
                 key.set(Stored::Load(Box::new(load)));
                 let options = options.iter().map(String::as_bytes);
-                context.replicate_as(Self::NAME, &first.into_iter().chain(options).collect::<Vec<_>>());
+                context.replicate_as(Self::ABOUT.name, &first.into_iter().chain(options).collect::<Vec<_>>());
             }
         }
         finish(context, &mut key, arguments[1])?;

@@ -1,12 +1,11 @@
 //! CF.RESERVE, and filters that are made by their first item.
 
-use std::ffi::CStr;
-
+use super::{ERROR, EXPANSION, SEED};
 use crate::{
     filter::Filter,
     plan::{Named, Others, Plan, capacity},
     reply::{Failure, Outcome, Reply},
-    server::{Access, Command, Context, Key, Text},
+    server::{About, Access, Argument, Command, Context, Key, Text},
     settings,
     stored::Stored,
 };
@@ -15,25 +14,27 @@ use crate::{
 pub(crate) struct Reserve;
 
 impl Command for Reserve {
-    const NAME: &'static CStr = c"CF.RESERVE";
-    const FLAGS: &'static CStr = c"write deny-oom";
-    const CATEGORIES: &'static CStr = c"write fast cuckoo";
-    const ARITY: i32 = -3;
-    const SUMMARY: &'static CStr =
-        c"Makes an empty cuckoo filter for so many items: capacity [EXPANSION n] [ERROR rate] [SEED n]";
-    const COMPLEXITY: &'static CStr = c"O(n), where n is the capacity: its memory is zeroed";
-    const ACCESS: Access = Access::Insert;
+    const ABOUT: About = About {
+        name: c"CF.RESERVE",
+        flags: c"write deny-oom",
+        categories: c"write fast cuckoo",
+        arity: -3,
+        summary: c"Makes an empty cuckoo filter for so many items",
+        complexity: c"O(n), where n is the capacity: its memory is zeroed",
+        access: Access::Insert,
+        arguments: &[
+            Argument::integer(c"capacity"),
+            Argument::integer(c"bucketsize").after(c"BUCKETSIZE").optional(),
+            Argument::integer(c"maxiterations").after(c"MAXITERATIONS").optional(),
+            EXPANSION,
+            ERROR,
+            SEED,
+        ],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        let (mut plan, mut others) = (settings::default_plan(), Others::default());
-        let mut options = arguments[3..].chunks_exact(2);
-        for option in &mut options {
-            let named = Named::find(option[0].bytes()).filter(|named| !matches!(named, Named::Deleted));
-            named.ok_or_else(unknown)?.take(option[1].bytes(), &mut plan, &mut others)?;
-        }
-        if !options.remainder().is_empty() {
-            return Ok(Reply::WrongArity);
-        }
+        let is_known = |named: &Named| !matches!(named, Named::Deleted);
+        let Some((mut plan, others)) = options(&arguments[3..], is_known)? else { return Ok(Reply::WrongArity) };
         plan.capacity = capacity(arguments[2].bytes(), others.bucket_size)?;
         super::limit(context, &mut plan, others.max_bytes);
         let mut key = context.write(arguments[1]);
@@ -45,13 +46,24 @@ impl Command for Reserve {
     }
 }
 
+/// The plan and the other numbers that options with a value each give, if they are known. `None` if the last one has no value.
+pub(super) fn options(arguments: &[Text<'_>], is_known: impl Fn(&Named) -> bool) -> Result<Option<(Plan, Others)>, Failure> {
+    let (mut plan, mut others) = (settings::default_plan(), Others::default());
+    let (options, rest) = arguments.as_chunks();
+    for [name, value] in options {
+        let named = Named::find(name.bytes()).filter(&is_known).ok_or_else(unknown)?;
+        named.take(value.bytes(), &mut plan, &mut others)?;
+    }
+    Ok(Some((plan, others)).filter(|_| rest.is_empty()))
+}
+
 /// Makes the filter of a key that has none, here and on replicas, whatever the settings are there.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
     let filter = Filter::new(plan)?;
     key.set(Stored::Filter(filter));
     let options = plan.arguments();
     let options = options.iter().map(String::as_bytes);
-    context.replicate_as(Reserve::NAME, &std::iter::once(name.bytes()).chain(options).collect::<Vec<_>>());
+    context.replicate_as(Reserve::ABOUT.name, &std::iter::once(name.bytes()).chain(options).collect::<Vec<_>>());
     Ok(())
 }
 

@@ -1,13 +1,11 @@
 //! CF.INFO.
 
-use std::ffi::CStr;
-
 use koel::{ElasticFilter, redisbloom::RedisBloomFilter};
 
 use crate::{
     filter::Filter,
     reply::{Failure, Field, Outcome, Reply},
-    server::{Access, Command, Context, Text},
+    server::{About, Access, Command, Context, Text},
     stored::Stored,
 };
 
@@ -18,13 +16,16 @@ const MOST_ITERATIONS: i64 = 4096;
 pub(crate) struct Info;
 
 impl Command for Info {
-    const NAME: &'static CStr = c"CF.INFO";
-    const FLAGS: &'static CStr = c"readonly fast";
-    const CATEGORIES: &'static CStr = c"read fast cuckoo";
-    const ARITY: i32 = 2;
-    const SUMMARY: &'static CStr = c"Describes a cuckoo filter";
-    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of the filter's tables";
-    const ACCESS: Access = Access::Read;
+    const ABOUT: About = About {
+        name: c"CF.INFO",
+        flags: c"readonly fast",
+        categories: c"read fast cuckoo",
+        arity: 2,
+        summary: c"Describes a cuckoo filter",
+        complexity: c"O(n), where n is the number of the filter's tables",
+        access: Access::Read,
+        arguments: &[],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
@@ -71,13 +72,16 @@ pub(crate) struct Panic;
 
 #[cfg(feature = "failpoint")]
 impl Command for Panic {
-    const NAME: &'static CStr = c"CF.PANIC";
-    const FLAGS: &'static CStr = c"write";
-    const CATEGORIES: &'static CStr = c"write cuckoo";
-    const ARITY: i32 = 2;
-    const SUMMARY: &'static CStr = c"Panics";
-    const COMPLEXITY: &'static CStr = c"O(1)";
-    const ACCESS: Access = Access::Update;
+    const ABOUT: About = About {
+        name: c"CF.PANIC",
+        flags: c"write",
+        categories: c"write cuckoo",
+        arity: 2,
+        summary: c"Panics",
+        complexity: c"O(1)",
+        access: Access::Update,
+        arguments: &[],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let _key = context.write::<Stored>(arguments[1]);

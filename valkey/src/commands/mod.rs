@@ -9,9 +9,19 @@ mod query;
 use crate::{
     plan::Plan,
     reply::Failure,
-    server::{Context, Found, Key, Module, Text},
+    server::{Argument, Context, Found, Key, Module, Text},
     stored::Stored,
 };
+
+// What several commands take behind their key.
+const ITEM: Argument = Argument::string(c"item");
+const ITEMS: Argument = ITEM.after(c"ITEMS").many();
+const CAPACITY: Argument = Argument::integer(c"capacity").after(c"CAPACITY").optional();
+const ERROR: Argument = Argument::double(c"rate").after(c"ERROR").optional();
+const EXPANSION: Argument = Argument::integer(c"expansion").after(c"EXPANSION").optional();
+const SEED: Argument = Argument::integer(c"seed").after(c"SEED").optional();
+const NO_CREATE: Argument = Argument::token(c"nocreate", c"NOCREATE").optional();
+const ITERATOR: Argument = Argument::integer(c"iterator");
 
 /// Registers all commands.
 pub(crate) fn register(module: Module) -> Module {

@@ -1,10 +1,9 @@
 //! Commands that ask for items and remove them.
 
-use std::ffi::CStr;
-
+use super::ITEM;
 use crate::{
     reply::{Failure, Outcome, Reply},
-    server::{Access, Command, Context, Found, Text},
+    server::{About, Access, Command, Context, Found, Text},
     stored::Stored,
 };
 
@@ -24,13 +23,16 @@ pub(crate) struct Delete;
 pub(crate) struct Compact;
 
 impl Command for Exists {
-    const NAME: &'static CStr = c"CF.EXISTS";
-    const FLAGS: &'static CStr = c"readonly fast";
-    const CATEGORIES: &'static CStr = c"read fast cuckoo";
-    const ARITY: i32 = 3;
-    const SUMMARY: &'static CStr = c"Says whether an item is probably in a cuckoo filter";
-    const COMPLEXITY: &'static CStr = c"O(1)";
-    const ACCESS: Access = Access::Read;
+    const ABOUT: About = About {
+        name: c"CF.EXISTS",
+        flags: c"readonly fast",
+        categories: c"read fast cuckoo",
+        arity: 3,
+        summary: c"Says whether an item is probably in a cuckoo filter",
+        complexity: c"O(1)",
+        access: Access::Read,
+        arguments: &[ITEM],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
@@ -42,13 +44,16 @@ impl Command for Exists {
 }
 
 impl Command for ExistAll {
-    const NAME: &'static CStr = c"CF.MEXISTS";
-    const FLAGS: &'static CStr = c"readonly fast";
-    const CATEGORIES: &'static CStr = c"read fast cuckoo";
-    const ARITY: i32 = -3;
-    const SUMMARY: &'static CStr = c"Says which items are probably in a cuckoo filter";
-    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of items";
-    const ACCESS: Access = Access::Read;
+    const ABOUT: About = About {
+        name: c"CF.MEXISTS",
+        flags: c"readonly fast",
+        categories: c"read fast cuckoo",
+        arity: -3,
+        summary: c"Says which items are probably in a cuckoo filter",
+        complexity: c"O(n), where n is the number of items",
+        access: Access::Read,
+        arguments: &[ITEM.many()],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
@@ -61,13 +66,16 @@ impl Command for ExistAll {
 }
 
 impl Command for Count {
-    const NAME: &'static CStr = c"CF.COUNT";
-    const FLAGS: &'static CStr = c"readonly fast";
-    const CATEGORIES: &'static CStr = c"read fast cuckoo";
-    const ARITY: i32 = 3;
-    const SUMMARY: &'static CStr = c"Counts the copies of an item in a cuckoo filter";
-    const COMPLEXITY: &'static CStr = c"O(1)";
-    const ACCESS: Access = Access::Read;
+    const ABOUT: About = About {
+        name: c"CF.COUNT",
+        flags: c"readonly fast",
+        categories: c"read fast cuckoo",
+        arity: 3,
+        summary: c"Counts the copies of an item in a cuckoo filter",
+        complexity: c"O(1)",
+        access: Access::Read,
+        arguments: &[ITEM],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
@@ -79,13 +87,16 @@ impl Command for Count {
 }
 
 impl Command for Delete {
-    const NAME: &'static CStr = c"CF.DEL";
-    const FLAGS: &'static CStr = c"write fast";
-    const CATEGORIES: &'static CStr = c"write fast cuckoo";
-    const ARITY: i32 = 3;
-    const SUMMARY: &'static CStr = c"Removes one copy of an item from a cuckoo filter";
-    const COMPLEXITY: &'static CStr = c"O(1) on average";
-    const ACCESS: Access = Access::Delete;
+    const ABOUT: About = About {
+        name: c"CF.DEL",
+        flags: c"write fast",
+        categories: c"write fast cuckoo",
+        arity: 3,
+        summary: c"Removes one copy of an item from a cuckoo filter",
+        complexity: c"O(1) on average",
+        access: Access::Delete,
+        arguments: &[ITEM],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let mut key = context.write(arguments[1]);
@@ -99,13 +110,16 @@ impl Command for Delete {
 }
 
 impl Command for Compact {
-    const NAME: &'static CStr = c"CF.COMPACT";
-    const FLAGS: &'static CStr = c"write";
-    const CATEGORIES: &'static CStr = c"write cuckoo";
-    const ARITY: i32 = 2;
-    const SUMMARY: &'static CStr = c"Gives back memory of a cuckoo filter after removals";
-    const COMPLEXITY: &'static CStr = c"O(n), where n is the number of items";
-    const ACCESS: Access = Access::Update;
+    const ABOUT: About = About {
+        name: c"CF.COMPACT",
+        flags: c"write",
+        categories: c"write cuckoo",
+        arity: 2,
+        summary: c"Gives back memory of a cuckoo filter after removals",
+        complexity: c"O(n), where n is the number of items",
+        access: Access::Update,
+        arguments: &[],
+    };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let mut key = context.write(arguments[1]);

@@ -6,7 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{command::RawCommandInfo, value::TypeMethods};
+use super::{about::RawCommandInfo, value::TypeMethods};
 
 /// What pointers from the server lead to.
 macro_rules! opaque {

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "the server is written in C")]
 
+mod about;
 mod command;
 mod context;
 mod functions;
@@ -20,7 +21,8 @@ use std::{
 
 use functions::{ERROR, FUNCTIONS, Functions, GetApi, OK, RawContext, server};
 pub(crate) use {
-    command::{Access, Command},
+    about::{About, Access, Argument},
+    command::Command,
     context::{Context, Text},
     key::{Found, Key},
     settings::{Number, Setting},

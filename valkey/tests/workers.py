@@ -1,0 +1,38 @@
+"""Threads that write while something else happens."""
+
+import threading
+
+from servers import wait_until
+
+
+class Worker(threading.Thread):
+    """Works in turns until it is told to stop. `turn` is one of them, with what `connect` gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.stopping, self.turns, self.failure = threading.Event(), 0, None
+
+    def run(self):
+        try:
+            with self.connect() as connection:
+                while not self.stopping.is_set():
+                    self.turn(connection)
+                    self.turns += 1
+        except Exception as failure:
+            self.failure = failure
+
+    def turns_more(self, count):
+        """Waits until it has done so many more."""
+        goal = self.turns + count
+        wait_until(lambda: self.failure or self.turns >= goal, 60)
+        self.check()
+
+    def finish(self):
+        self.stopping.set()
+        self.join(60)
+        assert not self.is_alive()
+        self.check()
+
+    def check(self):
+        if self.failure:
+            raise self.failure
