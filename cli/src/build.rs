@@ -10,7 +10,7 @@ use crate::{
     facts::{self, Facts},
     file::{Filter, Growing, Output},
     items::{Items, Separator},
-    messages,
+    messages, numbers,
     options::{self, Address, Kind, RATE},
     progress::Progress,
 };
@@ -52,11 +52,11 @@ pub(crate) struct Build {
     kind: Kind,
 
     /// The length of the fingerprints in bits, instead of --fpr
-    #[arg(long, value_name = "F", value_parser = options::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
+    #[arg(long, value_name = "F", value_parser = numbers::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
     bits: Option<u32>,
 
-    /// The number of items that the filter must hold; by default, the number of items in the list, with hardly any room for more
-    #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
+    /// The number of items that the filter must hold, such as 1000000 or 1M; by default, the number of items in the list, with hardly any room for more
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
     capacity: Option<usize>,
 
     /// Build a filter that grows: larger for the same number of items, but the number need not be known, and may increase later
@@ -65,7 +65,7 @@ pub(crate) struct Build {
 
     /// With --grow, the number of items up to which a look-up reads two buckets; more items cost two more [default: 1000 times the
     /// capacity, and at least 16 million]
-    #[arg(long, value_name = "N", requires = "grow", value_parser = options::capacity, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", requires = "grow", value_parser = numbers::capacity, allow_negative_numbers = true)]
     max_capacity: Option<usize>,
 
     /// The addressing: which numbers of buckets are possible

@@ -35,7 +35,7 @@ pub(crate) struct ItemArgs {
     separator: Separator,
 }
 
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone, Copy, Default)]
 pub(crate) struct Separator {
     /// Items end with a NUL byte instead of a newline, and are used as they are. Without this option, a line without its newline
     /// is the item, and without a carriage return just before that newline; an empty line is the empty item

@@ -12,12 +12,15 @@ mod demo;
 mod edit;
 mod experiment;
 mod facts;
+mod figures;
 mod file;
 mod info;
 mod items;
+mod lists;
 mod man;
 mod merge;
 mod messages;
+mod numbers;
 mod options;
 mod progress;
 mod query;
@@ -43,7 +46,10 @@ use clap::{Parser, Subcommand};
     after_help = "`koel COMMAND --help` has examples. Exit status: 0 success, 1 nothing found, 2 error.
 
 Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 selects the instruction set; the default is the fastest one \
-that the processor has. The results are the same."
+that the processor has. The results are the same.
+
+Numbers: 1000000, 1_000_000, 1e6 and 1M are the same. k, M, G and T stand for powers of 1000, also in numbers of bytes, where \
+kB, MB, GB and TB are the same powers, and KiB, MiB, GiB and TiB those of 1024. Rates: 0.001, 1e-3, 0.1% and 1/1000 are the same."
 )]
 struct Cli {
     #[command(subcommand)]

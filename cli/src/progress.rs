@@ -30,6 +30,13 @@ impl Progress {
         Self { bar: bar.with_style(style), by_bytes: false }
     }
 
+    /// For this many measurements.
+    pub(crate) fn measuring(measurements: usize) -> Self {
+        let bar = ProgressBar::new(measurements as u64);
+        let style = style("{wide_bar} {human_pos} of {human_len} measurements, {eta} left");
+        Self { bar: bar.with_style(style), by_bytes: false }
+    }
+
     /// Updates the bar. To be called once for every large piece of input, not for every item.
     pub(crate) fn at(&self, bytes: u64, items: u64) {
         self.bar.set_position(if self.by_bytes { bytes } else { items });

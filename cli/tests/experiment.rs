@@ -67,6 +67,9 @@ fn a_run_leaves_all_its_files_and_says_where_the_page_is() {
     let record = record(&koel, "new/results");
     assert_eq!(record["complete"], true);
     assert_eq!(record["run"]["koel"], env!("CARGO_PKG_VERSION"));
+    let build = &record["run"]["build"];
+    assert!(build["program"].as_str().is_some_and(|program| program.len() == 16), "{build}");
+    assert!(build["compiler"].as_str().is_some_and(|compiler| compiler.starts_with("rustc ")), "{build}");
     assert_eq!(record["run"]["scope"], serde_json::json!({"quick": true, "seed": 1, "max_slots": 100}));
     assert_eq!(record["measured"].as_array().map(Vec::len), Some(96));
     let csv = String::from_utf8(koel.read("new/results/load.csv")).expect("UTF-8");
@@ -93,6 +96,22 @@ fn what_was_measured_is_not_measured_again_unless_it_is_wanted() {
     let full = ["experiment", "load", "--max-slots", "100"];
     koel.run(full).error(&[&remedies[..], &["a quick run", "a full run"]].concat());
     assert!(record(&koel, "koel-experiments") == first);
+
+    // What another build measured is drawn, but not taken for this one's.
+    let ours = first["run"]["build"]["program"].as_str().expect("a hash").to_owned();
+    let theirs = koel.shell("cat koel-experiments/load.json").text().replace(&ours, "0123456789abcdef");
+    koel.write("koel-experiments/load.json", &theirs);
+    let drawn = small(&[]);
+    assert_eq!(drawn.status(0), b"koel-experiments/report.html\n");
+    assert!(drawn.stderr.starts_with("load: 96 cases, all of them measured before by another build: "), "{}", drawn.stderr);
+    assert!(drawn.stderr.ends_with(", program 0123456789abcdef\n"), "{}", drawn.stderr);
+    assert_eq!(koel.read("koel-experiments/load.json"), theirs.as_bytes());
+    // Without its last case, it is not complete, and nothing is added to it.
+    let cut = theirs.rfind(",\n    {\"case\"").expect("a case");
+    let part = theirs[..cut].replace("\"complete\": true", "\"complete\": false") + "\n  ]\n}\n";
+    koel.write("koel-experiments/load.json", &part);
+    small(&[]).error(&["load.json: measured by another build", "program 0123456789abcdef", "another --out", "--again"]);
+    assert_eq!(koel.read("koel-experiments/load.json"), part.as_bytes());
 
     let again = small(&["--seed", "0x2", "--again"]);
     again.status(0);

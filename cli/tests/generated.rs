@@ -67,8 +67,10 @@ fn every_command_has_a_manual_page() {
     let commands = commands(&koel);
     let mut expected: Vec<_> = commands.iter().filter(|name| *name != "help").map(|name| format!("koel-{name}.1")).collect();
     expected.push(String::from("koel.1"));
-    let of_shard = listed(&koel, &["shard", "--help"]);
-    expected.extend(of_shard.iter().filter(|name| *name != "help").map(|name| format!("koel-shard-{name}.1")));
+    for group in ["shard", "experiment"] {
+        let listed = listed(&koel, &[group, "--help"]);
+        expected.extend(listed.iter().filter(|name| *name != "help").map(|name| format!("koel-{group}-{name}.1")));
+    }
     let mut pages: Vec<_> = std::fs::read_dir(koel.path("new/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())

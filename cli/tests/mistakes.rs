@@ -21,7 +21,7 @@ fn parameters_have_limits() {
         ("--bucket-size 17", &["--bucket-size", "17 given", "1 to 16", "nearest that works is 16"]),
         ("--bucket-size 8 --table packed", &["--bucket-size", "8 given", "takes 4"]),
         ("--capacity -1", &["--capacity", "'-1'", "whole number from 0"]),
-        ("--capacity 1e6", &["--capacity", "'1e6'", "1000000"]),
+        ("--capacity 1.5", &["--capacity", "'1.5'", "not a whole number", "1 and 2"]),
         ("--capacity 999999999999999", &["bytes of memory", "smaller --capacity"]),
         ("--capacity 9999999999999999", &["--capacity: 9999999999999999 given", "0.001, the default", "or --fpr 0.0019"]),
         ("--capacity 9999999999999999 --fpr 0.001", &["--fpr: 0.001 given", "nearest that works is 0.0019"]),

@@ -14,6 +14,7 @@ fn into(reader: &str, koel: &Koel, command: &str) -> (String, String) {
 fn a_closed_pipe_ends_it_quietly() {
     let koel = Koel::new();
     koel.write("list.txt", numbers(0..200_000));
+    koel.write("small.txt", numbers(0..100));
     koel.run(["build", "list.txt", "-o", "f.koel"]).ok();
     let commands = [
         "query f.koel list.txt",
@@ -23,6 +24,7 @@ fn a_closed_pipe_ends_it_quietly() {
         "build --help",
         "tune --items 9 --fpr 0.1",
         "tune --items 9 --bytes 99 --json",
+        "tune --keys small.txt --fpr 0.1",
         "build list.txt -o g.koel",
     ];
     for command in commands {
@@ -57,4 +59,5 @@ fn nothing_but_errors_on_standard_error() {
     koel.run(["add", "f.koel", "list.txt", "--unique"]).ok();
     koel.run(["query", "f.koel", "list.txt", "--count"]).ok();
     koel.run(["remove", "f.koel", "list.txt"]).ok();
+    koel.run(["tune", "--keys", "list.txt", "--fpr", "0.1"]).ok();
 }

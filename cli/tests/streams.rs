@@ -38,6 +38,7 @@ fn a_closed_input_is_an_error() {
         "convert /dev/stdin -o x --to koel",
         "info -",
         "verify -",
+        "tune --keys - --fpr 0.1",
     ];
     for command in commands {
         let message = refused(&koel, &format!("koel {command} <&-"));
@@ -65,6 +66,7 @@ fn a_closed_output_is_an_error() {
         "info f.koel --json",
         "verify f.koel",
         "tune --items 9 --fpr 0.1",
+        "tune --keys no.txt --fpr 0.1",
         "demo --keep x",
         "experiment load --quick --max-slots 100 --out x",
         "completions bash",

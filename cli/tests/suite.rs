@@ -3,6 +3,7 @@
 
 mod common;
 
+mod compare;
 mod damaged;
 mod demo;
 mod experiment;
@@ -14,10 +15,12 @@ mod items;
 mod maps;
 mod merge;
 mod mistakes;
+mod notations;
 mod query;
 mod redisbloom;
 mod round_trip;
 mod shard;
+mod sweep;
 mod tune;
 mod tuning_document;
 mod verify;

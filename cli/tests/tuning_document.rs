@@ -1,10 +1,13 @@
-//! docs/TUNING.md and the results it shows: the pictures are those of the numbers, as this program draws them.
+//! docs/TUNING.md and the results it shows: the pictures are those of the numbers, as this program draws them. docs/RESULTS.md
+//! describes every column.
 
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
+
+use serde_json::Value;
 
 use crate::common::Koel;
 
@@ -36,7 +39,7 @@ fn the_pictures_are_those_of_the_numbers() {
     assert!(names.contains(&"load") && names.contains(&"space"), "{names:?}");
     let run = koel.run(["experiment", "--out", "results"].into_iter().chain(names.iter().copied()));
     run.status(0);
-    assert!(run.stderr.lines().all(|line| line.ends_with("all of them measured before")), "{}", run.stderr);
+    assert!(run.stderr.lines().all(|line| line.contains("all of them measured before")), "{}", run.stderr);
     let drawn = files(&koel.path("results"));
     for (name, bytes) in &committed {
         if names.iter().any(|&of| name.strip_prefix(of).is_some_and(|rest| rest.starts_with(['.', '-']))) {
@@ -57,4 +60,39 @@ fn the_document_shows_what_is_there() {
     for name in shown {
         assert!(committed.contains_key(name), "docs/TUNING.md shows tuning/{name}, which is not there");
     }
+}
+
+/// Checks that docs/RESULTS.md describes the columns of a table as the record does, in the same order.
+#[track_caller]
+fn columns_are_described(name: &str, csv: &[u8], json: &[u8]) {
+    let text = fs::read_to_string(docs().join("RESULTS.md")).expect("the document");
+    let section = text.split("\n## ").find(|section| section.starts_with(&format!("{name}: "))).expect("a section");
+    let cells = |line: &str| line.split(" | ").map(|cell| cell.trim_matches(['|', ' ']).to_owned()).collect::<Vec<_>>();
+    let described: Vec<_> = section.lines().filter(|line| line.starts_with("| `")).map(cells).collect();
+    let record: Value = serde_json::from_slice(json).expect("JSON");
+    let text = |column: &Value, field: &str| column[field].as_str().expect("a text").to_owned();
+    let columns = record["columns"].as_array().expect("a list").iter();
+    let columns: Vec<_> =
+        columns.map(|column| vec![format!("`{}`", text(column, "name")), text(column, "unit"), text(column, "about")]).collect();
+    assert_eq!(described, columns, "{name}");
+    // A table has no column for what no row has, such as the errors of filters that could not be measured.
+    let header = String::from_utf8_lossy(csv).lines().next().expect("a header").to_owned();
+    let mut names = described.iter().map(|cells| cells[0].trim_matches('`'));
+    for name in header.split(',') {
+        assert!(names.any(|described| described == name), "docs/RESULTS.md does not describe the column {name}, or not there");
+    }
+}
+
+#[test]
+fn every_column_is_described() {
+    let committed = files(&docs().join("tuning"));
+    let tables: Vec<_> = committed.iter().filter_map(|(name, bytes)| Some((name.strip_suffix(".csv")?, bytes))).collect();
+    assert!(tables.len() >= 7, "{tables:?}");
+    for (name, csv) in tables {
+        columns_are_described(name, csv, &committed[&format!("{name}.json")]);
+    }
+    // The repository has no sweep.
+    let koel = Koel::new();
+    koel.run(["experiment", "sweep", "--items", "100", "--out", "results"]).status(0);
+    columns_are_described("sweep", &koel.read("results/sweep.csv"), &koel.read("results/sweep.json"));
 }

@@ -82,7 +82,8 @@ impl Experiment for Demanding {
         let header: Vec<_> = (0..14).map(|n| format!("column {n}")).collect();
         let mut wide = Table::new("Wider than any page", &header.iter().map(String::as_str).collect::<Vec<_>>());
         wide.rows = vec![(0..14).map(|n| format!("{n}.{n:06} items")).collect(); 3];
-        Findings { charts: vec![logarithms, narrow, linear, swapped, many, empty], tables: vec![wide] }
+        let warning = String::from("Something that a reader must know first: <all> of it is made up, & nothing was measured.");
+        Findings { charts: vec![logarithms, narrow, linear, swapped, many, empty], tables: vec![wide], warnings: vec![warning] }
     }
 }
 
@@ -95,7 +96,8 @@ fn chart(file: &str, title: &str, x: Axis, y: Axis) -> Chart {
     });
     Chart {
         file: file.to_owned(),
-        title: title.to_owned(),
+        topic: String::from("What is drawn here: nothing that was measured, in words that take two lines"),
+        finding: Some(title.to_owned()),
         caption: String::from("Nothing is to be seen here, but how it is drawn."),
         x,
         y,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{chart::Chart, interrupt::Interrupt};
+use crate::{chart::Chart, column::Column, interrupt::Interrupt};
 
 /// How much an experiment measures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,13 @@ impl Scope {
 }
 
 /// An experiment: cases to measure, and what the measurements show.
+///
+/// # Example
+/// An experiment of one's own, about hash functions, with the `main` that runs it as `koel experiment` runs koel's
+/// (`lab/examples/hashers.rs`):
+/// ```no_run
+#[doc = include_str!("../examples/hashers.rs")]
+/// ```
 pub trait Experiment: Sync {
     /// One unit of measurement. Its JSON identifies it: cases with the same JSON are measured once.
     type Case: Serialize + DeserializeOwned + PartialEq + Clone + Send + Sync;
@@ -54,6 +61,13 @@ pub trait Experiment: Sync {
     /// Whether it measures time. Its cases then run one at a time, and a run is not continued on another machine.
     fn is_timed(&self) -> bool {
         false
+    }
+
+    /// The columns of its table, in their order: the fields of a case, then those of a row. They are a part of the record, for
+    /// programs that read it, such as `koel experiment compare`. A column that is not described says what was measured if it
+    /// is a field of the case or a text; otherwise it is compared exactly.
+    fn columns(&self) -> Vec<Column> {
+        Vec::new()
     }
 
     /// The cases, in the order of the results. Cases that belong together should be adjacent.
@@ -104,6 +118,8 @@ pub struct Findings {
     pub charts: Vec<Chart>,
     /// The tables.
     pub tables: Vec<Table>,
+    /// What a reader must know before the figures, such as that times were disturbed: one sentence or more each.
+    pub warnings: Vec<String>,
 }
 
 /// A small table for the report.

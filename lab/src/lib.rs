@@ -3,7 +3,10 @@
 //! An [`Experiment`] is a list of cases, a measurement of one case, and the charts and tables of all of them. A [`Plan`]
 //! first checks whether the experiment can run at all, then measures its cases, on several threads unless time is measured.
 //! Each finished case is kept, however the run ends, and the next run continues from there. [`report`] combines all results
-//! of a folder in one page.
+//! of a folder in one page. [`run`] does all of this for several experiments, as the command `koel experiment` does: a `main`
+//! of ten lines is enough for an experiment of one's own, as the example of [`Experiment`] shows.
+//!
+//! [`compare`] says how the results of two folders differ, beyond what chance explains.
 //!
 //! The files in a folder of results begin with the experiment's name: `load.json` has everything, `load.csv` the rows as a
 //! table, `load-….svg` are the charts.
@@ -13,23 +16,34 @@
 // Counts are converted to shares, and shares to pixels.
 #![allow(clippy::cast_precision_loss)]
 
+mod build;
 pub mod chart;
+mod column;
+pub mod compare;
 mod experiment;
 pub mod experiments;
 mod interrupt;
 mod machine;
+mod percent;
 mod plan;
 mod record;
 pub mod report;
+mod runner;
 mod statistics;
+mod stopwatch;
 pub mod structures;
 
 pub use {
+    build::Build,
     chart::{Axis, Chart, Mark, Scale, Series},
+    column::{Column, Role},
     experiment::{Experiment, Findings, Measured, Scope, Table},
     interrupt::{Interrupt, Interrupted},
     machine::Machine,
+    percent::percent,
     plan::{Outcome, Plan, Settings, Step},
     record::measured,
-    statistics::median,
+    runner::run,
+    statistics::{Quartiles, interval},
+    stopwatch::{Counters, Lap, Rounds, Signals, Stopwatch, Timing},
 };

@@ -14,6 +14,9 @@ pub struct Machine {
     pub memory_mib: u64,
     /// The operating system.
     pub system: String,
+    /// The version of its kernel, if that is known.
+    #[serde(default)]
+    pub system_kernel: Option<String>,
     /// The fastest kernel of koel that it can run.
     pub kernel: String,
     /// Whether the program was compiled with optimization. Without it, times mean nothing.
@@ -32,6 +35,7 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_mib: system.total_memory() >> 20,
             system: System::long_os_version().unwrap_or_else(|| std::env::consts::OS.to_owned()),
+            system_kernel: System::kernel_version(),
             kernel: koel::Kernel::best().to_string(),
             optimized: !cfg!(debug_assertions),
         }

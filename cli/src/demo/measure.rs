@@ -7,8 +7,9 @@ use std::{
 };
 
 use anyhow::ensure;
+use koel_lab::percent;
 
-use crate::{facts::percent, file::Filter};
+use crate::file::Filter;
 
 /// An operation is repeated for at least this long.
 const LONG_ENOUGH: Duration = Duration::from_millis(120);
@@ -158,7 +159,7 @@ impl Row {
 
     pub(super) fn cells(&self) -> [String; 9] {
         let (measured, expected) = match self.false_positives {
-            Some((measured, expected)) => (percent(measured), percent(expected)),
+            Some((measured, expected)) => (percent(measured, 2), percent(expected, 2)),
             None => (String::from("none"), String::from("none")),
         };
         let Times { insert, present, absent, remove } = self.times;

@@ -12,15 +12,15 @@ use std::{
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use koel::{AnyHasher, CuckooFilter, TableKind};
+use koel_lab::percent;
 use tabled::{
     builder::Builder,
     settings::{Alignment, Style, object::Columns},
 };
 
 use crate::{
-    facts::percent,
     file::{self, Filter, Output},
-    messages, options, stdout,
+    messages, numbers, options, stdout,
     streams::Stream,
 };
 use measure::{Absent, Row, Set, measure};
@@ -42,8 +42,8 @@ Examples:
     koel demo --keep words
     koel query words/packed.koel --item zebra")]
 pub(crate) struct Demo {
-    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1
-    #[arg(long, value_name = "E", default_value = "0.001", value_parser = options::rate, allow_negative_numbers = true)]
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1, such as 0.1%
+    #[arg(long, value_name = "E", default_value = "0.001", value_parser = numbers::rate, allow_negative_numbers = true)]
     fpr: f64,
 
     /// Keep the words and the two filters in this folder
@@ -159,7 +159,7 @@ fn report(single: &Row, packed: &Row, set: &Row, words: usize) -> String {
     }
     let mut table = table.build();
     table.with(Style::markdown()).modify(Columns::new(1..), Alignment::right());
-    let share = |of: &Row| percent(packed.bytes as f64 / of.bytes as f64);
+    let share = |of: &Row| percent(packed.bytes as f64 / of.bytes as f64, 2);
     format!(
         "\n{table}\n\nThe packed table holds {words} words in {} of the hash set's bytes,\nand in {} of the single table's. \
          The times are those of this run.\n\

@@ -4,7 +4,7 @@ use koel::{ElasticParams, Hasher as _, HasherId};
 use serde_json::{Value, json};
 
 use super::rate;
-use crate::file;
+use crate::{figures::counted, file};
 
 /// The facts about a filter that grows.
 pub(crate) struct Growing {
@@ -43,7 +43,7 @@ impl Growing {
             ("items", self.items.to_string()),
             ("capacity", format!("{}, and up to {} with two buckets for a look-up", params.capacity(), params.max_capacity())),
             ("table", format!("{}, in {} shards", params.table(), self.shards)),
-            ("buckets", format!("of {} slots; a look-up reads {}", params.bucket_size(), self.buckets_per_lookup)),
+            ("buckets", format!("of {}; a look-up reads {}", counted(params.bucket_size(), "slot"), self.buckets_per_lookup)),
             ("bits per item", bits_per_item),
             ("false positives", rate(self.false_positive_rate)),
             ("  at most", rate(params.false_positive_rate())),

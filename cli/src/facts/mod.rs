@@ -4,9 +4,13 @@ mod growing;
 mod redisbloom;
 
 use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage, redisbloom::RedisBloomFilter};
+use koel_lab::percent;
 use serde_json::{Value, json};
 
-use crate::file::{self, Changing, Output, Stored};
+use crate::{
+    figures::counted,
+    file::{self, Changing, Output, Stored},
+};
 
 /// The facts about a filter.
 pub(crate) enum Facts {
@@ -135,8 +139,8 @@ impl Fixed {
             ("capacity", params.capacity().to_string()),
             ("table", params.table().to_string()),
             ("fingerprint bits", params.fingerprint_bits().to_string()),
-            ("buckets", format!("{} of {} slots ({multiple})", params.buckets(), params.bucket_size())),
-            ("load", format!("{:.2} % of {} slots", 100.0 * self.load_factor, params.slots())),
+            ("buckets", format!("{} of {} ({multiple})", params.buckets(), counted(params.bucket_size(), "slot"))),
+            ("load", format!("{} of {} slots", percent(self.load_factor, 2), params.slots())),
             ("bits per item", bits_per_item),
             ("false positives", rate(self.false_positive_rate)),
             ("  at capacity", rate(params.false_positive_rate_at_capacity())),
@@ -210,27 +214,9 @@ pub(crate) fn rate(rate: f64) -> String {
     match rate {
         0.0 => String::from("none"),
         // "One in 1" would not help.
-        0.1.. => percent(rate),
-        _ => format!("{}, one in {:.0}", percent(rate), 1.0 / rate),
+        0.1.. => percent(rate, 2),
+        _ => format!("{}, one in {:.0}", percent(rate, 2), 1.0 / rate),
     }
-}
-
-/// In per cent, with three significant digits.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent == 0.0 {
-        return String::from("0 %");
-    }
-    if percent < 1e-4 {
-        return format!("{percent:.2e} %");
-    }
-    let mut decimals = 2;
-    let mut limit = 1.0;
-    while percent < limit && decimals < 6 {
-        decimals += 1;
-        limit /= 10.0;
-    }
-    format!("{percent:.decimals$} %")
 }
 
 #[cfg(test)]
@@ -239,11 +225,6 @@ mod tests {
 
     #[test]
     fn rates_have_three_significant_digits() {
-        assert_eq!(percent(0.0), "0 %");
-        assert_eq!(percent(0.97), "97.00 %");
-        assert_eq!(percent(0.012_345), "1.23 %");
-        assert_eq!(percent(0.000_946), "0.0946 %");
-        assert_eq!(percent(1.234e-9), "1.23e-7 %");
         assert_eq!(rate(0.001), "0.100 %, one in 1000");
         assert_eq!(rate(0.25), "25.00 %");
         assert_eq!(rate(0.0), "none");

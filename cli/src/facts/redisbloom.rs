@@ -1,9 +1,11 @@
 //! Facts about a filter of RedisBloom.
 
 use koel::redisbloom::RedisBloomFilter;
+use koel_lab::percent;
 use serde_json::{Value, json};
 
 use super::rate;
+use crate::figures::counted;
 
 /// The facts about a filter of RedisBloom.
 pub(crate) struct RedisBloom {
@@ -42,16 +44,15 @@ impl RedisBloom {
     }
 
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
-        let load = 100.0 * self.taken as f64 / self.slots as f64;
         vec![
             ("format", String::from("dump of RedisBloom")),
             ("items", self.items.to_string()),
             ("  removed", format!("{} since it was made or compacted", self.deleted)),
             ("sub-filters", self.sub_filters()),
-            ("buckets", format!("{} of {} slots in the first", self.buckets, self.bucket_size)),
+            ("buckets", format!("{} of {} in the first", self.buckets, counted(self.bucket_size, "slot"))),
             ("fingerprint bits", String::from("8")),
             ("evictions", format!("{} at most for an insertion", self.max_iterations)),
-            ("load", format!("{load:.2} % of {} slots", self.slots)),
+            ("load", format!("{} of {} slots", percent(self.taken as f64 / self.slots as f64, 2), self.slots)),
             ("bits per item", self.bits_per_item().map_or_else(|| String::from("-"), |bits| format!("{bits:.2}"))),
             ("false positives", rate(self.false_positive_rate)),
             ("hasher", String::from("murmurhash64a, seed 0")),

@@ -1,6 +1,7 @@
 //! Filters of either type that a command changes.
 
 use koel::{Full, GrowError};
+use koel_lab::percent;
 
 use super::{Filter, Growing, Stored};
 
@@ -54,7 +55,7 @@ impl Changing {
     /// How full it is, or how large, in a few words.
     pub(crate) fn extent(&self) -> String {
         match self {
-            Self::Fixed(filter) => format!("load {:.2} %", 100.0 * filter.load_factor()),
+            Self::Fixed(filter) => format!("load {}", percent(filter.load_factor(), 2)),
             Self::Growing(filter) => format!("tables of {} bytes", filter.table_bytes()),
         }
     }

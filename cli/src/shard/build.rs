@@ -9,8 +9,8 @@ use super::not_built;
 use crate::{
     file::Output,
     items::{Items, Separator},
-    messages,
-    options::{self, Kind},
+    messages, numbers,
+    options::Kind,
 };
 
 /// Build one part of a filter.
@@ -42,12 +42,12 @@ pub(super) struct Build {
     separator: Separator,
 
     /// The number of items in all parts together
-    #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
     capacity: usize,
 
     /// The number of items, in all parts together, up to which a look-up reads two buckets; more items cost two more
     /// [default: the capacity, which takes the least space]
-    #[arg(long, value_name = "N", value_parser = options::capacity, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
     max_capacity: Option<usize>,
 
     #[command(flatten)]
@@ -92,8 +92,8 @@ impl Build {
 
 /// The number of a part, from 1, and that of all parts.
 fn part(text: &str) -> Result<(usize, usize), String> {
-    let numbers = text.split_once('/').and_then(|(part, parts)| Some((part.parse().ok()?, super::parts(parts).ok()?)));
-    let part = numbers.filter(|(part, parts)| (1..=*parts).contains(part));
+    let pair = text.split_once('/').and_then(|(part, parts)| Some((super::parts(part).ok()?, super::parts(parts).ok()?)));
+    let part = pair.filter(|(part, parts)| part <= parts);
     part.ok_or_else(|| {
         format!("it takes the number of a part and of all parts, which are {} at most, such as 1/3", super::MOST_PARTS)
     })

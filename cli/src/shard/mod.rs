@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use koel::{AnyHasher, ElasticFilter, ElasticPart, Parameter};
 
-use crate::messages;
+use crate::{messages, numbers};
 
 /// The most parts: as many as a filter has lanes.
 const MOST_PARTS: usize = 256;
@@ -68,6 +68,6 @@ fn sorter(parts: usize, hasher: AnyHasher, seed: u64) -> anyhow::Result<ElasticP
 
 /// A number of parts.
 fn parts(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|parts| (1..=MOST_PARTS).contains(parts));
-    number.ok_or_else(|| format!("it takes a whole number from 1 to {MOST_PARTS}, such as 3"))
+    let takes = || format!("it takes a whole number from 1 to {MOST_PARTS}, such as 3");
+    numbers::whole(text, takes).and_then(|parts| if (1..=MOST_PARTS).contains(&parts) { Ok(parts) } else { Err(takes()) })
 }

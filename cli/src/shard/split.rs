@@ -15,7 +15,7 @@ use super::{parts, sorter};
 use crate::{
     file,
     items::{Items, Separator},
-    options, stdout,
+    numbers, options, stdout,
     streams::Stream,
 };
 
@@ -50,7 +50,7 @@ pub(super) struct Split {
     hasher: AnyHasher,
 
     /// The seed of the hash function, which must be that of `koel shard build`
-    #[arg(long, value_name = "S", default_value = "0", value_parser = options::seed, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "0", value_parser = numbers::seed, allow_negative_numbers = true)]
     seed: u64,
 }
 

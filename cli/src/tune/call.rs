@@ -10,6 +10,9 @@ pub(super) struct Call {
     table: Option<TableKind>,
     bucket_size: Option<u32>,
     addressing: Option<Addressing>,
+    /// For the command: how it reads the items.
+    unique: bool,
+    nul: bool,
 }
 
 /// What determines the length of the fingerprints.
@@ -33,12 +36,19 @@ impl Call {
             table: None,
             bucket_size: Some(params.bucket_size()).filter(|&b| plain.as_ref().is_none_or(|plain| plain.bucket_size() != b)),
             addressing: Some(params.addressing()).filter(|&addressing| addressing != Addressing::default()),
+            unique: false,
+            nul: false,
         };
         if call.builder().params().ok().as_ref() != Some(params) {
             call.table = Some(params.table());
         }
         ensure!(call.builder().params().as_ref() == Ok(params), "{} builds another filter; please report this", call.command());
         Ok(call)
+    }
+
+    /// With the command's options for keys that occur several times, or end with NUL bytes.
+    pub(super) fn reading(self, unique: bool, nul: bool) -> Self {
+        Self { unique, nul, ..self }
     }
 
     fn builder(&self) -> Builder {
@@ -94,12 +104,14 @@ impl Call {
         words.extend(self.table.map(|table| format!("--table {table}")));
         words.extend(self.bucket_size.map(|slots| format!("--bucket-size {slots}")));
         words.extend(self.addressing.map(|addressing| format!("--addressing {addressing}")));
+        words.extend(self.unique.then(|| String::from("--unique")));
+        words.extend(self.nul.then(|| String::from("--nul")));
         words.join(" ")
     }
 }
 
 /// A number as it is written in Rust: `1_000_000`.
-fn grouped(number: usize) -> String {
+pub(super) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -1,14 +1,15 @@
 //! The nearest values that work, if those given do not.
 
-use koel::tuning::Candidate;
+use koel::tuning::{Candidate, HIGHEST_RATE};
 
 use super::Tune;
+use crate::numbers::Items;
 
 /// Each of these values works with the other options as given. None: no value of this option works.
 pub(super) struct Nearest {
-    /// The maximum number of items.
+    /// The maximum number of items, if the keys are no more.
     pub(super) items: Option<usize>,
-    /// The lowest rate with three digits, or with more where only rates above 0.999 work. None if no rate was given.
+    /// The lowest rate, with three digits. None if no rate was given.
     pub(super) rate: Option<f64>,
     /// The minimum number of bytes. None if no limit was given.
     pub(super) bytes: Option<usize>,
@@ -16,32 +17,27 @@ pub(super) struct Nearest {
 
 impl Nearest {
     pub(super) fn to(asked: &Tune) -> Self {
-        let Tune { items, fpr, bytes, .. } = *asked;
-        // Practically no limit: the shortest fingerprints meet it.
-        let any_rate = 1.0 - f64::EPSILON;
+        let Tune { items: Items { now: items, .. }, fpr, bytes, .. } = *asked;
+        let least = || asked.recommend(items, fpr.or(Some(HIGHEST_RATE)), None).best().map(Candidate::bytes);
         Self {
-            items: most(items, |items| asked.recommend(items, fpr, bytes).best().is_some()),
-            rate: fpr.and_then(|rate| Self::rate(asked, rate)),
-            bytes: bytes.and_then(|_| asked.recommend(items, fpr.or(Some(any_rate)), None).best().map(Candidate::bytes)),
+            items: most(usize::MAX, |items| asked.recommend(items, fpr, bytes).best().is_some())
+                .filter(|&items| items >= asked.counted_keys),
+            rate: fpr.and_then(|_| Self::lowest_rate(asked)),
+            bytes: bytes.and_then(|_| least()),
         }
     }
 
-    /// The nearest rate that works: the lowest one, or one just below 1 if the given rate is 1 or more.
-    pub(super) fn rate(asked: &Tune, given: f64) -> Option<f64> {
-        let works = |rate: &f64| asked.recommend(asked.items, Some(*rate), asked.bytes).best().is_some();
-        if given < 1.0 || given.is_nan() {
-            // `most` wants the working values to be the small ones: it counts rates from the top.
-            let left_out = most(DECIMALS, |left_out| works(&decimal(DECIMALS - 1 - left_out)));
-            if let Some(left_out) = left_out {
-                return Some(decimal(DECIMALS - 1 - left_out));
-            }
-        }
-        (3..=16).map(|digits| "9".repeat(digits)).filter_map(|digits| format!("0.{digits}").parse().ok()).find(works)
+    /// The lowest rate that works.
+    pub(super) fn lowest_rate(asked: &Tune) -> Option<f64> {
+        let works = |rate| asked.recommend(asked.most_items(), Some(rate), asked.bytes).best().is_some();
+        // `most` wants the working values to be the small ones: it counts rates from the top.
+        let left_out = most(DECIMALS, |left_out| works(decimal(DECIMALS - 1 - left_out)))?;
+        Some(decimal(DECIMALS - 1 - left_out))
     }
 }
 
-/// Numbers with three digits, ascending, from 1e-307 to 0.999.
-const DECIMALS: usize = 307 * 900;
+/// Numbers with three digits, ascending, from 1e-307 to 0.5, the highest rate.
+const DECIMALS: usize = 306 * 900 + 401;
 
 /// The number at a place in this list.
 fn decimal(place: usize) -> f64 {
@@ -74,7 +70,9 @@ mod tests {
     }
 
     fn tune(options: &str) -> Tune {
-        Command::parse_from(["tune"].into_iter().chain(options.split(' '))).tune
+        let mut tune = Command::parse_from(["tune"].into_iter().chain(options.split(' '))).tune;
+        tune.plan_for(None).expect("nothing contradicts");
+        tune
     }
 
     #[test]
@@ -88,31 +86,23 @@ mod tests {
     }
 
     #[test]
-    fn decimals_ascend_to_0_999() {
+    fn decimals_ascend_to_the_highest_rate() {
         let text = |place| format!("{:e}", decimal(place));
-        assert_eq!([text(0), text(899), text(900), text(DECIMALS - 1)], ["1e-307", "9.99e-307", "1e-306", "9.99e-1"]);
+        assert_eq!([text(0), text(899), text(900), text(DECIMALS - 1)], ["1e-307", "9.99e-307", "1e-306", "5e-1"]);
+        assert_eq!(decimal(DECIMALS - 1).to_bits(), HIGHEST_RATE.to_bits());
         assert!((0..DECIMALS).step_by(77).is_sorted_by(|&one, &other| decimal(one) < decimal(other)));
     }
 
-    /// One question has one nearest rate, whichever wrong rate it is asked with; 1 % less does not work.
+    /// It works, and 1 % less does not.
     #[test]
-    fn there_is_one_nearest_rate() {
+    fn the_lowest_rate_is_the_lowest() {
         for options in
-            ["--items 1000", "--items 1000 --bytes 500", "--items 40 --bucket-size 16 --bytes 16", "--items 5 --table packed"]
+            ["--items 1000", "--items 1000 --bytes 500", "--items 40 --bucket-size 16 --bytes 60", "--items 5 --table packed"]
         {
-            let nearest = |given: &str| {
-                let tune = tune(&format!("{options} --fpr {given}"));
-                (Nearest::rate(&tune, tune.fpr.expect("given")).expect("some rate works"), tune)
-            };
-            let (lowest, asked) = nearest("1e-12");
-            for given in ["0", "-0.5", "NaN", "1e-300", "1e-11"] {
-                assert_eq!(nearest(given).0.to_bits(), lowest.to_bits(), "{options}: {given}");
-            }
-            let works = |rate| asked.recommend(asked.items, Some(rate), asked.bytes).best().is_some();
+            let asked = tune(&format!("{options} --fpr 1e-12"));
+            let works = |rate| asked.recommend(asked.items.now, Some(rate), asked.bytes).best().is_some();
+            let lowest = Nearest::lowest_rate(&asked).expect("some rate works");
             assert!(works(lowest) && !works(0.99 * lowest), "{options}: {lowest:e}");
-            let (highest, _) = nearest("1");
-            assert_eq!(nearest("inf").0.to_bits(), highest.to_bits());
-            assert!(works(highest) && (0.999..1.0).contains(&highest), "{options}: {highest}");
         }
     }
 }

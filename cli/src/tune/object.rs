@@ -4,12 +4,12 @@ use koel::tuning::Candidate;
 use koel_lab::structures::Structure;
 use serde_json::{Value, json};
 
-use super::{Advice, Tune, call::Call, others::is_real};
+use super::{Advice, Tune, call::Call, others::is_real, trial::Trial};
 
 impl Advice<'_> {
     /// Everything as one object. Names and meanings are stable.
     pub(super) fn object(&self) -> Value {
-        let Tune { items, fpr, bytes, bucket_size, copies, deletes, .. } = *self.asked;
+        let items = self.asked.planned(self.asked.items.now);
         let rejections = self.filters.rejections().iter().map(|rejection| {
             json!({
                 "table": rejection.table().to_string(),
@@ -27,51 +27,63 @@ impl Advice<'_> {
             })
         });
         json!({
-            "asked": {
-                "items": items,
-                "false_positive_rate": fpr,
-                "bytes": bytes,
-                "table": self.asked.table.map(|table| koel::TableKind::from(table).to_string()),
-                "bucket_size": bucket_size,
-                "addressing": koel::Addressing::from(self.asked.addressing).to_string(),
-                "copies": copies,
-                "deletes": deletes,
-            },
-            "candidates": self.filters.candidates().iter().map(|filter| candidate(filter, items)).collect::<Vec<_>>(),
+            "asked": self.asked.object(),
+            "candidates": self.filters.candidates().iter().map(|filter| self.candidate(filter)).collect::<Vec<_>>(),
             "rejections": rejections.collect::<Vec<_>>(),
             "others": others.collect::<Vec<_>>(),
             "others_rejected": rejected
                 .map(|(structure, reason)| json!({ "name": structure.name(), "reason": reason }))
                 .collect::<Vec<_>>(),
             "nearest": nearest,
+            "trial": self.trial.as_ref().map(Trial::object),
             "builder": self.call.as_ref().map(Call::rust),
             "command": self.call.as_ref().map(Call::command),
         })
     }
+
+    /// With the names of `koel info --json` for the same things.
+    fn candidate(&self, candidate: &Candidate) -> Value {
+        let (params, items) = (candidate.params(), self.asked.planned(self.asked.items.now));
+        json!({
+            "table": params.table().to_string(),
+            "fingerprint_bits": params.fingerprint_bits(),
+            "bucket_size": params.bucket_size(),
+            "buckets": params.buckets(),
+            "addressing": params.addressing().to_string(),
+            "slots": params.slots(),
+            "capacity": params.capacity(),
+            "copies": candidate.copies(),
+            "table_bytes": candidate.bytes(),
+            // Infinite when there are no items, for which JSON has no number.
+            "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
+            "load_factor": candidate.load(),
+            "false_positive_rate": candidate.false_positive_rate(),
+            "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
+            "deletes": true,
+            "grows": false,
+            "static": false,
+            "measured": self.trial.as_ref().map(|trial| trial.measured(params)),
+        })
+    }
 }
 
-/// With the names of `koel info --json` for the same things.
-fn candidate(candidate: &Candidate, items: usize) -> Value {
-    let params = candidate.params();
-    json!({
-        "table": params.table().to_string(),
-        "fingerprint_bits": params.fingerprint_bits(),
-        "bucket_size": params.bucket_size(),
-        "buckets": params.buckets(),
-        "addressing": params.addressing().to_string(),
-        "slots": params.slots(),
-        "capacity": params.capacity(),
-        "copies": candidate.copies(),
-        "table_bytes": candidate.bytes(),
-        // Infinite when there are no items, for which JSON has no number.
-        "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
-        "load_factor": candidate.load(),
-        "false_positive_rate": candidate.false_positive_rate(),
-        "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
-        "deletes": true,
-        "grows": false,
-        "static": false,
-    })
+impl Tune {
+    /// What was asked for. `planned_items` has the headroom, too: of the most items, if there is a range.
+    pub(super) fn object(&self) -> Value {
+        let Self { items, fpr, bytes, bucket_size, copies, deletes, .. } = *self;
+        json!({
+            "items": items.now,
+            "most_items": items.most,
+            "planned_items": self.planned(self.most_items()),
+            "false_positive_rate": fpr,
+            "bytes": bytes,
+            "table": self.table.map(|table| koel::TableKind::from(table).to_string()),
+            "bucket_size": bucket_size,
+            "addressing": koel::Addressing::from(self.addressing).to_string(),
+            "copies": copies,
+            "deletes": deletes,
+        })
+    }
 }
 
 /// A structure by its formula. For the lower bound, the operations are null.

@@ -1,18 +1,23 @@
 //! The recommendation as text, 80 columns wide.
 
-use std::fmt;
-
-use koel::tuning::Candidate;
-use koel_lab::structures::Structure;
+use koel::{
+    Params, TableKind,
+    tuning::{Candidate, Recommendation},
+};
+use koel_lab::{percent, structures::Structure};
 use tabled::{
     builder::Builder,
     settings::{Alignment, Padding, Style, object::Columns, style::HorizontalLine},
 };
 
 use super::{Advice, Tune, others::is_real};
+use crate::figures::{counted, narrow, size, three_digits};
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
+
+/// Filters in the table, and groups of those left out, without --all.
+const SHOWN: usize = 4;
 
 const HEADER: [&str; 8] = ["filter", "size", "bits/item", "\u{3b5}", "load", "delete", "grow", "static"];
 
@@ -21,7 +26,9 @@ impl Advice<'_> {
         let (question, left_out) = (self.question(), self.left_out());
         match (&self.call, self.filters.best()) {
             (Some(call), Some(best)) => {
-                format!("{question}\n\n{}\n{}{left_out}\n{}\n\n{}\n", self.table(), self.notes(best), call.command(), call.rust())
+                let (table, notes) = (self.table(), self.notes(best));
+                let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("{}\n", trial.text()));
+                format!("{question}\n\n{table}\n{notes}{left_out}\n{trial}{}\n\n{}\n", call.command(), call.rust())
             }
             _ => format!("{question}\nNo filter meets these requirements.\n{}{left_out}", self.nearest()),
         }
@@ -29,7 +36,11 @@ impl Advice<'_> {
 
     fn question(&self) -> String {
         let Tune { items, fpr, bytes, .. } = *self.asked;
-        let items = counted(items, "item");
+        let planned = self.asked.planned(items.now);
+        let mut items = counted(items.now, "item");
+        if self.asked.headroom.is_some() {
+            items = format!("{items}, with headroom {planned}");
+        }
         match (fpr, bytes) {
             (Some(rate), None) => format!("{items}, a false-positive rate \u{3b5} of at most {rate:?}."),
             (Some(rate), Some(bytes)) => {
@@ -42,39 +53,36 @@ impl Advice<'_> {
     fn table(&self) -> String {
         let mut table = Builder::new();
         table.push_record(HEADER);
-        let filters = self.filters.candidates();
+        let filters = self.asked.shown(&self.filters);
         for (number, filter) in filters.iter().enumerate() {
             table.push_record(row(filter, number == 0));
         }
         for &(structure, bits) in &self.others.rows {
-            table.push_record(other(structure, bits, self.others.rate, self.asked.items));
+            table.push_record(other(structure, bits, self.others.rate, self.asked.planned(self.asked.items.now)));
         }
-        let line = HorizontalLine::new('-');
-        let mut table = table.build();
-        table
-            .with(Style::empty().horizontals([(1, line), (filters.len() + 1, line)]))
-            .modify(Columns::new(..), Padding::new(0, 2, 0, 0))
-            .modify(Columns::last(), Padding::zero())
-            .modify(Columns::new(1..), Alignment::right());
-        trimmed(&table.to_string())
+        aligned(table, filters.len() + 1)
     }
 
     /// The notes below the table.
     fn notes(&self, best: &Candidate) -> String {
         let params = best.params();
-        let what = if self.asked.fpr.is_some() { "smallest" } else { "lowest rate" };
+        let (what, worse) = if self.asked.fpr.is_some() { ("smallest", "no smaller") } else { ("lowest rate", "no better") };
         let mut notes = vec![
             format!(
-                "* The {what}: {}, {} buckets of {}. Room for {}, or for {} copies of one item if its two buckets have no \
+                "* The {what}: {}, {} of {}. Room for {}, or for {} copies of one item if its two buckets have no \
                  others.",
                 counted(best.bytes(), "byte"),
-                params.buckets(),
+                counted(params.buckets(), "bucket"),
                 counted(params.bucket_size(), "slot"),
                 counted(params.capacity(), "distinct item"),
                 best.copies()
             ),
             String::from("f: bits per fingerprint, b: slots per bucket."),
         ];
+        let hidden = self.filters.candidates().len() - self.asked.shown(&self.filters).len();
+        if hidden > 0 {
+            notes.push(format!("{} are {worse}: --all shows them.", counted(hidden, "other filter")));
+        }
         if let Some(rate) = self.others.rate {
             let rate = three_digits(rate);
             notes.push(format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {rate}."));
@@ -89,7 +97,7 @@ impl Advice<'_> {
             ways.push(format!("--bytes {bytes}"));
         }
         if let Some(rate) = nearest.rate {
-            ways.push(format!("--fpr {}", rounded_up(rate)));
+            ways.push(format!("--fpr {rate:?}"));
         }
         if let Some(items) = nearest.items {
             ways.push(format!("--items {items}"));
@@ -121,21 +129,51 @@ impl Advice<'_> {
         if groups.is_empty() {
             return String::new();
         }
-        let lines = groups.iter().map(|(names, reason)| wrapped(&format!("- {names}: {reason}.")));
-        format!("\nLeft out:\n{}", lines.collect::<String>())
+        let shown = if self.asked.all { groups.len() } else { SHOWN };
+        let mut lines: String =
+            groups.iter().take(shown).map(|(names, reason)| wrapped(&format!("- {names}: {reason}."))).collect();
+        if groups.len() > shown {
+            lines += &wrapped(&format!("- {}: --all shows them.", counted(groups.len() - shown, "further reason")));
+        }
+        format!("\nLeft out:\n{lines}")
     }
 }
 
-fn row(filter: &Candidate, is_best: bool) -> [String; 8] {
-    let params = filter.params();
+impl Tune {
+    /// The filters in the table: the best, and those with the buckets that every kind of table takes, as a builder does by itself.
+    pub(super) fn shown<'a>(&self, filters: &'a Recommendation) -> Vec<&'a Candidate> {
+        let is_usual = |filter: &Candidate| TableKind::Packed.bucket_sizes().contains(&filter.params().bucket_size());
+        let shown = filters.candidates().iter().enumerate();
+        let shown = shown.filter(|&(place, filter)| self.all || place < SHOWN || is_usual(filter));
+        shown.map(|(_, filter)| filter).collect()
+    }
+}
+
+/// The name of a filter, with a mark if it is the best.
+pub(super) fn label(params: &Params, is_best: bool) -> String {
     let mark = if is_best { " *" } else { "" };
+    format!("{} f={} b={}{mark}", params.table(), params.fingerprint_bits(), params.bucket_size())
+}
+
+/// A table with a line below its header, and one above row `line`, unless that is the same.
+pub(super) fn aligned(table: Builder, line: usize) -> String {
+    let mut table = table.build();
+    table
+        .with(Style::empty().horizontals([1, line].map(|row| (row, HorizontalLine::new('-')))))
+        .modify(Columns::new(..), Padding::new(0, 2, 0, 0))
+        .modify(Columns::last(), Padding::zero())
+        .modify(Columns::new(1..), Alignment::right());
+    trimmed(&table.to_string())
+}
+
+fn row(filter: &Candidate, is_best: bool) -> [String; 8] {
     let bits = filter.bits_per_item();
     [
-        format!("{} f={} b={}{mark}", params.table(), params.fingerprint_bits(), params.bucket_size()),
+        label(filter.params(), is_best),
         size(filter.bytes() as f64),
         if bits.is_finite() { format!("{bits:.2}") } else { String::from("-") },
         narrow(filter.false_positive_rate()),
-        load(filter.load()),
+        percent(filter.load(), 1),
         yes(true),
         yes(false),
         yes(false),
@@ -160,65 +198,13 @@ fn yes(it: bool) -> String {
     String::from(if it { "yes" } else { "no" })
 }
 
-fn load(load: f64) -> String {
-    if load >= 0.9995 { String::from("100 %") } else { format!("{:.1} %", 100.0 * load) }
-}
-
-/// A number of things: "1 item", "2 items".
-pub(super) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == T::from(1) { "" } else { "s" })
-}
-
-/// A number of bytes: exact if below 10 kB, otherwise with three significant digits.
-fn size(bytes: f64) -> String {
-    if bytes < 9999.5 {
-        return format!("{bytes:.0} B");
-    }
-    let mut size = bytes;
-    for unit in ["kB", "MB", "GB", "TB", "PB"] {
-        size /= 1000.0;
-        match size {
-            ..9.995 => return format!("{size:.2} {unit}"),
-            ..99.95 => return format!("{size:.1} {unit}"),
-            ..999.5 => return format!("{size:.0} {unit}"),
-            _ => {}
-        }
-    }
-    format!("{:.1} EB", size / 1000.0)
-}
-
-/// A rate with three significant digits.
-fn three_digits(rate: f64) -> String {
-    match rate {
-        0.0 => String::from("0"),
-        0.1.. => format!("{rate:.3}"),
-        0.01.. => format!("{rate:.4}"),
-        0.001.. => format!("{rate:.5}"),
-        _ => format!("{rate:.2e}"),
-    }
-}
-
-/// The same, at most seven characters wide.
-fn narrow(rate: f64) -> String {
-    if rate > 0.0 && rate < 9.995e-10 { format!("{rate:.1e}") } else { three_digits(rate) }
-}
-
-/// A rate below 1, rounded up to three digits, or to more where three would give 1.
-fn rounded_up(rate: f64) -> String {
-    let will_do = |text: &String| text.parse::<f64>().is_ok_and(|shown| shown >= rate && shown < 1.0);
-    let short = [three_digits(rate), three_digits(rate * 1.01)];
-    let longer = (3..16).zip(3..).map(|(digits, power)| format!("{:.digits$}", rate + 0.5 * 0.1f64.powi(power)));
-    // `Debug` writes all digits.
-    short.into_iter().chain(longer).find(will_do).unwrap_or_else(|| format!("{rate:?}"))
-}
-
 /// Lines without trailing spaces.
-fn trimmed(text: &str) -> String {
+pub(super) fn trimmed(text: &str) -> String {
     text.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
 /// A paragraph in lines that fit, indented from the second on.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split_whitespace() {
         let width = word.chars().count();
@@ -231,58 +217,4 @@ fn wrapped(text: &str) -> String {
         lines.extend([gap, word]);
     }
     lines + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_three_digits() {
-        let cases: [(f64, &str); 9] = [
-            (0.0, "0 B"),
-            (9999.4, "9999 B"),
-            (9999.5, "10.0 kB"),
-            (99_949.0, "99.9 kB"),
-            (999_499.0, "999 kB"),
-            (999_500.0, "1.00 MB"),
-            (9.995e9, "10.0 GB"),
-            (1.25e15, "1.25 PB"),
-            (18.4e18, "18.4 EB"),
-        ];
-        for (bytes, text) in cases {
-            assert_eq!(size(bytes), text);
-        }
-    }
-
-    #[test]
-    fn rates_have_three_digits_and_take_seven_columns() {
-        let cases = [(0.0, "0"), (0.5, "0.500"), (0.098_76, "0.0988"), (0.001, "0.00100"), (0.000_946, "9.46e-4")];
-        for (rate, text) in cases {
-            assert_eq!((three_digits(rate).as_str(), narrow(rate).as_str()), (text, text));
-        }
-        assert_eq!([narrow(9.994e-10), narrow(9.996e-10), narrow(1.26e-10)], ["1.0e-9", "1.00e-9", "1.3e-10"]);
-        for (rate, text) in [(0.03, "0.0300"), (0.030_01, "0.0303"), (1.2501e-10, "1.26e-10"), (9.999e-5, "1.00e-4")] {
-            assert_eq!(rounded_up(rate), text);
-        }
-    }
-
-    #[test]
-    fn a_rate_rounded_up_stays_below_1() {
-        for (rate, text) in [(0.998_31, "0.999"), (0.999, "0.999"), (0.999_01, "0.9991"), (0.999_999_4, "0.9999995")] {
-            assert_eq!(rounded_up(rate), text);
-        }
-        for digits in 1..=16 {
-            for part in 1..=9 {
-                let rate = 1.0 - f64::from(part) * 0.1f64.powi(digits);
-                let text = rounded_up(rate);
-                assert!(text.parse().is_ok_and(|shown| (rate..1.0).contains(&shown)), "{rate:?}: {text}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_full_load_is_no_more_than_that() {
-        assert_eq!([load(0.9994), load(0.9996), load(1.0)], ["99.9 %", "100 %", "100 %"]);
-    }
 }

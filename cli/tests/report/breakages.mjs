@@ -33,9 +33,11 @@ export const breakages = [
     ["rows cut off", within(/(base64,[^"]{4000})[^"]*/, "$1"), /csv: /],
     ["no rows at all", within(/ download="[^"]*"/, ""), /csv: there is no link/],
     ["a section that is missing", within(/<section.*?<\/section>/s, ""), /sections: /],
-    ["contents that lead nowhere", within(/href="#/, 'href="#no'), /contents: /],
+    ["contents that lead nowhere", within(/(<nav.*?href="#)/s, '$1no'), /contents: /],
     ["a table that is missing", within(/<tbody>.*?<\/tbody>/s, "<tbody></tbody>"), /: tables of/],
     ["a warning", within("</h2>", '</h2><p class="warning">oh</p>'), /warnings: oh/],
+    ["a summary that is missing", within(/<div class="summary">.*?<\/div>/s, ""), /summary: 0 findings/],
+    ["a caption that is clipped", style("figcaption { overflow: hidden; white-space: nowrap }"), /its caption is clipped/],
     ["two titles", within("</h2>", "</h2><h1>oh</h1>"), /headings: /],
     ["no language", within(' lang="en"', ""), /no language/],
 ];

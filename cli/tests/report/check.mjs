@@ -10,7 +10,7 @@ import { breakages } from "./breakages.mjs";
 import { rowsOf } from "./csv.mjs";
 import { look } from "./look.mjs";
 
-const WIDTHS = [360, 1280];
+const WIDTHS = [360, 420, 1280];
 const SCHEMES = ["light", "dark"];
 // The reader's own letters, and the widest in common use.
 const FONTS = ["", 'text { font-family: "DejaVu Sans", Verdana, sans-serif }'];
@@ -34,6 +34,8 @@ function problems(seen, records, width) {
     expect(seen.headings[0] === "H1" && seen.headings.filter(tag => tag === "H1").length === 1, `headings: ${seen.headings}`);
     expect(same(seen.sections, names), `sections: ${seen.sections}, and not ${names}`);
     expect(same(seen.contents, names), `contents: ${seen.contents}, and not ${names}`);
+    const finding = records.filter(({ pictures }) => pictures.some(picture => picture.is_finding)).length;
+    expect(seen.findings === finding, `summary: ${seen.findings} findings, and not ${finding}`);
     expect(seen.warnings.length === 0, `warnings: ${seen.warnings}`);
     expect(seen.scroll <= 0, `the page scrolls sideways by ${seen.scroll} px`);
 
@@ -57,10 +59,11 @@ function problems(seen, records, width) {
         const lefts = new Set(charts.map(chart => Math.round(chart.frame.left)));
         expect(charts.length < 2 || (width < 800 ? lefts.size === 1 : lefts.size > 1), `${name}: charts at x = ${[...lefts]}`);
     }
-    for (const { section, label, frame, letters, cut, clashes } of seen.charts) {
+    for (const { section, label, frame, letters, clipped, cut, clashes } of seen.charts) {
         const chart = `${section}, ${label}`;
         expect(frame.right - frame.left >= 200 && frame.bottom - frame.top >= 150, `${chart}: no size`);
         expect(letters > 3, `${chart}: ${letters} texts`);
+        expect(!clipped, `${chart}: its caption is clipped`);
         expect(cut.length === 0, `${chart}: cut off: ${cut.join(" | ")}`);
         expect(clashes.length === 0, `${chart}: overlap: ${clashes.join(" | ")}`);
     }

@@ -48,8 +48,18 @@ export function look() {
     const charts = [...document.querySelectorAll("figure svg[role=img]")].map(svg => {
         const frame = box(svg);
         const letters = [...svg.querySelectorAll("text")].map(element => ({ text: element.textContent.trim(), box: box(element) }));
-        // A line of no width is one nonetheless.
-        const shapes = [...svg.querySelectorAll("circle, polygon, polyline, line, rect")].map(box);
+        // A line of no width is one nonetheless. The box of a sloping line is not where it passes, so that is sampled. Text may
+        // stand on the pale lines of the grid.
+        const samples = line => {
+            const matrix = line.getScreenCTM();
+            const count = Math.ceil(line.getTotalLength() / 2);
+            return Array.from({ length: count + 1 }, (_, n) => {
+                const { x, y } = line.getPointAtLength(2 * n).matrixTransform(matrix);
+                return { left: x, top: y, right: x, bottom: y };
+            });
+        };
+        const lines = [...svg.querySelectorAll('polyline:not([stroke="#D9D9DE"]), line:not([stroke="#D9D9DE"])')];
+        const shapes = [...[...svg.querySelectorAll("circle, polygon, rect")].map(box), ...lines.flatMap(samples)];
         const clashes = [];
         letters.forEach((one, place) => {
             letters.slice(0, place).forEach(other => overlap(one.box, other.box) && clashes.push(`${other.text} / ${one.text}`));
@@ -62,6 +72,7 @@ export function look() {
             section: svg.closest("section")?.id,
             label: svg.getAttribute("aria-label"),
             caption: svg.closest("figure").querySelector("figcaption")?.textContent,
+            clipped: [...svg.closest("figure").querySelectorAll("figcaption")].some(text => text.scrollWidth > text.clientWidth),
             frame,
             letters: letters.length,
             cut: letters.filter(letter => !within(letter.box, frame)).map(letter => letter.text),
@@ -76,6 +87,7 @@ export function look() {
         language: document.documentElement.lang,
         title: document.title,
         headings: [...document.querySelectorAll("h1, h2, h3")].map(heading => heading.tagName),
+        findings: document.querySelectorAll(".summary li").length,
         sections: [...document.querySelectorAll("section")].map(section => section.id),
         contents: [...document.querySelectorAll("nav a")].map(link => link.hash.slice(1)),
         warnings: [...document.querySelectorAll(".warning")].map(warning => warning.textContent),

@@ -1,12 +1,12 @@
 //! The comparison as an experiment of the laboratory.
 
-use koel_lab::{Experiment, Findings, Interrupt, Interrupted, Measured, Scope};
+use koel_lab::{Column, Experiment, Findings, Interrupt, Interrupted, Measured, Role, Scope, Stopwatch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     findings,
     keys::Keys,
-    measure::Contestant,
+    measure::{self, Contestant},
     row::{Entry, Row},
     set::Set,
 };
@@ -66,6 +66,38 @@ impl Experiment for Peers {
         true
     }
 
+    fn columns(&self) -> Vec<Column> {
+        vec![
+            Column::key("items", "items", "keys that the filter was built for"),
+            Column::key("rate_per_billion", "1e-9", "false-positive rate that filters were built for, in billionths"),
+            Column::new("round", "", "number of the round, from 1").compared(Role::Round),
+            Column::key("filter", "", "name of the filter"),
+            Column::key("family", "", "kind of structure"),
+            Column::new(
+                "asked_rate",
+                "",
+                "false-positive rate that this filter was built for, 0 to 1; empty if it cannot be chosen",
+            )
+            .compared(Role::Exact),
+            Column::new("add_ns", "ns", "time to insert a key").compared(Role::Time),
+            Column::new("find_absent_ns", "ns", "time to look up a key that is absent").compared(Role::Time),
+            Column::new("find_present_ns", "ns", "time to look up a key that is present").compared(Role::Time),
+            Column::new("find_mixed_ns", "ns", "time to look up a key if about half of the keys are present")
+                .compared(Role::Time),
+            Column::new("remove_ns", "ns", "time to remove a key; empty without removal").compared(Role::Time),
+            Column::new("rate", "", "measured false-positive rate, 0 to 1: absent keys that were found")
+                .compared(Role::share("items")),
+            Column::new("expected_rate", "", "false-positive rate by its formula, 0 to 1").compared(Role::Exact),
+            Column::new("bits_per_item", "bits", "bits of memory on the heap, divided by items").compared(Role::Exact),
+            Column::new("lost", "keys", "inserted keys that were not found").compared(Role::Exact),
+            Column::new("stuck", "keys", "inserted keys that could not be removed").compared(Role::Exact),
+            Column::new("left", "keys", "keys that were found after all had been removed").compared(Role::Exact),
+            Column::new("lost_by_removal", "keys", "keys that were lost when others were removed; empty without removal")
+                .compared(Role::Exact),
+            Column::new("error", "", "why this filter could not be measured"),
+        ]
+    }
+
     fn cases(&self, _: &Scope) -> Vec<Case> {
         (1..=self.rounds).map(|round| Case::new(self.items, self.rate, round)).collect()
     }
@@ -84,7 +116,7 @@ impl Experiment for Peers {
 
     fn measure(&self, case: &Case, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Entry>> {
         // The same number of items always gives the same keys, whatever the seed.
-        Ok(round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, interrupt)?)
+        Ok(round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, &mut Stopwatch::new(), interrupt)?)
     }
 
     fn findings(&self, measured: &[Measured<Case, Entry>]) -> Findings {
@@ -93,11 +125,16 @@ impl Experiment for Peers {
 }
 
 /// Measures every filter once. If one fails, the others are still measured.
-pub(crate) fn round(contestants: &[Box<dyn Contestant>], keys: &Keys, interrupt: &Interrupt) -> Result<Vec<Entry>, Interrupted> {
+pub(crate) fn round(
+    contestants: &[Box<dyn Contestant>],
+    keys: &Keys,
+    watch: &mut Stopwatch,
+    interrupt: &Interrupt,
+) -> Result<Vec<Entry>, Interrupted> {
     let mut entries = Vec::new();
     for contestant in contestants {
         interrupt.check()?;
-        entries.push(Entry::new(contestant.facts(keys.len()), contestant.measure(keys)));
+        entries.push(Entry::new(contestant.facts(keys.len()), measure::round(&**contestant, keys, watch)));
     }
     Ok(entries)
 }

@@ -1,8 +1,9 @@
 //! The findings of the experiment: a table, charts of time against space, and for filters of a fixed size the paper's table 3.
 
 mod charts;
+mod labels;
 
-use koel_lab::{Findings, Measured, Table};
+use koel_lab::{Findings, Measured, Quartiles, Table};
 
 use crate::{
     experiment::{self, Case},
@@ -26,13 +27,31 @@ pub(crate) fn of(set: Set, measured: &[Measured<Case, Entry>]) -> Findings {
         tables.push(paper());
     }
     tables.extend(case.and_then(|case| notes(&rows, case.items())));
-    Findings { charts: charts::of(set, &records, case.map_or(0, Case::items)), tables }
+    Findings {
+        charts: charts::of(set, &records, case.map_or(0, Case::items), records.len() < rows.len()),
+        tables,
+        warnings: warning(&rows).into_iter().collect(),
+    }
+}
+
+/// Which filters other work disturbed in too many rounds, if any.
+fn warning(rows: &[Row]) -> Option<String> {
+    let disturbed: Vec<_> = rows.iter().filter(|row| row.disturbed().is_some()).map(Row::filter).collect();
+    (!disturbed.is_empty()).then(|| {
+        format!(
+            "Other work on the processor disturbed half of the rounds or more, also when they were repeated, of {} of {} filters: {}. \
+             Measure again on a machine that does nothing else.",
+            disturbed.len(),
+            rows.len(),
+            disturbed.join("; ")
+        )
+    })
 }
 
 const DASH: &str = "–";
 
 fn in_rounds(rounds: usize) -> String {
-    if rounds == 1 { String::from("one round") } else { format!("medians of {rounds} rounds") }
+    if rounds == 1 { String::from("one round") } else { format!("medians of {rounds} rounds (quartiles)") }
 }
 
 fn growing(rows: &[Row], case: &Case, rounds: usize) -> Table {
@@ -73,7 +92,8 @@ fn fixed(rows: &[Row], case: &Case, rounds: usize) -> Table {
             let dashes = vec![String::from(DASH); header.len() - 1];
             return [vec![row.filter().to_owned()], dashes].concat();
         };
-        let time = |time: f64| format!("{time:.1}");
+        let Quartiles { low, median, high } = record.add_ns;
+        let per_microsecond = Quartiles { low: 1000.0 / high, median: 1000.0 / median, high: 1000.0 / low };
         vec![
             row.filter().to_owned(),
             String::from(if record.deletes { "yes" } else { "no" }),
@@ -81,10 +101,10 @@ fn fixed(rows: &[Row], case: &Case, rounds: usize) -> Table {
             record.overhead().map_or_else(|| String::from(DASH), |overhead| format!("{overhead:.2}")),
             table::percent(record.rate, case.items()),
             // Items per microsecond are millions per second.
-            format!("{:.2}", 1000.0 / record.add_ns),
-            time(record.find_absent_ns),
-            time(record.find_present_ns),
-            record.remove_ns.map_or_else(|| String::from(DASH), time),
+            table::spread(per_microsecond, |pace| format!("{pace:.2}")),
+            table::time(record.find_absent_ns),
+            table::time(record.find_present_ns),
+            record.remove_ns.map_or_else(|| String::from(DASH), table::time),
         ]
     }));
     table

@@ -2,7 +2,7 @@
 
 use std::env::consts;
 
-use koel_lab::Machine;
+use koel_lab::{Build, Machine};
 
 /// The line below the table.
 pub(crate) fn line(rate: f64, items: usize, rounds: u32) -> String {
@@ -12,10 +12,12 @@ pub(crate) fn line(rate: f64, items: usize, rounds: u32) -> String {
         cores => format!("{cores} cores"),
     };
     let rounds = if rounds == 1 { String::from("1 round") } else { format!("medians of {rounds} rounds") };
-    let rustc = option_env!("PEERS_RUSTC").map_or_else(String::new, |rustc| format!(", {rustc}"));
+    let build = Build::here();
+    let compiler = build.compiler.as_ref().map_or_else(String::new, |compiler| format!(", {compiler}"));
     let unoptimized = if optimized { "" } else { ", WITHOUT OPTIMIZATION: add --release" };
     format!(
-        "{processor}, {cores}, {}, koel's kernel {kernel}: ε = {rate}, {items} items, {rounds}{rustc}{unoptimized}",
-        consts::OS
+        "{processor}, {cores}, {}, koel's kernel {kernel}: ε = {rate}, {items} items, {rounds}, {}{compiler}{unoptimized}",
+        consts::OS,
+        build.source()
     )
 }

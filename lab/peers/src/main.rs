@@ -35,6 +35,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Parser as _;
+use koel_lab::Stopwatch;
 
 use crate::{experiment::Peers, keys::Keys, measure::Contestant, options::Options, row::Row};
 
@@ -70,12 +71,13 @@ fn run(options: &Options) -> anyhow::Result<usize> {
 /// Measures all filters in each round.
 fn measure_all(contestants: &[Box<dyn Contestant>], keys: &Keys, rounds: u32) -> Vec<Row> {
     let start = Instant::now();
+    let mut watch = Stopwatch::new();
     let mut rows: Vec<_> = contestants.iter().map(|contestant| Row::new(contestant.facts(keys.len()))).collect();
     for round in 1..=rounds {
         for (contestant, row) in contestants.iter().zip(&mut rows) {
             if row.failure().is_none() {
                 say(format_args!("{:4} s  round {round} of {rounds}: {}\n", start.elapsed().as_secs(), row.filter()));
-                row.measure(&**contestant, keys);
+                row.measure(&**contestant, keys, &mut watch);
             }
         }
     }

@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = items, allow_negative_numbers = true)]
     items: Option<usize>,
 
-    /// How many times everything is measured, from 1 to 1000; the table has the medians [default: 3]
+    /// How many times everything is measured, from 1 to 1000; the table has the medians [default: 5]
     #[arg(long, value_name = "R", value_parser = rounds, allow_negative_numbers = true)]
     rounds: Option<u32>,
 
@@ -93,7 +93,7 @@ impl Options {
     }
 
     fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(if self.quick { 1 } else { 3 })
+        self.rounds.unwrap_or(if self.quick { 1 } else { 5 })
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             let options = Options::parse_from(arguments.split_whitespace());
             (options.items(), options.rounds())
         };
-        assert_eq!(sizes("koel-peers"), (10_000_000, 3));
+        assert_eq!(sizes("koel-peers"), (10_000_000, 5));
         assert_eq!(sizes("koel-peers --quick"), (1_000_000, 1));
         assert_eq!(sizes("koel-peers --quick --items 5"), (5, 1));
         assert_eq!(sizes("koel-peers --quick --rounds 5"), (1_000_000, 5));

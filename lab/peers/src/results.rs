@@ -21,7 +21,8 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
     let interrupt = Interrupt::on_ctrl_c()?;
     let (rounds, left) = (plan.cases(), plan.cases_left());
     let known = rounds - left;
-    let found = if known > 0 { format!(", {known} of them measured before") } else { String::new() };
+    let by = plan.other_build().map_or_else(String::new, |build| format!(" by another build: {build}"));
+    let found = if known > 0 { format!(", {known} of them measured before{by}") } else { String::new() };
     let name = plan.name();
     say(format_args!("{name}: {rounds} round{}{found}\n", if rounds == 1 { "" } else { "s" }));
     let outcome = plan.run(&interrupt)?;

@@ -1,11 +1,12 @@
 //! The results of a filter: entries of single rounds, as in files, and the row of all rounds with their medians.
 
 use anyhow::anyhow;
+use koel_lab::{Quartiles, Stopwatch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     keys::Keys,
-    measure::{Contestant, Facts, Sample},
+    measure::{self, Contestant, Facts, Sample},
     peer::Family,
 };
 
@@ -48,7 +49,7 @@ impl Entry {
     }
 }
 
-/// The medians of a row. Times are in nanoseconds per item.
+/// The medians of a row. Times are in nanoseconds per item, with their quartiles.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) filter: String,
@@ -56,13 +57,13 @@ pub(crate) struct Record {
     pub(crate) deletes: bool,
     /// The rate that the filter was built for. `None` if its rate cannot be chosen.
     pub(crate) asked_rate: Option<f64>,
-    pub(crate) add_ns: f64,
-    pub(crate) find_absent_ns: f64,
-    pub(crate) find_present_ns: f64,
+    pub(crate) add_ns: Quartiles,
+    pub(crate) find_absent_ns: Quartiles,
+    pub(crate) find_present_ns: Quartiles,
     /// With keys of which about half are present.
-    pub(crate) find_mixed_ns: f64,
+    pub(crate) find_mixed_ns: Quartiles,
     /// `None` if it does not support deletion.
-    pub(crate) remove_ns: Option<f64>,
+    pub(crate) remove_ns: Option<Quartiles>,
     /// The measured false-positive rate.
     pub(crate) rate: f64,
     /// The theoretical false-positive rate.
@@ -97,9 +98,9 @@ impl Row {
     }
 
     /// Measures one more round of the row's filter. After a failure, does nothing.
-    pub(crate) fn measure(&mut self, contestant: &dyn Contestant, keys: &Keys) {
+    pub(crate) fn measure(&mut self, contestant: &dyn Contestant, keys: &Keys, watch: &mut Stopwatch) {
         if self.samples.is_ok() {
-            self.push(contestant.measure(keys));
+            self.push(measure::round(contestant, keys, watch));
         }
     }
 
@@ -122,17 +123,18 @@ impl Row {
 
     /// The medians. `None` without results.
     pub(crate) fn record(&self) -> Option<Record> {
-        let median = |column: fn(&Sample) -> f64| self.median(|sample| Some(column(sample)));
-        let remove_ns = self.median(|sample| sample.remove);
+        let time = |column: fn(&Sample) -> f64| Quartiles::of(self.counting().map(column));
+        let median = |column: fn(&Sample) -> f64| Some(Quartiles::of(self.samples().iter().map(column))?.median);
+        let remove_ns = Quartiles::of(self.counting().filter_map(|sample| sample.remove));
         Some(Record {
             filter: self.facts.filter.clone(),
             family: self.facts.family,
             deletes: remove_ns.is_some(),
             asked_rate: self.facts.asked_rate,
-            add_ns: median(|sample| sample.add)?,
-            find_absent_ns: median(|sample| sample.find_absent)?,
-            find_present_ns: median(|sample| sample.find_present)?,
-            find_mixed_ns: median(|sample| sample.find_mixed)?,
+            add_ns: time(|sample| sample.add)?,
+            find_absent_ns: time(|sample| sample.find_absent)?,
+            find_present_ns: time(|sample| sample.find_present)?,
+            find_mixed_ns: time(|sample| sample.find_mixed)?,
             remove_ns,
             rate: median(|sample| sample.rate)?,
             expected_rate: median(|sample| sample.expected_rate)?,
@@ -141,8 +143,20 @@ impl Row {
         })
     }
 
-    /// The median of a column over the rounds. `None` if the column is empty.
-    pub(crate) fn median(&self, column: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        koel_lab::median(self.samples().iter().filter_map(column))
+    /// How many rounds stayed disturbed, and of how many, if that is half of them or more.
+    pub(crate) fn disturbed(&self) -> Option<(usize, usize)> {
+        let rounds = self.samples().len();
+        let disturbed = self.samples().iter().filter(|sample| is_disturbed(sample)).count();
+        (disturbed > 0 && 2 * disturbed >= rounds).then_some((disturbed, rounds))
     }
+
+    /// The rounds whose times count: those that were not disturbed, or all if too many were.
+    fn counting(&self) -> impl Iterator<Item = &Sample> {
+        let all = self.disturbed().is_some();
+        self.samples().iter().filter(move |sample| all || !is_disturbed(sample))
+    }
+}
+
+fn is_disturbed(sample: &Sample) -> bool {
+    sample.disturbed.is_some_and(|times| times > 0)
 }

@@ -1,5 +1,7 @@
 //! The table in Markdown, and the notes below it.
 
+use koel_lab::Quartiles;
+
 use crate::{
     measure::Sample,
     row::{Record, Row},
@@ -68,7 +70,7 @@ All filters are built for the same ε; those with fingerprints of whole bits, ko
 have. *Its own ε*: the filter's rate cannot be chosen, or, for koel, it has as many bits per item as the packed table. The last
 column is comparable between rates, since any filter needs log₂(1/ε) bits per item.
 
-Times are nanoseconds per item in one thread, hashing included. *Add* builds the filter with all items, including its memory and
+Times are nanoseconds per item in one thread, hashing included: medians, and in brackets the quartiles. *Add* builds the filter with all items, including its memory and
 whatever a static filter needs. *Find* looks up as many absent keys as there are items, all items, and as many keys of which half
 are present, in random order. *Remove* removes all items. *Bits per item* is the heap memory of the filter with all items.
 Filters that accept a hasher use XXH3, as koel does; if they do not, or if their own hasher is faster, the row names it. Other
@@ -84,7 +86,8 @@ any further; koel is otherwise planned for 16 M items, and grows beyond its plan
 lower ε, which doubles with its size, up to the promised one. A fastbloom filter cannot grow: it has its final size from the
 beginning.
 
-Times are nanoseconds per item in one thread, hashing included, with all growth. *Find* looks up as many absent keys as there
+Times are nanoseconds per item in one thread, hashing included, with all growth: medians, and in brackets the
+quartiles. *Find* looks up as many absent keys as there
 are items, and all items. *Remove* removes every other block of 1024 items, then the rest. *ε kept*: the share of absent keys
 that were found is at most the promised one, with a margin of three standard deviations. *Bits per item* is the heap memory of
 the filter with all items. *Lost by removals*: items that were not found any more when the other half had been removed. A
@@ -140,8 +143,15 @@ pub(crate) fn cells(columns: &[Column], row: &Row, items: usize) -> Vec<String> 
     }
 }
 
-fn time(time: f64) -> String {
-    format!("{time:.1}")
+/// The median, with the quartiles if they differ from it.
+pub(crate) fn time(time: Quartiles) -> String {
+    spread(time, |time| format!("{time:.1}"))
+}
+
+/// The median with its quartiles in some form, without quartiles that look the same.
+pub(crate) fn spread(times: Quartiles, form: impl Fn(f64) -> String) -> String {
+    let [low, median, high] = [times.low, times.median, times.high].map(form);
+    if low == high { median } else { format!("{median} ({low}–{high})") }
 }
 
 fn or_dash(text: Option<String>) -> String {
@@ -153,7 +163,8 @@ pub(crate) fn percent(rate: f64, items: usize) -> String {
     if rate <= 0.0 {
         return format!("< {} %", 100.0 / items as f64);
     }
-    let percent = 100.0 * rate;
+    // Only all is shown as 100 %.
+    let percent = if rate < 1.0 { (100.0 * rate).min(99.9) } else { 100.0 };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few digits")]
     let digits = (2.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{percent:.digits$} %")
@@ -166,6 +177,9 @@ pub(crate) fn notes(row: &Row, items: usize) -> Vec<String> {
     }
     let most = |column: fn(&Sample) -> usize| row.samples().iter().map(column).max().unwrap_or(0);
     let mut notes = Vec::new();
+    if let Some((disturbed, rounds)) = row.disturbed() {
+        notes.push(format!("other work on the processor disturbed {disturbed} of {rounds} rounds, also when they were repeated"));
+    }
     let (lost, stuck) = (most(|sample| sample.lost), most(|sample| sample.stuck));
     if lost > 0 {
         notes.push(format!("false negatives: of {items} items, {lost} were lost when others were inserted"));
@@ -206,6 +220,7 @@ mod tests {
             (0.000_935, "0.0935 %"),
             (0.001_25, "0.125 %"),
             (0.1, "10.0 %"),
+            (0.999_7, "99.9 %"),
             (1.0, "100 %"),
         ] {
             assert_eq!(percent(rate, 10_000_000), text);

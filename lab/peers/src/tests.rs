@@ -3,13 +3,14 @@
 mod growing;
 mod laboratory;
 
-use std::cell::Cell;
+use std::{cell::Cell, time::Duration};
 
+use koel_lab::{Counters, Quartiles, Signals, Stopwatch};
 use serde_json::json;
 
 use crate::{
     keys::Keys,
-    measure::{Contestant as _, Facts, Sample},
+    measure::{self, Contestant as _, Facts, Sample},
     measure_all,
     peer::{Family, Peer, count},
     row::{Entry, Row},
@@ -112,9 +113,9 @@ impl<const MAY_LOSE: bool> Peer for Forgetful<MAY_LOSE> {
 #[test]
 fn a_lost_key_is_a_failure_or_a_note() {
     let keys = Keys::new(100).unwrap();
-    let error = Forgetful::<false>.measure(&keys).unwrap_err();
+    let error = Forgetful::<false>.measure(&keys, &mut Stopwatch::new()).unwrap_err();
     assert!(error.to_string().contains("of 100 keys, 1 were not found"), "{error}");
-    assert_eq!(Forgetful::<true>.measure(&keys).unwrap().lost, 1);
+    assert_eq!(Forgetful::<true>.measure(&keys, &mut Stopwatch::new()).unwrap().lost, 1);
 }
 
 /// Claims to remove all keys, but keeps them.
@@ -152,7 +153,7 @@ impl Peer for Clinging {
 
 #[test]
 fn what_is_removed_is_gone() {
-    let error = Clinging.measure(&Keys::new(100).unwrap()).unwrap_err();
+    let error = Clinging.measure(&Keys::new(100).unwrap(), &mut Stopwatch::new()).unwrap_err();
     assert!(error.to_string().contains("100 were found after all had been removed"), "{error}");
 }
 
@@ -191,7 +192,7 @@ fn the_same_key_gets_the_same_answer() {
     let keys = Keys::new(100).unwrap();
     assert!((30..70).contains(&keys.mixed_present), "about half: {}", keys.mixed_present);
     assert_eq!(keys.mixed.iter().filter(|key| keys.present.contains(key)).count(), keys.mixed_present);
-    let error = Fickle.measure(&keys).unwrap_err();
+    let error = Fickle.measure(&keys, &mut Stopwatch::new()).unwrap_err();
     assert!(error.to_string().contains("of the mixed keys, 100 were found"), "{error}");
 }
 
@@ -209,6 +210,7 @@ fn sample(add: f64, rate: f64) -> Sample {
         stuck: 0,
         left: 0,
         lost_by_removal: None,
+        disturbed: Some(0),
     }
 }
 
@@ -221,11 +223,11 @@ fn row(samples: impl IntoIterator<Item = Sample>) -> Row {
 
 #[test]
 fn columns_are_medians() {
-    let adds = |adds: &[f64]| row(adds.iter().map(|&add| sample(add, 0.0))).median(|sample| Some(sample.add));
+    let adds = |adds: &[f64]| row(adds.iter().map(|&add| sample(add, 0.0))).record().map(|record| table::time(record.add_ns));
     assert_eq!(adds(&[]), None);
-    assert_eq!(adds(&[5.0]), Some(5.0));
-    assert_eq!(adds(&[5.0, 100.0, 4.0]), Some(5.0));
-    assert_eq!(adds(&[5.0, 100.0, 4.0, 6.0]), Some(5.5));
+    assert_eq!(adds(&[5.0]).as_deref(), Some("5.0"));
+    assert_eq!(adds(&[5.0, 100.0, 4.0]).as_deref(), Some("5.0 (4.5–52.5)"));
+    assert_eq!(adds(&[5.0, 100.0, 4.0, 6.0]).as_deref(), Some("5.5 (4.8–29.5)"));
 }
 
 #[test]
@@ -246,13 +248,14 @@ fn a_record_is_the_medians() {
     let record = row([sample(1.0, 0.0), sample(4.0, 0.5), sample(2.0, 0.25)]).record().unwrap();
     assert_eq!(
         format!("{record:?}"),
-        "Record { filter: \"a filter\", family: Koel, deletes: false, asked_rate: Some(0.001), add_ns: 2.0, find_absent_ns: 2.0, \
-         find_present_ns: 3.0, find_mixed_ns: 2.5, remove_ns: None, rate: 0.25, expected_rate: 0.001, bits_per_item: 13.0, \
+        "Record { filter: \"a filter\", family: Koel, deletes: false, asked_rate: Some(0.001), add_ns: Quartiles { low: 1.5, median: \
+         2.0, high: 3.0 }, find_absent_ns: Quartiles { low: 2.0, median: 2.0, high: 2.0 }, find_present_ns: Quartiles { low: 3.0, \
+         median: 3.0, high: 3.0 }, find_mixed_ns: Quartiles { low: 2.5, median: 2.5, high: 2.5 }, remove_ns: None, rate: 0.25, expected_rate: 0.001, bits_per_item: 13.0, \
          lost_by_removal: None }"
     );
     assert_eq!(record.overhead(), Some(11.0));
     let removed = row([Sample { remove: Some(7.0), ..sample(1.0, 0.5) }]).record().unwrap();
-    assert!(removed.deletes && removed.remove_ns == Some(7.0));
+    assert!(removed.deletes && removed.remove_ns.is_some_and(|time: Quartiles| (time.median - 7.0).abs() < 1e-12));
     assert!(row([]).record().is_none(), "no round, no figures");
 }
 
@@ -279,6 +282,7 @@ fn an_entry_is_plain_figures_or_an_error() {
         "lost": 0,
         "stuck": 0,
         "left": 0,
+        "disturbed": 0,
     });
     assert_eq!(serde_json::to_value(&entry).unwrap(), expected);
     assert_eq!(serde_json::from_value::<Entry>(expected.clone()).unwrap(), entry);
@@ -293,6 +297,57 @@ fn an_entry_is_plain_figures_or_an_error() {
     assert_eq!(serde_json::to_value(&failed).unwrap(), expected);
     assert_eq!(serde_json::from_value::<Entry>(expected).unwrap(), failed);
     assert_eq!(failed.sample().unwrap_err().to_string(), "no room: too large");
+}
+
+/// Signals of a thread that waits during each of the first works.
+struct Crowded {
+    works: u32,
+    clocks: u32,
+    waited: Duration,
+}
+
+impl Signals for Crowded {
+    fn clock(&mut self) -> Duration {
+        self.clocks += 1;
+        if self.clocks.is_multiple_of(2) && self.clocks / 2 <= self.works {
+            self.waited += Duration::from_micros(100);
+        }
+        Duration::from_millis(self.clocks.into())
+    }
+
+    fn counters(&mut self) -> Counters {
+        Counters { waited: Some(self.waited), ..Counters::default() }
+    }
+
+    fn reference(&mut self) -> Duration {
+        Duration::from_micros(20)
+    }
+}
+
+#[test]
+fn a_disturbed_round_is_repeated_and_the_least_disturbed_counts() {
+    let keys = Keys::new(100).unwrap();
+    // A round of this filter is five times: adding, three look-ups, and removing nothing.
+    for (works, expected, all) in [(0, 0, 5), (3, 0, 10), (7, 0, 15), (13, 3, 15), (100, 5, 15)] {
+        let mut watch = Stopwatch::with(Crowded { works, clocks: 0, waited: Duration::ZERO });
+        let sample = measure::round(&Forgetful::<true>, &keys, &mut watch).unwrap();
+        assert_eq!(sample.disturbed, Some(expected), "{works}");
+        let ((), lap) = watch.time(|| ());
+        assert_eq!(lap.disturbed, works > all, "{works}");
+    }
+}
+
+#[test]
+fn disturbed_rounds_do_not_count_unless_they_are_too_many() {
+    let of = |adds: &[(f64, u32)]| {
+        row(adds.iter().map(|&(add, disturbed)| Sample { disturbed: Some(disturbed), ..sample(add, 0.001) }))
+    };
+    let some = of(&[(1.0, 0), (90.0, 2), (3.0, 0)]);
+    assert_eq!((table::time(some.record().unwrap().add_ns), some.disturbed()), (String::from("2.0 (1.5–2.5)"), None));
+    let most = of(&[(1.0, 0), (90.0, 2), (3.0, 1), (4.0, 0)]);
+    assert_eq!((table::time(most.record().unwrap().add_ns), most.disturbed()), (String::from("3.5 (2.5–25.5)"), Some((2, 4))));
+    let text = table::markdown(Set::Fixed, &[most], 1000);
+    assert!(text.contains("- a filter: other work on the processor disturbed 2 of 4 rounds"), "{text}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn filters_that_grow_have_a_table_and_files_of_their_own() {
         }
     }
     let csv = fs::read_to_string(folder.path().join("growth.csv")).expect("a table");
-    assert!(csv.lines().next().is_some_and(|header| header.ends_with(",lost,stuck,left,lost_by_removal")), "{csv}");
+    assert!(csv.lines().next().is_some_and(|header| header.ends_with(",lost,stuck,left,lost_by_removal,disturbed")), "{csv}");
 }
 
 fn peers_into(folder: &Path, arguments: &str) -> Output {
@@ -120,8 +120,8 @@ fn peers_into(folder: &Path, arguments: &str) -> Output {
 }
 
 /// The results of all rounds in a folder.
-fn measured(folder: &Path) -> serde_json::Value {
-    let text = fs::read_to_string(folder.join("peers.json")).expect("a record");
+fn measured(folder: &Path, name: &str) -> serde_json::Value {
+    let text = fs::read_to_string(folder.join(format!("{name}.json"))).expect("a record");
     let mut record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(record["complete"], true);
     record["measured"].take()
@@ -137,7 +137,7 @@ fn results_go_into_a_folder_and_are_not_measured_again() {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{stderr}");
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), folder.join("report.html").display().to_string());
-        (stderr, measured(&folder))
+        (stderr, measured(&folder, "peers"))
     };
     let (stderr, first) = run("--items 700 --rounds 2");
     assert_eq!(stderr, "peers: 2 rounds\n");
@@ -250,7 +250,8 @@ fn the_documents_pictures_are_those_of_the_numbers() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let record = format!("{name}.json");
         fs::copy(committed.join(&record), folder.path().join(&record)).expect("the committed results");
-        let output = peers_into(folder.path(), option);
+        let rounds = measured(folder.path(), name).as_array().map_or(0, Vec::len);
+        let output = peers_into(folder.path(), &format!("{option} --rounds {rounds}"));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut pictures = 0;
         for entry in fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path()) {

@@ -7,7 +7,15 @@ use plotters::{
     style::text_anchor::{HPos, Pos, VPos},
 };
 
-use super::{Axis, Chart, Mark, Series, legend::Legend, letters, palette, scale::Ruler, stamp::Stamp, theme};
+use super::{
+    Axis, Chart, Mark, Series,
+    labels::{self, Frame, Pixel},
+    legend::Legend,
+    letters, palette,
+    scale::Ruler,
+    stamp::Stamp,
+    theme,
+};
 
 /// Pixels. A phone, which is about 360 pixels wide, shows the picture at three quarters of its size.
 pub(super) const WIDTH: u32 = 480;
@@ -17,6 +25,8 @@ const LINE: i32 = 20;
 pub(super) const NEXT: i32 = 18;
 /// Height of the plot, with the numbers below it and one line of the axis label.
 const PLOT: u32 = 300;
+/// The same of a plot with labels, which need room.
+const LABELLED_PLOT: u32 = 540;
 /// Height of the numbers below the plot.
 const NUMBERS: u32 = 30;
 pub(super) const MARGIN: u32 = 14;
@@ -24,6 +34,8 @@ const TITLE_SIZE: f64 = 16.0;
 /// How much wider bold letters are.
 const BOLD: f64 = 1.12;
 pub(super) const TEXT_SIZE: f64 = 14.0;
+/// The size of labels beside points.
+const LABEL_SIZE: f64 = 13.0;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -34,10 +46,13 @@ pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub fn draw(chart: &Chart) -> anyhow::Result<String> {
     let legend = Legend::of(chart);
     let margin = i32::try_from(MARGIN)?;
-    let title = letters::lines(&chart.title, TITLE_SIZE * BOLD, i32::try_from(WIDTH)? - 2 * margin);
-    let top = margin + LINE * i32::try_from(title.len())?;
-    let (beside, below) = (beside(&chart.y), below(&chart.x));
-    let plot_height = PLOT + NEXT.unsigned_abs() * u32::try_from(below.len().saturating_sub(1))?;
+    let room = i32::try_from(WIDTH)? - 2 * margin;
+    let title = letters::lines(chart.title(), TITLE_SIZE * BOLD, room);
+    let subtitle = letters::lines(chart.subtitle().unwrap_or(""), TEXT_SIZE, room);
+    let top = margin + LINE * i32::try_from(title.len() + subtitle.len())?;
+    let plot_height = if chart.series.iter().any(|series| !series.labels.is_empty()) { LABELLED_PLOT } else { PLOT };
+    let (beside, below) = (beside(&chart.y, plot_height), below(&chart.x));
+    let plot_height = plot_height + NEXT.unsigned_abs() * u32::try_from(below.len().saturating_sub(1))?;
     let height = top.unsigned_abs() + plot_height + legend.height();
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
@@ -45,8 +60,10 @@ pub fn draw(chart: &Chart) -> anyhow::Result<String> {
     let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     let (head, rest) = root.split_vertically(top);
     let (plot, foot) = rest.split_vertically(plot_height);
-    for (line, y) in title.into_iter().zip((24..).step_by(LINE as usize)) {
-        head.draw(&Text::new(line, (margin, y), text(TITLE_SIZE, FontStyle::Bold))).map_err(|error| failed(&error))?;
+    let title = title.into_iter().map(|line| (line, text(TITLE_SIZE, FontStyle::Bold)));
+    let subtitle = subtitle.into_iter().map(|line| (line, text(TEXT_SIZE, FontStyle::Normal)));
+    for ((line, style), y) in title.chain(subtitle).zip((24..).step_by(LINE as usize)) {
+        head.draw(&Text::new(line, (margin, y), style)).map_err(|error| failed(&error))?;
     }
     draw_plot(chart, &plot, &beside, &below).map_err(|error| failed(&*error))?;
     legend.draw(&foot).map_err(|error| failed(&*error))?;
@@ -57,9 +74,9 @@ pub fn draw(chart: &Chart) -> anyhow::Result<String> {
 
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// The vertical axis' label, in lines that fit beside it.
-fn beside(axis: &Axis) -> Vec<String> {
-    letters::lines(&axis.label, TEXT_SIZE, i32::try_from(PLOT - NUMBERS).unwrap_or(0) - NEXT - 10)
+/// The vertical axis' label, in lines that fit beside a plot of this height.
+fn beside(axis: &Axis, height: u32) -> Vec<String> {
+    letters::lines(&axis.label, TEXT_SIZE, i32::try_from(height - NUMBERS).unwrap_or(0) - NEXT - 10)
 }
 
 /// The horizontal axis' label, in lines that fit below it.
@@ -114,7 +131,7 @@ fn draw_plot(chart: &Chart, area: &Area<'_>, beside: &[String], below: &[String]
                 let dashes = DashedLineSeries::new(visible.iter().copied(), dash, gap, colour.stroke_width(2));
                 plot.draw_series(dashes)?;
             }
-            Mark::Dots => {}
+            Mark::Dots | Mark::Rings => {}
         }
         let (bottom, top) = y.ends();
         for (&(at, _), &(low, high)) in series.points.iter().zip(&series.intervals) {
@@ -127,6 +144,43 @@ fn draw_plot(chart: &Chart, area: &Area<'_>, beside: &[String], below: &[String]
             plot.draw_series(visible.into_iter().map(|point| mark(series, point, colour)))?;
         }
     }
+    let pixel = |point: (f64, f64)| {
+        let (x, y) = plot.backend_coord(&point);
+        (x - dx, y - dy)
+    };
+    let frame = Frame { left: left - dx, top: top - dy, right: right - dx + MARGIN.cast_signed(), bottom: bottom - dy - 2 };
+    draw_labels(chart, area, frame, (&x, &y), pixel)
+}
+
+/// Draws the labels of all points that are visible.
+fn draw_labels(
+    chart: &Chart,
+    area: &Area<'_>,
+    frame: Frame,
+    (x, y): (&Ruler, &Ruler),
+    pixel: impl Fn((f64, f64)) -> Pixel,
+) -> Drawn {
+    let all = chart
+        .series
+        .iter()
+        .flat_map(|series| series.points.iter().zip(&series.labels).map(move |(point, label)| (series, *point, label)));
+    let visible: Vec<_> = all.filter(|&(_, (a, b), _)| x.contains(a) && y.contains(b)).collect();
+    let labels: Vec<_> = visible.iter().map(|&(_, point, label)| (pixel(point), letters::width(label, LABEL_SIZE))).collect();
+    let intervals = chart.series.iter().flat_map(|series| series.points.iter().zip(&series.intervals));
+    let bars: Vec<_> = intervals
+        .map(|(&(at, _), &(low, high))| {
+            let ((middle, bottom), (_, top)) = (pixel((at, low)), pixel((at, high)));
+            Frame { left: middle - 1, top, right: middle + 1, bottom }
+        })
+        .collect();
+    for ((series, _, label), place) in visible.into_iter().zip(labels::place(frame, &labels, &bars)) {
+        if let Some((from, to)) = place.leader {
+            let colour = paint(palette::COLOURS[series.colour % palette::COLOURS.len()]);
+            area.draw(&PathElement::new(vec![from, to], colour.stroke_width(1)))?;
+        }
+        let at = (place.frame.left, i32::midpoint(place.frame.top, place.frame.bottom));
+        area.draw(&Text::new(label.as_str(), at, text(LABEL_SIZE, FontStyle::Normal)))?;
+    }
     Ok(())
 }
 
@@ -136,12 +190,12 @@ pub(super) fn dashes(colour: usize) -> (u32, u32) {
 }
 
 pub(super) fn has_marks(mark: Mark) -> bool {
-    matches!(mark, Mark::Points | Mark::DashedPoints | Mark::Dots)
+    matches!(mark, Mark::Points | Mark::DashedPoints | Mark::Dots | Mark::Rings)
 }
 
-/// A mark of the series: hollow on dashed lines.
+/// A mark of the series: hollow on dashed lines, and as a ring.
 pub(super) fn mark<P>(series: &Series, at: P, colour: RGBColor) -> Stamp<P> {
-    Stamp { at, form: series.colour, colour, hollow: series.mark == Mark::DashedPoints }
+    Stamp { at, form: series.colour, colour, hollow: matches!(series.mark, Mark::DashedPoints | Mark::Rings) }
 }
 
 pub(super) fn paint(colour: palette::Colour) -> RGBColor {

@@ -62,7 +62,7 @@ impl<'a> Legend<'a> {
             let (dash, step) = match series.mark {
                 Mark::Points | Mark::Line => (SAMPLE, SAMPLE),
                 Mark::Dashes | Mark::DashedPoints => (dash.cast_signed(), (dash + gap).cast_signed()),
-                Mark::Dots => (0, SAMPLE),
+                Mark::Dots | Mark::Rings => (0, SAMPLE),
             };
             for from in (0..SAMPLE).step_by(step.unsigned_abs() as usize) {
                 let to = (from + dash).min(SAMPLE);

@@ -5,6 +5,7 @@
 //! their contrast with white and dark pages. Text is large for the size of the picture, and the legend stands below the plot.
 
 mod draw;
+mod labels;
 mod legend;
 mod letters;
 mod palette;
@@ -21,8 +22,10 @@ pub use draw::draw;
 pub struct Chart {
     /// The end of the file's name: the file is `EXPERIMENT-FILE.svg`.
     pub file: String,
-    /// The title above the plot.
-    pub title: String,
+    /// What is drawn: the subtitle, or the title if there is no finding.
+    pub topic: String,
+    /// What it shows, in a sentence with figures of the data: the title. `None` if the data do not suffice.
+    pub finding: Option<String>,
     /// The caption below it in the report: what to look for.
     pub caption: String,
     /// The horizontal axis.
@@ -68,6 +71,8 @@ pub enum Mark {
     DashedPoints,
     /// Marks only.
     Dots,
+    /// Hollow marks only.
+    Rings,
 }
 
 /// A series of points.
@@ -83,11 +88,25 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// A confidence interval of y for each point, or nothing.
     pub intervals: Vec<(f64, f64)>,
+    /// A label for each point, which stands beside it, or nothing.
+    pub labels: Vec<String>,
 }
 
 impl Chart {
     /// How many colours there are.
     pub const MOST_COLOURS: usize = palette::COLOURS.len();
+
+    /// The title: the finding, or the topic.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.finding.as_deref().unwrap_or(&self.topic)
+    }
+
+    /// The subtitle. `None` if the topic is the title.
+    #[must_use]
+    pub fn subtitle(&self) -> Option<&str> {
+        self.finding.as_ref().map(|_| &*self.topic)
+    }
 }
 
 impl Axis {
@@ -120,7 +139,7 @@ impl Series {
     /// A series drawn as marks on a line.
     #[must_use]
     pub fn new(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new() }
+        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new(), labels: Vec::new() }
     }
 
     /// The same series, drawn like this.
@@ -133,5 +152,12 @@ impl Series {
     #[must_use]
     pub fn within(self, intervals: Vec<(f64, f64)>) -> Self {
         Self { intervals, ..self }
+    }
+
+    /// The same series, with a label for each point. Labels keep clear of each other, of marks and of intervals, but not of
+    /// lines.
+    #[must_use]
+    pub fn labelled(self, labels: Vec<String>) -> Self {
+        Self { labels, ..self }
     }
 }

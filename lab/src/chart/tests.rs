@@ -16,7 +16,8 @@ fn demanding() -> Chart {
     let nowhere = Series::new("nowhere", 9, vec![(f64::NAN, 1.0), (0.0, 1.0), (10.0, f64::INFINITY)]);
     Chart {
         file: String::from("demanding"),
-        title: "A title of many words & <brackets> ".repeat(3),
+        topic: String::from("The topic"),
+        finding: Some("A title of many words & <brackets> ".repeat(3)),
         caption: String::from("a caption"),
         x: Axis::log("items"),
         y: Axis::log("rate of false positives"),
@@ -71,4 +72,25 @@ fn an_empty_chart_has_axes() {
     let chart = Chart { series: Vec::new(), ..demanding() };
     let svg = draw(&chart).expect("it can be drawn");
     assert!(svg.contains("rate of false positives") && svg.matches("<text").count() > 6);
+}
+
+#[test]
+fn the_topic_is_the_title_until_there_is_a_finding() {
+    let found = demanding();
+    assert_eq!((found.title(), found.subtitle()), (found.finding.as_deref().unwrap_or(""), Some("The topic")));
+    assert!(draw(&found).is_ok_and(|svg| svg.contains("<desc>The topic. a caption</desc>")));
+    let open = Chart { finding: None, ..demanding() };
+    assert_eq!((open.title(), open.subtitle()), ("The topic", None));
+    let svg = draw(&open).expect("it can be drawn");
+    assert!(svg.contains("aria-label=\"The topic\"") && svg.contains("<desc>a caption</desc>"));
+    assert_eq!(svg.matches("font-weight=\"bold\"").count(), 1);
+}
+
+#[test]
+fn every_visible_point_has_its_label() {
+    let points = vec![(10.0, 1.0), (10.0, 1.01), (0.0, 1.0)];
+    let labels = ["<one>", "another", "that cannot be drawn"].map(String::from).to_vec();
+    let series = Series::new("some", 0, points).marked(Mark::Dots).labelled(labels);
+    let svg = draw(&Chart { series: vec![series], ..demanding() }).expect("it can be drawn");
+    assert!(svg.contains("&lt;one&gt;") && svg.contains("another") && !svg.contains("cannot be drawn"));
 }

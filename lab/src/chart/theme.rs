@@ -6,12 +6,17 @@ use super::{Chart, palette};
 
 /// Adds a role, a title, a description and style rules to a picture, which plotters cannot write.
 pub(super) fn finish(svg: &str, chart: &Chart) -> String {
-    let (title, caption) = (escaped(&chart.title), escaped(&chart.caption));
+    let (title, description) = (escaped(chart.title()), escaped(&description(chart)));
     let Some((head, body)) = svg.split_once('>') else { return svg.to_owned() };
     format!(
-        "{head} role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<desc>{caption}</desc>\n<style>{}</style>{body}",
+        "{head} role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<desc>{description}</desc>\n<style>{}</style>{body}",
         dark()
     )
+}
+
+/// The topic, unless it is the title, and the caption.
+fn description(chart: &Chart) -> String {
+    chart.subtitle().map_or_else(|| chart.caption.clone(), |topic| format!("{topic}. {}", chart.caption))
 }
 
 /// The rule that replaces each colour on dark pages.

@@ -4,11 +4,12 @@ use koel::{Addressing, CuckooFilter, tuning};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    probe::{KINDS, Kind, LEAST_HITS, OVERHEAD, Probed, fill, probes},
+    probe::{KINDS, Kind, LEAST_HITS, OVERHEAD, Probed, fill, probes_of_table},
     random::Hashes,
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
+    column::{Column, Role},
     experiment::{Experiment, Findings, Measured, Scope, Table},
     interrupt::Interrupt,
 };
@@ -54,11 +55,9 @@ impl Case {
         self.slots / u64::from(self.b) / 2 * 2
     }
 
-    /// The number of probes for a rate. Small tables get few: their own rates vary from table to table, and the interval,
-    /// which accounts for the probes only, must be wide enough to make that negligible.
+    /// The number of probes for a rate.
     fn probes(&self, rate: f64) -> u64 {
-        let places = self.buckets() * ((1 << self.f) - 1) / 2;
-        probes(rate, self.hits, self.most_probes).min((places / 10).max(probes(rate, LEAST_HITS, u64::MAX)))
+        probes_of_table(self.f, self.buckets(), rate, self.hits, self.most_probes)
     }
 }
 
@@ -78,6 +77,25 @@ impl Experiment for Fpr {
         "Filters are queried, at several loads, for items that were not inserted. The measured rate of positive answers is compared \
          with the formula that koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's upper bound, 2b/2ᶠ. All intervals are 99 % \
          confidence intervals: about one in a hundred misses the true rate."
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        vec![
+            Column::key("table", "", "packed or single"),
+            Column::key("b", "slots", "slots per bucket"),
+            Column::key("f", "bits", "length of a fingerprint"),
+            Column::key("slots", "slots", "slots of the table, before rounding to an even number of buckets"),
+            Column::key("hits", "probes", "how many false positives were wanted"),
+            Column::key("most_probes", "probes", "the most probes for that"),
+            Column::key("load", "%", "load: items divided by slots"),
+            Column::new("items", "items", "items in the filter").compared(Role::Exact),
+            Column::new("probes", "probes", "absent items that were looked up").compared(Role::Exact),
+            Column::new("found", "probes", "those that were found: false positives"),
+            Column::new("predicted", "", "false-positive rate by the formula, 0 to 1").compared(Role::Exact),
+            Column::new("rate", "", "measured false-positive rate, 0 to 1").compared(Role::estimate("low", "high")),
+            Column::new("low", "", "lower end of its 99 % confidence interval"),
+            Column::new("high", "", "upper end of its 99 % confidence interval"),
+        ]
     }
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
@@ -134,7 +152,11 @@ impl Experiment for Fpr {
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        Findings { charts: vec![by_fingerprint(measured), beside_the_formula(measured)], tables: vec![how_often_right(measured)] }
+        Findings {
+            charts: vec![by_fingerprint(measured), beside_the_formula(measured)],
+            tables: vec![how_often_right(measured)],
+            ..Findings::default()
+        }
     }
 }
 
@@ -158,6 +180,14 @@ fn rows(measured: &Cases, kind: (Kind, u32), load: u32) -> Vec<(u32, &Row)> {
     rows
 }
 
+/// How many of all intervals contain the rate of the formula.
+fn how_many_hold(measured: &Cases) -> Option<String> {
+    let rows: Vec<_> = measured.iter().flat_map(|m| &m.rows).collect();
+    let holding = rows.iter().filter(|row| (row.low..=row.high).contains(&row.predicted)).count();
+    let all = rows.len();
+    (all > 0).then(|| format!("The formula is within {holding} of {all} intervals of 99 % confidence"))
+}
+
 fn by_fingerprint(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     // Single tables with buckets of four have the same rate as packed ones.
@@ -176,7 +206,8 @@ fn by_fingerprint(measured: &Cases) -> Chart {
     series.push(Series::new("2b/2ᶠ for b = 4 (paper)", 5, (3..=24).map(bound).collect()).marked(Mark::Dashes));
     Chart {
         file: String::from("rate"),
-        title: String::from("False-positive rate, by length of fingerprint"),
+        topic: String::from("False-positive rate, by length of fingerprint"),
+        finding: how_many_hold(measured),
         caption: String::from(
             "Marks: measured rates, with 99 % intervals, most of which are smaller than the marks. Lines: the formula. Dashed: the \
              paper's bound for buckets of four, packed or single. Tables with buckets of two do not reach a load of 95 %. One more \
@@ -209,7 +240,8 @@ fn beside_the_formula(measured: &Cases) -> Chart {
     series.push(Series::new("independent slots, 95 % full", 3, (4..=24).map(other).collect()).marked(Mark::Dashes));
     Chart {
         file: String::from("ratio"),
-        title: String::from("Measured rate over predicted rate, packed"),
+        topic: String::from("Measured rate over predicted rate, packed"),
+        finding: None,
         caption: String::from(
             "1: equal to the formula. Bars are 99 % intervals: longer fingerprints give fewer hits, and so wider intervals. Dashed: \
              the rate if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are not: a false positive is an \

@@ -10,8 +10,10 @@ use super::{
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
+    column::{Column, Role},
     experiment::{Experiment, Findings, Measured, Scope, Table},
     interrupt::{Interrupt, Interrupted},
+    percent::percent,
 };
 
 /// Loads at the first refusal.
@@ -64,19 +66,26 @@ impl Experiment for Load {
          minimum of ten runs."
     }
 
+    fn columns(&self) -> Vec<Column> {
+        vec![
+            Column::key("walk", "", "koel, or random: the paper's random walk"),
+            Column::key("b", "slots", "slots per bucket"),
+            Column::key("f", "bits", "length of a fingerprint"),
+            Column::key("slots", "slots", "slots of the table, before rounding to an even number of buckets"),
+            Column::key("trials", "tables", "how many tables were filled"),
+            Column::new("min", "load", "least load at the first refusal: items divided by slots"),
+            Column::new("mean", "load", "mean load at the first refusal").compared(Role::mean("min", "max", "trials")),
+            Column::new("max", "load", "greatest load at the first refusal"),
+        ]
+    }
+
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let sizes = scope.allowed(&SIZES[..scope.choose(5, 7)]);
         let mut cases = Vec::new();
         for slots in sizes {
             for f in (2..=32).filter(|f| FEW.contains(f) || !scope.quick && slots < LARGE) {
                 for b in BUCKET_SIZES {
-                    let least = match slots {
-                        LARGE.. => LARGE * 3 / slots,
-                        _ => scope.choose(2, 10),
-                    };
-                    let most = scope.choose(200_000, LARGE) / slots;
-                    let trials = most.clamp(least.max(1), scope.choose(100, 1000));
-                    let trials = u32::try_from(trials).unwrap_or(1);
+                    let trials = trials(slots, scope.quick);
                     let of = |walk| Case { walk, b, f, slots, trials };
                     cases.extend([of(Walk::Koel), of(Walk::Random)]);
                 }
@@ -103,44 +112,68 @@ impl Experiment for Load {
     }
 
     fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let mut table = Filled::new(case, seed)?;
-        let mut hashes = Hashes::new(seed);
-        let mut loads = Vec::new();
-        for _ in 0..case.trials {
-            loads.push(table.fill(&mut hashes, interrupt)?);
-        }
-        Ok(vec![Row {
-            min: loads.iter().copied().fold(1.0, f64::min),
-            mean: loads.iter().sum::<f64>() / loads.len() as f64,
-            max: loads.iter().copied().fold(0.0, f64::max),
-        }])
+        let &Case { walk, b, f, slots, trials } = case;
+        let loads = Loads::new(Filled::new(walk, f, b, buckets(slots, b), seed)?, trials, seed, interrupt)?;
+        Ok(vec![Row { min: loads.min, mean: loads.mean, max: loads.max }])
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        let mut charts: Vec<_> = BUCKET_SIZES.iter().map(|&b| by_fingerprint(measured, b)).collect();
-        charts.push(by_size(measured));
-        Findings { charts, tables: vec![beside_the_paper(measured)] }
+        let sizes = BUCKET_SIZES.iter().map(|&b| by_fingerprint(measured, b));
+        Findings {
+            charts: [by_size(measured)].into_iter().chain(sizes).collect(),
+            tables: vec![beside_the_paper(measured)],
+            ..Findings::default()
+        }
+    }
+}
+
+/// How many tables of this size are filled.
+pub(super) fn trials(slots: u64, quick: bool) -> u32 {
+    let (least, most, items) = if quick { (2, 100, 200_000) } else { (10, 1000, LARGE) };
+    let least = if slots >= LARGE { LARGE * 3 / slots } else { least };
+    u32::try_from((items / slots.max(1)).clamp(least.max(1), most)).unwrap_or(1)
+}
+
+/// The loads of several tables at the first refusal.
+pub(super) struct Loads {
+    pub(super) min: f64,
+    pub(super) mean: f64,
+    pub(super) max: f64,
+}
+
+impl Loads {
+    /// Fills the table this many times.
+    pub(super) fn new(mut table: Filled, trials: u32, seed: u64, interrupt: &Interrupt) -> Result<Self, Interrupted> {
+        let mut hashes = Hashes::new(seed);
+        let mut loads = Vec::new();
+        for _ in 0..trials {
+            loads.push(table.fill(&mut hashes, interrupt)?);
+        }
+        Ok(Self {
+            min: loads.iter().copied().fold(1.0, f64::min),
+            mean: loads.iter().sum::<f64>() / loads.len() as f64,
+            max: loads.iter().copied().fold(0.0, f64::max),
+        })
     }
 }
 
 /// A table that is filled again and again.
-enum Filled {
+pub(super) enum Filled {
     Koel(CuckooFilter),
     Random(RandomWalk, u64),
 }
 
 impl Filled {
-    fn new(case: &Case, seed: u64) -> anyhow::Result<Self> {
-        let buckets = buckets(case.slots, case.b);
-        Ok(match case.walk {
+    pub(super) fn new(walk: Walk, f: u32, b: u32, buckets: u64, seed: u64) -> anyhow::Result<Self> {
+        Ok(match walk {
             Walk::Koel => {
                 // Packed tables fill equally: what is in a bucket does not depend on how it is stored.
-                let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(case.b).fingerprint_bits(case.f);
+                let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(b).fingerprint_bits(f);
                 Self::Koel(builder.buckets(buckets).build()?)
             }
             Walk::Random => {
-                let table = Plain::new(case.f, case.b, buckets);
-                Self::Random(RandomWalk::new(table, seed), buckets * u64::from(case.b))
+                let table = Plain::new(f, b, buckets);
+                Self::Random(RandomWalk::new(table, seed), buckets * u64::from(b))
             }
         })
     }
@@ -186,6 +219,17 @@ fn points(measured: &Cases, which: impl Fn(&Case) -> bool, point: impl Fn(&Case,
     points
 }
 
+/// From where on a line is level: no later value differs from its last one by more than this, in points.
+const LEVEL: f64 = 1.0;
+/// A chart shows at least fingerprints of up to this many bits.
+const LEAST_BITS: f64 = 7.0;
+
+fn level_from(line: &[(f64, f64)]) -> Option<f64> {
+    let (_, last) = *line.last()?;
+    let steep = line.iter().rposition(|(_, load)| (load - last).abs() > LEVEL);
+    line.get(steep.map_or(0, |place| place + 1)).map(|(f, _)| *f)
+}
+
 /// The load by length of fingerprint. Every second size, for fewer lines.
 fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
     let mut series = Vec::new();
@@ -207,18 +251,43 @@ fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
         4 => 80.0,
         _ => 90.0,
     };
+    let level = series.iter().filter_map(|one| level_from(&one.points));
+    // Two steps further, so that it is seen to be level.
+    let end = level.fold(LEAST_BITS, |end, from| end.max((from + 2.0).min(32.0)));
     Chart {
         file: format!("b{b}"),
-        title: format!("Load at the first refusal, buckets of {b}"),
+        topic: format!("Load at the first refusal, buckets of {b}"),
+        finding: enough_bits(measured, b),
         caption: format!(
             "Mean load at which a table with buckets of {b} first refuses an item, by length of fingerprint and size of table. \
              Solid: koel. Dashed: the paper's random walk. If fingerprints are too short for a large table, many items have the same \
-             two buckets (paper, section 4). Values below the axis are in the table of all rows."
+             two buckets (paper, section 4). Further to the right no line \
+             changes by more than a point. All values are in the table of all rows."
         ),
-        x: Axis::linear("fingerprint, bits").from_to(2.0, 32.0),
+        x: Axis::linear("fingerprint, bits").from_to(2.0, end),
         y: Axis::linear("load, %").from_to(floor, 100.0),
         series,
     }
+}
+
+/// How long fingerprints must be for the largest tables with buckets of b to fill as with long ones.
+fn enough_bits(measured: &Cases, b: u32) -> Option<String> {
+    let which = |case: &Case| case.walk == Walk::Koel && case.b == b;
+    let slots = measured.iter().map(|m| &m.case).filter(|case| which(case)).map(|case| case.slots).max()?;
+    let line = points(measured, |case| which(case) && case.slots == slots, |case, row| (f64::from(case.f), row.mean * 100.0));
+    let (bits, (_, load)) = (level_from(&line)?, *line.last()?);
+    Some(format!("{bits} bits are enough to fill {} slots to {}", count(slots), percent(load / 100.0, 1)))
+}
+
+/// The largest tables with buckets of four, filled in both ways.
+fn beside_the_random_walk(measured: &Cases) -> Option<String> {
+    let line =
+        |walk| points(measured, |case| (case.walk, case.b, case.f) == (walk, 4, 16), |case, row| (case.slots as f64, row.mean));
+    let [(slots, koel), (others, random)] = [*line(Walk::Koel).last()?, *line(Walk::Random).last()?];
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of slots")]
+    let size = count(slots as u64);
+    let text = format!("Koel fills {size} slots to {}, the random walk to {}", percent(koel, 1), percent(random, 1));
+    (slots.total_cmp(&others).is_eq()).then_some(text)
 }
 
 /// The load by size of table, with long fingerprints.
@@ -238,9 +307,10 @@ fn by_size(measured: &Cases) -> Chart {
     }
     Chart {
         file: String::from("size"),
-        title: String::from("Load at the first refusal, by size of table"),
+        topic: String::from("Load at the first refusal, by size of table"),
+        finding: beside_the_random_walk(measured),
         caption: String::from(
-            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight. In a larger table it happens at a lower load that \
+            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. In a larger table it happens at a lower load that \
              an item takes the random walk more than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
         ),
         x: Axis::log("slots"),
@@ -263,12 +333,11 @@ fn beside_the_paper(measured: &Cases) -> Table {
             let all = measured.iter().filter(|m| which(walk, &m.case));
             all.max_by_key(|m| m.case.slots).and_then(|m| Some((&m.case, m.row()?.mean)))
         };
-        let percent =
-            |load: Option<(&Case, f64)>| load.map_or_else(|| String::from("-"), |(_, load)| format!("{:.1} %", 100.0 * load));
+        let mean = |load: Option<(&Case, f64)>| load.map_or_else(|| String::from("-"), |(_, load)| percent(load, 1));
         let (koel, random) = (largest(Walk::Koel), largest(Walk::Random));
         let slots = koel.map_or_else(|| String::from("-"), |(case, _)| count(case.slots));
         let times = koel.map_or_else(|| String::from("-"), |(case, _)| format!("{} ×", case.trials));
-        table.rows.push(vec![b.to_string(), slots, times, percent(koel), percent(random), format!("{paper:.0} %")]);
+        table.rows.push(vec![b.to_string(), slots, times, mean(koel), mean(random), format!("{paper:.0} %")]);
     }
     table
 }

@@ -1,4 +1,4 @@
-//! The experiments, one file or folder each.
+//! The experiments, one file or folder each. They are those of `koel experiment`.
 
 pub mod fpr;
 pub mod load;
@@ -7,9 +7,10 @@ mod probe;
 mod random;
 pub mod space;
 pub mod speed;
+pub mod sweep;
 pub mod walk;
 
-pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, walk::Evictions};
+pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep, walk::Evictions};
 
 /// The number of buckets of b slots for this many slots, rounded up to an even number.
 fn buckets(slots: u64, b: u32) -> u64 {

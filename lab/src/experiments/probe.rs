@@ -17,7 +17,7 @@ pub(super) const OVERHEAD: u64 = 1 << 20;
 pub(super) const LEAST_HITS: u64 = 400;
 
 /// How buckets are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
     Packed,
@@ -78,6 +78,13 @@ pub(super) fn probes(rate: f64, hits: u64, most: u64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than an integer, and not negative")]
     let wanted = if wanted < most as f64 { wanted as u64 } else { most };
     wanted
+}
+
+/// The same for a table with buckets of `b` slots for fingerprints of `f` bits. Small tables get few probes: their own rates
+/// vary from table to table, and the interval, which accounts for the probes only, must be wide enough to make that negligible.
+pub(super) fn probes_of_table(f: u32, buckets: u64, rate: f64, hits: u64, most: u64) -> u64 {
+    let places = buckets.saturating_mul((1 << f) - 1) / 2;
+    probes(rate, hits, most).min((places / 10).max(probes(rate, LEAST_HITS, most)))
 }
 
 /// The number of false positives among a number of probes.

@@ -9,8 +9,10 @@ use super::{
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
+    column::{Column, Role},
     experiment::{Experiment, Findings, Measured, Scope, Table},
     interrupt::Interrupt,
+    percent::percent,
     structures::Structure,
 };
 
@@ -116,6 +118,29 @@ impl Experiment for Space {
          and those of Bloom filters here, are formulas for any ε; real fingerprints have whole numbers of bits."
     }
 
+    fn columns(&self) -> Vec<Column> {
+        vec![
+            Column::key(
+                "shows",
+                "",
+                "what the case shows: rate (space for a false-positive rate) or size (space for a number of items)",
+            ),
+            Column::key("table", "", "packed or single"),
+            Column::key("buckets", "", "possible numbers of buckets: any (even number) or power (of two)"),
+            Column::key("b", "slots", "slots per bucket"),
+            Column::key("f", "bits", "length of a fingerprint"),
+            Column::key("items", "items", "items that the filter was built for"),
+            Column::key("probes", "probes", "absent items that were looked up"),
+            Column::new("slots", "slots", "slots of the table").compared(Role::Exact),
+            Column::new("inserted", "items", "items in the filter: fewer if one was refused").compared(Role::Exact),
+            Column::new("bits_per_item", "bits", "bits of the table, divided by items").compared(Role::Exact),
+            Column::new("hits", "probes", "probes that were found: false positives"),
+            Column::new("rate", "", "measured false-positive rate, 0 to 1").compared(Role::estimate("low", "high")),
+            Column::new("low", "", "lower end of its 99 % confidence interval"),
+            Column::new("high", "", "upper end of its 99 % confidence interval"),
+        ]
+    }
+
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let mut cases = Vec::new();
         let most = scope.max_slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
@@ -167,8 +192,9 @@ impl Experiment for Space {
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
         Findings {
-            charts: vec![by_rate(measured), above_the_bound(measured), by_items(measured)],
+            charts: vec![by_items(measured), by_rate(measured), above_the_bound(measured)],
             tables: vec![beside_formulas(measured), through_powers_of_two(measured)],
+            ..Findings::default()
         }
     }
 }
@@ -228,7 +254,8 @@ fn by_rate(measured: &Cases) -> Chart {
     series.push(curve("lower bound (formula)", 5, Mark::Line, |rate| Some(tuning::lower_bound(rate))));
     Chart {
         file: String::from("rate"),
-        title: String::from("Bits per item, by false-positive rate"),
+        topic: String::from("Bits per item, by false-positive rate"),
+        finding: beside_bloom(measured),
         caption: String::from(
             "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller than \
              a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters and the \
@@ -242,6 +269,14 @@ fn by_rate(measured: &Cases) -> Chart {
     }
 }
 
+/// The packed table with the rate at which numbers of items are compared, or the next lower one, and a Bloom filter.
+fn beside_bloom(measured: &Cases) -> Option<String> {
+    let (_, row) = of_kind(measured, KINDS[0]).into_iter().rfind(|(_, row)| row.rate <= RATE)?;
+    let bloom = Structure::Bloom.bits_per_item(row.rate)?;
+    let rate = short(row.rate);
+    Some(format!("At ε = {rate}, packed takes {:.1} bits per item and Bloom {bloom:.1}", row.bits_per_item))
+}
+
 /// The same curves as differences from the lower bound, which are easier to read.
 fn above_the_bound(measured: &Cases) -> Chart {
     let mut series = measured_curves(measured, |row| row.bits_per_item - tuning::lower_bound(row.rate));
@@ -250,7 +285,8 @@ fn above_the_bound(measured: &Cases) -> Chart {
     series.push(curve("semi-sorted (paper)", 0, Mark::Dashes, |rate| Some(semi_sorted(rate) - tuning::lower_bound(rate))));
     Chart {
         file: String::from("overhead"),
-        title: String::from("Bits per item above the lower bound"),
+        topic: String::from("Bits per item above the lower bound"),
+        finding: None,
         caption: String::from(
             "The same filters, without the log₂(1/ε) bits that every filter needs. The packed table takes about one bit less than \
              the single one, a little less than the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and nearly the \
@@ -270,6 +306,13 @@ fn semi_sorted(rate: f64) -> f64 {
 
 fn of_buckets(measured: &Cases, buckets: Buckets) -> Vec<(&Case, &Row)> {
     rows(measured, |case| case.shows == Shows::Size && case.buckets == buckets, |case, _| case.items as f64)
+}
+
+/// The most bits per item in tables of any size, and of a power of two.
+fn beside_powers_of_two(measured: &Cases) -> Option<String> {
+    let most = |buckets| of_buckets(measured, buckets).iter().map(|(_, row)| row.bits_per_item).max_by(f64::total_cmp);
+    let (any, power) = (most(Buckets::Any)?, most(Buckets::Power)?);
+    Some(format!("At most {any:.1} bits per item at any size, {power:.1} with powers of two"))
 }
 
 fn by_items(measured: &Cases) -> Chart {
@@ -294,7 +337,8 @@ fn by_items(measured: &Cases) -> Chart {
     }
     Chart {
         file: String::from("items"),
-        title: String::from("Bits per item at ε = 0.1 %, by number of items"),
+        topic: String::from("Bits per item at ε = 0.1 %, by number of items"),
+        finding: beside_powers_of_two(measured),
         caption: String::from(
             "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of buckets \
              must be a power of two, as in the paper and in Go's libraries, an item takes up to 1.8 times as much space; the empty slots \
@@ -319,11 +363,11 @@ fn beside_formulas(measured: &Cases) -> Table {
             let found = of_kind(measured, (kind, 4)).into_iter().rfind(|(_, row)| row.rate <= rate);
             // In an incomplete run, the next longer fingerprints must not stand in for these.
             let found = found.filter(|(_, row)| row.rate > rate / 2.5);
-            found.map_or_else(|| String::from(NOTHING), |(_, row)| format!("{:.2} ({})", row.bits_per_item, percent(row.rate)))
+            found.map_or_else(|| String::from(NOTHING), |(_, row)| format!("{:.2} ({})", row.bits_per_item, short(row.rate)))
         };
         let bits = |bits: f64| format!("{bits:.2}");
         table.rows.push(vec![
-            percent(rate),
+            short(rate),
             shortest(Kind::Packed),
             shortest(Kind::Single),
             Structure::Bloom.bits_per_item(rate).map_or_else(|| String::from(NOTHING), bits),
@@ -356,8 +400,11 @@ fn through_powers_of_two(measured: &Cases) -> Table {
     table
 }
 
-/// A rate in per cent with two significant digits.
-fn percent(rate: f64) -> String {
+/// A rate in per cent with two significant digits, without zeros at the end.
+fn short(rate: f64) -> String {
+    if rate < 1e-6 {
+        return percent(rate, 1);
+    }
     let rate = 100.0 * rate;
     let places = match rate {
         10.0.. => 0,

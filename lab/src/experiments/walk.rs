@@ -11,8 +11,10 @@ use super::{
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
+    column::{Column, Role},
     experiment::{Experiment, Findings, Measured, Scope, Table},
     interrupt::Interrupt,
+    percent::percent,
 };
 
 /// Evictions per insertion.
@@ -53,7 +55,7 @@ const DRAWN: [u32; 4] = [80, 90, 95, 97];
 /// Smaller tables have too few items between two of these loads.
 const LEAST_SLOTS: u64 = 1000;
 /// Items between two checks for an interrupt.
-const PACE: u64 = 1 << 16;
+pub(super) const PACE: u64 = 1 << 16;
 
 impl Experiment for Evictions {
     type Case = Case;
@@ -72,6 +74,22 @@ impl Experiment for Evictions {
          that it moves to their other bucket. Koel searches breadth first for a free slot, through at most 4096 full buckets, and \
          moves items only when it has found one, so that its paths are short. The paper's random walk moves an item at each step and gives up after \
          500."
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        vec![
+            Column::key("walk", "", "koel, or random: the paper's random walk"),
+            Column::key("b", "slots", "slots per bucket"),
+            Column::key("slots", "slots", "slots of a table, before rounding to an even number of buckets"),
+            Column::key("tables", "tables", "how many tables were filled"),
+            Column::key("from", "%", "load before these insertions"),
+            Column::key("to", "%", "load after them"),
+            Column::key("least", "evictions", "fewest evictions of one of these insertions"),
+            Column::new("most", "evictions", "most evictions of one of them"),
+            Column::new("insertions", "insertions", "insertions between these loads that took so many evictions")
+                .compared(Role::Count),
+            Column::new("evictions", "evictions", "sum of their evictions"),
+        ]
     }
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
@@ -98,7 +116,7 @@ impl Experiment for Evictions {
         let mut hashes = Hashes::new(seed);
         let mut counts = BTreeMap::<_, Count>::new();
         for table in 0..u64::from(case.tables) {
-            let mut insert = inserter(case, buckets, seed.wrapping_add(table));
+            let mut insert = inserter(case.walk, FINGERPRINT_BITS, case.b, buckets, seed.wrapping_add(table));
             let mut items = 0;
             'filling: for (place, &load) in LOADS.iter().enumerate() {
                 while items < slots * u64::from(load) / 100 {
@@ -120,14 +138,18 @@ impl Experiment for Evictions {
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        Findings { charts: vec![means(measured), distributions(measured)], tables: vec![numbers(measured)] }
+        Findings {
+            charts: vec![means(measured), distributions(measured)],
+            tables: vec![numbers(measured)],
+            ..Findings::default()
+        }
     }
 }
 
 /// Inserts items into a table that is empty at first, and returns the number of evictions of each; `None` if it was refused.
-fn inserter(case: &Case, buckets: u64, seed: u64) -> Box<dyn FnMut(u64) -> Option<u32>> {
-    let mut table = Plain::new(FINGERPRINT_BITS, case.b, buckets);
-    match case.walk {
+pub(super) fn inserter(walk: Walk, f: u32, b: u32, buckets: u64, seed: u64) -> Box<dyn FnMut(u64) -> Option<u32>> {
+    let mut table = Plain::new(f, b, buckets);
+    match walk {
         Walk::Koel => Box::new(move |hash| insert_nearest(&mut table, hash)),
         Walk::Random => {
             let mut walk = RandomWalk::new(table, seed);
@@ -215,6 +237,16 @@ fn name(walk: Walk, what: &str) -> String {
     format!("{what}{}", if walk == Walk::Koel { "" } else { ", random" })
 }
 
+/// The load in titles, in per cent.
+const COMPARED: u32 = 95;
+
+/// Both walks at this load in buckets of four, in words.
+fn beside_the_random_walk(measured: &Cases, words: impl Fn(&Range<'_>, &Range<'_>) -> String) -> Option<String> {
+    let range = |walk| find(measured, walk, 4).and_then(|measured| Range::of(measured, COMPARED));
+    let (koel, random) = (range(Walk::Koel)?, range(Walk::Random)?);
+    Some(format!("At a load of {COMPARED} %: {}", words(&koel, &random)))
+}
+
 fn means(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     for (colour, b) in BUCKET_SIZES.into_iter().enumerate() {
@@ -226,9 +258,12 @@ fn means(measured: &Cases) -> Chart {
     }
     Chart {
         file: String::from("mean"),
-        title: String::from("Evictions per insertion, by load"),
+        topic: String::from("Evictions per insertion, by load"),
+        finding: beside_the_random_walk(measured, |koel, random| {
+            format!("Koel moves {:.2} items per insertion, the random walk {:.2}", koel.mean(), random.mean())
+        }),
         caption: String::from(
-            "Mean number of evictions per insertion, over the last few per cent up to that load. Solid: koel. Dashed: the paper's \
+            "Mean number of evictions per insertion, over the last few per cent up to that load; the title is about buckets of four. Solid: koel. Dashed: the paper's \
              random walk. Each line ends where a table refused an item.",
         ),
         x: Axis::linear("load, %").from_to(20.0, 100.0),
@@ -250,13 +285,16 @@ fn distributions(measured: &Cases) -> Chart {
     }
     Chart {
         file: String::from("distribution"),
-        title: String::from("Evictions of insertions, buckets of four"),
+        topic: String::from("Evictions of insertions, buckets of four"),
+        finding: beside_the_random_walk(measured, |koel, random| {
+            format!("Koel moves at most {} items, the random walk {}", koel.most(), random.most())
+        }),
         caption: String::from(
             "Share of insertions with at least that many evictions, over the last per cent of load before the one in the legend (the \
              last two before 90 %, the last five before 80 %). Solid: koel. Dashed: the random walk, whose tables refuse items \
              before 97 %.",
         ),
-        x: Axis::log("evictions").from_to(1.0, 1000.0),
+        x: Axis::log("this many evictions, or more").from_to(1.0, 1000.0),
         y: Axis::log("insertions, %"),
         series,
     }
@@ -271,10 +309,7 @@ fn numbers(measured: &Cases) -> Table {
             let range = find(measured, walk, 4).and_then(|measured| Range::of(measured, load));
             cells.extend(range.map_or_else(
                 || [(); 3].map(|()| String::from("-")),
-                |range| {
-                    let none = 100.0 * (1.0 - range.share(1));
-                    [format!("{:.3}", range.mean()), format!("{none:.1} %"), range.most().to_string()]
-                },
+                |range| [format!("{:.3}", range.mean()), percent(1.0 - range.share(1), 1), range.most().to_string()],
             ));
         }
         table.rows.push(cells);

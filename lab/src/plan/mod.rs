@@ -10,6 +10,8 @@ use std::{
     collections::{HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
     time::SystemTime,
 };
 
@@ -17,6 +19,7 @@ use anyhow::{Context as _, anyhow, bail};
 use serde::Serialize;
 
 use crate::{
+    build::Build,
     chart,
     experiment::{Experiment, Measured, Scope},
     interrupt::Interrupt,
@@ -37,6 +40,19 @@ pub struct Settings {
     pub again: bool,
 }
 
+impl Settings {
+    /// A full run into this folder, with the seed 1 and a thread for each core. Continues an earlier run.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            scope: Scope { quick: false, seed: 1, max_slots: None },
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            again: false,
+        }
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -44,6 +60,16 @@ pub enum Outcome {
     Complete,
     /// It was stopped on request. Finished cases are kept.
     Interrupted,
+}
+
+/// Success, or [`Interrupt::STATUS`].
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Complete => Self::SUCCESS,
+            Outcome::Interrupted => Self::from(Interrupt::STATUS),
+        }
+    }
 }
 
 /// An experiment that is ready to run, of any type.
@@ -56,6 +82,9 @@ pub trait Step {
 
     /// The number of cases that have not been measured yet.
     fn cases_left(&self) -> usize;
+
+    /// The build that measured the earlier results, if it is not this one. They are then complete, and only drawn.
+    fn other_build(&self) -> Option<&Build>;
 
     /// Measures the cases that are left, and writes all results.
     ///
@@ -102,6 +131,7 @@ impl<E: Experiment> Plan<E> {
         let run = Run {
             experiment: name.to_owned(),
             koel: env!("CARGO_PKG_VERSION").to_owned(),
+            build: Build::here().clone(),
             scope: settings.scope.clone(),
             machine: Machine::here(),
             started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
@@ -134,8 +164,12 @@ impl<E: Experiment> Plan<E> {
         let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
         let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
         // The journal is newer than the record. The settings of a run that measured nothing do not matter.
+        let mut newest = self.place.json();
         for (run, measured, seconds, file) in record.into_iter().chain(left).filter(|part| !part.1.is_empty()) {
             self.refuse(&run, &file)?;
+            if !self.anew {
+                same_build(&self.run, &newest, &run, &file.display().to_string())?;
+            }
             for measured in measured {
                 let case = key(&measured.case)?;
                 let Some(&place) = places.get(&case) else {
@@ -147,27 +181,14 @@ impl<E: Experiment> Plan<E> {
             self.run = run;
             self.seconds = self.seconds.max(seconds);
             self.anew = false;
+            newest = file;
         }
-        // Complete results of another version or machine can be drawn.
-        if self.cases_left() > 0 { self.same_origin(&now) } else { Ok(()) }
-    }
-
-    /// Refuses to continue results of another version, or times of another machine.
-    fn same_origin(&self, now: &Run) -> anyhow::Result<()> {
-        let file = self.place.json();
-        let file = file.display();
-        if self.run.koel != now.koel {
-            bail!("{file}: measured by koel {}, but this is koel {}: {REMEDY}", self.run.koel, now.koel);
+        // Complete results of another build or machine can be drawn.
+        if self.anew || self.cases_left() == 0 {
+            return Ok(());
         }
-        let pace = |machine: &Machine| {
-            let how = if machine.optimized { "" } else { ", without optimization" };
-            format!("{}, kernel {}{how}", machine.processor, machine.kernel)
-        };
-        let (there, here) = (pace(&self.run.machine), pace(&now.machine));
-        if self.experiment.is_timed() && there != here {
-            bail!("{file}: times measured on another machine ({there}), but this one is {here}: {REMEDY}");
-        }
-        Ok(())
+        same_build(&self.run, &newest, &now, "this")?;
+        if self.experiment.is_timed() { same_machine(&self.run, &now, &newest) } else { Ok(()) }
     }
 
     /// Refuses results of a different run, which are neither mixed with new ones nor overwritten by mistake.
@@ -188,22 +209,33 @@ impl<E: Experiment> Plan<E> {
     /// Writes the charts, the table and the record.
     fn write(&self, measured: Vec<Measured<Case<E>, Row<E>>>, complete: bool) -> anyhow::Result<()> {
         let name = self.experiment.name();
-        let findings = self.experiment.findings(&measured);
+        let mut findings = self.experiment.findings(&measured);
         let mut pictures = Vec::new();
-        for chart in &findings.charts {
+        for chart in &mut findings.charts {
+            if !complete {
+                // The cases that are missing may say something else.
+                chart.finding = None;
+            }
             let file = format!("{name}-{}.svg", chart.file);
             let svg = chart::draw(chart).with_context(|| format!("{file} could not be drawn"))?;
             record::replace(&self.place.file(&format!("-{}.svg", chart.file)), svg.as_bytes())?;
-            pictures.push(Picture { file, title: chart.title.clone(), caption: chart.caption.clone() });
+            pictures.push(Picture {
+                file,
+                title: chart.title().to_owned(),
+                is_finding: chart.finding.is_some(),
+                caption: chart.caption.clone(),
+            });
         }
-        self.place.write_csv(&measured)?;
+        self.place.write_csv(&measured, &self.experiment.columns())?;
         self.place.write(&Record {
             run: self.run.clone(),
             title: self.experiment.title().to_owned(),
             about: self.experiment.about().to_owned(),
+            columns: self.experiment.columns(),
             complete,
             seconds: self.seconds,
             pictures,
+            warnings: findings.warnings,
             tables: findings.tables,
             measured,
         })
@@ -223,6 +255,10 @@ impl<E: Experiment> Step for Plan<E> {
         self.known.iter().filter(|known| known.is_none()).count()
     }
 
+    fn other_build(&self) -> Option<&Build> {
+        (!self.run.build.is(Build::here())).then_some(&self.run.build)
+    }
+
     fn run(mut self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
         self.journal.begin(&self.run, self.anew)?;
         work::measure(&mut self, interrupt)?;
@@ -236,6 +272,33 @@ impl<E: Experiment> Step for Plan<E> {
         self.journal.end()?;
         Ok(if complete { Outcome::Complete } else { Outcome::Interrupted })
     }
+}
+
+/// Refuses to add to the results in a file what another build measured: they would be rows of two algorithms.
+fn same_build(there: &Run, file: &Path, here: &Run, name: &str) -> anyhow::Result<()> {
+    if there.build.is(&here.build) {
+        return Ok(());
+    }
+    let [theirs, ours] = there.build.differences(&here.build);
+    bail!(
+        "{}: measured by another build, koel {}, {theirs}, but {name} is koel {}, {ours}: continue with that build, {REMEDY}",
+        file.display(),
+        there.koel,
+        here.koel
+    )
+}
+
+/// Refuses to continue times of another machine.
+fn same_machine(there: &Run, here: &Run, file: &Path) -> anyhow::Result<()> {
+    let pace = |machine: &Machine| {
+        let version = machine.system_kernel.as_deref().unwrap_or("of unknown version");
+        format!("{}, kernel {}, {} {version}", machine.processor, machine.kernel, machine.system)
+    };
+    let (there, here) = (pace(&there.machine), pace(&here.machine));
+    if there != here {
+        bail!("{}: times measured on another machine ({there}), but this one is {here}: {REMEDY}", file.display());
+    }
+    Ok(())
 }
 
 /// The identity of a case, in files and for its seed.

@@ -6,9 +6,11 @@
 //! - `NAME.csv`: a line for each row, with the fields of its case.
 
 mod files;
+mod folder;
 mod journal;
 
-pub(crate) use files::{read, replace};
+pub(crate) use files::replace;
+pub(crate) use folder::{Fields, Results, all, names, results};
 pub(crate) use journal::{Journal, Left};
 
 use std::path::{Path, PathBuf};
@@ -18,6 +20,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
+    build::Build,
+    column::Column,
     experiment::{Experiment, Measured, Scope, Table},
     machine::Machine,
 };
@@ -29,7 +33,11 @@ pub(crate) const REMEDY: &str = "choose another --out, or measure everything --a
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) experiment: String,
+    /// The version of koel.
     pub(crate) koel: String,
+    /// The program that measured. All results in a file are of one.
+    #[serde(default)]
+    pub(crate) build: Build,
     pub(crate) scope: Scope,
     pub(crate) machine: Machine,
     /// When it started, in UTC.
@@ -41,6 +49,9 @@ pub(crate) struct Run {
 pub(crate) struct Picture {
     pub(crate) file: String,
     pub(crate) title: String,
+    /// Whether the title says what the chart shows, and not only what is drawn.
+    #[serde(default)]
+    pub(crate) is_finding: bool,
     pub(crate) caption: String,
 }
 
@@ -50,10 +61,16 @@ pub(crate) struct Record<M> {
     pub(crate) run: Run,
     pub(crate) title: String,
     pub(crate) about: String,
+    /// Missing in records of koel before columns were described.
+    #[serde(default)]
+    pub(crate) columns: Vec<Column>,
     /// Whether all cases have been measured.
     pub(crate) complete: bool,
     /// The time spent measuring, of all parts of an interrupted run together.
     pub(crate) seconds: f64,
+    /// What a reader must know before the figures.
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) tables: Vec<Table>,
     pub(crate) measured: Vec<M>,
@@ -100,14 +117,26 @@ impl Place {
         replace(&self.json(), lines(record)?.as_bytes())
     }
 
-    /// Writes all rows as CSV. Fields that a row does not have, such as those beside an error, are empty cells.
-    pub(crate) fn write_csv<C: Serialize, R: Serialize>(&self, measured: &[Measured<C, R>]) -> anyhow::Result<()> {
+    /// Writes all rows as CSV. Fields that a row does not have, such as those beside an error, are empty cells; lists are values
+    /// with spaces between them.
+    /// Without rows, the header has these columns.
+    pub(crate) fn write_csv<C: Serialize, R: Serialize>(
+        &self,
+        measured: &[Measured<C, R>],
+        columns: &[Column],
+    ) -> anyhow::Result<()> {
         let path = self.file(".csv");
-        replace(&path, &table(measured).with_context(|| path.display().to_string())?)
+        let mut text = table(measured).with_context(|| path.display().to_string())?;
+        if text.is_empty() {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            writer.write_record(columns.iter().map(|column| &*column.name))?;
+            text = writer.into_inner()?;
+        }
+        replace(&path, &text)
     }
 }
 
-/// All rows as CSV.
+/// All rows as CSV. Empty without rows.
 pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> anyhow::Result<Vec<u8>> {
     let rows = measured.iter().flat_map(|m| m.rows.iter().map(|row| Ok([object(&m.case)?, object(row)?])));
     let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
@@ -156,6 +185,7 @@ fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
 }
@@ -173,15 +203,15 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let place = Place::new(folder.path(), "some");
         let rows = vec![json!({ "name": "one", "error": "too large" }), json!({ "name": "two", "n": 5, "left": null })];
-        place.write_csv(&[
-            Measured { case: json!({ "n": 1 }), rows },
-            Measured { case: json!({ "n": 2, "m": 3 }), rows: vec![] },
-        ])?;
+        place.write_csv(
+            &[Measured { case: json!({ "n": 1 }), rows }, Measured { case: json!({ "n": 2, "m": 3 }), rows: vec![] }],
+            &[Column::key("unused", "", "")],
+        )?;
         // The fields of a case come first, even if a row has one of the same name.
         let lines = ["n,name,error,n,left", "1,one,too large,,", "1,two,,5,", ""];
         assert_eq!(fs::read_to_string(place.file(".csv"))?, lines.join("\n"));
-        place.write_csv::<Value, Value>(&[])?;
-        assert_eq!(fs::read_to_string(place.file(".csv"))?, "");
+        place.write_csv::<Value, Value>(&[], &["n", "m", "name", "error"].map(|name| Column::new(name, "", "")))?;
+        assert_eq!(fs::read_to_string(place.file(".csv"))?, "n,m,name,error\n");
         Ok(())
     }
 }

@@ -1,27 +1,23 @@
 //! The report: one self-contained HTML page with the charts, tables and rows of all results in a folder.
 
 mod page;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
 
 use anyhow::{Context as _, bail};
-use serde_json::{Map, Value};
 
 use crate::{
     experiment::Measured,
-    record::{self, Record},
+    record::{self, Fields, Record, Results},
 };
+
+pub(crate) use page::{facts_apart, frame};
 
 /// The name of its file.
 pub const FILE: &str = "report.html";
-
-/// The order of the experiments. Any others follow, sorted by name.
-const ORDER: [&str; 7] = ["load", "space", "fpr", "walk", "speed", "peers", "growth"];
-
-/// The fields of a case or a row, which are only copied here.
-type Fields = Map<String, Value>;
 
 /// An experiment's section of the page.
 struct Part {
@@ -44,7 +40,7 @@ impl Part {
 /// # Errors
 /// If a record or a chart cannot be read, or is damaged.
 pub fn check(folder: &Path, but: &[&str]) -> anyhow::Result<()> {
-    for name in names(folder)?.iter().filter(|name| !but.contains(&name.as_str())) {
+    for name in record::names(folder)?.iter().filter(|name| !but.contains(&name.as_str())) {
         read(folder, name, &mut BTreeSet::new())?;
     }
     Ok(())
@@ -58,46 +54,24 @@ pub fn write(folder: &Path) -> anyhow::Result<()> {
     let mut parts = Vec::new();
     // Every chart has the same rules, which apply to the whole page.
     let mut rules = BTreeSet::new();
-    for name in names(folder)? {
+    for name in record::names(folder)? {
         parts.extend(read(folder, &name, &mut rules)?);
     }
     if parts.is_empty() {
         bail!("{}: no results here: measure some with `koel experiment all`", folder.display());
     }
-    parts.sort_by_cached_key(|part| (place(&part.name), part.name.clone()));
     record::replace(&folder.join(FILE), page::page(&parts, &rules).into_string().as_bytes())
-}
-
-fn place(name: &str) -> usize {
-    ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
-}
-
-/// The name of each file `NAME.json` in the folder.
-fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let name = entry.with_context(|| folder.display().to_string())?.file_name();
-        names.extend(name.to_str().and_then(|name| name.strip_suffix(".json")).map(String::from));
-    }
-    Ok(names)
 }
 
 /// Reads the experiment of this name. `None` if the file is something else: users may keep other JSON files in the folder.
 fn read(folder: &Path, name: &str, rules: &mut BTreeSet<String>) -> anyhow::Result<Option<Part>> {
-    let path = folder.join(format!("{name}.json"));
-    let Some(text) = record::read(&path)? else { return Ok(None) };
-    let ours = place(name) < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
-    if !ours {
-        return Ok(None);
-    }
-    let record: Record<Measured<Fields, Fields>> = serde_json::from_str(&text)
-        .with_context(|| format!("{}: this record is damaged: measure {name} --again, or delete the file", path.display()))?;
+    let Some(Results { name, record }) = record::results(folder, name)? else { return Ok(None) };
     let mut charts = Vec::new();
     for picture in &record.pictures {
-        charts.push(chart(folder, name, &picture.file, rules)?);
+        charts.push(chart(folder, &name, &picture.file, rules)?);
     }
-    let csv = record::table(&record.measured).with_context(|| path.display().to_string())?;
-    Ok(Some(Part { name: name.to_owned(), record, charts, csv }))
+    let csv = record::table(&record.measured).with_context(|| format!("{name}.json"))?;
+    Ok(Some(Part { name, record, charts, csv }))
 }
 
 /// Reads a chart, without its rules for dark pages, which are collected in `rules`.
@@ -114,10 +88,14 @@ fn chart(folder: &Path, name: &str, file: &str, rules: &mut BTreeSet<String>) ->
     if !(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>")) {
         bail!("{}: this chart is damaged: {remedy}", path.display());
     }
-    let Some((head, rest)) = svg.split_once("<style>") else { return Ok(svg) };
-    let Some((style, body)) = rest.split_once("</style>") else {
-        bail!("{}: this chart is damaged: {remedy}", path.display());
-    };
+    let Some(svg) = without_rules(&svg, rules) else { bail!("{}: this chart is damaged: {remedy}", path.display()) };
+    Ok(svg)
+}
+
+/// The chart without its rules for dark pages, which are collected in `rules`. `None` if it is damaged.
+pub(crate) fn without_rules(svg: &str, rules: &mut BTreeSet<String>) -> Option<String> {
+    let Some((head, rest)) = svg.split_once("<style>") else { return Some(svg.to_owned()) };
+    let (style, body) = rest.split_once("</style>")?;
     rules.insert(style.to_owned());
-    Ok(format!("{head}{body}"))
+    Some(format!("{head}{body}"))
 }

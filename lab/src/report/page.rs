@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::Part;
+use super::{Part, summary};
 use crate::{
     experiment::Table,
     record::{Picture, Run},
@@ -19,6 +19,36 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 /// The whole page.
 pub(super) fn page(parts: &[Part], rules: &BTreeSet<String>) -> Markup {
     let known = parts.first().map(|part| facts(&part.record.run)).unwrap_or_default();
+    let body = html! {
+        header {
+            h1 { "Koel: experiments" }
+            p {
+                "Cuckoo filters, measured by " code { "koel experiment" } ". This file has everything: charts, summary tables, \
+                 and all rows as CSV files to save. The same program and seed give the same numbers on every machine, \
+                 except where time is measured."
+            }
+            (summary::of(parts))
+            (warning(parts))
+            (notes(parts))
+            dl.facts {
+                @for (name, value) in &known { div { dt { (name) } dd { (value) } } }
+                div { dt { "Time spent" } dd { (time(parts.iter().map(|part| part.record.seconds).sum())) } }
+            }
+        }
+        nav aria-label="Contents" {
+            ol {
+                @for part in parts { li { a href={ "#" (part.name) } { (part.record.title) } } }
+            }
+        }
+        main {
+            @for part in parts { (section(part, &known)) }
+        }
+    };
+    frame("Koel: experiments", rules, &body)
+}
+
+/// A page with this body, and the rules of its charts.
+pub(crate) fn frame(title: &str, rules: &BTreeSet<String>, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -27,37 +57,22 @@ pub(super) fn page(parts: &[Part], rules: &BTreeSet<String>) -> Markup {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { "Koel: experiments" }
+                title { (title) }
                 style {
                     (PreEscaped(STYLE))
                     @for rule in rules { (PreEscaped(rule)) }
                 }
             }
-            body {
-                header {
-                    h1 { "Koel: experiments" }
-                    p {
-                        "Cuckoo filters, measured by " code { "koel experiment" } ". This file has everything: charts, summary tables, \
-                         and all rows as CSV files to save. The same seed gives the same numbers on every machine, except where \
-                         time is measured."
-                    }
-                    (warning(parts))
-                    dl.facts {
-                        @for (name, value) in &known { div { dt { (name) } dd { (value) } } }
-                        div { dt { "Time spent" } dd { (time(parts.iter().map(|part| part.record.seconds).sum())) } }
-                    }
-                }
-                nav aria-label="Contents" {
-                    ol {
-                        @for part in parts { li { a href={ "#" (part.name) } { (part.record.title) } } }
-                    }
-                }
-                main {
-                    @for part in parts { (section(part, &known)) }
-                }
-            }
+            body { (body) }
         }
     }
+}
+
+/// What differs between two runs, with the values of both.
+pub(crate) fn facts_apart(runs: [&Run; 2]) -> Vec<(String, [String; 2])> {
+    let [a, b] = runs.map(facts);
+    let both = a.into_iter().zip(b).filter(|(one, other)| one != other);
+    both.map(|((name, one), (_, other))| (name.to_owned(), [one, other])).collect()
 }
 
 /// A warning about experiments that ran without optimization.
@@ -70,6 +85,24 @@ fn warning(parts: &[Part]) -> Markup {
                 "The program that measured " (slow.join(", ")) " was compiled without optimization, so koel is faster than it \
                  shows. Build the program with " code { "--release" } ", and measure again."
             }
+        }
+    }
+}
+
+/// What readers must know before the figures of all experiments.
+fn notes(parts: &[Part]) -> Markup {
+    let named = |is: fn(&Part) -> bool| parts.iter().filter(|part| is(part)).map(|part| part.name.as_str()).collect::<Vec<_>>();
+    let unknown = named(|part| part.record.run.build.program.is_none());
+    let warned = named(|part| !part.record.warnings.is_empty());
+    html! {
+        @if !unknown.is_empty() {
+            p.note {
+                strong { "Unknown program. " }
+                "The records of " (unknown.join(", ")) " do not say which program measured them."
+            }
+        }
+        @if !warned.is_empty() {
+            p.note { strong { "Read first. " } "There are notes above the charts of " (warned.join(", ")) "." }
         }
     }
 }
@@ -88,6 +121,7 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
                     (record.measured.len()) " cases were measured before the run was interrupted. The same command continues it."
                 }
             }
+            @for warning in &record.warnings { p.note { (warning) } }
             @if !others.is_empty() {
                 p.soft { "Different from the first experiment on this page:" }
                 dl.facts { @for (name, value) in &others { div { dt { (name) } dd { (value) } } } }
@@ -97,11 +131,14 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
             }
             @for table in &record.tables { (small(table)) }
             p.soft {
-                a download={ (part.name) ".csv" } href={ "data:text/csv;charset=utf-8;base64," (STANDARD.encode(&part.csv)) } {
-                    "All " (part.rows()) " rows as " (part.name) ".csv"
+                @if part.rows() > 0 {
+                    a download={ (part.name) ".csv" } href={ "data:text/csv;charset=utf-8;base64," (STANDARD.encode(&part.csv)) } {
+                        "All " (part.rows()) " rows as " (part.name) ".csv"
+                    }
+                    ". "
                 }
-                ". Started on " time datetime=(run.started) { (run.started.replace('T', " at ").replace('Z', " UTC")) }
-                "; measuring took " (time(record.seconds)) "."
+                "Started on " time datetime=(run.started) { (run.started.replace('T', " at ").replace('Z', " UTC")) }
+                "; measuring took " (time(record.seconds)) ". Measured by koel " (run.koel) ", " (run.build) "."
             }
         }
     }
@@ -137,16 +174,29 @@ fn small(table: &Table) -> Markup {
 /// What a run's numbers depend on: the same names in the same order for every run.
 fn facts(run: &Run) -> Vec<(&'static str, String)> {
     let (machine, scope) = (&run.machine, &run.scope);
+    let known = |fact: &Option<String>| fact.clone().unwrap_or_else(|| String::from("unknown"));
     let size = if scope.quick { "quick: smaller and fewer tables" } else { "full" };
     let most = scope.max_slots.map_or_else(|| String::from("no limit"), |slots| format!("{slots} slots"));
     vec![
         ("Processor", machine.processor.clone()),
         ("Cores", machine.cores.to_string()),
         ("Memory", format!("{:.1} GiB", machine.memory_mib as f64 / 1024.0)),
-        ("System", machine.system.clone()),
+        (
+            "System",
+            [Some(&machine.system), machine.system_kernel.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
         ("Kernel", machine.kernel.clone()),
         ("Compiled", String::from(if machine.optimized { "with optimization" } else { "without optimization" })),
-        ("Koel", run.koel.clone()),
+        ("Koel", format!("{}, {}", run.koel, run.build.source())),
+        ("Program", known(&run.build.program)),
+        ("Compiler", known(&run.build.compiler)),
+        ("Target", known(&run.build.target)),
+        ("Flags", known(&run.build.flags)),
         ("Seed", scope.seed.to_string()),
         ("Size", String::from(size)),
         ("Largest tables", most),
@@ -154,7 +204,7 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
 }
 
 /// A duration in words.
-fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     match Duration::try_from_secs_f64(seconds.round()) {
         Ok(time) if time >= Duration::from_secs(1) => humantime::format_duration(time).to_string(),
         _ => String::from("less than a second"),

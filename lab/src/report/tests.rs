@@ -1,10 +1,11 @@
 use std::{fs, path::Path};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
+    build::Build,
     chart::{self, Axis, Chart, Series},
     experiment::{Scope, Table},
     machine::Machine,
@@ -20,9 +21,14 @@ fn machine() -> Machine {
         cores: 2,
         memory_mib: 2048,
         system: String::from("a system"),
+        system_kernel: None,
         kernel: String::from("portable"),
         optimized: true,
     }
+}
+
+fn build() -> Build {
+    Build { commit: Some(String::from("c0ffee")), program: Some(String::from("0123456789abcdef")), ..Build::default() }
 }
 
 fn fields(value: &Value) -> Fields {
@@ -39,15 +45,23 @@ fn record(name: &str) -> Record<Measured<Fields, Fields>> {
         run: Run {
             experiment: name.to_owned(),
             koel: String::from("0.1.0"),
+            build: build(),
             scope: Scope { quick: true, seed: 5, max_slots: None },
             machine: machine(),
             started: String::from("2026-11-21T00:52:47Z"),
         },
         title: format!("The title of {name} {HOSTILE}"),
+        columns: Vec::new(),
         about: HOSTILE.to_owned(),
         complete: true,
         seconds: 61.6,
-        pictures: vec![Picture { file: format!("{name}-one.svg"), title: HOSTILE.to_owned(), caption: HOSTILE.to_owned() }],
+        warnings: Vec::new(),
+        pictures: vec![Picture {
+            file: format!("{name}-one.svg"),
+            title: HOSTILE.to_owned(),
+            is_finding: name == "load",
+            caption: HOSTILE.to_owned(),
+        }],
         tables: vec![table],
         measured: vec![Measured { case: fields(&json!({"slots": 100})), rows }],
     }
@@ -56,10 +70,11 @@ fn record(name: &str) -> Record<Measured<Fields, Fields>> {
 fn put(folder: &Path, name: &'static str, record: &Record<Measured<Fields, Fields>>) {
     let place = Place::new(folder, name);
     place.write(record).expect("it can be written");
-    place.write_csv(&record.measured).expect("it can be written");
+    place.write_csv(&record.measured, &[]).expect("it can be written");
     let chart = Chart {
         file: String::from("one"),
-        title: HOSTILE.to_owned(),
+        topic: HOSTILE.to_owned(),
+        finding: None,
         caption: HOSTILE.to_owned(),
         x: Axis::linear(HOSTILE),
         y: Axis::log("y"),
@@ -141,10 +156,10 @@ fn the_rows_are_in_it_byte_for_byte() {
 #[test]
 fn facts_are_told_once_unless_they_differ() {
     let folder = folder(&["load"], |_| ());
-    assert_eq!(page(&folder).matches("a processor").count(), 1);
+    assert_eq!(page(&folder).matches("<dd>a processor</dd>").count(), 1);
     put(folder.path(), "space", &record("space"));
     let same = page(&folder);
-    assert_eq!((same.matches("a processor").count(), same.matches("<dt>Seed</dt>").count()), (1, 1));
+    assert_eq!((same.matches("<dd>a processor</dd>").count(), same.matches("<dt>Seed</dt>").count()), (1, 1));
     assert!(same.contains("<dd>2m 4s</dd>") || same.contains("<dd>2m 3s</dd>"), "{same}");
     assert!(same.contains("2026-11-21 at 00:52:47 UTC") && same.contains("took 1m 2s"));
     let mut other = record("space");
@@ -152,7 +167,11 @@ fn facts_are_told_once_unless_they_differ() {
     put(folder.path(), "space", &other);
     let page = page(&folder);
     let (head, section) = page.split_once("<section id=\"space\"").expect("a section");
-    assert!(!head.contains("another one") && section.contains("<dd>another one</dd>"));
+    assert!(
+        !head.contains("<dd>another one</dd>")
+            && head.contains("on a processor and another one.")
+            && section.contains("<dd>another one</dd>")
+    );
     assert_eq!(page.matches("<dt>Seed</dt>").count(), 1);
 }
 
@@ -165,6 +184,36 @@ fn warnings_say_what_is_wrong() {
     let part = page(&folder(&["load", "fpr"], |record| record.complete = record.run.experiment == "load"));
     assert_eq!(part.matches("class=\"warning\"").count(), 1);
     assert!(part.contains("1 cases were measured"), "{part}");
+}
+
+#[test]
+fn every_section_names_the_program_that_measured() {
+    let folder = folder(&["load", "space"], |record| {
+        if record.run.experiment == "space" {
+            record.run.build = Build { commit: Some(String::from("beefbeefbeefbeef")), modified: Some(true), ..Build::default() };
+        }
+    });
+    let page = page(&folder);
+    let (first, second) = page.split_once("<section id=\"space\"").expect("a section");
+    assert!(first.contains("Measured by koel 0.1.0, commit c0ffee, program 0123456789abcdef."), "{first}");
+    assert!(first.contains("<dt>Program</dt><dd>0123456789abcdef</dd>") && first.contains("<dt>Compiler</dt><dd>unknown</dd>"));
+    assert!(second.contains("Measured by koel 0.1.0, commit beefbeefbe with changes, program unknown."), "{second}");
+    assert!(second.contains("<dt>Program</dt><dd>unknown</dd>") && !second.contains("<dt>Compiler</dt>"));
+    assert!(first.contains("The records of space do not say which program measured them."), "{first}");
+}
+
+#[test]
+fn what_must_be_known_first_stands_above_the_charts() {
+    let page = page(&folder(&["load", "speed"], |record| {
+        if record.run.experiment == "speed" {
+            record.warnings.push(format!("Seven times were disturbed. {HOSTILE}"));
+        }
+    }));
+    assert_eq!(page.matches("class=\"note\"").count(), 2);
+    assert!(page.contains("There are notes above the charts of speed."));
+    let (_, section) = page.split_once("<section id=\"speed\"").expect("a section");
+    let note = section.find("<p class=\"note\">Seven times were disturbed. &lt;script").expect("a note");
+    assert!(note < section.find("<svg ").expect("a chart"));
 }
 
 #[test]
@@ -213,4 +262,21 @@ fn other_files_are_left_alone() {
     let json = fs::read_to_string(&path).expect("a record");
     fs::write(&path, &json[..json.len() / 2]).expect("it can be written");
     assert!(error(&folder).contains("abacus.json: this record is damaged"));
+}
+
+#[test]
+fn the_summary_says_what_was_found_and_how_disturbed_it_was() {
+    let quiet = page(&folder(&["load", "space"], |_| ()));
+    let (summary, _) = quiet.split_once("<nav").expect("contents");
+    assert!(summary.contains("2 experiments with 4 rows, measured in 2m"), "{summary}");
+    assert!(summary.contains("on a processor. No row is marked as disturbed"), "{summary}");
+    // Only the chart of load says what it shows.
+    assert!(summary.contains("<a href=\"#load\">The title of load") && !summary.contains("#space"), "{summary}");
+    for disturbed in [json!(true), json!(2)] {
+        let page = page(&folder(&["load"], |record| {
+            record.measured[0].rows[0].insert(String::from("disturbed"), disturbed.clone());
+            record.measured[0].rows[1].insert(String::from("disturbed"), json!(0));
+        }));
+        assert!(page.contains("1 experiment with 2 rows") && page.contains("disturbed 1 of the rows"), "{page}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Filters that grow: a rival that breaks its promise is shown as doing so, and a filter of koel that did would fail.
 
-use koel_lab::Experiment as _;
+use koel_lab::{Experiment as _, Stopwatch};
 
 use super::{ITEMS, RATE, facts, laboratory::measured, sample};
 use crate::{
@@ -107,9 +107,9 @@ impl<const MAY_LOSE: bool> Peer for Careless<MAY_LOSE> {
 #[test]
 fn an_item_that_is_lost_by_removals_is_a_failure_or_a_number() {
     let keys = Keys::new(100).unwrap();
-    let error = Careless::<false>.measure(&keys).unwrap_err();
+    let error = Careless::<false>.measure(&keys, &mut Stopwatch::new()).unwrap_err();
     assert!(error.to_string().contains("1 were lost when others were removed"), "{error}");
-    let sample = Careless::<true>.measure(&keys).unwrap();
+    let sample = Careless::<true>.measure(&keys, &mut Stopwatch::new()).unwrap();
     assert_eq!((sample.lost, sample.stuck, sample.left, sample.lost_by_removal), (0, 1, 0, Some(1)));
 }
 

@@ -1,6 +1,6 @@
 //! The comparison as an experiment: its rounds, failures and findings.
 
-use koel_lab::{Experiment as _, Interrupt, Measured, Plan, Scope, Settings};
+use koel_lab::{Experiment as _, Interrupt, Measured, Plan, Scope, Settings, Stopwatch};
 
 use super::{Clinging, Forgetful, RATE, facts, sample};
 use crate::{
@@ -21,12 +21,12 @@ pub(super) fn measured(rounds: Vec<Vec<Entry>>) -> Vec<Measured<Case, Entry>> {
 fn a_failure_in_a_round_is_shown_and_keeps_nobody_else_from_it() {
     let keys = Keys::new(100).unwrap();
     let some: [Box<dyn Contestant>; 3] = [Box::new(Forgetful::<true>), Box::new(Clinging), Box::new(Forgetful::<true>)];
-    let entries = experiment::round(&some, &keys, &Interrupt::new()).unwrap();
+    let entries = experiment::round(&some, &keys, &mut Stopwatch::new(), &Interrupt::new()).unwrap();
     let failed: Vec<_> = entries.iter().map(|entry| entry.sample().is_err()).collect();
     assert_eq!(failed, [false, true, false]);
     let interrupt = Interrupt::new();
     interrupt.set();
-    assert!(experiment::round(&some, &keys, &interrupt).is_err());
+    assert!(experiment::round(&some, &keys, &mut Stopwatch::new(), &interrupt).is_err());
 
     let good = |filter, add| Entry::new(facts(filter), Ok(sample(add, 0.001)));
     let bad = || Entry::new(facts("bad"), Err(anyhow::anyhow!("too large")));
@@ -36,9 +36,9 @@ fn a_failure_in_a_round_is_shown_and_keeps_nobody_else_from_it() {
     ]);
     let findings = Peers { set: Set::Fixed, rate: RATE, items: 1000, rounds: 2 }.findings(&rounds);
     let [here, paper, notes] = &findings.tables[..] else { panic!("{:?}", findings.tables) };
-    assert!(here.caption.contains("ε = 0.001, with 1000 items; medians of 2 rounds"), "{}", here.caption);
+    assert!(here.caption.contains("ε = 0.001, with 1000 items; medians of 2 rounds (quartiles)"), "{}", here.caption);
     for (row, expected) in here.rows.iter().zip([
-        ["one", "no", "13.00", "3.03", "0.100 %", "500.00", "2.0", "3.0", "–"],
+        ["one", "no", "13.00", "3.03", "0.100 %", "500.00 (400.00–666.67)", "2.0", "3.0", "–"],
         ["bad", "–", "–", "–", "–", "–", "–", "–", "–"],
         ["two", "no", "13.00", "3.03", "0.100 %", "200.00", "2.0", "3.0", "–"],
     ]) {

@@ -86,7 +86,7 @@ fn whatever_is_missing_the_rest_is_shown() {
     let unmeasured = vec![Measured { case: all[0].case.clone(), rows: Vec::new() }];
     for measured in [all, some, none, unmeasured] {
         let rows: usize = measured.iter().map(|m| m.rows.len()).sum();
-        let Findings { charts, tables } = Fpr.findings(&measured);
+        let Findings { charts, tables, .. } = Fpr.findings(&measured);
         assert_eq!((charts.len(), tables.len()), (2, 1));
         for chart in &charts {
             assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS));

@@ -2,7 +2,8 @@
 //! searches, breadth first, for the nearest bucket with an empty slot that evictions can reach, and then moves the items on
 //! the path to it, the last one first. If there is no such bucket, nothing changes.
 //!
-//! The library's walk has the same limits and a shortcut for paths of one eviction, which changes nothing about the result.
+//! The library's walk has the same limits, and two shortcuts, which change nothing about the result: for paths of one eviction,
+//! and for buckets of one slot, where it follows the two chains without a list of them.
 
 use std::collections::HashSet;
 
@@ -11,7 +12,8 @@ use super::{Place, Plain};
 /// A search has no more nodes than this: it gives up after as many full buckets.
 const MOST_NODES: usize = 4096;
 
-/// From this number of nodes on, a search remembers the buckets it has visited.
+/// From this number of nodes on, a search remembers the buckets it has visited: if they have several slots. With one slot, a
+/// bucket leads to one other, and mistaking that for a visited one would end the search.
 const LONG_WALK: usize = 64;
 
 /// Buckets this far apart are taken for the same when they are remembered.
@@ -37,7 +39,7 @@ pub(in crate::experiments) fn insert(table: &mut Plain, hash: u64) -> Option<u32
     let mut visited = HashSet::new();
     let mut next = 0;
     while let Some(&Node { bucket, .. }) = nodes.get(next) {
-        if visited.is_empty() && nodes.len() >= LONG_WALK {
+        if visited.is_empty() && nodes.len() >= LONG_WALK && table.b > 1 {
             visited.extend(nodes.iter().map(|node| node.bucket % REMEMBERED));
         }
         for slot in 0..table.b {

@@ -40,8 +40,8 @@ fn the_nearest_slot_is_the_librarys() {
     let mut evictions = [0; 5];
     let mut refusals = 0;
     for (f, b) in [(2, 1), (3, 16), (4, 2), (5, 8), (7, 3), (8, 4), (13, 4), (16, 2), (21, 5), (32, 1), (32, 4)] {
-        // In the largest, a search takes different buckets for the same one.
-        for buckets in [2, 6, 128, 1002, 20_000] {
+        // In 20,000 buckets, a search takes different ones for the same. Only in more do chains become so long.
+        for buckets in [2, 6, 128, 1002, 20_000].into_iter().chain((b == 1).then_some(200_000)) {
             let what = format!("f {f}, b {b}, {buckets} buckets");
             let (mut plain, mut filter) = (Plain::new(f, b, buckets), filter(f, b, buckets));
             for hash in Hashes::new(buckets ^ u64::from(f)) {
@@ -54,7 +54,7 @@ fn the_nearest_slot_is_the_librarys() {
             assert_same(&plain, &filter, f, &what);
         }
     }
-    assert_eq!(refusals, 55);
+    assert_eq!(refusals, 57);
     assert!(evictions.is_sorted_by(|more, fewer| more > fewer) && evictions[4] > 1000, "{evictions:?}");
 }
 

@@ -79,7 +79,7 @@ fn whatever_is_missing_the_rest_is_shown() {
     let none = Vec::new();
     let unmeasured = vec![Measured { case: all[0].case.clone(), rows: Vec::new() }];
     for measured in [all, some, none, unmeasured] {
-        let Findings { charts, tables } = Space.findings(&measured);
+        let Findings { charts, tables, .. } = Space.findings(&measured);
         assert_eq!((charts.len(), tables.len()), (3, 2));
         for chart in &charts {
             assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS));

@@ -1,6 +1,9 @@
 //! Charts and tables of the times.
 
-use super::{Case, Form, Operation, Row};
+use super::{
+    Case,
+    times::{Form, Operation, Row},
+};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
     experiment::{Findings, Measured, Table},
@@ -11,6 +14,9 @@ type Cases = [Measured<Case, Row>];
 
 /// The names of all kernels, the fastest last: results may have kernels that the machine which draws them does not have.
 const KERNELS: [&str; 4] = ["portable", "bmi2", "avx2", "avx512"];
+
+/// The name of the marks of times that stayed disturbed.
+const DISTURBED: &str = "disturbed";
 
 /// The load at which filters are compared.
 const FULL: u32 = 95;
@@ -28,7 +34,20 @@ pub(super) fn findings(measured: &Cases) -> Findings {
     }
     // What was not measured is not shown.
     charts.retain(|chart| !chart.series.is_empty());
-    Findings { charts, tables: all.iter().map(Size::table).collect() }
+    Findings { charts, tables: all.iter().map(Size::table).collect(), warnings: warning(measured).into_iter().collect() }
+}
+
+/// How many times stayed disturbed, if any.
+fn warning(measured: &Cases) -> Option<String> {
+    let rows = || measured.iter().flat_map(|m| &m.rows);
+    let disturbed = rows().filter(|row| row.disturbed).count();
+    (disturbed > 0).then(|| {
+        format!(
+            "Other work on the processor disturbed {disturbed} of {} times in more than half of their rounds, also when they were \
+             measured again. They are marked in the charts and tables. Measure again on a machine that does nothing else.",
+            rows().count()
+        )
+    })
 }
 
 /// The results of tables of one size.
@@ -48,14 +67,12 @@ struct Of<'a> {
 
 impl Size<'_> {
     fn rows(&self, of: Of<'_>) -> impl Iterator<Item = &Row> {
-        let cases = self.rows.iter().filter(move |m| m.case.table == of.table);
-        cases
-            .flat_map(|m| &m.rows)
-            .filter(move |row| (row.operation, row.form) == (of.operation, of.form) && row.kernel == of.kernel)
+        let key = move |row: &Row| (row.table, row.operation, row.form) == (of.table, of.operation, of.form);
+        self.rows.iter().flat_map(|m| &m.rows).filter(move |row| key(row) && row.kernel == of.kernel)
     }
 
-    fn ns(&self, of: Of<'_>, load: u32, present: u32) -> Option<f64> {
-        self.rows(of).find(|row| (row.load, row.present) == (load, present)).map(|row| row.ns)
+    fn row(&self, of: Of<'_>, load: u32, present: u32) -> Option<&Row> {
+        self.rows(of).find(|row| (row.load, row.present) == (load, present))
     }
 
     /// The kernels that were measured.
@@ -68,11 +85,10 @@ impl Size<'_> {
         self.kernels().last().unwrap_or("")
     }
 
-    /// A line of million operations per second, by load.
-    fn line(&self, name: &str, colour: usize, mark: Mark, of: Of<'_>, present: u32) -> Series {
-        let rows = self.rows(of).filter(|row| row.present == present);
-        let points = rows.map(|row| (f64::from(row.load), pace(row.ns))).collect();
-        Series::new(name, colour, points).marked(mark)
+    /// A line of million operations per second, by load, with quartiles.
+    fn line(&self, name: &str, colour: usize, mark: Mark, of: Of<'_>, present: u32) -> [Series; 2] {
+        let rows: Vec<_> = self.rows(of).filter(|row| row.present == present).collect();
+        line(name, colour, mark, &rows, |row| row.load)
     }
 
     /// The floors as horizontal lines: they do not depend on the load.
@@ -80,50 +96,64 @@ impl Size<'_> {
         let reads = move |form| Of { table, operation: Operation::Read, form, kernel: "" };
         let floors = [("two reads", Form::Each, Mark::Dashes), ("dense", Form::Batch, Mark::Line)];
         floors.into_iter().filter_map(move |(name, form, mark)| {
-            let pace = pace(self.ns(reads(form), 0, 0)?);
+            let pace = pace(self.row(reads(form), 0, 0)?.ns);
             Some(Series::new(name, 5, vec![(5.0, pace), (95.0, pace)]).marked(mark))
         })
     }
 
-    fn chart(&self, file: &str, title: &str, caption: String, series: Vec<Series>) -> Chart {
+    fn chart(&self, file: &str, title: &str, caption: String, mut series: Vec<Series>) -> Chart {
         let slots = count(self.slots);
+        series.retain(|series| !series.points.is_empty());
+        let disturbed = series.iter_mut().filter(|series| series.name == DISTURBED);
+        // One entry in the legend is enough.
+        disturbed.skip(1).for_each(|series| series.name.clear());
         Chart {
             file: format!("{file}-{}", slots.replace(' ', "")),
-            title: format!("{title}, {slots} slots"),
+            topic: format!("{title}, {slots} slots"),
+            finding: None,
             caption,
             x: Axis::linear("load, %").from_to(0.0, 100.0),
             y: Axis::linear("million per second").from_zero(),
-            series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
+            series,
         }
     }
 
-    fn finds(&self, table: Kind) -> Chart {
+    fn finds(&self, kind: Kind) -> Chart {
         let kernel = self.kernel();
-        let of = |form| Of { table, operation: Operation::Find, form, kernel };
-        let mut series = vec![
+        let of = |form| Of { table: kind, operation: Operation::Find, form, kernel };
+        let lines = [
             self.line("absent", 0, Mark::Points, of(Form::Each), 0),
             self.line("present", 1, Mark::Points, of(Form::Each), 100),
             self.line("batch, absent", 2, Mark::Points, of(Form::Batch), 0),
             self.line("batch, present", 3, Mark::Points, of(Form::Batch), 100),
         ];
-        series.extend(self.floors(table));
-        let table = table.name();
+        let mut series: Vec<_> = lines.into_iter().flatten().collect();
+        series.extend(self.floors(kind));
+        let table = kind.name();
         let caption = format!(
             "Look-ups of present and of absent keys in the {table} table, with the kernel {kernel} (the paper's figure 6), and two random \
              reads of as much memory."
         );
-        self.chart(&format!("find-{table}"), &format!("Look-ups by load, {table}"), caption, series)
+        let paces = [Form::Each, Form::Batch].map(|form| self.row(of(form), FULL, 0).map(|row| pace(row.ns)));
+        let finding = match paces {
+            [Some(each), Some(batch)] => Some(format!(
+                "At a load of {FULL} %: {each:.0} million look-ups of absent keys per second, {batch:.0} in batches"
+            )),
+            _ => None,
+        };
+        Chart { finding, ..self.chart(&format!("find-{table}"), &format!("Look-ups by load, {table}"), caption, series) }
     }
 
     fn insertions(&self) -> Chart {
         let kernel = self.kernel();
         let of = |table, form| Of { table, operation: Operation::Insert, form, kernel };
-        let mut series = vec![
+        let lines = [
             self.line("packed", 0, Mark::Points, of(Kind::Packed, Form::Each), 0),
             self.line("packed, batch", 0, Mark::DashedPoints, of(Kind::Packed, Form::Batch), 0),
             self.line("single", 1, Mark::Points, of(Kind::Single, Form::Each), 0),
             self.line("single, batch", 1, Mark::DashedPoints, of(Kind::Single, Form::Batch), 0),
         ];
+        let mut series: Vec<_> = lines.into_iter().flatten().collect();
         series.extend(self.floors(Kind::Packed));
         let caption = format!(
             "Insertions with the kernel {kernel}, over the last five per cent up to that load (the paper's figure 7). If both buckets of an \
@@ -135,12 +165,13 @@ impl Size<'_> {
     fn removals(&self) -> Chart {
         let kernel = self.kernel();
         let of = |table, form| Of { table, operation: Operation::Remove, form, kernel };
-        let series = vec![
+        let lines = [
             self.line("packed", 0, Mark::Points, of(Kind::Packed, Form::Each), 0),
             self.line("packed, batch", 0, Mark::DashedPoints, of(Kind::Packed, Form::Batch), 0),
             self.line("single", 1, Mark::Points, of(Kind::Single, Form::Each), 0),
             self.line("single, batch", 1, Mark::DashedPoints, of(Kind::Single, Form::Batch), 0),
         ];
+        let series: Vec<_> = lines.into_iter().flatten().collect();
         let caption =
             format!("Removals with the kernel {kernel}, over the five per cent below that load (the paper's figure 8).");
         self.chart("remove", "Removals by load", caption, series)
@@ -150,8 +181,8 @@ impl Size<'_> {
         let mut series = Vec::new();
         for (colour, kernel) in self.kernels().enumerate() {
             let of = |form| Of { table: Kind::Packed, operation: Operation::Find, form, kernel };
-            series.push(self.line(kernel, colour, Mark::DashedPoints, of(Form::Each), 0));
-            series.push(self.line(&format!("{kernel}, batch"), colour, Mark::Points, of(Form::Batch), 0));
+            series.extend(self.line(kernel, colour, Mark::DashedPoints, of(Form::Each), 0));
+            series.extend(self.line(&format!("{kernel}, batch"), colour, Mark::Points, of(Form::Batch), 0));
         }
         let caption = String::from("Look-ups of absent keys in the packed table, one at a time (dashed) and in batches.");
         self.chart("kernels", "Kernels", caption, series)
@@ -163,11 +194,10 @@ impl Size<'_> {
         for (colour, table) in Kind::ALL.into_iter().enumerate() {
             for (form, mark) in [(Form::Each, Mark::Points), (Form::Batch, Mark::DashedPoints)] {
                 let of = Of { table, operation: Operation::Find, form, kernel };
-                let rows = self.rows(of).filter(|row| row.load == FULL);
-                let mut points: Vec<_> = rows.map(|row| (f64::from(row.present), pace(row.ns))).collect();
-                points.sort_by(|one, other| one.0.total_cmp(&other.0));
+                let mut rows: Vec<_> = self.rows(of).filter(|row| row.load == FULL).collect();
+                rows.sort_by_key(|row| row.present);
                 let name = format!("{}{}", table.name(), if form == Form::Batch { ", batch" } else { "" });
-                series.push(Series::new(name, colour, points).marked(mark));
+                series.extend(line(&name, colour, mark, &rows, |row| row.present));
             }
         }
         let caption = format!(
@@ -179,29 +209,52 @@ impl Size<'_> {
     }
 
     fn table(&self) -> Table {
-        let caption = format!("Nanoseconds per key at a load of {FULL} %, tables of {} slots", count(self.slots));
+        let has_quartiles = self.rows.iter().flat_map(|m| &m.rows).any(|row| row.low_ns.is_some());
+        let spread = if has_quartiles { ": medians (quartiles). A star: disturbed by other work on the processor" } else { "" };
+        let caption = format!("Nanoseconds per key at a load of {FULL} %, tables of {} slots{spread}", count(self.slots));
         let header = ["table, kernel", "form", "insert", "find absent", "find present", "find, half present", "remove"];
         let mut lines = Table::new(&caption, &header);
-        let cell = |ns: Option<f64>| ns.map_or_else(|| String::from("-"), |ns| format!("{ns:.1}"));
         for table in Kind::ALL {
             for kernel in self.kernels() {
                 for (form, called) in [(Form::Each, "each"), (Form::Batch, "batch")] {
-                    let ns = |operation, present| self.ns(Of { table, operation, form, kernel }, FULL, present);
-                    let find = [0, 100, 50].map(|present| cell(ns(Operation::Find, present)));
-                    let mut cells = vec![format!("{} {kernel}", table.name()), called.to_owned(), cell(ns(Operation::Insert, 0))];
+                    let row = |operation, present| self.row(Of { table, operation, form, kernel }, FULL, present);
+                    let find = [0, 100, 50].map(|present| cell(row(Operation::Find, present)));
+                    let mut cells =
+                        vec![format!("{} {kernel}", table.name()), called.to_owned(), cell(row(Operation::Insert, 0))];
                     cells.extend(find);
-                    cells.push(cell(ns(Operation::Remove, 0)));
+                    cells.push(cell(row(Operation::Remove, 0)));
                     lines.rows.push(cells);
                 }
             }
             for (form, called) in [(Form::Each, "two reads"), (Form::Batch, "two reads, dense")] {
-                let ns = self.ns(Of { table, operation: Operation::Read, form, kernel: "" }, 0, 0);
-                let mut cells = vec![format!("{} floor", table.name()), called.to_owned(), String::from("-"), cell(ns)];
+                let row = self.row(Of { table, operation: Operation::Read, form, kernel: "" }, 0, 0);
+                let mut cells = vec![format!("{} floor", table.name()), called.to_owned(), String::from("-"), cell(row)];
                 cells.extend(["-", "-", "-"].map(String::from));
                 lines.rows.push(cells);
             }
         }
         lines
+    }
+}
+
+/// A line of million operations per second with quartiles, by a property of the rows; and marks where it was disturbed.
+fn line(name: &str, colour: usize, mark: Mark, rows: &[&Row], x: fn(&Row) -> u32) -> [Series; 2] {
+    let point = |row: &&Row| (f64::from(x(row)), pace(row.ns));
+    let series = Series::new(name, colour, rows.iter().map(point).collect()).marked(mark);
+    // A long time is a low pace.
+    let quartiles: Vec<_> = rows.iter().filter_map(|row| Some((pace(row.high_ns?), pace(row.low_ns?)))).collect();
+    let series = if quartiles.len() == rows.len() { series.within(quartiles) } else { series };
+    let disturbed = rows.iter().filter(|row| row.disturbed).map(point).collect();
+    [series, Series::new(DISTURBED, 4, disturbed).marked(Mark::Dots)]
+}
+
+/// The time in a row, with its quartiles.
+fn cell(row: Option<&Row>) -> String {
+    let Some(row) = row else { return String::from("-") };
+    let star = if row.disturbed { " *" } else { "" };
+    match (row.low_ns, row.high_ns) {
+        (Some(low), Some(high)) => format!("{:.1} ({low:.1}–{high:.1}){star}", row.ns),
+        _ => format!("{:.1}{star}", row.ns),
     }
 }
 

@@ -1,23 +1,23 @@
 //! Times the life of a filter: filling, look-ups, emptying.
 
-use std::{
-    hint::black_box,
-    ops::RangeInclusive,
-    time::{Duration, Instant},
-};
+use std::{hint::black_box, ops::RangeInclusive};
 
 use anyhow::{Context as _, ensure};
 use koel::{CuckooFilter, Hasher as _, Kernel, Params, Xxh3};
 use koel_floor::{Floor, Reads, position};
 
-use super::{Form, Operation, Times, What, fingerprint_bits};
+use super::{
+    fingerprint_bits,
+    times::{Form, Operation, Times, What},
+};
+use crate::stopwatch::Lap;
 use crate::{
     experiments::{buckets, probe::Kind, random::Hashes},
     interrupt::Interrupt,
 };
 
 /// The most keys that are looked up for one time. In a small table, as many as it has slots.
-pub(super) const MOST_QUERIES: usize = 200_000;
+pub(in crate::experiments) const MOST_QUERIES: usize = 200_000;
 /// Slots per bucket.
 const BUCKET_SIZE: u32 = 4;
 /// The step between two loads, and the last load, in per cent.
@@ -25,9 +25,11 @@ const STEP: u32 = 5;
 const LAST: u32 = 95;
 
 /// The parameters of a filter, and keys for it.
-pub(super) struct Life {
+pub(super) struct Life<'a> {
+    table: Kind,
     params: Params,
-    present: Vec<u64>,
+    /// Keys for a full filter, the same for both tables.
+    present: &'a [u64],
     absent: Hashes,
     random: Hashes,
     floor: Floor,
@@ -37,22 +39,17 @@ pub(super) struct Life {
     found: Vec<bool>,
 }
 
-impl Life {
-    pub(super) fn new(table: Kind, slots: u64, seed: u64) -> anyhow::Result<Self> {
-        let buckets = buckets(slots, BUCKET_SIZE);
-        let builder = CuckooFilter::builder()
-            .table(table.table())
-            .fingerprint_bits(fingerprint_bits(table))
-            .bucket_size(BUCKET_SIZE)
-            .buckets(buckets);
-        let params = builder.params()?;
+impl<'a> Life<'a> {
+    /// `present` are at least [`most_items`].
+    pub(super) fn new(table: Kind, slots: u64, seed: u64, present: &'a [u64]) -> anyhow::Result<Self> {
+        let params = params(table, slots)?;
         let floor = Floor::new(params.table_bytes(), true).context("the memory of the floor could not be allocated")?;
-        let most = items(&params, LAST);
         let queries = params.slots().min(MOST_QUERIES);
         Ok(Self {
+            table,
             params,
+            present,
             // That the two sequences have a number in common is too improbable to matter.
-            present: Hashes::new(seed).take(most).collect(),
             absent: Hashes::new(!seed),
             random: Hashes::new(seed.rotate_left(32)),
             floor,
@@ -62,6 +59,10 @@ impl Life {
         })
     }
 
+    pub(super) fn table(&self) -> Kind {
+        self.table
+    }
+
     /// Times the floors.
     pub(super) fn read(&mut self, times: &mut Times) {
         let (seed, floor) = (self.params.seed(), &self.floor);
@@ -69,9 +70,9 @@ impl Life {
         for (reads, form) in Reads::ALL.into_iter().zip(Form::ALL) {
             self.keys.clear();
             self.keys.extend(self.absent.by_ref().take(self.queries));
-            let (_, time) = timed(|| floor.read(reads, &self.keys, positions));
-            let what = What { operation: Operation::Read, form, kernel: String::new(), load: 0, present: 0 };
-            times.add(what, per_key(time, self.queries));
+            let (_, lap) = times.time(|| floor.read(reads, &self.keys, positions));
+            let (table, operation, kernel) = (self.table, Operation::Read, String::new());
+            times.keep(What { table, operation, form, kernel, load: 0, present: 0 }, lap, self.queries);
         }
     }
 
@@ -79,13 +80,14 @@ impl Life {
     pub(super) fn live(&mut self, kernel: Kernel, form: Form, times: &mut Times, interrupt: &Interrupt) -> anyhow::Result<()> {
         let mut filter = CuckooFilter::new(self.params, Xxh3)?;
         filter.set_kernel(kernel)?;
-        let what = |operation, load, present| What { operation, form, kernel: kernel.to_string(), load, present };
+        let table = self.table;
+        let what = |operation, load, present| What { table, operation, form, kernel: kernel.to_string(), load, present };
         let mut reached = 0;
         for load in (STEP..=LAST).step_by(STEP as usize) {
             interrupt.check()?;
             let (from, to) = (self.items(load - STEP), self.items(load));
             let keys = &self.present[from..to];
-            let (inserted, time) = timed(|| match form {
+            let (inserted, lap) = times.time(|| match form {
                 Form::Each => keys.iter().take_while(|&key| filter.insert(key).is_ok()).count(),
                 Form::Batch => filter.insert_batch(keys).map_or_else(|full| full.position(), |()| keys.len()),
             });
@@ -100,11 +102,11 @@ impl Life {
             if keys.is_empty() {
                 continue;
             }
-            times.add(what(Operation::Insert, load, 0), per_key(time, keys.len()));
+            times.keep(what(Operation::Insert, load, 0), lap, keys.len());
             let shares: &[u32] = if load == LAST { &[0, 25, 50, 75, 100] } else { &[0, 100] };
             for &present in shares {
-                let ns = self.find(&filter, form, load, present)?;
-                times.add(what(Operation::Find, load, present), ns);
+                let lap = self.find(&filter, form, load, present, times)?;
+                times.keep(what(Operation::Find, load, present), lap, self.queries);
             }
         }
         for load in (STEP..=reached).rev().step_by(STEP as usize) {
@@ -115,7 +117,7 @@ impl Life {
             }
             self.found.resize(self.found.len().max(keys.len()), false);
             let found = &mut self.found[..keys.len()];
-            let (removed, time) = timed(|| match form {
+            let (removed, lap) = times.time(|| match form {
                 Form::Each => keys.iter().filter(|&key| filter.remove(key)).count(),
                 Form::Batch => {
                     filter.remove_batch(keys, found);
@@ -123,14 +125,14 @@ impl Life {
                 }
             });
             ensure!(removed == keys.len(), "{} of {} items could not be removed", keys.len() - removed, keys.len());
-            times.add(what(Operation::Remove, load, 0), per_key(time, keys.len()));
+            times.keep(what(Operation::Remove, load, 0), lap, keys.len());
         }
         ensure!(filter.is_empty(), "{} items are left in a filter that was emptied", filter.len());
         Ok(())
     }
 
-    /// The time of a look-up when `present` per cent of the keys are present.
-    fn find(&mut self, filter: &CuckooFilter, form: Form, load: u32, present: u32) -> anyhow::Result<f64> {
+    /// The time of all look-ups when `present` per cent of the keys are present.
+    fn find(&mut self, filter: &CuckooFilter, form: Form, load: u32, present: u32, times: &mut Times) -> anyhow::Result<Lap> {
         let items = self.items(load);
         self.keys.clear();
         let mut there = 0;
@@ -142,7 +144,7 @@ impl Life {
             self.keys.extend(key);
         }
         let found = &mut self.found[..self.queries];
-        let (yes, time) = timed(|| match form {
+        let (yes, lap) = times.time(|| match form {
             Form::Each => self.keys.iter().filter(|&key| black_box(filter.contains(key))).count(),
             Form::Batch => {
                 filter.contains_batch(&self.keys, found);
@@ -151,13 +153,24 @@ impl Life {
         });
         let expected = expected(filter, there, self.queries);
         ensure!(expected.contains(&yes), "{yes} keys were found, but {expected:?} were expected");
-        Ok(per_key(time, self.queries))
+        Ok(lap)
     }
 
     /// The number of items at a load.
     fn items(&self, load: u32) -> usize {
         items(&self.params, load)
     }
+}
+
+/// The parameters of a table with about so many slots.
+fn params(table: Kind, slots: u64) -> anyhow::Result<Params> {
+    let builder = CuckooFilter::builder().table(table.table()).fingerprint_bits(fingerprint_bits(table)).bucket_size(BUCKET_SIZE);
+    Ok(builder.buckets(buckets(slots, BUCKET_SIZE)).params()?)
+}
+
+/// The most items in a table with about so many slots, of either kind.
+pub(super) fn most_items(slots: u64) -> anyhow::Result<usize> {
+    Ok(items(&params(Kind::Packed, slots)?, LAST))
 }
 
 /// The number of items at a load, computed in 64 bits: the product may exceed 32.
@@ -167,19 +180,9 @@ fn items(params: &Params, load: u32) -> usize {
 }
 
 /// How many keys should be found: all present ones, and a few of the others by chance.
-fn expected(filter: &CuckooFilter, there: usize, queries: usize) -> RangeInclusive<usize> {
+pub(in crate::experiments) fn expected(filter: &CuckooFilter, there: usize, queries: usize) -> RangeInclusive<usize> {
     let chance = (queries - there) as f64 * filter.false_positive_rate();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of keys")]
     let most = (2.0 * chance + 50.0) as usize;
     there..=there + most
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let start = Instant::now();
-    let result = black_box(work());
-    (result, start.elapsed())
-}
-
-fn per_key(time: Duration, keys: usize) -> f64 {
-    time.as_nanos() as f64 / keys as f64
 }

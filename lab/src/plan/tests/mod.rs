@@ -1,5 +1,6 @@
 //! Tests with an experiment that takes no time, and fails where it is told to.
 
+mod builds;
 mod journal;
 mod refusals;
 mod runs;
@@ -18,7 +19,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
-use crate::experiment::{Findings, Table};
+use crate::{
+    column::Column,
+    experiment::{Findings, Table},
+};
 
 /// An experiment that records which cases it measured.
 struct Fake {
@@ -118,6 +122,10 @@ impl Experiment for &Fake {
         self.is_timed
     }
 
+    fn columns(&self) -> Vec<Column> {
+        ["number", "third", "name", "share", "random", "note"].map(|name| Column::new(name, "", "")).to_vec()
+    }
+
     fn cases(&self, scope: &Scope) -> Vec<Numbered> {
         let allowed = scope.allowed(&self.numbers).into_iter();
         allowed
@@ -161,7 +169,7 @@ impl Experiment for &Fake {
     fn findings(&self, measured: &[Measured<Numbered, Drawn>]) -> Findings {
         let mut table = Table::new("All of them", &["number"]);
         table.rows.extend(measured.iter().map(|m| vec![m.case.number.to_string()]));
-        Findings { charts: Vec::new(), tables: vec![table] }
+        Findings { charts: Vec::new(), tables: vec![table], ..Findings::default() }
     }
 }
 

@@ -86,6 +86,7 @@ fn one_that_was_asked_to_stop_before_it_began_measures_nothing() {
     interrupt.set();
     assert_eq!(fake.plan(&folder.settings()).unwrap().run(&interrupt).unwrap(), Outcome::Interrupted);
     assert!(fake.done().is_empty());
+    assert_eq!(folder.text(".csv"), "number,third,name,share,random,note\n");
     Fake::of(NUMBERS).run(&folder.settings()).unwrap();
     assert_eq!(folder.results(), undisturbed());
 }

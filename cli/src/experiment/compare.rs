@@ -1,0 +1,168 @@
+//! `koel experiment compare`
+
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use koel_lab::compare::{Compared, Comparison, Difference, FILE, Verdict};
+use tabled::{
+    builder::Builder,
+    settings::{Alignment, Padding, Style, object::Columns},
+};
+
+use crate::stdout;
+
+/// The exit status if something differs, as with diff.
+const DIFFERENT: u8 = 1;
+
+/// More lines for an experiment would hide the others.
+const MOST_LINES: usize = 20;
+
+/// Compare the results of two folders: two versions of koel, or two machines.
+///
+/// Cases are matched by their parameters. Figures that follow from the parameters and the seed must be the same. Figures that
+/// depend on chance, such as measured rates and times, differ only if chance does not explain it: all intervals of a comparison
+/// together hold with a probability of 99 %. What was measured once only, and differs, is counted as unknown.
+/// Times also differ if other programs slowed one of the runs down: nothing in their rounds shows that.
+///
+/// With --out, charts show both results, lines for A and rings for B; compare.csv and compare.json have all figures, and
+/// compare.html shows everything.
+#[derive(Args)]
+#[command(after_help = "\
+Exit status: 0 no figure differs, 1 some do, 2 error.
+
+Examples:
+    koel experiment sweep --load 0.5..0.95:0.15 --items 10000 --quick --out one
+    koel experiment sweep --load 0.5..0.95:0.15 --items 10000 --quick --out two --seed 2
+    koel experiment compare one two --out differences")]
+pub(crate) struct Options {
+    /// The folder of the first results
+    a: PathBuf,
+
+    /// The folder of the second results
+    b: PathBuf,
+
+    /// Write charts, tables and a page to this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+
+    /// Call times equal that differ by no more than this share of the lower one
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = tolerance, allow_negative_numbers = true)]
+    time_tolerance: f64,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Options {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let comparison = Comparison::new(&self.a, &self.b, self.time_tolerance)?;
+        if let Some(folder) = &self.out {
+            comparison.write(folder)?;
+        }
+        let text = if self.json { serde_json::to_string_pretty(&comparison)? + "\n" } else { self.text(&comparison)? };
+        stdout::say(&text)?;
+        let is_different = comparison.with(Verdict::Different).next().is_some();
+        Ok(if is_different { ExitCode::from(DIFFERENT) } else { ExitCode::SUCCESS })
+    }
+
+    fn text(&self, comparison: &Comparison) -> anyhow::Result<String> {
+        let mut text = String::new();
+        for (run, folder) in ["A", "B"].iter().zip(&comparison.folders) {
+            writeln!(text, "{run}: {}", folder.display())?;
+        }
+        for (run, names) in ["A", "B"].iter().zip(&comparison.alone).filter(|(_, names)| !names.is_empty()) {
+            writeln!(text, "only in {run}: {}", names.join(", "))?;
+        }
+        for compared in &comparison.experiments {
+            text += "\n";
+            text += &experiment(compared)?;
+        }
+        let figures: usize = comparison.experiments.iter().map(|compared| compared.figures.len()).sum();
+        let count = |verdict| comparison.with(verdict).count();
+        let (different, unknown) = (count(Verdict::Different), count(Verdict::Unknown));
+        writeln!(text, "\n{figures} figures: {different} different, {unknown} unknown, {} equal", figures - different - unknown)?;
+        if let Some(folder) = &self.out {
+            writeln!(text, "{}", folder.join(FILE).display())?;
+        }
+        Ok(text)
+    }
+}
+
+fn experiment(compared: &Compared) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let Compared { name, cases, alone, .. } = compared;
+    let s = if *cases == 1 { "" } else { "s" };
+    let count = |verdict| compared.with(verdict).count();
+    let (different, unknown) = (count(Verdict::Different), count(Verdict::Unknown));
+    writeln!(
+        text,
+        "{name}: {cases} case{s} in both; {} figures, {different} different, {unknown} unknown",
+        compared.figures.len()
+    )?;
+    for (what, [a, b]) in &compared.runs {
+        writeln!(text, "  {what}: {a} / {b}")?;
+    }
+    for (run, cases) in ["A", "B"].iter().zip(alone).filter(|(_, cases)| !cases.is_empty()) {
+        let more = if cases.len() > 1 { format!(" and {} more", cases.len() - 1) } else { String::new() };
+        writeln!(text, "  only in {run}: {}{more}", cases[0])?;
+    }
+    // The largest first.
+    let mut rows: Vec<_> = compared.with(Verdict::Different).collect();
+    rows.sort_by(|one, other| other.relative().abs().total_cmp(&one.relative().abs()));
+    if !rows.is_empty() {
+        text += &table(&rows[..rows.len().min(MOST_LINES)]);
+    }
+    if rows.len() > MOST_LINES {
+        writeln!(text, "  {} more; --out and --json have them all", rows.len() - MOST_LINES)?;
+    }
+    Ok(text)
+}
+
+fn table(rows: &[&Difference]) -> String {
+    let mut table = Builder::new();
+    table.push_record(["figure", "A", "B", "B - A", "of A", "case"]);
+    for row in rows {
+        let apart = row.b - row.a;
+        let half = row.half_interval.filter(|&half| half > 0.0).map_or_else(String::new, |half| format!(" ± {}", short(half)));
+        let share = if row.a.abs() <= 0.0 { String::new() } else { format!("{:+.2} %", 100.0 * row.relative()) };
+        let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
+        let case = [row.case.as_str(), row.row.as_str()].join(" ");
+        let figure = format!("  {}{unit}", row.column);
+        table.push_record([figure, short(row.a), short(row.b), short(apart) + &half, share, case.trim_end().to_owned()]);
+    }
+    let mut table = table.build();
+    table.with(Style::empty()).modify(Columns::new(..), Padding::new(0, 2, 0, 0)).modify(Columns::new(1..5), Alignment::right());
+    table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// Five significant digits.
+fn short(value: f64) -> String {
+    let is_zero = value.abs() <= 0.0;
+    if is_zero || (0.001..1e6).contains(&value.abs()) {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few digits")]
+        let places = if is_zero { 0 } else { (4.0 - value.abs().log10().floor()).max(0.0) as usize };
+        let text = format!("{value:.places$}");
+        return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
+    }
+    format!("{value:.4e}")
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let number = crate::numbers::rate(text).ok().filter(|share| (0.0..=1.0).contains(share));
+    number.ok_or_else(|| String::from("it takes a share from 0 to 1, such as 0.05"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_five_digits() {
+        let cases =
+            [(0.0, "0"), (12.0, "12"), (0.123_456_78, "0.12346"), (123_456.0, "123456"), (-1.5, "-1.5"), (1e-9, "1.0000e-9")];
+        for (value, text) in cases {
+            assert_eq!(short(value), text);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `koel experiment`
+
+mod compare;
+mod sweep;
+
+use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
+
+use anyhow::bail;
+use clap::{Args, Subcommand, ValueEnum};
+use koel_lab::{Outcome, Plan, Scope, Settings, Step, experiments, report};
+
+use crate::{numbers, stdout, streams::Stream};
+
+/// Measure on this machine what the paper's figures show: tables, charts, and a report in one file.
+///
+/// Ctrl-C interrupts it at any time. Results so far are kept, and the same command continues; --again measures everything
+/// anew. For the same seed, all results except times are the same on every machine. What another build of koel measured is
+/// drawn again, and labelled as measured by that build, but not continued.
+///
+/// The paper is "Cuckoo Filter: Practically Better Than Bloom" by Fan, Andersen, Kaminsky and Mitzenmacher (CoNEXT 2014).
+#[derive(Args)]
+#[command(
+    override_usage = "koel experiment [OPTIONS] <NAME>...\n       koel experiment <COMMAND>",
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    after_help = "\
+In the folder, load.json has all results of the experiment `load`, with a description of the machine and of the program; load.csv has them \
+as a table, load-….svg are the charts, and report.html shows all experiments of the folder in one file that needs no other.
+
+In koel's repository, `cargo run --release -p koel-peers -- --out FOLDER` adds a comparison with other crates.
+
+Examples:
+    koel experiment all --quick
+    koel experiment load space --out results --max-slots 1M"
+)]
+pub(crate) struct Experiment {
+    /// The experiments, one or more; they run in the order of this list
+    // Not `required`: clap would not list the names.
+    #[arg(value_name = "NAME")]
+    names: Vec<Name>,
+
+    /// Leave out tables with more slots than this, such as 1M
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    max_slots: Option<u64>,
+
+    #[command(flatten)]
+    place: Where,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Sweep(sweep::Options),
+    Compare(compare::Options),
+}
+
+// No doc comment here: clap would take it for the help of every command that has these options.
+#[derive(Args)]
+struct Where {
+    /// The folder for the results
+    #[arg(short, long, value_name = "FOLDER", default_value = "koel-experiments")]
+    out: PathBuf,
+
+    /// Measure less: some minutes for all experiments instead of hours
+    #[arg(long)]
+    quick: bool,
+
+    /// The seed of all random numbers: a whole number, or 0x and hexadecimal digits
+    #[arg(long, value_name = "N", default_value = "1", value_parser = numbers::seed, allow_negative_numbers = true)]
+    seed: u64,
+
+    /// The maximum number of measurements at the same time; times are always measured alone [default: one per core]
+    #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
+    threads: Option<NonZeroUsize>,
+
+    /// Measure everything anew, also what has been measured before
+    #[arg(long)]
+    again: bool,
+}
+
+impl Where {
+    fn settings(self, max_slots: Option<u64>) -> Settings {
+        let default = Settings::new(self.out);
+        Settings {
+            scope: Scope { quick: self.quick, seed: self.seed, max_slots },
+            threads: self.threads.map_or(default.threads, usize::from),
+            again: self.again,
+            ..default
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// The load at which tables first refuse an item
+    Load,
+    /// Bits per item, by false-positive rate and by number of items
+    Space,
+    /// False-positive rates, measured and predicted
+    Fpr,
+    /// Evictions per insertion
+    Walk,
+    /// Insertions, look-ups and removals per second, by load
+    Speed,
+    /// All experiments
+    All,
+}
+
+/// Prepares an experiment, and checks whether it can run.
+type Planner = fn(&Settings) -> anyhow::Result<Box<dyn Step>>;
+
+/// All experiments, in the order in which they run.
+const PLANNERS: [(Name, Planner); 5] = [
+    (Name::Load, |settings| Ok(Box::new(Plan::new(experiments::Load, settings)?))),
+    (Name::Space, |settings| Ok(Box::new(Plan::new(experiments::Space, settings)?))),
+    (Name::Fpr, |settings| Ok(Box::new(Plan::new(experiments::Fpr, settings)?))),
+    (Name::Walk, |settings| Ok(Box::new(Plan::new(experiments::Evictions, settings)?))),
+    (Name::Speed, |settings| Ok(Box::new(Plan::new(experiments::Speed, settings)?))),
+];
+
+impl Experiment {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        // The path of the report is printed there.
+        Stream::Stdout.check()?;
+        match self.command {
+            Some(Command::Sweep(options)) => return options.run(),
+            Some(Command::Compare(options)) => return options.run(),
+            None => {}
+        }
+        if self.names.is_empty() {
+            let names = Name::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+            let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
+            bail!(
+                "no experiment given; give the NAME of one or more: {}; `koel experiment --help` describes them",
+                names.join(", ")
+            );
+        }
+        let settings = self.place.settings(self.max_slots);
+        let wanted = PLANNERS.iter().filter(|(name, _)| self.names.contains(name) || self.names.contains(&Name::All));
+        // Everything is checked before anything is measured.
+        run(wanted.map(|(_, plan)| plan(&settings)).collect::<anyhow::Result<Vec<_>>>()?, &settings)
+    }
+}
+
+/// Runs the experiments, and prints the path of the report.
+fn run(steps: Vec<Box<dyn Step>>, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let outcome = koel_lab::run("koel", steps, settings)?;
+    if outcome == Outcome::Complete {
+        stdout::say(&format!("{}\n", settings.folder.join(report::FILE).display()))?;
+    }
+    Ok(outcome.into())
+}

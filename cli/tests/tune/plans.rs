@@ -1,0 +1,155 @@
+//! Plans for a number of items that grows, and headroom.
+
+#![allow(clippy::cast_precision_loss, reason = "numbers of bytes are small")]
+
+use super::{object, tune, with};
+use crate::common::{Koel, facts};
+use koel::{
+    ElasticFilter,
+    tuning::{Candidate, Constraints, recommend},
+};
+use serde_json::Value;
+
+/// The plan with this name.
+fn plan<'a>(found: &'a Value, name: &str) -> &'a Value {
+    let plans = found["plans"].as_array().expect("plans");
+    plans.iter().find(|plan| plan["name"] == name).unwrap_or_else(|| panic!("no plan {name}: {found}"))
+}
+
+/// The numbers are nearly equal.
+#[track_caller]
+fn near(found: &Value, real: f64, tolerance: f64) {
+    let found = found.as_f64().expect("a number");
+    assert!((found / real - 1.0).abs() < tolerance, "{found} for {real}");
+}
+
+/// The bytes of the smallest filter.
+fn smallest(items: usize) -> usize {
+    recommend(items, 0.001, &Constraints::default()).best().map(Candidate::bytes).expect("a filter")
+}
+
+#[test]
+fn fixed_filters_are_those_that_are_recommended() {
+    let found = object("--items 20k..150k --fpr 0.1%");
+    assert_eq!([&found["asked"]["items"], &found["asked"]["most_items"]], [20_000, 150_000]);
+    let large = plan(&found, "large");
+    for name in ["table_bytes_now", "table_bytes_at_end", "most_table_bytes"] {
+        assert_eq!(large[name], smallest(150_000), "{name}");
+    }
+    // The rate is proportional to the load, nearly.
+    let at_end = large["false_positive_rate_at_end"].as_f64().expect("a rate");
+    near(&large["false_positive_rate_now"], at_end * 20.0 / 150.0, 0.001);
+    let rebuilding = plan(&found, "rebuilding");
+    let bytes = [20_000, 40_000, 80_000, 150_000].map(smallest);
+    assert_eq!(rebuilding["table_bytes_now"], bytes[0]);
+    assert_eq!(rebuilding["table_bytes_at_end"], bytes[3]);
+    assert_eq!(rebuilding["most_table_bytes"], bytes[2] + bytes[3]);
+    assert_eq!(rebuilding["rebuilds"], 3);
+    near(&rebuilding["insertions_per_item"], f64::from(150 + 20 + 40 + 80) / 150.0, 1e-9);
+    assert_eq!(large["command"], object("--items 150k --fpr 0.1%")["command"]);
+    assert_eq!(rebuilding["command"], object("--items 20k --fpr 0.1%")["command"]);
+}
+
+/// With other items, a filter takes about as many bytes, now and whatever the number at the end, and as many on average. Of some
+/// 100 shards, a few are split early or late by chance.
+#[test]
+fn the_growing_filter_is_as_large_as_a_real_one() {
+    let sizes = [300_000, 400_000, 500_000, 600_000, 750_000, 900_000];
+    let mut sum = 0.0;
+    for most in sizes {
+        let found = object(&format!("--items 20k..{most} --fpr 0.1%"));
+        let growing = plan(&found, "growing");
+        let builder = ElasticFilter::builder().capacity(20_000).max_capacity(most).false_positive_rate(0.001);
+        let mut filter = builder.build().expect("a filter");
+        filter.insert_iter((0..20_000).map(|n| format!("item {n}"))).expect("room");
+        assert_eq!(growing["table_bytes_now"], filter.table_bytes());
+        near(&growing["false_positive_rate_now"], filter.false_positive_rate(), 0.03);
+        filter.insert_iter((20_000..most).map(|n| format!("item {n}"))).expect("room");
+        near(&growing["table_bytes_at_end"], filter.table_bytes() as f64, 0.08);
+        near(&growing["false_positive_rate_at_end"], filter.false_positive_rate(), 0.08);
+        sum += growing["table_bytes_at_end"].as_f64().expect("bytes") / filter.table_bytes() as f64;
+        assert_eq!(growing["buckets_per_lookup"], filter.buckets_per_lookup());
+        let [mean, worst] = ["mean_bits_per_item", "most_bits_per_item"].map(|name| growing[name].as_f64().expect("bits"));
+        assert!(mean < worst && worst < 2.0 * mean && growing["insertions_per_item"] == 1.0, "{growing}");
+    }
+    let mean = sum / sizes.len() as f64;
+    assert!((mean - 1.0).abs() < 0.03, "{mean} of the bytes on average");
+}
+
+/// Each command builds the filter that the plan begins with.
+#[test]
+fn the_commands_build_what_is_planned() {
+    let koel = Koel::new();
+    for options in ["--items 1000..9000 --fpr 1%", "--items 1000..9000 --fpr 1% --copies 10", "--items 700..1000 --fpr 1e-4"] {
+        let found = object(options);
+        for name in ["large", "growing", "rebuilding"] {
+            let plan = plan(&found, name);
+            let command = plan["command"].as_str().expect("a command").replace("IN", "-").replace("OUT", "f.koel");
+            koel.feed("a\n", command.split(' ').skip(1)).ok();
+            assert_eq!(facts(&koel, "f.koel")["table_bytes"], plan["table_bytes_now"], "{command}");
+            let rust = plan["builder"].as_str().expect("a builder");
+            let kind = if name == "growing" { "ElasticFilter::builder()" } else { "CuckooFilter::builder()" };
+            assert!(rust.contains(kind) && rust.starts_with("use koel::"), "{rust}");
+        }
+        assert!(tune(options).text().contains(plan(&found, "growing")["command"].as_str().expect("a command")));
+    }
+}
+
+#[test]
+fn plans_that_are_not_possible_say_why() {
+    let found = object("--items 1000..9000 --fpr 1% --addressing power-of-two");
+    assert_eq!(found["rejections"][0]["name"], "growing");
+    assert!(found["rejections"][0]["reason"].as_str().is_some_and(|reason| reason.contains("any-size")), "{found}");
+    // Of the three, only one fixed filter takes so little.
+    let limit = smallest(9000);
+    let found = object(&format!("--items 1000..9000 --fpr 0.1% --bytes {limit}"));
+    assert!(found["plans"].as_array().is_some_and(|plans| plans.len() == 1) && found["nearest"].is_null(), "{found}");
+    let options = format!("--items 1000..9000 --fpr 0.1% --bytes {}", limit - 1);
+    let run = tune(&options);
+    run.status(1);
+    let text = run.text();
+    assert!(text.contains("No plan meets these requirements.") && text.contains(&format!("\n  --bytes {limit}\n")), "{text}");
+    let found = object(&options);
+    for (way, name) in [("bytes", "bytes"), ("fpr", "false_positive_rate")] {
+        with(&options, way, &found["nearest"][name].to_string()).ok();
+    }
+}
+
+/// What is said of 1000 items with headroom is what is said of so many more.
+#[test]
+fn headroom_is_for_more_items() {
+    for (share, items) in [("50%", 1500), ("0.5", 1500), ("1/2", 1500), ("0%", 1000), ("0.01%", 1001)] {
+        let (found, plain) =
+            (object(&format!("--items 1000 --fpr 1% --headroom {share}")), object(&format!("--items {items} --fpr 1%")));
+        for name in ["candidates", "others", "command", "builder"] {
+            assert_eq!(found[name], plain[name], "{name} with {share}");
+        }
+        assert_eq!([&found["asked"]["items"], &found["asked"]["planned_items"]], [1000, items]);
+    }
+    assert!(tune("--items 1000 --fpr 1% --headroom 50%").text().starts_with("1000 items, with headroom 1500, a false-positive"));
+    // The number that works is one to give, headroom and all.
+    let options = "--items 1000 --fpr 1% --bytes 500 --headroom 50%";
+    let nearest = object(options)["nearest"]["items"].as_u64().expect("items");
+    with(options, "items", &nearest.to_string()).ok();
+    with(options, "items", &(nearest + 1).to_string()).status(1);
+    let (wide, plain) = (object("--items 1000..6000 --fpr 1% --headroom 50%"), object("--items 1000..9000 --fpr 1%"));
+    assert_eq!(wide["plans"], plain["plans"]);
+    assert_eq!([&wide["asked"]["most_items"], &wide["asked"]["planned_items"]], [6000, 9000]);
+}
+
+/// At every size: 80 columns. Only commands may be longer.
+#[test]
+fn plans_are_legible_at_every_size() {
+    for items in ["0..0", "0..1", "5..5", "1..1000", "1k..1M", "1M..10M", "1G..9G", "1T..2T"] {
+        for wanted in ["--fpr 0.5", "--fpr 0.00123456789", "--fpr 1e-7 --bytes 100"] {
+            let run = tune(&format!("--items {items} {wanted}"));
+            assert!(run.stderr.is_empty() && run.status <= 1, "{items} {wanted}: {}", run.stderr);
+            let text = run.text();
+            for line in text.lines().filter(|line| !line.starts_with("  koel build ")) {
+                assert!(line.chars().count() <= 80 && line.trim_end() == line, "{line}");
+                assert!(!line.contains("NaN") && !line.contains("inf"), "{line}");
+            }
+            assert_eq!(text.contains("No plan meets these requirements."), run.status == 1);
+        }
+    }
+}

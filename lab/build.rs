@@ -1,0 +1,88 @@
+//! Tells the program what it was built from and how: the commit, the compiler, the flags. `src/build.rs` reads it, and every
+//! result has it.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// What the measured code depends on, relative to the repository's root. The command is not among them: it only calls the
+/// laboratory, and would compile it anew with each of its own changes.
+const SOURCES: [&str; 6] = ["build.rs", "Cargo.toml", "Cargo.lock", "src", "tables", "lab"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=RUSTC");
+    println!("cargo::rerun-if-env-changed=RUSTFLAGS");
+    if let Some(version) = env::var_os("RUSTC").and_then(|rustc| output(Command::new(rustc).arg("--version"))) {
+        tell("COMPILER", &version);
+    }
+    tell("TARGET", &env::var("TARGET").unwrap_or_default());
+    tell("FLAGS", &flags());
+    match from_a_package() {
+        Some(commit) => tell("COMMIT", &commit),
+        None => from_a_checkout(),
+    }
+}
+
+/// Passes a text to the program.
+fn tell(name: &str, text: &str) {
+    println!("cargo::rustc-env=LAB_{name}={}", text.trim());
+}
+
+/// The standard output of a command. `None` if it cannot run, or fails.
+fn output(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
+}
+
+/// How it is compiled: the profile's level of optimization, whatever the environment changes in profiles, and `RUSTFLAGS`.
+fn flags() -> String {
+    let level = env::var("OPT_LEVEL").unwrap_or_default();
+    let profile = if env::var("PROFILE").as_deref() == Ok("release") { "CARGO_PROFILE_RELEASE_" } else { "CARGO_PROFILE_DEV_" };
+    for setting in ["CODEGEN_UNITS", "LTO", "PANIC"] {
+        println!("cargo::rerun-if-env-changed={profile}{setting}");
+    }
+    let mut changes: Vec<_> = env::vars().filter(|(name, _)| name.starts_with(profile)).collect();
+    changes.sort_unstable();
+    let changes = changes.into_iter().map(|(name, value)| format!("{name}={value}"));
+    // Cargo separates them by this character.
+    let rust = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\u{1f}', " ");
+    let all = [format!("opt-level={level}")].into_iter().chain(changes).chain([rust]);
+    all.filter(|flag| !flag.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The commit of a package of crates.io, from the file that `cargo package` adds to it.
+fn from_a_package() -> Option<String> {
+    let text = fs::read_to_string(".cargo_vcs_info.json").ok()?;
+    let (_, rest) = text.split_once("\"sha1\"")?;
+    rest.split('"').find(|part| part.len() == 40 && part.bytes().all(|byte| byte.is_ascii_hexdigit())).map(String::from)
+}
+
+/// The commit of a checkout, and whether the sources differ from it. Says nothing outside of one, or without git.
+fn from_a_checkout() {
+    let git = |arguments: &[&str]| output(Command::new("git").args(["--no-optional-locks", "-C", ".."]).args(arguments));
+    // Somebody else's repository may contain this package without tracking it.
+    if git(&["ls-files", "--error-unmatch", "lab/Cargo.toml"]).is_none() {
+        return;
+    }
+    let Some(commit) = git(&["rev-parse", "HEAD"]) else { return };
+    tell("COMMIT", &commit);
+    let status = ["status", "--porcelain", "--"].into_iter().chain(SOURCES).collect::<Vec<_>>();
+    if let Some(changes) = git(&status) {
+        tell("MODIFIED", if changes.trim().is_empty() { "no" } else { "yes" });
+    }
+    let sources = SOURCES.iter().map(|source| Path::new("..").join(source).into_os_string());
+    let branch = git(&["rev-parse", "--symbolic-full-name", "HEAD"]).unwrap_or_default();
+    // Each commit changes one of these.
+    let states = ["HEAD", "logs/HEAD", "packed-refs", branch.trim()].into_iter().filter_map(|name| {
+        let path = git(&["rev-parse", "--git-path", name])?;
+        Some(Path::new("..").join(path.trim()).into_os_string())
+    });
+    for path in sources.chain(states).filter(|path: &OsString| Path::new(path).exists()) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+}

@@ -1,0 +1,125 @@
+//! An experiment of one's own, complete: what a weak hash function does to a filter. Tables are filled with the numbers 0, 1,
+//! 2, … until they refuse one, and then queried for numbers that they do not have.
+//!
+//! `cargo run --release -p koel-lab --example hashers` leaves tables, a chart and a report in the folder `hashers`.
+//! Interrupted with Ctrl-C, it continues where it was when it is run again.
+
+use std::process::ExitCode;
+
+use koel::{CuckooFilter, Hasher, HasherId, Xxh3};
+use koel_lab::{Axis, Chart, Experiment, Findings, Interrupt, Measured, Plan, Scope, Series, Settings, report};
+use serde::{Deserialize, Serialize};
+
+pub(crate) struct Hashers;
+
+/// What is measured at a time. Its JSON identifies it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    hash: Hash,
+    buckets: u32,
+}
+
+/// What is found.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// The load at the first refusal, 0 to 1.
+    load: f64,
+    /// The share of absent numbers that were found, and what it should be.
+    rate: f64,
+    expected_rate: f64,
+}
+
+/// A hash function.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Hash {
+    Xxh3,
+    /// The sum of the bytes, times a large odd number.
+    Sum,
+    /// The number itself.
+    Identity,
+}
+
+impl Hasher for Hash {
+    fn id(&self) -> HasherId {
+        const { HasherId::custom(0x8001) }
+    }
+
+    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+        match self {
+            Self::Xxh3 => Xxh3.hash(seed, bytes),
+            Self::Sum => bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>().wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            Self::Identity => bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)),
+        }
+    }
+}
+
+const PROBES: u32 = 100_000;
+
+impl Experiment for Hashers {
+    type Case = Case;
+    type Row = Row;
+
+    fn name(&self) -> &'static str {
+        "hashers"
+    }
+
+    fn title(&self) -> &'static str {
+        "Weak hash functions"
+    }
+
+    fn about(&self) -> &'static str {
+        "Packed tables with fingerprints of 13 bits are filled with 0, 1, 2, … until one is refused."
+    }
+
+    fn cases(&self, _: &Scope) -> Vec<Case> {
+        let hashes = [Hash::Xxh3, Hash::Sum, Hash::Identity].into_iter();
+        hashes.flat_map(|hash| [1 << 10, 1 << 12, 1 << 14].map(|buckets| Case { hash, buckets })).collect()
+    }
+
+    fn effort(&self, case: &Case) -> u64 {
+        4 * u64::from(case.buckets) + u64::from(PROBES)
+    }
+
+    fn memory(&self, case: &Case) -> u64 {
+        8 * u64::from(case.buckets)
+    }
+
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let builder = CuckooFilter::builder().bucket_size(4).fingerprint_bits(13).hasher(case.hash).seed(seed);
+        let mut filter = builder.buckets(case.buckets.into()).build()?;
+        let slots = 4 * case.buckets;
+        let refused = (0..slots).find(|number| filter.insert(number).is_err()).unwrap_or(slots);
+        interrupt.check()?;
+        let found: u32 = (1..=PROBES).map(|probe| u32::from(filter.contains(&(refused + probe)))).sum();
+        let rate = f64::from(found) / f64::from(PROBES);
+        Ok(vec![Row { load: filter.load_factor(), rate, expected_rate: filter.false_positive_rate() }])
+    }
+
+    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
+        let names = [("XXH3", Hash::Xxh3), ("sum of bytes", Hash::Sum), ("identity", Hash::Identity)];
+        let series = names.into_iter().enumerate().map(|(colour, (name, hash))| {
+            let of_hash = measured.iter().filter(|measured| measured.case.hash == hash);
+            let points = of_hash.filter_map(|measured| Some((f64::from(measured.case.buckets), measured.row()?.load)));
+            Series::new(name, colour, points.collect())
+        });
+        let chart = Chart {
+            file: String::from("load"),
+            topic: String::from("Load at the first refusal, by hash function"),
+            finding: None,
+            caption: String::from("With a hash function that sends many keys to the same buckets, tables stay empty."),
+            x: Axis::log("buckets"),
+            y: Axis::linear("load").from_to(0.0, 1.0),
+            series: series.collect(),
+        };
+        Findings { charts: vec![chart], ..Findings::default() }
+    }
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let settings = Settings::new("hashers");
+    let plan = Plan::new(Hashers, &settings)?;
+    let outcome = koel_lab::run("hashers", vec![Box::new(plan)], &settings)?;
+    println!("{}", settings.folder.join(report::FILE).display());
+    Ok(outcome.into())
+}

@@ -1,0 +1,129 @@
+//! The program that measured: part of every result.
+
+use std::{env, fmt, fs, io, sync::OnceLock};
+
+use koel::{Hasher as _, Xxh3};
+use serde::{Deserialize, Serialize};
+
+/// A build of the program that measures. What is not known is `None`.
+///
+/// Two builds are the same if their [`program`](Self::program) is: the whole executable, and so the library, the laboratory,
+/// the experiment, every dependency, and what the compiler made of them. A hash of koel's sources would not change with a
+/// dependency, a flag, or an experiment that is defined elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// The commit of koel's repository from which it was built. `None` for a package that does not name its commit.
+    pub commit: Option<String>,
+    /// Whether sources of koel or of the laboratory differed from that commit.
+    pub modified: Option<bool>,
+    /// XXH3 of the executable, as 16 hexadecimal digits.
+    pub program: Option<String>,
+    /// The compiler's name, version and commit.
+    pub compiler: Option<String>,
+    /// The target triple.
+    pub target: Option<String>,
+    /// The level of optimization, changes of the profile by environment variables, and `RUSTFLAGS`.
+    pub flags: Option<String>,
+}
+
+impl Build {
+    /// The running program. The first call reads the executable.
+    #[must_use]
+    pub fn here() -> &'static Self {
+        static HERE: OnceLock<Build> = OnceLock::new();
+        HERE.get_or_init(|| {
+            let known = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(String::from);
+            Self {
+                commit: known(option_env!("LAB_COMMIT")),
+                modified: option_env!("LAB_MODIFIED").map(|modified| modified == "yes"),
+                program: executable().ok().map(|bytes| format!("{:016x}", Xxh3.hash(0, &bytes))),
+                compiler: known(option_env!("LAB_COMPILER")),
+                target: known(option_env!("LAB_TARGET")),
+                flags: known(option_env!("LAB_FLAGS")),
+            }
+        })
+    }
+
+    /// Whether both are known to be the same program.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.program.is_some() && self.program == other.program
+    }
+
+    /// The commit in a few characters, and whether the sources differed from it.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let Some(commit) = &self.commit else { return String::from("commit unknown") };
+        let short = commit.get(..10).unwrap_or(commit);
+        let changes = if self.modified == Some(true) { " with changes" } else { "" };
+        format!("commit {short}{changes}")
+    }
+
+    /// What differs from another build: for each difference, the value here and there.
+    pub(crate) fn differences(&self, other: &Self) -> [String; 2] {
+        let facts = |build: &Self| {
+            let named = |name: &str, fact: &Option<String>| format!("{name} {}", fact.as_deref().unwrap_or("unknown"));
+            [
+                build.source(),
+                named("program", &build.program),
+                named("compiler", &build.compiler),
+                named("target", &build.target),
+                named("flags", &build.flags),
+            ]
+        };
+        let (ours, theirs) = (facts(self), facts(other));
+        let differ = |place: &usize| ours[*place] != theirs[*place] || *place == 1;
+        [&ours, &theirs].map(|facts| (0..facts.len()).filter(differ).map(|place| &*facts[place]).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The commit and the program.
+impl fmt::Display for Build {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, program {}", self.source(), self.program.as_deref().unwrap_or("unknown"))
+    }
+}
+
+/// The executable that runs, which may have been replaced or deleted since it was started.
+fn executable() -> io::Result<Vec<u8>> {
+    fs::read("/proc/self/exe").or_else(|_| fs::read(env::current_exe()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(commit: &str, program: &str) -> Build {
+        Build { commit: Some(commit.to_owned()), program: Some(program.to_owned()), ..Build::default() }
+    }
+
+    #[test]
+    fn this_program_is_known() {
+        let here = Build::here();
+        assert!(here.is(&here.clone()));
+        assert!(here.program.as_ref().is_some_and(|hash| hash.len() == 16), "{here:?}");
+        assert!(here.compiler.as_ref().is_some_and(|compiler| compiler.starts_with("rustc 1.")), "{here:?}");
+        assert!(here.flags.as_ref().is_some_and(|flags| flags.starts_with("opt-level=")), "{here:?}");
+    }
+
+    #[test]
+    fn one_that_is_unknown_is_no_other() {
+        assert!(!Build::default().is(&Build::default()));
+        assert!(!build("a", "1").is(&build("a", "2")));
+        assert!(build("a", "1").is(&build("a", "1")));
+    }
+
+    #[test]
+    fn only_what_differs_is_named_and_always_the_program() {
+        let long = "0123456789abcdef0123456789abcdef01234567";
+        let changed = Build { modified: Some(true), ..build(long, "2") };
+        assert_eq!(
+            build(long, "1").differences(&changed),
+            ["commit 0123456789, program 1", "commit 0123456789 with changes, program 2"]
+        );
+        assert_eq!(changed.to_string(), "commit 0123456789 with changes, program 2");
+        assert_eq!(build("a", "1").differences(&build("a", "2")), ["program 1", "program 2"]);
+        let flags = Build { flags: Some(String::from("opt-level=0")), ..build("a", "2") };
+        assert_eq!(flags.differences(&Build::default())[1], "commit unknown, program unknown, flags unknown");
+    }
+}

@@ -1,0 +1,175 @@
+//! What chance alone explains: values with the spread that they were measured with.
+//!
+//! Two values differ if a confidence interval of their difference does not contain 0. It is a 99 % interval for all figures of a
+//! comparison together (Bonferroni): one comparison in a hundred calls anything different that is not.
+
+use std::{collections::HashMap, f64::consts::FRAC_PI_2};
+
+/// The probability that any of the figures of a comparison is called different by chance.
+const ERROR: f64 = 0.01;
+
+/// A value and its spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sample {
+    pub(super) value: f64,
+    pub(super) spread: Spread,
+}
+
+/// How far a value may be from the true one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Spread {
+    /// It is the true one.
+    Exact,
+    /// Its standard error, estimated with so many degrees of freedom; without them, it is known.
+    Error { error: f64, freedom: Option<f64> },
+    /// There was one measurement only.
+    Unknown,
+}
+
+impl Spread {
+    /// That of a mean of values with this standard deviation, estimated from as many.
+    pub(super) fn of_mean(deviation: f64, values: f64) -> Self {
+        if values < 2.0 {
+            return Self::Unknown;
+        }
+        Self::Error { error: deviation / values.sqrt(), freedom: Some(values - 1.0) }
+    }
+
+    /// That of a mean of so many values, of which the least and the greatest are known: a normal distribution has this range
+    /// on average.
+    pub(super) fn of_range(least: f64, most: f64, values: f64) -> Self {
+        if values < 2.0 {
+            return Self::Unknown;
+        }
+        let range = 2.0 * critical((values + 0.25 - (values - 0.375)) / (values + 0.25), None);
+        Self::of_mean((most - least) / range, values)
+    }
+
+    /// That of a median of so many values, half of which lie between these two.
+    pub(super) fn of_median(low: f64, high: f64, values: f64) -> Self {
+        /// The quartiles of a normal distribution are so many standard deviations apart.
+        const QUARTILES: f64 = 1.349;
+        /// The standard error of a median is as many times that of a mean: √(π/2).
+        const MEDIAN: f64 = 1.2533;
+        Self::of_mean(MEDIAN * (high - low) / QUARTILES, values)
+    }
+}
+
+/// The judge of a comparison with a number of figures.
+pub(super) struct Judge {
+    tail: f64,
+    /// The bounds for degrees of freedom, in thousandths.
+    known: HashMap<u64, f64>,
+}
+
+impl Judge {
+    pub(super) fn new(figures: usize) -> Self {
+        Self { tail: ERROR / 2.0 / figures.max(1) as f64, known: HashMap::new() }
+    }
+
+    /// Half the width of the interval of the difference. `None` if a spread is unknown.
+    pub(super) fn half(&mut self, a: Spread, b: Spread) -> Option<f64> {
+        let parts = |spread| match spread {
+            Spread::Exact => Some((0.0, None)),
+            Spread::Error { error, freedom } => Some((error, freedom)),
+            Spread::Unknown => None,
+        };
+        let ((a, of_a), (b, of_b)) = (parts(a)?, parts(b)?);
+        let freedom = match (of_a, of_b) {
+            (Some(a), Some(b)) => Some(a + b),
+            (one, other) => one.or(other),
+        };
+        Some(self.bound(freedom) * a.hypot(b))
+    }
+
+    fn bound(&mut self, freedom: Option<f64>) -> f64 {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
+        let key = freedom.map_or(u64::MAX, |freedom| (freedom * 1000.0) as u64);
+        *self.known.entry(key).or_insert_with(|| critical(self.tail, freedom))
+    }
+}
+
+/// The value that Student's t exceeds with this probability, at most one half; without degrees of freedom, a normal value.
+fn critical(tail: f64, freedom: Option<f64>) -> f64 {
+    /// More degrees of freedom make no difference.
+    const MANY: f64 = 1000.0;
+    let freedom = freedom.filter(|&freedom| freedom < MANY);
+    let beyond = |value: f64| freedom.map_or_else(|| beyond_normal(value), |freedom| beyond_student(value, freedom));
+    let (mut low, mut high) = (0.0, 1.0);
+    while beyond(high) > tail && high < 1e12 {
+        high *= 2.0;
+    }
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if beyond(middle) > tail { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// The probability that a normal value exceeds this one.
+fn beyond_normal(value: f64) -> f64 {
+    integral(|x| (-x * x / 2.0).exp(), value, value + 12.0) / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+/// The same for Student's t: with t = √ν·tan θ, its density is proportional to cos^(ν − 1) θ.
+fn beyond_student(value: f64, freedom: f64) -> f64 {
+    let density = |angle: f64| angle.cos().max(0.0).powf(freedom - 1.0);
+    integral(density, (value / freedom.sqrt()).atan(), FRAC_PI_2) / (2.0 * integral(density, 0.0, FRAC_PI_2))
+}
+
+/// Simpson's rule.
+fn integral(function: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
+    const PARTS: u32 = 400;
+    let step = (to - from) / f64::from(PARTS);
+    let weight = |part: u32| match part {
+        0 | PARTS => 1.0,
+        _ if part % 2 == 1 => 4.0,
+        _ => 2.0,
+    };
+    (0..=PARTS).map(|part| weight(part) * function(from + f64::from(part) * step)).sum::<f64>() * step / 3.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of printed tables.
+    #[test]
+    fn critical_values_are_those_of_tables() {
+        let table = [
+            (0.025, None, 1.960),
+            (0.005, None, 2.576),
+            (5e-7, None, 4.892),
+            (0.025, Some(1.0), 12.706),
+            (0.025, Some(4.0), 2.776),
+            (0.005, Some(10.0), 3.169),
+            (0.0005, Some(2.0), 31.599),
+            (0.0005, Some(30.0), 3.646),
+        ];
+        for (tail, freedom, value) in table {
+            let found = critical(tail, freedom);
+            assert!((found / value - 1.0).abs() < 2e-4, "{tail} {freedom:?}: {found}, not {value}");
+        }
+    }
+
+    #[test]
+    fn a_range_gives_the_deviation() {
+        // The expected ranges of 2, 10 and 100 normal values.
+        for (values, range) in [(2.0, 1.128), (10.0, 3.078), (100.0, 5.015)] {
+            let Spread::Error { error, freedom } = Spread::of_range(0.0, range, values) else { panic!("it is known") };
+            assert!((error * values.sqrt() - 1.0).abs() < 0.06, "{values}: {error}");
+            assert_eq!(freedom, Some(values - 1.0));
+        }
+        assert_eq!(Spread::of_range(0.0, 1.0, 1.0), Spread::Unknown);
+    }
+
+    #[test]
+    fn more_figures_take_wider_intervals() {
+        let spread = Spread::Error { error: 1.0, freedom: None };
+        let one = Judge::new(1).half(spread, Spread::Exact).unwrap();
+        let many = Judge::new(1000).half(spread, Spread::Exact).unwrap();
+        assert!((one - 2.576).abs() < 0.001 && many > 4.0, "{one} {many}");
+        assert_eq!(Judge::new(1).half(Spread::Exact, Spread::Exact), Some(0.0));
+        assert_eq!(Judge::new(1).half(Spread::Unknown, Spread::Exact), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! The experiment `sweep`: any measurements over any grid of parameters, one row for each filter.
+
+mod charts;
+mod columns;
+mod grid;
+mod measures;
+#[cfg(test)]
+mod tests;
+mod times;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    grid::{Grid, LeftOut},
+    measures::Measure,
+};
+use self::{measures::Measures, times::Times};
+use super::probe::{Kind, OVERHEAD};
+use crate::{
+    column::Column,
+    experiment::{Experiment, Findings, Measured, Scope},
+    interrupt::Interrupt,
+};
+
+/// Measurements of all filters of a grid.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    grid: Grid,
+    measures: Measures,
+}
+
+/// A filter, by its parameters and what is measured of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    table: Kind,
+    b: u32,
+    f: u32,
+    load: f64,
+    items: u64,
+    measure: Measures,
+    /// Fewer probes, tables and rounds.
+    quick: bool,
+}
+
+/// What was measured. The fields of a measure that is not wanted, or not possible, are empty.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Row {
+    slots: u64,
+    /// Fewer than in the case if one was refused. Only `first_refusal` is measured then.
+    inserted: u64,
+    bytes: Option<u64>,
+    bits_per_item: Option<f64>,
+    probes: Option<u64>,
+    found: Option<u64>,
+    predicted_rate: Option<f64>,
+    rate: Option<f64>,
+    rate_low: Option<f64>,
+    rate_high: Option<f64>,
+    tables: Option<u32>,
+    first_refusal: Option<f64>,
+    first_refusal_min: Option<f64>,
+    first_refusal_max: Option<f64>,
+    insertions: Option<u64>,
+    evictions: Option<f64>,
+    evictions_low: Option<f64>,
+    evictions_high: Option<f64>,
+    evictions_p50: Option<u32>,
+    evictions_p99: Option<u32>,
+    evictions_max: Option<u32>,
+    rounds: Option<u32>,
+    #[serde(flatten)]
+    times: Times,
+}
+
+impl Sweep {
+    /// Measures all of this for every filter of the grid that is possible.
+    #[must_use]
+    pub fn new(grid: Grid, measures: &[Measure]) -> Self {
+        Self { grid, measures: Measures::new(measures) }
+    }
+
+    /// The combinations that are impossible, and why.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.grid.left_out()
+    }
+
+    /// The bytes of memory that the largest case takes.
+    #[must_use]
+    pub fn most_memory(&self, scope: &Scope) -> u64 {
+        self.cases(scope).iter().map(|case| self.memory(case)).max().unwrap_or(0)
+    }
+}
+
+impl Case {
+    /// The number of buckets: even, and enough for the items at this load.
+    fn buckets(&self) -> u64 {
+        // A quotient such as 950/0.95 may be a little above 1000.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of slots, positive")]
+        let slots = (self.items as f64 / self.load * (1.0 - 1e-12)).ceil() as u64;
+        slots.max(1).div_ceil(u64::from(self.b)).div_ceil(2) * 2
+    }
+
+    fn slots(&self) -> u64 {
+        self.buckets() * u64::from(self.b)
+    }
+}
+
+impl Experiment for Sweep {
+    type Case = Case;
+    type Row = Row;
+
+    fn name(&self) -> &'static str {
+        "sweep"
+    }
+
+    fn title(&self) -> &'static str {
+        "Sweep of parameters"
+    }
+
+    fn about(&self) -> &'static str {
+        "For each combination of parameters, a filter is built with as many buckets as its items take at the load, and what was \
+         asked for is measured: space (bits of the table per item), fpr (look-ups of absent items), load (tables of this size are \
+         filled until they refuse an item), walk (evictions of the insertions over the last per cent of the slots before the \
+         load), speed (of a filter at the load, one key at a time, with the best kernel; insertions and removals over the last five \
+         per cent of the slots; medians of several rounds). If a filter refused an item before the load, only the load at the \
+         first refusal is measured. Intervals are 99 % confidence intervals; those of times hold half of the rounds."
+    }
+
+    fn is_timed(&self) -> bool {
+        self.measures.has(Measure::Speed)
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        columns::columns()
+    }
+
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let mut cases = self.grid.cases(&self.measures, scope.quick);
+        cases.retain(|case| scope.at_most(case.slots()) == case.slots());
+        cases
+    }
+
+    fn effort(&self, case: &Case) -> u64 {
+        measures::effort(case)
+    }
+
+    fn memory(&self, case: &Case) -> u64 {
+        let slots = case.slots();
+        // The plain table of the walk has a word per slot; times need their keys.
+        let walk = if case.measure.has(Measure::Walk) { 4 } else { 0 };
+        let keys = if case.measure.has(Measure::Speed) { 8 } else { 0 };
+        OVERHEAD + (slots * u64::from(case.f) / 8).max(slots * walk).max(slots * (u64::from(case.f) / 8 + 1 + keys))
+    }
+
+    fn with_less_memory(&self) -> &'static str {
+        "give fewer --items, or a higher --load"
+    }
+
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        Ok(vec![measures::measure(case, seed, interrupt)?])
+    }
+
+    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
+        let disturbed = measured.iter().flat_map(|m| &m.rows).filter(|row| row.times.disturbed == Some(true)).count();
+        let cases = measured.len();
+        let warning = format!(
+            "Other work on the processor disturbed too many rounds of {disturbed} of {cases} cases: their times are too long."
+        );
+        Findings {
+            charts: charts::charts(measured),
+            tables: grid::table(&self.left_out()).into_iter().collect(),
+            warnings: Some(warning).filter(|_| disturbed > 0).into_iter().collect(),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The signals of the system.
+
+use std::{
+    fs::File,
+    hint::black_box,
+    io::{Read as _, Seek as _},
+    time::{Duration, Instant},
+};
+
+use super::{Counters, Signals};
+
+/// This thread, on this system.
+pub(super) struct System {
+    start: Instant,
+    files: Files,
+}
+
+impl System {
+    pub(super) fn new() -> Self {
+        Self { start: Instant::now(), files: Files::new() }
+    }
+}
+
+impl Signals for System {
+    fn clock(&mut self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn counters(&mut self) -> Counters {
+        self.files.counters()
+    }
+
+    /// The fastest of three short loops, so that an interruption of one of them is not taken for a slow processor. They read
+    /// no memory: the caches stay as they are.
+    fn reference(&mut self) -> Duration {
+        let once = |_| {
+            let start = Instant::now();
+            black_box(multiply());
+            start.elapsed()
+        };
+        (0..3).map(once).min().unwrap_or_default()
+    }
+}
+
+/// Some ten thousand multiplications, in four chains that a processor can calculate side by side.
+fn multiply() -> u64 {
+    let mut chains = black_box([1_u64, 2, 3, 4]);
+    for _ in 0..5_000 {
+        for chain in &mut chains {
+            *chain = (*chain ^ *chain >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+    chains.iter().fold(0, |all, chain| all ^ chain)
+}
+
+/// Files of Linux, which stay open; other systems have none. Those of the thread are those of the thread that opened them.
+struct Files {
+    schedstat: Option<File>,
+    status: Option<File>,
+    stat: Option<File>,
+}
+
+impl Files {
+    fn new() -> Self {
+        let open = |path: &str| File::open(path).ok();
+        Self {
+            schedstat: open("/proc/thread-self/schedstat"),
+            status: open("/proc/thread-self/status"),
+            stat: open("/proc/stat"),
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        let mut buffer = [0; 4096];
+        Counters {
+            waited: self.schedstat.as_ref().and_then(|file| waited(text(file, &mut buffer)?)),
+            interruptions: self.status.as_ref().and_then(|file| interruptions(text(file, &mut buffer)?)),
+            stolen: self.stat.as_ref().and_then(|file| stolen(text(file, &mut buffer)?)),
+        }
+    }
+}
+
+/// The beginning of a file.
+fn text<'a>(mut file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
+    file.rewind().ok()?;
+    let len = file.read(buffer).ok()?;
+    str::from_utf8(&buffer[..len]).ok()
+}
+
+/// `schedstat`: nanoseconds on a processor, nanoseconds waiting for one, number of slices.
+fn waited(schedstat: &str) -> Option<Duration> {
+    schedstat.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
+fn interruptions(status: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
+}
+
+/// The first line of `/proc/stat`: "cpu", and the sums of all processors, in hundredths of a second.
+fn stolen(stat: &str) -> Option<Duration> {
+    let ticks: u64 = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
+    Some(Duration::from_millis(ticks.saturating_mul(10)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_linux() {
+        assert_eq!(waited("1234 10227651 17\n"), Some(Duration::from_nanos(10_227_651)));
+        assert_eq!(waited(""), None);
+        let status = "Name:\tkoel\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t42\n";
+        assert_eq!((interruptions(status), interruptions("Name:\tkoel\n")), (Some(42), None));
+        let stat = "cpu  1793212 106758 118189 776426 2609 0 5528 15271 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!((stolen(stat), stolen("intr 5\n")), (Some(Duration::from_millis(152_710)), None));
+    }
+
+    #[test]
+    fn the_reference_takes_time() {
+        assert!(System::new().reference() > Duration::ZERO);
+    }
+}
