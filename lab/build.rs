@@ -65,7 +65,7 @@ fn from_a_package() -> Option<String> {
 /// The commit of a checkout, and whether the sources differ from it. Says nothing outside of one, or without git.
 fn from_a_checkout() {
     let git = |arguments: &[&str]| output(Command::new("git").args(["--no-optional-locks", "-C", ".."]).args(arguments));
-    // Somebody else's repository may contain this package without tracking it.
+    // A copy of this package may lie in a repository that does not track it.
     if git(&["ls-files", "--error-unmatch", "lab/Cargo.toml"]).is_none() {
         return;
     }

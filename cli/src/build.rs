@@ -55,7 +55,8 @@ pub(crate) struct Build {
     #[arg(long, value_name = "F", value_parser = numbers::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
     bits: Option<u32>,
 
-    /// The number of items that the filter must hold, such as 1000000 or 1M; by default, the number of items in the list, with hardly any room for more
+    /// The number of items that the filter must hold, such as 1000000 or 1M; by default, the number of items in the list, with
+    /// hardly any room for more
     #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
     capacity: Option<usize>,
 

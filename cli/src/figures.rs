@@ -25,6 +25,23 @@ pub(crate) fn size(bytes: f64) -> String {
     format!("{:.1} EB", size / 1000.0)
 }
 
+/// A time in nanoseconds with three significant digits, in the largest unit of which it is at least one.
+pub(crate) fn time(ns: f64) -> String {
+    let (mut time, mut units) = (ns, ["us", "ms"].into_iter());
+    let mut unit = "ns";
+    while time >= 999.5
+        && let Some(larger) = units.next()
+    {
+        (time, unit) = (time / 1000.0, larger);
+    }
+    match time {
+        0.0 => String::from("0 ns"),
+        ..9.995 => format!("{time:.2} {unit}"),
+        ..99.95 => format!("{time:.1} {unit}"),
+        _ => format!("{time:.0} {unit}"),
+    }
+}
+
 /// A rate with three significant digits.
 pub(crate) fn three_digits(rate: f64) -> String {
     match rate {
@@ -61,6 +78,16 @@ mod tests {
         for (bytes, text) in cases {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let cases =
+            [(0.0, "0 ns"), (9.994, "9.99 ns"), (12.34, "12.3 ns"), (999.4, "999 ns"), (999.6, "1.00 us"), (5e6, "5.00 ms")];
+        for (ns, text) in cases {
+            assert_eq!(time(ns), text);
+        }
+        assert_eq!(time(2e12), "2000000 ms");
     }
 
     #[test]

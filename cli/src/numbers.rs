@@ -1,7 +1,7 @@
 //! Numbers as people write them: `1000000`, `1_000_000`, `1e6`, `1M`; `0.1%`, `1/1000`; `64KiB`. All of it is exact: only the
 //! rate that comes out is rounded, once, to the nearest `f64`.
 
-use std::num::NonZeroUsize;
+use std::{fmt, num::NonZeroUsize};
 
 use koel::TableKind;
 
@@ -10,6 +10,9 @@ const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
 
 /// More threads than any machine has cores.
 const MOST_THREADS: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
+
+/// A million seconds.
+const MOST_NANOSECONDS: f64 = 1e15;
 
 /// Whole numbers up to this one are exact as `f64`.
 const MOST_EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
@@ -66,6 +69,47 @@ pub(crate) fn share(text: &str) -> Result<Share, String> {
         (None, None) => Decimal::only(text).and_then(|number| number.share()),
     };
     share.ok_or_else(|| String::from("it takes a share of up to 15 digits, such as 50%, 0.5 or 1/2"))
+}
+
+/// A share of the whole: at most 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Part(f64);
+
+impl Part {
+    pub(crate) fn value(self) -> f64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&koel_lab::percent(self.0, 1))
+    }
+}
+
+/// A share of at most 1.
+pub(crate) fn part(text: &str) -> Result<Part, String> {
+    let Share { part, of } = share(text)?;
+    if part > of {
+        return Err(String::from("it is more than all; give at most 100%"));
+    }
+    Ok(Part(part as f64 / of as f64))
+}
+
+/// A time with its unit, in nanoseconds.
+pub(crate) fn nanoseconds(text: &str) -> Result<f64, String> {
+    let time = Decimal::first(text).and_then(|(number, unit)| {
+        let power = match unit.trim_start() {
+            "ns" => 0,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 3,
+            "ms" => 6,
+            "s" => 9,
+            _ => return None,
+        };
+        Some(number.shifted(power).float())
+    });
+    time.filter(|time| *time <= MOST_NANOSECONDS)
+        .ok_or_else(|| String::from("it takes a time with its unit, from 0ns to 1000000s, such as 80ns, 100us, 5ms or 0.1s"))
 }
 
 /// A number of anything.

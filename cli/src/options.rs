@@ -29,7 +29,8 @@ pub(crate) const RATE: f64 = 0.001;
 // No doc comment here: clap would take it for the help of every command that has these options.
 #[derive(Args)]
 pub(crate) struct Kind {
-    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1, such as 0.001 or 0.1% [default: 0.001]
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1, such as 0.001 or
+    /// 0.1% [default: 0.001]
     #[arg(long, value_name = "E", value_parser = numbers::rate, allow_negative_numbers = true)]
     pub(crate) fpr: Option<f64>,
 

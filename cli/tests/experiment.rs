@@ -59,8 +59,9 @@ fn a_run_leaves_all_its_files_and_says_where_the_page_is() {
     assert_eq!(run.stderr, "load: 96 cases\n");
     let names = koel.shell("ls -A new/results").text();
     let names: Vec<_> = names.lines().filter(|&name| name != "report.html").collect();
-    let svgs = ["load-b1.svg", "load-b2.svg", "load-b4.svg", "load-b8.svg", "load-size.svg"];
-    assert_eq!(names, [&svgs[..], &["load.csv", "load.json"]].concat());
+    let of_size = ["1", "2", "4", "8"].map(|b| [format!("load-b{b}-random.svg"), format!("load-b{b}.svg")]);
+    let svgs = [&of_size.concat()[..], &[String::from("load-size.svg")]].concat();
+    assert_eq!(names, [&svgs[..], &["load.csv", "load.json"].map(String::from)].concat());
     for name in svgs {
         assert!(koel.read(&format!("new/results/{name}")).starts_with(b"<svg "), "{name}");
     }

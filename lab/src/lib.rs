@@ -42,7 +42,7 @@ pub use {
     machine::Machine,
     percent::percent,
     plan::{Outcome, Plan, Settings, Step},
-    record::measured,
+    record::{Recorded, read_results},
     runner::run,
     statistics::{Quartiles, interval},
     stopwatch::{Counters, Lap, Rounds, Signals, Stopwatch, Timing},

@@ -21,8 +21,8 @@ const MOST_LINES: usize = 20;
 ///
 /// Cases are matched by their parameters. Figures that follow from the parameters and the seed must be the same. Figures that
 /// depend on chance, such as measured rates and times, differ only if chance does not explain it: all intervals of a comparison
-/// together hold with a probability of 99 %. What was measured once only, and differs, is counted as unknown.
-/// Times also differ if other programs slowed one of the runs down: nothing in their rounds shows that.
+/// together hold with a probability of 99 %. What was measured once only, or was disturbed by other work on the processor, and
+/// differs, is counted as unknown.
 ///
 /// With --out, charts show both results, lines for A and rings for B; compare.csv and compare.json have all figures, and
 /// compare.html shows everything.

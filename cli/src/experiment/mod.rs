@@ -24,8 +24,9 @@ use crate::{numbers, stdout, streams::Stream};
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,
     after_help = "\
-In the folder, load.json has all results of the experiment `load`, with a description of the machine and of the program; load.csv has them \
-as a table, load-….svg are the charts, and report.html shows all experiments of the folder in one file that needs no other.
+In the folder, load.json has all results of the experiment `load`, with a description of the machine and of the program; \
+load.csv has them as a table, load-….svg are the charts, and report.html shows all experiments of the folder in one file that \
+needs no other.
 
 In koel's repository, `cargo run --release -p koel-peers -- --out FOLDER` adds a comparison with other crates.
 
@@ -104,6 +105,8 @@ enum Name {
     Walk,
     /// Insertions, look-ups and removals per second, by load
     Speed,
+    /// Insertions, look-ups and removals, by size of the table; `koel tune` takes its times from here
+    Size,
     /// All experiments
     All,
 }
@@ -112,12 +115,13 @@ enum Name {
 type Planner = fn(&Settings) -> anyhow::Result<Box<dyn Step>>;
 
 /// All experiments, in the order in which they run.
-const PLANNERS: [(Name, Planner); 5] = [
+const PLANNERS: [(Name, Planner); 6] = [
     (Name::Load, |settings| Ok(Box::new(Plan::new(experiments::Load, settings)?))),
     (Name::Space, |settings| Ok(Box::new(Plan::new(experiments::Space, settings)?))),
     (Name::Fpr, |settings| Ok(Box::new(Plan::new(experiments::Fpr, settings)?))),
     (Name::Walk, |settings| Ok(Box::new(Plan::new(experiments::Evictions, settings)?))),
     (Name::Speed, |settings| Ok(Box::new(Plan::new(experiments::Speed, settings)?))),
+    (Name::Size, |settings| Ok(Box::new(Plan::new(experiments::Size, settings)?))),
 ];
 
 impl Experiment {

@@ -167,32 +167,44 @@ impl Fixed {
     }
 
     fn object(&self) -> Value {
-        let params = &self.params;
-        let mut object = json!({
-            "format": if self.has_victim.is_some() { "go" } else { "koel" },
-            "items": self.items,
-            "capacity": params.capacity(),
-            "table": params.table().to_string(),
-            "fingerprint_bits": params.fingerprint_bits(),
-            "bucket_size": params.bucket_size(),
-            "buckets": params.buckets(),
-            "addressing": params.addressing().to_string(),
-            "slots": params.slots(),
-            "load_factor": self.load_factor,
-            // Infinite when there are no items, for which JSON has no number.
-            "bits_per_item": (self.items > 0).then_some(self.bits_per_item),
-            "false_positive_rate": self.false_positive_rate,
-            "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
-            "hasher": self.hasher.to_string(),
-            "seed": params.seed(),
-            "table_bytes": params.table_bytes(),
-            "file_bytes": self.file_bytes,
-        });
+        let mut object = with_params(
+            &self.params,
+            json!({
+                "format": if self.has_victim.is_some() { "go" } else { "koel" },
+                "items": self.items,
+                "load_factor": self.load_factor,
+                // Infinite when there are no items, for which JSON has no number.
+                "bits_per_item": (self.items > 0).then_some(self.bits_per_item),
+                "false_positive_rate": self.false_positive_rate,
+                "hasher": self.hasher.to_string(),
+                "seed": self.params.seed(),
+                "file_bytes": self.file_bytes,
+            }),
+        );
         if let Some(has_victim) = self.has_victim {
             object["victim"] = json!(has_victim);
         }
         object
     }
+}
+
+/// The fields that follow from the parameters, and then those of another object.
+pub(crate) fn with_params(params: &Params, others: Value) -> Value {
+    let mut object = json!({
+        "table": params.table().to_string(),
+        "fingerprint_bits": params.fingerprint_bits(),
+        "bucket_size": params.bucket_size(),
+        "buckets": params.buckets(),
+        "addressing": params.addressing().to_string(),
+        "slots": params.slots(),
+        "capacity": params.capacity(),
+        "table_bytes": params.table_bytes(),
+        "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
+    });
+    if let (Some(object), Value::Object(others)) = (object.as_object_mut(), others) {
+        object.extend(others);
+    }
+    object
 }
 
 /// Reports what was written: on standard output, unless the filter itself went there.

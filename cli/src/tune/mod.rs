@@ -7,6 +7,7 @@ mod others;
 mod plans;
 mod text;
 mod trial;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -30,21 +31,27 @@ use nearest::Nearest;
 use others::Others;
 use plans::Plans;
 use trial::{Files, Keys, Trial};
+use workload::Costs;
 
 /// Choose a filter's parameters: the smallest filter for a false-positive rate, or the lowest rate for so many bytes.
 ///
 /// Prints the filters that meet the requirements, the best first, and the size of other structures at the same rate, by their
-/// authors' formulas; then what was left out and why, and the call that builds the best filter. Without --keys, it builds nothing, so any size can
-/// be tried. Compares both kinds of tables and all bucket sizes; of each, it is the smallest filter for the rate, or the one with
-/// the lowest rate for the bytes. A rate above 0.5 is of no use, since most absent items would be reported as present. The rate ε shown is the one with these items in the filter; with --fpr, the
-/// rate at the filter's full capacity meets the limit, too, and that may be higher. If no filter meets the requirements, prints the nearest values that can be met; the exit status is then 1.
+/// authors' formulas; then what was left out and why, and the call that builds the best filter. Without --keys, it builds
+/// nothing, so any size can be tried. Compares both kinds of tables and all bucket sizes; of each, it is the smallest filter for
+/// the rate, or the one with the lowest rate for the bytes. A rate above 0.5 is of no use, since most absent items would be
+/// reported as present. The rate ε shown is the one with these items in the filter; with --fpr, the rate at the filter's full
+/// capacity meets the limit, too, and that may be higher. If no filter meets the requirements, prints the nearest values that
+/// can be met; the exit status is then 1.
 ///
 /// With --keys, builds the filters that it prints, and measures them: whether all keys fit, the load, the sizes of table and
 /// snapshot, the false-positive rate with its 99 % interval, and the times, in several rounds. Asks them --queries, or keys that it
 /// derives from yours.
+///
+/// With --false-positive-cost, finds the filter, and the rate, with the least expected time per operation for a workload, from
+/// times that `koel experiment size` has measured on this machine; and says whether a filter pays at all.
 #[derive(Args)]
 #[command(
-    group = ArgGroup::new("wanted").args(["fpr", "bytes"]).required(true).multiple(true),
+    group = ArgGroup::new("wanted").args(["fpr", "bytes", "false_positive_cost"]).required(true).multiple(true),
     mut_arg("nul", |nul| nul.requires("keys")),
     after_help = "\
 Examples:
@@ -53,6 +60,8 @@ Examples:
     koel tune --items 1M..10M --fpr 0.1% --headroom 20%
     koel tune --items 50k --fpr 1% --bytes 72KiB --copies 10 --deletes
     koel tune --items 1T --fpr 1e-6 --json
+    koel experiment size --quick --max-slots 100k
+    koel tune --items 10k --false-positive-cost 100us --absent 90% --picture cost.svg
     seq 1000 3000 > keys.txt
     seq 2000 9000 | koel tune --keys keys.txt --queries - --fpr 0.01"
 )]
@@ -118,13 +127,17 @@ pub(crate) struct Tune {
     #[command(flatten)]
     files: Files,
 
+    #[command(flatten)]
+    workload: workload::Options,
+
     /// Print a JSON object, with numbers as numbers. `candidates` has the filters, the best first; `rejections` those left out,
     /// each with its `reason`; `others` other structures, the smallest first; `others_rejected` those left out. `builder` and
     /// `command` build the best filter, in Rust and with koel. If there is no candidate, these two are null, and `nearest` has
     /// `items`, `false_positive_rate` and `bytes`: each of these values works in place of the one given, unless it is null. With a
     /// range, `plans` has the plans, with bytes and rates now and at the end, and a `builder` and a `command` each. With --keys,
     /// `trial` has what was counted, and `measured` of each candidate that was built what was measured of it; times are in
-    /// nanoseconds
+    /// nanoseconds. With --false-positive-cost, each candidate has a `cost_ns` with its parts, and `others` are other crates'
+    /// filters
     #[arg(long)]
     json: bool,
 }
@@ -152,6 +165,9 @@ impl Tune {
         if let Some(most) = self.items.most {
             return Plans::of(&self, self.items.now, most)?.say();
         }
+        if let Some(costs) = Costs::of(&self)? {
+            return costs.say();
+        }
         let filters = self.recommend(self.items.now, self.fpr, self.bytes);
         let best = filters.best();
         // Other structures are compared at the given rate; without one, at the rate of the best filter.
@@ -178,6 +194,11 @@ impl Tune {
         if let (Some(most), Some(_)) = (most, keys) {
             bail!(
                 "--items: the range {now}..{most} given, but --keys measures filters of one size; give one number, or leave --keys out"
+            );
+        }
+        if let (Some(most), true) = (most, self.workload.are_given()) {
+            bail!(
+                "--items: the range {now}..{most} given, but --false-positive-cost compares filters of one size; give one number"
             );
         }
         if now < self.counted_keys {

@@ -4,7 +4,8 @@ use koel::tuning::Candidate;
 use koel_lab::structures::Structure;
 use serde_json::{Value, json};
 
-use super::{Advice, Tune, call::Call, others::is_real, trial::Trial};
+use super::{Advice, Tune, call::Call, nearest::Nearest, others::is_real, trial::Trial};
+use crate::facts;
 
 impl Advice<'_> {
     /// Everything as one object. Names and meanings are stable.
@@ -19,13 +20,6 @@ impl Advice<'_> {
         });
         let others = self.others.rows.iter().map(|&(structure, bits)| other(structure, bits, self.others.rate, items));
         let rejected = self.others.rejected.iter();
-        let nearest = self.nearest.as_ref().map(|nearest| {
-            json!({
-                "items": nearest.items,
-                "false_positive_rate": nearest.rate,
-                "bytes": nearest.bytes,
-            })
-        });
         json!({
             "asked": self.asked.object(),
             "candidates": self.filters.candidates().iter().map(|filter| self.candidate(filter)).collect::<Vec<_>>(),
@@ -34,37 +28,41 @@ impl Advice<'_> {
             "others_rejected": rejected
                 .map(|(structure, reason)| json!({ "name": structure.name(), "reason": reason }))
                 .collect::<Vec<_>>(),
-            "nearest": nearest,
+            "nearest": self.nearest.as_ref().map(Nearest::object),
             "trial": self.trial.as_ref().map(Trial::object),
             "builder": self.call.as_ref().map(Call::rust),
             "command": self.call.as_ref().map(Call::command),
         })
     }
 
-    /// With the names of `koel info --json` for the same things.
-    fn candidate(&self, candidate: &Candidate) -> Value {
-        let (params, items) = (candidate.params(), self.asked.planned(self.asked.items.now));
-        json!({
-            "table": params.table().to_string(),
-            "fingerprint_bits": params.fingerprint_bits(),
-            "bucket_size": params.bucket_size(),
-            "buckets": params.buckets(),
-            "addressing": params.addressing().to_string(),
-            "slots": params.slots(),
-            "capacity": params.capacity(),
-            "copies": candidate.copies(),
-            "table_bytes": candidate.bytes(),
-            // Infinite when there are no items, for which JSON has no number.
-            "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
-            "load_factor": candidate.load(),
-            "false_positive_rate": candidate.false_positive_rate(),
-            "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
-            "deletes": true,
-            "grows": false,
-            "static": false,
-            "measured": self.trial.as_ref().map(|trial| trial.measured(params)),
-        })
+    /// A filter, and what was measured of it.
+    fn candidate(&self, filter: &Candidate) -> Value {
+        let mut object = candidate(filter, self.asked.planned(self.asked.items.now));
+        object["measured"] = self.trial.as_ref().map(|trial| trial.measured(filter.params())).into();
+        object
     }
+}
+
+impl Nearest {
+    pub(super) fn object(&self) -> Value {
+        let Self { items, rate, bytes } = self;
+        json!({ "items": items, "false_positive_rate": rate, "bytes": bytes })
+    }
+}
+
+/// A filter, with the names of `koel info --json` for the same things.
+pub(super) fn candidate(candidate: &Candidate, items: usize) -> Value {
+    let object = json!({
+        "copies": candidate.copies(),
+        // Infinite when there are no items, for which JSON has no number.
+        "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
+        "load_factor": candidate.load(),
+        "false_positive_rate": candidate.false_positive_rate(),
+        "deletes": true,
+        "grows": false,
+        "static": false,
+    });
+    facts::with_params(candidate.params(), object)
 }
 
 impl Tune {

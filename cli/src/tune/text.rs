@@ -10,7 +10,7 @@ use tabled::{
     settings::{Alignment, Padding, Style, object::Columns, style::HorizontalLine},
 };
 
-use super::{Advice, Tune, others::is_real};
+use super::{Advice, Tune, nearest::Nearest, others::is_real};
 use crate::figures::{counted, narrow, size, three_digits};
 
 /// Columns of a terminal.
@@ -24,14 +24,13 @@ const HEADER: [&str; 8] = ["filter", "size", "bits/item", "\u{3b5}", "load", "de
 impl Advice<'_> {
     pub(super) fn text(&self) -> String {
         let (question, left_out) = (self.question(), self.left_out());
-        match (&self.call, self.filters.best()) {
-            (Some(call), Some(best)) => {
-                let (table, notes) = (self.table(), self.notes(best));
-                let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("{}\n", trial.text()));
-                format!("{question}\n\n{table}\n{notes}{left_out}\n{trial}{}\n\n{}\n", call.command(), call.rust())
-            }
-            _ => format!("{question}\nNo filter meets these requirements.\n{}{left_out}", self.nearest()),
-        }
+        let Some((call, best)) = self.call.as_ref().zip(self.filters.best()) else {
+            let nearest = self.nearest.as_ref().map_or_else(String::new, Nearest::text);
+            return format!("{question}\nNo filter meets these requirements.\n{nearest}{left_out}");
+        };
+        let (table, notes) = (self.table(), self.notes(best));
+        let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("{}\n", trial.text()));
+        format!("{question}\n\n{table}\n{notes}{left_out}\n{trial}{}\n\n{}\n", call.command(), call.rust())
     }
 
     fn question(&self) -> String {
@@ -90,24 +89,6 @@ impl Advice<'_> {
         notes.iter().map(|note| wrapped(note)).collect()
     }
 
-    fn nearest(&self) -> String {
-        let Some(nearest) = &self.nearest else { return String::new() };
-        let mut ways = Vec::new();
-        if let Some(bytes) = nearest.bytes {
-            ways.push(format!("--bytes {bytes}"));
-        }
-        if let Some(rate) = nearest.rate {
-            ways.push(format!("--fpr {rate:?}"));
-        }
-        if let Some(items) = nearest.items {
-            ways.push(format!("--items {items}"));
-        }
-        if ways.is_empty() {
-            return wrapped("No single option is enough: change more than one.");
-        }
-        format!("Nearest values, any one of which is enough:\n  {}\n", ways.join("\n  "))
-    }
-
     /// What was left out, and why.
     fn left_out(&self) -> String {
         let mut groups: Vec<(String, String)> = Vec::new();
@@ -136,6 +117,26 @@ impl Advice<'_> {
             lines += &wrapped(&format!("- {}: --all shows them.", counted(groups.len() - shown, "further reason")));
         }
         format!("\nLeft out:\n{lines}")
+    }
+}
+
+impl Nearest {
+    /// The values, as options.
+    pub(super) fn text(&self) -> String {
+        let mut ways = Vec::new();
+        if let Some(bytes) = self.bytes {
+            ways.push(format!("--bytes {bytes}"));
+        }
+        if let Some(rate) = self.rate {
+            ways.push(format!("--fpr {rate:?}"));
+        }
+        if let Some(items) = self.items {
+            ways.push(format!("--items {items}"));
+        }
+        if ways.is_empty() {
+            return wrapped("No single option is enough: change more than one.");
+        }
+        format!("Nearest values, any one of which is enough:\n  {}\n", ways.join("\n  "))
     }
 }
 

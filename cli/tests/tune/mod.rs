@@ -7,6 +7,7 @@ mod objects;
 mod plans;
 mod text;
 mod trial;
+mod workload;
 
 use crate::common::{Koel, Run};
 use serde_json::Value;

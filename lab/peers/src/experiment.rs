@@ -94,6 +94,11 @@ impl Experiment for Peers {
             Column::new("left", "keys", "keys that were found after all had been removed").compared(Role::Exact),
             Column::new("lost_by_removal", "keys", "keys that were lost when others were removed; empty without removal")
                 .compared(Role::Exact),
+            Column::new(
+                "disturbed",
+                "times",
+                "times of this round that other work on the processor disturbed, after three attempts",
+            ),
             Column::new("error", "", "why this filter could not be measured"),
         ]
     }

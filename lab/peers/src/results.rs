@@ -34,7 +34,8 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
         ));
         return Ok(None);
     }
-    let rows = experiment::rows(&koel_lab::measured(folder, &peers)?);
+    let recorded = koel_lab::read_results(folder, name)?;
+    let rows = experiment::rows(&recorded.map_or_else(Vec::new, |recorded| recorded.measured));
     print(&format!("{}\n", folder.join(report::FILE).display()))?;
     Ok(Some(rows.iter().filter(|row| row.failure().is_some()).count()))
 }

@@ -17,6 +17,16 @@ mod theme;
 
 pub use draw::draw;
 
+use std::path::Path;
+
+/// Draws a chart into an SVG file, which it replaces atomically.
+///
+/// # Errors
+/// If the chart cannot be drawn, or the file not be written.
+pub fn save(chart: &Chart, path: &Path) -> anyhow::Result<()> {
+    crate::record::replace(path, draw(chart)?.as_bytes())
+}
+
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {

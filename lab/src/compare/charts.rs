@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     chart::{Chart, Mark, Series},
     experiment::Experiment,
-    experiments::{Evictions, Fpr, Load, Space, Speed, Sweep, sweep::Grid},
+    experiments::{Evictions, Fpr, Load, Size, Space, Speed, Sweep, sweep::Grid},
     record::Results,
 };
 
@@ -26,6 +26,7 @@ fn charts(results: &Results) -> anyhow::Result<Vec<Chart>> {
         "fpr" => of(&Fpr, measured),
         "walk" => of(&Evictions, measured),
         "speed" => of(&Speed, measured),
+        "size" => of(&Size, measured),
         "sweep" => of(&Sweep::new(Grid::default(), &[]), measured),
         _ => Ok(Vec::new()),
     }

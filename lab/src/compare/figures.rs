@@ -96,6 +96,9 @@ fn role<'a>(columns: &'a [Column], name: &str, value: Option<&Value>) -> &'a Rol
     described.unwrap_or(if value.is_some_and(|value| value.is_number() || value.is_null()) { &Role::Exact } else { &Role::Key })
 }
 
+/// The column that marks rows whose times other work on the processor disturbed.
+const DISTURBED: &str = "disturbed";
+
 /// The spread of a value. `None` if it is not compared.
 fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread> {
     let field = |name: &str| row.get(name).or_else(|| case.get(name)).and_then(Value::as_f64);
@@ -115,6 +118,8 @@ fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread
             (Some(least), Some(most), Some(of)) => Spread::of_range(least, most, of),
             _ => Spread::Unknown,
         },
+        // Too few of its rounds were undisturbed: their spread does not say how far off they are.
+        Role::Median { .. } if row.get(DISTURBED).and_then(Value::as_bool) == Some(true) => Spread::Unknown,
         Role::Median { low, high, of } => match (field(low), field(high), field(of)) {
             (Some(low), Some(high), Some(of)) => Spread::of_median(low, high, of),
             _ => Spread::Unknown,

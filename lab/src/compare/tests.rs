@@ -19,6 +19,11 @@ fn folder(measured: &Value) -> TempDir {
         { "name": "low", "unit": "", "about": "", "role": "detail" },
         { "name": "high", "unit": "", "about": "", "role": "detail" },
         { "name": "ns", "unit": "ns", "about": "", "role": "time" },
+        { "name": "median", "unit": "ns", "about": "", "role": { "median": { "low": "q1", "high": "q3", "of": "rounds" } } },
+        { "name": "q1", "unit": "ns", "about": "", "role": "detail" },
+        { "name": "q3", "unit": "ns", "about": "", "role": "detail" },
+        { "name": "rounds", "unit": "", "about": "", "role": "detail" },
+        { "name": "disturbed", "unit": "", "about": "", "role": "detail" },
     ]);
     let machine = json!({ "processor": "", "cores": 1, "memory_mib": 1, "system": "", "kernel": "", "optimized": true });
     let scope = json!({ "quick": false, "seed": 1, "max_slots": null });
@@ -59,6 +64,10 @@ fn exact_figures_must_be_the_same_and_others_may_differ_by_chance() {
     // The interval of a difference is wider than those of the two, by √2.
     assert_eq!(verdict(&rate(0.1), &rate(0.113)), Verdict::Equal);
     assert_eq!(verdict(&rate(0.1), &rate(0.115)), Verdict::Different);
+    let time = |median: f64, disturbed: bool| json!({ "median": median, "q1": median - 0.1, "q3": median + 0.1, "rounds": 9, "disturbed": disturbed });
+    assert_eq!(verdict(&time(10.0, false), &time(20.0, false)), Verdict::Different);
+    // The quartiles of disturbed rounds say nothing about what the time would be without the disturbance.
+    assert_eq!(verdict(&time(10.0, false), &time(20.0, true)), Verdict::Unknown);
     // One time says nothing about its spread.
     assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 10.0 })), Verdict::Equal);
     assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 20.0 })), Verdict::Unknown);

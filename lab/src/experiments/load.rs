@@ -118,12 +118,9 @@ impl Experiment for Load {
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        let sizes = BUCKET_SIZES.iter().map(|&b| by_fingerprint(measured, b));
-        Findings {
-            charts: [by_size(measured)].into_iter().chain(sizes).collect(),
-            tables: vec![beside_the_paper(measured)],
-            ..Findings::default()
-        }
+        let walks = |b| [Walk::Koel, Walk::Random].map(|walk| by_fingerprint(measured, b, walk));
+        let all = [by_size(measured)].into_iter().chain(BUCKET_SIZES.into_iter().flat_map(walks));
+        Findings { charts: all.collect(), tables: vec![beside_the_paper(measured)], ..Findings::default() }
     }
 }
 
@@ -219,6 +216,13 @@ fn points(measured: &Cases, which: impl Fn(&Case) -> bool, point: impl Fn(&Case,
     points
 }
 
+/// The mean loads of the cases that `which` selects, in per cent, from their least to their greatest, by a property of the cases.
+fn loads(name: String, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Series {
+    let of = |load: fn(&Row) -> f64| points(measured, &which, |case, row| (x(case), 100.0 * load(row)));
+    let ends = of(|row| row.min).into_iter().zip(of(|row| row.max));
+    Series::new(name, colour, of(|row| row.mean)).within(ends.map(|((_, low), (_, high))| (low, high)).collect())
+}
+
 /// From where on a line is level: no later value differs from its last one by more than this, in points.
 const LEVEL: f64 = 1.0;
 /// A chart shows at least fingerprints of up to this many bits.
@@ -230,20 +234,15 @@ fn level_from(line: &[(f64, f64)]) -> Option<f64> {
     line.get(steep.map_or(0, |place| place + 1)).map(|(f, _)| *f)
 }
 
-/// The load by length of fingerprint. Every second size, for fewer lines.
-fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
-    let mut series = Vec::new();
-    for (colour, slots) in SIZES.into_iter().step_by(2).enumerate() {
-        for walk in [Walk::Koel, Walk::Random] {
-            let which = |case: &Case| (case.walk, case.b, case.slots) == (walk, b, slots);
-            let points = points(measured, which, |case, row| (f64::from(case.f), 100.0 * row.mean));
-            if !points.is_empty() {
-                let name = format!("{} slots{}", count(slots), if walk == Walk::Koel { "" } else { ", random" });
-                let mark = if walk == Walk::Koel { Mark::Points } else { Mark::Dashes };
-                series.push(Series::new(name, colour, points).marked(mark));
-            }
-        }
-    }
+/// The load by length of fingerprint. Every second size, for fewer lines, and each walk in a chart of its own with the same axes.
+fn by_fingerprint(measured: &Cases, b: u32, walk: Walk) -> Chart {
+    let lines = |walk| {
+        let line = move |(colour, slots): (usize, u64)| {
+            let which = move |case: &Case| (case.walk, case.b, case.slots) == (walk, b, slots);
+            loads(format!("{} slots", count(slots)), colour, measured, which, |case| f64::from(case.f))
+        };
+        SIZES.into_iter().step_by(2).enumerate().map(line).filter(|series| !series.points.is_empty()).collect::<Vec<_>>()
+    };
     // The lower end of the load axis.
     let floor = match b {
         1 => 0.0,
@@ -251,17 +250,22 @@ fn by_fingerprint(measured: &Cases, b: u32) -> Chart {
         4 => 80.0,
         _ => 90.0,
     };
-    let level = series.iter().filter_map(|one| level_from(&one.points));
+    let (koel, random) = (lines(Walk::Koel), lines(Walk::Random));
+    let level = koel.iter().chain(&random).filter_map(|one| level_from(&one.points));
     // Two steps further, so that it is seen to be level.
     let end = level.fold(LEAST_BITS, |end, from| end.max((from + 2.0).min(32.0)));
+    let (file, whose, finding, series) = match walk {
+        Walk::Koel => (format!("b{b}"), "koel", enough_bits(measured, b), koel),
+        Walk::Random => (format!("b{b}-random"), "the paper's random walk", None, random),
+    };
     Chart {
-        file: format!("b{b}"),
-        topic: format!("Load at the first refusal, buckets of {b}"),
-        finding: enough_bits(measured, b),
+        file,
+        topic: format!("Load at the first refusal, buckets of {b}, {whose}"),
+        finding,
         caption: format!(
-            "Mean load at which a table with buckets of {b} first refuses an item, by length of fingerprint and size of table. \
-             Solid: koel. Dashed: the paper's random walk. If fingerprints are too short for a large table, many items have the same \
-             two buckets (paper, section 4). Further to the right no line \
+            "Mean load at which a table with buckets of {b} first refuses an item, by length of fingerprint and size of table, with \
+             bars from the least load to the greatest; the charts of koel and of the random walk have the same axes. If fingerprints \
+             are too short for a large table, many items have the same two buckets (paper, section 4). Further to the right no line \
              changes by more than a point. All values are in the table of all rows."
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, end),
@@ -296,13 +300,10 @@ fn by_size(measured: &Cases) -> Chart {
     for (colour, b) in BUCKET_SIZES.into_iter().enumerate().skip(1) {
         for walk in [Walk::Koel, Walk::Random] {
             let which = |case: &Case| (case.walk, case.b, case.f) == (walk, b, 16);
-            let line = points(measured, which, |case, row| (case.slots as f64, 100.0 * row.mean));
-            if line.is_empty() {
-                continue;
-            }
             let mark = if walk == Walk::Koel { Mark::Points } else { Mark::DashedPoints };
             let name = format!("b = {b}{}", if walk == Walk::Koel { "" } else { ", random" });
-            series.push(Series::new(name, colour, line).marked(mark));
+            let line = loads(name, colour, measured, which, |case| case.slots as f64).marked(mark);
+            series.extend((!line.points.is_empty()).then_some(line));
         }
     }
     Chart {
@@ -310,8 +311,9 @@ fn by_size(measured: &Cases) -> Chart {
         topic: String::from("Load at the first refusal, by size of table"),
         finding: beside_the_random_walk(measured),
         caption: String::from(
-            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. In a larger table it happens at a lower load that \
-             an item takes the random walk more than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
+            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. Bars: from the least \
+             load to the greatest. In a larger table it happens at a lower load that an item takes the random walk more than 500 \
+             evictions. The loads of small tables vary more, so they are planned for lower loads.",
         ),
         x: Axis::log("slots"),
         y: Axis::linear("load, %").from_to(80.0, 100.0),

@@ -5,12 +5,14 @@ pub mod load;
 mod plain;
 mod probe;
 mod random;
+pub mod size;
 pub mod space;
 pub mod speed;
 pub mod sweep;
+mod times;
 pub mod walk;
 
-pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep, walk::Evictions};
+pub use {fpr::Fpr, load::Load, size::Size, space::Space, speed::Speed, sweep::Sweep, walk::Evictions};
 
 /// The number of buckets of b slots for this many slots, rounded up to an even number.
 fn buckets(slots: u64, b: u32) -> u64 {

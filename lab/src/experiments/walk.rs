@@ -139,7 +139,7 @@ impl Experiment for Evictions {
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
         Findings {
-            charts: vec![means(measured), distributions(measured)],
+            charts: vec![means(measured), distributions(measured, Walk::Koel), distributions(measured, Walk::Random)],
             tables: vec![numbers(measured)],
             ..Findings::default()
         }
@@ -247,6 +247,9 @@ fn beside_the_random_walk(measured: &Cases, words: impl Fn(&Range<'_>, &Range<'_
     Some(format!("At a load of {COMPARED} %: {}", words(&koel, &random)))
 }
 
+/// The lower end of the axis of shares, in per cent: below one insertion of those before any load.
+const LEAST_SHARE: f64 = 1e-5;
+
 fn means(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     for (colour, b) in BUCKET_SIZES.into_iter().enumerate() {
@@ -263,8 +266,8 @@ fn means(measured: &Cases) -> Chart {
             format!("Koel moves {:.2} items per insertion, the random walk {:.2}", koel.mean(), random.mean())
         }),
         caption: String::from(
-            "Mean number of evictions per insertion, over the last few per cent up to that load; the title is about buckets of four. Solid: koel. Dashed: the paper's \
-             random walk. Each line ends where a table refused an item.",
+            "Mean number of evictions per insertion, over the last few per cent up to that load; the title is about buckets of four. \
+             Solid: koel. Dashed: the paper's random walk. Each line ends where a table refused an item.",
         ),
         x: Axis::linear("load, %").from_to(20.0, 100.0),
         y: Axis::log("evictions per insertion").from_to(0.001, 100.0),
@@ -272,30 +275,35 @@ fn means(measured: &Cases) -> Chart {
     }
 }
 
-fn distributions(measured: &Cases) -> Chart {
+/// Each walk in a chart of its own, with the same axes.
+fn distributions(measured: &Cases, walk: Walk) -> Chart {
     let mut series = Vec::new();
     for (colour, load) in DRAWN.into_iter().enumerate() {
-        for (walk, mark) in [(Walk::Koel, Mark::Points), (Walk::Random, Mark::Dashes)] {
-            let Some(measured) = find(measured, walk, 4) else { continue };
-            let Some(range) = Range::of(measured, load) else { continue };
-            let steps = range.0.iter().map(|row| row.least).filter(|&least| least > 0);
-            let points: Vec<_> = steps.map(|least| (f64::from(least), 100.0 * range.share(least))).collect();
-            series.push(Series::new(name(walk, &format!("{load} %")), colour, points).marked(mark));
-        }
+        let range = find(measured, walk, 4).and_then(|measured| Range::of(measured, load));
+        let Some(range) = range else { continue };
+        let steps = range.0.iter().map(|row| row.least).filter(|&least| least > 0);
+        let points: Vec<_> = steps.map(|least| (f64::from(least), 100.0 * range.share(least))).collect();
+        series.push(Series::new(format!("{load} %"), colour, points).marked(Mark::Points));
     }
+    let (file, whose, refusals) = match walk {
+        Walk::Koel => ("distribution", "koel", ""),
+        Walk::Random => ("distribution-random", "random walk", " The random walk's tables refuse items before 97 %."),
+    };
+    let finding = beside_the_random_walk(measured, |koel, random| match walk {
+        Walk::Koel => format!("Koel moves at most {} items", koel.most()),
+        Walk::Random => format!("The random walk moves up to {} items", random.most()),
+    });
     Chart {
-        file: String::from("distribution"),
-        topic: String::from("Evictions of insertions, buckets of four"),
-        finding: beside_the_random_walk(measured, |koel, random| {
-            format!("Koel moves at most {} items, the random walk {}", koel.most(), random.most())
-        }),
-        caption: String::from(
+        file: String::from(file),
+        topic: format!("Evictions of insertions, buckets of four, {whose}"),
+        finding,
+        caption: format!(
             "Share of insertions with at least that many evictions, over the last per cent of load before the one in the legend (the \
-             last two before 90 %, the last five before 80 %). Solid: koel. Dashed: the random walk, whose tables refuse items \
-             before 97 %.",
+             last two before 90 %, the last five before 80 %). The charts of koel and of the random walk have the same \
+             axes.{refusals}"
         ),
         x: Axis::log("this many evictions, or more").from_to(1.0, 1000.0),
-        y: Axis::log("insertions, %"),
+        y: Axis::log("insertions, %").from_to(LEAST_SHARE, 100.0),
         series,
     }
 }
@@ -367,7 +375,7 @@ mod tests {
     fn findings_do_with_what_there_is() {
         let empty = Evictions.findings(&[]);
         assert!(empty.charts.iter().all(|chart| chart.series.is_empty()));
-        let some = Evictions.findings(&[measured(Walk::Koel)]);
+        let some = Evictions.findings(&[measured(Walk::Koel), measured(Walk::Random)]);
         assert!(some.charts.iter().all(|chart| !chart.series.is_empty()));
     }
 }

@@ -9,7 +9,7 @@ use super::{Record, files};
 use crate::experiment::Measured;
 
 /// The order of the experiments. Any others follow, sorted by name.
-const ORDER: [&str; 8] = ["load", "space", "fpr", "walk", "speed", "sweep", "peers", "growth"];
+const ORDER: [&str; 9] = ["load", "space", "fpr", "walk", "speed", "size", "sweep", "peers", "growth"];
 
 /// The fields of a case or a row, whatever they are.
 pub(crate) type Fields = Map<String, Value>;

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::{
     build::Build,
     column::Column,
-    experiment::{Experiment, Measured, Scope, Table},
+    experiment::{Measured, Scope, Table},
     machine::Machine,
 };
 
@@ -76,13 +76,25 @@ pub(crate) struct Record<M> {
     pub(crate) measured: Vec<M>,
 }
 
-/// The results of an experiment in a folder; empty if there are none.
+/// The results of an experiment, and where they are from.
+#[derive(Clone, Debug)]
+pub struct Recorded<C, R> {
+    /// The machine that measured.
+    pub machine: Machine,
+    /// What was measured.
+    pub measured: Vec<Measured<C, R>>,
+}
+
+/// Reads the results of the experiment with this name in a folder. `None` if there are none.
 ///
 /// # Errors
-/// If the record cannot be read, or does not belong to this experiment.
-pub fn measured<E: Experiment>(folder: &Path, experiment: &E) -> anyhow::Result<Vec<Measured<E::Case, E::Row>>> {
-    let record: Option<Record<_>> = Place::new(folder, experiment.name()).read()?;
-    Ok(record.map_or_else(Vec::new, |record| record.measured))
+/// If the record cannot be read, or has other cases or rows than these.
+pub fn read_results<C: DeserializeOwned, R: DeserializeOwned>(
+    folder: &Path,
+    name: &'static str,
+) -> anyhow::Result<Option<Recorded<C, R>>> {
+    let record = Place::new(folder, name).read::<Measured<C, R>>()?;
+    Ok(record.map(|Record { run, measured, .. }| Recorded { machine: run.machine, measured }))
 }
 
 /// The paths of an experiment's files.

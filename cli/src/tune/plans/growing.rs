@@ -42,9 +42,7 @@ pub(super) struct Course {
 
 impl Growing {
     pub(super) fn new(now: usize, most: usize, rate: f64, table: Option<TableKind>, bucket_size: Option<u32>) -> Self {
-        // Less than a doubling is not worth bits for growth: the filter begins with room for all.
-        let capacity = if most / 2 < now { most } else { now };
-        Self { capacity, most, rate, table, bucket_size }
+        Self { capacity: now, most, rate, table, bucket_size }
     }
 
     fn builder(&self) -> ElasticBuilder {

@@ -1,7 +1,9 @@
 use std::sync::LazyLock;
 
-use super::*;
-use crate::chart;
+use koel::tuning;
+
+use super::{findings::of_buckets, *};
+use crate::chart::{self, Chart};
 
 fn scope(max_slots: Option<u64>) -> Scope {
     Scope { quick: true, seed: 1, max_slots }
@@ -62,7 +64,7 @@ fn what_is_measured_is_what_was_built() {
 
 #[test]
 fn powers_of_two_have_teeth_and_the_others_do_not() {
-    let mean = |measured: &Cases, buckets| {
+    let mean = |measured: &[Measured<Case, Row>], buckets| {
         let bits: Vec<_> = of_buckets(measured, buckets).into_iter().map(|(_, row)| row.bits_per_item).collect();
         let most = bits.iter().copied().fold(0.0, f64::max);
         (bits.iter().sum::<f64>() / bits.len() as f64, most)

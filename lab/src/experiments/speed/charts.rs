@@ -30,7 +30,13 @@ pub(super) fn findings(measured: &Cases) -> Findings {
     let mut charts: Vec<_> = all.iter().flat_map(|size| [size.finds(Kind::Packed), size.insertions()]).collect();
     // Of the middle size: memory matters there, but does not dominate.
     if let Some(middle) = all.get(all.len() / 2) {
-        charts.extend([middle.finds(Kind::Single), middle.removals(), middle.by_kernel(), middle.shares()]);
+        charts.extend([
+            middle.finds(Kind::Single),
+            middle.removals(),
+            middle.by_kernel(Form::Each),
+            middle.by_kernel(Form::Batch),
+            middle.shares(),
+        ]);
     }
     // What was not measured is not shown.
     charts.retain(|chart| !chart.series.is_empty());
@@ -73,6 +79,11 @@ impl Size<'_> {
 
     fn row(&self, of: Of<'_>, load: u32, present: u32) -> Option<&Row> {
         self.rows(of).find(|row| (row.load, row.present) == (load, present))
+    }
+
+    /// Million operations per second.
+    fn pace_of(&self, of: Of<'_>, load: u32, present: u32) -> Option<f64> {
+        self.row(of, load, present).map(|row| pace(row.ns))
     }
 
     /// The kernels that were measured.
@@ -134,7 +145,7 @@ impl Size<'_> {
             "Look-ups of present and of absent keys in the {table} table, with the kernel {kernel} (the paper's figure 6), and two random \
              reads of as much memory."
         );
-        let paces = [Form::Each, Form::Batch].map(|form| self.row(of(form), FULL, 0).map(|row| pace(row.ns)));
+        let paces = [Form::Each, Form::Batch].map(|form| self.pace_of(of(form), FULL, 0));
         let finding = match paces {
             [Some(each), Some(batch)] => Some(format!(
                 "At a load of {FULL} %: {each:.0} million look-ups of absent keys per second, {batch:.0} in batches"
@@ -159,7 +170,11 @@ impl Size<'_> {
             "Insertions with the kernel {kernel}, over the last five per cent up to that load (the paper's figure 7). If both buckets of an \
              item are full, others are evicted."
         );
-        self.chart("insert", "Insertions by load", caption, series)
+        let paces = self.pace_of(of(Kind::Packed, Form::Each), FULL, 0).zip(self.pace_of(of(Kind::Single, Form::Each), FULL, 0));
+        let finding = paces.map(|(packed, single)| {
+            format!("Up to a load of {FULL} %: {packed:.0} million insertions per second, packed, and {single:.0} single")
+        });
+        Chart { finding, ..self.chart("insert", "Insertions by load", caption, series) }
     }
 
     fn removals(&self) -> Chart {
@@ -174,18 +189,31 @@ impl Size<'_> {
         let series: Vec<_> = lines.into_iter().flatten().collect();
         let caption =
             format!("Removals with the kernel {kernel}, over the five per cent below that load (the paper's figure 8).");
-        self.chart("remove", "Removals by load", caption, series)
+        let paces = self.pace_of(of(Kind::Packed, Form::Each), FULL, 0).zip(self.pace_of(of(Kind::Single, Form::Each), FULL, 0));
+        let finding = paces.map(|(packed, single)| {
+            format!("At a load of {FULL} %: {packed:.0} million removals per second, packed, and {single:.0} single")
+        });
+        Chart { finding, ..self.chart("remove", "Removals by load", caption, series) }
     }
 
-    fn by_kernel(&self) -> Chart {
-        let mut series = Vec::new();
-        for (colour, kernel) in self.kernels().enumerate() {
-            let of = |form| Of { table: Kind::Packed, operation: Operation::Find, form, kernel };
-            series.extend(self.line(kernel, colour, Mark::DashedPoints, of(Form::Each), 0));
-            series.extend(self.line(&format!("{kernel}, batch"), colour, Mark::Points, of(Form::Batch), 0));
-        }
-        let caption = String::from("Look-ups of absent keys in the packed table, one at a time (dashed) and in batches.");
-        self.chart("kernels", "Kernels", caption, series)
+    /// Of one form: with both, the lines of half of the kernels would lie on each other.
+    fn by_kernel(&self, form: Form) -> Chart {
+        let of = |kernel| Of { table: Kind::Packed, operation: Operation::Find, form, kernel };
+        let lines = self.kernels().enumerate().map(|(colour, kernel)| self.line(kernel, colour, Mark::Points, of(kernel), 0));
+        let series = lines.flatten().collect();
+        let (file, how) = match form {
+            Form::Each => ("kernels", "one at a time"),
+            Form::Batch => ("kernels-batch", "in batches"),
+        };
+        let ends = self.kernels().next().zip(self.kernels().last()).filter(|(slowest, fastest)| slowest != fastest);
+        let finding = ends.and_then(|(slowest, fastest)| {
+            let ratio = self.pace_of(of(fastest), FULL, 0)? / self.pace_of(of(slowest), FULL, 0)?;
+            Some(format!(
+                "At a load of {FULL} %, {fastest} looks up {ratio:.1} times as many keys per second as {slowest}, {how}"
+            ))
+        });
+        let caption = format!("Look-ups of absent keys in the packed table, {how}.");
+        Chart { finding, ..self.chart(file, &format!("Look-ups by kernel, {how}"), caption, series) }
     }
 
     fn shares(&self) -> Chart {
@@ -204,8 +232,13 @@ impl Size<'_> {
             "Look-ups at a load of {FULL} %, by share of keys present (the paper's figure 5). If half of them are present, the processor \
              cannot predict the answers."
         );
+        let of = Of { table: Kind::Packed, operation: Operation::Find, form: Form::Each, kernel };
+        let paces = self.pace_of(of, FULL, 50).zip(self.pace_of(of, FULL, 0));
+        let finding = paces.map(|(half, none)| {
+            format!("Packed: {half:.0} million look-ups per second if half of the keys are present, {none:.0} if none are")
+        });
         let chart = self.chart("present", "Look-ups by share of keys present", caption, series);
-        Chart { x: Axis::linear("keys that are present, %").from_to(0.0, 100.0), ..chart }
+        Chart { finding, x: Axis::linear("keys that are present, %").from_to(0.0, 100.0), ..chart }
     }
 
     fn table(&self) -> Table {

@@ -36,7 +36,7 @@ fn everything_is_timed_at_every_load() {
     assert!(rows.iter().all(|row| row.quiet_ns.len() == case.rounds() && row.disturbed_ns.is_empty() && !row.disturbed));
     assert!(rows.iter().all(|row| row.ns > 0.0 && row.least_ns <= row.ns && row.low_ns <= Some(row.ns)));
     let findings = Speed.findings(&[Measured { case, rows }]);
-    assert_eq!(findings.charts.len(), 6);
+    assert_eq!(findings.charts.len(), 7);
     assert!(findings.charts.iter().all(|chart| !chart.series.is_empty()));
     assert!(findings.warnings.is_empty());
     assert!(Speed.findings(&[]).charts.is_empty());

@@ -4,7 +4,7 @@ use super::{Case, Measure, Row};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
     experiment::Measured,
-    experiments::count,
+    experiments::{count, times::Operation},
 };
 
 type Cases = [Measured<Case, Row>];
@@ -142,44 +142,45 @@ const VALUES: [Value; 9] = [
         about: "99 % of the insertions over the last per cent before the load take at most so many evictions.",
     },
     Value {
-        measure: Measure::Speed,
         file: "find-absent",
         title: "Look-ups of absent keys",
-        axis: || Axis::linear("ns").from_zero(),
-        of: |row| row.times.find_absent_ns,
-        interval: |row| row.times.find_absent_ns_q1.zip(row.times.find_absent_ns_q3),
-        about: TIMES,
+        of: |row| Some(row.times.of(Operation::FindAbsent)?.median),
+        interval: |row| row.times.of(Operation::FindAbsent).map(|time| (time.low, time.high)),
+        ..TIME
     },
     Value {
-        measure: Measure::Speed,
         file: "find-present",
         title: "Look-ups of present keys",
-        axis: || Axis::linear("ns").from_zero(),
-        of: |row| row.times.find_present_ns,
-        interval: |row| row.times.find_present_ns_q1.zip(row.times.find_present_ns_q3),
-        about: TIMES,
+        of: |row| Some(row.times.of(Operation::FindPresent)?.median),
+        interval: |row| row.times.of(Operation::FindPresent).map(|time| (time.low, time.high)),
+        ..TIME
     },
     Value {
-        measure: Measure::Speed,
         file: "insert",
         title: "Insertions",
-        axis: || Axis::linear("ns").from_zero(),
-        of: |row| row.times.insert_ns,
-        interval: |row| row.times.insert_ns_q1.zip(row.times.insert_ns_q3),
-        about: TIMES,
+        of: |row| Some(row.times.of(Operation::Insert)?.median),
+        interval: |row| row.times.of(Operation::Insert).map(|time| (time.low, time.high)),
+        ..TIME
     },
     Value {
-        measure: Measure::Speed,
         file: "remove",
         title: "Removals",
-        axis: || Axis::linear("ns").from_zero(),
-        of: |row| row.times.remove_ns,
-        interval: |row| row.times.remove_ns_q1.zip(row.times.remove_ns_q3),
-        about: TIMES,
+        of: |row| Some(row.times.of(Operation::Remove)?.median),
+        interval: |row| row.times.of(Operation::Remove).map(|time| (time.low, time.high)),
+        ..TIME
     },
 ];
 
-const TIMES: &str = "Nanoseconds for a key, one at a time: medians of all rounds. Bars: quartiles.";
+/// What the times of all operations have in common.
+const TIME: Value = Value {
+    measure: Measure::Speed,
+    file: "",
+    title: "",
+    axis: || Axis::linear("ns").from_zero(),
+    of: |_| None,
+    interval: |_| None,
+    about: "Nanoseconds for a key, one at a time: medians of all rounds. Bars: quartiles.",
+};
 
 /// A parameter with fewer values has no chart of its own, unless no other one has more.
 const FEW_VALUES: usize = 3;

@@ -1,6 +1,9 @@
 //! The columns of the table.
 
-use crate::column::{Column, Role};
+use crate::{
+    column::{Column, Role},
+    experiments::times,
+};
 
 pub(super) fn columns() -> Vec<Column> {
     let mut columns = vec![
@@ -37,32 +40,7 @@ pub(super) fn columns() -> Vec<Column> {
         Column::new("evictions_p50", "evictions", "half of these insertions took at most so many evictions"),
         Column::new("evictions_p99", "evictions", "99 % of these insertions took at most so many evictions"),
         Column::new("evictions_max", "evictions", "most evictions of one of these insertions"),
-        Column::new("rounds", "rounds", "how many rounds of times count"),
     ];
-    columns.extend([
-        Column::new("find_absent_ns", "ns", "time to look up a key that is absent: median of all rounds").compared(Role::median(
-            "find_absent_ns_q1",
-            "find_absent_ns_q3",
-            "rounds",
-        )),
-        Column::new("find_absent_ns_q1", "ns", "its lower quartile"),
-        Column::new("find_absent_ns_q3", "ns", "its upper quartile"),
-        Column::new("find_present_ns", "ns", "time to look up a key that is present: median of all rounds")
-            .compared(Role::median("find_present_ns_q1", "find_present_ns_q3", "rounds")),
-        Column::new("find_present_ns_q1", "ns", "its lower quartile"),
-        Column::new("find_present_ns_q3", "ns", "its upper quartile"),
-        Column::new("insert_ns", "ns", "time to insert a key, over the last five per cent before the load: median of all rounds")
-            .compared(Role::median("insert_ns_q1", "insert_ns_q3", "rounds")),
-        Column::new("insert_ns_q1", "ns", "its lower quartile"),
-        Column::new("insert_ns_q3", "ns", "its upper quartile"),
-        Column::new("remove_ns", "ns", "time to remove one of these keys: median of all rounds").compared(Role::median(
-            "remove_ns_q1",
-            "remove_ns_q3",
-            "rounds",
-        )),
-        Column::new("remove_ns_q1", "ns", "its lower quartile"),
-        Column::new("remove_ns_q3", "ns", "its upper quartile"),
-        Column::new("disturbed", "", "true if other work on the processor disturbed too many rounds"),
-    ]);
+    columns.extend(times::columns());
     columns
 }

@@ -6,16 +6,18 @@ mod grid;
 mod measures;
 #[cfg(test)]
 mod tests;
-mod times;
 
 use serde::{Deserialize, Serialize};
 
+use self::measures::Measures;
 pub use self::{
     grid::{Grid, LeftOut},
     measures::Measure,
 };
-use self::{measures::Measures, times::Times};
-use super::probe::{Kind, OVERHEAD};
+use super::{
+    probe::{Kind, OVERHEAD},
+    times::Times,
+};
 use crate::{
     column::Column,
     experiment::{Experiment, Findings, Measured, Scope},
@@ -162,7 +164,7 @@ impl Experiment for Sweep {
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        let disturbed = measured.iter().flat_map(|m| &m.rows).filter(|row| row.times.disturbed == Some(true)).count();
+        let disturbed = measured.iter().flat_map(|m| &m.rows).filter(|row| row.times.are_disturbed()).count();
         let cases = measured.len();
         let warning = format!(
             "Other work on the processor disturbed too many rounds of {disturbed} of {cases} cases: their times are too long."

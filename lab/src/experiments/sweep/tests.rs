@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use koel::TableKind;
 use serde_json::Value;
 
-use super::*;
+use super::{super::times::Operation, *};
 use crate::chart::{self, Chart};
 
 const SCOPE: Scope = Scope { quick: true, seed: 1, max_slots: None };
@@ -65,7 +65,12 @@ fn what_is_measured_is_what_is_known() {
         assert!(row.first_refusal_min <= row.first_refusal && row.first_refusal <= row.first_refusal_max);
         if row.inserted < case.items {
             refused += 1;
-            assert!(refusal < case.load * 1.02 && row.rate.is_none() && row.bytes.is_none() && row.times.insert_ns.is_none());
+            assert!(
+                refusal < case.load * 1.02
+                    && row.rate.is_none()
+                    && row.bytes.is_none()
+                    && row.times.of(Operation::Insert).is_none()
+            );
             continue;
         }
         let load = row.inserted as f64 / row.slots as f64;
@@ -82,9 +87,11 @@ fn what_is_measured_is_what_is_known() {
             assert!(mean <= f64::from(row.evictions_max.expect("it was measured")) && row.insertions >= Some(1000));
         }
         if row.rounds.is_some() {
-            let times = &row.times;
-            assert!(times.insert_ns > Some(0.0) && times.find_absent_ns > Some(0.0) && times.remove_ns > Some(0.0));
-            assert!(times.find_present_ns_q1 <= times.find_present_ns && times.find_present_ns <= times.find_present_ns_q3);
+            use Operation::{FindAbsent, FindPresent, Insert, Remove};
+            for operation in [FindAbsent, FindPresent, Insert, Remove] {
+                let time = row.times.of(operation).expect("it was measured");
+                assert!(0.0 < time.low && time.low <= time.median && time.median <= time.high, "{operation:?}: {time:?}");
+            }
         }
     }
     // Buckets of two at 95 %, and the shortest fingerprints.

@@ -1,0 +1,244 @@
+//! The least cost of a workload: with the times in docs/tuning, so that the answers are always the same.
+
+#![allow(clippy::cast_precision_loss, reason = "numbers of bytes and slots are small")]
+
+use std::path::Path;
+
+use koel::{CuckooFilter, Params, TableKind};
+use serde_json::Value;
+
+use super::{object, tune};
+use crate::common::{Koel, facts};
+
+/// With the times of the repository.
+fn timed(options: &str) -> String {
+    format!("{options} --times {}", Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tuning").display())
+}
+
+fn costs(options: &str) -> Value {
+    object(&timed(options))
+}
+
+/// A number of an object.
+#[track_caller]
+fn number(object: &Value, path: &str) -> f64 {
+    object.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path} in {object}"))
+}
+
+fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
+    object[name].as_array().map(Vec::as_slice).expect("a list")
+}
+
+fn best(options: &str) -> Value {
+    costs(options)["candidates"][0].clone()
+}
+
+#[test]
+fn costs_are_the_sums_of_their_parts_and_the_cheapest_filter_is_the_first() {
+    let found = costs("--items 1M --false-positive-cost 100us --absent 90% --insertions 15% --removals 5% --memory-cost 2ns");
+    let candidates = list(&found, "candidates");
+    assert!(candidates.len() > 300, "{}", candidates.len());
+    let mut last = 0.0;
+    for candidate in candidates {
+        let total = number(candidate, "/cost_ns/total");
+        let parts =
+            ["look_ups", "changes", "false_positives", "memory"].map(|part| number(candidate, &format!("/cost_ns/{part}")));
+        assert!((parts.iter().sum::<f64>() - total).abs() < 1e-9 * total && parts[..2].iter().all(|&part| part > 0.0));
+        assert!(last <= total, "{candidate}");
+        last = total;
+        // 80 of 100 operations are look-ups.
+        let expected = 0.8 * 0.9 * number(candidate, "/false_positive_rate") * 100_000.0;
+        assert!((parts[2] / expected - 1.0).abs() < 1e-9, "{candidate}");
+        let mib = number(candidate, "/table_bytes") / f64::from(1 << 20);
+        assert!((parts[3] - 2.0 * mib).abs() < 1e-9, "{candidate}");
+    }
+    assert!((number(&found, "/cost_without_filter_ns") - 72_000.0).abs() < 1e-6);
+    assert_eq!(found["pays"], true);
+    for (name, value) in [("look_ups", 0.8), ("absent", 0.9), ("false_positive_ns", 100_000.0), ("ns_per_mib", 2.0)] {
+        assert!((number(&found, &format!("/asked/workload/{name}")) - value).abs() < 1e-9, "{name}");
+    }
+}
+
+/// For every table, bucket size and length of fingerprint there is that filter, or one with the same buckets that is no larger
+/// and has no higher rate.
+#[test]
+fn no_filter_is_left_out() {
+    let found = costs("--items 100k --false-positive-cost 1ms");
+    let is_there = |params: &Params| {
+        let (bytes, rate) = (params.table_bytes() as f64, params.false_positive_rate_at(100_000.0 / params.slots() as f64));
+        let is_alike = |one: &&Value| one["table"] == params.table().to_string() && one["bucket_size"] == params.bucket_size();
+        list(&found, "candidates")
+            .iter()
+            .filter(is_alike)
+            .any(|one| number(one, "/table_bytes") <= bytes && number(one, "/false_positive_rate") <= rate)
+    };
+    for table in [TableKind::Packed, TableKind::Single] {
+        for b in table.bucket_sizes() {
+            for f in 8..=24 {
+                let builder = CuckooFilter::builder().capacity(100_000).table(table).bucket_size(b).fingerprint_bits(f);
+                assert!(builder.params().as_ref().map_or(true, is_there), "{table} b = {b}, f = {f}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_more_a_false_positive_costs_the_lower_is_the_rate() {
+    let rates = ["10ns", "1us", "100us", "10ms", "1s"].map(|cost| {
+        let best = best(&format!("--items 1M --false-positive-cost {cost}"));
+        number(&best, "/false_positive_rate")
+    });
+    assert!(rates.is_sorted_by(|one, other| one > other) && rates[0] > 0.01 && rates[4] < 1e-6, "{rates:?}");
+}
+
+#[test]
+fn rate_and_bytes_are_limits() {
+    let free = best("--items 1M --false-positive-cost 1ms");
+    let (rate, bytes) = (number(&free, "/false_positive_rate"), number(&free, "/table_bytes"));
+    for option in [format!("--fpr {}", rate / 10.0), format!("--bytes {:.0}", bytes / 2.0)] {
+        let found = costs(&format!("--items 1M --false-positive-cost 1ms {option}"));
+        assert!(number(&found, "/candidates/0/cost_ns/total") > number(&free, "/cost_ns/total"), "{option}");
+        for one in list(&found, "candidates") {
+            let is_within = if option.starts_with("--fpr") {
+                number(one, "/false_positive_rate") <= rate / 10.0
+            } else {
+                number(one, "/table_bytes") <= bytes / 2.0
+            };
+            assert!(is_within, "{option}: {one}");
+        }
+    }
+    // The nearest values work.
+    let impossible = "--items 1M --false-positive-cost 1ms --fpr 1e-6 --bytes 1MB";
+    let run = tune(&timed(&format!("{impossible} --json")));
+    run.status(1);
+    let found: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert!(list(&found, "candidates").is_empty() && found["command"].is_null());
+    let text = tune(&timed(impossible));
+    text.status(1);
+    assert!(text.text().contains(&format!("--bytes {}", found["nearest"]["bytes"])), "{}", text.text());
+    let bytes = &found["nearest"]["bytes"];
+    tune(&timed(&format!("--items 1M --false-positive-cost 1ms --fpr 1e-6 --bytes {bytes}"))).ok();
+}
+
+#[test]
+fn the_command_builds_the_filter() {
+    let found = costs("--items 20k --false-positive-cost 10us --table single");
+    let koel = Koel::new();
+    koel.shell("seq 20000 > items").ok();
+    let command = found["command"].as_str().expect("a command").replace(" IN ", " items ").replace(" OUT ", " f.koel ");
+    koel.run(command.split(' ').skip(1)).ok();
+    let built = facts(&koel, "f.koel");
+    for name in ["table", "fingerprint_bits", "bucket_size", "buckets", "table_bytes"] {
+        assert_eq!(built[name], found["candidates"][0][name], "{name}");
+    }
+}
+
+#[test]
+fn where_no_filter_pays_it_says_so() {
+    let options = "--items 1M --false-positive-cost 2ns";
+    assert_eq!(costs(options)["pays"], false);
+    let run = tune(&timed(options));
+    run.ok();
+    assert!(run.text().contains("No filter pays"), "{}", run.text());
+    assert_eq!(costs("--items 1M --false-positive-cost 1s --absent 0")["pays"], false);
+}
+
+/// A smaller cache makes look-ups slower, where the table does not fit in it.
+#[test]
+fn the_cache_that_is_left() {
+    let total =
+        |options: &str| number(&best(&format!("--items 1M --false-positive-cost 10us --fpr 0.1% {options}")), "/cost_ns/total");
+    assert!(total("--cache 1MiB") > 1.2 * total(""), "{} {}", total("--cache 1MiB"), total(""));
+}
+
+/// koel-peers has measured ten million items.
+#[test]
+fn other_crates_filters() {
+    let names = |options: &str, list_name: &str| {
+        let found = costs(&format!("--items 8M --false-positive-cost 10us {options}"));
+        assert_eq!(found["others_measured_items"], 10_000_000);
+        list(&found, list_name).iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    let has = |names: &[String], part: &str| names.iter().any(|name| name.contains(part));
+    let all = names("", "others");
+    assert!(
+        has(&all, "BinaryFuse8") && has(&all, "fastbloom 0") && has(&all, "cuckoofilter") && has(&all, "koel packed"),
+        "{all:?}"
+    );
+    let inserting = names("--insertions 1%", "others_rejected");
+    assert!(has(&inserting, "BinaryFuse8") && !has(&inserting, "fastbloom 0"), "{inserting:?}");
+    assert!(!has(&all, "batches"), "{all:?}");
+    let removing = names("--removals 1%", "others");
+    assert!(!has(&removing, "BinaryFuse8") && !has(&removing, "fastbloom 0") && has(&removing, "qfilter"), "{removing:?}");
+    assert_eq!(removing, names("--deletes", "others"));
+    let few = costs("--items 1M --false-positive-cost 10us");
+    assert!(list(&few, "others").is_empty() && few["others_measured_items"].is_null());
+    let run = tune(&timed("--items 1M --false-positive-cost 10us"));
+    assert!(run.text().contains("koel-peers -- --items 1000000"), "{}", run.text());
+}
+
+#[test]
+fn the_text_fits_and_the_picture_shows_the_finding() {
+    let koel = Koel::new();
+    let picture = koel.path("cost.svg");
+    let options = "--items 10M --false-positive-cost 50us --absent 75% --insertions 10% --memory-cost 1ns";
+    let run = tune(&timed(&format!("{options} --picture {}", picture.display())));
+    run.ok();
+    for line in run.text().lines().filter(|line| !line.contains("koel build") && !line.contains("docs/tuning")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let svg = String::from_utf8(koel.read("cost.svg")).expect("text");
+    for part in ["<svg", "An operation costs", "koel, packed", "koel, single", "no filter", "fastbloom"] {
+        assert!(svg.contains(part), "{part}");
+    }
+    let elsewhere = koel.path("missing/cost.svg");
+    let run = tune(&timed(&format!("--items 1M --false-positive-cost 1us --picture {}", elsewhere.display())));
+    run.error(&["--picture", "cost.svg", "could not be written"]);
+}
+
+/// The error has the command that measures; after it, the same question has an answer.
+#[test]
+fn without_times_it_says_how_to_measure_them() {
+    let koel = Koel::new();
+    let question = ["tune", "--items", "10k", "--false-positive-cost", "1us"];
+    koel.run(question).error(&["--times: koel-experiments has no times", "koel experiment size --out koel-experiments"]);
+    koel.run(["experiment", "size", "--out", "koel-experiments", "--quick", "--max-slots", "20k"]).status(0);
+    let run = koel.run(question);
+    run.ok();
+    assert!(
+        run.text().contains("Times: koel-experiments/size.json") && !run.text().contains("another machine"),
+        "{}",
+        run.text()
+    );
+    // And damaged ones are refused.
+    koel.write("koel-experiments/size.json", "{}");
+    koel.run(question).error(&["size.json", "--again"]);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let koel = Koel::new();
+    let cases: [(&str, &[&str]); 12] = [
+        ("--absent 50%", &["--false-positive-cost <TIME>", "not provided"]),
+        ("--false-positive-cost 5", &["--false-positive-cost", "'5'", "such as 80ns"]),
+        ("--false-positive-cost -5", &["--false-positive-cost", "'-5'", "such as 80ns"]),
+        ("--false-positive-cost 1e7s", &["--false-positive-cost", "'1e7s'", "1000000s"]),
+        ("--false-positive-cost 1us --absent 150%", &["--absent", "'150%'", "at most 100%"]),
+        ("--false-positive-cost 1us --insertions half", &["--insertions", "'half'", "such as 50%"]),
+        (
+            "--false-positive-cost 1us --insertions 60% --removals 60%",
+            &["--insertions: 60.0 % given", "--removals 60.0 %", "more than all"],
+        ),
+        ("--false-positive-cost 1us --memory-cost 1", &["--memory-cost", "'1'", "such as 80ns"]),
+        ("--false-positive-cost 1us --cache 0", &["--cache", "0 given", "at least one"]),
+        ("--false-positive-cost 1us --cache 1TiB", &["--cache", "1099511627776 given", "give no more"]),
+        ("--false-positive-cost 1us --keys keys", &["--keys", "cannot be used with"]),
+        ("--false-positive-cost 1us --fpr 2", &["--fpr", "2 given", "0.5"]),
+    ];
+    for (options, parts) in cases {
+        koel.run(["tune"].into_iter().chain(timed(&format!("--items 1000 {options}")).split_whitespace())).error(parts);
+    }
+    let range = timed("--items 1k..2k --false-positive-cost 1us");
+    koel.run(["tune"].into_iter().chain(range.split_whitespace())).error(&["1000..2000 given", "filters of one size"]);
+    assert!(koel.names().is_empty());
+}

@@ -1,0 +1,163 @@
+//! What the results say of a filter of any shape and size.
+
+use std::path::Path;
+
+use koel::TableKind;
+
+use super::{Case, Row, Size};
+use crate::{
+    experiment::Experiment as _,
+    experiments::times::Operation,
+    machine::Machine,
+    record::{Recorded, read_results},
+};
+
+/// The times of filters on the machine that measured them: the results of the experiment `size`.
+#[derive(Clone, Debug)]
+pub struct SpeedTable {
+    machine: Machine,
+    rows: Vec<Row>,
+}
+
+/// Nanoseconds per key, hashing included, one key at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speeds {
+    /// To look up a key that is absent.
+    pub find_absent: f64,
+    /// To look up a key that is present.
+    pub find_present: f64,
+    /// To insert a key, in a filter that is nearly full.
+    pub insert: f64,
+    /// To remove a key.
+    pub remove: f64,
+}
+
+impl SpeedTable {
+    /// Reads the results in a folder. `None` if there are none.
+    ///
+    /// # Errors
+    /// If the record cannot be read, or is not one of this experiment.
+    pub fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
+        let Some(Recorded { machine, measured }) = read_results::<Case, Row>(folder, Size.name())? else { return Ok(None) };
+        let rows: Vec<_> = measured.into_iter().flat_map(|measured| measured.rows).collect();
+        Ok((!rows.is_empty()).then_some(Self { machine, rows }))
+    }
+
+    /// The machine that measured.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The size of its last cache, if it is known.
+    #[must_use]
+    pub fn cache(&self) -> Option<u64> {
+        self.rows.iter().find_map(|row| row.cache)
+    }
+
+    /// How many of the times other work on the processor disturbed, and of how many.
+    #[must_use]
+    pub fn disturbed(&self) -> (usize, usize) {
+        (self.rows.iter().filter(|row| row.times.are_disturbed()).count(), self.rows.len())
+    }
+
+    /// The size of the largest table that was measured.
+    #[must_use]
+    pub fn most_bytes(&self) -> u64 {
+        self.rows.iter().map(|row| row.bytes).max().unwrap_or(0)
+    }
+
+    /// The times of a table of this many bytes, with buckets of this many slots. Between the measured sizes, times are linear in
+    /// the logarithm of the size, and between the measured bucket sizes, in the bucket size; beyond them, they are those of the
+    /// nearest one. `None` if no such kind of table was measured.
+    #[must_use]
+    pub fn at(&self, table: TableKind, bucket_size: u32, bytes: f64) -> Option<Speeds> {
+        let mut shapes: Vec<_> = self.rows.iter().filter(|row| row.table.table() == table).map(|row| row.b).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        let below = shapes.iter().copied().rev().find(|&b| b <= bucket_size);
+        let above = shapes.iter().copied().find(|&b| b >= bucket_size);
+        let (below, above) = (below.or(above)?, above.or(below)?);
+        let [low, high] = [below, above].map(|b| self.of_shape(table, b, bytes));
+        let (low, high) = (low?, high?);
+        let share = if below == above { 0.0 } else { f64::from(bucket_size - below) / f64::from(above - below) };
+        Some(low.towards(high, share))
+    }
+
+    /// The times of a measured shape.
+    fn of_shape(&self, table: TableKind, b: u32, bytes: f64) -> Option<Speeds> {
+        let of_shape = |row: &&Row| (row.table.table(), row.b) == (table, b);
+        let below = self.rows.iter().filter(of_shape).filter(|row| row.bytes as f64 <= bytes).max_by_key(|row| row.bytes);
+        let above = self.rows.iter().filter(of_shape).filter(|row| row.bytes as f64 >= bytes).min_by_key(|row| row.bytes);
+        let (below, above) = (below.or(above)?, above.or(below)?);
+        let log = |row: &Row| (row.bytes as f64).ln();
+        let share = if below.bytes == above.bytes { 0.0 } else { (bytes.ln() - log(below)) / (log(above) - log(below)) };
+        Some(speeds(below)?.towards(speeds(above)?, share))
+    }
+}
+
+fn speeds(row: &Row) -> Option<Speeds> {
+    let median = |operation| Some(row.times.of(operation)?.median);
+    Some(Speeds {
+        find_absent: median(Operation::FindAbsent)?,
+        find_present: median(Operation::FindPresent)?,
+        insert: median(Operation::Insert)?,
+        remove: median(Operation::Remove)?,
+    })
+}
+
+impl Speeds {
+    /// A share of the way from these times to others.
+    fn towards(self, other: Self, share: f64) -> Self {
+        let between = |from: f64, to: f64| from + share * (to - from);
+        Self {
+            find_absent: between(self.find_absent, other.find_absent),
+            find_present: between(self.find_present, other.find_present),
+            insert: between(self.insert, other.insert),
+            remove: between(self.remove, other.remove),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tables and the times of some rows; the times of look-ups are as given, and the others their multiples.
+    fn speed_table(rows: &[(&str, u32, u64, f64)]) -> SpeedTable {
+        let row = |&(table, b, bytes, ns): &(&str, u32, u64, f64)| {
+            serde_json::from_value(serde_json::json!({
+                "table": table, "b": b, "f": 12, "items": 1, "bytes": bytes, "rounds": 1, "cache": 1 << 25,
+                "find_absent_ns": ns, "find_absent_ns_q1": ns, "find_absent_ns_q3": ns,
+                "find_present_ns": 2.0 * ns, "find_present_ns_q1": ns, "find_present_ns_q3": 3.0 * ns,
+                "insert_ns": 3.0 * ns, "insert_ns_q1": ns, "insert_ns_q3": 4.0 * ns,
+                "remove_ns": 4.0 * ns, "remove_ns_q1": ns, "remove_ns_q3": 5.0 * ns,
+                "disturbed": false,
+            }))
+            .expect("a row")
+        };
+        SpeedTable { machine: Machine::here(), rows: rows.iter().map(row).collect() }
+    }
+
+    #[test]
+    fn times_between_those_that_were_measured() {
+        let table = speed_table(&[
+            ("packed", 4, 1 << 14, 10.0),
+            ("packed", 4, 1 << 16, 20.0),
+            ("single", 2, 1 << 14, 6.0),
+            ("single", 4, 1 << 14, 8.0),
+            ("single", 4, 1 << 16, 10.0),
+        ]);
+        let absent = |kind, b, bytes: f64| table.at(kind, b, bytes).expect("it was measured").find_absent;
+        let [single, packed] = [TableKind::Single, TableKind::Packed];
+        // The middle of two powers of two, and beyond both ends.
+        let by_size = [1000.0, 16_384.0, 32_768.0, 65_536.0, 1e12].map(|bytes| absent(packed, 4, bytes));
+        assert_eq!(by_size.map(f64::to_bits), [10.0, 10.0, 15.0, 20.0, 20.0].map(f64::to_bits));
+        let by_bucket = [1, 2, 3, 4, 16].map(|b| absent(single, b, 16_384.0));
+        assert_eq!(by_bucket.map(f64::to_bits), [6.0, 6.0, 7.0, 8.0, 8.0].map(f64::to_bits));
+        let all = table.at(packed, 4, 16_384.0).expect("it was measured");
+        assert_eq!(all, Speeds { find_absent: 10.0, find_present: 20.0, insert: 30.0, remove: 40.0 });
+        assert_eq!((table.most_bytes(), table.cache(), table.disturbed()), (1 << 16, Some(1 << 25), (0, 5)));
+        assert!(speed_table(&[("packed", 4, 1, 1.0)]).at(single, 4, 1.0).is_none());
+    }
+}

@@ -1,0 +1,237 @@
+//! Times of a filter's operations at a load, one key at a time, for the experiments `sweep` and `size`.
+
+use std::{hint::black_box, time::Duration};
+
+use anyhow::ensure;
+use koel::{CuckooFilter, Params, Xxh3};
+use koel_floor::position;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    random::Hashes,
+    speed::{MOST_QUERIES, expected},
+};
+use crate::{
+    column::{Column, Role},
+    interrupt::Interrupt,
+    statistics::Quartiles,
+    stopwatch::{Lap, Rounds, Stopwatch},
+};
+
+/// Nanoseconds per key, hashing included: the median and the quartiles of the rounds that other work on the processor did not
+/// disturb, or of all if too many were.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Times {
+    find_absent_ns: Option<f64>,
+    find_absent_ns_q1: Option<f64>,
+    find_absent_ns_q3: Option<f64>,
+    find_present_ns: Option<f64>,
+    find_present_ns_q1: Option<f64>,
+    find_present_ns_q3: Option<f64>,
+    insert_ns: Option<f64>,
+    insert_ns_q1: Option<f64>,
+    insert_ns_q3: Option<f64>,
+    remove_ns: Option<f64>,
+    remove_ns_q1: Option<f64>,
+    remove_ns_q3: Option<f64>,
+    /// Whether too many rounds were disturbed.
+    disturbed: Option<bool>,
+}
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    FindAbsent,
+    FindPresent,
+    Insert,
+    Remove,
+}
+
+impl Times {
+    /// The median of an operation and its quartiles.
+    pub(super) fn of(&self, operation: Operation) -> Option<Quartiles> {
+        let (low, median, high) = match operation {
+            Operation::FindAbsent => (self.find_absent_ns_q1, self.find_absent_ns, self.find_absent_ns_q3),
+            Operation::FindPresent => (self.find_present_ns_q1, self.find_present_ns, self.find_present_ns_q3),
+            Operation::Insert => (self.insert_ns_q1, self.insert_ns, self.insert_ns_q3),
+            Operation::Remove => (self.remove_ns_q1, self.remove_ns, self.remove_ns_q3),
+        };
+        Some(Quartiles { low: low?, median: median?, high: high? })
+    }
+
+    pub(super) fn are_disturbed(&self) -> bool {
+        self.disturbed == Some(true)
+    }
+}
+
+/// The columns of [`Times`], after one that counts the rounds.
+pub(super) fn columns() -> Vec<Column> {
+    let mut columns = vec![Column::new("rounds", "rounds", "how many rounds of times count")];
+    let operations: [[&'static str; 4]; 4] = [
+        [
+            "find_absent_ns",
+            "find_absent_ns_q1",
+            "find_absent_ns_q3",
+            "time to look up a key that is absent: median of the rounds",
+        ],
+        [
+            "find_present_ns",
+            "find_present_ns_q1",
+            "find_present_ns_q3",
+            "time to look up a key that is present: median of the rounds",
+        ],
+        [
+            "insert_ns",
+            "insert_ns_q1",
+            "insert_ns_q3",
+            "time to insert a key, over the last five per cent before the load: median of the rounds",
+        ],
+        ["remove_ns", "remove_ns_q1", "remove_ns_q3", "time to remove one of these keys: median of the rounds"],
+    ];
+    for [name, low, high, about] in operations {
+        columns.extend([
+            Column::new(name, "ns", about).compared(Role::median(low, high, "rounds")),
+            Column::new(low, "ns", "its lower quartile"),
+            Column::new(high, "ns", "its upper quartile"),
+        ]);
+    }
+    columns.push(Column::new("disturbed", "", "true if other work on the processor disturbed too many rounds"));
+    columns
+}
+
+/// The insertions and removals that are timed are so many of all slots: one in twenty.
+const LAST: u64 = 20;
+/// At least as many of them are timed in a round, in as many filters as that takes, but not more than these.
+const LEAST_KEYS: u64 = 100_000;
+const MOST_FILTERS: u64 = 100;
+
+/// The rounds that are planned. Half as many follow at most, if too many were disturbed.
+pub(super) const fn rounds(quick: bool) -> usize {
+    if quick { 3 } else { 9 }
+}
+
+/// How many keys are inserted and removed at a time, and how many filters there are in a round.
+fn timed_keys(slots: u64, items: u64) -> (u64, u64) {
+    let keys = (slots / LAST).clamp(1, items.max(1));
+    (keys, LEAST_KEYS.div_ceil(keys).clamp(1, MOST_FILTERS))
+}
+
+/// About how long a round takes: the unit is a tenth of an insertion.
+pub(super) fn effort_of_round(slots: u64, items: u64) -> u64 {
+    let (_, filters) = timed_keys(slots, items);
+    filters * (items * 10 + 2 * slots.min(MOST_QUERIES as u64))
+}
+
+/// A filter that is timed in several rounds.
+pub(super) struct Subject<'a> {
+    params: Params,
+    /// The items.
+    present: &'a [u64],
+    absent: Hashes,
+    random: Hashes,
+    /// The keys at the end of `present` whose insertion is timed.
+    last: usize,
+    filters: u64,
+    queries: usize,
+    /// In the order of [`Operation`].
+    rounds: [Rounds; 4],
+}
+
+impl<'a> Subject<'a> {
+    /// A filter of all these items, for this many rounds.
+    pub(super) fn new(params: Params, present: &'a [u64], seed: u64, planned: usize) -> anyhow::Result<Self> {
+        let (last, filters) = timed_keys(params.slots() as u64, present.len() as u64);
+        Ok(Self {
+            params,
+            present,
+            absent: Hashes::new(!seed),
+            random: Hashes::new(seed.rotate_left(32)),
+            last: usize::try_from(last)?,
+            filters,
+            queries: params.slots().min(MOST_QUERIES),
+            rounds: [(); 4].map(|()| Rounds::new(planned)),
+        })
+    }
+
+    /// Whether too many rounds of an operation were disturbed.
+    pub(super) fn lacks(&self) -> bool {
+        self.rounds.iter().any(Rounds::lack)
+    }
+
+    /// How many rounds count, and the times. `None` before the first round.
+    pub(super) fn times(&self) -> Option<(u32, Times)> {
+        let timings: Vec<_> = self.rounds.iter().filter_map(Rounds::timing).collect();
+        let counting = self.rounds.iter().map(|rounds| {
+            let disturbed = if rounds.lack() { rounds.disturbed().len() } else { 0 };
+            rounds.quiet().len() + disturbed
+        });
+        let [absent, present, insert, remove] = timings[..] else { return None };
+        let ns = |timing: crate::stopwatch::Timing| {
+            let Quartiles { low, median, high } = timing.quartiles;
+            (Some(low), Some(median), Some(high))
+        };
+        let (find_absent_ns_q1, find_absent_ns, find_absent_ns_q3) = ns(absent);
+        let (find_present_ns_q1, find_present_ns, find_present_ns_q3) = ns(present);
+        let (insert_ns_q1, insert_ns, insert_ns_q3) = ns(insert);
+        let (remove_ns_q1, remove_ns, remove_ns_q3) = ns(remove);
+        let times = Times {
+            find_absent_ns,
+            find_absent_ns_q1,
+            find_absent_ns_q3,
+            find_present_ns,
+            find_present_ns_q1,
+            find_present_ns_q3,
+            insert_ns,
+            insert_ns_q1,
+            insert_ns_q3,
+            remove_ns,
+            remove_ns_q1,
+            remove_ns_q3,
+            disturbed: Some(timings.iter().any(|timing| timing.disturbed)),
+        };
+        Some((u32::try_from(counting.min()?).ok()?, times))
+    }
+
+    /// Measures one round. False, and nothing is kept, if a table that is nearly full refused a key.
+    pub(super) fn round(&mut self, watch: &mut Stopwatch, interrupt: &Interrupt) -> anyhow::Result<bool> {
+        let mut laps = [Lap { time: Duration::ZERO, disturbed: false }; 4];
+        let mut add = |operation: Operation, lap: Lap| {
+            let sum = &mut laps[operation as usize];
+            *sum = Lap { time: sum.time + lap.time, disturbed: sum.disturbed || lap.disturbed };
+        };
+        let (first, last) = self.present.split_at(self.present.len() - self.last);
+        for _ in 0..self.filters {
+            interrupt.check()?;
+            let mut filter = CuckooFilter::new(self.params, Xxh3)?;
+            if filter.insert_batch(first).is_err() {
+                return Ok(false);
+            }
+            let (inserted, lap) = watch.time(|| last.iter().take_while(|&key| filter.insert(key).is_ok()).count());
+            if inserted < last.len() {
+                return Ok(false);
+            }
+            add(Operation::Insert, lap);
+            let absent: Vec<_> = self.absent.by_ref().take(self.queries).collect();
+            let present =
+                self.random.by_ref().take(self.queries).map(|number| self.present[position(number, self.present.len())]);
+            let present: Vec<_> = present.collect();
+            for (operation, keys, there) in
+                [(Operation::FindAbsent, &absent, 0), (Operation::FindPresent, &present, self.queries)]
+            {
+                let (found, lap) = watch.time(|| keys.iter().filter(|&key| black_box(filter.contains(key))).count());
+                let expected = expected(&filter, there, self.queries);
+                ensure!(expected.contains(&found), "{found} keys were found, but {expected:?} were expected");
+                add(operation, lap);
+            }
+            let (removed, lap) = watch.time(|| last.iter().filter(|&key| filter.remove(key)).count());
+            ensure!(removed == last.len(), "{} of {} items could not be removed", last.len() - removed, last.len());
+            add(Operation::Remove, lap);
+        }
+        let filters = usize::try_from(self.filters)?;
+        let keys = [self.queries, self.queries, self.last, self.last];
+        for ((rounds, lap), keys) in self.rounds.iter_mut().zip(laps).zip(keys) {
+            rounds.keep(lap, keys * filters);
+        }
+        Ok(true)
+    }
+}
