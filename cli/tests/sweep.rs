@@ -84,3 +84,15 @@ fn what_was_not_measured_is_empty() {
     assert!(row["inserted"].as_u64() < Some(1000) && row["first_refusal"].as_f64() < Some(0.7), "{row}");
     assert!(["bytes", "rate", "insert_ns", "rounds", "evictions"].iter().all(|&name| row[name].is_null()), "{row}");
 }
+
+/// Pictures of other parameters are deleted with the results that they showed, and nothing else.
+#[test]
+fn pictures_of_earlier_parameters_do_not_stay() {
+    let koel = Koel::new();
+    sweep(&koel, "--table packed --f 8,12 --load 0.5..0.7:0.1 --items 100 --measure space --out out").status(0);
+    koel.write("out/sweep-notes.svg", "mine");
+    koel.shell("test -e out/sweep-space-by-load.svg").ok();
+    sweep(&koel, "--table packed --f 8..12 --load 0.5 --items 100 --measure space --out out --again").status(0);
+    let svgs = koel.shell("cd out; ls *.svg").text();
+    assert_eq!(svgs.lines().collect::<Vec<_>>(), ["sweep-notes.svg", "sweep-space-by-f.svg"]);
+}

@@ -191,6 +191,9 @@ fn the_text_fits_and_the_picture_shows_the_finding() {
     for part in ["<svg", "An operation costs", "koel, packed", "koel, single", "no filter", "fastbloom"] {
         assert!(svg.contains(part), "{part}");
     }
+    let nothing = koel.path("nothing.svg");
+    tune(&timed(&format!("--items 1M --false-positive-cost 1us --bytes 9 --picture {}", nothing.display()))).status(1);
+    assert!(!nothing.exists());
     let elsewhere = koel.path("missing/cost.svg");
     let run = tune(&timed(&format!("--items 1M --false-positive-cost 1us --picture {}", elsewhere.display())));
     run.error(&["--picture", "cost.svg", "could not be written"]);

@@ -19,12 +19,15 @@ pub use draw::draw;
 
 use std::path::Path;
 
+use anyhow::Context as _;
+
 /// Draws a chart into an SVG file, which it replaces atomically.
 ///
 /// # Errors
 /// If the chart cannot be drawn, or the file not be written.
 pub fn save(chart: &Chart, path: &Path) -> anyhow::Result<()> {
-    crate::record::replace(path, draw(chart)?.as_bytes())
+    let svg = draw(chart).with_context(|| format!("{} could not be drawn", path.display()))?;
+    crate::record::replace(path, svg.as_bytes())
 }
 
 /// A chart.

@@ -15,7 +15,7 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use serde::Serialize;
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     experiment::{Experiment, Measured, Scope},
     interrupt::Interrupt,
     machine::Machine,
-    record::{self, Journal, Left, Picture, Place, REMEDY, Record, Run},
+    record::{Journal, Left, Picture, Place, REMEDY, Record, Run},
 };
 
 /// How an experiment runs, and where its results go.
@@ -210,6 +210,7 @@ impl<E: Experiment> Plan<E> {
     fn write(&self, measured: Vec<Measured<Case<E>, Row<E>>>, complete: bool) -> anyhow::Result<()> {
         let name = self.experiment.name();
         let mut findings = self.experiment.findings(&measured);
+        let earlier = self.place.pictures();
         let mut pictures = Vec::new();
         for chart in &mut findings.charts {
             if !complete {
@@ -217,8 +218,7 @@ impl<E: Experiment> Plan<E> {
                 chart.finding = None;
             }
             let file = format!("{name}-{}.svg", chart.file);
-            let svg = chart::draw(chart).with_context(|| format!("{file} could not be drawn"))?;
-            record::replace(&self.place.file(&format!("-{}.svg", chart.file)), svg.as_bytes())?;
+            chart::save(chart, &self.place.file(&format!("-{}.svg", chart.file)))?;
             pictures.push(Picture {
                 file,
                 title: chart.title().to_owned(),
@@ -227,6 +227,8 @@ impl<E: Experiment> Plan<E> {
             });
         }
         self.place.write_csv(&measured, &self.experiment.columns())?;
+        let others = earlier.into_iter().filter(|file| pictures.iter().all(|picture: &Picture| picture.file != *file));
+        let others: Vec<_> = others.collect();
         self.place.write(&Record {
             run: self.run.clone(),
             title: self.experiment.title().to_owned(),
@@ -238,7 +240,9 @@ impl<E: Experiment> Plan<E> {
             warnings: findings.warnings,
             tables: findings.tables,
             measured,
-        })
+        })?;
+        // Of an earlier run with other parameters, for example.
+        self.place.delete(&others)
     }
 }
 

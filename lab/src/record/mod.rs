@@ -13,10 +13,17 @@ pub(crate) use files::replace;
 pub(crate) use folder::{Fields, Results, all, names, results};
 pub(crate) use journal::{Journal, Left};
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, bail};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -123,6 +130,32 @@ impl Place {
         let Some(text) = files::read(&path)? else { return Ok(None) };
         let record = serde_json::from_str(&text);
         record.map(Some).with_context(|| format!("{}: not a record of koel, or a damaged one: {REMEDY}", path.display()))
+    }
+
+    /// The files of the pictures that the record names, if there is one that can be read. Whatever it says, they are files of this
+    /// experiment.
+    pub(crate) fn pictures(&self) -> Vec<String> {
+        let record = self.read::<IgnoredAny>().ok().flatten();
+        let files = record.into_iter().flat_map(|record| record.pictures).map(|picture| picture.file);
+        let is_ours = |file: &String| {
+            let rest = file.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('-'));
+            rest.and_then(|rest| rest.strip_suffix(".svg")).is_some_and(|rest| !rest.contains(['/', '\\']))
+        };
+        files.filter(is_ours).collect()
+    }
+
+    /// Deletes files of the folder. It is no error if they are gone already.
+    pub(crate) fn delete(&self, files: &[String]) -> anyhow::Result<()> {
+        for file in files {
+            let path = self.folder.join(file);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("{} could not be deleted", path.display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn write<M: Serialize>(&self, record: &Record<M>) -> anyhow::Result<()> {

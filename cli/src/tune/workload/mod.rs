@@ -208,7 +208,7 @@ impl<'a> Costs<'a> {
     }
 
     pub(super) fn say(&self) -> anyhow::Result<ExitCode> {
-        if let Some(path) = &self.asked.workload.picture {
+        if let Some(path) = self.asked.workload.picture.as_ref().filter(|_| !self.filters.is_empty()) {
             koel_lab::chart::save(&self.picture(), path).context("--picture")?;
         }
         stdout::say(&if self.asked.json { format!("{:#}\n", self.object()) } else { self.text() })?;

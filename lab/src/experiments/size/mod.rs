@@ -83,6 +83,8 @@ const SHAPES: [(Kind, u32); 9] = [
 
 /// From the first cache to memory, in steps of four.
 const SIZES: [u64; 7] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// Smaller tables have few buckets of 16 slots.
+const LEAST_SIZE: u64 = 1 << 10;
 /// From this size on, filling a table takes so long that there are fewer rounds.
 const LARGE: u64 = 16 << 20;
 const FEWER_ROUNDS: usize = 5;
@@ -130,7 +132,8 @@ impl Experiment for Size {
         "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; the insertions over the last five per \
          cent of the slots are timed. Then absent and present keys are looked up, and the last keys removed again, all of them one \
          key at a time, with the best kernel, in one thread. Keys are 64-bit numbers; times include hashing (XXH3). Tables have 12 \
-         bits per slot, those with buckets of one 32: with fewer bits, large ones are planned nearly empty. Small tables are measured several times in a round. All shapes of a size are measured in the same rounds. \
+         bits per slot, those with buckets of one 32: with fewer bits, large ones are planned nearly empty. Small \
+         tables are measured several times in a round. All shapes of a size are measured in the same rounds. \
          Times that other work on the processor disturbed do not count, and are measured again, in half as many rounds at most. \
          `koel tune` takes its times from here."
     }
@@ -156,8 +159,14 @@ impl Experiment for Size {
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let sizes = &SIZES[..scope.choose(QUICK_SIZES, SIZES.len())];
-        let sizes = sizes.iter().filter(|&&size| scope.at_most(most_slots(size)) == most_slots(size));
-        sizes.map(|&size| Case { size, quick: scope.quick }).collect()
+        // The limit itself is a size, too, so that a low one leaves something.
+        let within = |&size: &u64| match scope.max_slots {
+            Some(most) if most < most_slots(size) => most * 12 / 8,
+            _ => size,
+        };
+        let mut sizes: Vec<_> = sizes.iter().map(within).collect();
+        sizes.dedup();
+        sizes.into_iter().filter(|&size| size >= LEAST_SIZE).map(|size| Case { size, quick: scope.quick }).collect()
     }
 
     fn effort(&self, case: &Case) -> u64 {

@@ -10,8 +10,9 @@ fn sizes_are_within_the_limit() {
     let sizes = |quick, most| Size.cases(&scope(quick, most)).iter().map(|case| case.size).collect::<Vec<_>>();
     assert_eq!(sizes(false, None), SIZES);
     assert_eq!(sizes(true, None), SIZES[..QUICK_SIZES]);
-    assert_eq!(sizes(false, Some(50_000)), SIZES[..2]);
-    assert!(sizes(true, Some(1000)).is_empty());
+    assert_eq!(sizes(false, Some(50_000)), [SIZES[0], SIZES[1], 75_000]);
+    assert_eq!(sizes(true, Some(1000)), [1500]);
+    assert!(sizes(true, Some(600)).is_empty());
 }
 
 #[test]
