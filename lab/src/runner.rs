@@ -10,13 +10,13 @@ use anyhow::anyhow;
 use crate::{
     interrupt::Interrupt,
     plan::{Outcome, Settings, Step},
-    report,
+    record, report,
 };
 
 /// Runs these experiments one after the other, and writes the report of the folder to [`report::FILE`] there.
 ///
-/// Says on standard error how many cases each of them has, shows a progress bar if that is a terminal, and stops at Ctrl-C;
-/// `program` is the name that its message begins with. Prints nothing on standard output. The steps are planned already
+/// Says on standard error how many cases each of them has and what its results do not show, shows a progress bar if that is a
+/// terminal, and stops at Ctrl-C; `program` is the name that its message begins with. Prints nothing on standard output. The steps are planned already
 /// ([`Plan::new`](crate::Plan::new)), so that everything that can be checked was checked before the first one begins.
 ///
 /// # Errors
@@ -32,9 +32,13 @@ pub fn run(program: &str, steps: Vec<Box<dyn Step + '_>>, settings: &Settings) -
     let mut steps = steps.into_iter();
     for step in steps.by_ref() {
         say(format_args!("{}\n", announcement(&*step)));
+        let name = step.name();
         ended = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"));
         if !matches!(ended, Ok(Outcome::Complete)) {
             break;
+        }
+        for warning in record::results(&settings.folder, name)?.into_iter().flat_map(|results| results.record.warnings) {
+            say(format_args!("{name}: {warning}\n"));
         }
     }
     // However it ended: the report shows what there is.

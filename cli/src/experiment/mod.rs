@@ -64,7 +64,7 @@ struct Where {
     #[arg(short, long, value_name = "FOLDER", default_value = "koel-experiments")]
     out: PathBuf,
 
-    /// Measure less: some minutes for all experiments instead of hours
+    /// Measure less, and so less precisely: all experiments then take some minutes instead of hours
     #[arg(long)]
     quick: bool,
 

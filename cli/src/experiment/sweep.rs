@@ -39,7 +39,7 @@ Exit status: 0 success, 2 error, 130 interrupted.
 
 Examples:
     koel experiment sweep --f 8..16:4 --load 0.5..0.95:0.15 --items 10000 --quick
-    koel experiment sweep --b 2,4 --measure load,walk --items 1000 --quick --out buckets")]
+    koel experiment sweep --b 2,4 --load 0.8 --measure load,walk --items 1000 --quick --out buckets")]
 pub(crate) struct Options {
     /// Bits of a fingerprint
     #[arg(long, value_name = "BITS", default_value = "12", value_parser = bits, allow_negative_numbers = true)]

@@ -34,6 +34,9 @@ pub(super) struct Times {
     remove_ns: Option<f64>,
     remove_ns_q1: Option<f64>,
     remove_ns_q3: Option<f64>,
+    build_ns: Option<f64>,
+    build_ns_q1: Option<f64>,
+    build_ns_q3: Option<f64>,
     /// Whether too many rounds were disturbed.
     disturbed: Option<bool>,
 }
@@ -43,8 +46,15 @@ pub(super) struct Times {
 pub(super) enum Operation {
     FindAbsent,
     FindPresent,
+    /// The last ones before the load.
     Insert,
     Remove,
+    /// All insertions.
+    Build,
+}
+
+impl Operation {
+    const NUMBER: usize = 5;
 }
 
 impl Times {
@@ -55,6 +65,7 @@ impl Times {
             Operation::FindPresent => (self.find_present_ns_q1, self.find_present_ns, self.find_present_ns_q3),
             Operation::Insert => (self.insert_ns_q1, self.insert_ns, self.insert_ns_q3),
             Operation::Remove => (self.remove_ns_q1, self.remove_ns, self.remove_ns_q3),
+            Operation::Build => (self.build_ns_q1, self.build_ns, self.build_ns_q3),
         };
         Some(Quartiles { low: low?, median: median?, high: high? })
     }
@@ -67,7 +78,7 @@ impl Times {
 /// The columns of [`Times`], after one that counts the rounds.
 pub(super) fn columns() -> Vec<Column> {
     let mut columns = vec![Column::new("rounds", "rounds", "how many rounds of times count")];
-    let operations: [[&'static str; 4]; 4] = [
+    let operations: [[&'static str; 4]; Operation::NUMBER] = [
         [
             "find_absent_ns",
             "find_absent_ns_q1",
@@ -87,6 +98,12 @@ pub(super) fn columns() -> Vec<Column> {
             "time to insert a key, over the last five per cent before the load: median of the rounds",
         ],
         ["remove_ns", "remove_ns_q1", "remove_ns_q3", "time to remove one of these keys: median of the rounds"],
+        [
+            "build_ns",
+            "build_ns_q1",
+            "build_ns_q3",
+            "time to insert a key, over all insertions into the empty filter: median of the rounds",
+        ],
     ];
     for [name, low, high, about] in operations {
         columns.extend([
@@ -134,7 +151,7 @@ pub(super) struct Subject<'a> {
     filters: u64,
     queries: usize,
     /// In the order of [`Operation`].
-    rounds: [Rounds; 4],
+    rounds: [Rounds; Operation::NUMBER],
 }
 
 impl<'a> Subject<'a> {
@@ -149,7 +166,7 @@ impl<'a> Subject<'a> {
             last: usize::try_from(last)?,
             filters,
             queries: params.slots().min(MOST_QUERIES),
-            rounds: [(); 4].map(|()| Rounds::new(planned)),
+            rounds: [(); Operation::NUMBER].map(|()| Rounds::new(planned)),
         })
     }
 
@@ -165,7 +182,7 @@ impl<'a> Subject<'a> {
             let disturbed = if rounds.lack() { rounds.disturbed().len() } else { 0 };
             rounds.quiet().len() + disturbed
         });
-        let [absent, present, insert, remove] = timings[..] else { return None };
+        let [absent, present, insert, remove, build] = timings[..] else { return None };
         let ns = |timing: crate::stopwatch::Timing| {
             let Quartiles { low, median, high } = timing.quartiles;
             (Some(low), Some(median), Some(high))
@@ -174,6 +191,7 @@ impl<'a> Subject<'a> {
         let (find_present_ns_q1, find_present_ns, find_present_ns_q3) = ns(present);
         let (insert_ns_q1, insert_ns, insert_ns_q3) = ns(insert);
         let (remove_ns_q1, remove_ns, remove_ns_q3) = ns(remove);
+        let (build_ns_q1, build_ns, build_ns_q3) = ns(build);
         let times = Times {
             find_absent_ns,
             find_absent_ns_q1,
@@ -187,6 +205,9 @@ impl<'a> Subject<'a> {
             remove_ns,
             remove_ns_q1,
             remove_ns_q3,
+            build_ns,
+            build_ns_q1,
+            build_ns_q3,
             disturbed: Some(timings.iter().any(|timing| timing.disturbed)),
         };
         Some((u32::try_from(counting.min()?).ok()?, times))
@@ -194,7 +215,7 @@ impl<'a> Subject<'a> {
 
     /// Measures one round. False, and nothing is kept, if a table that is nearly full refused a key.
     pub(super) fn round(&mut self, watch: &mut Stopwatch, interrupt: &Interrupt) -> anyhow::Result<bool> {
-        let mut laps = [Lap { time: Duration::ZERO, disturbed: false }; 4];
+        let mut laps = [Lap { time: Duration::ZERO, disturbed: false }; Operation::NUMBER];
         let mut add = |operation: Operation, lap: Lap| {
             let sum = &mut laps[operation as usize];
             *sum = Lap { time: sum.time + lap.time, disturbed: sum.disturbed || lap.disturbed };
@@ -203,14 +224,16 @@ impl<'a> Subject<'a> {
         for _ in 0..self.filters {
             interrupt.check()?;
             let mut filter = CuckooFilter::new(self.params, Xxh3)?;
-            if filter.insert_batch(first).is_err() {
-                return Ok(false);
+            for (keys, are_last) in [(first, false), (last, true)] {
+                let (inserted, lap) = watch.time(|| keys.iter().take_while(|&key| filter.insert(key).is_ok()).count());
+                if inserted < keys.len() {
+                    return Ok(false);
+                }
+                add(Operation::Build, lap);
+                if are_last {
+                    add(Operation::Insert, lap);
+                }
             }
-            let (inserted, lap) = watch.time(|| last.iter().take_while(|&key| filter.insert(key).is_ok()).count());
-            if inserted < last.len() {
-                return Ok(false);
-            }
-            add(Operation::Insert, lap);
             let absent: Vec<_> = self.absent.by_ref().take(self.queries).collect();
             let present =
                 self.random.by_ref().take(self.queries).map(|number| self.present[position(number, self.present.len())]);
@@ -228,7 +251,7 @@ impl<'a> Subject<'a> {
             add(Operation::Remove, lap);
         }
         let filters = usize::try_from(self.filters)?;
-        let keys = [self.queries, self.queries, self.last, self.last];
+        let keys = [self.queries, self.queries, self.last, self.last, self.present.len()];
         for ((rounds, lap), keys) in self.rounds.iter_mut().zip(laps).zip(keys) {
             rounds.keep(lap, keys * filters);
         }

@@ -17,18 +17,19 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Replaces a file atomically: until all of it is written, the old one stays.
+/// Replaces a file atomically: until all of it is written, the old one stays. A link stays, too: it leads to the new file.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let write = || -> io::Result<()> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".koel-").suffix(".tmp");
         // Those of an ordinary new file: the umask is applied.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+        let mut file = builder.tempfile_in(target.parent().unwrap_or(Path::new(".")))?;
         file.write_all(bytes)?;
         file.as_file().sync_data()?;
-        file.persist(path)?;
+        file.persist(&target)?;
         Ok(())
     };
     write().with_context(|| format!("{} could not be written", path.display()))

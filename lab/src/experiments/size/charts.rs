@@ -21,7 +21,7 @@ struct Shown {
     one: &'static str,
 }
 
-const SHOWN: [Shown; 4] = [
+const SHOWN: [Shown; 5] = [
     Shown {
         operation: Operation::FindAbsent,
         file: "find-absent",
@@ -41,6 +41,12 @@ const SHOWN: [Shown; 4] = [
         one: "The last insertions: one",
     },
     Shown { operation: Operation::Remove, file: "remove", topic: "Removals, by size of the table", one: "A removal" },
+    Shown {
+        operation: Operation::Build,
+        file: "build",
+        topic: "Insertions into empty filters up to the planned load, by size of the table",
+        one: "All insertions: one",
+    },
 ];
 
 pub(super) fn findings(measured: &[Measured<Case, Row>]) -> Findings {
@@ -114,7 +120,7 @@ fn table(measured: &[Measured<Case, Row>]) -> Table {
     let mut table = Table::new(
         "Nanoseconds per key by the size of the table, one key at a time: medians (quartiles). A star: disturbed by other work \
          on the processor",
-        &["size", "table", "items", "find absent", "find present", "insert", "remove"],
+        &["size", "table", "items", "find absent", "find present", "insert", "remove", "build"],
     );
     for measured in measured {
         for row in &measured.rows {

@@ -164,15 +164,33 @@ impl Experiment for Sweep {
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        let disturbed = measured.iter().flat_map(|m| &m.rows).filter(|row| row.times.are_disturbed()).count();
-        let cases = measured.len();
-        let warning = format!(
-            "Other work on the processor disturbed too many rounds of {disturbed} of {cases} cases: their times are too long."
-        );
         Findings {
             charts: charts::charts(measured),
             tables: grid::table(&self.left_out()).into_iter().collect(),
-            warnings: Some(warning).filter(|_| disturbed > 0).into_iter().collect(),
+            warnings: warnings(measured),
         }
     }
+}
+
+/// What a reader of the rows must know: why cells are empty, why points are missing, and which times are too long.
+fn warnings(measured: &[Measured<Case, Row>]) -> Vec<String> {
+    let of = |is: fn(&Case, &Row) -> bool| {
+        let rows = measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row)));
+        rows.filter(|(case, row)| is(case, row)).count()
+    };
+    let warnings = [
+        (
+            of(|case, row| row.inserted < case.items),
+            "an item was refused before the load, so that only the load at the first refusal was measured; give a lower --load, a \
+             greater f or other buckets",
+        ),
+        (
+            of(|_, row| row.found == Some(0)),
+            "no absent item was found: the rate is 0, with the upper end of its interval, and the chart leaves it out",
+        ),
+        (of(|_, row| row.times.are_disturbed()), "other work on the processor disturbed too many rounds: the times are too long"),
+    ];
+    let cases = measured.len();
+    let found = warnings.into_iter().filter(|&(number, _)| number > 0);
+    found.map(|(number, what)| format!("In {number} of {cases} cases, {what}.")).collect()
 }

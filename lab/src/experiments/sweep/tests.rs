@@ -127,18 +127,38 @@ fn every_column_is_there_whatever_is_measured_and_has_its_description() {
 }
 
 #[test]
+fn what_is_missing_in_the_rows_is_said() {
+    let sweep = Sweep::new(grid(), &Measure::ALL);
+    let warnings = |changes: [fn(&mut Row); 3]| {
+        let measured = changes.map(|change| {
+            let mut measured = MEASURED[0].clone();
+            measured.rows[0] = Row { inserted: measured.case.items, ..Row::default() };
+            change(&mut measured.rows[0]);
+            measured
+        });
+        sweep.findings(&measured).warnings
+    };
+    assert_eq!(warnings([|_| {}, |_| {}, |row| row.found = Some(1)]), [""; 0]);
+    let found = warnings([|row| row.inserted -= 1, |row| row.found = Some(0), |row| row.found = Some(0)]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("In 1 of 3 cases, an item was refused before the load"), "{found:?}");
+    assert!(found[1].starts_with("In 2 of 3 cases, no absent item was found"), "{found:?}");
+}
+
+#[test]
 fn there_is_a_chart_for_every_value_by_every_parameter_that_varies() {
     let sweep = Sweep::new(grid(), &Measure::ALL);
     let Findings { charts, .. } = sweep.findings(&MEASURED);
     let files: BTreeSet<_> = charts.iter().map(|chart| chart.file.as_str()).collect();
     assert_eq!(files.len(), charts.len());
     // Buckets vary, too, but have two values only.
-    let values = ["space", "fpr", "refusal", "evictions", "evictions-p99", "find-absent", "find-present", "insert", "remove"];
+    let values =
+        ["space", "fpr", "refusal", "evictions", "evictions-p99", "find-absent", "find-present", "insert", "remove", "build"];
     assert!(
         values.iter().all(|value| ["f", "load"].iter().all(|by| files.contains(format!("{value}-by-{by}").as_str()))),
         "{files:?}"
     );
-    assert_eq!(charts.len(), 18);
+    assert_eq!(charts.len(), 20);
     for chart in &charts {
         assert!(chart.series.len() <= Chart::MOST_COLOURS && chart::draw(chart).expect("it can be drawn").starts_with("<svg"));
     }
