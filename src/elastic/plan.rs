@@ -287,8 +287,7 @@ impl LayerPlan {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::stream::Window, *};
-    use crate::{hash::split_mix, table::Uniform};
+    use super::*;
 
     /// The rates of all layers, each at its greatest depth, add up to no more than what was promised.
     #[test]
@@ -315,6 +314,9 @@ mod tests {
     #[cfg_attr(miri, ignore = "takes too long")]
     #[cfg(target_pointer_width = "64")]
     fn plans_go_beyond_32_bits() {
+        use super::super::stream::Window;
+        use crate::{hash::split_mix, table::Uniform};
+
         for items in [5_000_000_000, 100_000_000_000, 800_000_000_000] {
             let request = Request { false_positive_rate: Some(0.001), max_capacity: Some(items), ..Request::default() };
             let growing = request.params().unwrap();

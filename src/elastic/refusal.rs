@@ -80,11 +80,19 @@ impl Request {
                 format!("the maximal capacity is {max}"),
                 format!("give at most {max}, or a larger maximal capacity"),
             ],
-            _ => [
-                format!("{capacity}, and {} at most", max.map_or_else(|| String::from("the default"), |max| max.to_string())),
-                String::from("the hashes have too few bits for so many items"),
-                String::from("give a smaller maximal capacity, or a higher false-positive rate"),
-            ],
+            _ => {
+                let works = |max: &u64| Self { max_capacity: Some(*max), ..*self }.plan().is_ok();
+                let mut halves = core::iter::successors(max, |max| Some(max / 2)).take_while(|&max| max >= capacity.max(1));
+                let remedy = match halves.find(works) {
+                    Some(max) => format!("give a higher false-positive rate, or a maximal capacity of {max}, which works"),
+                    None => String::from("give a higher false-positive rate"),
+                };
+                [
+                    format!("{capacity}, and {} at most", max.map_or_else(|| String::from("the default"), |max| max.to_string())),
+                    String::from("the hashes have too few bits for so many items"),
+                    remedy,
+                ]
+            }
         }
     }
 }

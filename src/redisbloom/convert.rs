@@ -123,13 +123,12 @@ fn check(params: &Params, hasher: HasherId) -> Result<(), Error> {
     if slots > MOST_SLOTS { Err(Error::Slots(slots)) } else { Ok(()) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_pointer_width = "64"))]
 mod tests {
     use super::*;
 
     /// Tests the limit without allocating such a table.
     #[test]
-    #[cfg(target_pointer_width = "64")]
     fn more_slots_than_redisbloom_can_use_are_refused() {
         let checked = |b, buckets| {
             let params = Params::new(TableKind::Single, 8, b, buckets, Addressing::PowerOfTwo, SEED).unwrap();

@@ -185,7 +185,7 @@ fn sync(_: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::{string::ToString as _, vec::Vec};
+    use alloc::string::ToString as _;
     use std::io::Write as _;
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("f.koel");
         let usual = mode(&File::create(folder.join("usual")).unwrap()).unwrap();
-        let mut seen = Vec::new();
+        let mut seen = alloc::vec![];
         for _ in 0..2 {
             replace(&path, |file| mode(file).map(|mode| seen.push(mode))).unwrap();
         }
