@@ -31,6 +31,7 @@ start() {
     # In a process group of its own, so that all of it can be ended.
     set -m
     {
+        renice -n 10 "$BASHPID" >/dev/null 2>&1 || true
         "$@" >"$scratch/background" 2>&1 </dev/null
         echo "$SECONDS" >"$scratch/background_end"
     } &

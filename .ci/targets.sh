@@ -17,7 +17,7 @@ i686() {
         return
     fi
     # For the little C in a dependency of criterion; freestanding, since there are no headers for 32 bits.
-    export CC_i686_unknown_linux_musl=gcc CFLAGS_i686_unknown_linux_musl='-m32 -ffreestanding'
+    export CC_i686_unknown_linux_musl=gcc CFLAGS_i686_unknown_linux_musl='-m32 -ffreestanding' CARGO_TARGET_DIR=$target/32
     cargo test --no-fail-fast -p koel --lib --tests --all-features --locked --target "$name"
 }
 
@@ -34,6 +34,7 @@ wasm32() {
     export CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $PWD/.ci/wasi.mjs"
     # 1 GiB: less than some tests ask for, which must be refused; and all of it from the start, since node:wasi goes on using
     # the old memory after it has grown.
+    export CARGO_TARGET_DIR=$target/32
     export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS='-Clink-arg=--initial-memory=1073741824 -Clink-arg=--max-memory=1073741824'
     cargo test --no-fail-fast -p koel --lib --tests --all-features --locked --target "$name"
 }
