@@ -11,6 +11,9 @@ const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
 /// More threads than any machine has cores.
 const MOST_THREADS: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 
+/// A larger share of the items is a mistake: 50 instead of 50%.
+const MOST_HEADROOM: u64 = 10;
+
 /// A million seconds.
 const MOST_NANOSECONDS: f64 = 1e15;
 
@@ -32,10 +35,14 @@ pub(crate) struct Items {
 
 /// A number of items, or two with `..` between them.
 pub(crate) fn items(text: &str) -> Result<Items, String> {
-    let Some((now, most)) = text.split_once("..") else {
-        return capacity(text).map(|now| Items { now, most: None });
+    let takes = || {
+        let one = format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX);
+        format!("{one}; or two of them as a range, such as 1M..10M")
     };
-    let (now, most) = (capacity(now)?, capacity(most)?);
+    let Some((now, most)) = text.split_once("..") else {
+        return whole(text, takes).map(|now| Items { now, most: None });
+    };
+    let (now, most) = (whole(now, takes)?, whole(most, takes)?);
     if now > most {
         return Err(format!("it goes from {now} down to {most}; give {most}..{now}"));
     }
@@ -50,12 +57,21 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// A number and this share of it, rounded up; the largest number if that is more.
-    pub(crate) fn added_to(self, number: usize) -> usize {
+    /// A number and this share of it, rounded up. `None` if that is too large a number.
+    pub(crate) fn added_to(self, number: usize) -> Option<usize> {
         let number = number as u128;
         let more = (number * u128::from(self.part)).div_ceil(self.of.into());
-        usize::try_from(number.saturating_add(more)).unwrap_or(usize::MAX)
+        usize::try_from(number.checked_add(more)?).ok()
     }
+}
+
+/// A share to add to a number of items: a percentage, a decimal or a ratio.
+pub(crate) fn headroom(text: &str) -> Result<Share, String> {
+    let headroom = share(text)?;
+    if u128::from(headroom.part) > u128::from(MOST_HEADROOM) * u128::from(headroom.of) {
+        return Err(format!("it is more than {MOST_HEADROOM} times the items; give 50% or 0.5 for half of them"));
+    }
+    Ok(headroom)
 }
 
 /// A share of a number of items: a percentage, a decimal or a ratio.
@@ -72,10 +88,12 @@ pub(crate) fn share(text: &str) -> Result<Share, String> {
 }
 
 /// A share of the whole: at most 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Part(f64);
 
 impl Part {
+    pub(crate) const HALF: Self = Self(0.5);
+
     pub(crate) fn value(self) -> f64 {
         self.0
     }
@@ -96,11 +114,12 @@ pub(crate) fn part(text: &str) -> Result<Part, String> {
     Ok(Part(part as f64 / of as f64))
 }
 
-/// A time with its unit, in nanoseconds.
+/// A time with its unit, in nanoseconds; 0 needs none.
 pub(crate) fn nanoseconds(text: &str) -> Result<f64, String> {
     let time = Decimal::first(text).and_then(|(number, unit)| {
         let power = match unit.trim_start() {
             "ns" => 0,
+            "" if number.digits.is_empty() => 0,
             "us" | "\u{b5}s" | "\u{3bc}s" => 3,
             "ms" => 6,
             "s" => 9,

@@ -90,8 +90,10 @@ impl Call {
             calls.push(format!("addressing(Addressing::{addressing:?})"));
         }
         calls.push(String::from("build()?;"));
+        // What `--unique` does: a filter has room for few copies of an item.
+        let unique = if self.unique { "\nfilter.insert_unique_iter(keys)?;" } else { "" };
         let types = if types.len() == 1 { types.concat() } else { format!("{{{}}}", types.join(", ")) };
-        format!("use koel::{types};\nlet mut filter = CuckooFilter::builder()\n    .{}", calls.join("\n    ."))
+        format!("use koel::{types};\nlet mut filter = CuckooFilter::builder()\n    .{}{unique}", calls.join("\n    ."))
     }
 
     /// The same as a command.

@@ -83,7 +83,7 @@ pub(crate) struct Tune {
     items: Items,
 
     /// Plan for so many more items: of a range, than its upper end; such as 50%, 0.5 or 1/2
-    #[arg(long, value_name = "SHARE", value_parser = numbers::share, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::headroom, allow_negative_numbers = true)]
     headroom: Option<Share>,
 
     /// The number of different keys; 0 without keys.
@@ -212,6 +212,10 @@ impl Tune {
 
     /// Refuses parameters that no filter can have, whatever its size.
     fn check(&self) -> anyhow::Result<()> {
+        let most = self.most_items();
+        if self.headroom.is_some_and(|share| share.added_to(most).is_none()) {
+            bail!("--headroom: with {most} --items, that is more than the largest number, {}; give fewer items", usize::MAX);
+        }
         let mut builder = CuckooFilter::builder().capacity(0);
         if let Some(table) = self.table {
             builder = builder.table(table.into());
@@ -262,7 +266,7 @@ impl Tune {
 
     /// So many items, and the headroom.
     fn planned(&self, items: usize) -> usize {
-        self.headroom.map_or(items, |share| share.added_to(items))
+        self.headroom.map_or(items, |share| share.added_to(items).unwrap_or(usize::MAX))
     }
 
     /// The library's recommendation for these items with their headroom, rate and bytes, with the other options as given.

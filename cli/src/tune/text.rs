@@ -34,12 +34,8 @@ impl Advice<'_> {
     }
 
     fn question(&self) -> String {
-        let Tune { items, fpr, bytes, .. } = *self.asked;
-        let planned = self.asked.planned(items.now);
-        let mut items = counted(items.now, "item");
-        if self.asked.headroom.is_some() {
-            items = format!("{items}, with headroom {planned}");
-        }
+        let Tune { fpr, bytes, .. } = *self.asked;
+        let items = self.asked.said_items();
         match (fpr, bytes) {
             (Some(rate), None) => format!("{items}, a false-positive rate \u{3b5} of at most {rate:?}."),
             (Some(rate), Some(bytes)) => {
@@ -141,6 +137,15 @@ impl Nearest {
 }
 
 impl Tune {
+    /// The number of items, and with its headroom.
+    pub(super) fn said_items(&self) -> String {
+        let items = counted(self.items.now, "item");
+        match self.headroom {
+            Some(_) => format!("{items}, with headroom {}", self.planned(self.items.now)),
+            None => items,
+        }
+    }
+
     /// The filters in the table: the best, and those with the buckets that every kind of table takes, as a builder does by itself.
     pub(super) fn shown<'a>(&self, filters: &'a Recommendation) -> Vec<&'a Candidate> {
         let is_usual = |filter: &Candidate| TableKind::Packed.bucket_sizes().contains(&filter.params().bucket_size());

@@ -139,7 +139,7 @@ fn where_no_filter_pays_it_says_so() {
     assert_eq!(costs(options)["pays"], false);
     let run = tune(&timed(options));
     run.ok();
-    assert!(run.text().contains("No filter pays"), "{}", run.text());
+    assert!(run.text().contains("No filter pays") && !run.text().contains("koel build"), "{}", run.text());
     assert_eq!(costs("--items 1M --false-positive-cost 1s --absent 0")["pays"], false);
 }
 
@@ -188,7 +188,7 @@ fn the_text_fits_and_the_picture_shows_the_finding() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let svg = String::from_utf8(koel.read("cost.svg")).expect("text");
-    for part in ["<svg", "An operation costs", "koel, packed", "koel, single", "no filter", "fastbloom"] {
+    for part in ["<svg", "for an operation at least", "koel, packed", "koel, single", "no filter", "fastbloom"] {
         assert!(svg.contains(part), "{part}");
     }
     let nothing = koel.path("nothing.svg");
@@ -196,7 +196,65 @@ fn the_text_fits_and_the_picture_shows_the_finding() {
     assert!(!nothing.exists());
     let elsewhere = koel.path("missing/cost.svg");
     let run = tune(&timed(&format!("--items 1M --false-positive-cost 1us --picture {}", elsewhere.display())));
-    run.error(&["--picture", "cost.svg", "could not be written"]);
+    run.error(&["--picture", "cost.svg", "there is no folder", "make it first"]);
+}
+
+/// A picture replaces a file, and nothing else.
+#[cfg(unix)]
+#[test]
+fn a_picture_is_written_where_the_path_leads() {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    let koel = Koel::new();
+    let draw =
+        |file: &str| tune(&timed(&format!("--items 10M --false-positive-cost 50us --picture {}", koel.path(file).display())));
+    koel.shell("mkfifo pipe; ln -s there.svg link.svg; echo old > there.svg").ok();
+    draw("link.svg").ok();
+    assert!(koel.path("link.svg").is_symlink() && koel.read("there.svg").starts_with(b"<svg"));
+    let reader = koel.path("pipe");
+    let reader = std::thread::spawn(move || std::fs::read(reader).expect("the pipe is written"));
+    draw("pipe").ok();
+    assert!(reader.join().expect("no panic").starts_with(b"<svg"));
+    let kind = std::fs::metadata(koel.path("pipe")).expect("it is there").file_type();
+    assert!(kind.is_fifo());
+    for stdout in ["-", "/dev/stdout", "/dev/fd/1"] {
+        tune(&timed(&format!("--items 1M --false-positive-cost 1us --picture {stdout}"))).error(&["--picture", "name of a file"]);
+    }
+    assert!(!Path::new("-").exists());
+}
+
+/// The more bytes a table has, the more time its operations take, also where none was measured.
+#[test]
+fn beyond_the_largest_table_that_was_measured() {
+    let size = |options: &str| number(&best(&format!("--false-positive-cost 1us {options}")), "/table_bytes");
+    assert!(size("--items 40M") < 1.2 * size("--items 38M"));
+    assert!(size("--items 10M --cache 2MiB") < 2.0 * size("--items 10M"));
+    let run = tune(&timed("--items 1G --false-positive-cost 1us"));
+    run.ok();
+    assert!(run.text().contains("from there on, times are taken to rise"), "{}", run.text());
+}
+
+/// Items that are only inserted fill the filter: most of them find it with room.
+#[test]
+fn insertions_fill_the_filter_or_replace_removed_items() {
+    let changes = |options: &str| {
+        let best = best(&format!("--items 1M --false-positive-cost 100us --absent 90% --table packed {options}"));
+        number(&best, "/cost_ns/changes")
+    };
+    assert!(changes("--insertions 10% --removals 10%") > 3.0 * changes("--insertions 10%"));
+}
+
+#[test]
+fn the_question_is_repeated_with_its_limits() {
+    let run = tune(&timed(
+        "--items 1M --headroom 50% --false-positive-cost 1us --fpr 1% --bytes 9MB --table single --bucket-size 4 --copies 3 --cache 1MiB",
+    ));
+    run.ok();
+    let text = run.text().replace("\n ", "");
+    let limits = "1000000 items, with headroom 1500000; 100 % look-ups, 50 % of them of absent keys. A false positive costs 1.00 us. \
+                  Limits: \u{3b5} of at most 0.01, at most 9000000 bytes, single tables, buckets of 4 slots, room for 3 copies, 1.05 MB of \
+                  the cache.";
+    assert!(text.contains(limits), "{text}");
 }
 
 /// The error has the command that measures; after it, the same question has an answer.
@@ -205,7 +263,7 @@ fn without_times_it_says_how_to_measure_them() {
     let koel = Koel::new();
     let question = ["tune", "--items", "10k", "--false-positive-cost", "1us"];
     koel.run(question).error(&["--times: koel-experiments has no times", "koel experiment size --out koel-experiments"]);
-    koel.run(["experiment", "size", "--out", "koel-experiments", "--quick", "--max-slots", "20k"]).status(0);
+    koel.run(["experiment", "size", "--out", "koel-experiments", "--quick", "--max-slots", "2k"]).status(0);
     let run = koel.run(question);
     run.ok();
     assert!(
@@ -213,6 +271,9 @@ fn without_times_it_says_how_to_measure_them() {
         "{}",
         run.text()
     );
+    let results = String::from_utf8(koel.read("koel-experiments/size.json")).expect("JSON");
+    koel.write("koel-experiments/size.json", results.replace("\"build_ns\"", "\"other\""));
+    koel.run(question).error(&["--times: koel experiment size --again --out koel-experiments", "measured fewer times"]);
     // And damaged ones are refused.
     koel.write("koel-experiments/size.json", "{}");
     koel.run(question).error(&["size.json", "--again"]);
@@ -221,8 +282,9 @@ fn without_times_it_says_how_to_measure_them() {
 #[test]
 fn mistakes_are_named() {
     let koel = Koel::new();
-    let cases: [(&str, &[&str]); 12] = [
-        ("--absent 50%", &["--false-positive-cost <TIME>", "not provided"]),
+    let cases: [(&str, &[&str]); 13] = [
+        ("--fpr 1% --absent 50%", &["--absent: counts only with --false-positive-cost", "leave --absent out"]),
+        ("--fpr 1%", &["--times: counts only with"]),
         ("--false-positive-cost 5", &["--false-positive-cost", "'5'", "such as 80ns"]),
         ("--false-positive-cost -5", &["--false-positive-cost", "'-5'", "such as 80ns"]),
         ("--false-positive-cost 1e7s", &["--false-positive-cost", "'1e7s'", "1000000s"]),
@@ -241,6 +303,7 @@ fn mistakes_are_named() {
     for (options, parts) in cases {
         koel.run(["tune"].into_iter().chain(timed(&format!("--items 1000 {options}")).split_whitespace())).error(parts);
     }
+    tune(&timed("--items 0 --false-positive-cost 1us")).error(&["--items: 0 given", "nearest that works is 1"]);
     let range = timed("--items 1k..2k --false-positive-cost 1us");
     koel.run(["tune"].into_iter().chain(range.split_whitespace())).error(&["1000..2000 given", "filters of one size"]);
     assert!(koel.names().is_empty());

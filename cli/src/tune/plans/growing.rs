@@ -1,6 +1,7 @@
 //! A filter that grows: the call that builds it, and its course, by simulation.
 
-use koel::{ElasticBuilder, ElasticFilter, TableKind};
+use anyhow::anyhow;
+use koel::{ElasticBuilder, ElasticFilter, ParamError, TableKind};
 
 use super::super::call::grouped;
 use crate::messages;
@@ -40,6 +41,15 @@ pub(super) struct Course {
     pub(super) shift: u32,
 }
 
+/// The library's error about the range.
+fn refused(error: &ParamError) -> anyhow::Error {
+    let message = messages::parameter(error).to_string();
+    match message.strip_prefix("--capacity") {
+        Some(rest) => anyhow!("--items{rest}"),
+        None => anyhow!(message),
+    }
+}
+
 impl Growing {
     pub(super) fn new(now: usize, most: usize, rate: f64, table: Option<TableKind>, bucket_size: Option<u32>) -> Self {
         Self { capacity: now, most, rate, table, bucket_size }
@@ -58,7 +68,7 @@ impl Growing {
     /// also if only its maximal capacity is divided: so the last numbers are simulated where the capacity cannot be divided.
     pub(super) fn course(&self, now: usize) -> anyhow::Result<Course> {
         // Also refuses what has no plan, in the numbers that were given.
-        let bytes_now = self.builder().params().map_err(|error| messages::parameter(&error))?.table_bytes();
+        let bytes_now = self.builder().params().map_err(|error| refused(&error))?.table_bytes();
         let mut course = Course { stages: Vec::new(), buckets_per_lookup: 0, shift: 0 };
         let mut shift = self.shift(self.capacity, FEWEST_SIMULATED);
         let capacity = self.capacity >> shift;

@@ -32,9 +32,11 @@ impl Workload {
     /// The cost of a filter with these times, this false-positive rate and a table of so many bytes.
     pub(super) fn cost(&self, speeds: &Speeds, rate: f64, bytes: f64) -> Cost {
         let Self { look_ups, absent, insertions, removals, false_positive, mib } = *self;
+        // Those that replace removed items go into a filter that is nearly full; the others fill it.
+        let replacing = insertions.min(removals);
         Cost {
             look_ups: look_ups * (absent * speeds.find_absent + (1.0 - absent) * speeds.find_present),
-            changes: insertions * speeds.insert + removals * speeds.remove,
+            changes: replacing * speeds.insert + (insertions - replacing) * speeds.build + removals * speeds.remove,
             false_positives: look_ups * absent * rate * false_positive,
             memory: bytes / f64::from(1 << 20) * mib,
         }
@@ -56,7 +58,7 @@ impl Cost {
 mod tests {
     use super::*;
 
-    const SPEEDS: Speeds = Speeds { find_absent: 10.0, find_present: 20.0, insert: 40.0, remove: 30.0 };
+    const SPEEDS: Speeds = Speeds { find_absent: 10.0, find_present: 20.0, insert: 40.0, build: 8.0, remove: 30.0 };
 
     #[test]
     fn each_part_counts_by_its_share() {
@@ -65,6 +67,18 @@ mod tests {
         let cost = workload.cost(&SPEEDS, 0.125, f64::from(3 << 20));
         assert_eq!(cost, Cost { look_ups: 6.25, changes: 17.5, false_positives: 46.875, memory: 6.0 });
         assert!((cost.total() - 76.625).abs() < 1e-12 && (workload.without() - 375.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn insertions_without_removals_fill_the_filter() {
+        let changes = |insertions, removals| {
+            let workload = Workload { look_ups: 0.5, absent: 0.5, insertions, removals, false_positive: 0.0, mib: 0.0 };
+            workload.cost(&SPEEDS, 0.0, 0.0).changes
+        };
+        let expected = [(0.5, 0.0, 4.0), (0.25, 0.25, 17.5), (0.375, 0.125, 10.75), (0.125, 0.375, 16.25), (0.0, 0.5, 15.0)];
+        for (insertions, removals, cost) in expected {
+            assert!((changes(insertions, removals) - cost).abs() < 1e-12, "{insertions} {removals}");
+        }
     }
 
     /// The question of Lang et al.: a filter pays if its look-up takes less than the work that it saves.

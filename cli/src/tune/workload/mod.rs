@@ -7,6 +7,7 @@ mod rivals;
 mod text;
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -17,10 +18,11 @@ use koel::{
     Params, TableKind,
     tuning::{Candidate, HIGHEST_RATE},
 };
-use koel_lab::{Machine, experiments::size::SpeedTable};
+use koel_lab::{Machine, chart, experiments::size::SpeedTable};
 
 use super::{Tune, call::Call, nearest::Nearest};
 use crate::{
+    file::Output,
     numbers::{self, Part},
     stdout,
 };
@@ -49,69 +51,39 @@ pub(super) struct Options {
     )]
     false_positive_cost: Option<f64>,
 
-    /// The share of the look-ups whose key is absent
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "50%",
-        requires = "false_positive_cost",
-        value_parser = numbers::part,
-        allow_negative_numbers = true
-    )]
-    absent: Part,
+    /// The share of the look-ups whose key is absent [default: 50%]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
+    absent: Option<Part>,
 
-    /// The share of all operations that insert an item
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "0%",
-        requires = "false_positive_cost",
-        value_parser = numbers::part,
-        allow_negative_numbers = true
-    )]
-    insertions: Part,
+    /// The share of all operations that insert an item. As many of them as remove one go into a filter that is nearly full; the
+    /// others fill it [default: 0%]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
+    insertions: Option<Part>,
 
-    /// The share of all operations that remove an item
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "0%",
-        requires = "false_positive_cost",
-        value_parser = numbers::part,
-        allow_negative_numbers = true
-    )]
-    removals: Part,
+    /// The share of all operations that remove an item [default: 0%]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
+    removals: Option<Part>,
 
-    /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "0ns",
-        requires = "false_positive_cost",
-        value_parser = numbers::nanoseconds,
-        allow_negative_numbers = true
-    )]
-    memory_cost: f64,
+    /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: 0ns]
+    #[arg(long, value_name = "TIME", value_parser = numbers::nanoseconds, allow_negative_numbers = true)]
+    memory_cost: Option<f64>,
 
-    /// The part of the processor's last cache that is left for the filter, such as 8MiB: times are then those of a table that is
-    /// larger by as much; by default, all of it
-    #[arg(
-        long,
-        value_name = "BYTES",
-        requires = "false_positive_cost",
-        value_parser = numbers::bytes,
-        allow_negative_numbers = true
-    )]
+    /// The part of the processor's last cache that is left for the filter, such as 8MiB. If that is a quarter of the cache, times
+    /// are those of a table of four times the size [default: all of it]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
     cache: Option<usize>,
 
-    /// The folder with this machine's times, which `koel experiment size` measures
-    #[arg(long, value_name = "FOLDER", default_value = "koel-experiments", requires = "false_positive_cost")]
-    times: PathBuf,
+    /// The folder with this machine's times, which `koel experiment size` measures [default: koel-experiments]
+    #[arg(long, value_name = "FOLDER")]
+    times: Option<PathBuf>,
 
     /// Write a picture of the cost by false-positive rate to this SVG file
-    #[arg(long, value_name = "FILE", requires = "false_positive_cost")]
+    #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 }
+
+/// Where the times are, if no folder is given.
+const FOLDER: &str = "koel-experiments";
 
 /// A filter and what it costs.
 struct Priced {
@@ -142,6 +114,8 @@ pub(super) struct Costs<'a> {
     call: Option<Call>,
     /// Values that work, if those given do not.
     nearest: Option<Nearest>,
+    /// Where the picture goes.
+    picture: Option<Output>,
 }
 
 impl Options {
@@ -152,18 +126,37 @@ impl Options {
 
     /// The workload. `None` if no cost is given.
     fn workload(&self) -> anyhow::Result<Option<Workload>> {
-        let Some(false_positive) = self.false_positive_cost else { return Ok(None) };
-        let [absent, insertions, removals] = [self.absent, self.insertions, self.removals].map(Part::value);
+        let Some(false_positive) = self.false_positive_cost else {
+            return match self.given() {
+                None => Ok(None),
+                Some(option) => bail!("{option}: counts only with --false-positive-cost; give it, or leave {option} out"),
+            };
+        };
+        let (inserted, removed) = (self.insertions.unwrap_or_default(), self.removals.unwrap_or_default());
+        let [absent, insertions, removals] = [self.absent.unwrap_or(Part::HALF), inserted, removed].map(Part::value);
         let changes = insertions + removals;
         // Thirds need not add up to exactly 1.
         if changes > 1.0 + 1e-9 {
-            let (inserted, removed) = (self.insertions, self.removals);
             bail!(
                 "--insertions: {inserted} given, but with --removals {removed} that is more than all operations; give less of one"
             );
         }
         let look_ups = (1.0 - changes).max(0.0);
-        Ok(Some(Workload { look_ups, absent, insertions, removals, false_positive, mib: self.memory_cost }))
+        Ok(Some(Workload { look_ups, absent, insertions, removals, false_positive, mib: self.memory_cost.unwrap_or(0.0) }))
+    }
+
+    /// One of the options that are of no use without the cost of a false positive, if one is given.
+    fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--absent", self.absent.is_some()),
+            ("--insertions", self.insertions.is_some()),
+            ("--removals", self.removals.is_some()),
+            ("--memory-cost", self.memory_cost.is_some()),
+            ("--cache", self.cache.is_some()),
+            ("--times", self.times.is_some()),
+            ("--picture", self.picture.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 }
 
@@ -172,16 +165,14 @@ impl<'a> Costs<'a> {
     pub(super) fn of(asked: &'a Tune) -> anyhow::Result<Option<Self>> {
         let options = &asked.workload;
         let Some(workload) = options.workload()? else { return Ok(None) };
-        let folder = &*options.times;
-        let Some(times) = SpeedTable::read(folder)? else {
-            let folder = folder.display();
-            bail!(
-                "--times: {folder} has no times of this machine; measure them, which takes some minutes, with: koel experiment \
-                 size --out {folder}"
-            );
-        };
-        let growth = growth(options.cache, &times)?;
         let items = asked.planned(asked.items.now);
+        if items == 0 {
+            bail!("--items: 0 given, but a filter without items has no false positives; the nearest that works is 1");
+        }
+        let folder = options.times.as_deref().unwrap_or(Path::new(FOLDER));
+        let times = times(folder)?;
+        let growth = growth(options.cache, &times)?;
+        let picture = options.picture.as_deref().map(picture_file).transpose()?;
         let price = |candidate: Candidate| {
             let (params, bytes) = (candidate.params(), candidate.bytes() as f64);
             let speeds = times.at(params.table(), params.bucket_size(), bytes * growth)?;
@@ -203,13 +194,17 @@ impl<'a> Costs<'a> {
             folder,
             filters,
             call,
+            picture,
         };
         Ok(Some(costs))
     }
 
     pub(super) fn say(&self) -> anyhow::Result<ExitCode> {
-        if let Some(path) = self.asked.workload.picture.as_ref().filter(|_| !self.filters.is_empty()) {
-            koel_lab::chart::save(&self.picture(), path).context("--picture")?;
+        if let Some(file) = self.picture.as_ref().filter(|_| !self.filters.is_empty()) {
+            let chart = self.chart();
+            let svg = chart::draw(&chart).context("--picture")?;
+            let replace = |path: &Path| chart::save(&chart, path).map_err(io::Error::other);
+            file.put(replace, |writer| writer.write_all(svg.as_bytes())).context("--picture")?;
         }
         stdout::say(&if self.asked.json { format!("{:#}\n", self.object()) } else { self.text() })?;
         Ok(if self.filters.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -233,7 +228,30 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// By how much tables count as larger than they are.
+/// The times in a folder.
+fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
+    let there = folder.display();
+    let read = SpeedTable::read(folder);
+    let read = read.with_context(|| format!("--times: koel experiment size --again --out {there} measures them anew"))?;
+    match read {
+        Some(times) => Ok(times),
+        None => bail!(
+            "--times: {there} has no times of this machine; measure them, which takes some minutes, with: koel experiment size \
+             --out {there}"
+        ),
+    }
+}
+
+/// The file that a picture is written to.
+fn picture_file(path: &Path) -> anyhow::Result<Output> {
+    let file = Output::new(path).context("--picture")?;
+    if file.is_stdout() {
+        bail!("--picture: {} given, but the answer goes to standard output; give the name of a file", path.display());
+    }
+    Ok(file)
+}
+
+/// How many times as large tables count as they are.
 fn growth(cache: Option<usize>, times: &SpeedTable) -> anyhow::Result<f64> {
     match (cache, times.cache()) {
         (None, _) => Ok(1.0),

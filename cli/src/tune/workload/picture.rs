@@ -6,12 +6,9 @@ use koel_lab::{Axis, Chart, Mark, Series};
 use super::{Costs, Priced};
 use crate::figures::{three_digits, time};
 
-/// As many as there are colours for, beside those of koel and of no filter.
-const MOST_RIVALS: usize = Chart::MOST_COLOURS - 3;
-
 impl Costs<'_> {
-    /// A line for each kind of table, marks for other crates' filters, and a line for no filter.
-    pub(super) fn picture(&self) -> Chart {
+    /// A line for each kind of table, marks for what koel-peers measured, and a line for no filter.
+    pub(super) fn chart(&self) -> Chart {
         let mut series = Vec::new();
         for (colour, table) in [TableKind::Packed, TableKind::Single].into_iter().enumerate() {
             let points = self.cheapest(table);
@@ -19,21 +16,29 @@ impl Costs<'_> {
                 series.push(Series::new(format!("koel, {table}"), colour, points).marked(Mark::Points));
             }
         }
-        let rivals = self.rivals.shown(false);
-        for (rival, colour) in rivals.iter().filter(|rival| rival.rate > 0.0).zip(2..2 + MOST_RIVALS) {
-            let name = rival.product().to_owned();
-            series.push(Series::new(name, colour, vec![(rival.rate, rival.cost.total())]).marked(Mark::Dots));
+        for (colour, name, are_koels) in [(2, "other crates, in koel-peers", false), (3, "koel, in koel-peers", true)] {
+            let rivals = self.rivals.shown(false).into_iter();
+            let rivals: Vec<_> = rivals.filter(|rival| rival.is_koels() == are_koels && rival.rate > 0.0).collect();
+            if !rivals.is_empty() {
+                let points = rivals.iter().map(|rival| (rival.rate, rival.cost.total())).collect();
+                // Koel's stand on the lines, where there is no room for labels.
+                let labelled = rivals.iter().filter(|rival| !rival.is_koels());
+                let labels = labelled.map(|rival| rival.product().to_owned()).collect();
+                series.push(Series::new(name, colour, points).marked(Mark::Rings).labelled(labels));
+            }
         }
         let rates = || series.iter().flat_map(|series| series.points.iter().map(|&(rate, _)| rate));
         let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
-        if least < most && self.without() > 0.0 {
+        // A line needs a length.
+        let (least, most) = if least < most { (least, most) } else { (least / 2.0, most * 2.0) };
+        if self.without() > 0.0 {
             let line = vec![(least, self.without()), (most, self.without())];
             series.push(Series::new("no filter", Chart::MOST_COLOURS - 1, line).marked(Mark::Dashes));
         }
         let finding = self.filters.first().map(|best| {
             let (cost, rate) = (time(best.cost.total()), three_digits(best.candidate.false_positive_rate()));
             let beside = time(self.without());
-            format!("An operation costs {cost} at least, at \u{3b5} = {rate}; {beside} without a filter")
+            format!("koel: {cost} for an operation at least, at \u{3b5} = {rate}; {beside} without a filter")
         });
         Chart {
             file: String::from("cost"),

@@ -43,12 +43,16 @@ pub(super) struct Rival {
 }
 
 impl Rival {
-    /// The name of the crate: without its version, and what tells its filters apart.
+    /// The name of the crate: without its version, and what tells its filters apart. Of koel's, the table and the length of
+    /// fingerprints stay.
     pub(super) fn product(&self) -> &str {
-        match self.name.split([' ', ',']).next().unwrap_or_default() {
-            "koel" => "koel, in koel-peers",
-            name => name,
-        }
+        let end: &[char] = if self.is_koels() { &[','] } else { &[' ', ','] };
+        self.name.split(end).next().unwrap_or_default()
+    }
+
+    /// Whether it is koel's.
+    pub(super) fn is_koels(&self) -> bool {
+        self.name.starts_with("koel ")
     }
 }
 
@@ -100,9 +104,9 @@ fn price(rounds: &[Row], items: usize, workload: &Workload, asked: &Tune) -> Res
         koel_lab::Quartiles::of(values?).map(|quartiles| quartiles.median)
     };
     let needed = |of| median(of).ok_or_else(|| String::from("it could not be measured"));
-    let is_static = rounds.iter().any(|row| row.family == "fuse");
+    let is_static = rounds.iter().any(|row| row.family == "fuse" || row.filter.contains("build_from_items"));
     if workload.insertions > 0.0 && is_static {
-        return Err(String::from("it is static: no item can be added later"));
+        return Err(String::from("it is built from all items at once"));
     }
     let remove = median(|row| row.remove_ns);
     if (workload.removals > 0.0 || asked.deletes) && remove.is_none() {
@@ -112,6 +116,7 @@ fn price(rounds: &[Row], items: usize, workload: &Workload, asked: &Tune) -> Res
         find_absent: needed(|row| row.find_absent_ns)?,
         find_present: needed(|row| row.find_present_ns)?,
         insert: needed(|row| row.add_ns)?,
+        build: needed(|row| row.add_ns)?,
         remove: remove.unwrap_or(0.0),
     };
     let rate = needed(|row| row.rate)?;

@@ -1,6 +1,8 @@
 //! The costs as text, 80 columns wide.
 
-use koel::TableKind;
+use std::ops::RangeInclusive;
+
+use koel::{Addressing, TableKind};
 use tabled::{
     builder::Builder,
     settings::{Alignment, Padding, Style, object::Columns, style::HorizontalLine},
@@ -10,6 +12,7 @@ use super::{Costs, Priced, cost::Cost};
 use crate::{
     figures::{counted, narrow, size, time},
     tune::{
+        Tune,
         nearest::Nearest,
         text::{label, trimmed, wrapped},
     },
@@ -17,6 +20,12 @@ use crate::{
 
 /// Filters in the table without --all, beside those with the usual buckets.
 const SHOWN: usize = 4;
+
+/// Costs that differ by less may be the same: the times of two measurements differ by as much.
+const ALIKE: f64 = 0.05;
+
+/// The rates that koel-peers takes.
+const PEERS_RATES: RangeInclusive<f64> = 1e-6..=0.1;
 
 const HEADER: [&str; 8] = ["cost", "look-ups", "changes", "in vain", "memory", "size", "\u{3b5}", "filter"];
 
@@ -28,7 +37,9 @@ impl Costs<'_> {
             return format!("{question}\nNo filter meets these requirements.\n{ways}");
         };
         let (table, notes) = (self.table(), self.notes(best));
-        format!("{question}\n{table}\n{notes}\n{}\n\n{}\n", call.command(), call.rust())
+        // What does not pay is not to be built.
+        let calls = if self.pays() { format!("\n{}\n\n{}\n", call.command(), call.rust()) } else { String::new() };
+        format!("{question}\n{table}\n{notes}{calls}")
     }
 
     fn question(&self) -> String {
@@ -42,11 +53,29 @@ impl Costs<'_> {
         let mib = || format!(", and a MiB {} per operation", time(workload.mib));
         let memory = if workload.mib > 0.0 { mib() } else { String::new() };
         wrapped(&format!(
-            "{}; {}. A false positive costs {}{memory}.",
-            counted(self.asked.planned(self.asked.items.now), "item"),
+            "{}; {}. A false positive costs {}{memory}.{}",
+            self.asked.said_items(),
             parts.join(", "),
-            time(workload.false_positive)
+            time(workload.false_positive),
+            self.limits()
         ))
+    }
+
+    /// What the filters are limited to, as a sentence; nothing if that is nothing.
+    fn limits(&self) -> String {
+        let Tune { fpr, bytes, table, bucket_size, addressing, copies, .. } = *self.asked;
+        let addressing = Addressing::from(addressing);
+        let limits = [
+            fpr.map(|rate| format!("\u{3b5} of at most {rate:?}")),
+            bytes.map(|bytes| format!("at most {}", counted(bytes, "byte"))),
+            table.map(|table| format!("{} tables", TableKind::from(table))),
+            bucket_size.map(|slots| format!("buckets of {}", counted(slots, "slot"))),
+            (addressing != Addressing::default()).then(|| format!("addressing {addressing}")),
+            (copies > 1).then(|| format!("room for {copies} copies")),
+            self.asked.workload.cache.map(|bytes| format!("{} of the cache", size(bytes as f64))),
+        ];
+        let limits: Vec<_> = limits.into_iter().flatten().collect();
+        if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join(", ")) }
     }
 
     /// The cheapest filter of each shape that is shown.
@@ -96,12 +125,13 @@ impl Costs<'_> {
             )
         } else {
             format!(
-                "No filter pays: an operation costs {} without one, and {} with the cheapest (*). What false positives cost, or the \
-                 share of absent keys, is too small.",
+                "No filter pays: an operation costs {} without one, and {} with the cheapest (*). All that a filter can save is \
+                 the work for absent keys.",
                 time(without),
                 time(cost)
             )
         }];
+        notes.extend(self.alike(best));
         notes.push(String::from(
             "Expected times per operation, in ns; each kind of operation counts by its share. In vain: the work for false \
              positives. f: bits per fingerprint, b: slots per bucket; of each kind of table and bucket size, it is the cheapest \
@@ -113,6 +143,24 @@ impl Costs<'_> {
         notes.push(self.about_times(best));
         notes.push(self.about_rivals());
         notes.iter().map(|note| wrapped(note)).collect()
+    }
+
+    /// The filters that may be as good.
+    fn alike(&self, best: &Priced) -> Option<String> {
+        let most = best.cost.total() * (1.0 + ALIKE);
+        let others: Vec<_> = self.filters[1..].iter().take_while(|priced| priced.cost.total() <= most).collect();
+        let smallest = others.iter().min_by_key(|priced| priced.candidate.bytes())?;
+        let smaller = (smallest.candidate.bytes() < best.candidate.bytes()).then(|| {
+            let label = label(smallest.params(), false);
+            format!("; the smallest is {label}, with {}", size(smallest.candidate.bytes() as f64))
+        });
+        let (them, cost) =
+            if others.len() == 1 { ("1 other filter", "costs") } else { (&*format!("{} other filters", others.len()), "cost") };
+        let per_cent = ALIKE * 100.0;
+        Some(format!(
+            "{them} {cost} less than {per_cent} % more, as two measurements of the times may differ{}.",
+            smaller.unwrap_or_default()
+        ))
     }
 
     fn about_times(&self, best: &Priced) -> String {
@@ -128,7 +176,7 @@ impl Costs<'_> {
         }
         if best.candidate.bytes() as u64 > self.times.most_bytes() {
             parts.push(format!(
-                "The largest table that was measured has {}; larger ones take more time than stated here.",
+                "The largest table that was measured has {}; from there on, times are taken to rise as they do up to there.",
                 size(self.times.most_bytes() as f64)
             ));
         }
@@ -137,17 +185,25 @@ impl Costs<'_> {
 
     fn about_rivals(&self) -> String {
         let Some(items) = self.rivals.items else {
+            let rate = self.filters.first().map_or(0.001, |best| best.candidate.false_positive_rate());
+            let (lowest, highest) = (*PEERS_RATES.start(), *PEERS_RATES.end());
+            let only = if PEERS_RATES.contains(&rate) { "" } else { " at the nearest rate that it can" };
             return format!(
                 "Other crates' filters: not measured with about so many items. In koel's repository, `cargo run --release -p \
-                 koel-peers -- --items {} --rate {:.1e} --out {}` does.",
+                 koel-peers -- --items {} --rate {:.1e} --out {}` does{only}.",
                 self.asked.planned(self.asked.items.now),
-                self.filters.first().map_or(0.001, |best| best.candidate.false_positive_rate().clamp(1e-6, 0.1)),
+                rate.clamp(lowest, highest),
                 self.folder.display()
             );
         };
-        let left_out = match self.rivals.rejected.len() {
-            0 => String::new(),
-            number => format!(" Not shown, for reasons that --json has: {number}."),
+        let rejected = &self.rivals.rejected;
+        let left_out = if rejected.is_empty() {
+            String::new()
+        } else if self.asked.all {
+            let each: Vec<_> = rejected.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+            format!(" Left out: {}.", each.join("; "))
+        } else {
+            format!(" {} of them are left out: --all says why.", rejected.len())
         };
         format!(
             "Below the line: other crates' filters, at the rates that koel-peers measured with {}, beside koel's in the same rounds; \

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::bail;
 use koel::TableKind;
 
 use super::{Case, Row, Size};
@@ -28,6 +29,8 @@ pub struct Speeds {
     pub find_present: f64,
     /// To insert a key, in a filter that is nearly full.
     pub insert: f64,
+    /// To insert a key, on average over all insertions up to the planned load.
+    pub build: f64,
     /// To remove a key.
     pub remove: f64,
 }
@@ -36,10 +39,13 @@ impl SpeedTable {
     /// Reads the results in a folder. `None` if there are none.
     ///
     /// # Errors
-    /// If the record cannot be read, or is not one of this experiment.
+    /// If the record cannot be read, is not one of this experiment, or lacks times, since an earlier version measured fewer.
     pub fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let Some(Recorded { machine, measured }) = read_results::<Case, Row>(folder, Size.name())? else { return Ok(None) };
         let rows: Vec<_> = measured.into_iter().flat_map(|measured| measured.rows).collect();
+        if rows.iter().any(|row| speeds(row).is_none()) {
+            bail!("{}: an earlier version has measured fewer times", folder.join(Size.name()).with_extension("json").display());
+        }
         Ok((!rows.is_empty()).then_some(Self { machine, rows }))
     }
 
@@ -68,8 +74,9 @@ impl SpeedTable {
     }
 
     /// The times of a table of this many bytes, with buckets of this many slots. Between the measured sizes, times are linear in
-    /// the logarithm of the size, and between the measured bucket sizes, in the bucket size; beyond them, they are those of the
-    /// nearest one. `None` if no such kind of table was measured.
+    /// the logarithm of the size, and between the measured bucket sizes, in the bucket size. Beyond the largest size, they go on
+    /// rising as they do between the two largest; otherwise, they are those of the nearest one. `None` if no such kind of table
+    /// was measured.
     #[must_use]
     pub fn at(&self, table: TableKind, bucket_size: u32, bytes: f64) -> Option<Speeds> {
         let mut shapes: Vec<_> = self.rows.iter().filter(|row| row.table.table() == table).map(|row| row.b).collect();
@@ -86,13 +93,19 @@ impl SpeedTable {
 
     /// The times of a measured shape.
     fn of_shape(&self, table: TableKind, b: u32, bytes: f64) -> Option<Speeds> {
-        let of_shape = |row: &&Row| (row.table.table(), row.b) == (table, b);
-        let below = self.rows.iter().filter(of_shape).filter(|row| row.bytes as f64 <= bytes).max_by_key(|row| row.bytes);
-        let above = self.rows.iter().filter(of_shape).filter(|row| row.bytes as f64 >= bytes).min_by_key(|row| row.bytes);
-        let (below, above) = (below.or(above)?, above.or(below)?);
+        let mut rows: Vec<_> = self.rows.iter().filter(|row| (row.table.table(), row.b) == (table, b)).collect();
+        rows.sort_by_key(|row| row.bytes);
+        let larger = rows.iter().position(|row| row.bytes as f64 >= bytes);
+        let (from, to) = match larger {
+            None => (rows.len().checked_sub(2), rows.len().checked_sub(1)?),
+            Some(larger) => (larger.checked_sub(1), larger),
+        };
+        let (from, to) = (rows[from.unwrap_or(to)], rows[to]);
         let log = |row: &Row| (row.bytes as f64).ln();
-        let share = if below.bytes == above.bytes { 0.0 } else { (bytes.ln() - log(below)) / (log(above) - log(below)) };
-        Some(speeds(below)?.towards(speeds(above)?, share))
+        let share = if from.bytes == to.bytes { 1.0 } else { (bytes.ln() - log(from)) / (log(to) - log(from)) };
+        let times = speeds(from)?.towards(speeds(to)?, share);
+        // Times that fall between the two largest sizes do so by chance.
+        Some(if larger.is_none() { times.at_least(speeds(to)?) } else { times })
     }
 }
 
@@ -102,19 +115,29 @@ fn speeds(row: &Row) -> Option<Speeds> {
         find_absent: median(Operation::FindAbsent)?,
         find_present: median(Operation::FindPresent)?,
         insert: median(Operation::Insert)?,
+        build: median(Operation::Build)?,
         remove: median(Operation::Remove)?,
     })
 }
 
 impl Speeds {
-    /// A share of the way from these times to others.
+    /// A share of the way from these times to others, or beyond them.
     fn towards(self, other: Self, share: f64) -> Self {
-        let between = |from: f64, to: f64| from + share * (to - from);
+        self.with(other, |from, to| from + share * (to - from))
+    }
+
+    fn at_least(self, other: Self) -> Self {
+        self.with(other, f64::max)
+    }
+
+    /// Each of these times combined with that of others.
+    fn with(self, other: Self, combined: impl Fn(f64, f64) -> f64) -> Self {
         Self {
-            find_absent: between(self.find_absent, other.find_absent),
-            find_present: between(self.find_present, other.find_present),
-            insert: between(self.insert, other.insert),
-            remove: between(self.remove, other.remove),
+            find_absent: combined(self.find_absent, other.find_absent),
+            find_present: combined(self.find_present, other.find_present),
+            insert: combined(self.insert, other.insert),
+            build: combined(self.build, other.build),
+            remove: combined(self.remove, other.remove),
         }
     }
 }
@@ -132,6 +155,7 @@ mod tests {
                 "find_present_ns": 2.0 * ns, "find_present_ns_q1": ns, "find_present_ns_q3": 3.0 * ns,
                 "insert_ns": 3.0 * ns, "insert_ns_q1": ns, "insert_ns_q3": 4.0 * ns,
                 "remove_ns": 4.0 * ns, "remove_ns_q1": ns, "remove_ns_q3": 5.0 * ns,
+                "build_ns": 5.0 * ns, "build_ns_q1": ns, "build_ns_q3": 6.0 * ns,
                 "disturbed": false,
             }))
             .expect("a row")
@@ -151,13 +175,17 @@ mod tests {
         let absent = |kind, b, bytes: f64| table.at(kind, b, bytes).expect("it was measured").find_absent;
         let [single, packed] = [TableKind::Single, TableKind::Packed];
         // The middle of two powers of two, and beyond both ends.
-        let by_size = [1000.0, 16_384.0, 32_768.0, 65_536.0, 1e12].map(|bytes| absent(packed, 4, bytes));
-        assert_eq!(by_size.map(f64::to_bits), [10.0, 10.0, 15.0, 20.0, 20.0].map(f64::to_bits));
+        let by_size = [1000.0, 16_384.0, 32_768.0, 65_536.0, 262_144.0].map(|bytes| absent(packed, 4, bytes));
+        assert!(by_size.iter().zip([10.0, 10.0, 15.0, 20.0, 30.0]).all(|(one, other)| (one - other).abs() < 1e-9), "{by_size:?}");
         let by_bucket = [1, 2, 3, 4, 16].map(|b| absent(single, b, 16_384.0));
         assert_eq!(by_bucket.map(f64::to_bits), [6.0, 6.0, 7.0, 8.0, 8.0].map(f64::to_bits));
         let all = table.at(packed, 4, 16_384.0).expect("it was measured");
-        assert_eq!(all, Speeds { find_absent: 10.0, find_present: 20.0, insert: 30.0, remove: 40.0 });
+        assert_eq!(all, Speeds { find_absent: 10.0, find_present: 20.0, insert: 30.0, build: 50.0, remove: 40.0 });
         assert_eq!((table.most_bytes(), table.cache(), table.disturbed()), (1 << 16, Some(1 << 25), (0, 5)));
         assert!(speed_table(&[("packed", 4, 1, 1.0)]).at(single, 4, 1.0).is_none());
+        // One size is no slope, and times never fall beyond the largest.
+        let falling = speed_table(&[("packed", 4, 1 << 14, 10.0), ("packed", 4, 1 << 16, 8.0), ("single", 4, 1 << 14, 7.0)]);
+        let beyond = |kind| falling.at(kind, 4, 1e9).expect("it was measured").find_absent;
+        assert_eq!([beyond(packed), beyond(single)].map(f64::to_bits), [8.0, 7.0].map(f64::to_bits));
     }
 }

@@ -1,4 +1,7 @@
-use super::*;
+use super::{
+    times::Operation::{Build, FindAbsent, FindPresent, Insert, Remove},
+    *,
+};
 use crate::chart;
 
 fn scope(quick: bool, max_slots: Option<u64>) -> Scope {
@@ -29,17 +32,14 @@ fn tables_are_of_the_size() {
 
 #[test]
 fn every_shape_is_timed() {
-    let case = Case { size: 16 << 10, quick: true };
+    let case = Case { size: 4 << 10, quick: true };
     let rows = Size.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
     assert_eq!(rows.iter().map(|row| (row.table, row.b)).collect::<Vec<_>>(), SHAPES);
     for row in &rows {
-        assert!(row.rounds > 0 && row.items > 1000, "{row:?}");
-        let median = |operation| row.times.of(operation).map_or(0.0, |time| time.median);
-        for operation in [times::Operation::FindAbsent, times::Operation::FindPresent, times::Operation::Build] {
-            assert!(median(operation) > 0.0, "{row:?}");
+        assert!(row.rounds > 0 && row.items > 100, "{row:?}");
+        for operation in [FindAbsent, FindPresent, Insert, Remove, Build] {
+            assert!(row.times.of(operation).is_some_and(|time| time.median > 0.0), "{row:?}");
         }
-        // The last insertions evict others.
-        assert!(row.b == 1 || median(times::Operation::Insert) > median(times::Operation::Build), "{row:?}");
     }
     let findings = Size.findings(&[Measured { case, rows }]);
     assert_eq!((findings.charts.len(), findings.tables[0].rows.len()), (5, SHAPES.len()));
