@@ -58,19 +58,28 @@ class Cluster:
         """The node that serves it."""
         for node in self.living():
             with node.connect() as call:
-                if serves(call("CLUSTER", "NODES").decode(), slot):
+                if serves(call("CLUSTER", "NODES").decode(), "myself", slot):
                     return node
         raise AssertionError(f"nobody serves {slot}")
+
+    def all_know(self, owner, slot):
+        """Whether every node says that this one serves it: a client may ask any of them."""
+        for node in self.living():
+            with node.connect() as call:
+                if not serves(call("CLUSTER", "NODES").decode(), owner.id, slot):
+                    return False
+        return True
 
     def close(self):
         for node in self.nodes:
             node.close()
 
 
-def serves(nodes, slot):
-    """Whether the node that said this has the slot."""
-    (mine,) = [line.split() for line in nodes.splitlines() if "myself" in line]
-    for part in mine[8:]:
+def serves(nodes, name, slot):
+    """Whether one of the nodes in this list has the slot: that with this id, or `myself`, which said it."""
+    lines = [line.split() for line in nodes.splitlines()]
+    (its,) = [line for line in lines if name == line[0] or name in line[2].split(",")]
+    for part in its[8:]:
         first, _, last = part.partition("-")
         if first.isdigit() and int(first) <= slot <= int(last or first):
             return True

@@ -191,7 +191,7 @@ def test_promotion(cluster, client):
     writer.join(60)
     assert not writer.is_alive() and len(acknowledged) >= count
     wait_until(lambda: has_taken_over(replica), 60, replica.log)
-    wait_until(lambda: cluster.owner(slot) is replica, 60)
+    wait_until(lambda: cluster.all_know(replica, slot), 60)
     check_acknowledged(client, acknowledged)
     wait_until(lambda: adds_again(client), 60)
 
