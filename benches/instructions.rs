@@ -23,6 +23,9 @@ struct Kind {
 const PACKED_13: Kind = Kind { table: TableKind::Packed, fingerprint_bits: 13, kernel: Kernel::Portable };
 const SINGLE_12: Kind = Kind { table: TableKind::Single, fingerprint_bits: 12, kernel: Kernel::Portable };
 const PACKED_13_BMI2: Kind = Kind { kernel: Kernel::Bmi2, ..PACKED_13 };
+/// Valgrind does not know AVX-512.
+const PACKED_13_AVX2: Kind = Kind { kernel: Kernel::Avx2, ..PACKED_13 };
+const SINGLE_12_AVX2: Kind = Kind { kernel: Kernel::Avx2, ..SINGLE_12 };
 
 struct Prepared {
     filter: CuckooFilter,
@@ -110,6 +113,25 @@ fn contains_absent(prepared: Prepared) -> Prepared {
     prepared
 }
 
+struct Batch {
+    prepared: Prepared,
+    found: Vec<bool>,
+}
+
+fn absent_batch(kind: Kind) -> Batch {
+    let prepared = absent(kind);
+    Batch { found: vec![false; prepared.keys.len()], prepared }
+}
+
+#[library_benchmark(setup = absent_batch)]
+#[bench::packed_13(PACKED_13)]
+#[bench::packed_13_avx2(PACKED_13_AVX2)]
+#[bench::single_12_avx2(SINGLE_12_AVX2)]
+fn contains_batch(mut batch: Batch) -> Batch {
+    batch.prepared.filter.contains_batch(black_box(&batch.prepared.keys), black_box(&mut batch.found));
+    batch
+}
+
 #[library_benchmark(setup = present)]
 #[bench::packed_13(PACKED_13)]
 #[bench::packed_13_bmi2(PACKED_13_BMI2)]
@@ -139,7 +161,8 @@ fn growing_contains_batch(mut prepared: Growing) -> Growing {
 
 library_benchmark_group!(
     name = operations,
-    benchmarks = [insert, contains_present, contains_absent, remove, growing_contains_absent, growing_contains_batch]
+    benchmarks =
+        [insert, contains_present, contains_absent, contains_batch, remove, growing_contains_absent, growing_contains_batch]
 );
 main!(
     config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"])),

@@ -12,13 +12,13 @@ use core::arch::x86_64::{
     _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
-use super::{Avx2, Avx512, Bmi2};
+use super::{Avx2, Avx512, Bmi2, stages::Proof};
 
 /// A vector of 64-bit lanes. A value can be made only with a proof, so the methods are safe to call. They must be inlined into
 /// functions that are compiled for the instructions.
 pub(super) trait Lanes: Copy {
     /// Proof that the processor supports the instructions.
-    type Proof: Copy;
+    type Proof: Proof;
 
     const COUNT: usize;
 

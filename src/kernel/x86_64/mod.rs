@@ -3,6 +3,7 @@
 //! The tokens [`Bmi2`], [`Avx2`] and [`Avx512`] are made only after detection has found the instructions, so their methods are
 //! safe to call.
 
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 #![allow(unsafe_code, reason = "functions that are compiled for particular instructions, and prefetching")]
 
 mod address;
@@ -22,7 +23,7 @@ use super::{Hashes, Sites};
 use crate::{params::Params, table::Geometry};
 use lanes::{Eight, Four};
 use shards::ShardsVector;
-use stages::Stages as _;
+use stages::{Proof, Stages as _, Work};
 use vector::Vector;
 
 // Each of these detects the features once per process.
@@ -110,6 +111,19 @@ impl Avx512 {
 /// Look-ups of batches, so many hashes at a time as `$lanes` has lanes.
 macro_rules! batches {
     ($token:ty, $lanes:ty, $features:literal) => {
+        impl Proof for $token {
+            #[inline(always)]
+            fn run<W: Work>(self, work: W) -> W::Output {
+                #[target_feature(enable = $features)]
+                #[inline(never)]
+                fn run<W: Work>(work: W) -> W::Output {
+                    work.run()
+                }
+                // SAFETY: `self` proves that the processor has the instructions.
+                unsafe { run(work) }
+            }
+        }
+
         impl $token {
             /// [`Dispatch::contains_all`](super::Dispatch::contains_all).
             pub(super) fn contains_all(

@@ -118,8 +118,14 @@ fn load<'t>(buckets: &mut [u64; BATCH], tables: impl Iterator<Item = (&'t &'t [u
 }
 
 impl<'a, L: Lanes, S: Sites<'a>> Stages for ShardsVector<'a, L, S> {
+    type Proof = L::Proof;
     type Targets = Targets<'a>;
     type Scratch = Rest;
+
+    #[inline(always)]
+    fn proof(&self) -> L::Proof {
+        self.proof
+    }
 
     #[inline(always)]
     fn targets(&self) -> Targets<'a> {

@@ -5,12 +5,19 @@
 use crate::kernel::{BATCH, Hashes};
 
 /// A look-up of batches in two stages.
+///
+/// Each stage is a function of its own, which is called once for a batch: inlined, it would be compiled anew for every type of
+/// items and of answers.
 pub(super) trait Stages {
+    type Proof: Proof;
+
     /// Where the items of a batch are.
     type Targets;
 
     /// Memory for the comparison.
     type Scratch;
+
+    fn proof(&self) -> Self::Proof;
 
     fn targets(&self) -> Self::Targets;
 
@@ -33,11 +40,12 @@ pub(super) trait Stages {
             let len = (hashes.len() - start).min(BATCH);
             if len > 0 {
                 hashes.fill(start, &mut batches[turn]);
-                self.locate(&batches[turn], len, &mut targets[turn]);
+                self.proof().run(Locate { stages: self, hashes: &batches[turn], len, targets: &mut targets[turn] });
             }
             turn ^= 1;
             if len_before > 0 {
-                let answers = self.look_up(&mut targets[turn], &mut scratch, len_before);
+                let (targets, scratch) = (&mut targets[turn], &mut scratch);
+                let answers = self.proof().run(LookUp { stages: self, targets, scratch, len: len_before });
                 answer(&batches[turn][..len_before], answers & u64::MAX >> (BATCH - len_before));
             }
             if len == 0 {
@@ -45,5 +53,53 @@ pub(super) trait Stages {
             }
             (start, len_before) = (start + len, len);
         }
+    }
+}
+
+/// Proof that the processor supports a kernel's instructions.
+pub(super) trait Proof: Copy {
+    /// Does the work in a separate function, compiled for the instructions.
+    fn run<W: Work>(self, work: W) -> W::Output;
+}
+
+/// Work for a function that is compiled for a kernel's instructions.
+pub(super) trait Work {
+    type Output;
+
+    /// Should be `#[inline(always)]`: inlined code is compiled for the instructions.
+    fn run(self) -> Self::Output;
+}
+
+/// [`Stages::locate`].
+struct Locate<'a, S: Stages + ?Sized> {
+    stages: &'a S,
+    hashes: &'a [u64; BATCH],
+    len: usize,
+    targets: &'a mut S::Targets,
+}
+
+impl<S: Stages + ?Sized> Work for Locate<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.stages.locate(self.hashes, self.len, self.targets);
+    }
+}
+
+/// [`Stages::look_up`].
+struct LookUp<'a, S: Stages + ?Sized> {
+    stages: &'a S,
+    targets: &'a mut S::Targets,
+    scratch: &'a mut S::Scratch,
+    len: usize,
+}
+
+impl<S: Stages + ?Sized> Work for LookUp<'_, S> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        self.stages.look_up(self.targets, self.scratch, self.len)
     }
 }

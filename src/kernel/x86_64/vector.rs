@@ -9,7 +9,7 @@ use super::{
     stages::Stages,
 };
 use crate::{
-    bits::{PADDING, index, wide},
+    bits::{PADDING, index},
     kernel::{BATCH, Hashes, PREFETCH_FROM},
     params::Params,
     table::{Address, Geometry, Instructions as _, PackedGeometry, SingleGeometry, Uniform, codebook::CODEWORD_BITS},
@@ -96,6 +96,17 @@ impl<'a, L: Lanes> Vector<'a, L> {
         found
     }
 
+    /// The words that begin with the first and the second pair of high parts of wide buckets, which begin at these bits.
+    ///
+    /// # Safety
+    /// The buckets must be inside the table.
+    #[inline(always)]
+    unsafe fn pairs(&self, width: u32, bits: L) -> [L; 2] {
+        let first = bits.add(self.splat(CODEWORD_BITS.into()));
+        // SAFETY: every pair of high parts begins inside its bucket.
+        unsafe { [self.words(first), self.words(first.add(self.splat((2 * width).into())))] }
+    }
+
     /// Bit i of the result is set if item i is in one of its buckets of a packed table. `buckets` are their first bits.
     ///
     /// # Safety
@@ -109,15 +120,13 @@ impl<'a, L: Lanes> Vector<'a, L> {
         // dependency on the result of the last comparison.
         // SAFETY: the caller guarantees that the buckets begin inside the table.
         let words = unsafe { [self.words(buckets[0]), self.words(buckets[1])] };
-        let high = |bucket: usize, pair: usize| {
-            if is_narrow {
-                return words[bucket].shift_right::<CODEWORD_BITS>();
-            }
-            let at = u64::from(CODEWORD_BITS) + u64::from(2 * width) * wide(pair);
-            // SAFETY: every pair of high parts begins inside its bucket.
-            unsafe { self.words(buckets[bucket].add(self.splat(at))) }
+        let highs = if is_narrow {
+            // A word has all four high parts.
+            [[words[0].shift_right::<CODEWORD_BITS>(); 2], [words[1].shift_right::<CODEWORD_BITS>(); 2]]
+        } else {
+            // SAFETY: as above.
+            unsafe { [self.pairs(width, buckets[0]), self.pairs(width, buckets[1])] }
         };
-        let highs = [[high(0, 0), high(0, 1)], [high(1, 0), high(1, 1)]];
         let mut agree: Agree = [[0; 4]; 2];
         for i in 0..2 {
             for (slot, agree) in agree[i].iter_mut().enumerate() {
@@ -175,8 +184,14 @@ struct LookUp<'v, 'a, L: Lanes, C> {
 }
 
 impl<L: Lanes, C: Compare> Stages for LookUp<'_, '_, L, C> {
+    type Proof = L::Proof;
     type Targets = Targets;
     type Scratch = ();
+
+    #[inline(always)]
+    fn proof(&self) -> L::Proof {
+        self.vector.proof
+    }
 
     #[inline(always)]
     fn targets(&self) -> Targets {
