@@ -36,6 +36,14 @@ fn what_cannot_be_is_refused_with_a_remedy_that_works() {
     }
     assert_eq!(ElasticFilter::builder().params().unwrap_err().parameter(), Parameter::FalsePositiveRate);
     #[cfg(target_pointer_width = "64")]
+    {
+        let wide = builder.clone().false_positive_rate(0.01).capacity(0);
+        let message = wide.clone().max_capacity(1_000_000_000_000).params().unwrap_err().to_string();
+        let (_, most) = message.split_once("a maximal capacity of ").expect(&message);
+        let most = most.split_once(',').expect(&message).0.parse().unwrap();
+        assert!(wide.max_capacity(most).params().is_ok(), "{message}");
+    }
+    #[cfg(target_pointer_width = "64")]
     assert!(builder.capacity(usize::MAX).max_capacity(usize::MAX).params().is_err());
 }
 

@@ -57,11 +57,14 @@ enum Command {
     Compare(compare::Options),
 }
 
+/// Where results are, if no folder is given.
+pub(crate) const FOLDER: &str = "koel-experiments";
+
 // No doc comment here: clap would take it for the help of every command that has these options.
 #[derive(Args)]
 struct Where {
     /// The folder for the results
-    #[arg(short, long, value_name = "FOLDER", default_value = "koel-experiments")]
+    #[arg(short, long, value_name = "FOLDER", default_value = FOLDER)]
     out: PathBuf,
 
     /// Measure less, and so less precisely: all experiments then take some minutes instead of hours

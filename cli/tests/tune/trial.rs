@@ -58,6 +58,8 @@ fn keys_are_counted_and_measured() {
     // --unique belongs to keys that occur twice.
     let command = |found: &Value| String::from(found["command"].as_str().expect("a command"));
     assert!(command(&found).ends_with("--capacity 20000 --fpr 0.01 --unique"), "{}", command(&found));
+    let builder = found["builder"].as_str().expect("a call");
+    assert!(builder.ends_with(".build()?;\nfilter.insert_unique_iter(keys)?;"), "{builder}");
     koel.shell(&command(&found).replace("IN", "keys.txt").replace("OUT", "f.koel")).ok();
     // It skips a key that the filter reports as present already: fewer than one in a hundred.
     let items = number(&crate::common::facts(&koel, "f.koel")["items"]);

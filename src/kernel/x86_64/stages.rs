@@ -31,7 +31,10 @@ pub(super) trait Stages {
 
     /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
-    fn run(&self, hashes: &impl Hashes, mut answer: impl FnMut(&[u64], u64)) {
+    fn run(&self, hashes: &impl Hashes, mut answer: impl FnMut(&[u64], u64))
+    where
+        Self: Sized,
+    {
         // Those of this batch and of the one before, alternating: copying the targets would take a quarter of the total time.
         let (mut batches, mut targets) = ([[0; BATCH]; 2], [self.targets(), self.targets()]);
         let mut scratch = self.scratch();
@@ -71,14 +74,14 @@ pub(super) trait Work {
 }
 
 /// [`Stages::locate`].
-struct Locate<'a, S: Stages + ?Sized> {
+struct Locate<'a, S: Stages> {
     stages: &'a S,
     hashes: &'a [u64; BATCH],
     len: usize,
     targets: &'a mut S::Targets,
 }
 
-impl<S: Stages + ?Sized> Work for Locate<'_, S> {
+impl<S: Stages> Work for Locate<'_, S> {
     type Output = ();
 
     #[inline(always)]
@@ -88,14 +91,14 @@ impl<S: Stages + ?Sized> Work for Locate<'_, S> {
 }
 
 /// [`Stages::look_up`].
-struct LookUp<'a, S: Stages + ?Sized> {
+struct LookUp<'a, S: Stages> {
     stages: &'a S,
     targets: &'a mut S::Targets,
     scratch: &'a mut S::Scratch,
     len: usize,
 }
 
-impl<S: Stages + ?Sized> Work for LookUp<'_, S> {
+impl<S: Stages> Work for LookUp<'_, S> {
     type Output = u64;
 
     #[inline(always)]

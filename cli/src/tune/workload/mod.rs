@@ -22,6 +22,7 @@ use koel_lab::{Machine, chart, experiments::size::SpeedTable};
 
 use super::{Tune, call::Call, nearest::Nearest};
 use crate::{
+    experiment::FOLDER,
     file::Output,
     numbers::{self, Part},
     stdout,
@@ -81,9 +82,6 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 }
-
-/// Where the times are, if no folder is given.
-const FOLDER: &str = "koel-experiments";
 
 /// A filter and what it costs.
 struct Priced {
@@ -202,9 +200,9 @@ impl<'a> Costs<'a> {
     pub(super) fn say(&self) -> anyhow::Result<ExitCode> {
         if let Some(file) = self.picture.as_ref().filter(|_| !self.filters.is_empty()) {
             let chart = self.chart();
-            let svg = chart::draw(&chart).context("--picture")?;
             let replace = |path: &Path| chart::save(&chart, path).map_err(io::Error::other);
-            file.put(replace, |writer| writer.write_all(svg.as_bytes())).context("--picture")?;
+            let draw = || chart::draw(&chart).map_err(io::Error::other);
+            file.put(replace, |writer| writer.write_all(draw()?.as_bytes())).context("--picture")?;
         }
         stdout::say(&if self.asked.json { format!("{:#}\n", self.object()) } else { self.text() })?;
         Ok(if self.filters.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
