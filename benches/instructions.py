@@ -62,7 +62,8 @@ def install_runner():
 
 def measure():
     """What each benchmark costs, in the order of the source."""
-    bench = ["cargo", "bench", "-p", "koel-benches", "--locked", "--profile", "release", "--bench", "instructions", "--", "--output-format=json"]
+    bench = ["cargo", "bench", "-p", "koel-benches", "--locked", "--profile", "release", "--no-default-features", "--features", "counts"]
+    bench += ["--bench", "instructions", "--", "--output-format=json"]
     counts = {}
     for line in output(*bench).splitlines():
         summary = json.loads(line)

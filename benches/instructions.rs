@@ -132,6 +132,27 @@ fn contains_batch(mut batch: Batch) -> Batch {
     batch
 }
 
+#[library_benchmark(setup = nearly_full)]
+#[bench::packed_13(PACKED_13)]
+#[bench::packed_13_bmi2(PACKED_13_BMI2)]
+fn insert_batch(mut prepared: Prepared) -> Prepared {
+    prepared.filter.insert_batch(black_box(&prepared.keys)).expect("there is room");
+    prepared
+}
+
+fn present_batch(kind: Kind) -> Batch {
+    let prepared = present(kind);
+    Batch { found: vec![false; prepared.keys.len()], prepared }
+}
+
+#[library_benchmark(setup = present_batch)]
+#[bench::packed_13(PACKED_13)]
+#[bench::packed_13_bmi2(PACKED_13_BMI2)]
+fn remove_batch(mut batch: Batch) -> Batch {
+    batch.prepared.filter.remove_batch(black_box(&batch.prepared.keys), black_box(&mut batch.found));
+    batch
+}
+
 #[library_benchmark(setup = present)]
 #[bench::packed_13(PACKED_13)]
 #[bench::packed_13_bmi2(PACKED_13_BMI2)]
@@ -161,8 +182,17 @@ fn growing_contains_batch(mut prepared: Growing) -> Growing {
 
 library_benchmark_group!(
     name = operations,
-    benchmarks =
-        [insert, contains_present, contains_absent, contains_batch, remove, growing_contains_absent, growing_contains_batch]
+    benchmarks = [
+        insert,
+        contains_present,
+        contains_absent,
+        remove,
+        contains_batch,
+        insert_batch,
+        remove_batch,
+        growing_contains_absent,
+        growing_contains_batch
+    ]
 );
 main!(
     config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"])),

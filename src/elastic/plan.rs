@@ -344,6 +344,7 @@ mod tests {
 
     /// A later layer begins with bits for few doublings, and still grows to 16 times the one before, up to the deepest.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     fn later_layers_are_planned_for_sixteen_times_as_many() {
         for (capacity, max_capacity, first) in [(1_000_000, 1_000_000, (0, 6)), (1000, 1_000_000, (9, 16))] {
             let request = Request {

@@ -148,7 +148,7 @@ impl<H> CuckooFilter<H> {
     {
         same_length(items.len(), removed.len());
         let hashes = Hashed { items, hasher: &self.hasher, seed: self.raw.params().seed() };
-        self.raw.remove_all(&hashes, in_turn(removed));
+        self.raw.remove_all(&hashes, answers_in_order(removed));
     }
 
     /// [`remove_batch`](Self::remove_batch) for hashes.
@@ -158,17 +158,7 @@ impl<H> CuckooFilter<H> {
     pub fn remove_hashes(&mut self, hashes: &[u64], removed: &mut [bool]) {
         same_length(hashes.len(), removed.len());
         let given = self.given(hashes);
-        self.raw.remove_all(&given, in_turn(removed));
-    }
-}
-
-/// Writes each answer to the next element of the slice.
-fn in_turn(answers: &mut [bool]) -> impl FnMut(bool) {
-    let mut places = answers.iter_mut();
-    move |answer| {
-        if let Some(place) = places.next() {
-            *place = answer;
-        }
+        self.raw.remove_all(&given, answers_in_order(removed));
     }
 }
 

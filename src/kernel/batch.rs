@@ -5,6 +5,7 @@
 use core::ops::Range;
 
 use crate::{
+    bits::{low_half, wide},
     params::{Addressing, Params},
     table::{Address, Read, Table, Uniform},
 };
@@ -87,28 +88,31 @@ pub(crate) fn prefetch(table: &impl Table, address: Address, hashes: &[u64]) {
     }
 }
 
-/// Looks up hashes one by one, after prefetching the buckets of a whole batch.
-pub(super) struct LookUp<'a, H, A> {
-    pub(super) params: &'a Params,
-    pub(super) hashes: &'a H,
-    pub(super) answer: A,
+/// Bit i of the result is what `act` says of the i-th hash.
+#[inline(always)]
+pub(crate) fn answers(hashes: &[u64], mut act: impl FnMut(Uniform) -> bool) -> u64 {
+    // Turned round bit by bit, instead of shifting each answer to its place: that takes a register less.
+    let turned = hashes.iter().fold(0, |answers, &hash| (answers | u64::from(act(Uniform(hash)))).rotate_right(1));
+    turned.rotate_left(low_half(wide(hashes.len())))
 }
 
-impl<H: Hashes, A: FnMut(u64)> Read for LookUp<'_, H, A> {
-    type Output = ();
+/// Looks up the hashes of a batch one by one, after prefetching their buckets.
+pub(super) struct LookUp<'a> {
+    pub(super) params: &'a Params,
+    pub(super) hashes: &'a [u64],
+}
+
+impl Read for LookUp<'_> {
+    /// Bit i is the answer for the i-th hash.
+    type Output = u64;
 
     #[inline(always)]
-    fn run<T: Table>(mut self, table: &T) {
+    fn run<T: Table>(self, table: &T) -> u64 {
         let address = Address::new(self.params);
-        self.hashes.each_batch(0..self.hashes.len(), |batch| {
-            prefetch(table, address, batch);
-            let mut answers = 0;
-            for (i, &hash) in batch.iter().enumerate() {
-                let (buckets, fingerprint) = address.buckets(Uniform(hash));
-                answers |= u64::from(table.contains(buckets, fingerprint)) << i;
-            }
-            (self.answer)(answers);
-            true
-        });
+        prefetch(table, address, self.hashes);
+        answers(self.hashes, |hash| {
+            let (buckets, fingerprint) = address.buckets(hash);
+            table.contains(buckets, fingerprint)
+        })
     }
 }

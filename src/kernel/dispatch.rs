@@ -141,16 +141,28 @@ impl Dispatch {
         geometry: &Geometry,
         bytes: &[u8],
         hashes: &impl Hashes,
-        answer: impl FnMut(u64),
+        mut answer: impl FnMut(u64),
     ) {
         match self {
-            _ if hashes.len() < FEWEST_FOR_VECTORS => self.read(geometry, bytes, LookUp { params, hashes, answer }),
             #[cfg(x86_kernels)]
-            Self::Avx512(avx512) => avx512.contains_all(params, geometry, bytes, hashes, answer),
+            Self::Avx512(avx512) if hashes.len() >= FEWEST_FOR_VECTORS => {
+                avx512.contains_all(params, geometry, bytes, hashes, answer);
+            }
             #[cfg(x86_kernels)]
-            Self::Avx2(avx2) => avx2.contains_all(params, geometry, bytes, hashes, answer),
-            _ => self.read(geometry, bytes, LookUp { params, hashes, answer }),
+            Self::Avx2(avx2) if hashes.len() >= FEWEST_FOR_VECTORS => {
+                avx2.contains_all(params, geometry, bytes, hashes, answer);
+            }
+            _ => hashes.each_batch(0..hashes.len(), |hashes| {
+                answer(self.look_up(params, geometry, bytes, hashes));
+                true
+            }),
         }
+    }
+
+    /// Looks up a batch. A function of its own: inlined, it would be compiled anew for every type of items and of answers.
+    #[inline(never)]
+    fn look_up(self, params: &Params, geometry: &Geometry, bytes: &[u8], hashes: &[u64]) -> u64 {
+        self.read(geometry, bytes, LookUp { params, hashes })
     }
 
     /// Looks up all hashes in many packed tables, if the kernel has vectors for that and they pay; otherwise returns false, and has

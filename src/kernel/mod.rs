@@ -20,7 +20,7 @@ mod tests;
 #[cfg(x86_kernels)]
 mod x86_64;
 
-pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Given, Hashes, PREFETCH_FROM, prefetch};
+pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Given, Hashes, PREFETCH_FROM, answers, prefetch};
 pub use choice::Kernel;
 pub(crate) use dispatch::{Dispatch, Task};
 pub(crate) use sites::Site;

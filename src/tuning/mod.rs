@@ -199,6 +199,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     #[should_panic(expected = "no table has 2 buckets of 17 slots with fingerprints of 9 bits")]
     fn no_load_is_safe_in_a_table_that_cannot_be() {
         let _ = safe_load(Addressing::AnySize, 17, 9, 2);

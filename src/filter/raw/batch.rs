@@ -1,71 +1,60 @@
-//! Operations of [`RawFilter`](super::RawFilter) on batches of hashes.
+//! Operations of [`RawFilter`](super::RawFilter) on a batch of hashes, one bit of an answer for each.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use crate::{
-    kernel::{Hashes, PREFETCH_FROM, prefetch},
+    kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{Address, Change, Placement as _, Table, TableMut, Uniform, fingerprints, place},
 };
 
-pub(super) struct InsertAll<'a, H> {
+/// Inserts hashes until one is refused.
+pub(super) struct InsertBatch<'a> {
     pub(super) params: &'a Params,
-    pub(super) hashes: &'a H,
-    pub(super) len: &'a mut usize,
+    pub(super) hashes: &'a [u64],
+    /// The number of items in the table before it.
+    pub(super) len: usize,
 }
 
-impl<H: Hashes> Change for InsertAll<'_, H> {
-    /// The hash that was refused.
-    type Output = Option<Uniform>;
+impl Change for InsertBatch<'_> {
+    /// The number of hashes that were inserted.
+    type Output = usize;
 
     #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> Option<Uniform> {
-        let address = Address::new(self.params);
-        let mut refused = None;
+    fn run<T: TableMut>(self, table: &mut T) -> usize {
+        let Self { params, hashes, len } = self;
+        let address = Address::new(params);
+        prefetch(table, address, hashes);
         // Above this load, so many buckets are full that prefetching the alternates of their residents pays.
-        let crowded = self.params.slots() / 4 * 3;
-        self.hashes.each_batch(0..self.hashes.len(), |batch| {
-            prefetch(table, address, batch);
-            if *self.len >= crowded {
-                prefetch_alternates(table, address, batch);
-            }
-            batch.iter().all(|&hash| {
-                let (buckets, fingerprint) = address.buckets(Uniform(hash));
-                let is_placed = place(table, address, buckets, fingerprint);
-                *self.len += usize::from(is_placed);
-                if !is_placed {
-                    refused = Some(Uniform(hash));
-                }
-                is_placed
-            })
+        if len >= params.slots() / 4 * 3 {
+            prefetch_alternates(table, address, hashes);
+        }
+        let refused = hashes.iter().position(|&hash| {
+            let (buckets, fingerprint) = address.buckets(Uniform(hash));
+            !place(table, address, buckets, fingerprint)
         });
-        refused
+        refused.unwrap_or(hashes.len())
     }
 }
 
-pub(super) struct RemoveAll<'a, H, A> {
+/// Removes one copy of each hash's fingerprint.
+pub(super) struct RemoveBatch<'a> {
     pub(super) params: &'a Params,
-    pub(super) hashes: &'a H,
-    pub(super) len: &'a mut usize,
-    pub(super) answer: A,
+    pub(super) hashes: &'a [u64],
 }
 
-impl<H: Hashes, A: FnMut(bool)> Change for RemoveAll<'_, H, A> {
-    type Output = ();
+impl Change for RemoveBatch<'_> {
+    /// Bit i says whether the i-th was found.
+    type Output = u64;
 
     #[inline(always)]
-    fn run<T: TableMut>(mut self, table: &mut T) {
+    fn run<T: TableMut>(self, table: &mut T) -> u64 {
         let address = Address::new(self.params);
-        self.hashes.each_batch(0..self.hashes.len(), |batch| {
-            prefetch(table, address, batch);
-            for &hash in batch {
-                let (buckets, fingerprint) = address.buckets(Uniform(hash));
-                let is_found = table.remove(buckets, fingerprint);
-                *self.len -= usize::from(is_found);
-                (self.answer)(is_found);
-            }
-            true
-        });
+        prefetch(table, address, self.hashes);
+        answers(self.hashes, |hash| {
+            let (buckets, fingerprint) = address.buckets(hash);
+            table.remove(buckets, fingerprint)
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
         Address, Change, Corrupt, Fingerprint, Geometry, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform, place,
     },
 };
-use batch::{InsertAll, RemoveAll};
+use batch::{InsertBatch, RemoveBatch};
 #[cfg(go_files)]
 use scan::PackedValues;
 use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken};
@@ -217,20 +217,42 @@ impl RawFilter {
         is_found
     }
 
-    /// Inserts the hashes until one is refused. `len` is updated after each one, because hashing the user's next item may panic.
+    /// Inserts the hashes until one is refused.
     pub(crate) fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), Full> {
         let before = self.len;
-        let Self { params, geometry, storage, len, dispatch } = self;
-        match dispatch.change(geometry, storage.bytes_mut(), InsertAll { params, hashes, len }) {
-            None => Ok(()),
-            Some(refused) => Err(self.refusal(refused, self.len - before)),
-        }
+        let mut result = Ok(());
+        hashes.each_batch(0..hashes.len(), |batch| {
+            result = self.insert_batch(batch);
+            result.is_ok()
+        });
+        result.map_err(|full| full.at(self.len - before))
     }
 
-    /// Removes one copy of each hash's fingerprint. Passes to `answer`, in order, whether it was found.
-    pub(crate) fn remove_all(&mut self, hashes: &impl Hashes, answer: impl FnMut(bool)) {
+    /// Removes one copy of each hash's fingerprint. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order;
+    /// bit i of its argument says whether the i-th hash of the batch was found.
+    pub(crate) fn remove_all(&mut self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer(self.remove_batch(batch));
+            true
+        });
+    }
+
+    // These are functions of their own: inlined, they would be compiled anew for every type of items.
+
+    #[inline(never)]
+    fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), Full> {
         let Self { params, geometry, storage, len, dispatch } = self;
-        dispatch.change(geometry, storage.bytes_mut(), RemoveAll { params, hashes, len, answer });
+        let inserted = dispatch.change(geometry, storage.bytes_mut(), InsertBatch { params, hashes, len: *len });
+        *len += inserted;
+        hashes.get(inserted).map_or(Ok(()), |&refused| Err(self.refusal(Uniform(refused), inserted)))
+    }
+
+    #[inline(never)]
+    fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
+        let Self { params, geometry, storage, len, dispatch } = self;
+        let found = dispatch.change(geometry, storage.bytes_mut(), RemoveBatch { params, hashes });
+        *len -= found.count_ones() as usize;
+        found
     }
 
     /// The same table, with the number of items that it was found to hold.
