@@ -81,6 +81,11 @@ impl Frame {
 
     /// Whether the line passes through it, to two pixels.
     fn is_crossed(self, (from, to): (Pixel, Pixel)) -> bool {
+        // Most lines are far away.
+        let beyond = |from: i32, to: i32, low: i32, high: i32| from.max(to) < low || from.min(to) > high;
+        if beyond(from.0, to.0, self.left, self.right) || beyond(from.1, to.1, self.top, self.bottom) {
+            return false;
+        }
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let steps = (dx.abs().max(dy.abs()) / 2).max(1);
         (0..=steps).any(|step| {
@@ -130,9 +135,20 @@ fn arrange(within: Frame, labels: &[(Pixel, i32)], bars: &[Frame], order: &[usiz
         for &number in order {
             let (at, width) = labels[number];
             let around = Surroundings::of(number, &placed, &marks, bars);
-            let inside = candidates(at, width).filter(|(_, place)| place.frame.is_in(within));
-            // Of equal ones, the first.
-            placed[number] = inside.min_by_key(|(far, place)| far * far / NEAR + around.cost(place));
+            placed[number] = None;
+            let mut least = i32::MAX;
+            for (far, place) in candidates(at, width).filter(|(_, place)| place.frame.is_in(within)) {
+                // Of equal ones, the first. What is around a label need not be known where the distance alone costs as much.
+                let distance = far * far / NEAR;
+                if distance >= least {
+                    continue;
+                }
+                let cost = distance + around.cost(&place);
+                if cost < least {
+                    least = cost;
+                    placed[number] = Some((far, place));
+                }
+            }
         }
         if placed == before {
             break;
