@@ -27,6 +27,27 @@ fn window(bytes: &[u8], byte: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+/// [`word`] at two bits. With one panic for both, a look-up has a single cold path, and nothing else in it needs the stack.
+///
+/// # Panics
+/// As [`word`].
+#[cfg(any(x86_kernels, test))]
+#[inline]
+pub(crate) fn words(bytes: &[u8], first: u64, second: u64) -> [u64; 2] {
+    let window = |bit: u64| bytes.get(index(bit / 8)..index(bit / 8) + 8)?.first_chunk().map(|word| u64::from_le_bytes(*word));
+    match (window(first), window(second)) {
+        (Some(one), Some(other)) => [one >> (first % 8), other >> (second % 8)],
+        _ => beyond(),
+    }
+}
+
+#[cfg(any(x86_kernels, test))]
+#[cold]
+#[inline(never)]
+fn beyond() -> ! {
+    panic!("a bucket is beyond the end of the bytes");
+}
+
 /// The word that begins at `bit`. Its lowest [`window_bits`] bits are meaningful, the others are not.
 ///
 /// # Panics
@@ -105,7 +126,12 @@ mod tests {
         set(&mut bytes, 7, 1, 1);
         assert_eq!((bytes[0], get(&bytes, 7, 1)), (0x80, 1));
         assert_eq!(get(&bytes, 8, 0), 0);
+        assert_eq!(words(&bytes, 7, 8), [1, 0]);
         #[cfg(panic = "unwind")]
-        assert!(std::panic::catch_unwind(|| get(&bytes[1..], 8, 0)).is_err());
+        {
+            assert!(std::panic::catch_unwind(|| get(&bytes[1..], 8, 0)).is_err());
+            assert!(std::panic::catch_unwind(|| words(&bytes, 7, 16)).is_err());
+            assert!(std::panic::catch_unwind(|| words(&bytes, 16, 7)).is_err());
+        }
     }
 }

@@ -2,13 +2,11 @@
 
 #![allow(clippy::inline_always, reason = "the choice is inlined into its caller, the chosen code is a separate function")]
 
-use super::{
-    Hashes, Kernel,
-    batch::{FEWEST_FOR_VECTORS, LookUp},
-};
+use super::{Hashes, Kernel, batch::LookUp};
 #[cfg(x86_kernels)]
 use super::{
     Sites,
+    batch::FEWEST_FOR_VECTORS,
     x86_64::{Avx2, Avx512, Bmi2},
 };
 use crate::{

@@ -120,7 +120,8 @@ impl Address {
     /// The number of different fingerprints, 2ᶠ − 1.
     #[inline]
     pub(crate) fn fingerprints(&self) -> u64 {
-        (1 << self.fingerprint_bits) - 1
+        // It is odd already. Now the compiler knows, too, that it is not 0, and divides by it without asking.
+        ((1 << self.fingerprint_bits) - 1) | 1
     }
 
     /// The first bucket and the fingerprint of an item.

@@ -111,17 +111,13 @@ impl Instructions for Bmi2 {
     /// Unpacks both buckets into lanes and compares all fingerprints without a branch, so hits and misses take the same time.
     /// Compares plain fingerprints instead of `Keys`, which takes fewer steps.
     #[inline(always)]
-    fn in_narrow<B: Deref<Target = [u8]>>(
-        table: &Packed<'_, Narrow, B, Self>,
-        (first, second): Pair,
-        fingerprint: Fingerprint,
-    ) -> bool {
+    fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool {
         let (bmi2, highs) = (table.instructions(), table.geometry().high_lanes());
         let fingerprints = |word: u64| {
             let nibbles = u64::from(codebook::decode(word));
             bmi2.deposit(word >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * LANES)
         };
-        any_quarter_is(low_quarter(fingerprint.wide()), [fingerprints(table.word(first)), fingerprints(table.word(second))])
+        any_quarter_is(low_quarter(fingerprint.wide()), table.words(buckets).map(fingerprints))
     }
 
     #[inline(always)]

@@ -195,6 +195,13 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
         bits::word(&self.bytes, self.geometry.bit(bucket))
     }
 
+    /// The words that begin with two narrow buckets.
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    pub(crate) fn words(&self, (first, second): Pair) -> [u64; 2] {
+        bits::words(&self.bytes, self.geometry.bit(first), self.geometry.bit(second))
+    }
+
     /// The words that begin with the first and the second pair of high parts of a wide bucket.
     #[inline(always)]
     pub(crate) fn pairs(&self, bucket: u64) -> [u64; 2] {
