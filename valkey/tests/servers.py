@@ -180,12 +180,15 @@ def limit_memory():
 
 
 def free_port():
-    """A port of the loopback interface that nobody uses, and that was not given to another server."""
+    """A port of the loopback interface that nobody uses, and that was not given to another server: those of the processes
+    that pytest-xdist started differ in the remainder."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        if port not in given_ports:
+        if port % processes == number and port not in given_ports:
             given_ports.add(port)
             return port
 
