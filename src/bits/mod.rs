@@ -34,8 +34,8 @@ fn window(bytes: &[u8], byte: usize) -> u64 {
 #[cfg(any(x86_kernels, test))]
 #[inline]
 pub(crate) fn words(bytes: &[u8], first: u64, second: u64) -> [u64; 2] {
-    let window = |bit: u64| bytes.get(index(bit / 8)..index(bit / 8) + 8)?.first_chunk().map(|word| u64::from_le_bytes(*word));
-    match (window(first), window(second)) {
+    let eight = |bit: u64| bytes.get(index(bit / 8)..index(bit / 8) + 8)?.first_chunk().map(|word| u64::from_le_bytes(*word));
+    match (eight(first), eight(second)) {
         (Some(one), Some(other)) => [one >> (first % 8), other >> (second % 8)],
         _ => beyond(),
     }
