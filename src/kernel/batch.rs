@@ -20,7 +20,7 @@ pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 /// Preparing vectors, or prefetching, takes as long as so many look-ups.
 pub(crate) const FEWEST_FOR_VECTORS: usize = 12;
 
-/// A source of [`Uniform`] hashes. Kernels are generic over it, so that hashing is compiled for the kernel's instructions, too.
+/// A source of [`Uniform`] hashes. Vector kernels are generic over it, so that hashing is compiled for their instructions, too.
 pub(crate) trait Hashes {
     fn len(&self) -> usize;
 

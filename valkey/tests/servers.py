@@ -188,7 +188,7 @@ def free_port():
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        if port % processes == number and port not in given_ports:
+        if port % processes == number % processes and port not in given_ports:
             given_ports.add(port)
             return port
 
