@@ -118,12 +118,33 @@ struct Batch {
     found: Vec<bool>,
 }
 
-fn absent_batch(kind: Kind) -> Batch {
-    let prepared = absent(kind);
-    Batch { found: vec![false; prepared.keys.len()], prepared }
+impl Batch {
+    fn of(prepared: Prepared) -> Self {
+        Self { found: vec![false; prepared.keys.len()], prepared }
+    }
 }
 
-#[library_benchmark(setup = absent_batch)]
+fn trues(found: &[bool]) -> u64 {
+    found.iter().map(|&found| u64::from(found)).sum()
+}
+
+fn absent_batch(kind: Kind) -> Batch {
+    Batch::of(absent(kind))
+}
+
+// Answers of batches are checked when they are not counted any more: adding them up would be a part of the operation.
+
+#[allow(clippy::needless_pass_by_value, reason = "a teardown takes what the benchmark returns")]
+fn none_found(batch: Batch) {
+    assert!(trues(&batch.found) < OPERATIONS / 100);
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "as above")]
+fn all_found(batch: Batch) {
+    assert_eq!(trues(&batch.found), OPERATIONS);
+}
+
+#[library_benchmark(setup = absent_batch, teardown = none_found)]
 #[bench::packed_13(PACKED_13)]
 #[bench::packed_13_avx2(PACKED_13_AVX2)]
 #[bench::single_12_avx2(SINGLE_12_AVX2)]
@@ -141,11 +162,10 @@ fn insert_batch(mut prepared: Prepared) -> Prepared {
 }
 
 fn present_batch(kind: Kind) -> Batch {
-    let prepared = present(kind);
-    Batch { found: vec![false; prepared.keys.len()], prepared }
+    Batch::of(present(kind))
 }
 
-#[library_benchmark(setup = present_batch)]
+#[library_benchmark(setup = present_batch, teardown = all_found)]
 #[bench::packed_13(PACKED_13)]
 #[bench::packed_13_bmi2(PACKED_13_BMI2)]
 fn remove_batch(mut batch: Batch) -> Batch {
@@ -170,7 +190,11 @@ fn growing_contains_absent(prepared: Growing) -> Growing {
     prepared
 }
 
-#[library_benchmark(setup = growing)]
+fn none_found_growing(Growing { found, .. }: Growing) {
+    assert!(trues(&found) < OPERATIONS / 100);
+}
+
+#[library_benchmark(setup = growing, teardown = none_found_growing)]
 #[bench::planned(true, Kernel::Bmi2)]
 #[bench::grown(false, Kernel::Bmi2)]
 #[bench::planned_avx2(true, Kernel::Avx2)]

@@ -1,4 +1,4 @@
-//! Operations of [`RawFilter`](super::RawFilter) on a batch of hashes, one bit of an answer for each.
+//! Operations of [`RawFilter`](super::RawFilter) on a batch of hashes.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
