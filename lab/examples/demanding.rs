@@ -4,14 +4,12 @@
 use std::{env, path::PathBuf};
 
 use anyhow::Context as _;
-use koel_lab::{
-    Axis, Chart, Experiment, Findings, Interrupt, Mark, Measured, Plan, Scope, Series, Settings, Step, Table, report,
-};
+use koel_lab::{Axis, Chart, Experiment, Findings, Interrupt, Mark, Measured, Plan, Scope, Series, Settings, Table, report};
 use serde::{Deserialize, Serialize};
 
 struct Demanding;
 
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Case {
     number: u32,
 }
@@ -109,6 +107,6 @@ fn main() -> anyhow::Result<()> {
     let folder: PathBuf = env::args_os().nth(1).context("the folder of the results is missing: demanding FOLDER")?.into();
     let scope = Scope { quick: false, seed: 7, max_slots: None };
     let settings = Settings { folder: folder.clone(), scope, threads: 1, again: true };
-    Box::new(Plan::new(Demanding, &settings)?).run(&Interrupt::new())?;
+    Plan::new(Demanding, &settings)?.run(&Interrupt::new())?;
     report::write(&folder)
 }

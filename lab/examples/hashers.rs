@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Hashers;
 
 /// What is measured at a time. Its JSON identifies it.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Case {
     hash: Hash,
     buckets: u32,
 }
 
 /// What is found.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Row {
     /// The load at the first refusal, 0 to 1.
     load: f64,
@@ -119,7 +119,7 @@ impl Experiment for Hashers {
 fn main() -> anyhow::Result<ExitCode> {
     let settings = Settings::new("hashers");
     let plan = Plan::new(Hashers, &settings)?;
-    let outcome = koel_lab::run("hashers", vec![Box::new(plan)], &settings)?;
+    let outcome = koel_lab::run("hashers", vec![plan], &settings)?;
     println!("{}", settings.folder.join(report::FILE).display());
     Ok(outcome.into())
 }

@@ -44,10 +44,10 @@ impl Scope {
 #[doc = include_str!("../examples/hashers.rs")]
 /// ```
 pub trait Experiment: Sync {
-    /// One unit of measurement. Its JSON identifies it: cases with the same JSON are measured once.
-    type Case: Serialize + DeserializeOwned + PartialEq + Clone + Send + Sync;
-    /// One result of a case.
-    type Row: Serialize + DeserializeOwned + Clone + Send + Sync;
+    /// One unit of measurement, a struct with named fields. Its JSON identifies it: cases with the same JSON are measured once.
+    type Case: Serialize + DeserializeOwned;
+    /// One result of a case, a struct with named fields.
+    type Row: Serialize + DeserializeOwned;
 
     /// Its name on the command line, with which its files begin.
     fn name(&self) -> &'static str;

@@ -41,7 +41,7 @@ pub use {
     interrupt::{Interrupt, Interrupted},
     machine::Machine,
     percent::percent,
-    plan::{Outcome, Plan, Settings, Step},
+    plan::{Outcome, Plan, Settings},
     record::{Recorded, read_results},
     runner::run,
     statistics::{Quartiles, interval},

@@ -9,31 +9,31 @@ use anyhow::anyhow;
 
 use crate::{
     interrupt::Interrupt,
-    plan::{Outcome, Settings, Step},
+    plan::{Outcome, Plan, Settings},
     record, report,
 };
 
 /// Runs these experiments one after the other, and writes the report of the folder to [`report::FILE`] there.
 ///
 /// Says on standard error how many cases each of them has and what its results do not show, shows a progress bar if that is a
-/// terminal, and stops at Ctrl-C; `program` is the name that its message begins with. Prints nothing on standard output. The steps are planned already
-/// ([`Plan::new`](crate::Plan::new)), so that everything that can be checked was checked before the first one begins.
+/// terminal, and stops at Ctrl-C; `program` is the name that its message begins with. Prints nothing on standard output. Everything that can be checked was
+/// checked when they were planned ([`Plan::new`]), before the first one begins.
 ///
 /// # Errors
 /// If the report cannot have one of the results in the folder, if a case fails, or if a file cannot be written. What was
 /// measured before is kept. If the program handles Ctrl-C itself.
-pub fn run(program: &str, steps: Vec<Box<dyn Step + '_>>, settings: &Settings) -> anyhow::Result<Outcome> {
-    report::check(&settings.folder, &steps.iter().map(|step| step.name()).collect::<Vec<_>>())?;
+pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::Result<Outcome> {
+    report::check(&settings.folder, &plans.iter().map(Plan::name).collect::<Vec<_>>())?;
     let interrupt = Interrupt::on_ctrl_c()?;
     let folder = settings.folder.display();
     let remedy = if settings.again { "the same command without --again continues" } else { "the same command continues" };
     let kept = format!("the results so far are in {folder}, and {remedy}");
     let mut ended = Ok(Outcome::Complete);
-    let mut steps = steps.into_iter();
-    for step in steps.by_ref() {
-        say(format_args!("{}\n", announcement(&*step)));
-        let name = step.name();
-        ended = step.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"));
+    let mut plans = plans.into_iter();
+    for plan in plans.by_ref() {
+        say(format_args!("{}\n", announcement(&plan)));
+        let name = plan.name();
+        ended = plan.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"));
         if !matches!(ended, Ok(Outcome::Complete)) {
             break;
         }
@@ -46,7 +46,7 @@ pub fn run(program: &str, steps: Vec<Box<dyn Step + '_>>, settings: &Settings) -
     let outcome = ended?;
     written?;
     if outcome == Outcome::Interrupted {
-        let rest: Vec<_> = steps.map(|step| step.name()).collect();
+        let rest: Vec<_> = plans.map(|plan| plan.name()).collect();
         let rest = if rest.is_empty() || !settings.again {
             String::new()
         } else {
@@ -58,10 +58,10 @@ pub fn run(program: &str, steps: Vec<Box<dyn Step + '_>>, settings: &Settings) -
 }
 
 /// How much there is to measure.
-fn announcement(step: &dyn Step) -> String {
-    let (name, cases, left) = (step.name(), step.cases(), step.cases_left());
+fn announcement(plan: &Plan<'_>) -> String {
+    let (name, cases, left) = (plan.name(), plan.cases(), plan.cases_left());
     let s = if cases == 1 { "" } else { "s" };
-    let by = step.other_build().map_or_else(String::new, |build| format!(" by another build: {build}"));
+    let by = plan.other_build().map_or_else(String::new, |build| format!(" by another build: {build}"));
     match cases - left {
         0 => format!("{name}: {cases} case{s}"),
         _ if left == 0 => format!("{name}: {cases} case{s}, all of them measured before{by}"),

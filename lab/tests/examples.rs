@@ -13,7 +13,7 @@ fn an_experiment_of_ones_own_leaves_what_koels_leave() {
     let settings = Settings::new(folder.path());
     let run = || {
         let plan = Plan::new(hashers::Hashers, &settings).unwrap();
-        koel_lab::run("hashers", vec![Box::new(plan)], &settings).unwrap()
+        koel_lab::run("hashers", vec![plan], &settings).unwrap()
     };
     assert_eq!(run(), Outcome::Complete);
     let mut names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -7,7 +7,7 @@ use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
-use koel_lab::{Outcome, Plan, Scope, Settings, Step, experiments, report};
+use koel_lab::{Outcome, Plan, Scope, Settings, experiments, report};
 
 use crate::{numbers, stdout, streams::Stream};
 
@@ -115,16 +115,16 @@ enum Name {
 }
 
 /// Prepares an experiment, and checks whether it can run.
-type Planner = fn(&Settings) -> anyhow::Result<Box<dyn Step>>;
+type Planner = fn(&Settings) -> anyhow::Result<Plan<'static>>;
 
 /// All experiments, in the order in which they run.
 const PLANNERS: [(Name, Planner); 6] = [
-    (Name::Load, |settings| Ok(Box::new(Plan::new(experiments::Load, settings)?))),
-    (Name::Space, |settings| Ok(Box::new(Plan::new(experiments::Space, settings)?))),
-    (Name::Fpr, |settings| Ok(Box::new(Plan::new(experiments::Fpr, settings)?))),
-    (Name::Walk, |settings| Ok(Box::new(Plan::new(experiments::Evictions, settings)?))),
-    (Name::Speed, |settings| Ok(Box::new(Plan::new(experiments::Speed, settings)?))),
-    (Name::Size, |settings| Ok(Box::new(Plan::new(experiments::Size, settings)?))),
+    (Name::Load, |settings| Plan::new(experiments::Load, settings)),
+    (Name::Space, |settings| Plan::new(experiments::Space, settings)),
+    (Name::Fpr, |settings| Plan::new(experiments::Fpr, settings)),
+    (Name::Walk, |settings| Plan::new(experiments::Evictions, settings)),
+    (Name::Speed, |settings| Plan::new(experiments::Speed, settings)),
+    (Name::Size, |settings| Plan::new(experiments::Size, settings)),
 ];
 
 impl Experiment {
@@ -152,8 +152,8 @@ impl Experiment {
 }
 
 /// Runs the experiments, and prints the path of the report.
-fn run(steps: Vec<Box<dyn Step>>, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let outcome = koel_lab::run("koel", steps, settings)?;
+fn run(plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let outcome = koel_lab::run("koel", plans, settings)?;
     if outcome == Outcome::Complete {
         stdout::say(&format!("{}\n", settings.folder.join(report::FILE).display()))?;
     }

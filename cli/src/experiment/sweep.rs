@@ -99,7 +99,7 @@ impl Options {
             messages::say(format_args!("sweep: {are} left out: {}\n", reasons(&left_out)));
         }
         messages::say(format_args!("sweep: at most {} MiB of memory for a case\n", memory.div_ceil(1 << 20)));
-        super::run(vec![Box::new(plan)], &settings)
+        super::run(vec![plan], &settings)
     }
 }
 

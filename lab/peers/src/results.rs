@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, Step as _, report};
+use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, report};
 
 use crate::{experiment, options::Options, print, say};
 
@@ -16,7 +16,7 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
         again: options.again(),
     };
     let peers = options.peers();
-    let plan = Box::new(Plan::new(peers, &settings)?);
+    let plan = Plan::new(peers, &settings)?;
     report::check(folder, &[plan.name()])?;
     let interrupt = Interrupt::on_ctrl_c()?;
     let (rounds, left) = (plan.cases(), plan.cases_left());

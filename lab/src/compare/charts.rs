@@ -1,11 +1,8 @@
 //! Charts with the results of both runs: lines for the first, rings for the second.
 
-use serde_json::Value;
-
 use crate::{
     chart::{Chart, Mark, Series},
-    experiment::Experiment,
-    experiments::{Evictions, Fpr, Load, Size, Space, Speed, Sweep, sweep::Grid},
+    experiments,
     record::Results,
 };
 
@@ -16,20 +13,8 @@ pub(super) fn overlaid(records: &[Results; 2]) -> anyhow::Result<Vec<Chart>> {
 }
 
 fn charts(results: &Results) -> anyhow::Result<Vec<Chart>> {
-    fn of<E: Experiment>(experiment: &E, measured: Value) -> anyhow::Result<Vec<Chart>> {
-        Ok(experiment.findings(&serde_json::from_value::<Vec<_>>(measured)?).charts)
-    }
-    let measured = serde_json::to_value(&results.record.measured)?;
-    match results.name.as_str() {
-        "load" => of(&Load, measured),
-        "space" => of(&Space, measured),
-        "fpr" => of(&Fpr, measured),
-        "walk" => of(&Evictions, measured),
-        "speed" => of(&Speed, measured),
-        "size" => of(&Size, measured),
-        "sweep" => of(&Sweep::new(Grid::default(), &[]), measured),
-        _ => Ok(Vec::new()),
-    }
+    let experiment = experiments::with_name(&results.name);
+    experiment.map_or(Ok(Vec::new()), |experiment| Ok(experiment.findings(&results.record.measured)?.charts))
 }
 
 /// A series of the second run that is equal to that of the first is not drawn.

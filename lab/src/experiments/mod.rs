@@ -14,6 +14,23 @@ pub mod walk;
 
 pub use {fpr::Fpr, load::Load, size::Size, space::Space, speed::Speed, sweep::Sweep, walk::Evictions};
 
+use self::sweep::Grid;
+use crate::plan::{Typed, Untyped};
+
+/// The experiment with this name, to draw its results. A sweep has no combinations to measure.
+pub(crate) fn with_name(name: &str) -> Option<Box<dyn Untyped>> {
+    Some(match name {
+        "load" => Box::new(Typed(Load)),
+        "space" => Box::new(Typed(Space)),
+        "fpr" => Box::new(Typed(Fpr)),
+        "walk" => Box::new(Typed(Evictions)),
+        "speed" => Box::new(Typed(Speed)),
+        "size" => Box::new(Typed(Size)),
+        "sweep" => Box::new(Typed(Sweep::new(Grid::default(), &[]))),
+        _ => return None,
+    })
+}
+
 /// The number of buckets of b slots for this many slots, rounded up to an even number.
 fn buckets(slots: u64, b: u32) -> u64 {
     (slots / u64::from(b)).div_ceil(2) * 2

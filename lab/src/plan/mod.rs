@@ -1,6 +1,7 @@
 //! Runs an experiment: checks first whether it can run at all, then measures its cases and writes the results.
 
 mod progress;
+mod untyped;
 mod work;
 
 #[cfg(test)]
@@ -15,16 +16,17 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::{anyhow, bail};
-use serde::Serialize;
+use anyhow::{Context as _, anyhow, bail};
 
+use self::untyped::{Case, Description, key};
+pub(crate) use self::untyped::{Typed, Untyped};
 use crate::{
     build::Build,
     chart,
-    experiment::{Experiment, Measured, Scope},
+    experiment::{Experiment, Scope},
     interrupt::Interrupt,
     machine::Machine,
-    record::{Journal, Left, Picture, Place, REMEDY, Record, Run},
+    record::{Journal, Picture, Place, REMEDY, Record, Run, Stored, damaged},
 };
 
 /// How an experiment runs, and where its results go.
@@ -72,40 +74,17 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// An experiment that is ready to run, of any type.
-pub trait Step {
-    /// The experiment's name.
-    fn name(&self) -> &'static str;
-
-    /// The number of cases.
-    fn cases(&self) -> usize;
-
-    /// The number of cases that have not been measured yet.
-    fn cases_left(&self) -> usize;
-
-    /// The build that measured the earlier results, if it is not this one. They are then complete, and only drawn.
-    fn other_build(&self) -> Option<&Build>;
-
-    /// Measures the cases that are left, and writes all results.
-    ///
-    /// # Errors
-    /// If a case fails, or a file cannot be written. Finished cases are then in the journal.
-    fn run(self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome>;
-}
-
-type Case<E> = <E as Experiment>::Case;
-type Row<E> = <E as Experiment>::Row;
-
-/// An experiment, its cases, and the results that exist already.
-pub struct Plan<E: Experiment> {
-    experiment: E,
+/// An experiment that is ready to run, its cases, and the results that exist already.
+pub struct Plan<'a> {
+    experiment: Box<dyn Untyped + 'a>,
+    description: Description,
     place: Place,
     /// Locked: no other process measures this experiment into this folder while the plan exists.
     journal: Journal,
     run: Run,
-    cases: Vec<Case<E>>,
+    cases: Vec<Case>,
     /// The result of each case, if there is one.
-    known: Vec<Option<Measured<Case<E>, Row<E>>>>,
+    known: Vec<Option<Stored>>,
     /// Whether there are no earlier results, or none that count.
     anew: bool,
     /// Whether the record has older results, which are kept until all cases have been measured again.
@@ -115,17 +94,23 @@ pub struct Plan<E: Experiment> {
     seconds: f64,
 }
 
-impl<E: Experiment> Plan<E> {
+impl<'a> Plan<'a> {
     /// Checks everything that can be checked beforehand. Measures nothing, and creates only the folder and its journal.
     ///
     /// # Errors
     /// If a case takes more memory than is available; if the folder cannot be written to; if another process is measuring
     /// this experiment there; if the folder has results of a different run.
-    pub fn new(experiment: E, settings: &Settings) -> anyhow::Result<Self> {
-        let name = experiment.name();
-        let cases = cases_of(&experiment, &settings.scope)?;
-        let threads = if experiment.is_timed() { 1 } else { settings.threads.max(1) };
-        let threads = threads_within_memory(&experiment, &cases, threads, Machine::available_memory())?;
+    pub fn new(experiment: impl Experiment + 'a, settings: &Settings) -> anyhow::Result<Self> {
+        Self::of(Box::new(Typed(experiment)), settings)
+    }
+
+    /// As [`new`](Self::new).
+    fn of(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
+        let description = experiment.description();
+        let name = description.name;
+        let cases = cases_of(&*experiment, name, &settings.scope)?;
+        let threads = if description.is_timed { 1 } else { settings.threads.max(1) };
+        let threads = threads_within_memory(&description, &cases, threads, Machine::available_memory())?;
         try_folder(&settings.folder)?;
 
         let run = Run {
@@ -139,8 +124,19 @@ impl<E: Experiment> Plan<E> {
         let place = Place::new(&settings.folder, name);
         let journal = Journal::open(&place)?;
         let known = cases.iter().map(|_| None).collect();
-        let mut plan =
-            Self { experiment, place, journal, run, cases, known, anew: true, replaces: settings.again, threads, seconds: 0.0 };
+        let mut plan = Self {
+            experiment,
+            description,
+            place,
+            journal,
+            run,
+            cases,
+            known,
+            anew: true,
+            replaces: settings.again,
+            threads,
+            seconds: 0.0,
+        };
         if !settings.again {
             plan.recall()?;
         }
@@ -150,8 +146,8 @@ impl<E: Experiment> Plan<E> {
     /// Reads the results of earlier runs, and how many seconds they took.
     fn recall(&mut self) -> anyhow::Result<()> {
         let now = self.run.clone();
-        let left: Option<Left<Measured<_, _>>> = self.journal.read()?;
-        let record: Option<Record<Measured<_, _>>> = match &left {
+        let left = self.journal.read(|stored| self.experiment.recognised(stored).ok())?;
+        let record = match &left {
             // The earlier run was to replace the record.
             Some(left) if left.anew => {
                 self.replaces = true;
@@ -159,20 +155,24 @@ impl<E: Experiment> Plan<E> {
             }
             _ => self.place.read()?,
         };
-        let places: HashMap<_, _> =
-            self.cases.iter().enumerate().map(|(place, case)| Ok((key(case)?, place))).collect::<anyhow::Result<_>>()?;
-        let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
+        let places: HashMap<_, _> = self.cases.iter().enumerate().map(|(place, case)| (&*case.key, place)).collect();
+        let record = record.map(|record| {
+            let measured = record.measured.iter().map(|stored| self.experiment.recognised(stored));
+            let measured = measured.collect::<anyhow::Result<_>>().with_context(|| damaged(&self.place.json()))?;
+            anyhow::Ok((record.run, measured, record.seconds, self.place.json()))
+        });
+        let record = record.transpose()?;
         let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
         // The journal is newer than the record. The settings of a run that measured nothing do not matter.
         let mut newest = self.place.json();
         for (run, measured, seconds, file) in record.into_iter().chain(left).filter(|part| !part.1.is_empty()) {
-            self.refuse(&run, &file)?;
+            refuse(&self.run, &run, &file)?;
             if !self.anew {
                 same_build(&self.run, &newest, &run, &file.display().to_string())?;
             }
             for measured in measured {
                 let case = key(&measured.case)?;
-                let Some(&place) = places.get(&case) else {
+                let Some(&place) = places.get(&*case) else {
                     bail!("{}: has a case that is not part of this run, {case}: {REMEDY}", file.display());
                 };
                 self.known[place] = Some(measured);
@@ -188,28 +188,13 @@ impl<E: Experiment> Plan<E> {
             return Ok(());
         }
         same_build(&self.run, &newest, &now, "this")?;
-        if self.experiment.is_timed() { same_machine(&self.run, &now, &newest) } else { Ok(()) }
-    }
-
-    /// Refuses results of a different run, which are neither mixed with new ones nor overwritten by mistake.
-    fn refuse(&self, other: &Run, file: &Path) -> anyhow::Result<()> {
-        let run = &self.run;
-        let kind = |run: &Run| {
-            let size = if run.scope.quick { "a quick" } else { "a full" };
-            let most = run.scope.max_slots.map_or_else(String::new, |slots| format!(" with at most {slots} slots"));
-            format!("{size} run of {}{most}, seed {}", run.experiment, run.scope.seed)
-        };
-        let file = file.display();
-        if (&other.experiment, &other.scope) != (&run.experiment, &run.scope) {
-            bail!("{file}: has the results of {}, but this is {}: {REMEDY}", kind(other), kind(run));
-        }
-        Ok(())
+        if self.description.is_timed { same_machine(&self.run, &now, &newest) } else { Ok(()) }
     }
 
     /// Writes the charts, the table and the record.
-    fn write(&self, measured: Vec<Measured<Case<E>, Row<E>>>, complete: bool) -> anyhow::Result<()> {
-        let name = self.experiment.name();
-        let mut findings = self.experiment.findings(&measured);
+    fn write(&self, measured: Vec<Stored>, complete: bool) -> anyhow::Result<()> {
+        let Description { name, title, about, columns, .. } = &self.description;
+        let mut findings = self.experiment.findings(&measured)?;
         let earlier = self.place.pictures();
         let mut pictures = Vec::new();
         for chart in &mut findings.charts {
@@ -226,14 +211,14 @@ impl<E: Experiment> Plan<E> {
                 caption: chart.caption.clone(),
             });
         }
-        self.place.write_csv(&measured, &self.experiment.columns())?;
+        self.place.write_csv(&measured, columns)?;
         let others = earlier.into_iter().filter(|file| pictures.iter().all(|picture: &Picture| picture.file != *file));
         let others: Vec<_> = others.collect();
         self.place.write(&Record {
             run: self.run.clone(),
-            title: self.experiment.title().to_owned(),
-            about: self.experiment.about().to_owned(),
-            columns: self.experiment.columns(),
+            title: (*title).to_owned(),
+            about: (*about).to_owned(),
+            columns: columns.clone(),
             complete,
             seconds: self.seconds,
             pictures,
@@ -244,26 +229,36 @@ impl<E: Experiment> Plan<E> {
         // Of an earlier run with other parameters, for example.
         self.place.delete(&others)
     }
-}
 
-impl<E: Experiment> Step for Plan<E> {
-    fn name(&self) -> &'static str {
-        self.experiment.name()
+    /// The experiment's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.description.name
     }
 
-    fn cases(&self) -> usize {
+    /// The number of cases.
+    #[must_use]
+    pub fn cases(&self) -> usize {
         self.cases.len()
     }
 
-    fn cases_left(&self) -> usize {
+    /// The number of cases that have not been measured yet.
+    #[must_use]
+    pub fn cases_left(&self) -> usize {
         self.known.iter().filter(|known| known.is_none()).count()
     }
 
-    fn other_build(&self) -> Option<&Build> {
+    /// The build that measured the earlier results, if it is not this one. They are then complete, and only drawn.
+    #[must_use]
+    pub fn other_build(&self) -> Option<&Build> {
         (!self.run.build.is(Build::here())).then_some(&self.run.build)
     }
 
-    fn run(mut self: Box<Self>, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+    /// Measures the cases that are left, and writes all results.
+    ///
+    /// # Errors
+    /// If a case fails, or a file cannot be written. Finished cases are then in the journal.
+    pub fn run(mut self, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
         self.journal.begin(&self.run, self.anew)?;
         work::measure(&mut self, interrupt)?;
         let measured: Vec<_> = std::mem::take(&mut self.known).into_iter().flatten().collect();
@@ -276,6 +271,20 @@ impl<E: Experiment> Step for Plan<E> {
         self.journal.end()?;
         Ok(if complete { Outcome::Complete } else { Outcome::Interrupted })
     }
+}
+
+/// Refuses results of a different run, which are neither mixed with new ones nor overwritten by mistake.
+fn refuse(run: &Run, other: &Run, file: &Path) -> anyhow::Result<()> {
+    let kind = |run: &Run| {
+        let size = if run.scope.quick { "a quick" } else { "a full" };
+        let most = run.scope.max_slots.map_or_else(String::new, |slots| format!(" with at most {slots} slots"));
+        format!("{size} run of {}{most}, seed {}", run.experiment, run.scope.seed)
+    };
+    let file = file.display();
+    if (&other.experiment, &other.scope) != (&run.experiment, &run.scope) {
+        bail!("{file}: has the results of {}, but this is {}: {REMEDY}", kind(other), kind(run));
+    }
+    Ok(())
 }
 
 /// Refuses to add to the results in a file what another build measured: they would be rows of two algorithms.
@@ -305,34 +314,24 @@ fn same_machine(there: &Run, here: &Run, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The identity of a case, in files and for its seed.
-fn key(case: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string(case)?)
-}
-
 /// The cases of an experiment, each once.
-fn cases_of<E: Experiment>(experiment: &E, scope: &Scope) -> anyhow::Result<Vec<E::Case>> {
+fn cases_of(experiment: &dyn Untyped, name: &str, scope: &Scope) -> anyhow::Result<Vec<Case>> {
+    let mut cases = experiment.cases(scope).with_context(|| name.to_owned())?;
     let mut seen = HashSet::new();
-    let mut cases = Vec::new();
-    for case in experiment.cases(scope) {
-        if seen.insert(key(&case)?) {
-            cases.push(case);
-        }
-    }
+    cases.retain(|case| seen.insert(case.key.clone()));
     if let (true, Some(most)) = (cases.is_empty(), scope.max_slots) {
-        let name = experiment.name();
         bail!("{name}: --max-slots {most} leaves nothing to measure; give at least {}", least_slots(experiment, scope, most));
     }
     Ok(cases)
 }
 
 /// The smallest limit of slots that leaves a case, given one that is too low.
-fn least_slots<E: Experiment>(experiment: &E, scope: &Scope, too_few: u64) -> u64 {
+fn least_slots(experiment: &dyn Untyped, scope: &Scope, too_few: u64) -> u64 {
     let (mut too_few, mut enough) = (too_few, u64::MAX);
     while enough - too_few > 1 {
         let slots = u64::midpoint(too_few, enough);
         let scope = Scope { max_slots: Some(slots), ..scope.clone() };
-        *(if experiment.cases(&scope).is_empty() { &mut too_few } else { &mut enough }) = slots;
+        *(if experiment.has_cases(&scope) { &mut enough } else { &mut too_few }) = slots;
     }
     enough
 }
@@ -349,15 +348,15 @@ fn try_folder(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The number of threads, at most `threads`, for whose cases there is enough memory.
-fn threads_within_memory<E: Experiment>(experiment: &E, cases: &[E::Case], threads: usize, free: u64) -> anyhow::Result<usize> {
-    let most = cases.iter().map(|case| experiment.memory(case)).max().unwrap_or(0);
+fn threads_within_memory(experiment: &Description, cases: &[Case], threads: usize, free: u64) -> anyhow::Result<usize> {
+    let most = cases.iter().map(|case| case.memory).max().unwrap_or(0);
     if most > free {
         bail!(
             "{}: the largest table takes {} MiB of memory, but only {} MiB are available: {}",
-            experiment.name(),
+            experiment.name,
             most.div_ceil(1 << 20),
             free >> 20,
-            experiment.with_less_memory()
+            experiment.with_less_memory
         );
     }
     Ok(usize::try_from(free / most.max(1)).unwrap_or(threads).clamp(1, threads))

@@ -3,22 +3,17 @@
 use std::{fs, path::Path};
 
 use anyhow::Context as _;
-use serde_json::{Map, Value};
 
 use super::{Record, files};
-use crate::experiment::Measured;
 
 /// The order of the experiments. Any others follow, sorted by name.
 const ORDER: [&str; 9] = ["load", "space", "fpr", "walk", "speed", "size", "sweep", "peers", "growth"];
-
-/// The fields of a case or a row, whatever they are.
-pub(crate) type Fields = Map<String, Value>;
 
 /// The results of an experiment.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) name: String,
-    pub(crate) record: Record<Measured<Fields, Fields>>,
+    pub(crate) record: Record,
 }
 
 /// The name of each file `NAME.json` in the folder, in the order of experiments.

@@ -9,12 +9,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use serde::{
-    Deserialize, Serialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, Serialize};
 
-use super::{Place, REMEDY, Run, files};
+use super::{Place, REMEDY, Run, Stored, files};
 
 /// A locked journal: no other process measures the same experiment into the same folder while it exists.
 ///
@@ -34,24 +31,24 @@ pub(crate) struct Journal {
 
 /// What an earlier process left in the journal.
 #[derive(Debug)]
-pub(crate) struct Left<M> {
+pub(crate) struct Left {
     pub(crate) run: Run,
     /// Whether it was to replace the record, whose results belong to another run.
     pub(crate) anew: bool,
-    pub(crate) measured: Vec<M>,
+    pub(crate) measured: Vec<Stored>,
     /// The time spent until the last of them was finished.
     pub(crate) seconds: f64,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Line<M> {
+enum Line {
     /// The process that writes the next lines.
     Process { id: u32, since: String },
     /// The run whose cases follow.
     Begun { run: Box<Run>, anew: bool },
     /// A finished case, and the time spent until then.
-    Measured { seconds: f64, measured: M },
+    Measured { seconds: f64, measured: Stored },
 }
 
 impl Journal {
@@ -80,23 +77,25 @@ impl Journal {
     }
 
     /// Reads what an earlier process finished, if there was one. A line that is incomplete or damaged is ignored, so that
-    /// its case is measured again.
+    /// its case is measured again; so is one that is not recognised.
     ///
     /// # Errors
     /// If the line is missing that says what was measured.
-    pub(crate) fn read<M: DeserializeOwned>(&mut self) -> anyhow::Result<Option<Left<M>>> {
+    pub(crate) fn read(&mut self, recognised: impl Fn(&Stored) -> Option<Stored>) -> anyhow::Result<Option<Left>> {
         let mut text = Vec::new();
         let read = self.file.rewind().and_then(|()| self.file.read_to_end(&mut text));
         read.with_context(|| self.path.display().to_string())?;
-        let mut left: Option<Left<M>> = None;
+        let mut left: Option<Left> = None;
         for line in lines(&text) {
             match (serde_json::from_slice(line), &mut left) {
                 (Ok(Line::Begun { run, anew }), _) => {
                     left = Some(Left { run: *run, anew, measured: Vec::new(), seconds: 0.0 });
                 }
                 (Ok(Line::Measured { seconds, measured }), Some(left)) => {
-                    left.seconds = seconds;
-                    left.measured.push(measured);
+                    if let Some(measured) = recognised(&measured) {
+                        left.seconds = seconds;
+                        left.measured.push(measured);
+                    }
                 }
                 (Ok(Line::Process { .. }), None) | (_, Some(_)) => {}
                 (Ok(Line::Measured { .. }) | Err(_), None) => {
@@ -126,11 +125,8 @@ impl Journal {
     }
 
     /// Adds a finished case, `seconds` after the start of the run. It is on the disk when this returns.
-    pub(crate) fn add<M: Serialize + DeserializeOwned>(&mut self, measured: &M, seconds: f64) -> anyhow::Result<()> {
-        // JSON cannot represent every float: an error now is better than one when it is read.
-        let text = serde_json::to_string(measured)?;
-        serde_json::from_str::<M>(&text).with_context(|| format!("{text}: these results cannot be read back"))?;
-        self.append(&[Line::Measured { seconds, measured }])
+    pub(crate) fn add(&mut self, measured: &Stored, seconds: f64) -> anyhow::Result<()> {
+        self.append(&[Line::Measured { seconds, measured: measured.clone() }])
     }
 
     /// Removes the journal, after everything in it has been written to the record.
@@ -140,7 +136,7 @@ impl Journal {
     }
 
     /// Appends all of these lines, or none.
-    fn append<M: Serialize>(&mut self, lines: &[Line<M>]) -> anyhow::Result<()> {
+    fn append(&mut self, lines: &[Line]) -> anyhow::Result<()> {
         let mut text = Vec::new();
         for line in lines {
             serde_json::to_writer(&mut text, line)?;
@@ -207,7 +203,7 @@ fn lock(file: &mut File, path: &Path) -> anyhow::Result<bool> {
     Ok(is_still_at(file, path))
 }
 
-fn this_process() -> Line<()> {
+fn this_process() -> Line {
     let since = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     Line::Process { id: process::id(), since }
 }
@@ -227,7 +223,7 @@ fn owner(file: &mut File) -> String {
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok();
     let process = |line: &[u8]| match serde_json::from_slice(line) {
-        Ok(Line::Process::<IgnoredAny> { id, since }) => Some(format!("process {id}, started at {since},")),
+        Ok(Line::Process { id, since }) => Some(format!("process {id}, started at {since},")),
         _ => None,
     };
     lines(&text).filter_map(process).last().unwrap_or_else(|| String::from("another process"))

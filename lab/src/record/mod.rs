@@ -10,8 +10,8 @@ mod folder;
 mod journal;
 
 pub(crate) use files::replace;
-pub(crate) use folder::{Fields, Results, all, names, results};
-pub(crate) use journal::{Journal, Left};
+pub(crate) use folder::{Results, all, names, results};
+pub(crate) use journal::Journal;
 
 use std::{
     fs,
@@ -20,10 +20,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use serde::{
-    Deserialize, Serialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -35,6 +32,19 @@ use crate::{
 
 /// What the user can do about results that are in the way.
 pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
+
+/// The fields of a case or a row, whatever they are.
+pub(crate) type Fields = Map<String, Value>;
+
+/// A case and its results, of any experiment.
+pub(crate) type Stored = Measured<Fields, Fields>;
+
+impl Stored {
+    /// The same in the types of an experiment.
+    pub(crate) fn typed<C: DeserializeOwned, R: DeserializeOwned>(&self) -> anyhow::Result<Measured<C, R>> {
+        Ok(Measured { case: C::deserialize(&self.case)?, rows: self.rows.iter().map(R::deserialize).collect::<Result<_, _>>()? })
+    }
+}
 
 /// A run: what was measured, and where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,7 +74,7 @@ pub(crate) struct Picture {
 
 /// An experiment with all of its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Record<M> {
+pub(crate) struct Record {
     pub(crate) run: Run,
     pub(crate) title: String,
     pub(crate) about: String,
@@ -80,7 +90,7 @@ pub(crate) struct Record<M> {
     pub(crate) warnings: Vec<String>,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) tables: Vec<Table>,
-    pub(crate) measured: Vec<M>,
+    pub(crate) measured: Vec<Stored>,
 }
 
 /// The results of an experiment, and where they are from.
@@ -100,8 +110,10 @@ pub fn read_results<C: DeserializeOwned, R: DeserializeOwned>(
     folder: &Path,
     name: &'static str,
 ) -> anyhow::Result<Option<Recorded<C, R>>> {
-    let record = Place::new(folder, name).read::<Measured<C, R>>()?;
-    Ok(record.map(|Record { run, measured, .. }| Recorded { machine: run.machine, measured }))
+    let place = Place::new(folder, name);
+    let Some(Record { run, measured, .. }) = place.read()? else { return Ok(None) };
+    let measured = measured.iter().map(Stored::typed).collect::<anyhow::Result<_>>().with_context(|| damaged(&place.json()))?;
+    Ok(Some(Recorded { machine: run.machine, measured }))
 }
 
 /// The paths of an experiment's files.
@@ -125,17 +137,21 @@ impl Place {
     }
 
     /// Reads the record, if there is one.
-    pub(crate) fn read<M: DeserializeOwned>(&self) -> anyhow::Result<Option<Record<M>>> {
+    pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         let path = self.json();
         let Some(text) = files::read(&path)? else { return Ok(None) };
-        let record = serde_json::from_str(&text);
-        record.map(Some).with_context(|| format!("{}: not a record of koel, or a damaged one: {REMEDY}", path.display()))
+        serde_json::from_str(&text).map(Some).with_context(|| damaged(&path))
     }
 
     /// The files of the pictures that the record names, if there is one that can be read. Whatever it says, they are files of this
     /// experiment.
     pub(crate) fn pictures(&self) -> Vec<String> {
-        let record = self.read::<IgnoredAny>().ok().flatten();
+        #[derive(Deserialize)]
+        struct Drawn {
+            pictures: Vec<Picture>,
+        }
+        let text = files::read(&self.json()).ok().flatten();
+        let record: Option<Drawn> = text.and_then(|text| serde_json::from_str(&text).ok());
         let files = record.into_iter().flat_map(|record| record.pictures).map(|picture| picture.file);
         let is_ours = |file: &String| {
             let rest = file.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('-'));
@@ -158,18 +174,14 @@ impl Place {
         Ok(())
     }
 
-    pub(crate) fn write<M: Serialize>(&self, record: &Record<M>) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, record: &Record) -> anyhow::Result<()> {
         replace(&self.json(), lines(record)?.as_bytes())
     }
 
     /// Writes all rows as CSV. Fields that a row does not have, such as those beside an error, are empty cells; lists are values
     /// with spaces between them.
     /// Without rows, the header has these columns.
-    pub(crate) fn write_csv<C: Serialize, R: Serialize>(
-        &self,
-        measured: &[Measured<C, R>],
-        columns: &[Column],
-    ) -> anyhow::Result<()> {
+    pub(crate) fn write_csv(&self, measured: &[Stored], columns: &[Column]) -> anyhow::Result<()> {
         let path = self.file(".csv");
         let mut text = table(measured).with_context(|| path.display().to_string())?;
         if text.is_empty() {
@@ -182,9 +194,8 @@ impl Place {
 }
 
 /// All rows as CSV. Empty without rows.
-pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> anyhow::Result<Vec<u8>> {
-    let rows = measured.iter().flat_map(|m| m.rows.iter().map(|row| Ok([object(&m.case)?, object(row)?])));
-    let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
+pub(crate) fn table(measured: &[Stored]) -> anyhow::Result<Vec<u8>> {
+    let rows: Vec<_> = measured.iter().flat_map(|stored| stored.rows.iter().map(|row| [&stored.case, row])).collect();
     // The fields of all cases, then those of all rows, in the order of their first occurrence.
     let mut header = [const { Vec::<&str>::new() }; 2];
     for (fields, object) in rows.iter().flat_map(|row| (0..2).zip(row)) {
@@ -203,7 +214,7 @@ pub(crate) fn table<C: Serialize, R: Serialize>(measured: &[Measured<C, R>]) -> 
 }
 
 /// The record as JSON, with each case on a line of its own.
-fn lines<M: Serialize>(record: &Record<M>) -> anyhow::Result<String> {
+fn lines(record: &Record) -> anyhow::Result<String> {
     let Value::Object(mut object) = serde_json::to_value(record)? else { bail!("a record must be an object") };
     let measured = object.remove("measured");
     let mut text = serde_json::to_string_pretty(&object)?;
@@ -219,13 +230,6 @@ fn lines<M: Serialize>(record: &Record<M>) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn object(value: &impl Serialize) -> anyhow::Result<Map<String, Value>> {
-    match serde_json::to_value(value)? {
-        Value::Object(object) => Ok(object),
-        other => bail!("a case or a row must have named fields, but {other} has none"),
-    }
-}
-
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -233,6 +237,11 @@ fn cell(value: &Value) -> String {
         Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
+}
+
+/// What to say of a record that cannot be read.
+pub(crate) fn damaged(path: &Path) -> String {
+    format!("{}: not a record of koel, or a damaged one: {REMEDY}", path.display())
 }
 
 #[cfg(test)]
@@ -247,15 +256,15 @@ mod tests {
     fn rows_need_not_have_the_same_fields() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let place = Place::new(folder.path(), "some");
-        let rows = vec![json!({ "name": "one", "error": "too large" }), json!({ "name": "two", "n": 5, "left": null })];
-        place.write_csv(
-            &[Measured { case: json!({ "n": 1 }), rows }, Measured { case: json!({ "n": 2, "m": 3 }), rows: vec![] }],
-            &[Column::key("unused", "", "")],
-        )?;
+        let measured: Vec<Stored> = serde_json::from_value(json!([
+            { "case": { "n": 1 }, "rows": [{ "name": "one", "error": "too large" }, { "name": "two", "n": 5, "left": null }] },
+            { "case": { "n": 2, "m": 3 }, "rows": [] },
+        ]))?;
+        place.write_csv(&measured, &[Column::key("unused", "", "")])?;
         // The fields of a case come first, even if a row has one of the same name.
         let lines = ["n,name,error,n,left", "1,one,too large,,", "1,two,,5,", ""];
         assert_eq!(fs::read_to_string(place.file(".csv"))?, lines.join("\n"));
-        place.write_csv::<Value, Value>(&[], &["n", "m", "name", "error"].map(|name| Column::new(name, "", "")))?;
+        place.write_csv(&[], &["n", "m", "name", "error"].map(|name| Column::new(name, "", "")))?;
         assert_eq!(fs::read_to_string(place.file(".csv"))?, "n,m,name,error\n");
         Ok(())
     }

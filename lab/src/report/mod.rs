@@ -9,10 +9,7 @@ use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
 
 use anyhow::{Context as _, bail};
 
-use crate::{
-    experiment::Measured,
-    record::{self, Fields, Record, Results},
-};
+use crate::record::{self, Fields, Record, Results};
 
 pub(crate) use page::{facts_apart, frame};
 
@@ -22,7 +19,7 @@ pub const FILE: &str = "report.html";
 /// An experiment's section of the page.
 struct Part {
     name: String,
-    record: Record<Measured<Fields, Fields>>,
+    record: Record,
     /// The SVG of each picture.
     charts: Vec<String>,
     /// All rows as CSV.

@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     build::Build,
     chart::{self, Axis, Chart, Series},
-    experiment::{Scope, Table},
+    experiment::{Measured, Scope, Table},
     machine::Machine,
     record::{Picture, Place, Run},
 };
@@ -36,7 +36,7 @@ fn fields(value: &Value) -> Fields {
 }
 
 /// A record with two rows, a table and a chart.
-fn record(name: &str) -> Record<Measured<Fields, Fields>> {
+fn record(name: &str) -> Record {
     let rows =
         vec![fields(&json!({"mean": 0.1, "note": HOSTILE})), fields(&json!({"mean": 0.937_461_038_961_038_9, "note": null}))];
     let mut table = Table::new(HOSTILE, &["what", HOSTILE]);
@@ -67,7 +67,7 @@ fn record(name: &str) -> Record<Measured<Fields, Fields>> {
     }
 }
 
-fn put(folder: &Path, name: &'static str, record: &Record<Measured<Fields, Fields>>) {
+fn put(folder: &Path, name: &'static str, record: &Record) {
     let place = Place::new(folder, name);
     place.write(record).expect("it can be written");
     place.write_csv(&record.measured, &[]).expect("it can be written");
@@ -84,7 +84,7 @@ fn put(folder: &Path, name: &'static str, record: &Record<Measured<Fields, Field
 }
 
 /// A folder with these experiments, after a change to each record.
-fn folder(names: &[&'static str], change: impl Fn(&mut Record<Measured<Fields, Fields>>)) -> TempDir {
+fn folder(names: &[&'static str], change: impl Fn(&mut Record)) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for &name in names {
         let mut record = record(name);

@@ -14,14 +14,14 @@ use std::{
 };
 
 use anyhow::bail;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
     column::Column,
-    experiment::{Findings, Table},
+    experiment::{Findings, Measured, Table},
 };
 
 /// An experiment that records which cases it measured.
@@ -93,8 +93,8 @@ impl Fake {
         done
     }
 
-    fn plan(&self, settings: &Settings) -> anyhow::Result<Box<Plan<&Self>>> {
-        Plan::new(self, settings).map(Box::new)
+    fn plan<'a>(&'a self, settings: &Settings) -> anyhow::Result<Plan<'a>> {
+        Plan::new(self, settings)
     }
 
     fn run(&self, settings: &Settings) -> anyhow::Result<Outcome> {

@@ -89,16 +89,17 @@ fn what_another_machine_has_measured_can_be_drawn_here() {
     let fake = Fake::of(NUMBERS).timed();
     let plan = fake.plan(&folder.settings()).unwrap();
     assert_eq!(plan.cases_left(), 0);
-    assert_eq!(Box::new(plan).run(&Interrupt::new()).unwrap(), Outcome::Complete);
+    assert_eq!(plan.run(&Interrupt::new()).unwrap(), Outcome::Complete);
     assert_eq!(folder.text(".json"), other);
 }
 
 #[test]
 fn tables_beyond_memory_are_refused_and_threads_get_what_there_is() {
-    let cases = |fake: &Fake| (&fake).cases(&Folder::new().settings().scope);
+    let scope = Folder::new().settings().scope;
     let threads = |memory, threads, free| {
         let fake = Fake { memory, ..Fake::of(0..3) };
-        threads_within_memory(&&fake, &cases(&fake), threads, free)
+        let fake = Typed(&fake);
+        threads_within_memory(&fake.description(), &fake.cases(&scope).unwrap(), threads, free)
     };
     assert_eq!(threads(10 << 20, 4, 100 << 20).unwrap(), 4);
     assert_eq!(threads(10 << 20, 4, 30 << 20).unwrap(), 3);
@@ -120,7 +121,7 @@ fn too_few_slots_leave_nothing() {
     let scope = Scope { max_slots: Some(99), ..folder.settings().scope };
     refused(&Fake::of([1000, 100, 500]), &Settings { scope, ..folder.settings() }, &["fake: --max-slots 99", "at least 100"]);
     for slots in 0..100 {
-        assert_eq!(least_slots(&&Fake::of([1000, 100, 500]), &folder.settings().scope, slots), 100);
+        assert_eq!(least_slots(&Typed(&Fake::of([1000, 100, 500])), &folder.settings().scope, slots), 100);
     }
     assert_eq!(folder.names(), [""; 0]);
 }
