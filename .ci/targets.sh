@@ -16,8 +16,7 @@ i686() {
         not_checked "tests on 32-bit x86" "this is not x86-64 Linux, or rustup cannot install $name"
         return
     fi
-    # For the little C in a dependency of criterion; freestanding, since there are no headers for 32 bits.
-    export CC_i686_unknown_linux_musl=gcc CFLAGS_i686_unknown_linux_musl='-m32 -ffreestanding' CARGO_TARGET_DIR=$target/32
+    export CARGO_TARGET_DIR=$target/32
     cargo test --no-fail-fast -p koel --lib --tests --all-features --locked --target "$name"
 }
 

@@ -10,7 +10,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-const BUCKETS: u64 = 14;
+/// Few, since Miri takes its time. A single table with f = 7 ends within a byte.
+const BUCKETS: u64 = 10;
 
 /// Narrow and wide packed tables, and single ones whose buckets straddle bytes.
 const KINDS: [Kind; 4] = [
@@ -74,7 +75,7 @@ fn a_filter_grows_and_shrinks() {
 #[test]
 fn views_read_no_byte_beyond_theirs() {
     for mut filter in filters() {
-        fill(&mut filter);
+        filter.insert_hashes(&hashes()[..20]).expect("there is room");
         let snapshot = filter.to_bytes();
         for before in 0..2 {
             let bytes = [&vec![0xff; before], &snapshot[..]].concat().into_boxed_slice();

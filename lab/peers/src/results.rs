@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use koel_lab::{Interrupt, Outcome, Plan, Scope, Settings, report};
+use koel_lab::{Outcome, Plan, Scope, Settings, report};
 
-use crate::{experiment, options::Options, print, say};
+use crate::{experiment, options::Options, print};
 
 /// Measures the rounds that the folder does not have yet. Returns the number of filters that failed, `None` if interrupted.
 pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<usize>> {
@@ -15,23 +15,9 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
         threads: 1,
         again: options.again(),
     };
-    let peers = options.peers();
-    let plan = Plan::new(peers, &settings)?;
-    report::check(folder, &[plan.name()])?;
-    let interrupt = Interrupt::on_ctrl_c()?;
-    let (rounds, left) = (plan.cases(), plan.cases_left());
-    let known = rounds - left;
-    let by = plan.other_build().map_or_else(String::new, |build| format!(" by another build: {build}"));
-    let found = if known > 0 { format!(", {known} of them measured before{by}") } else { String::new() };
+    let plan = Plan::new(options.peers(), &settings)?;
     let name = plan.name();
-    say(format_args!("{name}: {rounds} round{}{found}\n", if rounds == 1 { "" } else { "s" }));
-    let outcome = plan.run(&interrupt)?;
-    report::write(folder)?;
-    if outcome == Outcome::Interrupted {
-        let folder = folder.display();
-        say(format_args!(
-            "koel-peers: interrupted; the finished rounds are in {folder}, and the same command continues from there\n"
-        ));
+    if koel_lab::run("koel-peers", vec![plan], &settings)? == Outcome::Interrupted {
         return Ok(None);
     }
     let recorded = koel_lab::read_results(folder, name)?;

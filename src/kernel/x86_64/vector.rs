@@ -302,7 +302,9 @@ mod tests {
 
     #[test]
     fn vectors_find_the_same_buckets() {
-        for f in [2, 5, 8, 13, 21, 28] {
+        // Miri, which takes its time, sees that vectors stay inside their batch with any of them.
+        let lengths: &[u32] = if cfg!(miri) { &[13] } else { &[2, 5, 8, 13, 21, 28] };
+        for &f in lengths {
             for buckets in [2, 6, 1 << 20, (1 << 31) - 2, 1 << 31, (1 << 32) - 2, 1 << 32, (1 << 32) + 2, 1 << 35] {
                 if let Some(proof) = Avx2::detect() {
                     agree::<Four>(proof, f, buckets, Addressing::AnySize);
