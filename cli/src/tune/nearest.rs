@@ -18,9 +18,11 @@ pub(super) struct Nearest {
 impl Nearest {
     pub(super) fn to(asked: &Tune) -> Self {
         let Tune { items: Items { now: items, .. }, fpr, bytes, .. } = *asked;
-        let least = || asked.recommend(items, fpr.or(Some(HIGHEST_RATE)), None).best().map(Candidate::bytes);
+        // Without a rate, any will do, and so the highest: the lowest rate need not be found for every number.
+        let rate = fpr.or(Some(HIGHEST_RATE));
+        let least = || asked.recommend(items, rate, None).best().map(Candidate::bytes);
         Self {
-            items: most(usize::MAX, |items| asked.recommend(items, fpr, bytes).best().is_some())
+            items: most(usize::MAX, |items| asked.recommend(items, rate, bytes).best().is_some())
                 .filter(|&items| items >= asked.counted_keys),
             rate: fpr.and_then(|_| Self::lowest_rate(asked)),
             bytes: bytes.and_then(|_| least()),
