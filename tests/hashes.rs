@@ -108,7 +108,6 @@ const SHARDS: [Shard; 11] = [
 ];
 
 #[test]
-#[cfg_attr(target_pointer_width = "32", ignore = "statistics, which are the same on every target")]
 fn hashes_of_one_shard_keep_capacity_and_rate() {
     for (what, shard) in SHARDS {
         for capacity in CAPACITIES {
@@ -154,7 +153,6 @@ fn sharded_service(what: &str, shards: usize, capacity: usize, shard: fn(u64) ->
 }
 
 #[test]
-#[cfg_attr(target_pointer_width = "32", ignore = "statistics, which are the same on every target")]
 fn the_hash_of_an_item_may_choose_its_shard() {
     sharded_service("items, 16 shards by the high bits", 16, 20_000, |hash| (hash >> 60) as usize);
     sharded_service("items, 1024 shards by the high bits", 1024, 2_000, |hash| (hash >> 54) as usize);

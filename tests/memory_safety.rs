@@ -59,12 +59,12 @@ fn filters_are_changed() {
 #[test]
 fn a_filter_grows_and_shrinks() {
     for kernel in Kernel::available() {
-        let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(150).kernel(kernel);
+        let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(300).kernel(kernel);
         let mut filter = builder.build().expect("it is available");
-        let hashes: Vec<u64> = SplitMix64(3).take(100).collect();
+        let hashes: Vec<u64> = SplitMix64(3).take(200).collect();
         filter.insert_hashes(&hashes).expect("it grows");
         assert!(filter.shards() >= 4, "{filter}");
-        let mut found = [false; 100];
+        let mut found = [false; 200];
         filter.contains_hashes(&hashes, &mut found);
         assert!(found.iter().all(|&found| found));
         filter.remove_hashes(&hashes, &mut found);
@@ -76,7 +76,7 @@ fn a_filter_grows_and_shrinks() {
 #[test]
 fn views_read_no_byte_beyond_theirs() {
     for mut filter in filters() {
-        filter.insert_hashes(&hashes()[..20]).expect("there is room");
+        fill(&mut filter);
         let snapshot = filter.to_bytes();
         for before in 0..2 {
             let bytes = [&vec![0xff; before], &snapshot[..]].concat().into_boxed_slice();

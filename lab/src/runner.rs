@@ -16,8 +16,8 @@ use crate::{
 /// Runs these experiments one after the other, and writes the report of the folder to [`report::FILE`] there.
 ///
 /// Says on standard error how many cases each of them has and what its results do not show, shows a progress bar if that is a
-/// terminal, and stops at Ctrl-C; `program` is the name that its message begins with. Prints nothing on standard output. Everything that can be checked was
-/// checked when they were planned ([`Plan::new`]), before the first one begins.
+/// terminal, and stops at Ctrl-C; `program` is the name that its message begins with. Prints nothing on standard output.
+/// Everything that can be checked was checked when they were planned ([`Plan::new`]), before the first one begins.
 ///
 /// # Errors
 /// If the report cannot have one of the results in the folder, if a case fails, or if a file cannot be written. What was

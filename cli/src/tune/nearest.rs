@@ -95,6 +95,25 @@ mod tests {
         assert!((0..DECIMALS).step_by(77).is_sorted_by(|&one, &other| decimal(one) < decimal(other)));
     }
 
+    /// With the lowest rate for so many bytes, too, though it is searched for at the highest.
+    #[test]
+    fn the_most_items_are_the_most() {
+        for options in [
+            "--items 1000 --bytes 10",
+            "--items 1000000 --bytes 375",
+            "--items 1000000 --bytes 5000 --table packed",
+            "--items 1000000 --bytes 5000 --addressing power-of-two",
+            "--items 1000 --bytes 60 --bucket-size 16",
+            "--items 1000000 --bytes 1200 --copies 10 --headroom 20%",
+            "--items 1000000 --bytes 375 --fpr 0.01",
+        ] {
+            let asked = tune(options);
+            let works = |items| asked.recommend(items, asked.fpr, asked.bytes).best().is_some();
+            let most = Nearest::to(&asked).items.expect("some number works");
+            assert!(works(most) && !works(most + 1) && !works(asked.items.now), "{options}: {most}");
+        }
+    }
+
     /// It works, and 1 % less does not.
     #[test]
     fn the_lowest_rate_is_the_lowest() {

@@ -19,16 +19,16 @@ use crate::plan::{Typed, Untyped};
 
 /// The experiment with this name, to draw its results. A sweep has no combinations to measure.
 pub(crate) fn with_name(name: &str) -> Option<Box<dyn Untyped>> {
-    Some(match name {
-        "load" => Box::new(Typed(Load)),
-        "space" => Box::new(Typed(Space)),
-        "fpr" => Box::new(Typed(Fpr)),
-        "walk" => Box::new(Typed(Evictions)),
-        "speed" => Box::new(Typed(Speed)),
-        "size" => Box::new(Typed(Size)),
-        "sweep" => Box::new(Typed(Sweep::new(Grid::default(), &[]))),
-        _ => return None,
-    })
+    let all: [Box<dyn Untyped>; 7] = [
+        Box::new(Typed(Load)),
+        Box::new(Typed(Space)),
+        Box::new(Typed(Fpr)),
+        Box::new(Typed(Evictions)),
+        Box::new(Typed(Speed)),
+        Box::new(Typed(Size)),
+        Box::new(Typed(Sweep::new(Grid::default(), &[]))),
+    ];
+    all.into_iter().find(|experiment| experiment.description().name == name)
 }
 
 /// The number of buckets of b slots for this many slots, rounded up to an even number.

@@ -104,7 +104,7 @@ impl<'a> Plan<'a> {
         Self::of(Box::new(Typed(experiment)), settings)
     }
 
-    /// As [`new`](Self::new).
+    /// [`new`](Self::new), compiled once and not for each experiment.
     fn of(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
         let description = experiment.description();
         let name = description.name;
