@@ -68,3 +68,20 @@ find_chromium() {
 need_chromium() {
     find_chromium >/dev/null || need_debian chromium fonts-dejavu-core
 }
+
+# need_python FILE...: what these files of requirements list, below target/python; `python` is the interpreter that has it.
+need_python() {
+    local file folder=$PWD/target/python
+    local pip=(-m pip install --quiet --disable-pip-version-check)
+    python=$folder/bin/python
+    if ! "$python" -m pip --version >/dev/null 2>&1 && ! python3 -m venv "$folder"; then
+        # Where Debian's python3-venv is missing. (What it leaves has an interpreter, but not pip.)
+        python=python3
+        pip+=(--upgrade --target "$folder/packages")
+        export PYTHONPATH=$folder/packages
+    fi
+    for file in "$@"; do
+        pip+=(-r "$file")
+    done
+    "$python" "${pip[@]}"
+}

@@ -2,7 +2,7 @@
 filter grows, dumping and loading. Times are the server's own (INFO commandstats, SLOWLOG): the client does not count.
 
     .ci/valkey -k test_growth                 # installs servers, and builds the module
-    target/valkey/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
+    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
 
 SERVER is the beginning of a name such as valkey-9. RedisBloom's figures are published ones, not measured here.
 """
