@@ -116,33 +116,49 @@ fn bloom(rate: f64) -> f64 {
 
 /// The fewest bits with any number of hash functions, found by bisection.
 fn blocked_bloom(rate: f64) -> Option<f64> {
-    let best = |bits: f64| (1..=32).map(|k| blocked_rate(bits, k)).fold(1.0, f64::min);
+    let rates: Vec<_> = (1..=32).map(block_rates).collect();
+    let is_enough = |bits: f64| {
+        let chances = numbers_of_items(BLOCK / bits);
+        let mean = |rates: &[f64; MOST_ITEMS]| chances.iter().zip(rates).map(|(chance, rate)| chance * rate).sum::<f64>();
+        rates.iter().any(|rates| mean(rates) <= rate)
+    };
     let (mut low, mut high) = (1.0, 200.0);
-    if best(high) > rate {
+    if !is_enough(high) {
         return None;
     }
     for _ in 0..50 {
         let middle = f64::midpoint(low, high);
-        if best(middle) > rate { low = middle } else { high = middle }
+        if is_enough(middle) { high = middle } else { low = middle }
     }
     Some(high)
 }
 
-/// A block is a Bloom filter whose number of items is Poisson distributed.
-fn blocked_rate(bits: f64, k: i32) -> f64 {
-    let mean = BLOCK / bits;
-    let mut chance = (-mean).exp();
-    let mut rate = 0.0;
-    for items in 0..1000 {
-        // This many items in one block, or more, are too rare to matter.
-        if f64::from(items) > mean && chance < 1e-40 {
+/// More items than any block has.
+const MOST_ITEMS: usize = 1000;
+
+/// The rates of a block with k hash functions and 0, 1, 2, … items: each leaves a bit unset with probability (1 − 1/512)ᵏ.
+fn block_rates(k: i32) -> [f64; MOST_ITEMS] {
+    let left_unset = (1.0 - 1.0 / BLOCK).powi(k);
+    let mut unset = 1.0;
+    std::array::from_fn(|_| {
+        let rate = (1.0_f64 - unset).powi(k);
+        unset *= left_unset;
+        rate
+    })
+}
+
+/// The chances that a block has 0, 1, 2, … items: Poisson distributed. Left out are numbers too high to matter.
+fn numbers_of_items(mean: f64) -> Vec<f64> {
+    let mut chances = vec![(-mean).exp()];
+    while chances.len() < MOST_ITEMS {
+        let items = chances.len() as f64;
+        let chance = chances[chances.len() - 1] * mean / items;
+        if items > mean && chance < 1e-40 {
             break;
         }
-        let set = 1.0 - (1.0 - 1.0 / BLOCK).powi(k * items);
-        rate += chance * set.powi(k);
-        chance *= mean / f64::from(items + 1);
+        chances.push(chance);
     }
-    rate
+    chances
 }
 
 /// The differences of n sorted hashes below n/ε are geometrically distributed; this is Golomb's code with the best integer
@@ -184,6 +200,24 @@ mod tests {
         assert!((bits(Structure::Xor, 1.0 / 256.0) - 9.84).abs() < 1e-9);
         assert!((bits(Structure::Quotient, 0.95 / 512.0) - 11.125 / 0.95).abs() < 1e-9);
         assert!((bits(Structure::DLeftCountingBloom, 24.0 / 16384.0) - 16.0 / 0.75).abs() < 1e-9);
+    }
+
+    /// Each term by itself, without the ones before it.
+    #[test]
+    fn a_block_is_a_bloom_filter() {
+        for rate in [0.5, 0.1, 0.01, 1e-4, 1e-9] {
+            let mean = BLOCK / bits(Structure::BlockedBloom, rate);
+            let with = |k: i32| {
+                let terms = (0..1000).map(|items| {
+                    let log_factorial = (2..=items).map(|factor| f64::from(factor).ln()).sum::<f64>();
+                    let chance = (f64::from(items) * mean.ln() - mean - log_factorial).exp();
+                    chance * (1.0 - (1.0 - 1.0 / BLOCK).powi(k * items)).powi(k)
+                });
+                terms.sum::<f64>()
+            };
+            let best = (1..=32).map(with).fold(1.0, f64::min);
+            assert!((best / rate - 1.0).abs() < 1e-9, "{best} instead of {rate}");
+        }
     }
 
     #[test]
