@@ -98,9 +98,8 @@ impl Growing {
         let (mut next, last) = (from >> shift, to >> shift);
         let mut inserted = 0;
         loop {
-            for hash in inserted..next {
-                filter.insert_hash(hash as u64)?;
-            }
+            let hashes: Vec<_> = (inserted..next).map(|hash| hash as u64).collect();
+            filter.insert_hashes(&hashes)?;
             inserted = next;
             course.stages.push(Stage {
                 items: if inserted == last { to } else { (inserted << shift).max(from) },
