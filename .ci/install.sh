@@ -71,14 +71,14 @@ need_chromium() {
 
 # need_python FILE...: what these files of requirements list, below target/python; `python` is the interpreter that has it.
 need_python() {
-    local file folder=$PWD/target/python
+    local file environment=$PWD/target/python
     local pip=(-m pip install --quiet --disable-pip-version-check)
-    python=$folder/bin/python
-    if ! "$python" -m pip --version >/dev/null 2>&1 && ! python3 -m venv "$folder"; then
+    python=$environment/bin/python
+    if ! "$python" -m pip --version >/dev/null 2>&1 && ! python3 -m venv "$environment"; then
         # Where Debian's python3-venv is missing. (What it leaves has an interpreter, but not pip.)
         python=python3
-        pip+=(--upgrade --target "$folder/packages")
-        export PYTHONPATH=$folder/packages
+        pip+=(--upgrade --target "$environment/packages")
+        export PYTHONPATH=$environment/packages
     fi
     for file in "$@"; do
         pip+=(-r "$file")

@@ -14,10 +14,12 @@ import struct
 import subprocess
 import sys
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # No __pycache__ in tests.
 
+import growing_reader
 import reader
 from growing_reader import RECORD, GrowingSnapshot
 from reader import Snapshot, SnapshotError, metrohash64, murmurhash64a
@@ -29,6 +31,9 @@ ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
 HASHERS = {"xxh3": 1, "metrohash64": 2, "redisbloom": 3}
 ERRORS = {"magic", "length", "version", "header checksum", "other type", "parameter", "hasher", "trailing bytes"}
 ERRORS |= {"table checksum", "shards", "part", "table", "count"}
+
+# What is forged from a snapshot has most of its tables: they are decoded once.
+reader.Table = growing_reader.Table = lru_cache(maxsize=1000)(reader.Table)
 
 
 def item(items, prefix, n):
