@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # What .ci/run stands on: named steps that are timed, and the list of what could not be checked.
 
-scratch=$(mktemp -d)
+# In cargo's target folder, so that files there can be linked.
+mkdir -p "$target"
+scratch=$(mktemp -d "$target/gate-XXXXXX")
 readonly scratch tests_log=$scratch/tests not_checked_list=$scratch/not_checked times=$scratch/times
 touch "$tests_log" "$not_checked_list" "$times"
 current_step='' background_step='' tool_seconds=0
