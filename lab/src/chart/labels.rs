@@ -79,7 +79,7 @@ impl Frame {
         self.left >= other.left && self.right <= other.right && self.top >= other.top && self.bottom <= other.bottom
     }
 
-    /// Whether the line passes through it, to two pixels.
+    /// Whether the line passes through it: whether it has one of the line's points, which are two pixels apart.
     fn is_crossed(self, (from, to): (Pixel, Pixel)) -> bool {
         // Most lines are far away.
         let beyond = |from: i32, to: i32, low: i32, high: i32| from.max(to) < low || from.min(to) > high;
@@ -88,10 +88,21 @@ impl Frame {
         }
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let steps = (dx.abs().max(dy.abs()) / 2).max(1);
-        (0..=steps).any(|step| {
-            let (x, y) = (from.0 + dx * step / steps, from.1 + dy * step / steps);
-            (self.left..=self.right).contains(&x) && (self.top..=self.bottom).contains(&y)
-        })
+        let (first_x, last_x) = steps_within(self.left - from.0, self.right - from.0, dx, steps);
+        let (first_y, last_y) = steps_within(self.top - from.1, self.bottom - from.1, dy, steps);
+        first_x.max(first_y) <= last_x.min(last_y)
+    }
+}
+
+/// The first and the last of the numbers from 0 to `steps` for which `delta` · number ÷ `steps`, rounded towards zero, is in the
+/// range from `low` to `high`. If there is none, the first is greater than the last.
+fn steps_within(low: i32, high: i32, delta: i32, steps: i32) -> (i32, i32) {
+    let (low, high) = if delta < 0 { (-high, -low) } else { (low, high) };
+    match delta.abs() {
+        _ if high < 0 => (1, 0),
+        0 if low > 0 => (1, 0),
+        0 => (0, steps),
+        delta => ((low.max(0) * steps + delta - 1) / delta, (((high + 1) * steps - 1) / delta).min(steps)),
     }
 }
 
@@ -100,14 +111,15 @@ impl Frame {
 /// Which label chooses first matters: the best of several orders is taken, all of them the same in every run. More of them are
 /// tried while something crosses or covers something else.
 pub(super) fn place(within: Frame, labels: &[(Pixel, i32)], bars: &[Frame]) -> Vec<Place> {
+    let labels: Vec<_> = labels.iter().map(|&(at, width)| Label::new(at, width, within)).collect();
     let mut order: Vec<_> = (0..labels.len()).collect();
-    let mut best = arrange(within, labels, bars, &order);
+    let mut best = arrange(&labels, bars, &order);
     for number in 1..ORDERS {
         if best.0 < CROSSES && number >= FEWEST_ORDERS {
             break;
         }
         order.sort_by_key(|&label| Xxh3.hash(number, &label.to_le_bytes()));
-        let other = arrange(within, labels, bars, &order);
+        let other = arrange(&labels, bars, &order);
         if other.0 < best.0 {
             best = other;
         }
@@ -127,26 +139,25 @@ fn without_crossed(mut places: Vec<Place>) -> Vec<Place> {
 
 /// Takes a label through all of its possible places, and then the next in this order, until no label finds a better place.
 /// Returns the sum of their costs, too.
-fn arrange(within: Frame, labels: &[(Pixel, i32)], bars: &[Frame], order: &[usize]) -> (i32, Vec<Place>) {
-    let marks: Vec<_> = labels.iter().map(|&(at, _)| Frame::around(at, MARK)).collect();
+fn arrange(labels: &[Label], bars: &[Frame], order: &[usize]) -> (i32, Vec<Place>) {
+    let marks: Vec<_> = labels.iter().map(|label| label.mark).collect();
     let mut placed: Vec<Option<(i32, Place)>> = vec![None; labels.len()];
     for _ in 0..ROUNDS {
         let before = placed.clone();
         for &number in order {
-            let (at, width) = labels[number];
             let around = Surroundings::of(number, &placed, &marks, bars);
             placed[number] = None;
             let mut least = i32::MAX;
-            for (far, place) in candidates(at, width).filter(|(_, place)| place.frame.is_in(within)) {
-                // Of equal ones, the first. What is around a label need not be known where the distance alone costs as much.
-                let distance = far * far / NEAR;
-                if distance >= least {
+            for &(distance, place) in &labels[number].places {
+                // Of equal ones, the first. What is around a label need not be known where the distance alone costs as much,
+                // and no lines where what it covers does.
+                if distance >= least || distance + around.covered(&place) >= least {
                     continue;
                 }
                 let cost = distance + around.cost(&place);
                 if cost < least {
                     least = cost;
-                    placed[number] = Some((far, place));
+                    placed[number] = Some((distance, place));
                 }
             }
         }
@@ -156,17 +167,35 @@ fn arrange(within: Frame, labels: &[(Pixel, i32)], bars: &[Frame], order: &[usiz
     }
     // Not those when each was placed: others have moved since, if the rounds were not enough.
     let costs = placed.iter().enumerate().filter_map(|(number, place)| {
-        let (far, place) = (*place)?;
-        Some(far * far / NEAR + Surroundings::of(number, &placed, &marks, bars).cost(&place))
+        let (distance, place) = (*place)?;
+        Some(distance + Surroundings::of(number, &placed, &marks, bars).cost(&place))
     });
     let cost = costs.sum();
-    // A label wider than the frame begins at its left.
-    let fallback = |&((_, y), width): &(Pixel, i32)| {
-        let frame = Frame { left: within.left, top: y - HEIGHT / 2, right: within.left + width, bottom: y + HEIGHT / 2 };
-        Place { frame, leader: None }
-    };
     let places = placed.into_iter().zip(labels);
-    (cost, places.map(|(place, label)| place.map_or_else(|| fallback(label), |(_, place)| place)).collect())
+    (cost, places.map(|(place, label)| place.map_or(label.otherwise, |(_, place)| place)).collect())
+}
+
+/// A label, and where it can be.
+struct Label {
+    mark: Frame,
+    /// All places within the frame, each with the cost of its distance.
+    places: Vec<(i32, Place)>,
+    /// If there is none.
+    otherwise: Place,
+}
+
+impl Label {
+    fn new(at: Pixel, width: i32, within: Frame) -> Self {
+        let inside = candidates(at, width).filter(|(_, place)| place.frame.is_in(within));
+        let (top, bottom) = (at.1 - HEIGHT / 2, at.1 + HEIGHT / 2);
+        // A label wider than the frame begins at its left.
+        let wide = Frame { left: within.left, top, right: within.left + width, bottom };
+        Self {
+            mark: Frame::around(at, MARK),
+            places: inside.map(|(far, place)| (far * far / NEAR, place)).collect(),
+            otherwise: Place { frame: wide, leader: None },
+        }
+    }
 }
 
 /// What is around a label.
@@ -186,9 +215,13 @@ impl<'a> Surroundings<'a> {
     }
 
     fn cost(&self, place: &Place) -> i32 {
+        self.covered(place) + CROSSES * count(self.crossings(place))
+    }
+
+    /// What it costs that something is covered.
+    fn covered(&self, place: &Place) -> i32 {
         let labels = self.labels.iter().map(|other| &other.frame);
-        let covered = self.marks.iter().chain(self.bars).chain(labels).filter(|frame| frame.overlaps(place.frame)).count();
-        COVERS * count(covered) + CROSSES * count(self.crossings(place))
+        COVERS * count(self.marks.iter().chain(self.bars).chain(labels).filter(|frame| frame.overlaps(place.frame)).count())
     }
 
     /// How many labels, leader lines and marks are in the way of a label's leader line, and how many leader lines cross the
@@ -272,6 +305,27 @@ mod tests {
             assert_eq!(crossed.count(), 0, "{number}: {placed:?}");
         }
         assert_eq!(placed, place(PLOT, &crowd, &bars), "the same points, the same places");
+    }
+
+    #[test]
+    fn a_line_crosses_a_frame_that_has_one_of_its_points() {
+        let mut random = 0..;
+        let mut number = |low: i32, high: i32| low + (Xxh3.hash(random.next().unwrap_or(0), b"") % 97) as i32 * (high - low) / 97;
+        let mut crossed = 0;
+        for _ in 0..10_000 {
+            let (left, top) = (number(0, 60), number(0, 60));
+            let frame = Frame { left, top, right: left + number(0, 30), bottom: top + number(0, 30) };
+            let (from, to) = ((number(-9, 80), number(-9, 80)), (number(-9, 80), number(-9, 80)));
+            let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+            let steps = (dx.abs().max(dy.abs()) / 2).max(1);
+            let has_one = (0..=steps).any(|step| {
+                let (x, y) = (from.0 + dx * step / steps, from.1 + dy * step / steps);
+                (frame.left..=frame.right).contains(&x) && (frame.top..=frame.bottom).contains(&y)
+            });
+            assert_eq!(frame.is_crossed((from, to)), has_one, "{frame:?}, from {from:?} to {to:?}");
+            crossed += usize::from(has_one);
+        }
+        assert!((1000..9000).contains(&crossed), "{crossed}");
     }
 
     #[test]
