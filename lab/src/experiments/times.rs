@@ -118,25 +118,34 @@ pub(super) fn columns() -> Vec<Column> {
 
 /// The insertions and removals that are timed are so many of all slots: one in twenty.
 const LAST: u64 = 20;
-/// At least as many of them are timed in a round, in as many filters as that takes, but not more than these.
-const LEAST_KEYS: u64 = 100_000;
+/// They are timed in as many filters in a round as an [`Extent`] takes, but not in more than these.
 const MOST_FILTERS: u64 = 100;
 
-/// The rounds that are planned. Half as many follow at most, if too many were disturbed.
-pub(super) const fn rounds(quick: bool) -> usize {
-    if quick { 3 } else { 9 }
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// The rounds that are planned. Half as many follow at most, if too many were disturbed.
+    pub(super) rounds: usize,
+    /// At least as many keys are inserted and removed in a round.
+    keys: u64,
 }
 
-/// How many keys are inserted and removed at a time, and how many filters there are in a round.
-fn timed_keys(slots: u64, items: u64) -> (u64, u64) {
-    let keys = (slots / LAST).clamp(1, items.max(1));
-    (keys, LEAST_KEYS.div_ceil(keys).clamp(1, MOST_FILTERS))
-}
+impl Extent {
+    pub(super) const fn new(quick: bool) -> Self {
+        if quick { Self { rounds: 3, keys: 30_000 } } else { Self { rounds: 9, keys: 100_000 } }
+    }
 
-/// About how long a round takes: the unit is a tenth of an insertion.
-pub(super) fn effort_of_round(slots: u64, items: u64) -> u64 {
-    let (_, filters) = timed_keys(slots, items);
-    filters * (items * 10 + 2 * slots.min(MOST_QUERIES as u64))
+    /// How many keys are inserted and removed at a time, and how many filters there are in a round.
+    fn timed_keys(self, slots: u64, items: u64) -> (u64, u64) {
+        let keys = (slots / LAST).clamp(1, items.max(1));
+        (keys, self.keys.div_ceil(keys).clamp(1, MOST_FILTERS))
+    }
+
+    /// About how long it takes: the unit is a tenth of an insertion.
+    pub(super) fn effort(self, slots: u64, items: u64) -> u64 {
+        let (_, filters) = self.timed_keys(slots, items);
+        self.rounds as u64 * filters * (items * 10 + 2 * slots.min(MOST_QUERIES as u64))
+    }
 }
 
 /// A filter that is timed in several rounds.
@@ -155,9 +164,9 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A filter of all these items, for this many rounds.
-    pub(super) fn new(params: Params, present: &'a [u64], seed: u64, planned: usize) -> anyhow::Result<Self> {
-        let (last, filters) = timed_keys(params.slots() as u64, present.len() as u64);
+    /// A filter of all these items.
+    pub(super) fn new(params: Params, present: &'a [u64], seed: u64, extent: Extent) -> anyhow::Result<Self> {
+        let (last, filters) = extent.timed_keys(params.slots() as u64, present.len() as u64);
         Ok(Self {
             params,
             present,
@@ -166,7 +175,7 @@ impl<'a> Subject<'a> {
             last: usize::try_from(last)?,
             filters,
             queries: params.slots().min(MOST_QUERIES),
-            rounds: [(); Operation::NUMBER].map(|()| Rounds::new(planned)),
+            rounds: [(); Operation::NUMBER].map(|()| Rounds::new(extent.rounds)),
         })
     }
 

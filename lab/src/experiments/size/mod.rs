@@ -16,7 +16,7 @@ use super::{
     buckets,
     probe::Kind,
     random::Hashes,
-    times::{self, Subject, Times},
+    times::{self, Extent, Subject, Times},
 };
 use crate::{
     column::{Column, Role},
@@ -34,7 +34,7 @@ pub struct Size;
 pub struct Case {
     /// About so many bytes.
     size: u64,
-    /// Fewer rounds.
+    /// Fewer rounds, of fewer keys.
     quick: bool,
 }
 
@@ -92,10 +92,12 @@ const FEWER_ROUNDS: usize = 5;
 const QUICK_SIZES: usize = 5;
 
 impl Case {
-    /// The rounds that are planned. Half as many follow at most, if too many were disturbed.
-    fn rounds(&self) -> usize {
-        let rounds = times::rounds(self.quick);
-        if self.size < LARGE { rounds } else { rounds.min(FEWER_ROUNDS) }
+    fn extent(&self) -> Extent {
+        let mut extent = Extent::new(self.quick);
+        if self.size >= LARGE {
+            extent.rounds = extent.rounds.min(FEWER_ROUNDS);
+        }
+        extent
     }
 }
 
@@ -145,7 +147,7 @@ impl Experiment for Size {
     fn columns(&self) -> Vec<Column> {
         let mut columns = vec![
             Column::key("size", "bytes", "size of the table that was asked for"),
-            Column::key("quick", "", "true: fewer rounds"),
+            Column::key("quick", "", "true: fewer rounds, of fewer keys"),
             Column::key("table", "", "packed or single"),
             Column::key("b", "slots", "slots per bucket"),
             Column::new("f", "bits", "length of a fingerprint").compared(Role::Exact),
@@ -171,7 +173,7 @@ impl Experiment for Size {
 
     fn effort(&self, case: &Case) -> u64 {
         let slots = most_slots(case.size);
-        SHAPES.len() as u64 * case.rounds() as u64 * times::effort_of_round(slots, slots)
+        SHAPES.len() as u64 * case.extent().effort(slots, slots)
     }
 
     fn memory(&self, case: &Case) -> u64 {
@@ -184,13 +186,13 @@ impl Experiment for Size {
         let shapes = shapes.collect::<anyhow::Result<Vec<_>>>()?;
         let most = shapes.iter().map(|(.., params)| params.capacity()).max().unwrap_or(0);
         let keys: Vec<_> = Hashes::new(seed).take(most).collect();
-        let planned = case.rounds();
-        let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, planned));
+        let extent = case.extent();
+        let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, extent));
         let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
         let mut watch = Stopwatch::new();
-        for round in 0..planned + planned / 2 {
+        for round in 0..extent.rounds + extent.rounds / 2 {
             for subject in &mut subjects {
-                if round < planned || subject.lacks() {
+                if round < extent.rounds || subject.lacks() {
                     subject.round(&mut watch, interrupt)?;
                 }
             }

@@ -13,7 +13,7 @@ pub(super) fn columns() -> Vec<Column> {
         Column::key("load", "", "load that was asked for, 0 to 1; `inserted` divided by `slots` is the exact one"),
         Column::key("items", "items", "items to insert"),
         Column::key("measure", "", "what was measured, of space, fpr, load, walk and speed"),
-        Column::key("quick", "", "true: fewer probes, tables and rounds"),
+        Column::key("quick", "", "true: fewer probes, tables, rounds, and timed keys"),
         Column::new("slots", "slots", "slots of the table").compared(Role::Exact),
         Column::new("inserted", "items", "items in the filter: fewer if one was refused").compared(Role::Exact),
         Column::new("bytes", "bytes", "size of the table").compared(Role::Exact),
