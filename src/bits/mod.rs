@@ -20,11 +20,10 @@ pub(crate) const fn window_bits(step: u32) -> u32 {
     WINDOW_BITS + (1 << if zeros < 3 { zeros } else { 3 })
 }
 
+/// Without `copy_from_slice`, as in [`set`]: where there is no link-time optimisation, it is a call.
 #[inline]
 fn window(bytes: &[u8], byte: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[byte..byte + 8]);
-    u64::from_le_bytes(word)
+    bytes[byte..byte + 8].first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 /// [`word`] at two bits. With one panic for both, a look-up has a single cold path, and nothing else in it needs the stack.
@@ -77,7 +76,9 @@ pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
     let (byte, shift, mask) = (index(bit / 8), bit % 8, mask(width));
     debug_assert!(width + low_half(shift) <= 64);
     let word = window(bytes, byte) & !(mask << shift) | (value & mask) << shift;
-    bytes[byte..byte + 8].copy_from_slice(&word.to_le_bytes());
+    if let Some(place) = bytes[byte..byte + 8].first_chunk_mut() {
+        *place = word.to_le_bytes();
+    }
 }
 
 /// A mask of `width` < 64 ones.

@@ -117,7 +117,9 @@ impl Instructions for Bmi2 {
             let nibbles = u64::from(codebook::decode(word));
             bmi2.deposit(word >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * LANES)
         };
-        any_quarter_is(low_quarter(fingerprint.wide()), table.words(buckets).map(fingerprints))
+        // `map` would be a call where there is no link-time optimisation.
+        let [first, second] = table.words(buckets);
+        any_quarter_is(low_quarter(fingerprint.wide()), [fingerprints(first), fingerprints(second)])
     }
 
     #[inline(always)]

@@ -206,7 +206,8 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
     #[inline(always)]
     pub(crate) fn pairs(&self, bucket: u64) -> [u64; 2] {
         let bit = self.geometry.bit(bucket);
-        [0, 1].map(|pair| bits::word(&self.bytes, self.geometry.high_bit(bit, pair)))
+        let pair = |number| bits::word(&self.bytes, self.geometry.high_bit(bit, number));
+        [pair(0), pair(1)]
     }
 
     #[inline(always)]

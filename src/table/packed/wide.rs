@@ -72,6 +72,7 @@ impl Code for Wide {
     }
 }
 
+/// Without `map`, which is a call where there is no link-time optimisation.
 impl Keys for [u32; 4] {
     type Key = u32;
 
@@ -82,14 +83,14 @@ impl Keys for [u32; 4] {
 
     #[inline(always)]
     fn free(self) -> u32 {
-        let [a, b, c, d] = self.map(|key| u32::from(key == 0));
-        a + b + c + d
+        let [a, b, c, d] = self;
+        u32::from(a == 0) + u32::from(b == 0) + u32::from(c == 0) + u32::from(d == 0)
     }
 
     #[inline(always)]
     fn find(self, key: u32) -> u64 {
-        let [a, b, c, d] = self.map(|other| u64::from(other == key));
-        a | b | c | d
+        let [a, b, c, d] = self;
+        u64::from(a == key) | u64::from(b == key) | u64::from(c == key) | u64::from(d == key)
     }
 
     /// One step of an insertion sort, over the empty first slot.
@@ -109,12 +110,14 @@ impl Keys for [u32; 4] {
 
     #[inline(always)]
     fn select(condition: bool, [a, b, c, d]: Self, [e, f, g, h]: Self) -> Self {
-        [(a, e), (b, f), (c, g), (d, h)].map(|(one, other)| select_unpredictable(condition, one, other))
+        let choose = |one: u32, other: u32| select_unpredictable(condition, one, other);
+        [choose(a, e), choose(b, f), choose(c, g), choose(d, h)]
     }
 
     #[inline(always)]
     fn values(self) -> [u32; 4] {
-        self.map(|key| key.rotate_left(4))
+        let [a, b, c, d] = self;
+        [a.rotate_left(4), b.rotate_left(4), c.rotate_left(4), d.rotate_left(4)]
     }
 
     #[inline(always)]
@@ -125,7 +128,8 @@ impl Keys for [u32; 4] {
 
     #[inline(always)]
     fn without(self, mask: u32) -> u64 {
-        let [a, b, c, d] = self.map(|key| u64::from(key != 0 && key & mask == 0));
-        a | b | c | d
+        let [a, b, c, d] = self;
+        let lacks = |key: u32| u64::from(key != 0 && key & mask == 0);
+        lacks(a) | lacks(b) | lacks(c) | lacks(d)
     }
 }
