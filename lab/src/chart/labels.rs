@@ -151,10 +151,14 @@ fn arrange(labels: &[Label], bars: &[Frame], order: &[usize]) -> (i32, Vec<Place
             for &(distance, place) in &labels[number].places {
                 // Of equal ones, the first. What is around a label need not be known where the distance alone costs as much,
                 // and no lines where what it covers does.
-                if distance >= least || distance + around.covered(&place) >= least {
+                if distance >= least {
                     continue;
                 }
-                let cost = distance + around.cost(&place);
+                let so_far = distance + around.covered(&place);
+                if so_far >= least {
+                    continue;
+                }
+                let cost = so_far + around.crossed(&place);
                 if cost < least {
                     least = cost;
                     placed[number] = Some((distance, place));
@@ -168,7 +172,8 @@ fn arrange(labels: &[Label], bars: &[Frame], order: &[usize]) -> (i32, Vec<Place
     // Not those when each was placed: others have moved since, if the rounds were not enough.
     let costs = placed.iter().enumerate().filter_map(|(number, place)| {
         let (distance, place) = (*place)?;
-        Some(distance + Surroundings::of(number, &placed, &marks, bars).cost(&place))
+        let around = Surroundings::of(number, &placed, &marks, bars);
+        Some(distance + around.covered(&place) + around.crossed(&place))
     });
     let cost = costs.sum();
     let places = placed.into_iter().zip(labels);
@@ -214,8 +219,9 @@ impl<'a> Surroundings<'a> {
         Self { marks, own: marks[number], bars, labels: others.filter_map(|(_, place)| Some((*place)?.1)).collect() }
     }
 
-    fn cost(&self, place: &Place) -> i32 {
-        self.covered(place) + CROSSES * count(self.crossings(place))
+    /// What it costs that something crosses something.
+    fn crossed(&self, place: &Place) -> i32 {
+        CROSSES * count(self.crossings(place))
     }
 
     /// What it costs that something is covered.

@@ -118,21 +118,26 @@ pub(super) fn columns() -> Vec<Column> {
 
 /// The insertions and removals that are timed are so many of all slots: one in twenty.
 const LAST: u64 = 20;
-/// They are timed in as many filters in a round as an [`Extent`] takes, but not in more than these.
+/// They are timed in as many filters in a round as a [`Sampling`] takes, but not in more than these.
 const MOST_FILTERS: u64 = 100;
 
 /// How much is measured.
 #[derive(Clone, Copy)]
-pub(super) struct Extent {
-    /// The rounds that are planned. Half as many follow at most, if too many were disturbed.
+pub(super) struct Sampling {
+    /// The rounds that are planned.
     pub(super) rounds: usize,
     /// At least as many keys are inserted and removed in a round.
     keys: u64,
 }
 
-impl Extent {
+impl Sampling {
     pub(super) const fn new(quick: bool) -> Self {
         if quick { Self { rounds: 3, keys: 30_000 } } else { Self { rounds: 9, keys: 100_000 } }
+    }
+
+    /// The planned rounds, and half as many, which follow if too many were disturbed.
+    pub(super) const fn most_rounds(self) -> usize {
+        self.rounds + self.rounds / 2
     }
 
     /// How many keys are inserted and removed at a time, and how many filters there are in a round.
@@ -165,8 +170,8 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// A filter of all these items.
-    pub(super) fn new(params: Params, present: &'a [u64], seed: u64, extent: Extent) -> anyhow::Result<Self> {
-        let (last, filters) = extent.timed_keys(params.slots() as u64, present.len() as u64);
+    pub(super) fn new(params: Params, present: &'a [u64], seed: u64, sampling: Sampling) -> anyhow::Result<Self> {
+        let (last, filters) = sampling.timed_keys(params.slots() as u64, present.len() as u64);
         Ok(Self {
             params,
             present,
@@ -175,7 +180,7 @@ impl<'a> Subject<'a> {
             last: usize::try_from(last)?,
             filters,
             queries: params.slots().min(MOST_QUERIES),
-            rounds: [(); Operation::NUMBER].map(|()| Rounds::new(extent.rounds)),
+            rounds: [(); Operation::NUMBER].map(|()| Rounds::new(sampling.rounds)),
         })
     }
 

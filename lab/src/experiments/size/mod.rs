@@ -16,7 +16,7 @@ use super::{
     buckets,
     probe::Kind,
     random::Hashes,
-    times::{self, Extent, Subject, Times},
+    times::{self, Sampling, Subject, Times},
 };
 use crate::{
     column::{Column, Role},
@@ -92,12 +92,12 @@ const FEWER_ROUNDS: usize = 5;
 const QUICK_SIZES: usize = 5;
 
 impl Case {
-    fn extent(&self) -> Extent {
-        let mut extent = Extent::new(self.quick);
+    fn sampling(&self) -> Sampling {
+        let mut sampling = Sampling::new(self.quick);
         if self.size >= LARGE {
-            extent.rounds = extent.rounds.min(FEWER_ROUNDS);
+            sampling.rounds = sampling.rounds.min(FEWER_ROUNDS);
         }
-        extent
+        sampling
     }
 }
 
@@ -173,7 +173,7 @@ impl Experiment for Size {
 
     fn effort(&self, case: &Case) -> u64 {
         let slots = most_slots(case.size);
-        SHAPES.len() as u64 * case.extent().effort(slots, slots)
+        SHAPES.len() as u64 * case.sampling().effort(slots, slots)
     }
 
     fn memory(&self, case: &Case) -> u64 {
@@ -186,13 +186,13 @@ impl Experiment for Size {
         let shapes = shapes.collect::<anyhow::Result<Vec<_>>>()?;
         let most = shapes.iter().map(|(.., params)| params.capacity()).max().unwrap_or(0);
         let keys: Vec<_> = Hashes::new(seed).take(most).collect();
-        let extent = case.extent();
-        let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, extent));
+        let sampling = case.sampling();
+        let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, sampling));
         let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
         let mut watch = Stopwatch::new();
-        for round in 0..extent.rounds + extent.rounds / 2 {
+        for round in 0..sampling.most_rounds() {
             for subject in &mut subjects {
-                if round < extent.rounds || subject.lacks() {
+                if round < sampling.rounds || subject.lacks() {
                     subject.round(&mut watch, interrupt)?;
                 }
             }

@@ -13,7 +13,7 @@ use crate::{
         plain::Walk,
         probe::{self, Probed},
         random::Hashes,
-        times::{Extent, Subject},
+        times::{Sampling, Subject},
         walk,
     },
     interrupt::{Interrupt, Interrupted},
@@ -144,7 +144,7 @@ pub(super) fn effort(case: &Case) -> u64 {
         Measure::Fpr => case.probes(),
         Measure::Load => case.slots() * 10 * u64::from(load::trials(case.slots(), case.quick)),
         Measure::Walk => case.items * 20 * case.counted().1,
-        Measure::Speed => Extent::new(case.quick).effort(case.slots(), case.items),
+        Measure::Speed => Sampling::new(case.quick).effort(case.slots(), case.items),
     });
     efforts.fold(case.items * 10, u64::saturating_add)
 }
@@ -237,11 +237,11 @@ fn evictions(case: &Case, seed: u64, row: &mut Row, interrupt: &Interrupt) -> Re
 /// Times the operations. Nothing is known if a round's filter refuses a key.
 fn speed(case: &Case, seed: u64, row: &mut Row, interrupt: &Interrupt) -> anyhow::Result<()> {
     let present: Vec<_> = Hashes::new(seed).take(usize::try_from(case.items)?).collect();
-    let extent = Extent::new(case.quick);
-    let mut subject = Subject::new(case.builder().params()?, &present, seed, extent)?;
+    let sampling = Sampling::new(case.quick);
+    let mut subject = Subject::new(case.builder().params()?, &present, seed, sampling)?;
     let mut watch = Stopwatch::new();
-    for round in 0..extent.rounds + extent.rounds / 2 {
-        if (round < extent.rounds || subject.lacks()) && !subject.round(&mut watch, interrupt)? {
+    for round in 0..sampling.most_rounds() {
+        if (round < sampling.rounds || subject.lacks()) && !subject.round(&mut watch, interrupt)? {
             return Ok(());
         }
     }
