@@ -86,6 +86,10 @@ extern crate std;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+// First, so that its macro is known to the others.
+#[macro_use]
+mod text;
+
 mod bits;
 mod elastic;
 mod filter;
@@ -107,7 +111,7 @@ pub mod tuning;
 
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use elastic::{ElasticPart, JoinError, SharedFilter};
+pub use elastic::{ElasticPart, JoinError, SharedFilter, Unconverted};
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 #[cfg(go_files)]

@@ -8,7 +8,7 @@ use std::sync::{
 
 use super::{
     plan::{self, Cell, Group},
-    split_mix::SplitMix64,
+    split_mix::{SplitMix64, unfolded},
 };
 
 pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
@@ -76,7 +76,7 @@ pub(crate) fn measure(group: Group, log2_buckets: u32) -> Cell {
     let loads: Vec<f64> = (0..trials)
         .map(|_| {
             filter.clear();
-            while random.next().is_some_and(|hash| filter.insert_hash(hash).is_ok()) {}
+            while random.next().is_some_and(|hash| filter.insert_hash(unfolded(addressing, hash)).is_ok()) {}
             filter.load_factor()
         })
         .collect();

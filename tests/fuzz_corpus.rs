@@ -23,7 +23,7 @@ mod serde;
 #[path = "../fuzz/src/snapshot.rs"]
 mod snapshot;
 
-use crate::common::split_mix;
+use crate::{common::split_mix, elastic::composed};
 use std::{fs, path::Path};
 
 /// Calls `check` with every input there is.
@@ -53,6 +53,11 @@ fn snapshots() {
 #[test]
 fn operations() {
     replay("ops", ops::check);
+}
+
+#[test]
+fn operations_of_growing_filters() {
+    replay("growing", |input| composed::operations::check(input, composed::FORMATS));
 }
 
 #[test]

@@ -83,6 +83,7 @@ class GrowingSnapshot(Filter):
     def _layers(self, records):
         layers, ends = {}, {}
         for layer, d, zero, prefix, items, also_zero, _ in records:
+            need(layer <= self.last_layer(), "shards", f"layer {layer} has no bits to spare; the last one is {self.last_layer()}")
             least, greatest, _ = self.depths(layer)
             need(least <= d <= greatest, "shards", f"depth {d} in layer {layer}, where {least} to {greatest} can be")
             need(zero == also_zero == 0, "shards", "reserved bytes are not zero")
@@ -93,6 +94,11 @@ class GrowingSnapshot(Filter):
             layers[layer] = {}
         need(0 in layers and set(ends.values()) == {2**32}, "shards", "some streams have no shard")
         return layers
+
+    def last_layer(self):
+        """The last layer with bits to spare for the rate."""
+        left = 32 - self.f - self.sp
+        return 0 if left < 0 else 255 if left >= 12 else left + 1
 
     def depths(self, layer):
         """The least and the greatest depth of a layer, and u."""

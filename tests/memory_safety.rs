@@ -2,7 +2,13 @@
 //! allocation even where nothing comes of it. `.ci/run` runs this under Miri; the other tests ask for the answers.
 
 mod common;
+#[cfg(feature = "std")]
+#[allow(dead_code, unreachable_pub, reason = "the suite uses all of it")]
+#[path = "../fuzz/src/composed.rs"]
+mod composed;
 
+#[cfg(feature = "std")]
+use common::split_mix;
 use common::{Kind, SplitMix64};
 use koel::{Addressing, CuckooFilter, ElasticFilter, FilterView, Kernel, TableKind};
 use std::{
@@ -70,6 +76,26 @@ fn a_filter_grows_and_shrinks() {
         filter.remove_hashes(&hashes, &mut found);
         assert!(filter.is_empty() && found.iter().all(|&found| found));
     }
+}
+
+/// All kinds of operations on a growing filter that has several layers, in a few of their orders.
+#[test]
+#[cfg(feature = "std")]
+fn operations_are_composed() {
+    // ε = 1 %, buckets of two slots, planned for one item; items by their hashes, 300 different ones.
+    let header = [3, 4, 0, 0, 0, 0, 1, 0];
+    let (insert, remove, swap, merge, share, reread) = (0, 27, 37, 41, 51, 55);
+    let steps = [
+        [insert, 0, 1, 4],
+        [share, 0, 0, 0],
+        [remove, 9, 1, 3],
+        [insert, 90, 0, 4],
+        [reread, 3, 0, 0],
+        [swap, 0, 0, 0],
+        [insert, 180, 2, 4],
+        [merge, 0, 0, 0],
+    ];
+    composed::check(&[&header[..], steps.as_flattened()].concat(), &[]);
 }
 
 /// The bytes end where their allocation does, and begin at every address.

@@ -1,7 +1,7 @@
 //! The filter against a multiset that never errs: no false negative, no loss, no trace left behind.
 
 use crate::common::{Kind, SplitMix64, kinds, table_bytes};
-use koel::{Addressing, CuckooFilter, TableKind};
+use koel::{Addressing, CuckooFilter, FilterView, Kernel, TableKind};
 use proptest::{
     prelude::*,
     test_runner::{RngSeed, TestRunner},
@@ -18,6 +18,7 @@ enum Step {
     /// Fresh items until one is refused.
     Fill(u64),
     Merge(Vec<u8>),
+    Union(Vec<u8>),
     Clear,
 }
 
@@ -29,6 +30,7 @@ fn step() -> impl Strategy<Value = Step> {
         20 => (0u8..24).prop_map(Step::Remove),
         2 => (1u64..1 << 40).prop_map(Step::Fill),
         2 => prop::collection::vec(0u8..24, 0..6).prop_map(Step::Merge),
+        4 => prop::collection::vec(0u8..24, 0..20).prop_map(Step::Union),
         1 => Just(Step::Clear),
     ]
 }
@@ -95,6 +97,7 @@ impl Model {
                 }
             }
             Step::Merge(items) => self.merge(items)?,
+            Step::Union(items) => self.union(items)?,
             Step::Clear => {
                 self.filter.clear();
                 self.items.clear();
@@ -103,15 +106,51 @@ impl Model {
         Ok(())
     }
 
-    fn merge(&mut self, items: &[u8]) -> Result<(), TestCaseError> {
+    /// Another filter of this kind, and what could be inserted into it.
+    fn other(&self, items: &[u8]) -> (CuckooFilter, Vec<u64>) {
         let mut other = self.filter.clone();
         other.clear();
-        let mut added = Vec::new();
-        for item in items {
-            if other.insert(&u64::from(*item)).is_ok() {
-                added.push(u64::from(*item));
-            }
+        let items = items.iter().map(|&item| u64::from(item)).filter(|item| other.insert(item).is_ok()).collect();
+        (other, items)
+    }
+
+    /// Whatever it is that is united, in whatever form and with whatever kernel, the result is the same.
+    fn union(&mut self, items: &[u8]) -> Result<(), TestCaseError> {
+        let (other, theirs) = self.other(items);
+        let before = self.filter.clone();
+        let view = FilterView::over(other.to_bytes()).expect("a snapshot");
+        let united = self.filter.union(&other).map_err(|error| error.to_string());
+        for kernel in Kernel::available() {
+            let mut twin = before.clone();
+            twin.set_kernel(kernel).expect("it is available");
+            prop_assert_eq!(&twin.union(&view).map_err(|error| error.to_string()), &united, "{}", kernel);
+            prop_assert_eq!(twin.to_bytes(), self.filter.to_bytes(), "{}", kernel);
         }
+        if united.is_err() {
+            prop_assert_eq!(self.filter.to_bytes(), before.to_bytes(), "a refused union changed something");
+            return Ok(());
+        }
+        for item in self.items.keys().chain(&theirs) {
+            prop_assert_eq!(self.filter.count(item), before.count(item).max(other.count(item)), "{}", item);
+        }
+        let mut items = self.items.clone();
+        for item in &theirs {
+            let copies: u32 = theirs.iter().map(|other| u32::from(other == item)).sum();
+            items.entry(*item).and_modify(|ours| *ours = copies.max(*ours)).or_insert(copies);
+        }
+        let most = items.values().map(|&copies| copies as usize).sum();
+        prop_assert!(self.filter.len() <= most);
+        if self.filter.len() == most {
+            self.items = items;
+        } else {
+            // An item of one has the fingerprint and the buckets of an item of the other: no multiset of items is what is left.
+            self.filter = before;
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, items: &[u8]) -> Result<(), TestCaseError> {
+        let (other, added) = self.other(items);
         let before = self.filter.to_bytes();
         if self.filter.merge(&other).is_ok() {
             added.into_iter().for_each(|item| *self.items.entry(item).or_default() += 1);

@@ -104,7 +104,7 @@ def of_number(h, addressing):
     """The hash x of an item that was given as the number h, as docs/FORMAT.md has it."""
     if addressing == POWER_OF_TWO:
         return h
-    p = h * C & WORD
+    p = (h ^ h >> 31) * C & WORD
     return (p ^ p >> 32) * C & WORD
 
 

@@ -19,7 +19,8 @@ use crate::{
 ///
 /// Reads the list once. With --capacity, items go straight into the filter, and only the filter takes memory. Without it, 8
 /// bytes per item (16 with --unique) are needed until all items are counted; then the filter gets the size they need. With
-/// --grow, the filter grows as items come, and only the filter takes memory; `koel add` never finds it full.
+/// --grow, the filter grows as items come, and only the filter takes memory; `koel add` finds it full at a thousand times its
+/// --max-capacity at the earliest.
 ///
 /// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once.
 ///

@@ -75,6 +75,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    file::ignore_file_size_limit();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
         Err(error) => return messages::usage(&error),

@@ -93,11 +93,25 @@ fn what_is_protected_stays() {
 fn a_full_disk_leaves_the_old_file() {
     let koel = Koel::with_filter(&numbers(0..10));
     let before = koel.read("f.koel");
-    // A limit on the length of files fails in the same place as a full disk does.
-    let run = koel.shell("trap '' XFSZ; ulimit -f 1; seq 100000 | koel build - -o f.koel 2>&1 || test $? = 2");
-    assert!(run.text().contains("koel: f.koel: cannot be written; it is as it was: File too large"), "{}", run.text());
-    let run = koel.shell("trap '' XFSZ; ulimit -f 1; seq 100000 | koel build - -o new.koel 2>&1 || test $? = 2");
-    assert!(run.text().contains("koel: new.koel: cannot be written: File too large"), "{}", run.text());
+    // A limit on the length of files fails in the same place as a full disk does, whether or not its signal is ignored already.
+    for trap in ["", "trap '' XFSZ; "] {
+        for grow in ["", " --grow"] {
+            let build = |name: &str| {
+                koel.shell(&format!("{trap}ulimit -f 1; seq 100000 | koel build - -o {name}{grow} 2>&1 || test $? = 2"))
+            };
+            let run = build("f.koel");
+            assert!(run.text().contains("koel: f.koel: cannot be written; it is as it was: File too large"), "{}", run.text());
+            let run = build("new.koel");
+            assert!(run.text().contains("koel: new.koel: cannot be written: File too large"), "{}", run.text());
+        }
+        let run =
+            koel.shell(&format!("{trap}ulimit -f 1; {{ seq 100000 | koel build - -o - > cut; }} 2>&1 || test $? = 2; rm cut"));
+        assert!(run.text().contains("koel: standard output: File too large"), "{}", run.text());
+        let run = koel.shell(&format!(
+            "{trap}ulimit -f 1; seq 100000 | koel shard build - --part 1/2 --capacity 100000 -o new.koel 2>&1 || test $? = 2"
+        ));
+        assert!(run.text().contains("koel: new.koel: cannot be written: File too large"), "{}", run.text());
+    }
     assert!(koel.read("f.koel") == before);
     assert_eq!(koel.names(), ["f.koel"]);
     for command in ["query f.koel --item 1", "query f.koel --item 1 --count", "info f.koel", "--help"] {
@@ -110,7 +124,8 @@ fn a_full_disk_leaves_the_old_file() {
     assert!(koel.read("f.koel") != before);
     koel.run(["query", "f.koel", "--item", "new"]).ok();
     if device(&koel, "full", 7) {
-        koel.feed("a\n", ["build", "-", "-o", "full"]).error(&["full: cannot be written", "No space left"]);
+        let run = koel.shell("echo a | koel build - -o - 2>&1 > full || test $? = 2");
+        assert!(run.text().contains("koel: standard output: No space left"), "{}", run.text());
     }
 }
 
@@ -125,20 +140,37 @@ fn device(koel: &Koel, name: &str, minor: u32) -> bool {
     koel.path(name).exists()
 }
 
+/// What is not a regular file is not replaced, and to open a pipe without a reader would be to wait for ever. The message says what
+/// to do instead, which works.
 #[test]
-fn devices_and_pipes_are_written_into() {
+fn devices_pipes_and_sockets_are_refused() {
     let koel = Koel::new();
-    koel.shell("mkfifo pipe; cat pipe > f.koel & echo a | koel build - -o pipe; wait").ok();
+    koel.shell("mkfifo pipe; ln -s pipe link").status(0);
+    let _socket = std::os::unix::net::UnixListener::bind(koel.path("socket")).expect("a socket");
+    for (name, kind) in [("pipe", "named pipe"), ("link", "named pipe"), ("socket", "socket")] {
+        for command in ["build -", "build - --grow", "shard build - --part 1/1 --capacity 9"] {
+            let run = koel.shell(&format!("echo a | timeout 20 koel {command} -o {name} 2>&1 || test $? = 2"));
+            let expected = format!("koel: {name}: is a {kind}, not a regular file");
+            assert!(run.text().contains(&expected) && run.text().contains(&format!("`-o - > {name}`")), "{}", run.text());
+        }
+        let run = koel.shell(&format!("echo a | timeout 20 koel shard split - -n 1 -o {name}'{{}}' 2>&1 || test $? = 2"));
+        assert!(run.text().contains("1 items"), "{}", run.text());
+        koel.shell(&format!("rm {name}1")).status(0);
+    }
+    koel.shell("mkfifo p1").status(0);
+    let run = koel.shell("echo a | timeout 20 koel shard split - -n 1 -o 'p{}' 2>&1 || test $? = 2");
+    assert!(run.text().contains("koel: p1: is a named pipe, not a regular file"), "{}", run.text());
+    koel.shell("rm p1; cat pipe > f.koel & echo a | koel build - -o - > pipe; wait").status(0);
     assert_eq!(facts(&koel, "f.koel")["items"], 1);
-    assert!(fs::metadata(koel.path("pipe")).unwrap().file_type().is_fifo());
     // Changing a filter means replacing it: what cannot be replaced is not read.
     koel.shell("timeout 20 koel add pipe --item x 2>&1 || test $? = 2").status(0);
     assert!(fs::metadata(koel.path("pipe")).unwrap().file_type().is_fifo());
-    assert_eq!(koel.names(), ["f.koel", "pipe"]);
+    assert_eq!(koel.names(), ["f.koel", "link", "pipe", "socket"]);
     #[cfg(target_os = "linux")]
     if device(&koel, "null", 3) {
-        koel.feed("a\n", ["build", "-", "-o", "null"]).ok();
-        koel.run(["build", "null", "-o", "null"]).ok();
+        koel.feed("a\n", ["build", "-", "-o", "null"]).error(&["null: is a device, not a regular file"]);
+        koel.shell("echo a | koel build - -o - > null").status(0);
+        koel.run(["build", "null", "-o", "f.koel"]).ok();
         koel.run(["add", "null", "--item", "x"]).error(&["null: "]);
         assert!(fs::metadata(koel.path("null")).unwrap().file_type().is_char_device());
     }

@@ -97,6 +97,56 @@ fn filters_of_other_parameters_are_refused_with_both_names() {
     assert_eq!(koel.names(), ["a.koel", "b.koel", "other.koel"]);
 }
 
+/// A refusal for items that two filters have in common names what works: a larger capacity, and a union.
+#[test]
+fn common_items_are_added_up_or_united() {
+    let koel = Koel::new();
+    let build = |capacity: &str| {
+        for (name, first) in [("a.koel", 0), ("b.koel", 500)] {
+            koel.feed(numbers(first..first + 1000), ["build", "-", "-o", name, "--capacity", capacity]).ok();
+        }
+    };
+    let number_after = |message: &str, words: &str| {
+        let (_, rest) = message.split_once(words).unwrap_or_else(|| panic!("no {words:?} in {message:?}"));
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>()
+    };
+    build("2000");
+    let refused = koel.run(["merge", "a.koel", "b.koel", "-o", "all.koel"]);
+    refused.error(&["2000 items do not fit into one filter", "--union", "build all of them with a --capacity of at least"]);
+    assert!(number_after(&refused.stderr, "needs a --capacity of ").parse::<u64>().unwrap() <= 2000);
+    koel.run(["merge", "a.koel", "b.koel", "-o", "united.koel", "--union"]).ok();
+    let united = facts(&koel, "united.koel")["items"].as_u64().unwrap();
+    assert!((1490..=1500).contains(&united), "{united}");
+    koel.feed(numbers(0..1500), ["query", "united.koel", "-", "--quiet"]).ok();
+    build(&number_after(&refused.stderr, "--capacity of at least "));
+    koel.run(["merge", "a.koel", "b.koel", "-o", "all.koel"]).ok();
+    assert_eq!(facts(&koel, "all.koel")["items"], 2000);
+    // Uniting a filter with itself changes nothing.
+    let before = koel.read("a.koel");
+    koel.run(["merge", "a.koel", "a.koel", "-o", "a.koel", "--union"]).ok();
+    assert!(koel.read("a.koel") == before);
+}
+
+/// Whether or not such filters can be merged: a file that could be read is not replaced by one that cannot.
+#[test]
+fn a_merge_of_full_filters_that_grow_leaves_a_file_that_can_be_read() {
+    let koel = Koel::new();
+    for (name, first) in [("a.koel", 0), ("b.koel", 1000)] {
+        let options = ["build", "-", "-o", name, "--grow", "--fpr", "0.01", "--capacity", "100", "--max-capacity", "100"];
+        koel.feed(numbers(first..first + 100), options).ok();
+    }
+    let before = koel.read("a.koel");
+    let merged = koel.shell("koel merge a.koel b.koel -o a.koel > told 2>&1 && echo 0 || echo $?; rm told").text();
+    let items = koel.run(["verify", "a.koel"]).ok().len();
+    assert!(items > 0);
+    if merged.trim() == "0" {
+        koel.feed(numbers(0..100) + &numbers(1000..1100), ["query", "a.koel", "-", "--quiet"]).ok();
+    } else {
+        assert!(koel.read("a.koel") == before, "{merged}");
+    }
+    assert_eq!(koel.names(), ["a.koel", "b.koel"]);
+}
+
 #[test]
 fn what_does_not_fit_is_not_written() {
     let koel = Koel::new();

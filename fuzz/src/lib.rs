@@ -2,6 +2,7 @@
 //!
 //! `tests/fuzz_corpus.rs` has these files, too, and runs them with the inputs that were worth keeping.
 
+pub mod composed;
 pub mod foreign;
 mod go_files;
 mod growing;

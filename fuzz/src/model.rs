@@ -66,7 +66,7 @@ impl Model {
         if self.is_power_of_two {
             return ((hash >> 32) % self.m, ((hash & 0xffff_ffff) % most + 1) as u32);
         }
-        let p = hash.wrapping_mul(C);
+        let p = (hash ^ hash >> 31).wrapping_mul(C);
         let x = (p ^ p >> 32).wrapping_mul(C);
         let r = x.wrapping_mul(self.m) >> 32;
         (upper(x, self.m), (((r * most) >> 32) + 1) as u32)
@@ -91,7 +91,8 @@ impl Model {
         let r = (t << 32).div_ceil((1 << self.f) - 1);
         let x = (u128::from(bucket) << 64 | u128::from(r) << 32).div_ceil(self.m.into()) as u64;
         let p = x.wrapping_mul(inverse(C));
-        (p ^ p >> 32).wrapping_mul(inverse(C))
+        let folded = (p ^ p >> 32).wrapping_mul(inverse(C));
+        folded ^ folded >> 31 ^ folded >> 62
     }
 
     /// The slots that the item may be in.

@@ -39,6 +39,7 @@ enum Step {
     Clear,
     Reread,
     Rebuild,
+    Union(Vec<Hash>),
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -159,7 +160,8 @@ impl State {
                 let n = usize::from(*n % 8) + 2;
                 hashes.iter().enumerate().filter(|(place, _)| place % n != 0).for_each(|(_, &hash)| self.remove(hash));
             }
-            Step::Merge(hashes) => self.merge(&self.hashes(hashes)),
+            Step::Merge(hashes) => self.combine(&self.hashes(hashes), false),
+            Step::Union(hashes) => self.combine(&self.hashes(hashes), true),
             Step::Clear => {
                 self.both(CuckooFilter::clear);
                 self.items.clear();
@@ -244,19 +246,25 @@ impl State {
         assert_eq!(count, expected.iter().filter(|&&found| found).count());
     }
 
-    fn merge(&mut self, hashes: &[u64]) {
+    fn combine(&mut self, hashes: &[u64], is_union: bool) {
         let mut other = self.twins[0].clone();
         other.clear();
         let taken: Vec<u64> = hashes.iter().copied().filter(|&hash| other.insert_hash(hash).is_ok()).collect();
         let before = self.twins[0].to_bytes();
         let said = |merged: Result<(), MergeError>| merged.map_err(|error| error.to_string());
-        let merged = self.both(|filter| said(filter.merge(&other)));
+        let merged = self.both(|filter| said(if is_union { filter.union(&other) } else { filter.merge(&other) }));
         let mut viewed = CuckooFilter::from_bytes(&before).expect("a snapshot");
         let view = FilterView::over(other.to_bytes()).expect("a snapshot");
-        assert_eq!(said(viewed.merge(&view)), merged, "a view is not what it is of");
+        let of_view = said(if is_union { viewed.union(&view) } else { viewed.merge(&view) });
+        assert_eq!(of_view, merged, "a view is not what it is of");
         assert!(viewed == self.twins[0], "a view is not what it is of");
         if merged.is_ok() {
-            taken.into_iter().for_each(|hash| self.added(hash));
+            // A union adds what the other has more of; keys tell apart what filters tell apart.
+            for hash in taken {
+                if !is_union || self.copies(hash) < other.count_hash(hash) {
+                    self.added(hash);
+                }
+            }
         } else {
             assert_eq!(self.twins[0].to_bytes(), before, "a refused merge changed something");
         }

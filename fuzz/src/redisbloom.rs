@@ -40,8 +40,8 @@ fn check_dump(bytes: &[u8]) -> bool {
     }
     let mut chunks = filter.chunks();
     let (iterator, header) = chunks.next().expect("a header");
-    let mut loader = Loader::new(iterator, &header).expect("its own header");
-    chunks.for_each(|(iterator, bytes)| loader.load(iterator, &bytes).expect("its own chunk"));
+    let mut loader = Loader::new(iterator, header).expect("its own header");
+    chunks.for_each(|(iterator, bytes)| loader.load(iterator, bytes).expect("its own chunk"));
     assert!(loader.finish().expect("all of them") == filter);
     convert(&filter, &model);
     answers(&mut filter, model);
@@ -65,8 +65,7 @@ fn convert(filter: &RedisBloomFilter, model: &Model) {
                 assert_eq!(times * own.count_hash(x), filter.count_hash(hash));
             }
             let again = RedisBloomFilter::from_filter(&own).expect("it was RedisBloom's");
-            let slots =
-                |filter: &RedisBloomFilter| filter.chunks().skip(1).map(|(_, bytes)| bytes.into_owned()).collect::<Vec<_>>();
+            let slots = |filter: &RedisBloomFilter| filter.chunks().skip(1).map(|(_, bytes)| bytes.to_vec()).collect::<Vec<_>>();
             assert!(slots(&again) == slots(filter) && again.len() == taken);
             assert_eq!(again.to_filter().expect("the same again"), own);
         }
@@ -88,7 +87,7 @@ fn answers(filter: &mut RedisBloomFilter, mut model: Model) {
     }
     filter.compact();
     model.compact(true);
-    let slots: Vec<u8> = filter.chunks().skip(1).flat_map(|(_, bytes)| bytes.into_owned()).collect();
+    let slots: Vec<u8> = filter.chunks().skip(1).flat_map(|(_, bytes)| bytes.to_vec()).collect();
     assert_eq!(slots, model.filters.concat().concat());
 }
 

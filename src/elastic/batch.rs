@@ -118,7 +118,7 @@ impl<H> ElasticFilter<H> {
     }
 
     /// Inserts a batch. Returns the number of hashes.
-    pub(super) fn insert_some(&mut self, hashes: &[u64]) -> Result<usize, GrowError> {
+    fn insert_some(&mut self, hashes: &[u64]) -> Result<usize, GrowError> {
         self.prefetch(hashes);
         for (position, &hash) in hashes.iter().enumerate() {
             self.insert_uniform(Uniform(hash)).map_err(|error| error.at(position))?;
@@ -127,7 +127,7 @@ impl<H> ElasticFilter<H> {
     }
 
     /// Prefetches the buckets of a batch if the filter is large.
-    fn prefetch(&self, hashes: &[u64]) {
+    pub(super) fn prefetch(&self, hashes: &[u64]) {
         if self.table_bytes() >= PREFETCH_FROM {
             for &hash in hashes {
                 self.lane(Uniform(hash)).prefetch(Uniform(hash));

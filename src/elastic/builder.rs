@@ -58,7 +58,9 @@ impl ElasticFilter {
 }
 
 impl<H> ElasticBuilder<H> {
-    /// The highest false-positive rate ε at any size, between 0 and 1.
+    /// The highest false-positive rate ε at any size, between 0 and 1. A rate below about 10⁻⁷, with buckets of four
+    /// slots, is refused: a filter must be able to grow to 1,000 times its maximal capacity, and 32 bits, the most that are stored of
+    /// an item, do not suffice for that.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.request.false_positive_rate = Some(rate);
         self
@@ -83,8 +85,11 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The most bytes that the tables may take, at least those of an empty filter ([`ElasticParams::table_bytes`]). An item that
-    /// needs more is refused. By default, there is no limit.
+    /// The most bytes that the filter may take ([`size_in_bytes`](ElasticFilter::size_in_bytes)), at least those of an empty one
+    /// ([`ElasticParams::size_in_bytes`]). An item that needs more is refused. By default, there is no limit.
+    ///
+    /// Shards are charged what they take at most, so that filters of equal content refuse the same items, however they came about:
+    /// an item may be refused when the filter takes a tenth less than this.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
@@ -148,7 +153,7 @@ impl<H> ElasticBuilder<H> {
         let Self { request, max_bytes, hasher, kernel } = self;
         let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
         let params = request.params()?;
-        let bytes = |params: &ElasticParams| params.bytes_of_lanes(lanes(params.lanes()));
+        let bytes = |params: &ElasticParams| params.charged_lanes(lanes(params.lanes()));
         match bytes(&params) {
             needed if needed > wide(max_bytes) => Err(request.refuse_max_bytes(max_bytes, needed, bytes)),
             _ => Ok(Plan { params, hasher, dispatch, max_bytes }),
@@ -158,7 +163,7 @@ impl<H> ElasticBuilder<H> {
     /// An empty filter.
     ///
     /// # Errors
-    /// If a parameter is missing or out of range, if the empty tables take more than [`max_bytes`](Self::max_bytes), if the kernel is
+    /// If a parameter is missing or out of range, if an empty filter takes more than [`max_bytes`](Self::max_bytes), if the kernel is
     /// not available, or if memory cannot be allocated.
     pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
         let Plan { params, hasher, dispatch, max_bytes } = self.plan(|lanes| lanes)?;
@@ -176,7 +181,7 @@ impl<H> ElasticBuilder<H> {
     /// As [`build`](Self::build).
     pub fn build_shared(mut self) -> Result<SharedFilter<H>, BuildError> {
         self.lanes_or(SHARED_LANES);
-        Ok(self.build()?.into_shared()?)
+        Ok(self.build()?.into_shared().map_err(OutOfMemory::from)?)
     }
 }
 

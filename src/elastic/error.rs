@@ -19,8 +19,8 @@ use crate::storage::OutOfMemory;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrowError {
     reason: Refused,
-    /// The bytes of the tables, and their limit.
-    table_bytes: usize,
+    /// What the filter is charged, and the limit.
+    charged: usize,
     max_bytes: usize,
     position: usize,
 }
@@ -29,12 +29,16 @@ pub struct GrowError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrowErrorKind {
-    /// Copies of items fill both its buckets. Growing would not help them.
+    /// Copies of items fill both its buckets: of the item itself, or of others, where growing would take much memory for few items (a
+    /// shard less than a quarter full, or one that cannot be split and is less than half full).
     Copies,
-    /// The tables would take more bytes than [`max_bytes`](super::ElasticBuilder::max_bytes).
+    /// The filter would take more bytes than [`max_bytes`](super::ElasticBuilder::max_bytes).
     Limit,
-    /// The filter holds so many times its maximal capacity that it has 256 layers, and can have no more.
+    /// The filter holds so many times its maximal capacity, at least a thousand times, that it can have no further layer.
     Layers,
+    /// Too many items have hashes that begin with the same bits, so that splitting their shard does not help them. Hashes are not
+    /// uniform, or an attacker who knows the seed chose the items.
+    Crowded,
     /// Memory could not be allocated.
     OutOfMemory,
 }
@@ -50,8 +54,12 @@ pub(super) enum Refused {
     Limit {
         needed: usize,
     },
-    /// There is no number left for a further layer.
+    /// No further layer could keep the rate.
     Layers,
+    /// Splitting shards does not make room, though the filter is far from its planned size.
+    Crowded,
+    /// A merged item finds no room in the layers that know as many of its bits, and for another one not enough are known.
+    BitsUsedUp,
     OutOfMemory(OutOfMemory),
 }
 
@@ -62,8 +70,8 @@ impl From<OutOfMemory> for Refused {
 }
 
 impl GrowError {
-    pub(super) fn new(reason: Refused, table_bytes: usize, max_bytes: usize) -> Self {
-        Self { reason, table_bytes, max_bytes, position: 0 }
+    pub(super) fn new(reason: Refused, charged: usize, max_bytes: usize) -> Self {
+        Self { reason, charged, max_bytes, position: 0 }
     }
 
     /// Why the item was refused.
@@ -72,7 +80,8 @@ impl GrowError {
         match self.reason {
             Refused::Copies(_) | Refused::OthersCopies => GrowErrorKind::Copies,
             Refused::Limit { .. } => GrowErrorKind::Limit,
-            Refused::Layers => GrowErrorKind::Layers,
+            Refused::Layers | Refused::BitsUsedUp => GrowErrorKind::Layers,
+            Refused::Crowded => GrowErrorKind::Crowded,
             Refused::OutOfMemory(_) => GrowErrorKind::OutOfMemory,
         }
     }
@@ -111,13 +120,21 @@ impl fmt::Display for GrowError {
             ),
             Refused::Limit { needed } => write!(
                 f,
-                "the tables would take {} bytes, and the limit is {}; remove items, or build the filter with a higher max_bytes",
-                self.table_bytes.saturating_add(*needed),
+                "the filter would take {} bytes, and the limit is {}; remove items, or build the filter with a higher max_bytes",
+                self.charged.saturating_add(*needed),
                 self.max_bytes
             ),
             Refused::Layers => f.write_str(
-                "the filter holds many times its maximal capacity, in 256 layers, and can have no more; build it with a higher \
-                 max_capacity",
+                "the filter holds many times its maximal capacity, and a further layer could not keep its false-positive rate; build \
+                 it with a higher max_capacity",
+            ),
+            Refused::Crowded => f.write_str(
+                "no room for the item: too many items have hashes that begin with the same bits; insert items instead of hashes, \
+                 use another hasher, or a seed that nobody else knows",
+            ),
+            Refused::BitsUsedUp => f.write_str(
+                "the merged filter would hold more than its maximal capacity, and of the items that are there already not enough \
+                 bits are known for a further layer; build both with a higher max_capacity",
             ),
             Refused::OutOfMemory(error) => error.fmt(f),
         }

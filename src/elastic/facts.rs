@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, ShardStorage, look_up::Shards as _};
+use super::{ElasticFilter, ElasticParams, ElasticView, ShardStorage, lane::Lane, look_up::Shards as _, storage::FILTER_BYTES};
 use crate::{
     bits::wide,
     filter::by_own_methods,
-    hash::split_mix,
+    hash::{Hasher, split_mix},
     kernel::{Dispatch, Kernel},
     params::{ParamError, TableKind},
     table::Uniform,
@@ -55,8 +55,7 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
         size_of::<Self>() + self.storage.size_in_bytes()
     }
 
-    /// Bytes of all tables, with their padding: what [`max_bytes`](super::ElasticBuilder::max_bytes) limits. For a view, the length
-    /// of the snapshot.
+    /// Bytes of all tables, with their padding. For a view, the length of the snapshot.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         self.storage.table_bytes()
@@ -119,10 +118,30 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
 }
 
 impl<H> ElasticFilter<H> {
-    /// Sets the most bytes that the tables may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
-    /// filters that were read. Tables that take more already stay, and grow no more.
+    /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
+    /// filters that were read. A filter that takes more already keeps its items, and grows no more.
     pub fn set_max_bytes(&mut self, bytes: usize) {
         self.storage.max_bytes = bytes;
+    }
+}
+
+impl<H: Hasher + Clone> ElasticFilter<H> {
+    /// Checks lanes, layers, directories, lists of shards and tables against each other, and that a reader accepts the snapshot.
+    /// Takes time proportional to the filter.
+    ///
+    /// # Panics
+    /// If anything is inconsistent: a defect of this library.
+    #[doc(hidden)]
+    pub fn assert_consistent(&self) {
+        let lanes = &self.storage.lanes;
+        assert_eq!(lanes.len(), self.params.lanes(), "lanes");
+        for (number, lane) in lanes.iter().enumerate() {
+            assert!(*lane.params() == self.params, "lane {number} has other parameters");
+            lane.assert_consistent();
+        }
+        let view = ElasticView::over_with(self.to_bytes(), |_| Some(self.hasher.clone()));
+        let view = view.unwrap_or_else(|error| panic!("the snapshot is refused: {error}"));
+        assert_eq!((view.len(), view.shards()), (self.len(), self.shards()), "items and shards of the snapshot");
     }
 }
 
@@ -146,7 +165,7 @@ impl ElasticParams {
     }
 
     /// Bytes of the tables of an empty filter with these parameters, with their padding; `u64::MAX` if they are more. Without
-    /// allocating them: what [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. Takes constant time.
+    /// allocating them. Takes constant time.
     ///
     /// # Example
     /// ```
@@ -156,12 +175,27 @@ impl ElasticParams {
     /// ```
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
-        self.bytes_of_lanes(self.lanes())
+        wide(self.layer(0).table_bytes()).saturating_mul(wide(self.lanes()))
     }
 
-    /// The same of so many of its lanes.
-    pub(super) fn bytes_of_lanes(&self, lanes: usize) -> u64 {
-        wide(self.layer(0).table_bytes()).saturating_mul(wide(lanes))
+    /// The most bytes that an empty filter with these parameters takes: the least that
+    /// [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. `u64::MAX` if they are more. Takes constant time.
+    ///
+    /// # Example
+    /// ```
+    /// let builder = koel::ElasticFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// let least = builder.clone().params()?.size_in_bytes();
+    /// assert!(builder.max_bytes(least as usize).build()?.size_in_bytes() as u64 <= least);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        self.charged_lanes(self.lanes())
+    }
+
+    /// What an empty filter with so many of these lanes is charged.
+    pub(super) fn charged_lanes(&self, lanes: usize) -> u64 {
+        wide(Lane::charged_when_empty(self)).saturating_mul(wide(lanes)).saturating_add(wide(FILTER_BYTES))
     }
 
     /// The kind of table.

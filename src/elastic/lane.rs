@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{ElasticParams, error::Refused, layer::Layer, level::Place, plan::LayerPlan, shard::Key, stream::Shares};
+use super::{ElasticParams, error::Refused, layer::Layer, level::Place, shard::Key, stream::Shares};
 use crate::{
     kernel::{Dispatch, Site},
-    storage::{OutOfMemory, reserve, reserved},
+    storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
     table::{AnySize, Uniform},
 };
 
@@ -16,6 +16,10 @@ const MOST_TO_JOIN: (usize, usize) = (2, 5);
 
 /// Two siblings are joined on request if together they fill at most this share.
 const MOST_TO_SHRINK: (usize, usize) = (9, 10);
+
+/// What a lane is charged against a limit beside its layers: its struct, and the lock of one that is shared.
+pub(super) const LANE_BYTES: usize = 1 << 10;
+const _: () = assert!(size_of::<Lane>() <= LANE_BYTES);
 
 /// See the module.
 #[derive(Clone)]
@@ -43,17 +47,22 @@ impl Lane {
 
     /// Adds a later layer that was read.
     pub(super) fn push_layer(&mut self, layer: Layer) -> Result<(), OutOfMemory> {
-        reserve(&mut self.later, 1)?;
+        reserve_exact(&mut self.later, 1)?;
         self.later.push(layer);
         Ok(())
     }
 
-    pub(super) fn layers(&self) -> impl Iterator<Item = &Layer> {
+    pub(super) fn layers(&self) -> impl Iterator<Item = &Layer> + Clone {
         iter::once(&self.first).chain(&self.later)
     }
 
     fn layers_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Layer> {
         iter::once(&mut self.first).chain(&mut self.later)
+    }
+
+    /// The layer with this index, the first one included.
+    fn layer_mut(&mut self, at: usize) -> &mut Layer {
+        if at == 0 { &mut self.first } else { &mut self.later[at - 1] }
     }
 
     /// The layer that takes new items.
@@ -126,28 +135,39 @@ impl Lane {
         self.last_mut().insert(key)
     }
 
-    /// Inserts a hash for which [`insert`](Self::insert) has found this shard full. The tables may take `allowed`
-    /// more bytes.
-    ///
-    /// The items are the same as before, unless the hash was inserted.
+    /// Inserts a hash for which [`insert`](Self::insert) has found this shard full. What the lane is charged may rise by `allowed`
+    /// bytes. If it fails, nothing has changed.
     #[cold]
     pub(super) fn insert_growing(&mut self, hash: Uniform, full: Place, allowed: usize) -> Result<(), Refused> {
         let key = self.key(hash);
-        if self.last_mut().insert_growing(full, key, allowed)? {
-            return Ok(());
-        }
-        let number = self.last().number().checked_add(1).ok_or(Refused::Layers)?;
-        let plan = self.params.layer(number);
-        self.insert_into_new_layer(plan, self.later.len(), key, allowed)
+        let last = self.last_mut();
+        let refused = match last.insert_growing(full, key, allowed) {
+            Ok(true) => return Ok(()),
+            Ok(false) => match self.insert_into_new_layer(self.later.len(), key, allowed) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            },
+            Err(refused) => refused,
+        };
+        // Whether there is memory must not decide on where an item goes: other copies of this filter may have more. And copies of the
+        // item are bounded.
+        let may_go_elsewhere = matches!(refused, Refused::OthersCopies | Refused::Crowded | Refused::Layers);
+        let has_room = may_go_elsewhere && self.layers_mut().rev().skip(1).any(|layer| layer.insert_as_it_is(key));
+        if has_room { Ok(()) } else { Err(refused) }
     }
 
     /// Adds a layer with an item, before the later layer with this index. If that is not possible, nothing has changed.
-    fn insert_into_new_layer(&mut self, plan: LayerPlan, at: usize, key: Key, allowed: usize) -> Result<(), Refused> {
-        if plan.table_bytes() > allowed {
-            return Err(Refused::Limit { needed: plan.table_bytes() });
+    fn insert_into_new_layer(&mut self, at: usize, key: Key, allowed: usize) -> Result<(), Refused> {
+        let before = if at == 0 { &self.first } else { &self.later[at - 1] };
+        let number = before.number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_layers());
+        let number = number.ok_or(Refused::Layers)?;
+        let plan = self.params.layer(number);
+        let needed = plan.charged_when_empty().saturating_add(size_of::<Layer>());
+        if needed > allowed {
+            return Err(Refused::Limit { needed });
         }
-        reserve(&mut self.later, 1)?;
         let mut layer = Layer::new(plan, self.dispatch)?;
+        reserve_exact(&mut self.later, 1)?;
         // An empty shard has room.
         let is_inserted = layer.insert(key).is_ok();
         debug_assert!(is_inserted);
@@ -164,36 +184,67 @@ impl Lane {
         Ok(Self { first: self.first.try_clone()?, later, ..*self })
     }
 
-    /// Inserts all items of another lane with the same number. The tables may take `allowed` more bytes. If it fails, some have
-    /// been inserted.
-    pub(super) fn merge(&mut self, other: &Self, allowed: usize) -> Result<(), Refused> {
-        let most_bytes = self.table_bytes().saturating_add(allowed);
+    /// Inserts all items of another lane with the same number; or if `is_union`, of each item as many copies as this lane lacks. What
+    /// the lane is charged may rise by `allowed` bytes. If it fails, some have been inserted.
+    pub(super) fn merge(&mut self, other: &Self, is_union: bool, allowed: usize) -> Result<(), Refused> {
+        let most = self.charged().saturating_add(allowed);
         for layer in other.layers() {
             for (shard, prefix) in layer.in_order() {
                 let mut result = Ok(());
-                shard.each_fingerprint(|bucket, fingerprint| {
+                shard.each_class(|(bucket, _), fingerprint, copies| {
                     let key = Key::of_stored(shard.params(), prefix, bucket, fingerprint);
-                    result = self.insert_stored(key, layer.number(), most_bytes);
+                    let missing = if is_union { self.missing(other, layer, key, copies) } else { copies };
+                    result = (0..missing).try_for_each(|_| self.insert_stored(key, layer.number(), most));
+                    if is_union {
+                        self.remove_finer(key, layer, missing);
+                    }
                     result.is_ok()
                 });
                 result?;
             }
         }
+        self.drop_empty_layers();
         Ok(())
     }
 
-    /// Inserts an item of which a layer with this number, and no later one, knows enough bits.
-    fn insert_stored(&mut self, key: Key, number: u8, most_bytes: usize) -> Result<(), Refused> {
-        let after = self.later.partition_point(|layer| layer.number() <= number);
-        let allowed = most_bytes.saturating_sub(self.table_bytes());
-        let layer = self.later[..after].last_mut().unwrap_or(&mut self.first);
-        let Err(full) = layer.insert(key) else { return Ok(()) };
-        if layer.insert_growing(full, key, allowed)? {
-            return Ok(());
+    /// How many copies another lane has of an item in a layer and in those before it, more than this lane has in layers of the same
+    /// numbers.
+    fn missing(&self, other: &Self, layer: &Layer, key: Key, copies: u32) -> u32 {
+        let before = other.layers().take_while(|theirs| theirs.number() < layer.number());
+        let ours = self.layers().take_while(|ours| ours.number() <= layer.number());
+        let count = |layer: &Layer| layer.count(key);
+        (copies + before.map(count).sum::<u32>()).saturating_sub(ours.map(count).sum())
+    }
+
+    /// Removes up to so many items from layers of higher numbers, for which copies of an item were inserted that cannot be told from
+    /// them: of the item, what a layer knows is known.
+    fn remove_finer(&mut self, key: Key, layer: &Layer, copies: u32) {
+        let (number, known) = (layer.number(), layer.known_bits());
+        let mut left = copies;
+        for layer in self.later.iter_mut().filter(|ours| ours.number() > number) {
+            while left > 0 && layer.remove_known(key, known) {
+                left -= 1;
+            }
         }
-        let next = layer.number().checked_add(1).ok_or(Refused::Layers)?;
-        let plan = self.params.layer(next.min(number));
-        self.insert_into_new_layer(plan, after, key, allowed)
+    }
+
+    /// Inserts an item of which a layer with this number, and no later one, knows enough bits.
+    fn insert_stored(&mut self, key: Key, number: u8, most: usize) -> Result<(), Refused> {
+        let after = self.later.partition_point(|layer| layer.number() <= number);
+        let mut reason = Refused::BitsUsedUp;
+        for at in (0..=after).rev() {
+            let Err(full) = self.layer_mut(at).insert(key) else { return Ok(()) };
+            let allowed = most.saturating_sub(self.charged());
+            let layer = self.layer_mut(at);
+            match layer.insert_growing(full, key, allowed) {
+                Ok(true) => return Ok(()),
+                Ok(false) if at == after && layer.number() < number => return self.insert_into_new_layer(after, key, allowed),
+                Ok(false) => {}
+                Err(refused @ (Refused::Copies(_) | Refused::OthersCopies)) => reason = refused,
+                Err(refused) => return Err(refused),
+            }
+        }
+        Err(reason)
     }
 
     /// Removes one copy of the hash's fingerprint, of the longest that there is: an item in a later layer, where more of its bits
@@ -218,17 +269,20 @@ impl Lane {
 
     /// A later layer that has become empty is not needed.
     fn drop_empty_layers(&mut self) {
+        let layers = self.later.len();
         while self.later.pop_if(|layer| layer.len() == 0).is_some() {}
+        if self.later.len() < layers {
+            shrink_to(&mut self.later, 0);
+        }
     }
 
-    /// Joins all shards that are thin enough.
-    pub(super) fn shrink(&mut self) -> Result<(), OutOfMemory> {
+    /// Joins all shards that are thin enough, as far as there is memory for it.
+    pub(super) fn shrink(&mut self) {
         self.drop_empty_layers();
         for layer in self.layers_mut() {
             let most = share(layer, MOST_TO_SHRINK);
-            layer.join_all(most)?;
+            layer.join_all(most);
         }
-        Ok(())
     }
 
     /// The probability that a hash of this lane is found that was never inserted.
@@ -257,9 +311,34 @@ impl Lane {
     pub(super) fn size_in_bytes(&self) -> usize {
         self.later.capacity() * size_of::<Layer>() + self.layers().map(Layer::size_in_bytes).sum::<usize>()
     }
+
+    /// What the lane is charged against a limit: see [`Layer::charged`].
+    pub(super) fn charged(&self) -> usize {
+        let later = self.later.len() * size_of::<Layer>();
+        self.layers().map(Layer::charged).fold(LANE_BYTES + later, usize::saturating_add)
+    }
+
+    /// What an empty lane is charged.
+    pub(super) fn charged_when_empty(params: &ElasticParams) -> usize {
+        params.layer(0).charged_when_empty().saturating_add(LANE_BYTES)
+    }
 }
 
 /// A share of the slots of a layer's shards.
 fn share(layer: &Layer, (numerator, denominator): (usize, usize)) -> usize {
     layer.slots_of_a_shard() / denominator * numerator
+}
+
+/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+impl Lane {
+    pub(super) fn assert_consistent(&self) {
+        for (position, layer) in self.layers().enumerate() {
+            let number = layer.number();
+            assert_eq!(number == 0, position == 0, "layer {number} is at position {position}");
+            layer.assert_consistent(&self.params.layer(number), self.dispatch);
+        }
+        let numbers: Vec<u8> = self.layers().map(Layer::number).collect();
+        assert!(numbers.windows(2).all(|two| two[0] < two[1]), "the numbers of layers do not increase: {numbers:?}");
+        assert!(self.later.last().is_none_or(|layer| layer.len() > 0), "the last layer is empty");
+    }
 }

@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     bits::{index, low_half, wide},
-    filter::Located,
+    filter::{Located, RemoveKnown},
     kernel::{Dispatch, Site},
-    params::false_positive_rate,
-    storage::{OutOfMemory, Part, PartMut, reserve, reserved},
-    table::{Geometry, Instructions, TableParams as _},
+    params::{at_least_one, mean_matches},
+    storage::{OutOfMemory, Part, PartMut, reserved, shrink_to},
+    table::{Geometry, Instructions, Placement as _, TableParams as _},
 };
 
 /// Bits of a [`Place`] that number a shard in its level.
@@ -77,8 +77,8 @@ impl Shape {
     /// The probability that an absent item is found in a shard with so many items.
     pub(super) fn false_positive_rate(&self, items: usize) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
-        let rate = false_positive_rate(self.params.low_bits.into(), self.params.bucket_size(), load);
-        rate / (1_u64 << self.params.upper_bits) as f64
+        let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
+        at_least_one(mean / (1_u64 << self.params.upper_bits) as f64)
     }
 }
 
@@ -164,6 +164,15 @@ impl Level {
         self.shape.count(dispatch, self.tables.get(at), key)
     }
 
+    /// Removes an item from a shard that another may be a copy of, of whose upper bits only the first few are known. Returns false if
+    /// there is none.
+    pub(super) fn remove_known(&mut self, dispatch: Dispatch, at: usize, key: Key, known: u8) -> bool {
+        let remove = RemoveKnown(key.count_known(&self.shape.params, self.shape.upper, known));
+        let is_found = dispatch.change(&self.shape.geometry, self.tables.get_mut(at), remove);
+        self.records[at].len -= u32::from(is_found);
+        is_found
+    }
+
     /// Inserts an item into a shard. Returns false, and changes nothing, if there is no room.
     #[inline]
     pub(super) fn insert(&mut self, dispatch: Dispatch, at: usize, key: Key) -> bool {
@@ -187,6 +196,11 @@ impl Level {
         &self.tables.get(at)[..self.params().table_bytes()]
     }
 
+    /// True if copies of a few items, and not too many different ones, leave no room for an item in a shard.
+    pub(super) fn is_crowded_by_copies(&self, dispatch: Dispatch, at: usize, key: Key) -> bool {
+        dispatch.read(&self.shape.geometry, self.tables.get(at), key.crowd(&self.shape.params))
+    }
+
     /// A whole shard.
     pub(super) fn shard(&self, dispatch: Dispatch, at: usize) -> Shard<'_> {
         self.shape.shard(dispatch, self.tables.get(at), self.items(at))
@@ -194,8 +208,16 @@ impl Level {
 
     /// Makes room for more shards. If that fails, nothing has changed.
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        // A record for each table that there is room for: so their memory follows from the number of shards, too.
+        let capacity = self.tables.capacity_for(more);
+        if capacity <= self.records.capacity() {
+            return self.tables.reserve(more);
+        }
+        let mut records = reserved(capacity)?;
         self.tables.reserve(more)?;
-        reserve(&mut self.records, more).inspect_err(|_| self.tables.release())
+        records.append(&mut self.records);
+        self.records = records;
+        Ok(())
     }
 
     /// Adds a shard, for which there must be room, with what `fill` inserts. Returns its index; or `None`, and there is no such
@@ -230,17 +252,28 @@ impl Level {
     pub(super) fn swap_remove(&mut self, at: usize) {
         self.records.swap_remove(at);
         self.tables.swap_remove(at);
+        shrink_to(&mut self.records, self.tables.capacity());
     }
 
-    /// Gives back memory that has no shards.
+    /// Frees memory that has no shards, after room for some was made that were not added.
     pub(super) fn release(&mut self) {
-        self.records.shrink_to_fit();
         self.tables.release();
+        shrink_to(&mut self.records, self.tables.capacity());
+    }
+
+    /// What a shard is charged: see [`Tables::charge`].
+    pub(super) fn charge(&self) -> usize {
+        self.tables.charge(size_of::<Record>())
+    }
+
+    /// See [`Tables::slack`].
+    pub(super) fn slack(&self) -> usize {
+        self.tables.slack(size_of::<Record>())
     }
 
     /// A copy, or an error if memory cannot be allocated.
     pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut records = reserved(self.records.len())?;
+        let mut records = reserved(self.tables.capacity())?;
         records.extend_from_slice(&self.records);
         Ok(Self { tables: self.tables.try_clone()?, records, ..*self })
     }
@@ -254,6 +287,37 @@ impl Record {
     #[inline]
     pub(super) fn items(self) -> usize {
         index(self.len.into())
+    }
+}
+
+/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+impl Level {
+    pub(super) fn assert_consistent(&self, dispatch: Dispatch) {
+        let params = self.params();
+        assert_eq!(self.tables.len(), self.records.len(), "tables of depth {}", params.depth);
+        self.tables.assert_consistent();
+        let mut prefixes: Vec<u32> = self.records.iter().map(|record| record.prefix).collect();
+        prefixes.sort_unstable();
+        assert!(prefixes.windows(2).all(|two| two[0] < two[1]), "two shards have one prefix");
+        assert!(prefixes.last().is_none_or(|&prefix| u64::from(prefix) < 1 << params.depth), "a prefix is too long");
+        for (at, record) in self.records.iter().enumerate() {
+            let shard = self.shard(dispatch, at);
+            let corrupt = shard.first_corrupt(0..params.buckets());
+            assert!(corrupt.is_none(), "shard {at} of depth {}: {corrupt:?}", params.depth);
+            let (placement, mut stored) = (params.placement(), 0);
+            shard.each_fingerprint(|bucket, fingerprint| {
+                let other = placement.alternate(bucket, fingerprint);
+                assert!(
+                    other < params.buckets() && placement.alternate(other, fingerprint) == bucket,
+                    "buckets {bucket}, {other}"
+                );
+                stored += 1;
+                true
+            });
+            assert_eq!(record.items(), stored, "items of shard {at} of depth {}", params.depth);
+            let padding = &self.tables.get(at)[params.table_bytes()..params.padded_bytes()];
+            assert!(padding.iter().all(|&byte| byte == 0), "the padding of shard {at} of depth {} is not zero", params.depth);
+        }
     }
 }
 

@@ -1,19 +1,26 @@
-//! Merging two filters, which may have grown differently.
+//! Merging two filters, which may have grown differently, and their union.
 
-use core::{error::Error, fmt};
+use alloc::vec::Vec;
+use core::{error::Error, fmt, ops::Deref};
 
-use super::{ElasticFilter, GrowError, error::Refused};
-use crate::storage::reserved;
+#[cfg(feature = "std")]
+use super::shared::{SharedFilter, locked};
+use super::{ElasticFilter, ElasticParams, GrowError, error::Refused, lane::Lane};
+use crate::{bits::wide, storage::reserved};
 
 impl<H: PartialEq> ElasticFilter<H> {
-    /// Inserts all items of `other`, duplicates included, into this filter. The filters must have equal parameters; how far each
-    /// has grown does not matter. Takes time proportional to both.
+    /// Inserts all items of `other`, copies included, into this filter. The filters must have equal parameters; how far each has
+    /// grown does not matter. For sets that overlap, see [`union`](Self::union). Takes time proportional to both.
     ///
     /// The merge is atomic: it works on a copy, which temporarily doubles this filter's memory.
     ///
+    /// The merged filter keeps the false-positive rate. Of an item that is stored already, only some bits of its hash are known:
+    /// enough up to [`max_capacity`](super::ElasticBuilder::max_capacity), but not for a further layer. So what exceeds it cannot
+    /// be merged, although it could have been inserted.
+    ///
     /// # Errors
-    /// If the filters have different parameters (the seed included) or hashers, or if an item is refused, as by
-    /// [`insert`](Self::insert). This filter is then unchanged.
+    /// If the filters have different parameters (the seed included) or hashers, if together they hold more than the maximal
+    /// capacity, or if an item is refused, as by [`insert`](Self::insert). This filter is then unchanged, bit for bit.
     ///
     /// # Example
     /// ```
@@ -26,24 +33,110 @@ impl<H: PartialEq> ElasticFilter<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn merge(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
-        if self.params != other.params {
-            return Err(ElasticMergeError::DifferentParams);
-        }
-        if self.hasher != other.hasher {
-            return Err(ElasticMergeError::DifferentHasher);
-        }
-        let refused = |reason: Refused| ElasticMergeError::Refused(self.refuse(reason));
-        let mut allowed = self.storage.max_bytes.saturating_sub(self.table_bytes());
-        let mut merged = reserved(self.storage.lanes.len()).map_err(|error| refused(error.into()))?;
-        for (lane, other) in self.storage.lanes.iter().zip(&other.storage.lanes) {
-            let mut copy = lane.try_clone().map_err(|error| refused(error.into()))?;
-            copy.merge(other, allowed).map_err(refused)?;
-            allowed = allowed.saturating_sub(copy.table_bytes().saturating_sub(lane.table_bytes()));
-            merged.push(copy);
-        }
-        self.storage.lanes = merged;
+        self.merge_or_unite(other, false)
+    }
+
+    /// Makes this filter the union of both: of each item, it has as many copies afterwards as the filter that had more of them. The
+    /// rest is as for [`merge`](Self::merge).
+    ///
+    /// An item of `other` is not inserted if this filter probably has it, as by [`insert_unique`](Self::insert_unique). So if a
+    /// false positive was taken for it, removing that item removes this one, too.
+    ///
+    /// # Errors
+    /// As `merge`.
+    ///
+    /// # Example
+    /// ```
+    /// let builder = koel::ElasticFilter::builder().false_positive_rate(0.001);
+    /// let (mut monday, mut tuesday) = (builder.clone().build()?, builder.build()?);
+    /// monday.insert_iter(["alice", "bob"])?;
+    /// tuesday.insert_iter(["bob", "carol"])?;
+    /// monday.union(&tuesday)?;
+    /// assert_eq!((monday.len(), monday.count("bob")), (3, 1));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn union(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
+        self.merge_or_unite(other, true)
+    }
+
+    fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), ElasticMergeError> {
+        are_equal((&self.params, &self.hasher), (&other.params, &other.hasher))?;
+        let lanes = self.storage.lanes.iter().zip(&other.storage.lanes);
+        self.storage.lanes = merged(lanes, is_union, self.allowed()).map_err(|reason| {
+            let items = wide(self.len()).saturating_add(wide(other.len()));
+            ElasticMergeError::new(reason, items, &self.params, |reason| self.refuse(reason))
+        })?;
         Ok(())
     }
+}
+
+#[cfg(feature = "std")]
+impl<H: PartialEq> SharedFilter<H> {
+    /// Inserts all items of `other`, as [`ElasticFilter::merge`] does. Other threads may use `other` meanwhile: each of its lanes is
+    /// merged as it is at one moment.
+    ///
+    /// # Errors
+    /// As `ElasticFilter::merge`, and if memory for the locks cannot be allocated.
+    ///
+    /// # Example
+    /// ```
+    /// let builder = koel::ElasticFilter::builder().false_positive_rate(0.001);
+    /// let (mut seen, others) = (builder.clone().build_shared()?, builder.build_shared()?);
+    /// others.insert("alice")?;
+    /// seen.merge(&others)?;
+    /// seen.union(&others)?;
+    /// assert_eq!(seen.count("alice"), 1);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn merge(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
+        self.merge_or_unite(other, false)
+    }
+
+    /// Makes this filter the union of both, as [`ElasticFilter::union`] does.
+    ///
+    /// # Errors
+    /// As [`merge`](Self::merge).
+    pub fn union(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
+        self.merge_or_unite(other, true)
+    }
+
+    fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), ElasticMergeError> {
+        are_equal((&self.params, &self.hasher), (&other.params, &other.hasher))?;
+        let lanes = self.lanes.iter().zip(&other.lanes).map(|(ours, theirs)| (ours.read(), theirs.read()));
+        let locked = merged(lanes, is_union, self.allowed()).and_then(|lanes| Ok(locked(lanes, reserved(self.lanes.len())?)));
+        self.lanes = locked.map_err(|reason| {
+            let items = wide(self.len()).saturating_add(wide(other.len()));
+            ElasticMergeError::new(reason, items, &self.params, |reason| self.refuse(reason))
+        })?;
+        Ok(())
+    }
+}
+
+/// Only filters of equal parameters and hashers can be merged.
+fn are_equal<H: PartialEq>(ours: (&ElasticParams, &H), theirs: (&ElasticParams, &H)) -> Result<(), ElasticMergeError> {
+    if ours.0 != theirs.0 {
+        Err(ElasticMergeError::DifferentParams)
+    } else if ours.1 != theirs.1 {
+        Err(ElasticMergeError::DifferentHasher)
+    } else {
+        Ok(())
+    }
+}
+
+/// The merged lanes of two filters. What all are charged together may be `allowed` bytes more than the first of each pair is.
+fn merged<L: Deref<Target = Lane>>(
+    pairs: impl ExactSizeIterator<Item = (L, L)>,
+    is_union: bool,
+    allowed: usize,
+) -> Result<Vec<Lane>, Refused> {
+    let (mut lanes, mut allowed) = (reserved(pairs.len())?, allowed);
+    for (ours, theirs) in pairs {
+        let mut lane = ours.try_clone()?;
+        lane.merge(&theirs, is_union, allowed)?;
+        allowed = allowed.saturating_sub(lane.charged().saturating_sub(ours.charged()));
+        lanes.push(lane);
+    }
+    Ok(lanes)
 }
 
 /// Two growing filters could not be merged. Both are unchanged.
@@ -54,8 +147,28 @@ pub enum ElasticMergeError {
     DifferentParams,
     /// The filters have different hashers.
     DifferentHasher,
+    /// Together the filters hold more than their maximal capacity.
+    #[non_exhaustive]
+    Full {
+        /// The number of items in both filters together.
+        items: u64,
+        /// The maximal capacity of the filters.
+        max_capacity: u64,
+        /// A number that as capacity and as maximal capacity makes room for all of them; `None` if no filter can have so many.
+        sufficient: Option<u64>,
+    },
     /// An item of the other filter was refused.
     Refused(GrowError),
+}
+
+impl ElasticMergeError {
+    /// The error for this reason, where two filters have so many items together. `refuse` makes the error of an insertion.
+    fn new(reason: Refused, items: u64, params: &ElasticParams, refuse: impl FnOnce(Refused) -> GrowError) -> Self {
+        if !matches!(reason, Refused::BitsUsedUp | Refused::Layers) {
+            return Self::Refused(refuse(reason));
+        }
+        Self::Full { items, max_capacity: params.max_capacity, sufficient: params.sufficient_capacity(items) }
+    }
 }
 
 impl fmt::Display for ElasticMergeError {
@@ -65,6 +178,14 @@ impl fmt::Display for ElasticMergeError {
                 f.write_str("the filters have different parameters; build both from those of one of them: ElasticFilter::new")
             }
             Self::DifferentHasher => f.write_str("the filters have different hashers; insert the items of one into the other"),
+            Self::Full { items, max_capacity, sufficient } => {
+                write!(f, "{items} items do not fit into one filter, planned for at most {max_capacity}; ")?;
+                match sufficient {
+                    Some(sufficient) => write!(f, "build both with {sufficient} as capacity and max_capacity"),
+                    None => f.write_str("build both with a higher false-positive rate"),
+                }?;
+                f.write_str(", or insert the items of one into the other")
+            }
             Self::Refused(error) => error.fmt(f),
         }
     }

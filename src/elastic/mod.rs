@@ -32,6 +32,8 @@ mod stream;
 mod tables;
 
 use crate::hash::Xxh3;
+#[cfg(feature = "std")]
+pub(crate) use snapshot::check_lists;
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
@@ -43,13 +45,13 @@ pub use {
 #[cfg(feature = "std")]
 pub use {
     part::{ElasticPart, JoinError},
-    shared::SharedFilter,
+    shared::{SharedFilter, Unconverted},
 };
 
 /// A cuckoo filter that grows with its items, shrinks without them, and keeps its false-positive rate at every size.
 ///
-/// A [`CuckooFilter`](crate::CuckooFilter) has a table of fixed size, which must be planned. This filter starts small, grows when
-/// it has to, and never refuses an item for lack of room. A look-up reads two buckets at every size.
+/// A [`CuckooFilter`](crate::CuckooFilter) has a table of fixed size, which must be planned. This filter starts small and grows when
+/// it has to. Up to [`max_capacity`](ElasticBuilder::max_capacity), a lookup reads two buckets.
 ///
 /// ```
 /// use koel::ElasticFilter;
@@ -62,25 +64,35 @@ pub use {
 ///
 /// # Guarantees
 /// - No false negatives: an item that was inserted is found until it is removed, however the filter has grown or shrunk.
-/// - A refused insertion leaves all items as they were.
+/// - A refused insertion changes no bit.
 /// - Deterministic: the same operations in the same order give the same filter on every machine.
 /// - The [`false_positive_rate`](Self::false_positive_rate) is at most the one that was asked for, at every size; while the filter
 ///   is small it is lower.
 ///
 /// # Growth
 /// The filter consists of shards, small tables of equal numbers of buckets. A full shard is split into two. Each item gives up one
-/// bit of its fingerprint, which says to which half it goes; so splitting needs no items, cannot fail but for memory, and takes a
-/// fraction of a millisecond. Fingerprints begin long enough for all splits up to
-/// [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds a second layer of shards for new items, and look-ups
-/// of absent items read two buckets more. (docs/GROWTH.md)
+/// bit of its fingerprint, which says to which half it goes; so splitting needs no items, and takes a fraction of a millisecond.
+/// Fingerprints begin long enough for all splits up to [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds a
+/// second layer of shards for new items, and lookups of absent items read two buckets more. Further layers follow, as long as
+/// fingerprints have bits for the rate: to at least 1,000 times the maximal capacity. (docs/GROWTH.md)
+///
+/// # Refusals
+/// An item is refused only for one of these reasons ([`GrowErrorKind`]):
+/// - `Copies`: copies fill its buckets; see [Duplicates](Self#duplicates).
+/// - `Limit`: the filter would exceed [`max_bytes`](ElasticBuilder::max_bytes). There is no limit by default.
+/// - `OutOfMemory`: memory cannot be allocated.
+/// - `Layers`: the filter holds at least 1,000 times its maximal capacity, and no further layer could keep the rate.
+/// - `Crowded`: too many items have hashes that begin with the same bits. Uniform hashes do not; chosen ones may. Use a secret
+///   [`seed`](ElasticBuilder::seed) for untrusted input.
 ///
 /// # Duplicates
 /// The filter is a multiset, as a [`CuckooFilter`](crate::CuckooFilter#duplicates) is. An item has room for 2b copies, eight by
-/// default. A further one is refused, and never makes the filter grow.
+/// default, in each layer. A further one is refused, and never makes the filter grow. In a shard less than a quarter full, an item
+/// is also refused if copies of other items fill more than half of its two buckets.
 ///
 /// # Removal
-/// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two shards that have become thin
-/// are joined again.
+/// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two underfull shards are joined
+/// again.
 ///
 /// # Hashes
 /// As those of a [`CuckooFilter`](crate::CuckooFilter#hashes): any 64-bit numbers that tell items apart.

@@ -12,8 +12,9 @@ impl<H> ElasticFilter<H> {
     /// Takes constant time on average; an insertion that splits a shard takes a fraction of a millisecond.
     ///
     /// # Errors
-    /// If copies fill the item's buckets, if the tables would exceed [`max_bytes`](super::ElasticBuilder::max_bytes), or if memory
-    /// cannot be allocated. The filter is then unchanged.
+    /// If copies fill the item's buckets, if the filter would exceed [`max_bytes`](super::ElasticBuilder::max_bytes), if memory
+    /// cannot be allocated, or for one of the rare reasons that [`GrowErrorKind`](super::GrowErrorKind) lists. The filter is then
+    /// unchanged, bit for bit.
     ///
     /// # Example
     /// ```
@@ -50,17 +51,25 @@ impl<H> ElasticFilter<H> {
 
     #[cold]
     fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), GrowError> {
-        let allowed = self.storage.max_bytes.saturating_sub(self.table_bytes());
+        let allowed = self.allowed();
         self.storage.lanes[lane].insert_growing(hash, full, allowed).map_err(|refused| self.refuse(refused))
     }
 
+    /// By how many bytes the charge may rise.
+    pub(super) fn allowed(&self) -> usize {
+        match self.storage.max_bytes {
+            usize::MAX => usize::MAX,
+            max_bytes => max_bytes.saturating_sub(self.storage.charged()),
+        }
+    }
+
     pub(super) fn refuse(&self, reason: impl Into<Refused>) -> GrowError {
-        GrowError::new(reason.into(), self.table_bytes(), self.storage.max_bytes)
+        GrowError::new(reason.into(), self.storage.charged(), self.storage.max_bytes)
     }
 
     /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted.
     ///
-    /// The same is to be said of removal as at [`CuckooFilter::insert_unique`](crate::CuckooFilter::insert_unique).
+    /// The caveat of [`CuckooFilter::insert_unique`](crate::CuckooFilter::insert_unique) about removal applies.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -118,13 +127,10 @@ impl<H> ElasticFilter<H> {
         self.storage.lanes[lane].remove(hash)
     }
 
-    /// Joins all shards that are thin enough, to give back memory: nine tenths full at most, where removals leave them below four
-    /// tenths. The next insertions may split them again.
-    ///
-    /// # Errors
-    /// If memory for a joined shard cannot be allocated. All items are then in the filter, and some shards have been joined.
-    pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
-        self.storage.lanes.iter_mut().try_for_each(Lane::shrink)
+    /// Joins all pairs of shards that fill at most nine tenths of one, to free memory; removals join those below four tenths. The next
+    /// insertions may split them again. A pair stays as it is if memory for the joined shard cannot be allocated.
+    pub fn shrink(&mut self) {
+        self.storage.lanes.iter_mut().for_each(Lane::shrink);
     }
 
     /// Removes all items, and gives back the memory that the filter has grown by.

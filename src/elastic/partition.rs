@@ -97,15 +97,11 @@ impl Partition {
     }
 
     /// All hashes, part after part, with their indices among those that were shared out.
-    pub(super) fn each(&self, mut act: impl FnMut(usize, Uniform) -> bool) -> bool {
-        let parts = self.starts.iter().zip(&self.lens).map(|(&start, &len)| start..start + len);
-        for part in parts {
-            for (&hash, &place) in self.hashes[part.clone()].iter().zip(&self.places[part]) {
-                if !act(index(place.into()), Uniform(hash)) {
-                    return false;
-                }
+    pub(super) fn each(&self, mut act: impl FnMut(usize, Uniform)) {
+        self.each_part(|_, hashes, places| {
+            for (&hash, &place) in hashes.iter().zip(places) {
+                act(index(place.into()), Uniform(hash));
             }
-        }
-        self.spilt.iter().all(|&(place, hash)| act(index(place.into()), Uniform(hash)))
+        });
     }
 }

@@ -2,14 +2,14 @@
 //! arithmetic.
 
 use super::{
-    level::{Level, MOST_DEPTH},
+    level::{Level, MOST_DEPTH, Place},
     limits::MOST_SPARE_BITS,
     shard::ShardParams,
     stream::{LARGEST, QUARTER_DEPTH, Shares},
     tables::Tables,
 };
 use crate::{
-    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, false_positive_rate, safe_load},
+    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, at_least_one, mean_matches, safe_load},
     table::{AnySize, TableParams as _},
 };
 
@@ -22,6 +22,9 @@ const GROWING_SHARD: u64 = 1 << 13;
 /// Slots of a shard in a filter that is planned for its final size: so many that the numbers of items in its shards differ
 /// little, and so few that a shard fits into a core's cache.
 const FINAL_SHARD: u64 = 1 << 18;
+
+/// The most layers of a lane: a snapshot has a byte for the number of a layer.
+const MOST_LAYERS: usize = 256;
 
 /// The most lanes.
 pub(super) const MOST_LANES: usize = 256;
@@ -43,6 +46,14 @@ const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 /// How many times a later layer doubles beyond the greatest size of the layer before, at most. A bit for each doubling is in every
 /// item while the layer is small, and each further layer costs a look-up two buckets: docs/GROWTH.md has the figures.
 const MOST_DOUBLINGS: u8 = 4;
+
+/// A filter can double so many times beyond its maximal capacity, at least: further layers have bits to spare for that, and keep
+/// the rate. A lower rate, for which they would not, is refused.
+const FEWEST_DOUBLINGS_BEYOND: u8 = 10;
+
+/// A later layer that can grow further than this begins at an eighth of the greatest size of the layer before.
+const LEAST_GROWTH: u8 = 5;
+const DOUBLINGS_SMALLER: u8 = 3;
 
 /// What a builder was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,10 +103,6 @@ impl Request {
         let b = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
         let bucket_size = u8::try_from(b).ok().filter(|_| table.bucket_sizes().contains(&b)).ok_or(Parameter::BucketSize)?;
         let rate = self.false_positive_rate.filter(|&rate| rate > 0.0 && rate < 1.0).ok_or(Parameter::FalsePositiveRate)?;
-        let lengths = table.fingerprint_bits();
-        let f = lengths.clone().find(|&f| 33.0 / 32.0 * rate_when_full(f, b) <= rate).ok_or(Parameter::FalsePositiveRate)?;
-        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-        let low_bits = f as u8;
         let max_capacity = self.max_capacity.unwrap_or_else(|| {
             self.capacity.map_or(LEAST_MAX_CAPACITY, |items| items.saturating_mul(DEFAULT_GROWTH).max(LEAST_MAX_CAPACITY))
         });
@@ -103,6 +110,15 @@ impl Request {
         if max_capacity < capacity {
             return Err(Parameter::Capacity);
         }
+        let suffices = |&f: &u32| {
+            let matches = matches_when_full(f, b, max_capacity);
+            33.0 / 32.0 * at_least_one(matches) <= rate
+                && tells_apart(max_capacity, f, b)
+                && doublings_beyond(f, spare_bits(rate, matches)) >= FEWEST_DOUBLINGS_BEYOND
+        };
+        let f = table.fingerprint_bits().find(suffices).ok_or(Parameter::FalsePositiveRate)?;
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+        let low_bits = f as u8;
         let lanes = self.lanes.unwrap_or(1);
         if !lanes.is_power_of_two() || lanes > MOST_LANES {
             return Err(Parameter::Lanes);
@@ -138,7 +154,7 @@ impl Request {
         if most_depth > MOST_DEPTH || !is_final && in_shard < largest(most_items, most_depth) {
             return Err(Parameter::Capacity);
         }
-        let spare_bits = spare_bits(rate, rate_when_full(f, b));
+        let spare_bits = spare_bits(rate, matches_when_full(f, b, max_capacity));
         Ok(ElasticParams {
             capacity,
             max_capacity,
@@ -156,22 +172,51 @@ impl Request {
     }
 }
 
-/// The false-positive rate of tables that are as full as they get on average.
-fn rate_when_full(f: u32, b: u32) -> f64 {
+/// Up to so many items, a filter may consist of a table or two.
+const FEW: u64 = 1 << 12;
+
+/// Of tables that are as full as they get on average, for so many items, the number of matches that an absent item has on average: for
+/// each bit more of a fingerprint, half of it, and at least the false-positive rate. A few small tables may happen to get full.
+fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
     let load = match b {
+        _ if items < FEW => 1.0,
         1 => 0.5,
         2 => 0.9,
         3 => 0.96,
         4 => 0.98,
         _ => 1.0,
     };
-    false_positive_rate(f, b, load)
+    mean_matches(f, b, load)
 }
 
-/// Upper bits that reduce the rate of a second layer to half of what the first one leaves.
-fn spare_bits(rate: f64, first: f64) -> u8 {
-    let (mut bits, mut second) = (0, first);
-    while second > (rate - first) / 2.0 && bits < MOST_SPARE_BITS {
+/// True if it is improbable (less than 10⁻⁴) that among so many items there are more than 2b with the same fingerprint and buckets.
+/// There is room for 2b of them: a further one would be refused as if it were a copy. The items are spread over the combinations of
+/// buckets and fingerprint like balls over bins, λ in each: n·λ²ᵇ / (2b + 1)! of them, or so, are the one too many.
+fn tells_apart(items: u64, f: u32, b: u32) -> bool {
+    let mean = f64::from(2 * b) / f64::from(u32::MAX >> (32 - f));
+    let together = (1..=2 * b).fold(items as f64, |items, n| items * mean / f64::from(n + 1));
+    together < 1e-4
+}
+
+/// How many times a filter can double in further layers, with low fingerprints of `f` bits, of which the second layer adds so many
+/// to keep the rate. (As [`ElasticParams::layer`] plans them.)
+fn doublings_beyond(f: u32, spare_bits: u8) -> u8 {
+    #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+    let left = MOST_STORED_BITS - f as u8;
+    (spare_bits..=left).map(|spare| layer_doublings(left - spare)).sum()
+}
+
+/// How many times larger than the one before, as log₂, a layer gets that has so many bits to give up.
+fn layer_doublings(growth: u8) -> u8 {
+    let begins_smaller = if growth > LEAST_GROWTH { DOUBLINGS_SMALLER } else { 0 };
+    (growth - begins_smaller).min(MOST_DOUBLINGS)
+}
+
+/// Upper bits that reduce the rate of a second layer to half of what the first one leaves, if that has so many matches when it is
+/// full.
+fn spare_bits(rate: f64, matches: f64) -> u8 {
+    let (mut bits, mut second) = (0, matches);
+    while second > (rate - at_least_one(matches)) / 2.0 && bits < MOST_SPARE_BITS {
         (bits, second) = (bits + 1, second / 2.0);
     }
     bits
@@ -181,6 +226,19 @@ fn spare_bits(rate: f64, first: f64) -> u8 {
 fn planned_items(buckets: u64, b: u32, f: u32) -> u64 {
     let fit = safe_load(Addressing::AnySize, b, f, buckets).of(buckets * u64::from(b));
     fit.saturating_sub(5 * fit.isqrt()).max(fit / 2)
+}
+
+/// The number of items that a shard may have on average so that it hardly ever gets full, if most items are there several times. Copies
+/// share their buckets, so that a table takes fewer of them, and the numbers in the shards differ as if there were 2b copies.
+fn planned_copies(buckets: u64, b: u32) -> u64 {
+    let fit = buckets * u64::from(b) / if b < 4 { 4 } else { 2 };
+    let (mut least, mut most) = (0, fit);
+    while least < most {
+        let items = (least + most).div_ceil(2);
+        let deviations = 5 * (items * u64::from(2 * b)).isqrt();
+        if items + deviations <= fit { least = items } else { most = items - 1 }
+    }
+    least
 }
 
 /// The fewest buckets of a shard that takes so many items on average.
@@ -204,10 +262,43 @@ impl ElasticParams {
         self.shares
     }
 
+    /// A number that as capacity and maximal capacity gives a filter room for so many items in its first layer, even if most are
+    /// copies. `None` if no filter has room for them.
+    pub(super) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
+        let suffices = |capacity: u64| {
+            let request = Request {
+                capacity: Some(capacity),
+                max_capacity: Some(capacity),
+                false_positive_rate: Some(self.false_positive_rate),
+                table: Some(self.table),
+                bucket_size: Some(self.bucket_size.into()),
+                seed: self.seed,
+                lanes: Some(self.lanes()),
+            };
+            let params = request.plan().ok()?;
+            let in_lane = u128::from(planned_copies(params.buckets.into(), params.bucket_size.into())) << params.most_depth;
+            Some(in_lane << params.shares.lane_bits() >= u128::from(items))
+        };
+        let mut capacity = items.max(self.max_capacity);
+        while !suffices(capacity)? {
+            capacity = capacity.checked_add(capacity / 8 + 1)?;
+        }
+        Some(capacity)
+    }
+
     /// Where the low fingerprints go, in all shards: as in tables of so many buckets and bits.
     #[inline]
     pub(super) fn address(&self) -> AnySize {
         AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() }
+    }
+
+    /// The number of layers that a lane may have, 256 at most: further ones would have no bits to spare for the rate.
+    pub(super) fn most_layers(&self) -> usize {
+        match most_upper_bits(self.low_bits).checked_sub(self.spare_bits) {
+            None => 1,
+            Some(more) if more >= MOST_SPARE_BITS => MOST_LAYERS,
+            Some(more) => 2 + usize::from(more),
+        }
     }
 
     /// The layer of a lane with this number.
@@ -218,8 +309,8 @@ impl ElasticParams {
             spare_bits = (self.spare_bits + before.min(MOST_SPARE_BITS)).min(most_upper_bits);
             let growth = most_upper_bits - spare_bits;
             let largest = (most_depth + MOST_DOUBLINGS).min(MOST_DEPTH);
-            // An eighth of the size of the layer before, if it can grow much further.
-            least_depth = if growth > 5 { most_depth.saturating_sub(3).max(self.quarter_depth()) } else { most_depth };
+            let smaller = if growth > LEAST_GROWTH { DOUBLINGS_SMALLER } else { 0 };
+            least_depth = most_depth.saturating_sub(smaller).max(if smaller > 0 { self.quarter_depth() } else { 0 });
             most_depth = (least_depth + growth).min(largest).max(least_depth);
         }
         let upper_bits = most_depth + spare_bits;
@@ -258,20 +349,21 @@ impl LayerPlan {
 
     /// Shards of one depth, which are none yet.
     pub(super) fn level(&self, depth: u8) -> Level {
-        let params = self.shard(depth);
-        let bytes = params.table_bytes();
-        let tables = if self.least_depth == self.most_depth {
-            Tables::in_one_block(bytes, depth.into())
-        } else {
-            Tables::new(bytes, depth.into())
-        };
-        Level::new(params, tables)
+        Level::new(self.shard(depth), self.tables(depth))
     }
 
     /// The same for so many shards, which are added one after the other: memory is allocated when they are.
     pub(super) fn level_for(&self, depth: u8, shards: usize) -> Level {
-        let params = self.shard(depth);
-        Level::new(params, Tables::new(params.table_bytes(), depth.into()).for_few(shards))
+        Level::new(self.shard(depth), self.tables(depth).for_few(shards))
+    }
+
+    fn tables(&self, depth: u8) -> Tables {
+        let bytes = self.shard(depth).table_bytes();
+        if self.least_depth == self.most_depth {
+            Tables::in_one_block(bytes, depth.into())
+        } else {
+            Tables::new(bytes, depth.into())
+        }
     }
 
     /// The share of a lane's hashes that lead to a shard.
@@ -281,7 +373,16 @@ impl LayerPlan {
 
     /// Bytes of its tables at the beginning.
     pub(super) fn table_bytes(&self) -> usize {
-        self.level(self.least_depth).tables().bytes_for(1 << self.least_depth)
+        self.level(self.least_depth).tables().bytes_of(1 << self.least_depth)
+    }
+
+    /// What the layer is charged against a limit at the beginning.
+    pub(super) fn charged_when_empty(&self) -> usize {
+        let level = self.level(self.least_depth);
+        let levels = size_of::<Level>() * (usize::from(self.most_depth - self.least_depth) + 1);
+        let directory = size_of::<Place>() << self.least_depth;
+        let tables = level.charge().saturating_mul(1 << self.least_depth);
+        tables.saturating_add(level.slack()).saturating_add(levels + directory)
     }
 }
 
@@ -300,11 +401,17 @@ mod tests {
                 let lane = params;
                 let full = |number| {
                     let LayerPlan { whole, most_depth, .. } = lane.layer(number);
-                    rate_when_full(params.low_bits.into(), b) / (1_u64 << (whole.upper_bits - most_depth)) as f64
+                    at_least_one(
+                        matches_when_full(params.low_bits.into(), b, LEAST_MAX_CAPACITY)
+                            / (1_u64 << (whole.upper_bits - most_depth)) as f64,
+                    )
                 };
                 let sum: f64 = (0..6).map(full).sum();
                 assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
-                assert!(full(0) > rate / 4.0, "fingerprints are no longer than they must be");
+                let tells_apart = |f| tells_apart(LEAST_MAX_CAPACITY, f, b);
+                let is_needed = !tells_apart(u32::from(params.low_bits) - 1);
+                assert!(full(0) > rate / 4.0 || is_needed, "fingerprints are no longer than they must be");
+                assert!(tells_apart(params.low_bits.into()));
             }
         }
     }
@@ -368,7 +475,7 @@ mod tests {
     /// Each layer knows all bits that the one before knows, and begins small enough for its fingerprints.
     #[test]
     fn layers_refine_each_other() {
-        for (rate, capacity, max_capacity) in [(0.001, 1000, 1_000_000), (1e-6, 10, 10), (3e-9, 1_000_000, 4_000_000)] {
+        for (rate, capacity, max_capacity) in [(0.001, 1000, 1_000_000), (1e-6, 10, 10), (1e-7, 1_000_000, 4_000_000)] {
             let request = Request {
                 false_positive_rate: Some(rate),
                 capacity: Some(capacity),

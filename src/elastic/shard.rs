@@ -11,8 +11,8 @@
 
 use super::stream::Window;
 use crate::{
-    bits::PADDING,
-    filter::{CountIn, Located, Place, RawFilter},
+    bits::{PADDING, low_half},
+    filter::{CountIn, Crowd, Located, Place, RawFilter},
     params::TableKind,
     storage::{Part, PartMut},
     table::{AnySize, Fingerprint, Pair, Placement, TableParams, Uniform},
@@ -147,17 +147,28 @@ impl Key {
 
     /// Counts the copies of the item in a shard with these upper bits.
     pub(crate) fn count(self, upper: Window) -> CountIn {
-        CountIn { buckets: self.buckets, fingerprint: self.fingerprint(upper) }
+        CountIn { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
+    }
+
+    /// The same where only so many of the upper bits are known: what the item may be a copy of.
+    pub(crate) fn count_known(self, params: &ShardParams, upper: Window, known: u8) -> CountIn {
+        let unknown = (1_u64 << params.upper_bits.saturating_sub(known)) - 1;
+        CountIn { unknown: low_half(unknown << params.low_bits), ..self.count(upper) }
+    }
+
+    /// Finds out what leaves no room for the item in a shard with these parameters.
+    pub(crate) fn crowd(self, params: &ShardParams) -> Crowd<ShardPlacement> {
+        Crowd { placement: params.placement(), buckets: self.buckets }
     }
 }
 
-/// Fills one of the halves into which a shard is split by the first of its upper bits: the half for which that bit is `bit`. It
-/// has as many buckets as the shard, and each item is where it was.
-pub(crate) fn fill_half(half: &mut ShardMut<'_>, whole: &Shard<'_>, bit: u32) -> bool {
-    let first_upper_bit = half.params().stored_bits();
-    let is_complete = half
-        .receive(whole, |fingerprint| (fingerprint.get() >> first_upper_bit == bit).then(|| fingerprint.low(first_upper_bit)));
-    debug_assert!(is_complete, "a bucket of a half never has more items than that of the whole");
+/// Fills a shard with those items of a shallower one whose upper bits begin with `bits`, as many as the two differ in depth. It has
+/// as many buckets, and each item is where it was.
+pub(crate) fn fill_part(part: &mut ShardMut<'_>, whole: &Shard<'_>, bits: u32) -> bool {
+    let stored_bits = part.params().stored_bits();
+    let is_complete =
+        part.receive(whole, |fingerprint| (fingerprint.get() >> stored_bits == bits).then(|| fingerprint.low(stored_bits)));
+    debug_assert!(is_complete, "a bucket of a part never has more items than that of the whole");
     is_complete
 }
 

@@ -46,9 +46,12 @@ pub(crate) mod sealed {
 #[derive(Clone)]
 pub struct OwnedShards {
     pub(super) lanes: Vec<Lane>,
-    /// The most bytes that the tables may take.
+    /// The most bytes that the filter may be charged.
     pub(super) max_bytes: usize,
 }
+
+/// What a filter is charged against a limit beside its lanes, at least the size of its struct.
+pub(super) const FILTER_BYTES: usize = 1 << 9;
 
 impl ShardStorage for OwnedShards {}
 
@@ -60,6 +63,11 @@ impl OwnedShards {
             lanes.push(lane.try_clone()?);
         }
         Ok(Self { lanes, max_bytes: self.max_bytes })
+    }
+
+    /// What the filter is charged against its limit.
+    pub(super) fn charged(&self) -> usize {
+        self.lanes.iter().map(Lane::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
 }
 

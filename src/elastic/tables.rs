@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     bits::PADDING,
-    storage::{OutOfMemory, Owned, Sealed as _, StorageMut as _, reserve, reserved},
+    storage::{OutOfMemory, Owned, Sealed as _, StorageMut as _, reserved, shrink_to},
 };
 
 /// Tables begin at multiples of a cache line.
@@ -26,6 +26,10 @@ pub(super) struct Tables {
     /// Bytes from one table to the next: those of a table, its padding, and what is left of a cache line.
     stride: usize,
     log2_per_block: u32,
+    /// The same of a list that has grown table by table.
+    log2_charged: u32,
+    /// There are always as many tables as this one block has.
+    is_one_block: bool,
     blocks: Vec<Owned>,
     len: usize,
 }
@@ -37,7 +41,7 @@ impl Tables {
         let largest = LARGEST.div_ceil(stride).next_power_of_two().trailing_zeros();
         let is_largest = log2_tables.saturating_sub(LARGEST_SHARE) >= largest;
         let log2_per_block = if is_largest { largest } else { log2_tables.saturating_sub(SMALL_SHARE) };
-        Self { stride, log2_per_block, blocks: Vec::new(), len: 0 }
+        Self { stride, log2_per_block, log2_charged: log2_per_block, is_one_block: false, blocks: Vec::new(), len: 0 }
     }
 
     /// The same, in blocks that have room for hardly more than so many.
@@ -48,7 +52,7 @@ impl Tables {
 
     /// No tables yet, for so many in one block, whatever its length.
     pub(super) fn in_one_block(table_bytes: usize, log2_tables: u32) -> Self {
-        Self { log2_per_block: log2_tables, ..Self::new(table_bytes, 0) }
+        Self { log2_per_block: log2_tables, is_one_block: true, ..Self::new(table_bytes, 0) }
     }
 
     /// The bytes of a table and of its padding, and those behind it in its block. (To leave them out costs time.)
@@ -74,27 +78,48 @@ impl Tables {
         self.stride.saturating_mul(1 << self.log2_per_block)
     }
 
-    /// Blocks that are missing for so many more tables.
-    fn missing(&self, more: usize) -> usize {
-        (self.len + more).div_ceil(1 << self.log2_per_block).saturating_sub(self.blocks.len())
+    /// The number of tables that there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.blocks.len() << self.log2_per_block
     }
 
-    /// Bytes that [`reserve`](Self::reserve) allocates.
-    pub(super) fn bytes_for(&self, more: usize) -> usize {
-        self.missing(more).saturating_mul(self.block_bytes())
+    /// Bytes of so many tables, with their padding and what is left of their blocks.
+    pub(super) fn bytes_of(&self, tables: usize) -> usize {
+        tables.div_ceil(1 << self.log2_per_block).saturating_mul(self.block_bytes())
+    }
+
+    /// What a table is charged against a limit of memory: its bytes, an entry in the list of blocks, and `beside` bytes. What all
+    /// tables are charged follows from their number alone, so that filters of equal content are charged the same, however they
+    /// came about.
+    pub(super) fn charge(&self, beside: usize) -> usize {
+        self.stride + size_of::<Owned>() + beside
+    }
+
+    /// What is charged for room in the last block of a list of changing length, whether there is any or not: so joining two tables
+    /// never raises the charge.
+    pub(super) fn slack(&self, beside: usize) -> usize {
+        if self.is_one_block { 0 } else { (self.stride + beside).saturating_mul((1 << self.log2_charged) - 1) }
+    }
+
+    /// The number of tables for which there is room after `more` have been added.
+    pub(super) fn capacity_for(&self, more: usize) -> usize {
+        self.blocks.len().max((self.len + more).div_ceil(1 << self.log2_per_block)) << self.log2_per_block
     }
 
     /// Makes room for so many more tables. If that fails, nothing has changed.
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), OutOfMemory> {
-        let missing = self.missing(more);
-        reserve(&mut self.blocks, missing)?;
-        for _ in 0..missing {
-            let Some(block) = Owned::zeroed(self.block_bytes() - PADDING) else {
-                self.release();
-                return Err(OutOfMemory::of(self.block_bytes()));
-            };
-            self.blocks.push(block);
+        let missing = (self.capacity_for(more) >> self.log2_per_block) - self.blocks.len();
+        if missing == 0 {
+            return Ok(());
         }
+        // A new list, so that there is nothing to undo.
+        let mut blocks = reserved(self.blocks.len() + missing)?;
+        for _ in 0..missing {
+            blocks.push(Owned::zeroed(self.block_bytes() - PADDING).ok_or(OutOfMemory::of(self.block_bytes()))?);
+        }
+        blocks.append(&mut self.blocks);
+        blocks.rotate_left(missing);
+        self.blocks = blocks;
         Ok(())
     }
 
@@ -125,9 +150,10 @@ impl Tables {
         }
     }
 
-    /// Gives back blocks without tables.
+    /// Frees blocks without tables.
     pub(super) fn release(&mut self) {
         self.blocks.truncate(self.len.div_ceil(1 << self.log2_per_block));
+        shrink_to(&mut self.blocks, 0);
     }
 
     /// A copy, or an error if memory cannot be allocated.
@@ -140,8 +166,30 @@ impl Tables {
         Ok(Self { blocks, ..*self })
     }
 
+    /// Bytes of all tables, with their padding and what is left of their blocks.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.blocks.len().saturating_mul(self.block_bytes())
+    }
+
+    /// The same, and of the list of blocks.
     pub(super) fn size_in_bytes(&self) -> usize {
-        self.blocks.len() * self.block_bytes()
+        self.table_bytes() + self.blocks.capacity() * size_of::<Owned>()
+    }
+}
+
+/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+impl Tables {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// There are no more blocks than the tables need, and what no table has is zero, since the next one begins empty.
+    pub(super) fn assert_consistent(&self) {
+        let per_block = 1 << self.log2_per_block;
+        assert_eq!(self.blocks.len(), self.len.div_ceil(per_block), "blocks of {per_block} for {} tables", self.len);
+        for at in self.len..self.blocks.len() * per_block {
+            assert!(self.get(at)[..self.stride].iter().all(|&byte| byte == 0), "table {at} of {} is not empty", self.len);
+        }
     }
 }
 
@@ -172,7 +220,7 @@ mod tests {
                 for (at, &content) in model.iter().enumerate() {
                     assert_eq!(tables.get(at)[..108], vec![content; 108]);
                 }
-                assert_eq!(tables.size_in_bytes(), model.len().div_ceil(1 << log2_per_block) * (128 << log2_per_block));
+                assert_eq!(tables.table_bytes(), model.len().div_ceil(1 << log2_per_block) * (128 << log2_per_block));
             }
             assert_eq!(tables.try_clone().unwrap().get(0)[..108], tables.get(0)[..108]);
         }
@@ -180,20 +228,21 @@ mod tests {
 
     #[test]
     fn blocks_are_bounded() {
-        assert_eq!(Tables::new(1000, 4).bytes_for(1), 1024);
+        let block = |tables: Tables| tables.block_bytes();
+        assert_eq!(block(Tables::new(1000, 4)), 1024);
         if cfg!(huge_pages) {
             // A 32nd of the tables, or an eighth if these are a huge page.
-            assert_eq!(Tables::new(1000, 13).bytes_for(1), 1024 << 8);
-            assert_eq!(Tables::new(1000, 14).bytes_for(1), 2 << 20);
-            assert_eq!(Tables::new(14_000, 20).bytes_for(1), 256 * 14_016);
+            assert_eq!(block(Tables::new(1000, 13)), 1024 << 8);
+            assert_eq!(block(Tables::new(1000, 14)), 2 << 20);
+            assert_eq!(block(Tables::new(14_000, 20)), 256 * 14_016);
         } else {
-            assert_eq!(Tables::new(1000, 11).bytes_for(1), 1024 << 6);
-            assert_eq!(Tables::new(1000, 12).bytes_for(1), 128 << 10);
-            assert_eq!(Tables::new(1000, 20).bytes_for(1), 128 << 10);
-            assert_eq!(Tables::new(14_000, 20).bytes_for(1), 16 * 14_016);
+            assert_eq!(block(Tables::new(1000, 11)), 1024 << 6);
+            assert_eq!(block(Tables::new(1000, 12)), 128 << 10);
+            assert_eq!(block(Tables::new(1000, 20)), 128 << 10);
+            assert_eq!(block(Tables::new(14_000, 20)), 16 * 14_016);
         }
-        assert_eq!(Tables::new(10 << 20, 20).bytes_for(2), 2 * ((10 << 20) + 64));
-        assert_eq!(Tables::in_one_block(1 << 20, 4).bytes_for(16), 16 * ((1 << 20) + 64));
+        assert_eq!(block(Tables::new(10 << 20, 20)), (10 << 20) + 64);
+        assert_eq!(block(Tables::in_one_block(1 << 20, 4)), 16 * ((1 << 20) + 64));
     }
 
     /// Tables that begin beyond 2³² bytes, in one block and in many, without the memory for them.
@@ -203,17 +252,17 @@ mod tests {
         let last = (1 << 27) - 1;
         let tables = Tables::in_one_block(90_000, 27);
         assert_eq!(tables.find(last), (0, last * 90_048));
-        assert_eq!(tables.bytes_for(1 << 27), 90_048 << 27);
+        assert_eq!((tables.block_bytes(), tables.slack(0)), (90_048 << 27, 0));
         let tables = Tables::new(90_000, 27);
         let per_block = 1 << tables.log2_per_block;
         assert_eq!(tables.find(last), (last / per_block, (per_block - 1) * 90_048));
-        assert_eq!(tables.bytes_for(1 << 27), 90_048 << 27);
+        assert_eq!(tables.slack(0), (per_block - 1) * 90_048);
     }
 
     #[test]
     fn without_memory_nothing_has_changed() {
         let mut tables = Tables::in_one_block(usize::MAX / 4, 2);
         assert!(tables.reserve(1).is_err());
-        assert_eq!(tables.size_in_bytes(), 0);
+        assert_eq!((tables.table_bytes(), tables.capacity()), (0, 0));
     }
 }

@@ -21,14 +21,24 @@ use crate::{params::ParamError, storage::OutOfMemory};
 pub struct Full {
     items: usize,
     slots: usize,
-    /// The number of copies, if they fill both buckets.
-    copies: Option<u32>,
+    why: Why,
     position: usize,
 }
 
+/// Why an item has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// There are too many items.
+    Items,
+    /// So many copies of its fingerprint fill both its buckets.
+    Copies(u32),
+    /// Copies of other items fill the table below its capacity.
+    OthersCopies,
+}
+
 impl Full {
-    pub(crate) fn new(items: usize, slots: usize, copies: Option<u32>, position: usize) -> Self {
-        Self { items, slots, copies, position }
+    pub(super) fn new(items: usize, slots: usize, why: Why, position: usize) -> Self {
+        Self { items, slots, why, position }
     }
 
     /// The number of items in the filter, counting duplicates.
@@ -54,7 +64,16 @@ impl Full {
     /// may still fit, but this one does not.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
-        self.copies.is_some()
+        matches!(self.why, Why::Copies(_))
+    }
+
+    /// True if copies, and not the number of different items, fill the filter: it has fewer items than its
+    /// [`capacity`](crate::CuckooFilter::capacity), and items of which there are several copies take most slots in the two buckets
+    /// of the refused one. Copies of an item share two buckets, so that they need more room than different items. Then
+    /// [`insert_unique`](crate::CuckooFilter::insert_unique) helps, which stores an item once.
+    #[must_use]
+    pub fn is_filled_by_copies(&self) -> bool {
+        self.why == Why::OthersCopies
     }
 
     /// The same error, for a filter with this number of items.
@@ -76,22 +95,23 @@ impl Full {
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { items, slots, copies, position } = self;
+        let Self { items, slots, why, position } = self;
         if *position > 0 {
             write!(f, "item {position}, counted from 0, was refused, and those before it are in the filter: ")?;
         }
-        match copies {
-            Some(copies) => write!(
+        if let Why::Copies(copies) = why {
+            return write!(
                 f,
                 "no room for one more copy of the item: {copies} with its fingerprint fill its two buckets; insert_unique stores \
                  an item once"
-            ),
-            None => write!(
-                f,
-                "the filter is full: {items} items in {slots} slots ({}) left no room for another; build it with a larger capacity",
-                Load { items: *items, slots: *slots }
-            ),
+            );
         }
+        let load = Load { items: *items, slots: *slots };
+        write!(f, "the filter is full: {items} items in {slots} slots ({load}) left no room for another; ")?;
+        if *why == Why::OthersCopies {
+            f.write_str("they are fewer than its capacity, but have many copies: store an item once with insert_unique, or ")?;
+        }
+        f.write_str("build it with a larger capacity")
     }
 }
 

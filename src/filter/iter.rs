@@ -153,6 +153,12 @@ impl<I: Iterator, F: LookUp<I::Item>> Iterator for ContainsIter<'_, I, F> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.batch.is_empty() {
+            if self.batch.try_reserve(BATCH).is_err() {
+                // Without memory for a batch, one after the other.
+                let item = self.items.next()?;
+                let found = self.filter.look_up(&[self.filter.uniform_hash(&item)]) & 1 == 1;
+                return Some((item, found));
+            }
             // If hashing an item panics, `self` must not keep a batch without its answers.
             let mut batch = mem::take(&mut self.batch);
             batch.extend(self.items.by_ref().take(BATCH));

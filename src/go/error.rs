@@ -3,7 +3,7 @@
 use core::{error::Error, fmt};
 
 use super::format::{MOST_BUCKETS, MOST_ITEMS, SEED};
-use crate::{hash::HasherId, params::Addressing, snapshot::SnapshotError};
+use crate::{hash::HasherId, params::Addressing, snapshot::SnapshotError, storage::OutOfMemory};
 
 /// The filter cannot be written as a file for Go's library.
 ///
@@ -39,6 +39,8 @@ pub enum GoError {
     },
     /// The filter is a view of a corrupt snapshot.
     Snapshot(SnapshotError),
+    /// Memory for the file cannot be allocated.
+    OutOfMemory(OutOfMemory),
 }
 
 impl fmt::Display for GoError {
@@ -57,6 +59,7 @@ impl fmt::Display for GoError {
                 write!(f, "seed: {seed} given, but Go's library always uses {SEED}; build the filter with that seed")
             }
             Self::Snapshot(_) => f.write_str("the snapshot to convert is corrupt"),
+            Self::OutOfMemory(_) => f.write_str("the file cannot be allocated"),
             Self::Buckets(buckets) => write!(
                 f,
                 "buckets: {buckets} given, but a Go file holds at most {MOST_BUCKETS}; build the filter with a smaller capacity"
@@ -77,6 +80,7 @@ impl Error for GoError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Snapshot(error) => Some(error),
+            Self::OutOfMemory(error) => Some(error),
             _ => None,
         }
     }

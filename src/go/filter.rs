@@ -18,8 +18,9 @@ use crate::{
     hash::{HashItem, Hasher, MetroHash64},
     kernel::Kernel,
     params::ParamError,
-    snapshot::replace,
+    snapshot::{has_length, replace_with},
     table::{Address, Uniform},
+    text::boxed_io_error,
 };
 
 /// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`] and a victim.
@@ -237,8 +238,11 @@ impl GoFilter {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        let bytes = self.encode().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        replace(path.as_ref(), |mut file| file.write_all(&bytes))
+        let bytes = self.encode().map_err(|error| match error {
+            GoError::OutOfMemory(_) => io::ErrorKind::OutOfMemory.into(),
+            error => boxed_io_error(io::ErrorKind::InvalidInput, error),
+        })?;
+        replace_with(path.as_ref(), |mut file| file.write_all(&bytes), |file| has_length(file, wide(bytes.len())))
     }
 
     /// Adds to the answers for the table those for the victim.

@@ -1,6 +1,6 @@
 //! The header of Go's files: layout and validation.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use super::GoError;
 use crate::{
@@ -83,12 +83,12 @@ impl Victim {
         let Self { bucket, fingerprint, is_used } = self;
         let (buckets, f) = (params.buckets(), params.fingerprint_bits());
         if u64::from(bucket) >= buckets {
-            return Err(parameter(VICTIM_BUCKET_AT, format!("the victim is in bucket {bucket}, but there are {buckets}")));
+            return Err(parameter(VICTIM_BUCKET_AT, text!("the victim is in bucket {bucket}, but there are {buckets}")));
         }
         // Both are 0 if there never was a victim.
         let is_missing = fingerprint == 0 && (is_used || bucket != 0);
         if is_missing || u64::from(fingerprint) >= 1 << f {
-            let what = format!("the victim's fingerprint is {fingerprint}, but those of {f} bits are 1 to {}", (1u64 << f) - 1);
+            let what = text!("the victim's fingerprint is {fingerprint}, but those of {f} bits are 1 to {}", (1u64 << f) - 1);
             return Err(parameter(VICTIM_FINGERPRINT_AT, what));
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Header {
             Some(&SINGLE) => TableKind::Single,
             Some(&PACKED) => TableKind::Packed,
             Some(other) => {
-                return Err(parameter(TABLE_AT, format!("table type {other}: {SINGLE} is single, {PACKED} is packed")));
+                return Err(parameter(TABLE_AT, text!("table type {other}: {SINGLE} is single, {PACKED} is packed")));
             }
         };
         let header = offsets(kind).header;
@@ -123,7 +123,7 @@ impl Header {
         let is_used = match bytes[VICTIM_USED_AT] {
             0 => false,
             1 => true,
-            other => return Err(parameter(VICTIM_USED_AT, format!("the victim's flag is {other}: 0 is unused, 1 is used"))),
+            other => return Err(parameter(VICTIM_USED_AT, text!("the victim's flag is {other}: 0 is unused, 1 is used"))),
         };
         let victim =
             Victim { bucket: number(bytes, VICTIM_BUCKET_AT), fingerprint: number(bytes, VICTIM_FINGERPRINT_AT), is_used };
@@ -158,10 +158,10 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
             Parameter::BucketSize => bucket_size_at.unwrap_or(TABLE_AT),
             _ => buckets_at,
         };
-        SnapshotError::new(refusal(&error, kind, f, b), wide(at), format!("{error}"))
+        SnapshotError::new(refusal(&error, kind, f, b), wide(at), text!("{error}"))
     })?;
     if shares_bits(&params) {
-        let what = format!("fingerprints of {f} bits in buckets of {b}: in Go's single table such slots share bits");
+        let what = text!("fingerprints of {f} bits in buckets of {b}: in Go's single table such slots share bits");
         return Err(SnapshotError::new(Kind::Aliasing, wide(fingerprint_bits_at), what));
     }
     Ok(params)
@@ -221,16 +221,16 @@ fn check_length(bytes: &[u8], params: &Params) -> Result<(), SnapshotError> {
         return Ok(());
     }
     if given < expected {
-        let what = format!("the bytes end too early: there are {given}, and there should be {expected}");
+        let what = text!("the bytes end too early: there are {given}, and there should be {expected}");
         return Err(SnapshotError::new(Kind::Length, given, what));
     }
-    let what = format!("the filter ends here, and {} more bytes follow it", given - expected);
+    let what = text!("the filter ends here, and {} more bytes follow it", given - expected);
     Err(SnapshotError::new(Kind::TrailingBytes, expected, what).with_remedy("give exactly one file, without what follows"))
 }
 
 fn header_too_short(bytes: &[u8], header: usize) -> SnapshotError {
     let given = bytes.len();
-    let what = format!("the bytes end too early: there are {given}, and the header alone has {header} or more");
+    let what = text!("the bytes end too early: there are {given}, and the header alone has {header} or more");
     SnapshotError::new(Kind::Length, wide(given), what)
 }
 

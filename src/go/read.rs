@@ -1,7 +1,5 @@
 //! Reading Go's files from untrusted bytes.
 
-use alloc::{format, string::String};
-
 use super::{
     GoFilter,
     format::{Header, ITEMS_AT, header_bytes},
@@ -48,7 +46,7 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
     // The buckets are sorted now, so the table is valid.
     let taken = raw.taken(0..params.buckets()).unwrap_or_default();
     if taken != u64::from(items) {
-        let what = format!("the table holds {taken} items, but the header says {items}");
+        let what = text!("the table holds {taken} items, but the header says {items}");
         return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), what));
     }
     Ok(GoFilter { filter: CuckooFilter::from_raw(raw.with_len(index(taken)), MetroHash64), victim, order })
@@ -61,13 +59,13 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
     let mut behind = core::iter::once(last).chain(padding.iter().copied());
     let Some(byte) = behind.position(|byte| byte != 0) else { return Ok(()) };
     let at = header_bytes(params) + table.len() - 1 + byte;
-    Err(SnapshotError::new(Kind::Table, wide(at), String::from("bits beyond the last bucket are set")))
+    Err(SnapshotError::new(Kind::Table, wide(at), text!("bits beyond the last bucket are set")))
 }
 
 fn refused(params: &Params, refusal: Refusal) -> SnapshotError {
     match refusal {
         Refusal::Codeword { bucket, codeword } => {
-            let what = format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook");
+            let what = text!("bucket {bucket} has the codeword {codeword}, which is not in the codebook");
             let at = wide(header_bytes(params)) + bucket * u64::from(params.bucket_bits()) / 8;
             SnapshotError::new(Kind::Table, at, what)
         }

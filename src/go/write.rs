@@ -14,7 +14,7 @@ use crate::{
     hash::Hasher,
     params::TableKind,
     snapshot::verify,
-    storage::Storage,
+    storage::{Storage, reserved},
 };
 
 /// Writes a filter as a file for Go's `Decode`, without a victim. A view of a snapshot is [verified](crate::FilterView::verify)
@@ -55,7 +55,7 @@ pub(super) fn file<H: Hasher, S: Storage>(
     let header = format::header(params, filter.hasher().id(), wide(filter.len()), victim)?;
     let start = header_bytes(params);
     let end = start + params.table_bytes();
-    let mut bytes = Vec::with_capacity(end + PADDING);
+    let mut bytes = reserved(end + PADDING).map_err(GoError::OutOfMemory)?;
     header.encode(&mut bytes);
     bytes.extend_from_slice(filter.raw().table());
     if params.table() == TableKind::Packed {

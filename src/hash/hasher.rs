@@ -1,6 +1,5 @@
 //! The portable hashers.
 
-use alloc::vec::Vec;
 use core::{fmt, str::FromStr};
 
 use super::{HasherId, Item};
@@ -275,10 +274,10 @@ impl FromStr for AnyHasher {
     fn from_str(text: &str) -> Result<Self, ParamError> {
         let id = text.parse::<HasherId>().ok();
         id.and_then(Self::from_id).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().filter_map(|hasher| hasher.id().name()).collect();
+            let names = Self::ALL.iter().filter_map(|hasher| hasher.id().name());
             match id.and_then(HasherId::remedy_if_missing) {
-                Some(remedy) => ParamError::not_in_this_build(Parameter::Hasher, text, &names, remedy),
-                None => ParamError::unknown_name(Parameter::Hasher, text, &names),
+                Some(remedy) => ParamError::not_in_this_build(Parameter::Hasher, text, names, remedy),
+                None => ParamError::unknown_name(Parameter::Hasher, text, names),
             }
         })
     }

@@ -1,6 +1,5 @@
 //! The numbers and names by which snapshots know a hasher.
 
-use alloc::vec::Vec;
 use core::{fmt, str::FromStr};
 
 use crate::params::{ParamError, Parameter};
@@ -86,8 +85,7 @@ impl FromStr for HasherId {
         let named = Self::NAMES.iter().find(|(_, name)| *name == text).map(|(id, _)| *id);
         named.or_else(|| custom(text)).ok_or_else(|| {
             let numbers = "the numbers 0x8000 to 0xffff, in lower case";
-            let names: Vec<&str> = Self::NAMES.iter().map(|(_, name)| *name).chain([numbers]).collect();
-            ParamError::unknown_name(Parameter::Hasher, text, &names)
+            ParamError::unknown_name(Parameter::Hasher, text, Self::NAMES.iter().map(|(_, name)| *name).chain([numbers]))
         })
     }
 }

@@ -1,10 +1,12 @@
 //! The list of kernels, and the choice of the fastest one that this processor supports.
 
-use alloc::{format, string::String};
 use core::{fmt, str::FromStr};
 
 use super::Dispatch;
-use crate::params::{ParamError, Parameter};
+use crate::{
+    params::{ParamError, Parameter},
+    text::Listed,
+};
 
 /// The instruction set that a filter's operations are compiled for. All kernels give the same answers and write the same bytes;
 /// only their speed differs (docs/PERFORMANCE.md).
@@ -72,15 +74,14 @@ impl Kernel {
 }
 
 fn unavailable(given: &str) -> ParamError {
-    let names = Kernel::available().fold(String::new(), |names, kernel| {
-        let comma = if names.is_empty() { "" } else { ", " };
-        names + comma + kernel.name()
-    });
     ParamError {
         parameter: Parameter::Kernel,
-        given: given.into(),
-        limit: format!("this build on this processor has {names}"),
-        remedy: format!("choose one of these, or none for the default, {}", Kernel::best()),
+        given: text!("{given}"),
+        limit: text!(
+            "this build on this processor has {}",
+            Listed(Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()))
+        ),
+        remedy: text!("choose one of these, or none for the default, {}", Kernel::best()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The error for parameters that no filter can have.
 
-use alloc::{format, string::String};
+use alloc::string::String;
 use core::{error::Error, fmt};
+
+use crate::text::Listed;
 
 /// A parameter that no filter can have.
 ///
@@ -33,20 +35,25 @@ const MAX_SHOWN_BYTES: usize = 40;
 
 impl ParamError {
     /// A text that is none of a parameter's names.
-    pub(crate) fn unknown_name(parameter: Parameter, given: &str, names: &[&str]) -> Self {
+    pub(crate) fn unknown_name(parameter: Parameter, given: &str, names: impl Iterator<Item = &'static str> + Clone) -> Self {
         let given = match given.len() {
-            ..=MAX_SHOWN_BYTES => format!("{given:?}"),
-            bytes => format!("a text of {bytes} bytes"),
+            ..=MAX_SHOWN_BYTES => text!("{given:?}"),
+            bytes => text!("a text of {bytes} bytes"),
         };
-        let limit = format!("the names are {}", list(names));
-        Self { parameter, given, limit, remedy: String::from("use one of them") }
+        let limit = text!("the names are {}", Listed(names));
+        Self { parameter, given, limit, remedy: text!("use one of them") }
     }
 
     /// A name that this build lacks, which has these.
-    pub(crate) fn not_in_this_build(parameter: Parameter, given: &str, names: &[&str], remedy: &str) -> Self {
-        let alone = if names.len() == 1 { " alone" } else { "" };
-        let limit = format!("this build has {}{alone}", list(names));
-        Self { parameter, given: format!("{given:?}"), limit, remedy: String::from(remedy) }
+    pub(crate) fn not_in_this_build(
+        parameter: Parameter,
+        given: &str,
+        names: impl Iterator<Item = &'static str> + Clone,
+        remedy: &str,
+    ) -> Self {
+        let alone = if names.clone().count() == 1 { " alone" } else { "" };
+        let limit = text!("this build has {}{alone}", Listed(names));
+        Self { parameter, given: text!("{given:?}"), limit, remedy: text!("{remedy}") }
     }
 
     /// The first parameter that is out of range.
@@ -56,17 +63,12 @@ impl ParamError {
     }
 }
 
-/// As in a sentence: "one, two and three".
-fn list(names: &[&str]) -> String {
-    match names {
-        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
-        _ => names.concat(),
-    }
-}
-
 impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} given, but {}; {}", self.parameter, self.given, self.limit, self.remedy)
+        // There may have been no memory for one of them.
+        let [given, limit, remedy] =
+            [&self.given, &self.limit, &self.remedy].map(|words| if words.is_empty() { "…" } else { words });
+        write!(f, "{}: {given} given, but {limit}; {remedy}", self.parameter)
     }
 }
 

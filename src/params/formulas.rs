@@ -8,11 +8,16 @@
 /// 1 − (1 − α/(2ᶠ − 1))²ᵇ, gives a few per cent more than is measured with fingerprints below eight bits (docs/TUNING.md). For
 /// long fingerprints both are nearly the bound in section 5.1 of the paper, 2b/2ᶠ.
 pub(crate) fn false_positive_rate(f: u32, b: u32, load: f64) -> f64 {
-    at_least_one(f64::from(2 * b) * load / fingerprints(f))
+    at_least_one(mean_matches(f, b, load))
+}
+
+/// The number of items, on average, that have the fingerprint and the pair of buckets of an item that was never inserted.
+pub(crate) fn mean_matches(f: u32, b: u32, load: f64) -> f64 {
+    f64::from(2 * b) * load / fingerprints(f)
 }
 
 /// The probability of at least one event where so many are expected: 1 − e^−mean. (`exp_m1` is in the standard library only.)
-fn at_least_one(mean: f64) -> f64 {
+pub(crate) fn at_least_one(mean: f64) -> f64 {
     // From here on the result rounds to 1.
     const CERTAIN: f64 = 40.0;
     if mean > CERTAIN {

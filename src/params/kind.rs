@@ -59,7 +59,7 @@ impl FromStr for TableKind {
 
     fn from_str(name: &str) -> Result<Self, ParamError> {
         let kind = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.ok_or_else(|| ParamError::unknown_name(Parameter::Table, name, &Self::ALL.map(Self::name)))
+        kind.ok_or_else(|| ParamError::unknown_name(Parameter::Table, name, Self::ALL.into_iter().map(Self::name)))
     }
 }
 
@@ -110,7 +110,7 @@ impl FromStr for Addressing {
 
     fn from_str(name: &str) -> Result<Self, ParamError> {
         let addressing = Self::ALL.into_iter().find(|addressing| addressing.name() == name);
-        addressing.ok_or_else(|| ParamError::unknown_name(Parameter::Addressing, name, &Self::ALL.map(Self::name)))
+        addressing.ok_or_else(|| ParamError::unknown_name(Parameter::Addressing, name, Self::ALL.into_iter().map(Self::name)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parameters of a filter: what they are, their limits (`limits`), and how they follow from what a user asks for
 //! (`sizing`, with the remedies of `refusal`).
 
+mod copies;
 mod error;
 mod formulas;
 mod kind;
@@ -13,11 +14,17 @@ use core::fmt;
 
 use crate::bits::{index, wide};
 
+pub(crate) use {
+    copies::{Copies, explained},
+    formulas::{at_least_one, false_positive_rate, mean_matches},
+    limits::DEFAULT_BUCKET_SIZE,
+    max_load::safe_load,
+    sizing::Request,
+};
 pub use {
     error::{ParamError, Parameter},
     kind::{Addressing, TableKind},
 };
-pub(crate) use {formulas::false_positive_rate, limits::DEFAULT_BUCKET_SIZE, max_load::safe_load, sizing::Request};
 
 /// The parameters of a filter: what two filters must share to be merged, and what a snapshot's header holds.
 ///

@@ -1,11 +1,7 @@
 //! Why a request is refused, in words, and the nearest value that works. That value is found by trying: whichever limits are in
 //! the way, the remedy is one.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{string::String, vec::Vec};
 use core::{
     cmp::Reverse,
     fmt::{self, Display},
@@ -16,6 +12,7 @@ use super::{
     ParamError, Parameter, Params, TableKind,
     sizing::{Request, equal_loads, sized},
 };
+use crate::storage::reserve;
 
 impl Request {
     /// The error for a parameter that [`plan`](Self::plan) found to be the first that has to change.
@@ -56,23 +53,21 @@ impl Request {
         with: impl Fn(u32) -> Self,
     ) -> ParamError {
         let range = match (limits.start(), limits.end()) {
-            (least, most) if least == most => least.to_string(),
-            (least, most) => format!("{least} to {most}"),
+            (least, most) if least == most => text!("{least}"),
+            (least, most) => text!("{least} to {most}"),
         };
-        let mut values: Vec<_> = limits.clone().collect();
-        values.sort_by_key(|value| value.abs_diff(given));
+        let mut values = collected(limits.clone());
+        values.sort_unstable_by_key(|&value| (value.abs_diff(given), value));
         ParamError {
             parameter,
-            given: given.to_string(),
-            limit: self
-                .table
-                .map_or_else(|| format!("a table takes {range}"), |table| format!("the {table} table takes {range}")),
+            given: text!("{given}"),
+            limit: self.table.map_or_else(|| text!("a table takes {range}"), |table| text!("the {table} table takes {range}")),
             remedy: remedy(parameter, values, with),
         }
     }
 
     fn wrong_buckets(&self, given: u64) -> ParamError {
-        let tables = self.least_tables().unwrap_or_default();
+        let tables = self.least_tables().into_iter().flatten();
         let (addressing, parameter) = (self.addressing, Parameter::Buckets);
         // Over a range of equal loads, the nearest number does if any does; unless that is too many for some fingerprints.
         let near = |range: RangeInclusive<u64>| {
@@ -80,17 +75,17 @@ impl Request {
             let nearest = given.clamp(first, last);
             if first == last { [first, last] } else { [nearest - nearest % 2, nearest + nearest % 2] }
         };
-        let widest = tables.iter().max_by_key(|table| table.most_buckets());
-        let most = widest.map_or(0, Params::most_buckets);
-        let ranges = widest.into_iter().flat_map(|&least| equal_loads(least));
-        let mut values: Vec<_> = ranges.flat_map(near).chain(tables.iter().map(Params::most_buckets)).collect();
+        let widest = tables.clone().max_by_key(Params::most_buckets);
+        let most = widest.as_ref().map_or(0, Params::most_buckets);
+        let ranges = widest.into_iter().flat_map(equal_loads);
+        let mut values = collected(ranges.flat_map(near).chain(tables.map(|table| table.most_buckets())));
         // The larger one of two that are equally near.
-        values.sort_by_key(|&buckets| (buckets.abs_diff(given), Reverse(buckets)));
+        values.sort_unstable_by_key(|&buckets| (buckets.abs_diff(given), Reverse(buckets)));
         values.dedup();
         ParamError {
             parameter,
-            given: given.to_string(),
-            limit: format!("{addressing} addressing takes {} from {} to {most}", addressing.rule(), addressing.fewest_buckets()),
+            given: text!("{given}"),
+            limit: text!("{addressing} addressing takes {} from {} to {most}", addressing.rule(), addressing.fewest_buckets()),
             remedy: remedy(parameter, values, |buckets| Self { buckets: Some(buckets), ..*self }),
         }
     }
@@ -98,18 +93,20 @@ impl Request {
     fn wrong_capacity(&self, given: usize) -> ParamError {
         let parameter = Parameter::Capacity;
         let largest = |least: Params| equal_loads(least).filter_map(move |range| least.with_buckets(*range.end()));
-        let mut tables: Vec<_> = self.least_tables().unwrap_or_default().into_iter().flat_map(largest).collect();
-        tables.sort_by_cached_key(|table| Reverse(table.capacity()));
+        let tables = self.least_tables().into_iter().flatten().flat_map(largest).enumerate();
+        let mut tables = collected(tables.map(|(place, table)| (Reverse(table.capacity()), place, table)));
+        tables.sort_unstable_by_key(|&(capacity, place, _)| (capacity, place));
+        let tables = || tables.iter().map(|(_, _, table)| table);
         // If none is precise enough, the rate has to change, too.
-        let precise = tables.iter().filter(|table| self.precision().is_ok_and(|precision| precision.allows(table)));
-        let tables = precise.chain(tables.first());
+        let precise = tables().filter(|table| self.precision().is_ok_and(|precision| precision.allows(table)));
+        let tables = precise.chain(tables().next());
         let limit = tables.clone().next().map_or_else(String::new, |table| {
             let slots = table.with_buckets(table.most_buckets()).unwrap_or(*table).slots();
-            format!("a {} table with fingerprints of {} bits has {slots} slots at most", table.table(), table.fingerprint_bits())
+            text!("a {} table with fingerprints of {} bits has {slots} slots at most", table.table(), table.fingerprint_bits())
         });
         let values = tables.map(Params::capacity);
         let remedy = remedy(parameter, values, |capacity| Self { capacity: Some(capacity), ..*self });
-        ParamError { parameter, given: given.to_string(), limit, remedy }
+        ParamError { parameter, given: text!("{given}"), limit, remedy }
     }
 
     fn wrong_rate(&self, given: f64) -> ParamError {
@@ -118,20 +115,32 @@ impl Request {
         let (limit, remedy) = if given >= 1.0 {
             (None, remedy(parameter, (3..=16).map(Rate::just_below_one), with))
         } else {
-            let tables = self.least_tables().unwrap_or_default().into_iter();
+            let tables = self.least_tables().into_iter().flatten();
             let sized = tables.filter_map(|least| sized(least, self.size().ok()?));
             let rates = sized.map(|table| (table.false_positive_rate_at_capacity(), table.fingerprint_bits()));
             let (lowest, f) = rates.min_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or_default();
             let limit = match f {
                 _ if given.is_nan() || given <= 0.0 => None,
-                32 => Some(String::from("fingerprints have 32 bits at most")),
-                f => Some(format!("fingerprints in a table of that size have {f} bits at most")),
+                32 => Some(text!("fingerprints have 32 bits at most")),
+                f => Some(text!("fingerprints in a table of that size have {f} bits at most")),
             };
             (limit, remedy(parameter, (3..=17).map(|digits| Rate::no_less_than(lowest, digits)), with))
         };
-        let limit = limit.unwrap_or_else(|| String::from("it lies between 0 and 1, both excluded"));
-        ParamError { parameter, given: Rate(given).to_string(), limit, remedy }
+        let limit = limit.unwrap_or_else(|| text!("it lies between 0 and 1, both excluded"));
+        ParamError { parameter, given: text!("{}", Rate(given)), limit, remedy }
     }
+}
+
+/// The values; or none where there is no memory for them, and the error then names no nearest one.
+fn collected<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut collected = Vec::new();
+    for value in values {
+        if reserve(&mut collected, 1).is_err() {
+            return Vec::new();
+        }
+        collected.push(value);
+    }
+    collected
 }
 
 /// The first of these values with which there is a table; or if there is none, the first for which this is another parameter's
@@ -140,25 +149,25 @@ fn remedy<T: Copy + Display>(parameter: Parameter, values: impl IntoIterator<Ite
     let mut not_enough = None;
     for value in values {
         match with(value).plan() {
-            Ok(_) => return format!("the nearest that works is {value}"),
+            Ok(_) => return text!("the nearest that works is {value}"),
             Err(other) if other != parameter => not_enough = not_enough.or(Some((value, other))),
             Err(_) => {}
         }
     }
     not_enough.map_or_else(
-        || String::from("change the other parameters"),
-        |(value, other)| format!("the nearest that works is {value}; the {other} must change, too"),
+        || text!("change the other parameters"),
+        |(value, other)| text!("the nearest that works is {value}; the {other} must change, too"),
     )
 }
 
 /// Two parameters that exclude each other are both given, or neither is. `what` follows from either one.
 fn not_one_of_two(parameter: Parameter, both: bool, [one, other]: [&str; 2], what: &str) -> ParamError {
     let (given, remedy) = if both {
-        (format!("both {one} and {other}"), "leave one of them out")
+        (text!("both {one} and {other}"), "leave one of them out")
     } else {
-        (format!("neither {one} nor {other}"), "give one of them")
+        (text!("neither {one} nor {other}"), "give one of them")
     };
-    ParamError { parameter, given, limit: format!("{what} follows from exactly one of them"), remedy: String::from(remedy) }
+    ParamError { parameter, given, limit: text!("{what} follows from exactly one of them"), remedy: text!("{remedy}") }
 }
 
 /// A rate in few characters, whatever it is.
@@ -168,21 +177,21 @@ struct Rate(f64);
 impl Rate {
     /// The largest one below 1 with so many digits: 0.999.
     fn just_below_one(digits: usize) -> Self {
-        Self(format!("0.{}", "9".repeat(digits)).parse().unwrap_or(f64::NAN))
+        Self(text!("0.{:9<digits$}", "").parse().unwrap_or(f64::NAN))
     }
 
     /// The smallest positive one of so many significant digits that is no less than this rate.
     fn no_less_than(rate: f64, digits: usize) -> Self {
         let rate = rate.max(f64::MIN_POSITIVE);
         let parse = |text: &str| text.parse().unwrap_or(f64::NAN);
-        let text = |rate: f64| format!("{rate:.*e}", digits - 1);
+        let text = |rate: f64| text!("{rate:.*e}", digits - 1);
         let nearest = text(rate);
         if parse(&nearest) >= rate {
             return Self(parse(&nearest));
         }
         // With half a unit of the last digit more, it is rounded to the next number.
         let exponent = nearest.split_once('e').and_then(|(_, exponent)| exponent.parse::<i64>().ok()).unwrap_or_default();
-        let half = parse(&format!("5e{exponent}")) * parse(&format!("1e-{digits}"));
+        let half = parse(&text!("5e{exponent}")) * parse(&text!("1e-{digits}"));
         Self(parse(&text(rate + half)))
     }
 }
@@ -199,6 +208,7 @@ impl Display for Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString as _;
 
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]

@@ -1,6 +1,5 @@
 //! From a request to [`Params`]: the smallest table that satisfies it, before anything is allocated.
 
-use alloc::vec::Vec;
 use core::{iter, ops::RangeInclusive};
 
 use super::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind, safe_load};
@@ -94,27 +93,24 @@ impl Request {
     }
 
     /// For each kind of table and each length of fingerprints that the request allows, the table with the fewest buckets.
-    pub(super) fn least_tables(&self) -> Result<Vec<Params>, Parameter> {
-        let (addressing, precision) = (self.addressing, self.precision()?);
-        let b = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
-        let (mut tables, mut wrong) = (Vec::new(), None);
-        for kind in TableKind::ALL.into_iter().filter(|&kind| self.table.is_none_or(|only| only == kind)) {
+    pub(super) fn least_tables(&self) -> Result<impl Iterator<Item = Params> + Clone, Parameter> {
+        let Self { addressing, seed, table, .. } = *self;
+        let (precision, b) = (self.precision()?, self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE));
+        let kinds = TableKind::ALL.into_iter().filter(move |&kind| table.is_none_or(|only| only == kind));
+        let tables = kinds.flat_map(move |kind| {
             let lengths = match precision {
                 Precision::Rate(_) => kind.fingerprint_bits(),
                 Precision::Bits(f) => f..=f,
             };
-            for f in lengths {
-                match Params::checked(kind, f, b, addressing.fewest_buckets(), addressing, self.seed) {
-                    Ok(least) => tables.push(least),
-                    // Of the first kind, which takes whatever the others do: its limits count.
-                    Err(parameter) => wrong = wrong.or(Some(parameter)),
-                }
-            }
+            lengths.map(move |f| Params::checked(kind, f, b, addressing.fewest_buckets(), addressing, seed))
+        });
+        // If there is none, the first kind says why, which takes whatever the others do: its limits count.
+        if let Some(Err(parameter)) = tables.clone().next()
+            && tables.clone().all(|table| table.is_err())
+        {
+            return Err(parameter);
         }
-        match wrong {
-            Some(parameter) if tables.is_empty() => Err(parameter),
-            _ => Ok(tables),
-        }
+        Ok(tables.filter_map(Result::ok))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Chunks, as `CF.SCANDUMP` gives and `CF.LOADCHUNK` takes them: an iterator and bytes.
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::vec::Vec;
 use core::{fmt, iter, mem};
 
 use super::{
@@ -80,7 +80,7 @@ impl Loader {
     /// Fails unless a chunk of so many bytes, at this offset, comes next.
     pub(super) fn expect(&self, iterator: u64, len: u64, offset: u64) -> Result<(), SnapshotError> {
         let Some(whole) = self.next_slots() else {
-            let what = String::from("all chunks of the filter have come, but there is another one");
+            let what = text!("all chunks of the filter have come, but there is another one");
             return Err(SnapshotError::new(Kind::TrailingBytes, offset, what).with_remedy(IN_ORDER));
         };
         let next = (FIRST + self.loaded).saturating_add(len);
@@ -89,7 +89,7 @@ impl Loader {
         }
         let missing = whole - wide(self.slots.len());
         if len > missing {
-            let what = format!("a chunk of {len} bytes, but its sub-filter lacks {missing}");
+            let what = text!("a chunk of {len} bytes, but its sub-filter lacks {missing}");
             return Err(SnapshotError::new(Kind::Parameter, offset, what));
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Loader {
 
     /// What has come so far, in chunks of 16 MiB at most, for another loader that is to go on from here. They need not be those
     /// that were loaded.
-    pub fn chunks(&self) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+    pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let whole = self.filters.iter().map(SubFilter::slots);
         in_chunks(&self.header, whole.chain(iter::once(&self.slots[..])))
     }
@@ -164,12 +164,12 @@ impl Loader {
 
 impl fmt::Debug for Loader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loader").field("header", &self.header).field("loaded", &self.loaded).finish_non_exhaustive()
+        f.debug_struct("Loader").field("header", &*self.header).field("loaded", &self.loaded).finish_non_exhaustive()
     }
 }
 
 fn not_in_order(iterator: u64, len: u64, next: u64, offset: u64) -> SnapshotError {
-    let what = format!("a chunk of {len} bytes with the iterator {iterator}, where {next} comes next");
+    let what = text!("a chunk of {len} bytes with the iterator {iterator}, where {next} comes next");
     SnapshotError::new(Kind::Parameter, offset, what).with_remedy(IN_ORDER)
 }
 
@@ -194,7 +194,7 @@ impl RedisBloomFilter {
 
     /// The chunks of the filter, in the order in which `CF.LOADCHUNK` takes them, with the iterator of each. They have 16 MiB at
     /// most.
-    pub fn chunks(&self) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+    pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         in_chunks(&self.header, self.filters.iter().map(SubFilter::slots))
     }
 
@@ -206,9 +206,9 @@ impl RedisBloomFilter {
     /// # Panics
     /// If `most_bytes` is 0.
     #[must_use]
-    pub fn chunk_after(&self, iterator: u64, most_bytes: usize) -> Option<(u64, Cow<'_, [u8]>)> {
+    pub fn chunk_after(&self, iterator: u64, most_bytes: usize) -> Option<(u64, &[u8])> {
         let Some(mut skipped) = iterator.checked_sub(FIRST) else {
-            return Some((FIRST, Cow::Owned(self.header.encode().to_vec())));
+            return Some((FIRST, &self.header.bytes()[..]));
         };
         assert!(most_bytes > 0, "a chunk has room for a byte");
         for filter in &self.filters {
@@ -217,7 +217,7 @@ impl RedisBloomFilter {
                 usize::try_from(skipped).ok().and_then(|skipped| slots.get(skipped..)).filter(|rest| !rest.is_empty())
             {
                 let bytes = &rest[..rest.len().min(most_bytes)];
-                return Some((iterator + wide(bytes.len()), Cow::Borrowed(bytes)));
+                return Some((iterator + wide(bytes.len()), bytes));
             }
             skipped -= wide(slots.len());
         }
@@ -226,13 +226,13 @@ impl RedisBloomFilter {
 }
 
 /// A header and the slots of sub-filters, in chunks.
-fn in_chunks<'a>(header: &Header, filters: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
+fn in_chunks<'a>(header: &'a Header, filters: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (u64, &'a [u8])> {
     let mut iterator = FIRST;
     let slots = filters.flat_map(|slots| slots.chunks(MOST_BYTES)).map(move |bytes| {
         iterator += wide(bytes.len());
-        (iterator, Cow::Borrowed(bytes))
+        (iterator, bytes)
     });
-    iter::once((FIRST, Cow::Owned(header.encode().to_vec()))).chain(slots)
+    iter::once((FIRST, &header.bytes()[..])).chain(slots)
 }
 
 /// The memory behind a list of sub-filters, in bytes.
@@ -246,7 +246,7 @@ pub(super) fn cut_off(offset: u64, expected: u64) -> SnapshotError {
 }
 
 pub(super) fn no_chunks() -> SnapshotError {
-    let what = String::from("there are no chunks");
+    let what = text!("there are no chunks");
     SnapshotError::new(Kind::Length, 0_u64, what)
         .with_remedy("make an empty filter: RedisBloom dumps nothing of one without items")
 }

@@ -13,13 +13,13 @@ impl RedisBloomFilter {
         for filter in (1..self.filters.len()).rev() {
             self.empty_into_earlier(filter);
         }
-        self.header.deleted = 0;
+        self.header.update(|fields| fields.deleted = 0);
     }
 
     /// The same, but stops at the first sub-filter that cannot be emptied.
     pub(super) fn compact_while_it_frees(&mut self) {
         let _ = (1..self.filters.len()).rev().all(|filter| self.empty_into_earlier(filter));
-        self.header.deleted = 0;
+        self.header.update(|fields| fields.deleted = 0);
     }
 
     /// Moves what it can from a sub-filter. Returns true if that was everything; then the sub-filter is dropped, if it is the last.
@@ -39,7 +39,7 @@ impl RedisBloomFilter {
         let is_empty = from.is_empty();
         if is_empty && filter + 1 == self.filters.len() {
             self.filters.pop();
-            self.header.filters -= 1;
+            self.header.update(|fields| fields.filters -= 1);
         }
         is_empty
     }

@@ -1,12 +1,10 @@
 //! Conversion to filters of this crate, and back. A sub-filter has its fingerprints in the order of the single table, and places
 //! of [`Addressing::PowerOfTwo`] for the hashes of [`RedisBloomHash`]; so the slots are copied.
 
-use alloc::{vec, vec::Vec};
-
 use super::{
     RedisBloomError as Error, RedisBloomFilter,
     filter::{FINGERPRINT_BITS, SubFilter},
-    header::{Header, MOST_SLOTS},
+    header::{Fields, Header, MOST_SLOTS},
 };
 use crate::{
     bits::{index, low_quarter, wide},
@@ -14,7 +12,7 @@ use crate::{
     hash::{Hasher, HasherId, RedisBloomHash},
     params::{Addressing, Params, TableKind},
     snapshot::verify,
-    storage::{OutOfMemory, Owned, Storage},
+    storage::{OutOfMemory, Owned, Storage, reserved},
 };
 
 /// The seed that RedisBloom always uses.
@@ -85,11 +83,10 @@ impl RedisBloomFilter {
         // Dumps have no checksum that would reveal corruption later.
         verify(filter.raw()).map_err(Error::Snapshot)?;
         let (bucket_size, table) = (params.bucket_size(), filter.raw().table());
-        let mut slots = Vec::new();
-        slots.try_reserve_exact(table.len()).map_err(|_| OutOfMemory::of(table.len()))?;
+        let (mut slots, mut filters) = (reserved(table.len())?, reserved(1)?);
         slots.extend_from_slice(table);
         let filter = SubFilter::new(slots, index(bucket_size.into()));
-        let header = Header {
+        let header = Header::new(Fields {
             items: filter.taken(),
             buckets: params.buckets(),
             deleted: 0,
@@ -97,8 +94,9 @@ impl RedisBloomFilter {
             bucket_size: low_quarter(bucket_size.into()),
             max_iterations: DEFAULT_MAX_ITERATIONS,
             expansion: DEFAULT_EXPANSION,
-        };
-        Ok(Self { header, filters: vec![filter] })
+        });
+        filters.push(filter);
+        Ok(Self { header, filters })
     }
 }
 

@@ -46,8 +46,8 @@ impl RedisBloomFilter {
     pub fn to_dump(&self) -> Vec<u8> {
         let mut dump = Vec::new();
         for (iterator, bytes) in self.chunks() {
-            dump.extend_from_slice(&frame_of(iterator, &bytes));
-            dump.extend_from_slice(&bytes);
+            dump.extend_from_slice(&frame_of(iterator, bytes));
+            dump.extend_from_slice(bytes);
         }
         dump
     }
@@ -59,8 +59,8 @@ impl RedisBloomFilter {
     #[cfg(feature = "std")]
     pub fn write_dump<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
         self.chunks().try_for_each(|(iterator, bytes)| {
-            writer.write_all(&frame_of(iterator, &bytes))?;
-            writer.write_all(&bytes)
+            writer.write_all(&frame_of(iterator, bytes))?;
+            writer.write_all(bytes)
         })
     }
 
@@ -71,7 +71,13 @@ impl RedisBloomFilter {
     /// The error of the operating system, with the path. The old file is unchanged, unless the message says otherwise.
     #[cfg(feature = "std")]
     pub fn save_dump(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
-        crate::snapshot::replace(path.as_ref(), |file| self.write_dump(file))
+        // Nothing but the chunks themselves says how many belong together, so that all of them are read.
+        let check = |mut file: &std::fs::File| {
+            let begun = std::io::Seek::rewind(&mut file);
+            begun.map_err(|error| SnapshotError::io(0, alloc::string::String::from("the file cannot be read again"), error))?;
+            read(crate::snapshot::Reader(file)).map(drop)
+        };
+        crate::snapshot::replace_with(path.as_ref(), |file| self.write_dump(file), check)
     }
 }
 

@@ -3,11 +3,15 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{chunks::size_of_filters, header::Header};
+use super::{
+    chunks::size_of_filters,
+    header::{Fields, Header},
+};
 use crate::{
     bits::{index, wide},
     filter::{Contains, Filter},
     params::false_positive_rate,
+    storage::{OutOfMemory, reserved},
 };
 
 /// The constant of `MurmurHash2`: a fingerprint times it is the distance between its two buckets.
@@ -75,6 +79,12 @@ impl SubFilter {
 
     pub(super) fn slots(&self) -> &[u8] {
         &self.slots
+    }
+
+    fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        let mut slots = reserved(self.slots.len())?;
+        slots.extend_from_slice(&self.slots);
+        Ok(Self { slots, ..*self })
     }
 
     /// Bytes of memory.
@@ -186,13 +196,26 @@ impl RedisBloomFilter {
         if !self.filters.iter_mut().rev().any(|filter| filter.replace(place, place.fingerprint, EMPTY)) {
             return false;
         }
-        let Header { items, deleted, .. } = &mut self.header;
-        *items = items.saturating_sub(1);
-        *deleted = deleted.saturating_add(1);
-        if self.filters.len() > 1 && *deleted as f64 > *items as f64 * 0.1 {
+        self.header.update(|Fields { items, deleted, .. }| {
+            *items = items.saturating_sub(1);
+            *deleted = deleted.saturating_add(1);
+        });
+        if self.filters.len() > 1 && self.header.deleted as f64 > self.header.items as f64 * 0.1 {
             self.compact_while_it_frees();
         }
         true
+    }
+
+    /// A copy. Unlike `clone`, it reports that there is no memory for it.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        let mut filters = reserved(self.filters.len())?;
+        for filter in &self.filters {
+            filters.push(filter.try_clone()?);
+        }
+        Ok(Self { header: self.header, filters })
     }
 
     /// The number of items in the filter, as the filter itself counts them. A dump that was taken while clients wrote may have
@@ -314,6 +337,6 @@ impl fmt::Display for RedisBloomFilter {
 
 impl fmt::Debug for RedisBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisBloomFilter").field("header", &self.header).finish_non_exhaustive()
+        f.debug_struct("RedisBloomFilter").field("header", &*self.header).finish_non_exhaustive()
     }
 }

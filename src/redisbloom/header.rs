@@ -1,6 +1,7 @@
 //! The first chunk: the numbers of a filter.
 
-use alloc::{format, string::String};
+use alloc::string::String;
+use core::ops::Deref;
 
 use crate::{
     bits::wide,
@@ -31,13 +32,21 @@ const EXPANSION_AT: usize = 36;
 
 /// The error for a first chunk of the wrong length.
 pub(super) fn not_as_long(given: u64, offset: u64) -> SnapshotError {
-    let what = format!("the first chunk has {given} bytes, but RedisBloom's has {HEADER_BYTES} or {UNPACKED_BYTES}");
+    let what = text!("the first chunk has {given} bytes, but RedisBloom's has {HEADER_BYTES} or {UNPACKED_BYTES}");
     SnapshotError::new(Kind::Length, offset, what)
 }
 
 /// The numbers of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
+    fields: Fields,
+    /// The fields as a chunk, which can so be given away without an allocation.
+    bytes: [u8; HEADER_BYTES],
+}
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
     pub(super) items: u64,
     /// Buckets of the first sub-filter, a power of two.
     pub(super) buckets: u64,
@@ -58,7 +67,7 @@ impl Header {
         }
         let word = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let header = Self {
+        let fields = Fields {
             items: word(ITEMS_AT),
             buckets: word(BUCKETS_AT),
             deleted: word(DELETED_AT),
@@ -67,31 +76,59 @@ impl Header {
             max_iterations: half(MAX_ITERATIONS_AT),
             expansion: half(EXPANSION_AT),
         };
-        let refused = header.refused();
-        refused.map_or(Ok(header), |(at, what)| Err(SnapshotError::new(Kind::Parameter, offset + wide(at), what)))
+        match fields.refused() {
+            None => Ok(Self::new(fields)),
+            Some((at, what)) => Err(SnapshotError::new(Kind::Parameter, offset + wide(at), what)),
+        }
     }
 
+    /// The header with these fields, which RedisBloom could have.
+    pub(super) fn new(fields: Fields) -> Self {
+        Self { fields, bytes: fields.encode() }
+    }
+
+    /// Changes the fields.
+    pub(super) fn update(&mut self, change: impl FnOnce(&mut Fields)) {
+        change(&mut self.fields);
+        self.bytes = self.fields.encode();
+    }
+
+    /// The first chunk.
+    pub(super) fn bytes(&self) -> &[u8; HEADER_BYTES] {
+        &self.bytes
+    }
+}
+
+impl Deref for Header {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        &self.fields
+    }
+}
+
+impl Fields {
     /// What is wrong, and where.
     fn refused(&self) -> Option<(usize, String)> {
         let Self { buckets, filters, bucket_size, expansion, .. } = *self;
         if !buckets.is_power_of_two() {
-            return Some((BUCKETS_AT, format!("{buckets} buckets, but RedisBloom's number is a power of two")));
+            return Some((BUCKETS_AT, text!("{buckets} buckets, but RedisBloom's number is a power of two")));
         }
         if bucket_size == 0 || bucket_size > MOST_BUCKET_SIZE {
-            return Some((BUCKET_SIZE_AT, format!("buckets of {bucket_size} slots, but they have 1 to {MOST_BUCKET_SIZE}")));
+            return Some((BUCKET_SIZE_AT, text!("buckets of {bucket_size} slots, but they have 1 to {MOST_BUCKET_SIZE}")));
         }
         if filters == 0 || filters > MOST_FILTERS {
-            return Some((FILTERS_AT, format!("{filters} sub-filters, but there are 1 to {MOST_FILTERS}")));
+            return Some((FILTERS_AT, text!("{filters} sub-filters, but there are 1 to {MOST_FILTERS}")));
         }
         if !expansion.is_power_of_two() && (expansion > 0 || filters > 1) {
-            let what = format!("expansion {expansion}, but it is a power of two, or 0 for a filter that does not grow");
+            let what = text!("expansion {expansion}, but it is a power of two, or 0 for a filter that does not grow");
             return Some((EXPANSION_AT, what));
         }
         // The last sub-filter is the largest.
         if self.slots(filters - 1).is_none() {
             return Some((
                 FILTERS_AT,
-                format!("sub-filter {filters} has more than {MOST_SLOTS} slots, more than RedisBloom can use"),
+                text!("sub-filter {filters} has more than {MOST_SLOTS} slots, more than RedisBloom can use"),
             ));
         }
         None
@@ -104,7 +141,7 @@ impl Header {
         (slots <= MOST_SLOTS).then_some(slots)
     }
 
-    pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
+    fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         for (at, word) in
             [(ITEMS_AT, self.items), (BUCKETS_AT, self.buckets), (DELETED_AT, self.deleted), (FILTERS_AT, self.filters)]

@@ -1,6 +1,6 @@
 //! The error of reading a snapshot.
 
-use alloc::{boxed::Box, format, string::String};
+use alloc::string::String;
 use core::{error::Error, fmt};
 
 use crate::{hash::HasherId, storage::OutOfMemory};
@@ -20,7 +20,15 @@ pub struct SnapshotError {
     offset: u64,
     what: String,
     remedy: &'static str,
-    source: Option<Box<dyn Error + Send + Sync>>,
+    cause: Option<Cause>,
+}
+
+/// The error behind an error. Not boxed: a box is an allocation, which might fail, too.
+#[derive(Debug)]
+enum Cause {
+    OutOfMemory(OutOfMemory),
+    #[cfg(feature = "std")]
+    Io(std::io::Error),
 }
 
 /// The kind of a [`SnapshotError`].
@@ -87,7 +95,7 @@ impl SnapshotErrorKind {
 
 impl SnapshotError {
     pub(crate) fn new(kind: SnapshotErrorKind, offset: impl Into<u64>, what: String) -> Self {
-        Self { kind, offset: offset.into(), what, remedy: kind.remedy(), source: None }
+        Self { kind, offset: offset.into(), what, remedy: kind.remedy(), cause: None }
     }
 
     /// The error for a hasher other than the one that the filter needs.
@@ -98,24 +106,20 @@ impl SnapshotError {
             HasherId::REDIS_BLOOM => "read it with RedisBloomHash, or with AnyHasher::from_id",
             _ => "give that hasher to from_bytes_with, over_with, read_from_with or load_with",
         });
-        let what = format!("the filter was built with {needed}, which is not the hasher asked for");
+        let what = text!("the filter was built with {needed}, which is not the hasher asked for");
         Self { remedy, ..Self::new(SnapshotErrorKind::Hasher, offset, what) }
     }
 
     /// The error for a reader or operating system that failed.
     #[cfg(feature = "std")]
     pub(crate) fn io(offset: u64, what: String, source: std::io::Error) -> Self {
-        Self { source: Some(source.into()), ..Self::new(SnapshotErrorKind::Io, offset, what) }
+        Self { cause: Some(Cause::Io(source)), ..Self::new(SnapshotErrorKind::Io, offset, what) }
     }
 
     /// The same, with the path if it was the system that failed.
     #[cfg(feature = "std")]
     pub(crate) fn in_file(self, path: &std::path::Path) -> Self {
-        if self.kind == SnapshotErrorKind::Io {
-            Self { what: format!("{}: {}", path.display(), self.what), ..self }
-        } else {
-            self
-        }
+        if self.kind == SnapshotErrorKind::Io { Self { what: text!("{}: {}", path.display(), self.what), ..self } } else { self }
     }
 
     /// The same, with another remedy.
@@ -138,27 +142,26 @@ impl SnapshotError {
 
 impl From<OutOfMemory> for SnapshotError {
     fn from(error: OutOfMemory) -> Self {
-        let what = format!("cannot allocate the table of {} bytes", error.bytes());
+        let what = text!("cannot allocate the table of {} bytes", error.bytes());
         let kind = SnapshotErrorKind::OutOfMemory;
-        Self { source: Some(error.into()), ..Self::new(kind, super::format::HEADER_BYTES as u64, what) }
+        Self { cause: Some(Cause::OutOfMemory(error)), ..Self::new(kind, super::format::HEADER_BYTES as u64, what) }
     }
 }
 
 /// Has the kind of the reader's error if the reader failed, [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if an allocation
-/// failed, and [`InvalidData`](std::io::ErrorKind::InvalidData) if the bytes are wrong.
+/// failed, and [`InvalidData`](std::io::ErrorKind::InvalidData) if the bytes are wrong. Where memory cannot be allocated, the
+/// kind is all that it has.
 #[cfg(feature = "std")]
 impl From<SnapshotError> for std::io::Error {
     fn from(error: SnapshotError) -> Self {
         use std::io::ErrorKind;
-        let kind = match error.kind {
-            SnapshotErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
-            SnapshotErrorKind::Io => {
-                let source = error.source.as_ref().and_then(|source| source.downcast_ref::<Self>());
-                source.map_or(ErrorKind::Other, Self::kind)
-            }
-            _ => ErrorKind::InvalidData,
+        let kind = match &error.cause {
+            Some(Cause::OutOfMemory(_)) => return ErrorKind::OutOfMemory.into(),
+            Some(Cause::Io(source)) => source.kind(),
+            None if error.kind == SnapshotErrorKind::Io => ErrorKind::Other,
+            None => ErrorKind::InvalidData,
         };
-        Self::new(kind, error)
+        crate::text::boxed_io_error(kind, error)
     }
 }
 
@@ -168,13 +171,17 @@ impl fmt::Display for SnapshotError {
         if self.kind != SnapshotErrorKind::Io {
             write!(f, "at byte {}: ", self.offset)?;
         }
-        f.write_str(&self.what)?;
+        f.write_str(if self.what.is_empty() { "there was no memory to say what is wrong" } else { &self.what })?;
         if self.remedy.is_empty() { Ok(()) } else { write!(f, "; {}", self.remedy) }
     }
 }
 
 impl Error for SnapshotError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        match self.cause.as_ref()? {
+            Cause::OutOfMemory(error) => Some(error),
+            #[cfg(feature = "std")]
+            Cause::Io(error) => Some(error),
+        }
     }
 }

@@ -1,9 +1,6 @@
 //! Version 1 of the format: the layout of the header, and its validation.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-};
+use alloc::string::String;
 
 use super::{SnapshotError, SnapshotErrorKind as Kind};
 use crate::{
@@ -140,7 +137,7 @@ impl Header {
         }
         let version = u16::from_le_bytes(take(header, VERSION_AT));
         if version != VERSION {
-            let what = format!("a snapshot of version {version}, but this release reads version {VERSION}");
+            let what = text!("a snapshot of version {version}, but this release reads version {VERSION}");
             return Err(SnapshotError::new(Kind::Version, VERSION_AT as u64, what));
         }
         let (stored, computed) = (u64::from_le_bytes(take(header, CHECKSUM_AT)), checksum(&header[..CHECKSUM_AT], 0));
@@ -148,21 +145,21 @@ impl Header {
             return Err(differs(Kind::HeaderChecksum, CHECKSUM_AT as u64, "header", stored, computed));
         }
         if is_growing(header) {
-            let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), String::from("this is a filter that grows"));
+            let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), text!("this is a filter that grows"));
             return Err(error.with_remedy("read it with ElasticFilter or ElasticView"));
         }
         let params = params(header)?;
         let items = u64::from_le_bytes(take(header, ITEMS_AT));
         let slots = params.slots();
         let len = usize::try_from(items).ok().filter(|&len| len <= slots);
-        let len = len.ok_or_else(|| parameter(ITEMS_AT, format!("{items} items in {slots} slots")))?;
+        let len = len.ok_or_else(|| parameter(ITEMS_AT, text!("{items} items in {slots} slots")))?;
         let table_bytes = u64::from_le_bytes(take(header, TABLE_BYTES_AT));
         if table_bytes != wide(params.table_bytes()) {
-            let what = format!("a table of {table_bytes} bytes, but {} follow from the other fields", params.table_bytes());
+            let what = text!("a table of {table_bytes} bytes, but {} follow from the other fields", params.table_bytes());
             return Err(parameter(TABLE_BYTES_AT, what));
         }
         if take(header, RESERVED_AT) != [0; 8] {
-            return Err(parameter(RESERVED_AT, String::from("the reserved bytes are not zero")));
+            return Err(parameter(RESERVED_AT, text!("the reserved bytes are not zero")));
         }
         Ok(Self {
             params,
@@ -189,7 +186,7 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
     let table = match byte(TABLE_AT) {
         SINGLE => TableKind::Single,
         PACKED => TableKind::Packed,
-        other => return Err(parameter(TABLE_AT, format!("table kind {other}: {SINGLE} is single, {PACKED} is packed"))),
+        other => return Err(parameter(TABLE_AT, text!("table kind {other}: {SINGLE} is single, {PACKED} is packed"))),
     };
     let addressing = match byte(ADDRESSING_AT) {
         ANY_SIZE => Addressing::AnySize,
@@ -197,7 +194,7 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
         other => {
             return Err(parameter(
                 ADDRESSING_AT,
-                format!("addressing {other}: {ANY_SIZE} is any size, {POWER_OF_TWO} is powers of two"),
+                text!("addressing {other}: {ANY_SIZE} is any size, {POWER_OF_TWO} is powers of two"),
             ));
         }
     };
@@ -210,7 +207,7 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
             Parameter::BucketSize => BUCKET_SIZE_AT,
             _ => BUCKETS_AT,
         };
-        parameter(at, error.to_string())
+        parameter(at, text!("{error}"))
     })
 }
 
@@ -237,12 +234,12 @@ impl Checksum {
 }
 
 pub(crate) fn not_a_snapshot() -> SnapshotError {
-    SnapshotError::new(Kind::Magic, MAGIC_AT as u64, String::from("these bytes do not begin as a koel snapshot does"))
+    SnapshotError::new(Kind::Magic, MAGIC_AT as u64, text!("these bytes do not begin as a koel snapshot does"))
 }
 
 /// The error for a checksum that differs.
 pub(crate) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
-    let what = format!("the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}");
+    let what = text!("the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}");
     SnapshotError::new(kind, offset, what)
 }
 

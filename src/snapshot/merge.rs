@@ -1,4 +1,4 @@
-//! Merging two filters. It belongs to snapshots because a filter to merge from may be a view, which must be verified first.
+//! Merging and uniting two filters. It belongs to snapshots because a filter to merge from may be a view, which must be verified first.
 
 use core::{error::Error, fmt};
 
@@ -7,14 +7,16 @@ use super::{
     verify::{verify, verify_copy},
 };
 use crate::{
-    filter::CuckooFilter,
-    params::Params,
+    bits::index,
+    filter::{Combine, CuckooFilter, RawFilter},
+    params::{Params, explained},
     storage::{OutOfMemory, Storage},
 };
 
 impl<H: PartialEq> CuckooFilter<H> {
-    /// Inserts all items of `other`, duplicates included, into this filter. Takes time proportional to the table. Merging into an
-    /// empty filter copies the other table; merging an empty filter changes nothing.
+    /// Inserts all items of `other`, duplicates included, into this filter: an item of both has the sum of its copies. For the
+    /// larger number instead, see [`union`](Self::union). Takes time proportional to the table. Merging into an empty filter copies
+    /// the other table; merging an empty filter changes nothing.
     ///
     /// The merge is atomic: it works on a copy of the table, which temporarily doubles this filter's memory. A view of a snapshot
     /// is [verified](crate::FilterView::verify) first.
@@ -34,6 +36,35 @@ impl<H: PartialEq> CuckooFilter<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn merge<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
+        self.combine(other, Combine::Sum)
+    }
+
+    /// Inserts the items of `other` that this filter does not have. An item of both has the larger number of its copies, not the
+    /// sum as after [`merge`](Self::merge): the union of a filter with itself, or with an earlier copy, is the filter.
+    ///
+    /// An item of `other` that this filter reports as present by mistake, which has the probability ε, is not stored again, as
+    /// with [`insert_unique`](Self::insert_unique): it is found, but removing it would remove the other item.
+    ///
+    /// Takes time proportional to the table, and is atomic, as `merge` is.
+    ///
+    /// # Errors
+    /// As `merge`. This filter is then unchanged, bit for bit.
+    ///
+    /// # Example
+    /// ```
+    /// let builder = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// let (mut monday, mut tuesday) = (builder.clone().build()?, builder.build()?);
+    /// monday.insert_iter(0..600u64)?;
+    /// tuesday.insert_iter(300..900u64)?;
+    /// monday.union(&tuesday)?;
+    /// assert!((0..900u64).all(|n| monday.contains(&n)) && monday.len() <= 900);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn union<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
+        self.combine(other, Combine::Union)
+    }
+
+    fn combine<S: Storage>(&mut self, other: &CuckooFilter<H, S>, how: Combine) -> Result<(), MergeError> {
         // Cheap checks first: `verify` reads the whole table.
         let (ours, theirs) = (self.params(), other.params());
         if ours != theirs {
@@ -50,12 +81,38 @@ impl<H: PartialEq> CuckooFilter<H> {
             return Ok(());
         }
         verify(theirs).map_err(MergeError::Snapshot)?;
-        if theirs.len() == 0 || ours.merge(theirs).map_err(MergeError::OutOfMemory)? {
+        if theirs.len() == 0 || ours.combine(theirs, how).map_err(MergeError::OutOfMemory)? {
             return Ok(());
         }
-        let params = ours.params();
-        let (slots, capacity) = (params.slots(), params.capacity());
-        Err(MergeError::Full { items: ours.len().saturating_add(theirs.len()), slots, capacity })
+        Err(refusal(ours, theirs, how))
+    }
+}
+
+/// The error for filters that do not fit into one.
+#[cold]
+fn refusal<S: Storage>(ours: &RawFilter, theirs: &RawFilter<S>, how: Combine) -> MergeError {
+    let params = ours.params();
+    let together = ours.together(theirs);
+    // Different items collide at the false-positive rate. In larger tables they do so less often, and need room of their own.
+    let by_chance = params.false_positive_rate_at(ours.len() as f64 / params.slots() as f64) * theirs.len() as f64;
+    let collisions = index(explained(by_chance)).min(together.in_both);
+    let of_union = together.union.capacity(params).and_then(|capacity| capacity.checked_add(collisions));
+    let is_more_than_chance = together.in_both > collisions;
+    let (copies, needed, union) = match how {
+        Combine::Sum => {
+            let needed = together.sum.capacity(params);
+            let union = of_union.filter(|&of_union| is_more_than_chance && needed.is_none_or(|needed| of_union < needed));
+            (&together.sum, needed, union)
+        }
+        Combine::Union => (&together.union, of_union, None),
+    };
+    MergeError::Full {
+        items: index(copies.items()),
+        slots: params.slots(),
+        capacity: params.capacity(),
+        in_both: together.in_both,
+        needed,
+        union,
     }
 }
 
@@ -76,12 +133,21 @@ pub enum MergeError {
     /// The items of both filters do not fit into one.
     #[non_exhaustive]
     Full {
-        /// The number of items in both filters together.
+        /// The number of items that the filter would hold, counting duplicates.
         items: usize,
         /// The number of slots in one filter.
         slots: usize,
         /// The number of distinct items that one filter is planned for.
         capacity: usize,
+        /// The number of items of either filter that the other one has, too, or reports by mistake.
+        in_both: usize,
+        /// The least [`capacity`](crate::Builder::capacity) with which both filters should be built. It is more than the number of
+        /// items if some occur several times, because copies of an item share its two buckets. `None` if no capacity of a
+        /// sensible size would do: then items have too many copies.
+        needed: Option<usize>,
+        /// The capacity that [`union`](CuckooFilter::union) needs instead of [`merge`](CuckooFilter::merge). `None` if it would not
+        /// need less, or if it is the union that was refused.
+        union: Option<usize>,
     },
     /// The filter to merge from is a view of a corrupt snapshot.
     Snapshot(SnapshotError),
@@ -98,11 +164,22 @@ impl fmt::Display for MergeError {
                  both from the same parameters"
             ),
             Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
-            Self::Full { items, slots, capacity } => write!(
-                f,
-                "{items} items do not fit into one filter of {slots} slots, planned for {capacity}; build both with a capacity of \
-                 at least {items}"
-            ),
+            Self::Full { items, slots, capacity, in_both, needed, union } => {
+                write!(f, "{items} items do not fit into one filter of {slots} slots, planned for {capacity}; ")?;
+                if let Some(union) = union {
+                    write!(
+                        f,
+                        "{in_both} are in both filters: union, which does not add up copies, needs a capacity of {union}; "
+                    )?;
+                }
+                match needed {
+                    Some(needed) => write!(f, "build both with a capacity of at least {needed}"),
+                    None => f.write_str(
+                        "copies of single items fill their buckets, and a larger capacity hardly helps: store items once, with \
+                         insert_unique",
+                    ),
+                }
+            }
             Self::Snapshot(_) => f.write_str("the snapshot to merge is corrupt"),
             Self::OutOfMemory(_) => f.write_str("the copy of the table on which a merge works cannot be allocated"),
         }

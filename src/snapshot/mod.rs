@@ -20,6 +20,10 @@ mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use merge::MergeError;
+#[cfg(go_files)]
+pub(crate) use save::has_length;
+#[cfg(all(feature = "std", any(go_files, feature = "redisbloom")))]
+pub(crate) use save::replace_with;
 #[cfg(any(go_files, feature = "redisbloom"))]
 pub(crate) use verify::verify;
 pub(crate) use {

@@ -62,5 +62,5 @@ fn read_table(source: &mut impl Source, params: &Params, seed: u64) -> Result<Ow
     }
     verify::check_sum(offset, u64::from_le_bytes(trailer), checksum.finish())?;
     table.resize(whole + PADDING, 0);
-    Ok(Owned::from_vec(table))
+    Owned::from_vec(table).ok_or_else(|| OutOfMemory::of(whole + PADDING).into())
 }

@@ -1,7 +1,5 @@
 //! Reading a snapshot from untrusted bytes in memory.
 
-use alloc::format;
-
 #[cfg(feature = "serde")]
 use super::format::Fields;
 use super::{
@@ -121,15 +119,15 @@ pub(crate) fn header_too_short(bytes: &[u8]) -> SnapshotError {
         return not_a_snapshot();
     }
     // The expected length is in the header, which is incomplete.
-    let what = format!("the bytes end too early: there are {}, and the header alone has {HEADER_BYTES}", bytes.len());
+    let what = text!("the bytes end too early: there are {}, and the header alone has {HEADER_BYTES}", bytes.len());
     SnapshotError::new(Kind::Length, wide(bytes.len()), what)
 }
 
 pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
-    SnapshotError::new(Kind::Length, given, format!("the bytes end too early: there are {given}, and there should be {expected}"))
+    SnapshotError::new(Kind::Length, given, text!("the bytes end too early: there are {given}, and there should be {expected}"))
 }
 
 pub(crate) fn too_long(given: u64, expected: u64) -> SnapshotError {
-    let what = format!("the snapshot ends here, and {} more bytes follow it", given - expected);
+    let what = text!("the snapshot ends here, and {} more bytes follow it", given - expected);
     SnapshotError::new(Kind::TrailingBytes, expected, what)
 }

@@ -1,15 +1,27 @@
 //! Atomic replacement of files: at any time, even after a power cut, the file has either the old content or the new one.
 
-use alloc::{format, string::String};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::{
+    cmp::Ordering::{Equal, Greater, Less},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 use std::{
     fs::{self, File, Metadata, OpenOptions},
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Seek as _},
     path::{Path, PathBuf},
     process,
 };
 
-use crate::{filter::CuckooFilter, hash::Hasher, storage::Storage};
+use super::{
+    Reader, SnapshotError, SnapshotErrorKind, Source as _, fixed_length, format::HEADER_BYTES, header_too_short, is_growing,
+    too_long, too_short,
+};
+use crate::{
+    elastic::check_lists,
+    filter::CuckooFilter,
+    hash::Hasher,
+    storage::Storage,
+    text::{formatted, io_error},
+};
 
 /// The number of symbolic links to follow before assuming a cycle.
 const MOST_LINKS: usize = 40;
@@ -18,10 +30,11 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     /// Writes the filter to a file, which it creates or replaces.
     ///
     /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed
-    /// over the old file once it is complete and on the disk. If anything fails before that (an error, a full disk, a power cut),
-    /// the old file is still there. When `save` returns, the new file survives a power cut, as far as the operating system can
+    /// over the old file once it is complete, on the disk, and has been read back as far as [`FilterView::over`](crate::FilterView::over) reads. If
+    /// anything fails before that (an error, a full disk, a power cut), the old file is still there. When `save` returns, the new file survives a power cut, as far as the operating system can
     /// guarantee it: a folder that the process may write to but not read cannot be synced. Only a killed process leaves its
-    /// temporary file behind.
+    /// temporary file behind. (On Unix, the signal `SIGXFSZ`, which comes with a limit of the length of files, kills a process that
+    /// does not ignore it.)
     ///
     /// Because the file is replaced, and not overwritten:
     /// - Processes that have the old file open or mapped keep its content.
@@ -59,20 +72,31 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
-/// Creates or replaces a file with the output of `write`.
+/// Creates or replaces a file with the snapshot that `write` writes. It is [read back](read_back) first: what no reader would take
+/// does not replace what one does.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let said = |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{}: {what}: {error}", path.display()));
+    replace_with(path, write, read_back)
+}
+
+/// The same for files of other formats, which `check` reads back.
+pub(crate) fn replace_with(
+    path: &Path,
+    write: impl FnOnce(&File) -> io::Result<()>,
+    check: impl FnOnce(&File) -> Result<(), SnapshotError>,
+) -> io::Result<()> {
+    let said = |what: &str, error: io::Error| io_error(error.kind(), format_args!("{}: {what}: {error}", path.display()));
     let target = follow(path).map_err(|error| said("cannot be written", error))?;
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // Renaming over a device or a pipe would destroy it.
         let what = "is not a regular file and cannot be replaced; give another path, or write into it with write_to";
-        return Err(io::Error::new(ErrorKind::InvalidInput, format!("{}: {what}", path.display())));
+        return Err(io_error(ErrorKind::InvalidInput, format_args!("{}: {what}", path.display())));
     }
     let failed = if old.is_some() { "cannot be written; it is as it was" } else { "cannot be written" };
     Temporary::beside(&target, old.is_some())
         .and_then(|temporary| {
             write(&temporary.file)?;
+            check(&temporary.file).map_err(not_readable)?;
             if let Some(old) = &old {
                 keep(&temporary.file, old)?;
             }
@@ -82,6 +106,44 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) 
         .map_err(|error| said(failed, error))?;
     sync(folder(&target))
         .map_err(|error| said("was written, but a power cut might bring the old one back: its folder cannot be synced", error))
+}
+
+/// Validates the header of a snapshot that was written to a file, its length and, if it is of a growing filter, its lists of
+/// shards. Reads no tables: what is in them was written beside their checksums, from the same memory.
+fn read_back(file: &File) -> Result<(), SnapshotError> {
+    let failed = |error| SnapshotError::io(0, text!("the file cannot be read again"), error);
+    let mut reader = file;
+    let mut header = [0; HEADER_BYTES];
+    reader.rewind().map_err(failed)?;
+    let arrived = Reader(file).fill(&mut header, 0)?;
+    if arrived < HEADER_BYTES {
+        return Err(header_too_short(&header[..arrived]));
+    }
+    if !is_growing(&header) {
+        return has_length(file, fixed_length(&header)?);
+    }
+    reader.rewind().map_err(failed)?;
+    check_lists(file, file.metadata().map_err(failed)?.len())
+}
+
+/// Fails if the file has another length.
+pub(crate) fn has_length(file: &File, expected: u64) -> Result<(), SnapshotError> {
+    let len = file.metadata().map_err(|error| SnapshotError::io(0, text!("the file has no length"), error))?.len();
+    match len.cmp(&expected) {
+        Less => Err(too_short(len, expected)),
+        Equal => Ok(()),
+        Greater => Err(too_long(len, expected)),
+    }
+}
+
+/// The error for what was written, but is not a snapshot.
+fn not_readable(error: SnapshotError) -> io::Error {
+    let error = match error.kind() {
+        SnapshotErrorKind::Io | SnapshotErrorKind::OutOfMemory => error,
+        _ => error.with_remedy("report this mistake of koel's; the filter in memory is unchanged"),
+    };
+    let error = io::Error::from(error);
+    io_error(error.kind(), format_args!("what was written cannot be read back, and was removed: {error}"))
 }
 
 /// A new file that is deleted on drop unless it has replaced the target.
@@ -96,7 +158,7 @@ impl Temporary {
     fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
+        options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         if is_private {
             use std::os::unix::fs::OpenOptionsExt as _;
@@ -106,8 +168,11 @@ impl Temporary {
         let _ = is_private;
         loop {
             // Skips files left behind by a killed process with the same id.
-            let name = format!(".koel-{}-{}.tmp", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-            let path = folder(target).join(name);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let (name, true) = formatted(format_args!(".koel-{}-{number}.tmp", process::id())) else {
+                return Err(ErrorKind::OutOfMemory.into());
+            };
+            let path = joined(folder(target), Path::new(&name))?;
             match options.open(&path) {
                 Ok(file) => return Ok(Self { path, file }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -133,16 +198,29 @@ impl Drop for Temporary {
 
 /// The file to replace, which need not exist: follows symbolic links.
 fn follow(path: &Path) -> io::Result<PathBuf> {
-    let mut target = PathBuf::from(path);
+    let mut target = joined(Path::new(""), path)?;
     for _ in 0..MOST_LINKS {
-        match fs::read_link(&target) {
-            Ok(link) => target = folder(&target).join(link),
-            Err(_) if target.file_name().is_some() => return Ok(target),
-            Err(_) => return Err(io::Error::new(ErrorKind::InvalidInput, String::from("the path has no file name"))),
+        // `read_link` allocates even if there is no link, and aborts the program where it cannot.
+        let is_link = fs::symlink_metadata(&target).is_ok_and(|target| target.is_symlink());
+        match if is_link { fs::read_link(&target).ok() } else { None } {
+            Some(link) => target = joined(folder(&target), &link)?,
+            None if target.file_name().is_some() => return Ok(target),
+            None => return Err(io_error(ErrorKind::InvalidInput, format_args!("the path has no file name"))),
         }
     }
-    let what = format!("leads through more than {MOST_LINKS} symbolic links; give the file they should lead to");
-    Err(io::Error::new(ErrorKind::InvalidInput, what))
+    let what = format_args!("leads through more than {MOST_LINKS} symbolic links; give the file they should lead to");
+    Err(io_error(ErrorKind::InvalidInput, what))
+}
+
+/// `Path::join`, which aborts the program where it cannot allocate the result.
+fn joined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut joined = PathBuf::new();
+    let separator = 1;
+    let len = folder.as_os_str().len() + separator + path.as_os_str().len();
+    joined.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory)?;
+    joined.push(folder);
+    joined.push(path);
+    Ok(joined)
 }
 
 fn folder(path: &Path) -> &Path {
@@ -185,14 +263,15 @@ fn sync(_: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::ToString as _;
+    use crate::elastic::ElasticFilter;
+    use alloc::{string::ToString as _, vec::Vec};
     use std::io::Write as _;
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]
     #[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no folder for temporary files")]
     fn what_fails_leaves_nothing_behind_and_the_old_file_as_it_was() {
-        let folder = std::env::temp_dir().join(format!("koel-save-{}", process::id()));
+        let folder = std::env::temp_dir().join(std::format!("koel-save-{}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("f.koel");
         let fails = |_: &File| Err(io::Error::new(ErrorKind::StorageFull, "the disk is full"));
@@ -200,11 +279,53 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         assert!(error.to_string().ends_with("f.koel: cannot be written: the disk is full"), "{error}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        replace(&path, |mut file| file.write_all(b"old")).unwrap();
+        replace_with(&path, |mut file| file.write_all(b"old"), |_| Ok(())).unwrap();
         let error = replace(&path, |mut file| file.write_all(b"new, but not all of it").and_then(|()| fails(file))).unwrap_err();
         assert!(error.to_string().contains("f.koel: cannot be written; it is as it was: the disk is full"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A writer that makes any mistake in what leads to the tables replaces no file.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri is isolated from files")]
+    #[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no folder for temporary files")]
+    fn what_no_reader_would_take_does_not_replace_a_file() {
+        let folder = std::env::temp_dir().join(std::format!("koel-back-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("f.koel");
+        let mut fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().unwrap();
+        fixed.insert("koel").unwrap();
+        let growing = ElasticFilter::builder().capacity(100).max_capacity(1000).false_positive_rate(0.01);
+        let mut part = Vec::new();
+        growing.clone().build_part(0, 2).unwrap().write_to(&mut part).unwrap();
+        let growing = {
+            let mut filter = growing.build().unwrap();
+            filter.insert_iter(0..2000_u64).unwrap();
+            filter.to_bytes()
+        };
+        // Of the growing ones, the header, and that and the list of the first lane.
+        for (right, listed) in [(fixed.to_bytes(), 64), (growing, 64 + 32 + 16), (part, 64 + 32)] {
+            let write = |bytes: &[u8]| replace(&path, |mut file| file.write_all(bytes));
+            write(&right).unwrap();
+            let wrong = |at: usize| {
+                let mut bytes = right.clone();
+                bytes[at] ^= 4;
+                bytes
+            };
+            let longer = [&right[..], &[0]].concat();
+            let shorter = (0..4).map(|n| right[..n * (right.len() - 1) / 3].to_vec());
+            for bytes in (0..listed).map(wrong).chain(shorter).chain([longer]) {
+                let error = write(&bytes).unwrap_err().to_string();
+                assert!(
+                    error.contains("f.koel: cannot be written; it is as it was: what was written cannot be read back"),
+                    "{error}"
+                );
+                assert!(fs::read(&path).unwrap() == right);
+                assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+            }
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -215,13 +336,13 @@ mod tests {
     fn what_replaces_a_file_is_private_until_it_has_its_permissions() {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = |file: &File| Ok::<_, io::Error>(file.metadata()?.permissions().mode() & 0o7777);
-        let folder = std::env::temp_dir().join(format!("koel-private-{}", process::id()));
+        let folder = std::env::temp_dir().join(std::format!("koel-private-{}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("f.koel");
         let usual = mode(&File::create(folder.join("usual")).unwrap()).unwrap();
         let mut seen = alloc::vec![];
         for _ in 0..2 {
-            replace(&path, |file| mode(file).map(|mode| seen.push(mode))).unwrap();
+            replace_with(&path, |file| mode(file).map(|mode| seen.push(mode)), |_| Ok(())).unwrap();
         }
         assert_eq!(seen, [usual, 0o600]);
         assert_eq!(mode(&File::open(&path).unwrap()).unwrap(), usual);

@@ -1,6 +1,5 @@
 //! Validation of tables from snapshots: checksum, buckets, and number of items.
 
-use alloc::{format, string::String};
 use core::ops::Range;
 
 use super::{
@@ -59,7 +58,7 @@ pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expecte
     if found == wide(filter.len()) {
         return Ok(());
     }
-    let what = format!("the table holds {found} items, but the header says {}", filter.len());
+    let what = text!("the table holds {found} items, but the header says {}", filter.len());
     Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what))
 }
 
@@ -94,12 +93,12 @@ fn piece<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64, bucke
     }
     let (bucket, what) = match filter.first_corrupt(buckets.clone()) {
         Some((bucket, Corrupt::Codeword(codeword))) => {
-            (bucket, format!("bucket {bucket} has the codeword {codeword}, which is not in the codebook"))
+            (bucket, text!("bucket {bucket} has the codeword {codeword}, which is not in the codebook"))
         }
-        Some((bucket, Corrupt::Order)) => (bucket, format!("the fingerprints of bucket {bucket} are not in order")),
-        Some((bucket, Corrupt::Low)) => (bucket, format!("a fingerprint of bucket {bucket} has upper bits only")),
+        Some((bucket, Corrupt::Order)) => (bucket, text!("the fingerprints of bucket {bucket} are not in order")),
+        Some((bucket, Corrupt::Low)) => (bucket, text!("a fingerprint of bucket {bucket} has upper bits only")),
         // Mapped bytes have changed between the two checks.
-        None => (buckets.start, String::from("the buckets changed while they were read")),
+        None => (buckets.start, text!("the buckets changed while they were read")),
     };
     let bits = u64::from(filter.params().bucket_bits());
     Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, what))
@@ -117,7 +116,7 @@ fn check_end<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64) -
     if used_bits.is_multiple_of(8) || bytes[last] >> (used_bits % 8) == 0 {
         return Ok(());
     }
-    let what = String::from("bits beyond the last bucket are set");
+    let what = text!("bits beyond the last bucket are set");
     Err(SnapshotError::new(Kind::Table, start + wide(last), what))
 }
 
@@ -128,6 +127,6 @@ pub(crate) fn verify_shard<S: Storage, P: TableParams>(shard: &RawFilter<S, P>, 
     if found == wide(shard.len()) {
         return Ok(());
     }
-    let what = format!("the table of a shard holds {found} items, but the list says {}", shard.len());
+    let what = text!("the table of a shard holds {found} items, but the list says {}", shard.len());
     Err(SnapshotError::new(Kind::Count, start, what))
 }

@@ -6,6 +6,8 @@ use super::{
     format::{Checksum, Header},
     verify::Expected,
 };
+#[cfg(feature = "serde")]
+use crate::storage::{OutOfMemory, reserved};
 use crate::{bits::index, filter::CuckooFilter, hash::Hasher, storage::Storage};
 
 /// Bytes copied at a time, few enough to stay in the cache for the checksum.
@@ -38,6 +40,25 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     {
         // On 32-bit targets the length may exceed `usize` by a few bytes; then the vector grows, and panics.
         let mut bytes = Vec::with_capacity(index(self.params().snapshot_bytes()));
+        self.append_to(&mut bytes);
+        bytes
+    }
+
+    /// [`to_bytes`](Self::to_bytes), or an error if the memory cannot be allocated.
+    #[cfg(feature = "serde")]
+    pub(super) fn try_to_bytes(&self) -> Result<Vec<u8>, OutOfMemory>
+    where
+        H: Hasher,
+    {
+        let mut bytes = reserved(usize::try_from(self.params().snapshot_bytes()).unwrap_or(usize::MAX))?;
+        self.append_to(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn append_to(&self, bytes: &mut Vec<u8>)
+    where
+        H: Hasher,
+    {
         let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         bytes.extend_from_slice(&header);
         let mut sum = Sum::new(self.raw().storage(), seed);
@@ -46,7 +67,6 @@ impl<H, S: Storage> CuckooFilter<H, S> {
             bytes.extend_from_slice(piece);
         }
         bytes.extend_from_slice(&sum.finish().to_le_bytes());
-        bytes
     }
 
     /// The table and its checksum.

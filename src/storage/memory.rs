@@ -14,11 +14,11 @@ mod aligned {
     #![allow(unsafe_code, reason = "aligned allocation and `madvise` have no safe interface")]
 
     use alloc::{
-        alloc::{Layout, alloc, dealloc, handle_alloc_error},
-        boxed::Box,
+        alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc},
         vec::Vec,
     };
     use core::{
+        mem::ManuallyDrop,
         ops::{Deref, DerefMut},
         ptr::NonNull,
         slice,
@@ -82,15 +82,31 @@ mod aligned {
             Layout::from_size_align(self.len, 1 << self.log2_align).unwrap_or(Layout::new::<()>())
         }
 
-        /// Takes over the vector's bytes; moves them only if the vector has spare capacity.
+        /// Takes over the vector's bytes; moves them only if the vector has spare capacity. `None` if there are no bytes, or if the
+        /// allocator cannot give the spare capacity back.
         #[cfg(any(feature = "std", feature = "serde", test))]
-        pub(crate) fn from_vec(mut bytes: Vec<u8>) -> Self {
-            // The layout is computed from the length, so there must be no spare capacity.
-            bytes.shrink_to_fit();
-            let bytes: &'static mut [u8] = Box::leak(bytes.into_boxed_slice());
-            let (start, len) = (NonNull::from(&mut *bytes).cast(), bytes.len());
+        pub(crate) fn from_vec(bytes: Vec<u8>) -> Option<Self> {
+            let (len, capacity) = (bytes.len(), bytes.capacity());
+            if len == 0 {
+                return None;
+            }
+            let mut bytes = ManuallyDrop::new(bytes);
+            let mut start = NonNull::new(bytes.as_mut_ptr())?;
+            // The layout is computed from the length, so there must be no spare capacity. `Vec::shrink_to_fit` would abort the
+            // program where the allocator fails.
+            if capacity > len {
+                let layout = Layout::array::<u8>(capacity).ok()?;
+                // SAFETY: a vector of bytes is an allocation with the layout of an array of so many; `len` is neither 0 nor larger.
+                let shrunk = NonNull::new(unsafe { realloc(start.as_ptr(), layout, len) });
+                let Some(shrunk) = shrunk else {
+                    // The allocation is as it was.
+                    drop(ManuallyDrop::into_inner(bytes));
+                    return None;
+                };
+                start = shrunk;
+            }
             collapse(start, len);
-            Self { start, len, log2_align: log2(align_of::<u8>()) }
+            Some(Self { start, len, log2_align: log2(align_of::<u8>()) })
         }
     }
 
@@ -172,8 +188,9 @@ mod vector {
 
         /// Takes over the vector.
         #[cfg(any(feature = "std", feature = "serde", test))]
-        pub(crate) fn from_vec(bytes: Vec<u8>) -> Self {
-            Self(bytes)
+        #[expect(clippy::unnecessary_wraps, reason = "with huge pages it may fail")]
+        pub(crate) fn from_vec(bytes: Vec<u8>) -> Option<Self> {
+            Some(Self(bytes))
         }
 
         /// A copy of `bytes` followed by zeros; `None` if the allocation fails.
@@ -233,7 +250,7 @@ mod tests {
             let mut bytes = Vec::with_capacity(len + spare);
             bytes.resize(len, 7);
             let start = bytes.as_ptr();
-            let memory = Memory::from_vec(bytes);
+            let memory = Memory::from_vec(bytes).unwrap();
             // Other allocators may move what shrinks: Miri's does, and musl's.
             let stays = spare == 0 || cfg!(all(target_env = "gnu", not(miri)));
             assert!(memory.as_ptr() == start || !stays);

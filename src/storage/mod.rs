@@ -9,7 +9,7 @@ use core::fmt;
 use crate::bits::PADDING;
 pub use error::OutOfMemory;
 use memory::Memory;
-pub(crate) use reserve::{reserve, reserved};
+pub(crate) use reserve::{reserve, reserve_exact, reserved, shrink_to};
 
 /// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -89,10 +89,10 @@ impl Owned {
         Memory::copied(table, PADDING).map(Self)
     }
 
-    /// Takes over a vector that holds a table and its padding.
+    /// Takes over a vector that holds a table and its padding, or `None` if memory cannot be allocated.
     #[cfg(any(feature = "std", feature = "serde"))]
-    pub(crate) fn from_vec(padded: alloc::vec::Vec<u8>) -> Self {
-        Self(Memory::from_vec(padded))
+    pub(crate) fn from_vec(padded: alloc::vec::Vec<u8>) -> Option<Self> {
+        Memory::from_vec(padded).map(Self)
     }
 }
 

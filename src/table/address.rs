@@ -33,8 +33,10 @@ impl Uniform {
     pub(crate) fn of(addressing: Addressing, hash: u64) -> Self {
         match addressing {
             Addressing::AnySize => {
-                let product = hash.wrapping_mul(MULTIPLIER);
-                Self((product ^ product >> 32).wrapping_mul(MULTIPLIER))
+                // Twice, the high bits are added to the low ones, which a product does not do. The first time, in case that the
+                // low ones are all alike: those of integers that were shifted, or of which the bits were reversed.
+                let folded = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
+                Self((folded ^ folded >> 32).wrapping_mul(MULTIPLIER))
             }
             Addressing::PowerOfTwo => Self(hash),
         }
@@ -45,8 +47,9 @@ impl Uniform {
     pub(crate) fn hash(self, addressing: Addressing) -> u64 {
         match addressing {
             Addressing::AnySize => {
-                let product = self.0.wrapping_mul(INVERSE);
-                (product ^ product >> 32).wrapping_mul(INVERSE)
+                let folded = self.0.wrapping_mul(INVERSE);
+                let hash = (folded ^ folded >> 32).wrapping_mul(INVERSE);
+                hash ^ hash >> 31 ^ hash >> 62
             }
             Addressing::PowerOfTwo => self.0,
         }

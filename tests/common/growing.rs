@@ -40,7 +40,7 @@ impl Growing {
         };
         let holds = take(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
         if self.shrink {
-            filter.shrink().expect("there is memory");
+            filter.shrink();
         }
         let answers = Answers { holds, found: self.found(&filter) };
         (filter, answers)

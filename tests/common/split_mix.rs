@@ -15,3 +15,10 @@ impl Iterator for SplitMix64 {
         Some(word ^ word >> 31)
     }
 }
+
+/// What gives a filter the hash that its tables had from this number before it folded what it is given: loads and predictions were
+/// measured with these.
+#[allow(dead_code, reason = "not every program has such measurements")]
+pub(crate) fn unfolded(addressing: koel::Addressing, hash: u64) -> u64 {
+    if addressing == koel::Addressing::AnySize { hash ^ hash >> 31 ^ hash >> 62 } else { hash }
+}

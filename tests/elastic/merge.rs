@@ -12,20 +12,39 @@ fn filled(builder: ElasticBuilder, items: impl Iterator<Item = u64>) -> ElasticF
     filter
 }
 
-/// Every item of both is found, as often as it was inserted, and removing all of them leaves nothing.
+/// Every item of both is found, as often as it was inserted, and removing all of them leaves nothing. Within the maximal capacity
+/// every merge succeeds. Beyond it, one may be refused, changes nothing then, and names a maximal capacity that works.
 #[test]
 fn filters_of_any_two_sizes_can_be_merged() {
-    let builder = ElasticFilter::builder().false_positive_rate(1e-5).capacity(100).max_capacity(10_000);
+    let builder =
+        |max| ElasticFilter::builder().false_positive_rate(1e-5).capacity(if max > 10_000 { max } else { 100 }).max_capacity(max);
     // Three sizes within the maximal capacity, and two beyond it.
-    let sizes = [0, 90, 5000, 15_000, 60_000];
+    let sizes = [0_u64, 90, 5000, 15_000, 60_000];
+    let mut refused = 0;
     for left_items in sizes {
         for right_items in sizes {
-            let left = filled(builder.clone(), 0..left_items);
-            let right = filled(builder.clone(), 1_000_000 - right_items / 2..1_000_000 + right_items.div_ceil(2));
-            let mut merged = left.clone();
-            merged.merge(&right).unwrap();
             let items = || (0..left_items).chain(1_000_000 - right_items / 2..1_000_000 + right_items.div_ceil(2)).map(key);
+            let pair = |max_capacity| {
+                let right = 1_000_000 - right_items / 2..1_000_000 + right_items.div_ceil(2);
+                (filled(builder(max_capacity), 0..left_items), filled(builder(max_capacity), right))
+            };
+            let (mut merged, right) = pair(10_000);
+            let before = merged.to_bytes();
+            match merged.merge(&right) {
+                Ok(()) => {}
+                Err(ElasticMergeError::Full { items, max_capacity, sufficient, .. }) => {
+                    assert_eq!((items, max_capacity), (left_items + right_items, 10_000));
+                    assert!(items > max_capacity && merged.to_bytes() == before);
+                    let (left, right) = pair(sufficient.unwrap().try_into().unwrap());
+                    merged = left;
+                    merged.merge(&right).unwrap();
+                    refused += 1;
+                }
+                Err(error) => panic!("{left_items} {right_items}: {error}"),
+            }
             assert_eq!(merged.len() as u64, left_items + right_items);
+            assert!(merged.false_positive_rate() <= 1e-5, "{merged}");
+            merged = ElasticFilter::from_bytes(&merged.to_bytes()).unwrap();
             assert!(items().all(|item| merged.contains(&item)), "{left_items} {right_items}");
             let absent = (2_000_000..2_200_000).map(key).filter(|item| merged.contains(item)).count() as f64;
             let expected = 200_000.0 * merged.false_positive_rate();
@@ -36,12 +55,120 @@ fn filters_of_any_two_sizes_can_be_merged() {
             assert!(merged.is_empty());
         }
     }
+    assert!(refused >= 4, "{refused}");
+}
+
+/// What once made a snapshot that nothing could read: shards of the only layer are full, and all bits of the items are used up.
+#[test]
+fn a_merge_beyond_the_plan_is_refused_and_the_remedy_works() {
+    let builder = |max| ElasticFilter::builder().false_positive_rate(0.01).capacity(max).max_capacity(max);
+    let pair = |max| (filled(builder(max), 0..120), filled(builder(max), 1000..1120));
+    let (mut left, right) = pair(100);
+    let before = left.to_bytes();
+    let error = left.merge(&right).unwrap_err();
+    let ElasticMergeError::Full { items: 240, max_capacity: 100, sufficient, .. } = error else { panic!("{error}") };
+    assert!(error.to_string().contains(&sufficient.unwrap().to_string()) && left.to_bytes() == before);
+    let (mut left, right) = pair(sufficient.unwrap().try_into().unwrap());
+    left.merge(&right).unwrap();
+    let read = ElasticFilter::from_bytes(&left.to_bytes()).unwrap();
+    assert!(read.len() == 240 && (0..120).chain(1000..1120).all(|n| read.contains(&key(n))));
+}
+
+/// The number that a refused merge names works whatever the sizes, the overlap, and the numbers of copies.
+#[test]
+fn the_remedy_of_a_refused_merge_works_for_copies_too() {
+    let mut refused = 0;
+    for (items, max, b) in [(100, 100, 4), (1000, 1000, 4), (3000, 2500, 8_u32), (20_000, 10_000, 4), (20_000, 5000, 2)] {
+        // Of each filter's items, those before `start` are not in the other.
+        for (start, copies) in [(items, 1), (items / 2, 1), (0, 1), (items / 2, 2), (items, 4_u64)] {
+            if copies > u64::from(b) / 2 {
+                // Even one such filter may refuse copies.
+                continue;
+            }
+            let builder = |given: usize| {
+                let capacity = if given == max { 100 } else { given };
+                ElasticFilter::builder().false_positive_rate(0.001).bucket_size(b).capacity(capacity).max_capacity(given)
+            };
+            let range = |from: u64| (0..copies).flat_map(move |_| from..from + items);
+            let pair = |max| (filled(builder(max), range(0)), filled(builder(max), range(start)));
+            let (mut left, right) = pair(max);
+            if let Err(error) = left.merge(&right) {
+                let ElasticMergeError::Full { sufficient, .. } = error else {
+                    assert!(matches!(error, ElasticMergeError::Refused(error) if error.kind() == GrowErrorKind::Copies));
+                    continue;
+                };
+                let (mut left, right) = pair(sufficient.unwrap().try_into().unwrap());
+                left.merge(&right).unwrap_or_else(|error| panic!("{items} {max} {b} {start} {copies}: {error}"));
+                assert!(left.len() as u64 == 2 * items * copies && left.false_positive_rate() <= 0.001);
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 12, "{refused}");
+}
+
+/// The larger number of copies of each item, however differently the two have grown; and the same as a shared filter's union.
+#[test]
+#[cfg(feature = "std")]
+fn a_union_has_the_larger_number_of_copies() {
+    let sizes = [300_u64, 2000, 9000, 40_000];
+    for lanes in [1, 4] {
+        let builder = || ElasticFilter::builder().false_positive_rate(1e-6).capacity(20_000).max_capacity(200_000).lanes(lanes);
+        for ours in sizes {
+            for theirs in sizes {
+                let start = ours / 2;
+                let left_copies = |n: u64| if n < ours { 1 + n % 2 } else { 0 };
+                let right_copies = |n: u64| if (start..start + theirs).contains(&n) { 1 + n / 2 % 2 } else { 0 };
+                let copies = |count: &dyn Fn(u64) -> u64, items: u64| {
+                    (0..items).flat_map(|n| core::iter::repeat_n(n, count(n) as usize)).collect::<Vec<_>>()
+                };
+                let all = ours.max(start + theirs);
+                let mut left = filled(builder(), copies(&left_copies, all).into_iter());
+                let right = filled(builder(), copies(&right_copies, all).into_iter());
+                let (mut shared, other) = (left.clone().into_shared().unwrap(), right.clone().into_shared().unwrap());
+                left.union(&right).unwrap();
+                shared.union(&other).unwrap();
+                let expected: u64 = (0..all).map(|n| left_copies(n).max(right_copies(n))).sum();
+                assert_eq!((left.len() as u64, shared.len()), (expected, left.len()));
+                assert!((0..all).all(|n| u64::from(left.count(&key(n))) >= left_copies(n).max(right_copies(n))));
+                let bytes = left.to_bytes();
+                assert_eq!(shared.into_elastic().unwrap().to_bytes(), bytes);
+                left.union(&right).unwrap();
+                left.union(&left.clone()).unwrap();
+                assert_eq!(left.to_bytes(), bytes, "once is enough");
+            }
+        }
+    }
+}
+
+/// Beyond the plan, a filter knows more bits of some items than the other does: no item is lost, and none is doubled.
+#[test]
+fn a_union_beyond_the_plan_loses_nothing() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(50).max_capacity(500);
+    let mut united = 0;
+    for (ours, theirs) in [(300, 2000), (2000, 300), (5000, 200), (200, 5000), (3000, 3000)] {
+        // In another order, so that other items are in the later layers.
+        let left = filled(builder.clone(), 0..ours);
+        let right = filled(builder.clone(), (0..theirs).rev());
+        for (mut union, other) in [(left.clone(), &right), (right.clone(), &left)] {
+            if union.union(other).is_err() {
+                continue;
+            }
+            united += 1;
+            assert!((0..ours.max(theirs)).all(|n| union.contains(&key(n))));
+            let most = ours.max(theirs) as f64;
+            assert!((union.len() as f64 - most).abs() <= most / 50.0, "{ours} {theirs}: {union}");
+            assert!(union.false_positive_rate() <= 0.001);
+            ElasticFilter::from_bytes(&union.to_bytes()).unwrap();
+        }
+    }
+    assert!(united >= 4, "{united}");
 }
 
 #[test]
 fn a_refused_merge_changes_nothing() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-5).capacity(100);
-    let first = builder.clone().params().unwrap().table_bytes();
+    let first = builder.clone().params().unwrap().size_in_bytes();
     let mut filter = builder.clone().max_bytes(first as usize).build().unwrap();
     filter.insert_iter(0..2000u64).unwrap();
     let other = filled(builder.clone(), 0..50_000);

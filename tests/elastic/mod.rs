@@ -3,6 +3,10 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
+#[cfg(feature = "std")]
+mod callbacks;
+#[cfg(feature = "std")]
+pub(crate) mod composed;
 mod duplicates;
 #[cfg(feature = "std")]
 mod extent;

@@ -71,7 +71,7 @@ proptest! {
                     model.0.entry(item).and_modify(|copies| *copies = (*copies).max(1)).or_insert(1);
                 }
                 Operation::Remove(item) => remove(&mut filter, &mut model, item),
-                Operation::Shrink => filter.shrink().unwrap(),
+                Operation::Shrink => filter.shrink(),
                 Operation::Many(first, items, is_insertion) => {
                     for item in (first..first + items).step_by(3) {
                         if is_insertion {

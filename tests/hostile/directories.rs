@@ -66,3 +66,48 @@ fn directories_take_no_more_than_the_tables_warrant() {
     ElasticView::over(&alone).expect("its directory is small enough").verify().expect("it is valid");
     assert_eq!(ElasticFilter::from_bytes(&alone).expect("it is valid").to_bytes(), alone);
 }
+
+/// A snapshot of one empty shard of two slots, which claims that it may be split 27 times.
+fn splitting() -> Vec<u8> {
+    const LOW_BITS: u8 = 5;
+    const DEPTH: u8 = 27;
+    let sum = |seed: u64, bytes: &[u8]| Xxh3.hash(seed, bytes).to_le_bytes();
+    let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
+    bytes.truncate(HEADER);
+    bytes[10..14].copy_from_slice(&[2, LOW_BITS, 1, 0]);
+    bytes[24..28].copy_from_slice(&2_u32.to_le_bytes());
+    bytes[28..32].copy_from_slice(&[0, DEPTH, 0, 0]);
+    let checksum = sum(0, &bytes[..56]);
+    bytes[56..64].copy_from_slice(&checksum);
+    let table = [0; 8];
+    let list = [[0; 16].to_vec(), sum(0, &table).to_vec()].concat();
+    let numbers = [0, 1, list.len() as u64 + 8];
+    let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let checksum = sum(u64::from_le_bytes(checksum), &[&section[..], &list].concat());
+    let seed = u64::from_le_bytes(bytes[56..64].try_into().expect("eight"));
+    bytes.extend([&section[..], &checksum, &list, &table, &sum(seed, &checksum)].concat());
+    bytes
+}
+
+/// An insertion into it splits no further than the limit allows, and without a limit, no further than its few shards warrant.
+#[test]
+fn a_forged_depth_takes_no_memory_when_items_are_inserted() {
+    let bytes = splitting();
+    assert!(bytes.len() < 200);
+    for limit in [1 << 20, usize::MAX] {
+        let mut filter = ElasticFilter::from_bytes(&bytes).expect("it is valid");
+        filter.set_max_bytes(limit);
+        let mut crowded = 0;
+        for copy in 0..40 {
+            let before = filter.to_bytes();
+            // Items that go to the same shard at any depth, and others.
+            let (result, most) = peak(|| filter.insert_hash(if copy % 2 == 0 { 7 } else { copy }));
+            assert!(most < 1 << 20, "{most} bytes for {filter}");
+            if result.is_err() {
+                assert_eq!(filter.to_bytes(), before);
+                crowded += 1;
+            }
+        }
+        assert!(crowded > 0 && filter.size_in_bytes() < 1 << 20, "{filter}");
+    }
+}

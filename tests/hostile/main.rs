@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod counts;
 mod directories;
 #[path = "../common/heap.rs"]
 mod heap;

@@ -30,7 +30,7 @@ fn golden(random: &mut Random, n: usize) -> Growing {
         file: format!("growing_{n}.koel"),
         table,
         bucket_size: if table == TableKind::Packed { 4 } else { random.of(&[2, 3, 4, 7, 16]) },
-        rate: random.of(&[0.2, 0.1, 0.05, 0.01, 1e-4, 1e-8]),
+        rate: random.of(&[0.2, 0.1, 0.05, 0.01, 1e-4, 1e-6]),
         capacity,
         max_capacity: capacity.max(random.of(&[20, 100, 1000, 50_000])),
         lanes: random.of(&[1, 1, 2, 8]),

@@ -94,7 +94,7 @@ fn every_dump_comes_back_byte_for_byte() {
     for fixture in fixtures() {
         let filter = fixture.filter();
         assert_eq!(filter.to_dump(), fixture.bytes);
-        let chunks: Vec<(u64, Vec<u8>)> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.into_owned())).collect();
+        let chunks: Vec<(u64, Vec<u8>)> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.to_vec())).collect();
         assert_eq!(chunks.len() as u64, fixture.number("chunks"));
         let borrowed = chunks.iter().map(|(iterator, bytes)| (*iterator, &bytes[..]));
         assert!(RedisBloomFilter::from_chunks(borrowed).expect("its own chunks") == filter);
@@ -195,7 +195,7 @@ fn what_is_no_dump_is_refused() {
 #[test]
 fn a_loader_stays_as_it_was_when_it_refuses() {
     let filter = fixtures().swap_remove(0).filter();
-    let chunks: Vec<(u64, Vec<u8>)> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.into_owned())).collect();
+    let chunks: Vec<(u64, Vec<u8>)> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.to_vec())).collect();
     let mut loader = Loader::new(chunks[0].0, &chunks[0].1).expect("a header");
     for (iterator, bytes) in &chunks[1..] {
         for (wrong, piece) in [(iterator + 1, &bytes[..]), (*iterator, &bytes[1..]), (iterator - bytes.len() as u64, &[])] {
@@ -222,8 +222,8 @@ fn chunks_follow_each_other_in_any_length() {
                 assert!(iterator == 0 || bytes.len() <= most_bytes);
                 iterator = next;
                 match &mut loader {
-                    Some(loader) => loader.load(next, &bytes).expect("the next chunk"),
-                    none => *none = Some(Loader::new(next, &bytes).expect("a header")),
+                    Some(loader) => loader.load(next, bytes).expect("the next chunk"),
+                    none => *none = Some(Loader::new(next, bytes).expect("a header")),
                 }
             }
             let loader = loader.expect("there is a header");
@@ -244,15 +244,15 @@ fn a_loader_goes_on_elsewhere() {
         let mut chunks = std::iter::from_fn(|| {
             let (next, bytes) = filter.chunk_after(iterator, 700)?;
             iterator = next;
-            Some((next, bytes.into_owned()))
+            Some((next, bytes.to_vec()))
         });
         let (first, header) = chunks.next().expect("a header");
         let mut loader = Loader::new(first, &header).expect("a header");
         for (iterator, bytes) in chunks {
             let mut moved = loader.chunks();
             let (first, header) = moved.next().expect("a header");
-            let mut other = Loader::new(first, &header).expect("the same header");
-            moved.for_each(|(iterator, bytes)| other.load(iterator, &bytes).expect("the next chunk"));
+            let mut other = Loader::new(first, header).expect("the same header");
+            moved.for_each(|(iterator, bytes)| other.load(iterator, bytes).expect("the next chunk"));
             other.load(iterator, &bytes).expect("what would have come next");
             drop(std::mem::replace(&mut loader, other));
         }

@@ -54,6 +54,28 @@ fn copies_without_room_are_stored_once() {
     assert_eq!(filter.insert_unique_iter(["koel"; 20]), Ok(1));
 }
 
+/// Twice a number of items is not twice as many: a refusal says whether copies or different items fill a filter.
+#[test]
+fn a_filter_full_of_copies_says_so() {
+    for seed in 0..20 {
+        let items: Vec<u64> = SplitMix64(seed).take(1000).collect();
+        let mut filter = builder().capacity(2000).build().expect("right");
+        let twice: Vec<u64> = items.iter().flat_map(|&item| [item, item]).collect();
+        let full = filter.insert_hashes(&twice).expect_err("copies take more room");
+        assert!(full.is_filled_by_copies() && !full.is_duplicate() && full.items() < filter.capacity(), "{full}");
+        says(&full, &["fewer than its capacity, but have many copies", "insert_unique", "build it with a larger capacity"]);
+        filter.clear();
+        for &hash in &twice {
+            filter.insert_unique_hash(hash).expect("each is stored once");
+        }
+        builder().capacity(2500).build().expect("right").insert_hashes(&twice).expect("the capacity is larger");
+        // Different items, up to the last that fits.
+        let mut filter = builder().capacity(2000).build().expect("right");
+        let full = SplitMix64(seed).find_map(|hash| filter.insert_hash(hash).err()).expect("it is not endless");
+        assert!(!full.is_filled_by_copies() && !full.to_string().contains("insert_unique"), "{full}");
+    }
+}
+
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn memory_that_is_not_there_is_asked_for_no_more() {

@@ -59,12 +59,114 @@ fn filters_that_do_not_fit_together_are_built_larger() {
         let MergeError::Full { items: both, slots, capacity, .. } = error else { panic!("{error}") };
         assert_eq!((both, slots, capacity), (2 * items, ours.slots(), ours.capacity()));
         let message = says(&error, &["build both with a capacity of at least"]);
+        assert!(!message.contains("union"), "{message}");
         let enough = last_number(&message);
         assert_eq!(enough, 2 * items);
         let (mut ours, theirs) = (filled(enough, 1), filled(enough, 2));
         ours.merge(&theirs).expect("it is large enough");
         assert_eq!(ours.len(), 2 * items);
     }
+}
+
+/// As many slots as there are items are not enough where items repeat: copies clump.
+#[test]
+fn filters_of_overlapping_sets_are_built_as_large_as_the_refusal_says() {
+    for planned in [200_000, 202_000, 205_000] {
+        let filled = |capacity, first: u64| {
+            let mut filter = CuckooFilter::builder().capacity(capacity).false_positive_rate(0.001).build().expect("right");
+            filter.insert_iter(first..first + 100_000).expect("they fit");
+            filter
+        };
+        let mut ours = filled(planned, 0);
+        let error = ours.merge(&filled(planned, 50_000)).expect_err("copies take more");
+        let message =
+            says(&error, &["200000 items do not fit", "are in both filters: union", "build both with a capacity of at least"]);
+        let enough = last_number(&message);
+        assert!(enough < 220_000, "{message}");
+        let mut larger = filled(enough, 0);
+        larger.merge(&filled(enough, 50_000)).expect("the message said so");
+        assert_eq!(larger.len(), 200_000);
+        assert!(number_before(&message, "; build both") <= planned);
+        ours.union(&filled(planned, 50_000)).expect("the message said so, too");
+        assert!((149_000..=150_000).contains(&ours.len()) && (0..150_000u64).all(|n| ours.contains(&n)));
+    }
+}
+
+/// Fills a filter with `copies` of each item.
+fn filled(builder: &Builder, items: &[u64], copies: u32) -> Result<CuckooFilter, koel::Full> {
+    let mut filter = builder.clone().build().expect("right");
+    for item in items {
+        (0..copies).try_for_each(|_| filter.insert_hash(*item))?;
+    }
+    Ok(filter)
+}
+
+/// One case of the grid: two sets of `items`, of which a share is in both, each item so many times.
+fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) {
+    let case = format!("{items} items, {percent} % of them in both, {copies} copies, {kind:?}");
+    let hashes: Vec<u64> = SplitMix64(seed).take(2 * items).collect();
+    let (left, right) = (&hashes[..items], &hashes[items - items * percent / 100..][..items]);
+    // The smallest capacity in steps of 4 % that holds either.
+    let capacities = std::iter::successors(Some(items * copies as usize), |capacity| Some(capacity + capacity.div_ceil(25)));
+    let (builder, mut ours, theirs) = (capacities.take(100))
+        .find_map(|capacity| {
+            let builder = kind.clone().capacity(capacity);
+            let (ours, theirs) = (filled(&builder, left, copies).ok()?, filled(&builder, right, copies).ok()?);
+            Some((builder, ours, theirs))
+        })
+        .unwrap_or_else(|| panic!("{case}: cannot be filled"));
+    let before = ours.to_bytes();
+    let Err(error) = ours.merge(&theirs) else { return };
+    assert!(ours.to_bytes() == before, "{case}");
+    let MergeError::Full { needed, union, .. } = error else { panic!("{case}: {error}") };
+    if let Some(needed) = needed {
+        let builder = builder.clone().capacity(needed);
+        let (left, right) = (filled(&builder, left, copies), filled(&builder, right, copies));
+        let mut left = left.unwrap_or_else(|full| panic!("{case}: {full}"));
+        left.merge(&right.unwrap_or_else(|full| panic!("{case}: {full}"))).unwrap_or_else(|error| panic!("{case}: {error}"));
+    } else {
+        assert!(copies > 1 || percent > 0, "{case}");
+        says(&error, &["store items once, with insert_unique"]);
+    }
+    if let Some(union) = union {
+        let builder = builder.capacity(union.max(ours.capacity()));
+        let mut left = filled(&builder, left, copies).expect("it is large enough for both");
+        left.union(&filled(&builder, right, copies).expect("it is large enough for both"))
+            .unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(hashes[..2 * items - items * percent / 100].iter().all(|&hash| left.contains_hash(hash)), "{case}");
+    }
+}
+
+#[test]
+fn whatever_capacity_is_named_for_overlapping_filters_is_enough() {
+    let kinds = [
+        (TableKind::Packed, 13, 4),
+        (TableKind::Packed, 7, 4),
+        (TableKind::Single, 20, 4),
+        (TableKind::Single, 12, 2),
+        (TableKind::Single, 16, 1),
+        (TableKind::Single, 9, 8),
+    ];
+    let mut seed = 0;
+    for (table, f, b) in kinds {
+        for addressing in common::ADDRESSINGS {
+            let kind = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).addressing(addressing);
+            for items in [100, 1000, 10_000] {
+                for percent in [0, 1, 25, 50, 100] {
+                    for copies in 1..=b.min(4) {
+                        seed += 1;
+                        follow(&kind, items, percent, copies, seed);
+                    }
+                }
+            }
+        }
+    }
+    let kind = CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(13);
+    for percent in [0, 50, 100] {
+        follow(&kind, 100_000, percent, 1, 1);
+        follow(&kind, 100_000, percent, 2, 1);
+    }
+    follow(&kind, 1_000_000, 40, 1, 1);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![cfg(not(target_family = "wasm"))]
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
+mod composed;
 mod forms;
 mod history;
 mod limits;

@@ -5,11 +5,14 @@
 //! - Those of a filter with both begin with [`MAGIC`] and the length of the first part, 8 bytes; then come the imported filter as a
 //!   dump file of RedisBloom's chunks, and the snapshot.
 
-use std::borrow::Cow;
+use std::io::{self, Write};
 
 use koel::redisbloom::RedisBloomFilter;
 
-use crate::{filter::Filter, reply::Failure};
+use crate::{
+    filter::Filter,
+    reply::{Failure, reserved},
+};
 
 /// The longest chunk.
 pub(crate) const MOST_BYTES: usize = 1 << 20;
@@ -61,49 +64,73 @@ impl Filter {
             Some(index) => index,
             none => none.insert(own.snapshot_index().map_err(|_| Failure::out_of_memory())?),
         };
-        let mut bytes = Vec::new();
-        let mut skipped = offset;
+        let length = self.imported_bytes() + index.snapshot_bytes();
+        let taken = usize::try_from(length.saturating_sub(offset)).map_or(most, |left| left.min(most));
+        let mut window = Window { skipped: offset, left: taken, bytes: reserved(taken)? };
         if let Some(imported) = &self.imported {
-            for piece in prefixed(imported) {
-                let from = usize::try_from(skipped).map_or(piece.len(), |skipped| skipped.min(piece.len()));
-                skipped -= from as u64;
-                let taken = (piece.len() - from).min(most - bytes.len());
-                reserve(&mut bytes, taken)?;
-                bytes.extend_from_slice(&piece[from..from + taken]);
-            }
+            // A window takes everything.
+            let _ = write_imported(imported, &mut window);
         }
-        let (before, left) = (bytes.len(), index.snapshot_bytes().saturating_sub(skipped));
-        let taken = usize::try_from(left).map_or(most - before, |left| left.min(most - before));
-        reserve(&mut bytes, taken)?;
-        bytes.resize(before + taken, 0);
+        let Window { skipped, mut bytes, .. } = window;
+        let before = bytes.len();
+        bytes.resize(taken, 0);
         let read = own.read_snapshot(index, skipped, &mut bytes[before..]);
         bytes.truncate(before + read);
         Ok(bytes)
     }
 
+    /// Writes all bytes of such a dump, and allocates nothing.
+    pub(crate) fn write_dump(&self, writer: &mut impl Write) -> io::Result<()> {
+        let Some(own) = &self.own else { return Ok(()) };
+        if let Some(imported) = &self.imported {
+            write_imported(imported, writer)?;
+        }
+        own.write_to(writer)
+    }
+
     /// The length of such a dump.
     pub(crate) fn dump_bytes(&self) -> u64 {
-        let imported = self.imported.as_ref().map_or(0, |imported| (PREFIX_BYTES + dump_file_bytes(imported)) as u64);
-        imported + self.own.as_ref().map_or(0, koel::ElasticFilter::snapshot_bytes)
+        self.imported_bytes() + self.own.as_ref().map_or(0, koel::ElasticFilter::snapshot_bytes)
+    }
+
+    /// The length of what comes before the snapshot.
+    fn imported_bytes(&self) -> u64 {
+        self.imported.as_ref().map_or(0, |imported| PREFIX_BYTES as u64 + dump_file_bytes(imported))
     }
 }
 
-/// The pieces of an imported filter before a snapshot.
-fn prefixed(imported: &RedisBloomFilter) -> impl Iterator<Item = Cow<'_, [u8]>> {
-    let prefix = [MAGIC, (dump_file_bytes(imported) as u64).to_le_bytes()].concat();
-    let chunks = imported.chunks().flat_map(|(iterator, bytes)| {
-        let frame = [iterator.to_le_bytes(), (bytes.len() as u64).to_le_bytes()].concat();
-        [Cow::Owned(frame), bytes]
-    });
-    std::iter::once(Cow::Owned(prefix)).chain(chunks)
+/// Writes what comes before a snapshot.
+fn write_imported(imported: &RedisBloomFilter, writer: &mut impl Write) -> io::Result<()> {
+    writer.write_all(&MAGIC)?;
+    writer.write_all(&dump_file_bytes(imported).to_le_bytes())?;
+    imported.write_dump(writer)
 }
 
 /// The length of [`RedisBloomFilter::to_dump`].
-fn dump_file_bytes(imported: &RedisBloomFilter) -> usize {
-    imported.chunks().map(|(_, bytes)| 16 + bytes.len()).sum()
+fn dump_file_bytes(imported: &RedisBloomFilter) -> u64 {
+    imported.chunks().map(|(_, bytes)| 16 + bytes.len() as u64).sum()
 }
 
-/// Makes room for so many more bytes.
-pub(crate) fn reserve(bytes: &mut Vec<u8>, more: usize) -> Result<(), Failure> {
-    bytes.try_reserve_exact(more).map_err(|_| Failure::out_of_memory())
+/// Keeps some of what is written.
+struct Window {
+    /// Bytes that are still to come before those.
+    skipped: u64,
+    left: usize,
+    /// With room for what is left.
+    bytes: Vec<u8>,
+}
+
+impl Write for Window {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let from = usize::try_from(self.skipped).map_or(bytes.len(), |skipped| skipped.min(bytes.len()));
+        let taken = self.left.min(bytes.len() - from);
+        self.bytes.extend_from_slice(&bytes[from..from + taken]);
+        self.skipped -= from as u64;
+        self.left -= taken;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -1,17 +1,24 @@
 //! The filter of a key: one of koel's, one that was imported from RedisBloom, or both: an imported one has too few bits of each
 //! item to grow, so new items go into a second one beside it.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, iter};
 
-use koel::{ElasticFilter, GrowErrorKind, OutOfMemory, SnapshotIndex, Xxh3, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, GrowErrorKind, SnapshotIndex, Xxh3, redisbloom::RedisBloomFilter};
 
-use crate::{plan::Plan, reply::Failure};
+use crate::{
+    plan::Plan,
+    reply::{Answer, Failure, reserved},
+};
 
 /// The capacity of the filter for new items beside an imported one, if that has fewer.
 const LEAST_BESIDE: i64 = 1024;
 
+/// Items that are handled together.
+const BATCH: usize = 512;
+
 /// See the module.
 pub(crate) struct Filter {
+    /// The capacity has no meaning as long as there are imported items only.
     pub(crate) plan: Plan,
     /// `None` as long as there are imported items only.
     pub(crate) own: Option<ElasticFilter>,
@@ -20,10 +27,28 @@ pub(crate) struct Filter {
     pub(crate) deleted: u64,
     /// The number of changes, and of the items that were there at the beginning; tells a dump that it is not of one moment.
     pub(crate) changes: u64,
-    /// The number of tables when an item was refused last.
-    tables: usize,
     /// What dumps have computed, until the next change.
     pub(crate) index: RefCell<Option<SnapshotIndex>>,
+}
+
+/// What bounds an insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// For clients: the most bytes of a filter, and the capacity of one that does not expand.
+    Bytes(usize),
+    /// For what a primary or an append-only file says was done: nothing. The server that executed the client's command has
+    /// decided.
+    None,
+}
+
+impl Limit {
+    /// The most bytes of a filter.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::None => usize::MAX,
+        }
+    }
 }
 
 /// Why an item was refused.
@@ -33,109 +58,160 @@ pub(crate) enum Refusal {
     Copies,
     /// The filter must not grow beyond its capacity.
     Capacity,
-    /// The tables may not take more bytes.
+    /// The filter may not take more bytes.
     Limit,
+    /// The filter can grow no further.
+    Growth,
     OutOfMemory,
 }
 
 impl Filter {
     /// An empty filter.
-    pub(crate) fn new(plan: Plan) -> Result<Self, Failure> {
-        Ok(Self::with(plan, Some(build(&plan)?), None, 0))
+    pub(crate) fn new(plan: Plan, limit: Limit) -> Result<Self, Failure> {
+        let failed =
+            |reason: &dyn std::fmt::Display| Failure::new(format_args!("ERR Insufficient memory to create filter: {reason}"));
+        let params = plan.builder().params().map_err(|error| failed(&error))?;
+        let (bytes, most) = (params.size_in_bytes(), limit.bytes());
+        if bytes > most as u64 {
+            return Err(failed(&format_args!(
+                "it takes {bytes} bytes, and koel.max-bytes is {most}; reserve a smaller capacity, or raise it with CONFIG SET"
+            )));
+        }
+        let own = ElasticFilter::new(params, Xxh3).map_err(|error| failed(&error))?;
+        Ok(Self::with(plan, Some(own), None, 0))
     }
 
     /// A filter of these parts.
     pub(crate) fn with(plan: Plan, own: Option<ElasticFilter>, imported: Option<RedisBloomFilter>, deleted: u64) -> Self {
         let items = own.as_ref().map_or(0, ElasticFilter::len) + imported.as_ref().map_or(0, RedisBloomFilter::len);
-        let tables = own.as_ref().map_or(0, ElasticFilter::shards);
-        Self { plan, own, imported, deleted, changes: items as u64, tables, index: RefCell::new(None) }
+        Self { plan, own, imported, deleted, changes: items as u64, index: RefCell::new(None) }
     }
 
-    /// The plan of the filter beside an imported one.
-    pub(crate) fn beside(imported: &RedisBloomFilter, plan: Plan) -> Plan {
-        let items = i64::try_from(imported.len()).unwrap_or(i64::MAX);
-        Plan { capacity: items.clamp(LEAST_BESIDE, 1 << 30), ..plan }
+    /// The plan, and as long as there are imported items only, that of the filter that new items would go into. It follows from
+    /// the content, so that it is the same for every copy, whenever and from whatever that was read.
+    pub(crate) fn plan(&self) -> Plan {
+        match &self.imported {
+            Some(imported) if self.own.is_none() => {
+                let items = i64::try_from(imported.len()).unwrap_or(i64::MAX);
+                Plan { capacity: items.clamp(LEAST_BESIDE, 1 << 30), ..self.plan }
+            }
+            _ => self.plan,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.own.as_ref().is_none_or(ElasticFilter::is_empty) && self.imported.as_ref().is_none_or(RedisBloomFilter::is_empty)
     }
 
-    /// To be called before every change.
+    /// To be called with every change.
     fn change(&mut self) {
         self.changes += 1;
         *self.index.get_mut() = None;
     }
 
-    /// The own filter, to insert items.
-    fn growing(&mut self) -> Result<&mut ElasticFilter, Refusal> {
+    /// The own filter, to insert items, and the number of items that it may take before it must be weighed again, at least one.
+    fn growing(&mut self, limit: Limit) -> Result<(&mut ElasticFilter, usize), Refusal> {
+        let plan = self.plan();
         let own = match &mut self.own {
             Some(own) => own,
-            none => none.insert(build(&self.plan).map_err(|_| Refusal::Limit)?),
+            none => {
+                let params = plan.builder().params().map_err(|_| Refusal::Growth)?;
+                if params.size_in_bytes() > limit.bytes() as u64 {
+                    return Err(Refusal::Limit);
+                }
+                let own = ElasticFilter::new(params, Xxh3).map_err(|_| Refusal::OutOfMemory)?;
+                self.plan = plan;
+                none.insert(own)
+            }
         };
-        own.set_max_bytes(self.plan.limit());
-        let is_full = self.plan.expansion == 0 && own.len() as u64 >= self.plan.capacity.unsigned_abs();
-        if is_full { Err(Refusal::Capacity) } else { Ok(own) }
+        own.set_max_bytes(limit.bytes());
+        let room = match limit {
+            Limit::Bytes(_) if plan.expansion == 0 => plan.capacity.unsigned_abs().saturating_sub(own.len() as u64),
+            _ => u64::MAX,
+        };
+        if room == 0 { Err(Refusal::Capacity) } else { Ok((own, usize::try_from(room).unwrap_or(usize::MAX))) }
+    }
+
+    /// Acts on the filter, which it may insert items into. If it inserts none, nothing has changed.
+    fn inserting<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let items = self.own.as_ref().map(ElasticFilter::len);
+        let result = act(self);
+        if self.own.as_ref().is_some_and(|own| own.len() > items.unwrap_or(0)) {
+            self.change();
+        } else if items.is_none() {
+            self.own = None;
+        }
+        result
     }
 
     /// Inserts an item, even if it is there.
-    pub(crate) fn insert(&mut self, item: &[u8]) -> Result<(), Refusal> {
-        self.change();
-        self.growing()?.insert(item).map_err(|error| refusal(error.kind()))
+    pub(crate) fn insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
+        self.inserting(|filter| filter.growing(limit)?.0.insert(item).map_err(|error| refusal(error.kind())))
     }
 
     /// Inserts an item unless it is there. Returns true if it was inserted.
-    pub(crate) fn insert_unique(&mut self, item: &[u8]) -> Result<bool, Refusal> {
+    pub(crate) fn insert_unique(&mut self, item: &[u8], limit: Limit) -> Result<bool, Refusal> {
         if self.contains(item) {
             return Ok(false);
         }
-        self.insert(item).map(|()| true)
+        self.insert(item, limit).map(|()| true)
     }
 
-    /// Inserts items; says of each why it was refused, if it was.
-    pub(crate) fn insert_all(&mut self, items: &[&[u8]]) -> Vec<Result<(), Refusal>> {
-        if self.plan.expansion == 0 {
-            return items.iter().map(|item| self.insert(item)).collect();
-        }
-        self.change();
-        let own = match self.growing() {
-            Ok(own) => own,
-            Err(refusal) => return vec![Err(refusal); items.len()],
-        };
-        let mut results = Vec::with_capacity(items.len());
-        while results.len() < items.len() {
-            match own.insert_batch(&items[results.len()..]) {
-                Ok(()) => results.resize(items.len(), Ok(())),
-                Err(error) => {
-                    results.resize(results.len() + error.position(), Ok(()));
-                    results.push(Err(refusal(error.kind())));
-                }
-            }
-        }
-        results
+    /// Inserts items, and adds an answer for each to the list, which must have room for them.
+    pub(crate) fn insert_all<'a>(&mut self, items: impl Iterator<Item = &'a [u8]>, limit: Limit, answers: &mut Vec<Answer>) {
+        self.inserting(|filter| each_batch(items, |batch| filter.insert_batch(batch, limit, answers)));
     }
 
-    /// True if tables may have been split since an item was refused last: so may have an insertion that was refused in the end.
-    pub(crate) fn has_grown(&mut self) -> bool {
-        let tables = self.own.as_ref().map_or(0, ElasticFilter::shards);
-        std::mem::replace(&mut self.tables, tables) != tables
+    fn insert_batch(&mut self, items: &[&[u8]], limit: Limit, answers: &mut Vec<Answer>) {
+        let mut left = items;
+        while !left.is_empty() {
+            let Ok((own, room)) = self.growing(limit) else {
+                return answers.extend(iter::repeat_n(Answer::Refused, left.len()));
+            };
+            let some = &left[..left.len().min(room)];
+            let result = own.insert_batch(some);
+            let inserted = result.as_ref().map_or_else(koel::GrowError::position, |()| some.len());
+            answers.extend(iter::repeat_n(Answer::Inserted, inserted));
+            answers.extend(result.is_err().then_some(Answer::Refused));
+            left = &left[inserted + usize::from(result.is_err())..];
+        }
+    }
+
+    /// The same, but inserts only items that are not there.
+    pub(crate) fn insert_all_unique<'a>(
+        &mut self,
+        items: impl Iterator<Item = &'a [u8]>,
+        limit: Limit,
+        answers: &mut Vec<Answer>,
+    ) {
+        answers.extend(items.map(|item| match self.insert_unique(item, limit) {
+            Ok(true) => Answer::Inserted,
+            Ok(false) => Answer::Known,
+            Err(_) => Answer::Refused,
+        }));
     }
 
     pub(crate) fn contains(&self, item: &[u8]) -> bool {
         self.own.as_ref().is_some_and(|own| own.contains(item)) || self.imported.as_ref().is_some_and(|old| old.contains(item))
     }
 
-    pub(crate) fn contains_all(&self, items: &[&[u8]]) -> Vec<bool> {
-        let mut found = vec![false; items.len()];
-        if let Some(own) = &self.own {
-            own.contains_batch(items, &mut found);
-        }
-        if let Some(imported) = &self.imported {
-            for (found, item) in found.iter_mut().zip(items) {
-                *found = *found || imported.contains(item);
+    /// Whether each of so many items is there.
+    pub(crate) fn contains_all<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Vec<bool>, Failure> {
+        let mut found = reserved(items.len())?;
+        each_batch(items, |batch| {
+            let start = found.len();
+            found.resize(start + batch.len(), false);
+            let found = &mut found[start..];
+            if let Some(own) = &self.own {
+                own.contains_batch(batch, found);
             }
-        }
-        found
+            if let Some(imported) = &self.imported {
+                for (found, item) in found.iter_mut().zip(batch) {
+                    *found = *found || imported.contains(item);
+                }
+            }
+        });
+        Ok(found)
     }
 
     pub(crate) fn count(&self, item: &[u8]) -> u64 {
@@ -144,32 +220,67 @@ impl Filter {
 
     /// Removes one copy of an item. Returns true if there was one.
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
-        self.change();
         // The own filter first: it tells items apart better.
-        if self.own.as_mut().is_some_and(|own| own.remove(item)) {
-            self.deleted += 1;
-            return true;
+        let from_own = self.own.as_mut().is_some_and(|own| own.remove(item));
+        self.deleted += u64::from(from_own);
+        let is_removed = from_own || self.imported.as_mut().is_some_and(|imported| imported.remove(item));
+        if is_removed {
+            self.change();
         }
-        self.imported.as_mut().is_some_and(|imported| imported.remove(item))
+        is_removed
     }
 
-    /// Gives back memory.
-    pub(crate) fn compact(&mut self) -> Result<(), OutOfMemory> {
+    /// Refuses a filter that cannot become the union of itself and others: there is an imported part, or it takes too many bytes.
+    pub(crate) fn weigh(&self, limit: Limit) -> Result<(), Failure> {
+        let (Some(own), None) = (&self.own, &self.imported) else {
+            return Err(Failure::new(
+                "ERR items that were imported from RedisBloom cannot be united, since 8 bits of each are known; fill a new filter \
+                 from the original items",
+            ));
+        };
+        let (bytes, most) = (own.size_in_bytes(), limit.bytes());
+        if bytes > most {
+            return Err(Failure::new(format_args!(
+                "ERR Insufficient memory to create filter: it takes {bytes} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Makes the filter hold, of each item, the larger number of copies of both.
+    pub(crate) fn unite(&mut self, other: &Self, limit: Limit) -> Result<(), Failure> {
+        self.weigh(Limit::None)?;
+        other.weigh(Limit::None)?;
+        let (Some(own), Some(others)) = (&mut self.own, &other.own) else { return Ok(()) };
+        own.set_max_bytes(limit.bytes());
+        own.union(others).map_err(|error| Failure::new(format_args!("ERR the filters cannot be united: {error}")))?;
+        let (items, most) = (own.len() as u64, self.plan.capacity.unsigned_abs());
+        if limit != Limit::None && self.plan.expansion == 0 && items > most {
+            return Err(Failure::new(format_args!(
+                "Filter is full: the union has {items} items, its capacity is {most}, and EXPANSION 0; unite them in one that expands"
+            )));
+        }
+        self.change();
+        Ok(())
+    }
+
+    /// Frees memory. Tables that there is no memory to join stay as they are.
+    pub(crate) fn compact(&mut self) {
         self.change();
         if let Some(imported) = &mut self.imported {
             imported.compact();
         }
         if let Some(own) = &mut self.own {
-            own.shrink()?;
+            own.shrink();
         }
         self.deleted = 0;
-        Ok(())
     }
 
     /// A copy, or `None` if there is no memory for it.
     pub(crate) fn copy(&self) -> Option<Self> {
         let own = self.own.as_ref().map(ElasticFilter::try_clone).transpose().ok()?;
-        Some(Self { changes: self.changes, ..Self::with(self.plan, own, self.imported.clone(), self.deleted) })
+        let imported = self.imported.as_ref().map(RedisBloomFilter::try_clone).transpose().ok()?;
+        Some(Self { changes: self.changes, ..Self::with(self.plan, own, imported, self.deleted) })
     }
 
     /// Bytes of memory, with those of the struct.
@@ -183,47 +294,53 @@ impl Filter {
     }
 
     /// The words for a refusal.
-    pub(crate) fn words(&self, refusal: Refusal, item: &[u8]) -> Failure {
-        Failure::new(match refusal {
-            Refusal::Copies => {
-                let copies = self.count(item);
-                format!(
-                    "Filter is full: no room for one more copy of this item, of which there are {copies}; CF.ADDNX adds it once"
-                )
-            }
-            Refusal::Capacity => {
-                let capacity = self.plan.capacity;
-                format!("Filter is full: it has {capacity} items, its capacity, and EXPANSION 0; reserve one that expands")
-            }
-            Refusal::Limit => format!(
-                "Maximum expansions reached: the filter's tables may take {} bytes; raise koel.max-bytes with CONFIG SET, or remove \
-                 items and call CF.COMPACT",
-                self.plan.max_bytes
+    pub(crate) fn words(&self, refusal: Refusal, item: &[u8], limit: Limit) -> Failure {
+        match refusal {
+            Refusal::Copies => Failure::new(format_args!(
+                "Filter is full: no room for one more copy of this item, of which there are {}; CF.ADDNX adds it once",
+                self.count(item)
+            )),
+            Refusal::Capacity => Failure::new(format_args!(
+                "Filter is full: it has {} items, its capacity, and EXPANSION 0; reserve one that expands",
+                self.plan().capacity
+            )),
+            Refusal::Limit => Failure::new(format_args!(
+                "Maximum expansions reached: the filter may take {} bytes; raise koel.max-bytes with CONFIG SET, or remove items and \
+                 call CF.COMPACT",
+                limit.bytes()
+            )),
+            Refusal::Growth => Failure::new(
+                "Maximum expansions reached: too many items share the first bits of their hashes, or the filter holds many times \
+                 its planned capacity; fill a new one that is reserved with another SEED and a larger EXPANSION",
             ),
-            Refusal::OutOfMemory => return Failure::out_of_memory(),
-        })
+            Refusal::OutOfMemory => Failure::out_of_memory(),
+        }
     }
 }
 
 fn refusal(kind: GrowErrorKind) -> Refusal {
     match kind {
         GrowErrorKind::Copies => Refusal::Copies,
+        GrowErrorKind::Limit => Refusal::Limit,
         GrowErrorKind::OutOfMemory => Refusal::OutOfMemory,
-        _ => Refusal::Limit,
+        _ => Refusal::Growth,
     }
 }
 
-fn build(plan: &Plan) -> Result<ElasticFilter, Failure> {
-    let failed = |reason: &dyn std::fmt::Display| Failure::new(format!("ERR Insufficient memory to create filter: {reason}"));
-    let params = plan.builder().params().map_err(|error| failed(&error))?;
-    let bytes = params.table_bytes();
-    if bytes > plan.limit() as u64 {
-        return Err(failed(&format_args!(
-            "its tables take {bytes} bytes, and koel.max-bytes is {}; reserve a smaller capacity, or raise it with CONFIG SET",
-            plan.max_bytes
-        )));
+/// Passes on items in batches, without memory for all of them: clients decide how many there are.
+fn each_batch<'a>(items: impl Iterator<Item = &'a [u8]>, mut act: impl FnMut(&[&'a [u8]])) {
+    let (mut batch, mut len) = ([&[][..]; BATCH], 0);
+    for item in items {
+        batch[len] = item;
+        len += 1;
+        if len == BATCH {
+            act(&batch);
+            len = 0;
+        }
     }
-    ElasticFilter::new(params, Xxh3).map_err(|error| failed(&error))
+    if len > 0 {
+        act(&batch[..len]);
+    }
 }
 
 #[cfg(test)]
@@ -231,50 +348,58 @@ mod tests {
     use super::*;
 
     fn filter(expansion: i64) -> Filter {
-        Filter::new(Plan { capacity: 10, expansion, error_rate: 0.01, seed: 0, max_bytes: i64::MAX }).unwrap()
+        Filter::new(Plan { capacity: 10, expansion, error_rate: 0.01, seed: 0 }, Limit::None).unwrap()
+    }
+
+    fn insert_all(filter: &mut Filter, items: &[&[u8]], limit: Limit) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(items.len());
+        filter.insert_all(items.iter().copied(), limit, &mut answers);
+        assert_eq!(answers.len(), items.len());
+        answers
     }
 
     #[test]
     fn a_ninth_copy_is_refused_alone() {
         let mut filter = filter(1);
-        let items: Vec<&[u8]> = std::iter::repeat_n(&b"a"[..], 9).chain([&b"b"[..]]).collect();
-        let results = filter.insert_all(&items);
-        assert_eq!(results.iter().position(Result::is_err), Some(8));
-        assert_eq!(results[8], Err(Refusal::Copies));
-        assert!(results[9].is_ok() && filter.count(b"a") == 8 && filter.contains(b"b"));
-        let words = filter.words(Refusal::Copies, b"a").to_string();
+        let items: Vec<&[u8]> = iter::repeat_n(&b"a"[..], 9).chain([&b"b"[..]]).collect();
+        let answers = insert_all(&mut filter, &items, Limit::None);
+        assert_eq!(answers.iter().position(|&answer| answer == Answer::Refused), Some(8));
+        assert!(answers[9] == Answer::Inserted && filter.count(b"a") == 8 && filter.contains(b"b"));
+        assert_eq!(filter.insert(b"a", Limit::None), Err(Refusal::Copies));
+        let words = filter.words(Refusal::Copies, b"a", Limit::None).to_string();
         assert!(words.starts_with("Filter is full") && words.contains('8'), "{words}");
     }
 
     #[test]
-    fn without_expansion_the_capacity_is_the_limit() {
+    fn without_expansion_the_capacity_is_the_limit_of_clients() {
         let mut filter = filter(0);
         let items: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         let items: Vec<&[u8]> = items.iter().map(String::as_bytes).collect();
-        let refused = filter.insert_all(&items).into_iter().filter(|result| *result == Err(Refusal::Capacity)).count();
-        assert_eq!(refused, 2);
-        assert!(filter.remove(b"3") && filter.insert(b"x").is_ok());
+        let answers = insert_all(&mut filter, &items, Limit::Bytes(1 << 30));
+        assert_eq!(answers[..10], [Answer::Inserted; 10]);
+        assert_eq!(answers[10..], [Answer::Refused; 2]);
+        assert_eq!(filter.insert(b"x", Limit::Bytes(1 << 30)), Err(Refusal::Capacity));
+        assert!(filter.remove(b"3") && filter.insert(b"x", Limit::Bytes(1 << 30)).is_ok());
+        // What a primary has done is done here.
+        assert_eq!(insert_all(&mut filter, &items[..2], Limit::None), [Answer::Inserted; 2]);
     }
 
     #[test]
     fn a_limit_of_memory_is_kept() {
         let mut filter = filter(1);
-        let most = filter.own.as_ref().unwrap().table_bytes() + 5000;
-        filter.plan.max_bytes = i64::try_from(most).unwrap();
-        let refused = (0..100_000_u32).find(|n| filter.insert(&n.to_le_bytes()).is_err()).unwrap();
-        assert!(filter.own.as_ref().unwrap().table_bytes() <= most);
-        assert_eq!(filter.insert(&refused.to_le_bytes()).err(), Some(Refusal::Limit));
-        assert!(filter.has_grown());
-        assert_eq!(filter.insert(&refused.to_le_bytes()).err(), Some(Refusal::Limit));
-        assert!(!filter.has_grown());
-        filter.plan.max_bytes = i64::MAX;
-        assert!(filter.insert(&refused.to_le_bytes()).is_ok());
+        let limit = Limit::Bytes(filter.own.as_ref().unwrap().size_in_bytes() + 5000);
+        let refused = (0..100_000_u32).find(|n| filter.insert(&n.to_le_bytes(), limit).is_err()).unwrap();
+        assert!(filter.own.as_ref().unwrap().table_bytes() <= limit.bytes());
+        let before = (filter.changes, filter.own.as_ref().unwrap().to_bytes());
+        assert_eq!(filter.insert(&refused.to_le_bytes(), limit), Err(Refusal::Limit));
+        assert!(before == (filter.changes, filter.own.as_ref().unwrap().to_bytes()));
+        assert!(filter.insert(&refused.to_le_bytes(), Limit::None).is_ok());
     }
 
     #[test]
     fn copies_are_equal() {
         let mut filter = filter(1);
-        (0..50_000_u32).for_each(|n| filter.insert(&n.to_le_bytes()).unwrap());
+        (0..50_000_u32).for_each(|n| filter.insert(&n.to_le_bytes(), Limit::None).unwrap());
         let copy = filter.copy().unwrap();
         assert!(copy.own.unwrap().to_bytes() == filter.own.unwrap().to_bytes());
     }

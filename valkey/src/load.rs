@@ -11,10 +11,10 @@ use koel::{
 };
 
 use crate::{
-    dump::{MAGIC, PREFIX_BYTES, Position, reserve},
-    filter::Filter,
+    dump::{MAGIC, PREFIX_BYTES, Position},
+    filter::{Filter, Limit},
     plan::Plan,
-    reply::Failure,
+    reply::{Failure, reserved},
 };
 
 /// The start of every snapshot of koel's.
@@ -52,22 +52,22 @@ pub(crate) fn is_first(iterator: i64, bytes: &[u8]) -> bool {
 }
 
 impl Load {
-    /// Takes the first chunk of a dump that may have so many bytes.
-    pub(crate) fn start(iterator: i64, bytes: &[u8], plan: Plan, deleted: u64, max_bytes: usize) -> Result<Self, Failure> {
+    /// Takes the first chunk of a dump.
+    pub(crate) fn start(iterator: i64, bytes: &[u8], plan: Plan, deleted: u64, limit: Limit) -> Result<Self, Failure> {
         let is_own = bytes.starts_with(&SNAPSHOT_MAGIC) || bytes.starts_with(&MAGIC);
         let arriving = if is_own {
             let mut pieces = Pieces::new();
-            pieces.push(iterator, bytes, max_bytes)?;
+            pieces.push(iterator, bytes, limit)?;
             Arriving::Own(pieces)
         } else {
             let loader = Loader::new(iterator.unsigned_abs(), bytes).map_err(|error| match error.kind() {
-                SnapshotErrorKind::Length => Failure::new(format!("Invalid header: {error}")),
-                _ => Failure::new(format!("Couldn't create filter! {error}")),
+                SnapshotErrorKind::Length => Failure::new(format_args!("Invalid header: {error}")),
+                _ => Failure::new(format_args!("Couldn't create filter! {error}")),
             })?;
-            if loader.slots() > max_bytes as u64 {
-                let slots = loader.slots();
-                return Err(Failure::new(format!(
-                    "Couldn't create filter! It takes {slots} bytes, and koel.max-bytes is {max_bytes}; raise it with CONFIG SET"
+            let (slots, most) = (loader.slots(), limit.bytes());
+            if slots > most as u64 {
+                return Err(Failure::new(format_args!(
+                    "Couldn't create filter! It takes {slots} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
                 )));
             }
             Arriving::RedisBloom(loader)
@@ -81,10 +81,10 @@ impl Load {
     }
 
     /// Takes the next chunk. If it is refused, nothing has changed.
-    pub(crate) fn push(&mut self, iterator: i64, bytes: &[u8], max_bytes: usize) -> Result<(), Failure> {
+    pub(crate) fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         match &mut self.arriving {
             Arriving::RedisBloom(loader) => loader.load(iterator.unsigned_abs(), bytes).map_err(|error| wrong_chunk(&error)),
-            Arriving::Own(pieces) => pieces.push(iterator, bytes, max_bytes),
+            Arriving::Own(pieces) => pieces.push(iterator, bytes, limit),
         }
     }
 
@@ -100,8 +100,7 @@ impl Load {
         match self.arriving {
             Arriving::RedisBloom(loader) => {
                 let imported = loader.finish().map_err(|error| wrong_chunk(&error))?;
-                let plan = Filter::beside(&imported, self.plan);
-                Ok(Filter::with(plan, None, Some(imported), 0))
+                Ok(Filter::with(self.plan, None, Some(imported), 0))
             }
             Arriving::Own(pieces) => pieces.finish(self.plan, self.deleted).map_err(|error| wrong_chunk(&error)),
         }
@@ -117,7 +116,7 @@ impl Load {
 }
 
 fn wrong_chunk(error: &SnapshotError) -> Failure {
-    Failure::new(format!("Couldn't load chunk! {error}"))
+    Failure::new(format_args!("Couldn't load chunk! {error}"))
 }
 
 impl Pieces {
@@ -125,19 +124,20 @@ impl Pieces {
         Self { moment: 0, bytes: VecDeque::new(), received: 0, before: 0, extent: SnapshotExtent::new() }
     }
 
-    fn push(&mut self, iterator: i64, bytes: &[u8], max_bytes: usize) -> Result<(), Failure> {
+    fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         let length = bytes.len() as u64;
         let position = Position::of_iterator(iterator).ok_or_else(|| Failure::new("Invalid position"))?;
         let is_next = position.offset == self.received + length;
         if !is_next || self.received > 0 && position.moment != self.moment {
-            return Err(Failure::new(format!(
+            return Err(Failure::new(format_args!(
                 "Invalid position: {iterator} does not follow byte {}; give the chunks of one dump in order, each once",
                 self.received
             )));
         }
-        if self.received + length > max_bytes as u64 {
-            return Err(Failure::new(format!(
-                "Couldn't load chunk! The filter takes more than the {max_bytes} bytes of koel.max-bytes; raise it with CONFIG SET"
+        let most = limit.bytes();
+        if self.received + length > most as u64 {
+            return Err(Failure::new(format_args!(
+                "Couldn't load chunk! The filter takes more than the {most} bytes of koel.max-bytes; raise it with CONFIG SET"
             )));
         }
         let before = if self.received > 0 { self.before } else { before(bytes)? };
@@ -146,15 +146,14 @@ impl Pieces {
         let mut extent = self.extent.clone();
         let taken = extent.push(&bytes[skipped..]).map_err(|error| match error.kind() {
             SnapshotErrorKind::Magic | SnapshotErrorKind::HeaderChecksum | SnapshotErrorKind::Parameter => {
-                Failure::new(format!("Couldn't create filter! {error}"))
+                Failure::new(format_args!("Couldn't create filter! {error}"))
             }
             _ => wrong_chunk(&error),
         })?;
         if taken < bytes.len() - skipped {
             return Err(Failure::new("Couldn't load chunk! It goes on after the end of the snapshot"));
         }
-        let mut piece = Vec::new();
-        reserve(&mut piece, bytes.len())?;
+        let mut piece = reserved(bytes.len())?;
         self.bytes.try_reserve(1).map_err(|_| Failure::out_of_memory())?;
         piece.extend_from_slice(bytes);
         self.bytes.push_back(piece);
@@ -163,7 +162,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Reads the filter. Each piece is given back as soon as it was read, so that memory does not double.
+    /// Reads the filter. Each piece is freed as soon as it was read, so that memory does not double.
     fn finish(self, plan: Plan, deleted: u64) -> Result<Filter, SnapshotError> {
         let has_both = self.before > 0;
         let mut bytes = Draining { pieces: self.bytes, read: 0 };
@@ -194,7 +193,7 @@ pub(crate) fn of_snapshot(own: &ElasticFilter, plan: Plan) -> Plan {
 fn before(bytes: &[u8]) -> Result<u64, Failure> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(0) };
     let Some(length) = rest.first_chunk() else {
-        return Err(Failure::new(format!(
+        return Err(Failure::new(format_args!(
             "Invalid header: the first chunk has {} bytes, fewer than {PREFIX_BYTES}",
             bytes.len()
         )));
@@ -203,7 +202,7 @@ fn before(bytes: &[u8]) -> Result<u64, Failure> {
     length.ok_or_else(|| Failure::new("Invalid header: the imported filter is longer than memory"))
 }
 
-/// Pieces that are given back as they are read.
+/// Pieces that are freed as they are read.
 struct Draining {
     pieces: VecDeque<Vec<u8>>,
     /// Bytes of the first piece that were read.

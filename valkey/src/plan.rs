@@ -1,6 +1,6 @@
 //! What a filter is made from: the options of CF.RESERVE and CF.INSERT.
 
-use std::ops::RangeInclusive;
+use std::{fmt, io::Write as _, ops::RangeInclusive};
 
 use koel::{ElasticBuilder, ElasticFilter};
 
@@ -30,16 +30,9 @@ pub(crate) struct Plan {
     pub(crate) expansion: i64,
     pub(crate) error_rate: f64,
     pub(crate) seed: i64,
-    /// The most bytes of the filter's tables. A part of the plan, so that replicas refuse what their primary refuses.
-    pub(crate) max_bytes: i64,
 }
 
 impl Plan {
-    /// The most bytes of the tables, as the library takes them.
-    pub(crate) fn limit(&self) -> usize {
-        usize::try_from(self.max_bytes).unwrap_or(usize::MAX)
-    }
-
     /// A builder of such filters.
     pub(crate) fn builder(&self) -> ElasticBuilder {
         let planned = match self.expansion {
@@ -67,20 +60,52 @@ impl Plan {
     }
 
     /// The arguments of CF.RESERVE behind the key that give this plan, whatever the settings are.
-    pub(crate) fn arguments(&self) -> [String; 9] {
-        let Self { capacity, expansion, error_rate, seed, max_bytes } = *self;
-        let name = String::from;
+    pub(crate) fn arguments(&self) -> [Word; 7] {
+        let [expansion, error, seed] = self.options();
+        [Word::new(self.capacity), expansion[0], expansion[1], error[0], error[1], seed[0], seed[1]]
+    }
+
+    /// The options of the first CF.LOADCHUNK of a filter from which so many items were removed.
+    pub(crate) fn options_of_chunks(&self, deleted: u64) -> [Word; 8] {
+        let [expansion, error, seed] = self.options();
+        let deleted = [Word::new("DELETED"), Word::new(deleted.min(i64::MAX.unsigned_abs()))];
+        [expansion[0], expansion[1], error[0], error[1], seed[0], seed[1], deleted[0], deleted[1]]
+    }
+
+    fn options(&self) -> [[Word; 2]; 3] {
+        let Self { expansion, error_rate, seed, .. } = *self;
         [
-            capacity.to_string(),
-            name("EXPANSION"),
-            expansion.to_string(),
-            name("ERROR"),
-            error_rate.to_string(),
-            name("SEED"),
-            seed.to_string(),
-            name("MAXBYTES"),
-            max_bytes.to_string(),
+            [Word::new("EXPANSION"), Word::new(expansion)],
+            [Word::new("ERROR"), Word::new(format_args!("{error_rate:e}"))],
+            [Word::new("SEED"), Word::new(seed)],
         ]
+    }
+}
+
+/// A short word of a command. It takes no memory besides, so that a filter can be saved and replicated when there is none.
+#[derive(Clone, Copy)]
+pub(crate) struct Word {
+    bytes: [u8; Self::MOST_BYTES],
+    len: usize,
+}
+
+impl Word {
+    /// The longest number is a rate, as in 1.2345678901234567e-300.
+    const MOST_BYTES: usize = 24;
+
+    fn new(value: impl fmt::Display) -> Self {
+        let mut bytes = [0; Self::MOST_BYTES];
+        let mut rest = &mut bytes[..];
+        // What is longer would be cut off.
+        let _ = write!(rest, "{value}");
+        let len = Self::MOST_BYTES - rest.len();
+        Self { bytes, len }
+    }
+}
+
+impl AsRef<[u8]> for Word {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
 }
 
@@ -92,8 +117,6 @@ pub(crate) enum Named {
     Deleted,
     BucketSize,
     Iterations,
-    /// Only replication gives it; from others it has no effect.
-    MaxBytes,
 }
 
 impl Named {
@@ -106,7 +129,6 @@ impl Named {
             ("DELETED", Self::Deleted),
             ("BUCKETSIZE", Self::BucketSize),
             ("MAXITERATIONS", Self::Iterations),
-            ("MAXBYTES", Self::MaxBytes),
         ];
         options.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes())).map(|(_, option)| option)
     }
@@ -114,7 +136,7 @@ impl Named {
     /// Takes the option's value into a plan, or into the other numbers.
     pub(crate) fn take(&self, value: &[u8], plan: &mut Plan, others: &mut Others) -> Result<(), Failure> {
         let number = |name: &str, range: RangeInclusive<i64>| {
-            let number = integer(value).ok_or_else(|| Failure::new(format!("Couldn't parse {name}")))?;
+            let number = integer(value).ok_or_else(|| Failure::new(format_args!("Couldn't parse {name}")))?;
             if range.contains(&number) { Ok(number) } else { Err(out_of_range(name, &range)) }
         };
         match self {
@@ -123,7 +145,6 @@ impl Named {
             Self::Error => plan.error_rate = rate(value)?,
             Self::Deleted => others.deleted = number("DELETED", 0..=i64::MAX)?,
             Self::BucketSize => others.bucket_size = number("BUCKETSIZE", BUCKET_SIZES)?,
-            Self::MaxBytes => others.max_bytes = Some(number("MAXBYTES", 0..=i64::MAX)?),
             Self::Iterations => _ = number("MAXITERATIONS", ITERATIONS)?,
         }
         Ok(())
@@ -134,17 +155,16 @@ impl Named {
 pub(crate) struct Others {
     pub(crate) bucket_size: i64,
     pub(crate) deleted: i64,
-    pub(crate) max_bytes: Option<i64>,
 }
 
 impl Default for Others {
     fn default() -> Self {
-        Self { bucket_size: DEFAULT_BUCKET_SIZE, deleted: 0, max_bytes: None }
+        Self { bucket_size: DEFAULT_BUCKET_SIZE, deleted: 0 }
     }
 }
 
 fn out_of_range(name: &str, range: &RangeInclusive<i64>) -> Failure {
-    Failure::new(format!("{name}: value must be in the range [{}, {}]", range.start(), range.end()))
+    Failure::new(format_args!("{name}: value must be in the range [{}, {}]", range.start(), range.end()))
 }
 
 /// A capacity, at least twice the size of a bucket that was asked for.
@@ -153,7 +173,7 @@ pub(crate) fn capacity(text: &[u8], bucket_size: i64) -> Result<i64, Failure> {
     if (2 * bucket_size..=*CAPACITIES.end()).contains(&capacity) {
         Ok(capacity)
     } else {
-        Err(Failure::new(format!("Capacity must be in the range [2 * BUCKETSIZE, {}]", CAPACITIES.end())))
+        Err(Failure::new(format_args!("Capacity must be in the range [2 * BUCKETSIZE, {}]", CAPACITIES.end())))
     }
 }
 
@@ -162,7 +182,7 @@ pub(crate) fn rate(text: &[u8]) -> Result<f64, Failure> {
     let rate: f64 = parsed(text).ok_or_else(|| Failure::new("Couldn't parse ERROR"))?;
     match ElasticFilter::builder().capacity(1).max_capacity(1).false_positive_rate(rate).params() {
         Ok(_) => Ok(rate),
-        Err(error) => Err(Failure::new(format!("ERROR: value must be in the range (0, 1): {error}"))),
+        Err(error) => Err(Failure::new(format_args!("ERROR: value must be in the range (0, 1): {error}"))),
     }
 }
 
@@ -180,7 +200,7 @@ mod tests {
     use super::*;
 
     fn plan(capacity: i64, expansion: i64, error_rate: f64) -> Plan {
-        Plan { capacity, expansion, error_rate, seed: 0, max_bytes: i64::MAX }
+        Plan { capacity, expansion, error_rate, seed: 0 }
     }
 
     /// Every plan that the ranges allow can be made, but for its memory.
@@ -195,6 +215,23 @@ mod tests {
                     assert!(result.is_ok() || capacity > 1 << 30 && error_rate < 0.01, "{plan:?}: {result:?}");
                 }
             }
+        }
+    }
+
+    /// What is replicated has room for every number, and says it exactly.
+    #[test]
+    fn words_are_whole() {
+        for (expansion, error_rate, seed) in [(0, 0.01, 0), (32768, 1.234_567_890_123_456_7e-300, i64::MAX), (1, 1.0 - 1e-16, 7)]
+        {
+            let written = Plan { capacity: 1 << 40, expansion, error_rate, seed };
+            let [capacity, options @ ..] = written.arguments();
+            assert_eq!(capacity.as_ref(), b"1099511627776");
+            let value = |at: usize| std::str::from_utf8(options[at].as_ref()).unwrap();
+            assert_eq!([value(0), value(2), value(4)], ["EXPANSION", "ERROR", "SEED"]);
+            assert_eq!(value(1).parse(), Ok(expansion));
+            assert_eq!(value(3).parse(), Ok(error_rate));
+            assert_eq!(value(5).parse(), Ok(seed));
+            assert_eq!(written.options_of_chunks(u64::MAX)[7].as_ref(), i64::MAX.to_string().as_bytes());
         }
     }
 

@@ -1,6 +1,9 @@
 //! What commands answer.
 
-use std::fmt;
+use std::{
+    ffi::CStr,
+    fmt::{self, Write as _},
+};
 
 /// An answer. Made as a whole before anything is sent, so that an error never follows a part of one.
 pub(crate) enum Reply {
@@ -12,12 +15,24 @@ pub(crate) enum Reply {
     Integer(i64),
     Null,
     Bytes(Vec<u8>),
+    /// What became of each item, as numbers.
+    Answers(Vec<Answer>),
+    /// The same as booleans in RESP3.
+    Acceptances(Vec<Answer>),
     Bools(Vec<bool>),
-    Integers(Vec<i64>),
     /// The iterator of a dump, and its bytes, if there are more.
     Chunk(i64, Option<Vec<u8>>),
     /// A map in RESP3, names and values in turn in RESP2.
     Fields(Vec<(&'static str, Field)>),
+}
+
+/// What became of an item that was to be inserted. The numbers are those of the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Refused = -1,
+    /// It was there.
+    Known = 0,
+    Inserted = 1,
 }
 
 /// The value of a field.
@@ -29,40 +44,90 @@ pub(crate) enum Field {
 /// An error, in words. They begin with those of RedisBloom, which clients know, where it has an error of this kind; a reason
 /// follows.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) String);
+pub(crate) struct Failure(Words);
+
+#[derive(Debug, PartialEq, Eq)]
+enum Words {
+    Known(&'static CStr),
+    /// A line that ends with a zero, and has none before.
+    Line(Vec<u8>),
+}
 
 impl Failure {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+    /// An error with this message. If there is no memory for the message, that is the error.
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        let mut line = Line(Vec::new());
+        match write!(line, "{message}").and_then(|()| line.push(0)) {
+            Ok(()) => Self(Words::Line(line.0)),
+            Err(fmt::Error) => Self::out_of_memory(),
+        }
     }
 
-    pub(crate) fn exists() -> Self {
-        Self::new("ERR item exists")
+    pub(crate) const fn exists() -> Self {
+        Self(Words::Known(c"ERR item exists"))
     }
 
-    pub(crate) fn not_found() -> Self {
-        Self::new("ERR not found")
+    pub(crate) const fn not_found() -> Self {
+        Self(Words::Known(c"ERR not found"))
     }
 
-    pub(crate) fn wrong_type() -> Self {
-        Self::new("WRONGTYPE Operation against a key holding the wrong kind of value")
+    pub(crate) const fn wrong_type() -> Self {
+        Self(Words::Known(c"WRONGTYPE Operation against a key holding the wrong kind of value"))
     }
 
-    pub(crate) fn out_of_memory() -> Self {
-        Self::new("ERR Insufficient memory")
+    pub(crate) const fn out_of_memory() -> Self {
+        Self(Words::Known(c"ERR Insufficient memory"))
+    }
+
+    pub(crate) const fn panicked() -> Self {
+        Self(Words::Known(c"ERR internal error in koel, which the server's log describes; please report it"))
     }
 
     /// For writing to a key of which chunks are missing.
-    pub(crate) fn arriving() -> Self {
-        Self::new("ERR a filter is being loaded into this key; send its last chunk with CF.LOADCHUNK, or delete the key")
+    pub(crate) const fn arriving() -> Self {
+        Self(Words::Known(
+            c"ERR a filter is being loaded into this key; send its last chunk with CF.LOADCHUNK, or delete the key",
+        ))
+    }
+
+    /// The words, for the server.
+    pub(crate) fn words(&self) -> &CStr {
+        match &self.0 {
+            Words::Known(words) => words,
+            Words::Line(line) => CStr::from_bytes_with_nul(line).unwrap_or_default(),
+        }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.words().to_str().unwrap_or_default())
+    }
+}
+
+/// A line that grows as far as there is memory. Zeros would end it for the server, and ends of lines the reply.
+struct Line(Vec<u8>);
+
+impl Line {
+    fn push(&mut self, byte: u8) -> fmt::Result {
+        self.0.try_reserve(1).map_err(|_| fmt::Error)?;
+        self.0.push(byte);
+        Ok(())
+    }
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.bytes().try_for_each(|byte| self.push(byte.max(b' ')))
     }
 }
 
 /// An answer or an error.
 pub(crate) type Outcome = Result<Reply, Failure>;
+
+/// An empty list with room for so many.
+pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(len).map_err(|_| Failure::out_of_memory())?;
+    Ok(list)
+}

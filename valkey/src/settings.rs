@@ -27,7 +27,7 @@ pub(crate) static EXPANSION: Number = Number {
     value: AtomicI64::new(1),
 };
 
-/// The most bytes of a filter's tables, and of a filter that is loaded.
+/// The most bytes of a filter that clients insert into, reserve or load.
 pub(crate) static MAX_BYTES: Number =
     Number { name: c"max-bytes", default: 1 << 30, range: (1024, i64::MAX), is_memory: true, value: AtomicI64::new(1 << 30) };
 
@@ -41,8 +41,7 @@ pub(crate) static ERROR_RATE: Setting = Setting::new(
     c"0.01",
     || f64::from_bits(RATE.load(Relaxed)).to_string(),
     |text| {
-        let rate = rate(text).map_err(|failure| failure.to_string())?;
-        RATE.store(rate.to_bits(), Relaxed);
+        RATE.store(rate(text)?.to_bits(), Relaxed);
         Ok(())
     },
 );
@@ -56,11 +55,10 @@ pub(crate) fn default_plan() -> Plan {
         expansion: EXPANSION.value.load(Relaxed),
         error_rate: f64::from_bits(RATE.load(Relaxed)),
         seed: SEED.value.load(Relaxed),
-        max_bytes: max_bytes(),
     }
 }
 
-/// The most bytes of a filter's tables.
-pub(crate) fn max_bytes() -> i64 {
-    MAX_BYTES.value.load(Relaxed)
+/// The most bytes of a filter.
+pub(crate) fn max_bytes() -> usize {
+    usize::try_from(MAX_BYTES.value.load(Relaxed)).unwrap_or(usize::MAX)
 }

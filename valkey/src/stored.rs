@@ -1,9 +1,6 @@
 //! What a key holds, and how the server saves, loads, copies and frees it.
 
-use std::{
-    io::{self, Read},
-    iter,
-};
+use std::io::{self, Read};
 
 use koel::{
     ElasticFilter, Hasher as _, Xxh3,
@@ -12,11 +9,11 @@ use koel::{
 
 use crate::{
     dump::{MOST_BYTES, Position},
-    filter::Filter,
+    filter::{Filter, Limit},
     load::{Arriving, Load},
-    plan::Plan,
+    plan::{Plan, Word},
     reply::Failure,
-    server::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value},
+    server::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value, boxed},
 };
 
 /// See the module.
@@ -26,6 +23,9 @@ pub(crate) enum Stored {
     /// Invisible until its last chunk has come.
     Load(Box<Load>),
 }
+
+/// The length of a piece, on the stack.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Filters of up to so many bytes are copied while the server defragments. The tables of others have pages of their own.
 const MOST_TO_MOVE: usize = 64 << 10;
@@ -46,16 +46,15 @@ impl Value for Stored {
         &HANDLE
     }
 
-    fn save(&self, stream: &mut Saving) {
+    fn save(&self, stream: &mut Saving) -> io::Result<()> {
         match self {
             Self::Filter(filter) => {
                 stream.number(if filter.own.is_some() { OWN } else { 0 } | if filter.imported.is_some() { IMPORTED } else { 0 });
                 save_plan(stream, &filter.plan, filter.deleted);
                 if let Some(own) = &filter.own {
                     stream.number(own.snapshot_bytes());
-                    let mut pieces = PieceWriter { stream, piece: Vec::with_capacity(MOST_BYTES) };
-                    // The stream takes everything; its errors are the server's.
-                    let _ = own.write_to(&mut pieces);
+                    let mut pieces = Pieces::new(|piece| stream.bytes(piece));
+                    own.write_to(&mut pieces)?;
                     pieces.finish();
                 }
                 if let Some(imported) = &filter.imported {
@@ -76,11 +75,15 @@ impl Value for Stored {
                 }
             },
         }
+        Ok(())
     }
 
-    fn load(stream: &mut Loading, version: i32) -> Result<Self, String> {
+    fn load(stream: &mut Loading, version: i32) -> Result<Self, Failure> {
         if version != Self::VERSION {
-            return Err(format!("version {version} of its format is not known; this release of koel reads {}", Self::VERSION));
+            return Err(Failure::new(format_args!(
+                "version {version} of its format is not known; this release of koel reads {}",
+                Self::VERSION
+            )));
         }
         let kind = stream.number().ok_or_else(cut_off)?;
         let (plan, deleted) = load_plan(stream)?;
@@ -90,43 +93,53 @@ impl Value for Stored {
                 let mut loader = None;
                 load_chunks(stream, &mut loader)?;
                 let loader = loader.ok_or_else(cut_off)?;
-                Ok(Self::Load(Box::new(Load { plan, deleted, arriving: Arriving::RedisBloom(loader) })))
+                Ok(Self::Load(boxed(Load { plan, deleted, arriving: Arriving::RedisBloom(loader) })?))
             }
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;
                 let imported = (kind & IMPORTED != 0).then(|| load_imported(stream)).transpose()?;
                 Ok(Self::Filter(Filter::with(plan, own, imported, deleted)))
             }
-            _ => Err(format!("{kind} is no kind of filter")),
+            _ => Err(Failure::new(format_args!("{kind} is no kind of filter"))),
         }
     }
 
-    fn rewrite(&self, commands: &mut Rewriting<'_>) {
-        let mut emit = |iterator: i64, bytes: &[u8], options: &[String]| commands.emit(c"CF.LOADCHUNK", iterator, bytes, options);
+    fn rewrite(&self, commands: &mut Rewriting<'_>) -> io::Result<()> {
         match self {
             Self::Filter(filter) => {
-                let options = options(&filter.plan, filter.deleted);
+                let options = filter.plan.options_of_chunks(filter.deleted);
                 if let Some(imported) = filter.is_only_imported() {
-                    emit_chunks(&mut emit, imported.chunks(), &options);
-                    return;
+                    imported.chunks().for_each(|(iterator, bytes)| emit(commands, iterator, bytes, iterator == 1, &options));
+                    return Ok(());
                 }
                 let mut offset = 0;
-                let chunks = iter::from_fn(|| {
-                    // Memory for a chunk is there, or the rewriting fails as a whole.
-                    let bytes = filter.dump(offset, MOST_BYTES).ok().filter(|bytes| !bytes.is_empty())?;
-                    offset += bytes.len() as u64;
-                    Some(bytes)
+                let mut pieces = Pieces::new(|piece| {
+                    let is_first = offset == 0;
+                    offset += piece.len() as u64;
+                    emit(commands, offset, piece, is_first, &options);
                 });
-                emit_chunks(&mut emit, at_offsets(0, chunks), &options);
+                filter.write_dump(&mut pieces)?;
+                pieces.finish();
             }
             Self::Load(load) => {
-                let options = options(&load.plan, load.deleted);
+                let options = load.plan.options_of_chunks(load.deleted);
                 match &load.arriving {
-                    Arriving::RedisBloom(loader) => emit_chunks(&mut emit, loader.chunks(), &options),
-                    Arriving::Own(pieces) => emit_chunks(&mut emit, at_offsets(pieces.moment, pieces.bytes.iter()), &options),
+                    Arriving::RedisBloom(loader) => {
+                        loader.chunks().for_each(|(iterator, bytes)| emit(commands, iterator, bytes, iterator == 1, &options));
+                    }
+                    Arriving::Own(pieces) => {
+                        let mut offset = 0;
+                        for piece in &pieces.bytes {
+                            let is_first = offset == 0;
+                            offset += piece.len() as u64;
+                            let iterator = Position { moment: pieces.moment, offset }.iterator().unsigned_abs();
+                            emit(commands, iterator, piece, is_first, &options);
+                        }
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     fn size_in_bytes(&self) -> usize {
@@ -142,17 +155,20 @@ impl Value for Stored {
             Self::Filter(filter) => {
                 [0, filter.deleted, filter.plan.expansion.unsigned_abs()].into_iter().for_each(&mut number);
                 let mut checksum = Checksum(0);
+                let mut pieces = Pieces::new(|piece| checksum.add(piece));
                 if let Some(own) = &filter.own {
-                    let _ = own.write_to(&mut checksum);
+                    // Pieces take everything.
+                    let _ = own.write_to(&mut pieces);
                 }
+                pieces.finish();
                 let imported = filter.imported.iter().flat_map(RedisBloomFilter::chunks);
-                imported.for_each(|(_, bytes)| checksum.add(&bytes));
+                imported.for_each(|(_, bytes)| checksum.add(bytes));
                 number(checksum.0);
             }
             Self::Load(load) => {
                 let mut checksum = Checksum(1);
                 match &load.arriving {
-                    Arriving::RedisBloom(loader) => loader.chunks().for_each(|(_, bytes)| checksum.add(&bytes)),
+                    Arriving::RedisBloom(loader) => loader.chunks().for_each(|(_, bytes)| checksum.add(bytes)),
                     Arriving::Own(pieces) => pieces.bytes.iter().for_each(|bytes| checksum.add(bytes)),
                 }
                 [1, checksum.0].into_iter().for_each(number);
@@ -185,14 +201,14 @@ impl Value for Stored {
     }
 }
 
-fn cut_off() -> String {
-    String::from("it is cut off")
+fn cut_off() -> Failure {
+    Failure::new("it is cut off")
 }
 
 /// The numbers of the plan, and a checksum of them.
 fn save_plan(stream: &mut Saving, plan: &Plan, deleted: u64) {
-    let Plan { capacity, expansion, error_rate, seed, max_bytes } = *plan;
-    let signed = [capacity, expansion, seed, max_bytes].map(i64::unsigned_abs);
+    let Plan { capacity, expansion, error_rate, seed } = *plan;
+    let signed = [capacity, expansion, seed].map(i64::unsigned_abs);
     let mut checksum = Checksum(0);
     for number in signed.into_iter().chain([error_rate.to_bits(), deleted]) {
         checksum.add(&number.to_le_bytes());
@@ -201,18 +217,18 @@ fn save_plan(stream: &mut Saving, plan: &Plan, deleted: u64) {
     stream.number(checksum.0);
 }
 
-fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), String> {
+fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), Failure> {
     let mut checksum = Checksum(0);
-    let mut numbers = [0; 6];
+    let mut numbers = [0; 5];
     for number in &mut numbers {
         *number = stream.number().ok_or_else(cut_off)?;
         checksum.add(&number.to_le_bytes());
     }
     if stream.number() != Some(checksum.0) {
-        return Err(String::from("the checksum of its plan differs"));
+        return Err(Failure::new("the checksum of its plan differs"));
     }
-    let [capacity, expansion, seed, max_bytes] = [0, 1, 2, 3].map(|at| i64::try_from(numbers[at]).unwrap_or(i64::MAX));
-    Ok((Plan { capacity, expansion, error_rate: f64::from_bits(numbers[4]), seed, max_bytes }, numbers[5]))
+    let [capacity, expansion, seed] = [0, 1, 2].map(|at| i64::try_from(numbers[at]).unwrap_or(i64::MAX));
+    Ok((Plan { capacity, expansion, error_rate: f64::from_bits(numbers[3]), seed }, numbers[4]))
 }
 
 /// Of each chunk a 1, the iterator and the bytes; then a 0, and a checksum of all bytes, seeded with what else was saved.
@@ -232,13 +248,13 @@ fn save_chunks(stream: &mut Saving, seed: u64, chunks: impl Iterator<Item = (u64
 }
 
 /// Passes on the chunks that were saved.
-fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -> Result<(), String>) -> Result<(), String> {
+fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut checksum = Checksum(seed);
     loop {
         match stream.number().ok_or_else(cut_off)? {
             0 => break,
             1 => {}
-            other => return Err(format!("{other} stands where 1 announces a chunk, or 0 the end")),
+            other => return Err(Failure::new(format_args!("{other} stands where 1 announces a chunk, or 0 the end"))),
         }
         let iterator = stream.number().ok_or_else(cut_off)?;
         let bytes = stream.bytes().ok_or_else(cut_off)?;
@@ -250,72 +266,57 @@ fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -
     }
     match stream.number() {
         Some(stored) if stored == checksum.0 => Ok(()),
-        _ => Err(String::from("its checksum differs")),
+        _ => Err(Failure::new("its checksum differs")),
     }
 }
 
-fn load_chunks(stream: &mut Loading, loader: &mut Option<Loader>) -> Result<(), String> {
+fn load_chunks(stream: &mut Loading, loader: &mut Option<Loader>) -> Result<(), Failure> {
     each_chunk(stream, 0, |iterator, bytes| {
         match loader {
             Some(loader) => loader.load(iterator, bytes),
             None => Loader::new(iterator, bytes).map(|new| *loader = Some(new)),
         }
-        .map_err(|error| error.to_string())
+        .map_err(Failure::new)
     })
 }
 
-fn load_imported(stream: &mut Loading) -> Result<RedisBloomFilter, String> {
+fn load_imported(stream: &mut Loading) -> Result<RedisBloomFilter, Failure> {
     let mut loader = None;
     load_chunks(stream, &mut loader)?;
-    loader.ok_or_else(cut_off)?.finish().map_err(|error| error.to_string())
+    loader.ok_or_else(cut_off)?.finish().map_err(Failure::new)
 }
 
-fn load_pieces(stream: &mut Loading, plan: Plan, deleted: u64) -> Result<Stored, String> {
+fn load_pieces(stream: &mut Loading, plan: Plan, deleted: u64) -> Result<Stored, Failure> {
     let moment = stream.number().ok_or_else(cut_off)?;
     let (mut load, mut offset): (Option<Load>, u64) = (None, 0);
     each_chunk(stream, moment, |_, bytes| {
         offset = offset.saturating_add(bytes.len() as u64);
         let iterator = Position { moment, offset }.iterator();
-        let result = match &mut load {
-            Some(load) => load.push(iterator, bytes, usize::MAX),
-            None => Load::start(iterator, bytes, plan, deleted, usize::MAX).map(|new| load = Some(new)),
-        };
-        result.map_err(|failure: Failure| failure.to_string())
+        match &mut load {
+            Some(load) => load.push(iterator, bytes, Limit::None),
+            None => Load::start(iterator, bytes, plan, deleted, Limit::None).map(|new| load = Some(new)),
+        }
     })?;
-    load.map(|load| Stored::Load(Box::new(load))).ok_or_else(cut_off)
+    Ok(Stored::Load(boxed(load.ok_or_else(cut_off)?)?))
 }
 
-fn load_own(stream: &mut Loading) -> Result<ElasticFilter, String> {
+fn load_own(stream: &mut Loading) -> Result<ElasticFilter, Failure> {
     let left = stream.number().ok_or_else(cut_off)?;
     let mut reader = PieceReader { stream, left, piece: None, read: 0 };
-    let own = ElasticFilter::read_from(&mut reader).map_err(|error| error.to_string())?;
+    let own = ElasticFilter::read_from(&mut reader).map_err(Failure::new)?;
     if reader.left > 0 || reader.piece.is_some_and(|piece| reader.read < piece.len()) {
-        return Err(String::from("it goes on after the end of the snapshot"));
+        return Err(Failure::new("it goes on after the end of the snapshot"));
     }
     Ok(own)
 }
 
-/// The options of the first CF.LOADCHUNK of a filter.
-pub(crate) fn options(plan: &Plan, deleted: u64) -> Vec<String> {
-    let deleted = [String::from("DELETED"), deleted.min(i64::MAX.unsigned_abs()).to_string()];
-    plan.arguments().into_iter().skip(1).chain(deleted).collect()
-}
-
-/// Chunks of a dump of this moment, each with its iterator.
-fn at_offsets<B: AsRef<[u8]>>(moment: u64, chunks: impl Iterator<Item = B>) -> impl Iterator<Item = (u64, B)> {
-    chunks.scan(0, move |offset, bytes| {
-        *offset += bytes.as_ref().len() as u64;
-        Some((Position { moment, offset: *offset }.iterator().unsigned_abs(), bytes))
-    })
-}
-
-fn emit_chunks<B: AsRef<[u8]>>(
-    emit: &mut impl FnMut(i64, &[u8], &[String]),
-    chunks: impl Iterator<Item = (u64, B)>,
-    options: &[String],
-) {
-    for (n, (iterator, bytes)) in chunks.enumerate() {
-        emit(i64::try_from(iterator).unwrap_or(i64::MAX), bytes.as_ref(), if n == 0 { options } else { &[] });
+/// Emits a chunk, with options if it is the first.
+fn emit(commands: &mut Rewriting<'_>, iterator: u64, bytes: &[u8], is_first: bool, options: &[Word; 8]) {
+    let iterator = i64::try_from(iterator).unwrap_or(i64::MAX);
+    if is_first {
+        commands.emit(c"CF.LOADCHUNK", iterator, bytes, options.each_ref().map(Word::as_ref));
+    } else {
+        commands.emit(c"CF.LOADCHUNK", iterator, bytes, []);
     }
 }
 
@@ -328,38 +329,35 @@ impl Checksum {
     }
 }
 
-impl io::Write for Checksum {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Passes on what is written in pieces of one length, the last one excepted. They need no memory but the stack: what a filter is
+/// saved by has to work when there is none left.
+struct Pieces<F> {
+    pass_on: F,
+    piece: [u8; PIECE_BYTES],
+    len: usize,
 }
 
-/// Saves a stream of bytes in pieces.
-struct PieceWriter<'a> {
-    stream: &'a mut Saving,
-    piece: Vec<u8>,
-}
+impl<F: FnMut(&[u8])> Pieces<F> {
+    #[expect(clippy::large_stack_arrays, reason = "there may be no memory but the stack")]
+    fn new(pass_on: F) -> Self {
+        Self { pass_on, piece: [0; PIECE_BYTES], len: 0 }
+    }
 
-impl PieceWriter<'_> {
-    fn finish(self) {
-        if !self.piece.is_empty() {
-            self.stream.bytes(&self.piece);
+    fn finish(mut self) {
+        if self.len > 0 {
+            (self.pass_on)(&self.piece[..self.len]);
         }
     }
 }
 
-impl io::Write for PieceWriter<'_> {
+impl<F: FnMut(&[u8])> io::Write for Pieces<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(MOST_BYTES - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..taken]);
-        if self.piece.len() == MOST_BYTES {
-            self.stream.bytes(&self.piece);
-            self.piece.clear();
+        let taken = bytes.len().min(PIECE_BYTES - self.len);
+        self.piece[self.len..self.len + taken].copy_from_slice(&bytes[..taken]);
+        self.len += taken;
+        if self.len == PIECE_BYTES {
+            (self.pass_on)(&self.piece);
+            self.len = 0;
         }
         Ok(taken)
     }
@@ -386,7 +384,7 @@ impl Read for PieceReader<'_> {
             _ => {
                 let piece = self.stream.bytes().filter(|piece| !piece.is_empty()).ok_or(io::ErrorKind::UnexpectedEof)?;
                 let left = self.left.checked_sub(piece.len() as u64);
-                self.left = left.ok_or_else(|| io::Error::other("a piece is longer than what was announced"))?;
+                self.left = left.ok_or(io::ErrorKind::InvalidData)?;
                 self.read = 0;
                 self.piece.insert(piece)
             }

@@ -102,6 +102,10 @@ class Server:
             lines.append(f"loadmodule {self.module}")
         return "\n".join(lines + self.options) + "\n"
 
+    def environment(self):
+        """Further variables that it is started with."""
+        return {}
+
     def start(self):
         path = self.folder / "server.conf"
         path.write_text(self.configuration())
@@ -109,7 +113,7 @@ class Server:
         with open(self.folder / "output", "ab") as output:
             self.process = subprocess.Popen(
                 [self.binary.path, str(path)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                preexec_fn=limit_memory, env={**os.environ, **ALLOCATOR},
+                preexec_fn=limit_memory, env={**os.environ, **ALLOCATOR, **self.environment()},
             )
         started.append(self)
         wait_until(self.answers, SECONDS_TO_START, self.log)
@@ -188,7 +192,7 @@ def free_port():
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        if port % processes == number % processes and port not in given_ports:
+        if port // 2 % processes == number % processes and port not in given_ports:
             given_ports.add(port)
             return port
 

@@ -20,7 +20,7 @@ WRONG_NUMBERS = [
     ("CF.MEXISTS",), ("CF.MEXISTS", "f"),
     ("CF.COUNT",), ("CF.COUNT", "f"), ("CF.COUNT", "f", "a", "b"),
     ("CF.DEL",), ("CF.DEL", "f"), ("CF.DEL", "f", "a", "b"),
-    ("CF.COMPACT",), ("CF.COMPACT", "f", "a"),
+    ("CF.COMPACT",), ("CF.COMPACT", "f", "a"), ("CF.UNION",), ("CF.UNION", "f"),
     ("CF.INFO",), ("CF.INFO", "f", "a"),
     ("CF.SCANDUMP",), ("CF.SCANDUMP", "f"), ("CF.SCANDUMP", "f", "0", "a"),
     ("CF.LOADCHUNK",), ("CF.LOADCHUNK", "f"), ("CF.LOADCHUNK", "f", "1"),

@@ -8,7 +8,7 @@ from filters import (
     FIXTURES, INFO_FIELDS, add_all, all_exist, chunks_of, difference, digest, dump, exist, fixture_named, fixtures,
     info, items, joined, load, refused, snapshot, state,
 )
-from servers import COMMAND
+from servers import COMMAND, wait_until
 from wire import same
 
 WITH_CHUNKS = [fixture for fixture in fixtures() if fixture["chunks"]]
@@ -192,3 +192,24 @@ def test_the_command_agrees(call, fixture, tmp_path):
         timeout=60, check=False,
     )
     assert said.stdout.splitlines() == expected, said.stderr
+
+
+def test_new_items_go_into_the_same_filter_everywhere(start):
+    """The filter beside an imported one is made for the items that are there by then, whatever it was read from."""
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        load(call, "f", chunks_of(fixture_named("rb_b4_n4000.chunks")))
+        payload = call("DUMP", "f")
+        removals = [("CF.DEL", "f", item) for item in items("key-", 2500)]
+        call.pipeline(removals)
+        call("BGREWRITEAOF")
+        wait_until(lambda: b"aof_rewrite_in_progress:0" in call("INFO", "persistence"))
+    server.restart()
+    with server.connect() as call:
+        call("RESTORE", "restored", 0, payload)
+        call.pipeline([(command, "restored", item) for command, _, item in removals])
+        assert digest(call, "restored") == digest(call, "f")
+        for key in ("f", "restored"):
+            add_all(call, key, items("new-", 3000))
+        assert digest(call, "restored") == digest(call, "f")
+        assert info(call, "restored")["Capacity"] == info(call, "f")["Capacity"]

@@ -8,9 +8,10 @@ from wire import same
 
 WRITES = {
     "cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.del", "cf.compact", "cf.loadchunk",
+    "cf.union",
 }
 READS = {"cf.exists", "cf.mexists", "cf.count", "cf.info", "cf.scandump", "cf.snapshot"}
-NEED_MEMORY = {"cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.loadchunk"}
+NEED_MEMORY = {"cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.loadchunk", "cf.union"}
 FAST = {"cf.exists", "cf.count"}
 """At least these: one item each, and no table is split or joined."""
 
@@ -49,14 +50,16 @@ def test_flags(call):
 
 def test_keys(call):
     for name, (_, _, first, last, step, *_) in commands(call).items():
-        assert (first, last, step) == (1, 1, 1), name
         arguments = ARGUMENTS.get(name, ["a"])
-        same(call("COMMAND", "GETKEYS", name, "the key", *arguments), [b"the key"])
+        keys = [b"the key", b"a"] if name == "cf.union" else [b"the key"]
+        assert (first, last, step) == (1, -1 if name == "cf.union" else 1, 1), name
+        same(call("COMMAND", "GETKEYS", name, "the key", *arguments), keys)
 
 
 def test_key_specifications(call):
     for name in commands(call):
-        ((key, flags),) = call("COMMAND", "GETKEYSANDFLAGS", name, "k", *ARGUMENTS.get(name, ["a"]))
+        (key, flags), *sources = call("COMMAND", "GETKEYSANDFLAGS", name, "k", *ARGUMENTS.get(name, ["a"]))
+        assert [(key, "RO" in flags) for key, flags in sources] == ([(b"a", True)] if name == "cf.union" else []), name
         assert key == b"k" and ("RO" in flags) == (name in READS), (name, flags)
 
 

@@ -1,4 +1,4 @@
-//! Mapped files: the only `unsafe` code of this command.
+//! Mapped files.
 
 use std::{
     fs::File,

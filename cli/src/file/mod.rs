@@ -21,7 +21,7 @@ use crate::streams::Stream;
 pub(crate) use changing::{Changing, Refusal};
 pub(crate) use descriptor::Descriptor;
 pub(crate) use read::{Opened, Stored, load, load_any, load_changing, only_with_growing, open, open_file, refused};
-pub(crate) use write::Output;
+pub(crate) use write::{Output, ignore_file_size_limit, kind_of};
 
 /// The filters of this command: their hasher is known only at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;

@@ -26,8 +26,8 @@ pub(crate) struct Output {
 enum Kind {
     /// Standard output or standard error.
     Stream(Stream),
-    /// A device or a pipe, which must not be replaced: it is written into.
-    Special(PathBuf),
+    /// A pipe that is open already, as a descriptor: it is written into.
+    Pipe(PathBuf),
     /// A file, which is replaced atomically, and its lock, held from the start; or no file yet.
     Regular(PathBuf, Option<Lock>),
 }
@@ -46,7 +46,7 @@ impl Output {
         match &output.kind {
             Kind::Regular(_, Some(_)) => Ok(output),
             Kind::Regular(_, None) => bail!("{name}: cannot be read: no such file; `koel build` creates one"),
-            Kind::Special(_) | Kind::Stream(_) => {
+            Kind::Pipe(_) | Kind::Stream(_) => {
                 bail!("{name}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file")
             }
         }
@@ -73,7 +73,15 @@ impl Output {
         };
         match metadata {
             Some(metadata) if metadata.is_dir() => bail!("{name}: is a folder; give the name of a file in it"),
-            Some(metadata) if !metadata.is_file() => return Ok(Self { name, kind: Kind::Special(path.to_owned()) }),
+            Some(metadata) if !metadata.is_file() => match descriptor {
+                Some(Descriptor::Own(_)) => return Ok(Self { name, kind: Kind::Pipe(path.to_owned()) }),
+                // To open a pipe without a reader is to wait for one, perhaps for ever; the shell opens it where that is wanted.
+                _ => bail!(
+                    "{name}: is {}, not a regular file, and is not replaced; give the name of a file; to write a filter into it, \
+                     redirect standard output: `-o - > {name}`",
+                    kind_of(&metadata)
+                ),
+            },
             // Opened by such a path, the file would be written from its start, over what is there already; replaced, it would no
             // longer be the file that the descriptor has open.
             Some(_) if descriptor.is_some() => {
@@ -175,7 +183,7 @@ impl Output {
         match &self.kind {
             Kind::Stream(Stream::Stdout) => stdout::named(count(&mut io::stdout().lock())),
             Kind::Stream(_) => count(&mut io::stderr().lock()).with_context(|| self.name.clone()),
-            Kind::Special(path) => {
+            Kind::Pipe(path) => {
                 let written = OpenOptions::new().write(true).open(path).and_then(|mut file| count(&mut file));
                 written.with_context(|| format!("{}: cannot be written", self.name))
             }
@@ -197,6 +205,34 @@ impl Output {
         }
     }
 }
+
+/// What something is that is neither a regular file nor a folder.
+#[cfg(unix)]
+pub(crate) fn kind_of(metadata: &fs::Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt as _;
+    match metadata.file_type() {
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn kind_of(_: &fs::Metadata) -> &'static str {
+    "a device"
+}
+
+/// From here on, a write beyond the limit of a file's size (`ulimit -f`) is an error, as one on a full disk is: reported, and
+/// followed by removing the temporary file. By default, the signal that comes with it ends the process before that.
+#[allow(unsafe_code, reason = "no safe function ignores a signal")]
+#[cfg(unix)]
+pub(crate) fn ignore_file_size_limit() {
+    // SAFETY: this runs before there are other threads, and to ignore a signal runs no code when it comes.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+#[cfg(not(unix))]
+pub(crate) fn ignore_file_size_limit() {}
 
 /// Can a file be created in the folder of this one? Reading the items may take hours, and then it is late to find out.
 fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! `koel shard split`
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufWriter, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -64,6 +64,10 @@ struct List {
 impl List {
     fn create(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
+        // To open a pipe without a reader is to wait for one.
+        if let Some(metadata) = fs::metadata(path).ok().filter(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            bail!("{name}: is {}, not a regular file; give another name, or remove it", file::kind_of(&metadata));
+        }
         let file = File::create(path).with_context(|| format!("{name}: cannot be written"))?;
         Ok(Self { name, writer: BufWriter::new(file), items: 0 })
     }

@@ -33,7 +33,7 @@ fn fixed_filters_are_those_that_are_recommended() {
     let found = object("--items 20k..150k --fpr 0.1%");
     assert_eq!([&found["asked"]["items"], &found["asked"]["most_items"]], [20_000, 150_000]);
     let large = plan(&found, "large");
-    for name in ["table_bytes_now", "table_bytes_at_end", "most_table_bytes"] {
+    for name in ["table_bytes_now", "table_bytes_at_end", "most_bytes"] {
         assert_eq!(large[name], smallest(150_000), "{name}");
     }
     // The rate is proportional to the load, nearly.
@@ -43,7 +43,7 @@ fn fixed_filters_are_those_that_are_recommended() {
     let bytes = [20_000, 40_000, 80_000, 150_000].map(smallest);
     assert_eq!(rebuilding["table_bytes_now"], bytes[0]);
     assert_eq!(rebuilding["table_bytes_at_end"], bytes[3]);
-    assert_eq!(rebuilding["most_table_bytes"], bytes[2] + bytes[3]);
+    assert_eq!(rebuilding["most_bytes"], bytes[2] + bytes[3]);
     assert_eq!(rebuilding["rebuilds"], 3);
     near(&rebuilding["insertions_per_item"], f64::from(150 + 20 + 40 + 80) / 150.0, 1e-9);
     assert_eq!(large["command"], object("--items 150k --fpr 0.1%")["command"]);
@@ -74,6 +74,30 @@ fn the_growing_filter_is_as_large_as_a_real_one() {
     }
     let mean = sum / sizes.len() as f64;
     assert!((mean - 1.0).abs() < 0.03, "{mean} of the bytes on average");
+}
+
+/// What a plan takes at most is a bound, whatever the hashes are: at every number of items, and at the moment of a split.
+#[test]
+fn a_growing_filter_never_takes_more_than_its_plan_says() {
+    for (now, most, seeds) in
+        [(0, 900, 40), (1000, 9000, 40), (20_000, 300_000, 8), (50_000, 1_000_000, 3), (1_000_000, 10_000_000, 1)]
+    {
+        let found = object(&format!("--items {now}..{most} --fpr 0.1%"));
+        let bound = plan(&found, "growing")["most_bytes"].as_u64().expect("bytes");
+        for seed in 0..seeds {
+            let builder = ElasticFilter::builder().capacity(now).max_capacity(most).false_positive_rate(0.001).seed(seed);
+            let mut filter = builder.build().expect("a filter");
+            let (mut items, mut peak) = (0, filter.size_in_bytes() as u64);
+            while items < most {
+                let more = (items / 500 + 1).min(most - items);
+                filter.insert_iter((items..items + more).map(|n| n as u64)).expect("room");
+                items += more;
+                peak = peak.max(filter.size_in_bytes() as u64);
+            }
+            assert!(peak <= bound, "{peak} bytes, at most {bound}: {now}..{most}, seed {seed}");
+            assert!(most < 300_000 || bound < peak + peak / 5, "{peak} bytes, at most {bound}: {now}..{most}, seed {seed}");
+        }
+    }
 }
 
 /// Each command builds the filter that the plan begins with.

@@ -121,6 +121,28 @@ impl Layer {
         self.count_in(place, key)
     }
 
+    /// The number of bits of a stream that the layer knows of each item.
+    pub(super) fn known_bits(&self) -> u8 {
+        self.plan.whole.upper_bits
+    }
+
+    /// Removes one item that an item may be a copy of, of whose stream only so many bits are known. Returns false if there is none.
+    pub(super) fn remove_known(&mut self, key: Key, known: u8) -> bool {
+        // All shards to which such a stream may lead.
+        let mut next = index(self.first_bits.of(key.stream));
+        let end = next + (1 << self.depth.saturating_sub(known));
+        while next < end {
+            let place = self.directory[next];
+            let depth = self.depth_of(place);
+            if self.levels[place.level()].remove_known(self.dispatch, place.at(), key, known.saturating_sub(depth)) {
+                self.len -= 1;
+                return true;
+            }
+            next += 1 << (self.depth - depth);
+        }
+        false
+    }
+
     fn count_in(&self, place: Place, key: Key) -> u32 {
         self.levels[place.level()].count(self.dispatch, place.at(), key)
     }
@@ -176,7 +198,7 @@ impl Layer {
     }
 
     /// Shards in the order of the streams that lead to them, with the bits that do.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (Shard<'_>, u64)> + Clone {
         self.places().map(|place| {
             let level = &self.levels[place.level()];
             (level.shard(self.dispatch, place.at()), level.records()[place.at()].prefix.into())
@@ -189,7 +211,7 @@ impl Layer {
     }
 
     /// Where they are.
-    fn places(&self) -> impl Iterator<Item = Place> {
+    fn places(&self) -> impl Iterator<Item = Place> + Clone {
         let mut next = 0;
         iter::from_fn(move || {
             let place = *self.directory.get(next)?;
@@ -249,7 +271,7 @@ impl Layer {
 
     /// Bytes of all blocks of tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.levels.iter().map(|level| level.tables().size_in_bytes()).sum()
+        self.levels.iter().map(|level| level.tables().table_bytes()).sum()
     }
 
     /// The same, and of what leads to them.
@@ -257,5 +279,48 @@ impl Layer {
         let levels = self.levels.capacity() * size_of::<Level>();
         let directory = self.directory.capacity() * size_of::<Place>();
         levels + directory + self.levels.iter().map(Level::size_in_bytes).sum::<usize>()
+    }
+
+    /// What the layer is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
+    /// layers of equal content.
+    pub(super) fn charged(&self) -> usize {
+        let in_use = usize::from(self.depth - self.plan.least_depth);
+        let of_level = |(number, level): (usize, &Level)| {
+            let slack = if number <= in_use { level.slack() } else { 0 };
+            level.charge().saturating_mul(level.len()).saturating_add(slack)
+        };
+        let fixed = self.levels.len() * size_of::<Level>() + (size_of::<Place>() << self.depth);
+        self.levels.iter().enumerate().map(of_level).fold(fixed, usize::saturating_add)
+    }
+}
+
+/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+impl Layer {
+    pub(super) fn assert_consistent(&self, plan: &LayerPlan, dispatch: Dispatch) {
+        let number = plan.number;
+        assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
+        assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");
+        assert_eq!(self.full_from, plan.whole.slots() / FULL.1 * FULL.0);
+        assert_eq!(self.levels.len(), usize::from(plan.most_depth - plan.least_depth) + 1, "levels of layer {number}");
+        let is_filled = |&depth: &u8| self.levels[usize::from(depth - plan.least_depth)].len() > 0;
+        let deepest = (plan.least_depth..=plan.most_depth).rev().find(is_filled);
+        assert_eq!(deepest.map(|depth| depth.max(plan.least_depth)), Some(self.depth), "depth of layer {number}");
+        assert_eq!(self.directory.len(), 1 << self.depth, "directory of layer {number}");
+        for (entry, &place) in self.directory.iter().enumerate() {
+            let unused = self.depth.checked_sub(self.depth_of(place)).expect("no shard is deeper than the directory");
+            let record = self.levels[place.level()].records().get(place.at()).expect("an entry leads to a shard");
+            assert_eq!(entry >> unused, index(record.prefix.into()), "entry {entry} of layer {number} leads to another shard");
+        }
+        let mut len = 0;
+        for (level, depth) in self.levels.iter().zip(plan.least_depth..) {
+            level.assert_consistent(dispatch);
+            for (at, record) in level.records().iter().enumerate() {
+                let first = index(record.prefix.into()) << (self.depth - depth);
+                let place = Place::new(usize::from(depth - plan.least_depth), at);
+                assert_eq!(self.directory[first], place, "no entry leads to shard {at} of depth {depth} in layer {number}");
+                len += record.items();
+            }
+        }
+        assert_eq!(self.len, len, "items of layer {number}");
     }
 }

@@ -3,7 +3,7 @@
 use core::{error::Error, fmt};
 use std::io;
 
-use crate::snapshot::SnapshotError;
+use crate::{snapshot::SnapshotError, storage::OutOfMemory};
 
 /// Parts of a growing filter could not be joined.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub enum JoinError {
     },
     /// The writer failed.
     Io(io::Error),
+    /// Memory for the list of parts cannot be allocated.
+    OutOfMemory(OutOfMemory),
 }
 
 impl fmt::Display for JoinError {
@@ -57,6 +59,7 @@ impl fmt::Display for JoinError {
             ),
             Self::Snapshot { part, error } => write!(f, "part {part}, counted from 0: {error}"),
             Self::Io(error) => write!(f, "the joined filter cannot be written: {error}"),
+            Self::OutOfMemory(_) => f.write_str("the parts cannot be listed"),
         }
     }
 }
@@ -66,6 +69,7 @@ impl Error for JoinError {
         match self {
             Self::Snapshot { error, .. } => error.source(),
             Self::Io(error) => Some(error),
+            Self::OutOfMemory(error) => Some(error),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Joining parts: lanes are put side by side as they are.
 
-use alloc::{format, vec::Vec};
+use alloc::vec::Vec;
 use std::{
     fs::File,
     io::{self, Read, Write},
@@ -18,6 +18,7 @@ use crate::{
     bits::wide,
     hash::HasherId,
     snapshot::{Reader, SnapshotError, replace},
+    storage::{OutOfMemory, reserve, reserved},
 };
 
 impl ElasticPart {
@@ -36,6 +37,7 @@ impl ElasticPart {
     pub fn join_snapshots<R: Read, W: Write>(parts: impl IntoIterator<Item = R>, mut writer: W) -> Result<u64, JoinError> {
         let mut readings = Vec::new();
         for (part, reader) in parts.into_iter().enumerate() {
+            reserve(&mut readings, 1)?;
             readings.push(Reading::start(Reader(reader)).map_err(|error| JoinError::Snapshot { part, error })?);
         }
         let Some(first) = readings.first() else { return Err(JoinError::NoParts) };
@@ -73,14 +75,16 @@ impl ElasticPart {
     /// # Errors
     /// As `join_snapshots`.
     pub fn join_files<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>, path: impl AsRef<Path>) -> Result<u64, JoinError> {
-        let open = |(part, path): (usize, P)| {
+        let mut files = Vec::new();
+        for (part, path) in parts.into_iter().enumerate() {
             let path = path.as_ref();
-            File::open(path).map_err(|error| {
-                let what = format!("{}: cannot be opened", path.display());
+            let file = File::open(path).map_err(|error| {
+                let what = text!("{}: cannot be opened", path.display());
                 JoinError::Snapshot { part, error: SnapshotError::io(0, what, error) }
-            })
-        };
-        let files = parts.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+            })?;
+            reserve(&mut files, 1)?;
+            files.push(file);
+        }
         let (mut items, mut refused) = (0, None);
         let written = replace(path.as_ref(), |file| match Self::join_snapshots(files, file) {
             Ok(joined) => {
@@ -90,7 +94,8 @@ impl ElasticPart {
             Err(JoinError::Io(error)) => Err(error),
             Err(error) => {
                 refused = Some(error);
-                Err(io::Error::other("the parts cannot be joined"))
+                // Never seen: `refused` is returned.
+                Err(io::ErrorKind::Other.into())
             }
         });
         match refused {
@@ -120,7 +125,7 @@ impl<H: PartialEq> ElasticFilter<H> {
     /// Joins all parts of a filter, given in any order, without copying their tables.
     ///
     /// # Errors
-    /// If the parts do not make up one filter.
+    /// If the parts do not make up one filter, or if memory for their list cannot be allocated.
     ///
     /// # Example
     /// ```
@@ -143,21 +148,27 @@ impl<H: PartialEq> ElasticFilter<H> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn join(parts: impl IntoIterator<Item = ElasticPart<H>>) -> Result<Self, JoinError> {
-        let mut parts: Vec<(usize, ElasticPart<H>)> = parts.into_iter().enumerate().collect();
+        let mut given = Vec::new();
+        for part in parts.into_iter().enumerate() {
+            reserve(&mut given, 1)?;
+            given.push(part);
+        }
         if let Some(part) =
-            parts.iter().position(|(_, part)| part.params != parts[0].1.params || part.hasher != parts[0].1.hasher)
+            given.iter().position(|(_, part)| part.params != given[0].1.params || part.hasher != given[0].1.hasher)
         {
             return Err(JoinError::Different { part });
         }
-        parts.sort_by_key(|(_, part)| part.first);
-        let (mut lanes, mut last, mut whole) = (Vec::new(), 0, None);
-        for (index, part) in parts {
+        given.sort_unstable_by_key(|(index, part)| (part.first, *index));
+        let of_all = given.first().map_or(0, |(_, part)| part.params.lanes());
+        let (mut lanes, mut last, mut whole) = (reserved(of_all)?, 0, None);
+        for (index, part) in given {
             if part.first < lanes.len() {
                 return Err(JoinError::Twice { parts: [last, index] });
             }
             if part.first > lanes.len() {
                 return Err(JoinError::Missing { lane: lanes.len(), lanes: part.params.lanes() });
             }
+            // There is room for as many lanes as there are, and no part has more of them.
             lanes.extend(part.lanes);
             last = index;
             whole.get_or_insert((part.params, part.hasher));
@@ -167,6 +178,12 @@ impl<H: PartialEq> ElasticFilter<H> {
             return Err(JoinError::Missing { lane: lanes.len(), lanes: params.lanes() });
         }
         Ok(Self::from_lanes(lanes, params, hasher))
+    }
+}
+
+impl From<OutOfMemory> for JoinError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::OutOfMemory(error)
     }
 }
 

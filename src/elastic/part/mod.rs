@@ -4,10 +4,12 @@ mod error;
 mod join;
 mod operations;
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 use core::{fmt, ops::Range};
 
-use super::{ElasticBuilder, ElasticParams, GrowError, builder::Plan, error::Refused, lane::Lane, plan::MOST_LANES};
+use super::{
+    ElasticBuilder, ElasticParams, GrowError, builder::Plan, error::Refused, lane::Lane, plan::MOST_LANES, storage::FILTER_BYTES,
+};
 use crate::{
     filter::BuildError,
     hash::Xxh3,
@@ -71,19 +73,11 @@ impl<H> ElasticBuilder<H> {
     /// As [`build`](Self::build), and if there are not as many parts, or not as many lanes as parts.
     pub fn build_part(mut self, part: usize, parts: usize) -> Result<ElasticPart<H>, BuildError> {
         if parts == 0 || parts > MOST_LANES {
-            let limit = format!("a filter has 1 to {MOST_LANES}");
-            return Err(wrong_parts(
-                format!("{parts}"),
-                limit,
-                format!("the nearest that works is {}", parts.clamp(1, MOST_LANES)),
-            ));
+            let limit = text!("a filter has 1 to {MOST_LANES}");
+            return Err(wrong_parts(text!("{parts}"), limit, text!("the nearest that works is {}", parts.clamp(1, MOST_LANES))));
         }
         if part >= parts {
-            return Err(wrong_parts(
-                format!("number {part}"),
-                format!("{parts} are numbered from 0"),
-                String::from("give a lower number"),
-            ));
+            return Err(wrong_parts(text!("number {part}"), text!("{parts} are numbered from 0"), text!("give a lower number")));
         }
         self.lanes_or((LANES_OF_PART * parts).next_power_of_two().min(MOST_LANES));
         let of_part = |lanes: usize| {
@@ -94,8 +88,8 @@ impl<H> ElasticBuilder<H> {
         let Plan { params, hasher, dispatch, max_bytes } = self.plan(|lanes| of_part(lanes).len())?;
         let lanes = params.lanes();
         if lanes < parts {
-            let limit = format!("the filter has {lanes} lanes");
-            return Err(wrong_parts(format!("{parts}"), limit, format!("the nearest that works is {lanes}")));
+            let limit = text!("the filter has {lanes} lanes");
+            return Err(wrong_parts(text!("{parts}"), limit, text!("the nearest that works is {lanes}")));
         }
         let Range { start: first, end } = of_part(lanes);
         let mut lanes = reserved(end - first)?;
@@ -153,8 +147,13 @@ impl<H> ElasticPart<H> {
         self.lanes.iter().map(Lane::table_bytes).sum()
     }
 
+    /// What the part is charged against its limit.
+    fn charged(&self) -> usize {
+        self.lanes.iter().map(Lane::charged).fold(FILTER_BYTES, usize::saturating_add)
+    }
+
     fn refuse(&self, reason: Refused) -> GrowError {
-        GrowError::new(reason, self.table_bytes(), self.max_bytes)
+        GrowError::new(reason, self.charged(), self.max_bytes)
     }
 }
 

@@ -6,10 +6,7 @@ use std::{
 };
 
 use super::{
-    super::{
-        operations::spread,
-        snapshot::{Failed, write},
-    },
+    super::{operations::spread, snapshot::write},
     ElasticPart, GrowError,
 };
 use crate::{
@@ -76,7 +73,7 @@ impl<H> ElasticPart<H> {
             return Ok(false);
         }
         if let Err(full) = lane.insert(hash) {
-            let allowed = self.max_bytes.saturating_sub(self.table_bytes());
+            let allowed = self.max_bytes.saturating_sub(self.charged());
             self.lanes[number].insert_growing(hash, full, allowed).map_err(|reason| self.refuse(reason))?;
         }
         Ok(true)
@@ -108,9 +105,8 @@ impl<H> ElasticPart<H> {
     where
         H: Hasher,
     {
-        let lanes = (0..self.params.lanes()).map(|number| self.lanes.get(number.wrapping_sub(self.first)));
-        let written = write(&self.params, self.hasher.id(), lanes, |piece| Ok(writer.write_all(piece)?));
-        written.map_err(|Failed(error)| error)
+        let lanes = (0..self.params.lanes()).map(|number| Ok(self.lanes.get(number.wrapping_sub(self.first))));
+        write(&self.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
     }
 
     /// Writes the part to a file, which it creates or replaces as [`ElasticFilter::save`](crate::ElasticFilter::save) does.

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{
-    super::{ElasticParams, facts::Summary},
+    super::{ElasticParams, facts::Summary, storage::FILTER_BYTES},
     SharedFilter,
     lock::LockedLane,
 };
@@ -36,10 +36,15 @@ impl<H> SharedFilter<H> {
         size_of::<Self>() + lanes + self.lanes.iter().map(|lane| lane.read().size_in_bytes()).sum::<usize>()
     }
 
-    /// Bytes of all tables, with their padding: what [`max_bytes`](crate::ElasticBuilder::max_bytes) limits.
+    /// Bytes of all tables, with their padding.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        self.lanes.iter().map(LockedLane::table_bytes).sum()
+        self.lanes.iter().map(|lane| lane.read().table_bytes()).sum()
+    }
+
+    /// What the filter is charged against its limit.
+    pub(super) fn charged(&self) -> usize {
+        self.lanes.iter().map(LockedLane::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
 
     /// Bits of memory per item; infinite for an empty filter.

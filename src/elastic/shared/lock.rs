@@ -7,46 +7,47 @@ use core::{
 };
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::super::lane::Lane;
-use crate::storage::{OutOfMemory, reserved};
+use super::super::lane::{LANE_BYTES, Lane};
 
 /// Processors fetch cache lines in pairs. Locks that are used by different threads are not in the same pair.
 #[repr(align(128))]
-pub(super) struct LockedLane {
+pub(in crate::elastic) struct LockedLane {
     lane: RwLock<Lane>,
-    /// Bytes of its tables, for threads that do not hold the lock.
-    table_bytes: AtomicUsize,
+    /// What it is charged, for threads that do not hold the lock.
+    charged: AtomicUsize,
 }
+
+const _: () = assert!(size_of::<LockedLane>() <= LANE_BYTES);
 
 impl LockedLane {
     /// For reading. A lock is never poisoned in a way that matters: nothing that may panic runs while it is held.
     #[inline]
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Lane> {
+    pub(in crate::elastic) fn read(&self) -> RwLockReadGuard<'_, Lane> {
         self.lane.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For writing.
     #[inline]
     pub(super) fn write(&self) -> Writer<'_> {
-        Writer { lane: self.lane.write().unwrap_or_else(PoisonError::into_inner), table_bytes: &self.table_bytes }
+        Writer { lane: self.lane.write().unwrap_or_else(PoisonError::into_inner), charged: &self.charged }
     }
 
-    /// Bytes of its tables at some moment.
-    pub(super) fn table_bytes(&self) -> usize {
-        self.table_bytes.load(Ordering::Relaxed)
+    /// What it was charged at some moment.
+    pub(super) fn charged(&self) -> usize {
+        self.charged.load(Ordering::Relaxed)
     }
 }
 
 /// A lane that the thread may change.
 pub(super) struct Writer<'a> {
     lane: RwLockWriteGuard<'a, Lane>,
-    table_bytes: &'a AtomicUsize,
+    charged: &'a AtomicUsize,
 }
 
 impl Writer<'_> {
-    /// Makes known how many bytes the tables take. To be called after everything that may have changed it.
+    /// Makes known what the lane is charged. To be called after everything that may have changed it.
     pub(super) fn publish(&self) {
-        self.table_bytes.store(self.lane.table_bytes(), Ordering::Relaxed);
+        self.charged.store(self.lane.charged(), Ordering::Relaxed);
     }
 }
 
@@ -66,18 +67,15 @@ impl DerefMut for Writer<'_> {
     }
 }
 
-/// Puts lanes behind locks.
-pub(super) fn locked(lanes: Vec<Lane>) -> Result<Vec<LockedLane>, OutOfMemory> {
-    let mut locked = reserved(lanes.len())?;
-    for lane in lanes {
-        locked.push(LockedLane { table_bytes: AtomicUsize::new(lane.table_bytes()), lane: RwLock::new(lane) });
-    }
-    Ok(locked)
+/// Puts lanes behind locks, into a vector that has room for them.
+pub(in crate::elastic) fn locked(lanes: Vec<Lane>, mut locked: Vec<LockedLane>) -> Vec<LockedLane> {
+    locked
+        .extend(lanes.into_iter().map(|lane| LockedLane { charged: AtomicUsize::new(lane.charged()), lane: RwLock::new(lane) }));
+    locked
 }
 
 /// The reverse.
-pub(super) fn unlocked(locked: Vec<LockedLane>) -> Result<Vec<Lane>, OutOfMemory> {
-    let mut lanes = reserved(locked.len())?;
+pub(super) fn unlocked(locked: Vec<LockedLane>, mut lanes: Vec<Lane>) -> Vec<Lane> {
     lanes.extend(locked.into_iter().map(|lane| lane.lane.into_inner().unwrap_or_else(PoisonError::into_inner)));
-    Ok(lanes)
+    lanes
 }

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::{
-    super::{GrowError, builder::empty_lanes, lane::Lane, level::Place, operations::spread},
+    super::{GrowError, builder::empty_lanes, error::Refused, lane::Lane, level::Place, operations::spread},
     SharedFilter,
     lock::{LockedLane, Writer},
 };
@@ -13,7 +13,7 @@ impl<H> SharedFilter<H> {
     /// Inserts an item, even if it is already present, as [`ElasticFilter::insert`](crate::ElasticFilter::insert) does.
     ///
     /// # Errors
-    /// As `ElasticFilter::insert`. No item has changed.
+    /// As `ElasticFilter::insert`. The call has then changed nothing.
     #[inline]
     pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), GrowError>
     where
@@ -51,11 +51,19 @@ impl<H> SharedFilter<H> {
     fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), GrowError> {
         let is_limited = self.max_bytes < usize::MAX;
         let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
-        let allowed = if is_limited { self.max_bytes.saturating_sub(self.table_bytes()) } else { usize::MAX };
-        let result = lane.insert_growing(hash, full, allowed);
+        let result = lane.insert_growing(hash, full, self.allowed());
         lane.publish();
         drop(turn);
-        result.map_err(|refused| GrowError::new(refused, self.table_bytes(), self.max_bytes))
+        result.map_err(|refused| self.refuse(refused))
+    }
+
+    /// By how many bytes the charge may rise.
+    pub(in crate::elastic) fn allowed(&self) -> usize {
+        if self.max_bytes < usize::MAX { self.max_bytes.saturating_sub(self.charged()) } else { usize::MAX }
+    }
+
+    pub(in crate::elastic) fn refuse(&self, reason: Refused) -> GrowError {
+        GrowError::new(reason, self.charged(), self.max_bytes)
     }
 
     /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted. One operation: no
@@ -142,16 +150,12 @@ impl<H> SharedFilter<H> {
     }
 
     /// Joins all shards that are thin enough, as [`ElasticFilter::shrink`](crate::ElasticFilter::shrink) does, lane after lane.
-    ///
-    /// # Errors
-    /// If memory for a joined shard cannot be allocated. All items are then in the filter, and some shards have been joined.
-    pub fn shrink(&self) -> Result<(), OutOfMemory> {
-        self.lanes.iter().try_for_each(|lane| {
+    pub fn shrink(&self) {
+        for lane in &self.lanes {
             let mut lane = lane.write();
-            let result = lane.shrink();
+            lane.shrink();
             lane.publish();
-            result
-        })
+        }
     }
 
     /// Removes all items, lane after lane, and gives back the memory that the filter has grown by. An item that another thread

@@ -5,21 +5,21 @@ use std::{
     path::Path,
 };
 
-use super::{
-    super::snapshot::{Failed, write},
-    SharedFilter,
-};
+use super::{super::snapshot::write, SharedFilter, lock::LockedLane};
 use crate::{hash::Hasher, snapshot::replace};
 
 impl<H: Hasher> SharedFilter<H> {
     /// Writes a snapshot, which [`ElasticFilter::read_from`](crate::ElasticFilter::read_from) reads, while other threads use the filter.
     ///
     /// Each lane is written as it is at one moment; lanes are written one after the other. So an item that was inserted before the
-    /// call, and is not removed, is in the snapshot; one that is inserted during the call may be. While a lane is written, threads
-    /// that write to that lane wait for the writer: give it a buffer or a file rather than a slow connection.
+    /// call, and is not removed, is in the snapshot; one that is inserted during the call may be.
+    ///
+    /// A lane is copied under its lock, and the copy is written, so that no thread waits for the writer, and the writer may use the
+    /// filter itself. Takes the memory of one lane meanwhile.
     ///
     /// # Errors
-    /// The writer's error. What it has received by then is not a valid snapshot.
+    /// The writer's error; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if a lane cannot be copied. What the writer has received by
+    /// then is not a valid snapshot.
     ///
     /// # Example
     /// ```
@@ -32,9 +32,10 @@ impl<H: Hasher> SharedFilter<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
-        let lanes = self.lanes.iter().map(|lane| Some(lane.read()));
-        let written = write(&self.params, self.hasher.id(), lanes, |piece| Ok(writer.write_all(piece)?));
-        written.map_err(|Failed(error)| error)
+        let copy = |lane: &LockedLane| lane.read().try_clone();
+        // An error without text: there is no memory for one.
+        let lanes = self.lanes.iter().map(|lane| copy(lane).map(Some).map_err(|_| io::ErrorKind::OutOfMemory.into()));
+        write(&self.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
     }
 
     /// Writes a snapshot to a file, which it creates or replaces as [`ElasticFilter::save`](crate::ElasticFilter::save) does, while other threads use the

@@ -1,7 +1,5 @@
 //! Where a snapshot ends, found while it arrives.
 
-use alloc::format;
-
 use super::format::{HEADER_BYTES, Header, SECTION_BYTES, Section, TRAILER_BYTES};
 use crate::{
     bits::{index, wide},
@@ -118,7 +116,7 @@ impl SnapshotExtent {
         let (Section { length, .. }, _) = Section::decode(first_bytes(&self.header));
         let least = others * wide(SECTION_BYTES) + wide(TRAILER_BYTES);
         if self.received.checked_add(length).and_then(|end| end.checked_add(least)).is_none() {
-            let what = format!("a lane has {length} bytes, so that the snapshot would have 2⁶⁴ or more");
+            let what = text!("a lane has {length} bytes, so that the snapshot would have 2⁶⁴ or more");
             return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), what));
         }
         (self.skipped, self.next) = (length + if others == 0 { least } else { 0 }, Next::Sections(others));

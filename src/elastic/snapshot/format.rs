@@ -1,9 +1,6 @@
 //! The layout of the header and of a shard's record, and their validation.
 
-use alloc::{
-    format,
-    string::{String, ToString as _},
-};
+use alloc::string::String;
 
 use super::super::{ElasticParams, stream::Shares};
 use crate::{
@@ -84,7 +81,7 @@ impl Header {
         }
         let version = u16::from_le_bytes(take(bytes, VERSION_AT));
         if version != FORMAT_VERSION {
-            let what = format!("a snapshot of version {version}, but this release reads version {FORMAT_VERSION}");
+            let what = text!("a snapshot of version {version}, but this release reads version {FORMAT_VERSION}");
             return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), what));
         }
         let byte = |at| take::<1>(bytes, at)[0];
@@ -100,7 +97,7 @@ impl Header {
         };
         let is_staggered = match byte(STAGGERED_AT) {
             flag @ (0 | 1) => flag == 1,
-            other => return Err(parameter(STAGGERED_AT, format!("staggered {other}: 0 is no, 1 is yes"))),
+            other => return Err(parameter(STAGGERED_AT, text!("staggered {other}: 0 is no, 1 is yes"))),
         };
         let params = ElasticParams {
             capacity: number(CAPACITY_AT),
@@ -116,7 +113,7 @@ impl Header {
             most_depth: byte(MOST_DEPTH_AT),
             spare_bits: byte(SPARE_BITS_AT),
         };
-        let params = params.checked().map_err(|what| parameter(LOW_BITS_AT, what.to_string()))?;
+        let params = params.checked().map_err(|what| parameter(LOW_BITS_AT, text!("{what}")))?;
         let header = Self { params, hasher: HasherId::from_number(u16::from_le_bytes(take(bytes, HASHER_AT))) };
         Ok((header, stored))
     }
@@ -124,11 +121,11 @@ impl Header {
 
 fn wrong_kind(kind: u8) -> SnapshotError {
     if kind < GROWING {
-        let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), String::from("this is a filter of fixed size"));
+        let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), text!("this is a filter of fixed size"));
         return error.with_remedy("read it with CuckooFilter or FilterView");
     }
     let packed = GROWING + 1;
-    parameter(TABLE_AT, format!("table kind {kind}: {GROWING} is growing and single, {packed} is growing and packed"))
+    parameter(TABLE_AT, text!("table kind {kind}: {GROWING} is growing and single, {packed} is growing and packed"))
 }
 
 /// The header of a lane's section.
@@ -142,12 +139,17 @@ pub(super) struct Section {
 
 impl Section {
     /// Encodes the header of the lane with this number, for this list. Also returns its checksum.
-    pub(super) fn encode(&self, list: &[u8], lane: u64, header_checksum: u64) -> ([u8; SECTION_BYTES], u64) {
+    pub(super) fn encode(
+        &self,
+        list: impl Iterator<Item = Record>,
+        lane: u64,
+        header_checksum: u64,
+    ) -> ([u8; SECTION_BYTES], u64) {
         let mut bytes = [0; SECTION_BYTES];
         put(&mut bytes, 0, self.items.to_le_bytes());
         put(&mut bytes, 8, self.shards.to_le_bytes());
         put(&mut bytes, 16, self.length.to_le_bytes());
-        let checksum = section_checksum(&bytes, list, lane, header_checksum);
+        let checksum = section_checksum(&bytes, list.map(|record| record.encode()), lane, header_checksum);
         put(&mut bytes, 24, checksum.to_le_bytes());
         (bytes, checksum)
     }
@@ -160,10 +162,15 @@ impl Section {
 }
 
 /// The checksum of a section's first three fields and its list, so that neither goes with another lane or another filter.
-pub(super) fn section_checksum(section: &[u8; SECTION_BYTES], list: &[u8], lane: u64, header_checksum: u64) -> u64 {
+pub(super) fn section_checksum(
+    section: &[u8; SECTION_BYTES],
+    list: impl Iterator<Item = impl AsRef<[u8]>>,
+    lane: u64,
+    header_checksum: u64,
+) -> u64 {
     let mut checksum = Checksum::new(header_checksum.wrapping_add(lane));
     checksum.update(&section[..24]);
-    checksum.update(list);
+    list.for_each(|piece| checksum.update(piece.as_ref()));
     checksum.finish()
 }
 

@@ -1,6 +1,6 @@
 //! The list of a lane's shards, which says where their tables are.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{
     super::{ElasticParams, plan::LayerPlan},
@@ -32,16 +32,19 @@ impl Listing {
         let records = if list.is_empty() { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
         let found: u64 = records.iter().map(|record| u64::from(record.items)).sum();
         if found != section.items {
-            let what = format!("the shards of lane {lane} hold {found} items, but its header says {}", section.items);
+            let what = text!("the shards of lane {lane} hold {found} items, but its header says {}", section.items);
             return Err(SnapshotError::new(Kind::Count, start, what));
         }
         let table_bytes = records.chunk_by(same_layer).fold(0, |sum: u64, records| sum.saturating_add(in_layer(params, records)));
-        let found = table_bytes.saturating_add(wide(list.len()));
-        if found != section.length {
-            let what = format!("lane {lane} has {found} bytes, but its header says {}", section.length);
-            return Err(SnapshotError::new(Kind::Shards, start, what));
+        // A sum that has reached the greatest number is no length, whatever the header says.
+        match table_bytes.checked_add(wide(list.len())) {
+            Some(found) if found == section.length => Ok(Self { records, table_bytes }),
+            found => {
+                let found = found.unwrap_or(u64::MAX);
+                let what = text!("lane {lane} has {found} bytes, but its header says {}", section.length);
+                Err(SnapshotError::new(Kind::Shards, start, what))
+            }
         }
-        Ok(Self { records, table_bytes })
     }
 
     /// Is the lane in another part?
@@ -55,12 +58,17 @@ impl Listing {
         self.records.iter().map(|record| u64::from(record.items)).sum()
     }
 
-    /// The header of the section and the list, as they were.
+    /// The header of the section, as it was.
     #[cfg(feature = "std")]
-    pub(super) fn encode(&self) -> (Section, Vec<u8>) {
-        let list: Vec<u8> = self.records.iter().flat_map(Record::encode).collect();
-        let length = self.table_bytes + wide(list.len());
-        (Section { items: self.items(), shards: wide(self.records.len()), length }, list)
+    pub(super) fn section(&self) -> Section {
+        let list = wide(self.records.len() * RECORD_BYTES);
+        Section { items: self.items(), shards: wide(self.records.len()), length: self.table_bytes + list }
+    }
+
+    /// The list, as it was.
+    #[cfg(feature = "std")]
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> + Clone {
+        self.records.iter().copied()
     }
 
     /// The records of each layer, which are never none, in order.
@@ -99,10 +107,10 @@ fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Recor
         record.copy_from_slice(bytes);
         let record = Record::decode(&record).ok_or("its reserved bytes are not zero");
         let record = record.and_then(|record| expected.accept(&record).map(|()| record));
-        list.push(record.map_err(|what| SnapshotError::new(Kind::Shards, at, format!("the record of a shard: {what}")))?);
+        list.push(record.map_err(|what| SnapshotError::new(Kind::Shards, at, text!("the record of a shard: {what}")))?);
     }
     if expected.next != WHOLE {
-        let what = String::from("the list of shards ends before every hash has one");
+        let what = text!("the list of shards ends before every hash has one");
         return Err(SnapshotError::new(Kind::Shards, start + wide(bytes.len()), what));
     }
     Ok(list)
@@ -126,6 +134,9 @@ impl<'a> Expected<'a> {
 
     fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
         let number = record.layer;
+        if usize::from(number) >= self.params.most_layers() {
+            return Err("its layer is one that could not keep the rate");
+        }
         if self.next == WHOLE && number > self.plan.number {
             (self.plan, self.next) = (self.params.layer(number), 0);
         }

@@ -18,11 +18,12 @@ mod write;
 pub use extent::SnapshotExtent;
 pub use index::SnapshotShards;
 pub use pieces::SnapshotIndex;
+#[cfg(feature = "std")]
+pub(crate) use reading::check_lists;
 pub use view::ElasticView;
 #[cfg(feature = "std")]
 pub(super) use {
     listing::Listing,
     reading::Reading,
-    stream::Failed,
     write::{Writing, write},
 };

@@ -1,7 +1,13 @@
 //! Reading the sections of a snapshot one after the other, from untrusted bytes. Memory grows with the bytes that arrive, not with
 //! what the header claims.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::vec::Vec;
+use core::iter;
+#[cfg(feature = "std")]
+use std::{
+    fs::File,
+    io::{Seek as _, SeekFrom},
+};
 
 use super::{
     super::{
@@ -13,6 +19,8 @@ use super::{
     },
     listing::Listing,
 };
+#[cfg(feature = "std")]
+use crate::snapshot::Reader;
 use crate::{
     bits::{PADDING, index, wide},
     hash::{Hasher, HasherId},
@@ -68,7 +76,7 @@ impl<S: Source> Reading<S> {
     fn next(&mut self, len: usize) -> Result<(), SnapshotError> {
         let arrived = fill_gradually(&mut self.source, &mut self.buffer, len, self.offset)?;
         self.offset += wide(arrived);
-        if arrived < len { Err(too_short(self.offset, self.offset + wide(len - arrived))) } else { Ok(()) }
+        if arrived < len { Err(too_short(self.offset, self.offset.saturating_add(wide(len - arrived)))) } else { Ok(()) }
     }
 
     /// The id of the hasher that the header names.
@@ -82,7 +90,7 @@ impl<S: Source> Reading<S> {
         let start = self.offset;
         let listing = self.listing(lane)?;
         if listing.is_absent() {
-            let what = format!("this is a part of a filter, without lane {lane}");
+            let what = text!("this is a part of a filter, without lane {lane}");
             return Err(SnapshotError::new(Kind::Part, start, what));
         }
         Ok(listing)
@@ -97,11 +105,11 @@ impl<S: Source> Reading<S> {
         let (section, stored) = Section::decode(&bytes);
         let len = usize::try_from(section.shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES));
         let Some(len) = len else {
-            let what = format!("lane {lane} has {} shards, more than this machine can address", section.shards);
+            let what = text!("lane {lane} has {} shards, more than this machine can address", section.shards);
             return Err(SnapshotError::new(Kind::Shards, start, what));
         };
         self.next(len)?;
-        let computed = section_checksum(&bytes, &self.buffer, lane, self.seed);
+        let computed = section_checksum(&bytes, iter::once(&self.buffer), lane, self.seed);
         if stored != computed {
             return Err(differs(Kind::BodyChecksum, start, "list of shards", stored, computed));
         }
@@ -118,7 +126,7 @@ impl<S: Source> Reading<S> {
             return Err(differs(Kind::BodyChecksum, start, "table of a shard", record.checksum, computed));
         }
         if self.buffer[bytes..].iter().any(|&byte| byte != 0) {
-            let what = String::from("the bytes behind a table are not zero");
+            let what = text!("the bytes behind a table are not zero");
             return Err(SnapshotError::new(Kind::Table, start + wide(bytes), what));
         }
         reserve(&mut self.buffer, PADDING)?;
@@ -153,7 +161,7 @@ impl<S: Source> Reading<S> {
         if self.directories <= MOST_DIRECTORIES.max(self.offset) {
             return Ok(());
         }
-        let what = format!("shards of depth {depth} need a directory that is far larger than the filter");
+        let what = text!("shards of depth {depth} need a directory that is far larger than the filter");
         Err(SnapshotError::new(Kind::Shards, self.offset, what))
     }
 
@@ -169,7 +177,7 @@ impl<S: Source> Reading<S> {
         let end = self.trailer()?;
         let more = self.source.fill(&mut [0], end)?;
         if more > 0 {
-            Err(SnapshotError::new(Kind::TrailingBytes, end, String::from("the input goes on after the snapshot's end")))
+            Err(SnapshotError::new(Kind::TrailingBytes, end, text!("the input goes on after the snapshot's end")))
         } else {
             Ok(())
         }
@@ -202,4 +210,23 @@ impl Reading<Slice<'_>> {
         self.offset += len;
         Ok(())
     }
+}
+
+/// Validates a snapshot in a file of so many bytes, read from its start, as far as opening a view of it does: the header, the
+/// length, and the lists of shards. It may be a part. Seeks past the tables, and has the list of one lane in memory at a time.
+#[cfg(feature = "std")]
+pub(crate) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError> {
+    let mut reading = Reading::start(Reader(file))?;
+    for lane in 0..wide(reading.params.lanes()) {
+        let listing = reading.listing(lane)?;
+        let end = reading.offset.checked_add(listing.table_bytes).filter(|&end| end <= len);
+        reading.offset = end.ok_or_else(|| too_short(len, reading.offset.saturating_add(listing.table_bytes)))?;
+        let moved = file.seek(SeekFrom::Start(reading.offset));
+        moved.map_err(|error| SnapshotError::io(reading.offset, text!("the file cannot be read further"), error))?;
+        for records in listing.layers() {
+            let (_, depth) = super::listing::layer(&reading.params, records);
+            reading.allow_directory(depth)?;
+        }
+    }
+    reading.finish_at_end()
 }

@@ -1,6 +1,6 @@
 //! Serde support: binary formats get the bytes of a snapshot, human-readable ones the same in base64.
 
-use alloc::{format, string::String};
+use alloc::{string::String, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
 use base64::{Engine, display::Base64Display, engine::general_purpose::STANDARD};
@@ -9,23 +9,35 @@ use serde::{
     ser::{Serialize, Serializer},
 };
 
-use super::{super::ElasticFilter, SnapshotShards, read::read};
+use super::{super::ElasticFilter, SnapshotShards, read::read, write::write};
 use crate::{
     bits::wide,
     hash::{FromHasherId, Hasher},
     snapshot::{
         SnapshotError, SnapshotErrorKind as Kind, Source,
-        serde::{Shown, read_list, refused},
+        serde::{Shown, read_list, refused, unwritten},
         too_long,
     },
+    storage::{OutOfMemory, reserved},
 };
 
 /// Serialises to the bytes of [`to_bytes`](ElasticFilter::to_bytes) in binary formats, and to a text, these bytes in base64, in
 /// human-readable formats. Both need a temporary copy of the snapshot.
 impl<H: Hasher> Serialize for ElasticFilter<H> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize(&self.to_bytes(), serializer)
+        let snapshot = snapshot(self).map_err(|error| unwritten(&error))?;
+        serialize(&snapshot, serializer)
     }
+}
+
+/// The bytes of [`to_bytes`](ElasticFilter::to_bytes), or an error if memory cannot be allocated.
+fn snapshot<H: Hasher>(filter: &ElasticFilter<H>) -> Result<Vec<u8>, OutOfMemory> {
+    let mut bytes = reserved(usize::try_from(filter.snapshot_bytes()).unwrap_or(usize::MAX))?;
+    write(&filter.params, filter.hasher.id(), filter.storage.lanes.iter().map(|lane| Ok(Some(lane))), |piece| {
+        bytes.extend_from_slice(piece);
+        Ok::<(), OutOfMemory>(())
+    })?;
+    Ok(bytes)
 }
 
 /// Serialises to what the filter in the snapshot serialises to.
@@ -122,8 +134,8 @@ impl Source for Base64<'_> {
             if self.from == self.to {
                 let (piece, rest) = self.text.split_at(self.text.len().min(DIGITS));
                 let decoded = STANDARD.decode_slice(piece, &mut self.decoded).map_err(|error| {
-                    self.failed = Some(format!("from digit {} on: {error}", self.read));
-                    SnapshotError::new(Kind::Io, offset + wide(read), String::from("the text has failed"))
+                    self.failed = Some(text!("from digit {} on: {error}", self.read));
+                    SnapshotError::new(Kind::Io, offset + wide(read), text!("the text has failed"))
                 })?;
                 self.read += piece.len();
                 (self.text, self.from, self.to) = (rest, 0, decoded);

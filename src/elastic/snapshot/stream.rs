@@ -1,6 +1,5 @@
 //! Growing filters in readers, writers and files.
 
-use alloc::{format, string::String};
 use std::{
     fs::File,
     io::{self, Read, Write},
@@ -11,7 +10,6 @@ use super::{super::ElasticFilter, read::read, write::write};
 use crate::{
     hash::{Hasher, HasherId},
     snapshot::{Reader, SnapshotError, SnapshotErrorKind as Kind, Source as _, replace, xxh3},
-    storage::OutOfMemory,
 };
 
 impl ElasticFilter {
@@ -62,25 +60,24 @@ impl<H: Hasher> ElasticFilter<H> {
     /// As `load`.
     pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let failed = |what: &str, error| SnapshotError::io(0, format!("{}: {what}", path.display()), error);
+        let failed = |what: &str, error| SnapshotError::io(0, text!("{}: {what}", path.display()), error);
         let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
         let (filter, end) = read(Reader(&file), hasher).map_err(|error| error.in_file(path))?;
         if Reader(&file).fill(&mut [0], end).map_err(|error| error.in_file(path))? > 0 {
-            let what = String::from("the file goes on after the snapshot's end");
+            let what = text!("the file goes on after the snapshot's end");
             return Err(SnapshotError::new(Kind::TrailingBytes, end, what));
         }
         Ok(filter)
     }
 
     /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the tables. Writes in large pieces, so the writer
-    /// needs no buffer.
+    /// needs no buffer. Allocates nothing.
     ///
     /// # Errors
     /// The writer's error. What it has received by then is not a valid snapshot.
     pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
-        let written =
-            write(&self.params, self.hasher.id(), self.storage.lanes.iter().map(Some), |piece| Ok(writer.write_all(piece)?));
-        written.map_err(|Failed(error)| error)
+        let lanes = self.storage.lanes.iter().map(|lane| Ok(Some(lane)));
+        write(&self.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
     }
 
     /// Writes the filter to a file, which it creates or replaces, as [`CuckooFilter::save`](crate::CuckooFilter::save) does: at any
@@ -90,20 +87,5 @@ impl<H: Hasher> ElasticFilter<H> {
     /// As `CuckooFilter::save`.
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         replace(path.as_ref(), |file| self.write_to(file))
-    }
-}
-
-/// A writer's error, or none of memory for the list of a lane's shards.
-pub(in crate::elastic) struct Failed(pub(in crate::elastic) io::Error);
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self(error)
-    }
-}
-
-impl From<OutOfMemory> for Failed {
-    fn from(error: OutOfMemory) -> Self {
-        Self(io::Error::new(io::ErrorKind::OutOfMemory, error))
     }
 }

@@ -1,7 +1,7 @@
 //! Writing a growing filter, lane after lane.
 
 use alloc::vec::Vec;
-use core::ops::Deref;
+use core::{borrow::Borrow, convert::Infallible, iter};
 
 use super::{
     super::{ElasticFilter, ElasticParams, lane::Lane, shard::Shard},
@@ -11,7 +11,6 @@ use crate::{
     bits::{index, low_half, wide},
     hash::{Hasher, HasherId},
     snapshot::{Checksum, checksum},
-    storage::{OutOfMemory, reserved},
     table::TableParams as _,
 };
 
@@ -40,13 +39,11 @@ impl<H> ElasticFilter<H> {
         H: Hasher,
     {
         let mut bytes = Vec::with_capacity(index(self.snapshot_bytes()));
-        let written = write(&self.params, self.hasher.id(), self.storage.lanes.iter().map(Some), |piece| {
+        let lanes = self.storage.lanes.iter().map(|lane| Ok(Some(lane)));
+        let Ok(()) = write(&self.params, self.hasher.id(), lanes, |piece| {
             bytes.extend_from_slice(piece);
-            Ok::<(), OutOfMemory>(())
+            Ok::<(), Infallible>(())
         });
-        if let Err(error) = written {
-            panic!("{error}");
-        }
         bytes
     }
 
@@ -67,25 +64,21 @@ impl<H> ElasticFilter<H> {
 }
 
 /// Passes all bytes of a snapshot to `write`, piece after piece. Takes each lane when it is that one's turn; `None` for a lane that
-/// is in another part.
-pub(in crate::elastic) fn write<L, E>(
+/// is in another part. Allocates nothing, so that where there is no memory left a filter can still be saved.
+pub(in crate::elastic) fn write<L: Borrow<Lane>, E>(
     params: &ElasticParams,
     hasher: HasherId,
-    lanes: impl Iterator<Item = Option<L>>,
+    lanes: impl Iterator<Item = Result<Option<L>, E>>,
     write: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E>
-where
-    L: Deref<Target = Lane>,
-    E: From<OutOfMemory>,
-{
+) -> Result<(), E> {
     let mut writing = Writing::start(params, hasher, write)?;
     for lane in lanes {
-        let Some(lane) = lane else {
+        let Some(lane) = lane? else {
             writing.absent()?;
             continue;
         };
-        writing.section_of(&lane)?;
-        for (_, shard) in shards(&lane) {
+        writing.section_of(lane.borrow())?;
+        for (_, shard) in shards(lane.borrow()) {
             writing.table(shard.table())?;
         }
     }
@@ -111,34 +104,40 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         Ok(Self { write, seed, checksums: Checksum::new(seed), lane: 0 })
     }
 
-    /// Writes what comes before the tables of a lane.
-    fn section(&mut self, section: &Section, list: &[u8]) -> Result<(), E> {
-        let (section, checksum) = section.encode(list, self.lane, self.seed);
+    /// Writes what comes before the tables of a lane: twice, the list of shards is gone through.
+    fn section(&mut self, section: &Section, list: impl Iterator<Item = Record> + Clone) -> Result<(), E> {
+        let (section, checksum) = section.encode(list.clone(), self.lane, self.seed);
         self.checksums.update(&checksum.to_le_bytes());
         self.lane += 1;
         (self.write)(&section)?;
-        (self.write)(list)
+        let (mut piece, mut len) = ([0; 128 * RECORD_BYTES], 0);
+        for record in list {
+            if len == piece.len() {
+                (self.write)(&piece)?;
+                len = 0;
+            }
+            piece[len..len + RECORD_BYTES].copy_from_slice(&record.encode());
+            len += RECORD_BYTES;
+        }
+        (self.write)(&piece[..len])
     }
 
-    /// The same for this lane.
-    pub(super) fn section_of(&mut self, lane: &Lane) -> Result<(), E>
-    where
-        E: From<OutOfMemory>,
-    {
+    /// The same for this lane. Each table's checksum is computed twice, instead of keeping them in memory.
+    pub(super) fn section_of(&mut self, lane: &Lane) -> Result<(), E> {
         let section = Section { items: wide(lane.len()), shards: wide(lane.shards()), length: wide(length(lane)) };
-        self.section(&section, &list(lane)?)
+        let with_checksum = |(record, shard): (Record, Shard<'_>)| Record { checksum: checksum(shard.table(), 0), ..record };
+        self.section(&section, shards(lane).map(with_checksum))
     }
 
     /// The same for a list that was read.
     #[cfg(feature = "std")]
     pub(in crate::elastic) fn list(&mut self, listing: &super::Listing) -> Result<(), E> {
-        let (section, list) = listing.encode();
-        self.section(&section, &list)
+        self.section(&listing.section(), listing.records())
     }
 
     /// Writes the section of a lane that is in another part.
     pub(in crate::elastic) fn absent(&mut self) -> Result<(), E> {
-        self.section(&Section { items: 0, shards: 0, length: 0 }, &[])
+        self.section(&Section { items: 0, shards: 0, length: 0 }, iter::empty())
     }
 
     pub(in crate::elastic) fn table(&mut self, table: &[u8]) -> Result<(), E> {
@@ -153,22 +152,13 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 }
 
 /// All shards of a lane with what the list says of them, but for their checksums.
-pub(super) fn shards(lane: &Lane) -> impl Iterator<Item = (Record, Shard<'_>)> {
+fn shards(lane: &Lane) -> impl Iterator<Item = (Record, Shard<'_>)> + Clone {
     lane.layers().flat_map(|layer| {
         layer.in_order().map(|(shard, prefix)| {
             let (depth, items) = (shard.params().depth, low_half(wide(shard.len())));
             (Record { layer: layer.number(), depth, prefix: low_half(prefix), items, checksum: 0 }, shard)
         })
     })
-}
-
-/// The encoded list of a lane's shards.
-fn list(lane: &Lane) -> Result<Vec<u8>, OutOfMemory> {
-    let mut list = reserved(lane.shards() * RECORD_BYTES)?;
-    for (record, shard) in shards(lane) {
-        list.extend_from_slice(&Record { checksum: checksum(shard.table(), 0), ..record }.encode());
-    }
-    Ok(list)
 }
 
 /// The length of a lane's list and tables in bytes.

@@ -3,25 +3,25 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 mod batch;
+mod combine;
 mod scan;
 
 use core::ops::Range;
 
-use super::Full;
+use super::{Full, error::Why};
 use crate::{
     bits::{PADDING, index, wide},
     kernel::{Dispatch, Hashes, Kernel},
     params::{ParamError, Params},
     storage::{OutOfMemory, Owned, Storage, StorageMut},
-    table::{
-        Address, Change, Corrupt, Fingerprint, Geometry, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform, place,
-    },
+    table::{Address, Change, Corrupt, Fingerprint, Geometry, Pair, Read, Table, TableMut, TableParams, Uniform, place},
 };
 use batch::{InsertBatch, RemoveBatch};
+pub(crate) use combine::Combine;
 #[cfg(go_files)]
 use scan::PackedValues;
-use scan::{CopyValues, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken};
-pub(crate) use scan::{CountIn, Located, Place};
+use scan::{CopyValues, EachClass, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken};
+pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
 /// the shards that make up a larger one.
@@ -95,6 +95,12 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
     pub(crate) fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
         self.read(EachFingerprint { buckets: self.params.buckets(), act })
     }
+
+    /// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies, until it
+    /// returns false. Returns false if it did.
+    pub(crate) fn each_class(&self, act: impl FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
+        self.read(EachClass { placement: self.params.placement(), buckets: self.params.buckets(), act })
+    }
 }
 
 impl<S: Storage> RawFilter<S> {
@@ -142,6 +148,11 @@ impl<S: Storage> RawFilter<S> {
         self.dispatch.contains_all(&self.params, &self.geometry, self.storage.bytes(), hashes, answer);
     }
 
+    /// The number of copies of a fingerprint in its two buckets.
+    fn copies(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
+        self.read(CountIn { buckets, fingerprint, unknown: 0 })
+    }
+
     /// Prefetches the buckets of the hashes.
     pub(crate) fn prefetch(&self, hashes: &[u64]) {
         self.read(Prefetch { params: &self.params, hashes });
@@ -156,9 +167,16 @@ impl<S: Storage> RawFilter<S> {
     /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
     pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> Full {
-        let ((first, second), _) = Address::new(&self.params).buckets(hash);
-        let room = self.params.bucket_size() * (1 + u32::from(first != second));
-        Full::new(self.len, self.params.slots(), (self.count(hash) == room).then_some(room), position)
+        let address = Address::new(&self.params);
+        let (buckets, _) = address.buckets(hash);
+        let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
+        let why = match self.count(hash) {
+            copies if copies == room => Why::Copies(copies),
+            // Up to the capacity, different items have room.
+            _ if self.len < self.params.capacity() && self.read(Crowd { placement: address, buckets }) => Why::OthersCopies,
+            _ => Why::Items,
+        };
+        Full::new(self.len, self.params.slots(), why, position)
     }
 }
 
@@ -271,24 +289,6 @@ impl RawFilter {
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.storage.bytes_mut()
     }
-
-    /// Inserts all fingerprints of a verified filter with the same parameters. Returns false, and changes nothing, if they do not
-    /// fit. They are counted again while they are inserted, because mapped bytes may have changed since they were verified.
-    pub(crate) fn merge<S: Storage>(&mut self, other: &RawFilter<S>) -> Result<bool, OutOfMemory> {
-        // Do not copy the table if the items cannot fit.
-        if self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
-            return Ok(false);
-        }
-        let mut merged = self.to_owned()?;
-        let address = Address::new(&self.params);
-        let is_complete = other.each_fingerprint(|bucket, fingerprint| {
-            merged.insert_fingerprint((bucket, address.alternate(bucket, fingerprint)), fingerprint)
-        });
-        if is_complete {
-            *self = merged;
-        }
-        Ok(is_complete)
-    }
 }
 
 struct Contains<'a> {
@@ -317,7 +317,7 @@ impl Read for Count<'_> {
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> u32 {
         let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
-        CountIn { buckets, fingerprint }.run(table)
+        CountIn { buckets, fingerprint, unknown: 0 }.run(table)
     }
 }
 

@@ -5,7 +5,7 @@
 use core::ops::Range;
 
 use crate::{
-    bits::{index, low_half},
+    bits::{index, low_half, wide},
     kernel::prefetch,
     params::Params,
     table::{Address, Change, Corrupt, Fingerprint, Pair, Placement, Read, Table, TableMut, TableParams, fingerprints, place},
@@ -77,6 +77,59 @@ impl<A: FnMut(u64, Fingerprint) -> bool> Read for EachFingerprint<A> {
     }
 }
 
+/// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies: at the first of
+/// them in the table. Stops when `act` returns false.
+pub(super) struct EachClass<P, A> {
+    pub(super) placement: P,
+    pub(super) buckets: u64,
+    pub(super) act: A,
+}
+
+impl<P: Placement, A: FnMut(Pair, Fingerprint, u32) -> bool> Read for EachClass<P, A> {
+    /// Whether all were visited.
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: Table>(mut self, table: &T) -> bool {
+        let count = |bucket, fingerprint| fingerprints(&table.values(bucket)).filter(|other| *other == fingerprint).count();
+        (0..self.buckets).all(|bucket| {
+            let values = table.values(bucket);
+            values.as_ref().iter().enumerate().all(|(slot, &value)| {
+                let Some(fingerprint) = Fingerprint::new(value) else { return true };
+                let alternate = self.placement.alternate(bucket, fingerprint);
+                let there = if alternate == bucket { 0 } else { count(alternate, fingerprint) };
+                let was_before = values.as_ref()[..slot].contains(&value) || alternate < bucket && there > 0;
+                let copies = low_half(wide(count(bucket, fingerprint) + there));
+                was_before || (self.act)((bucket, alternate), fingerprint, copies)
+            })
+        })
+    }
+}
+
+/// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two buckets.
+pub(crate) struct Crowd<P> {
+    pub(crate) placement: P,
+    pub(crate) buckets: Pair,
+}
+
+impl<P: Placement> Read for Crowd<P> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> bool {
+        let Self { placement, buckets: (first, second) } = self;
+        let repeated = |bucket| -> u32 {
+            let is_repeated = |fingerprint| {
+                let buckets = (bucket, placement.alternate(bucket, fingerprint));
+                u32::from(CountIn { buckets, fingerprint, unknown: 0 }.run(table) > 1)
+            };
+            fingerprints(&table.values(bucket)).map(is_repeated).sum()
+        };
+        let (others, room) = if second == first { (0, 1) } else { (repeated(second), 2) };
+        2 * (repeated(first) + others) >= room * table.bucket_size()
+    }
+}
+
 /// Where a table of fewer than 2³² buckets keeps an item. Two words, which are passed in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Located {
@@ -123,10 +176,18 @@ impl Change for Located {
     }
 }
 
-/// The number of copies of a fingerprint in its two buckets.
+/// The number of copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
+#[derive(Clone, Copy)]
 pub(crate) struct CountIn {
     pub(crate) buckets: Pair,
     pub(crate) fingerprint: Fingerprint,
+    pub(crate) unknown: u32,
+}
+
+impl CountIn {
+    fn is_copy(&self, other: Fingerprint) -> bool {
+        (other.get() ^ self.fingerprint.get()) & !self.unknown == 0
+    }
 }
 
 impl Read for CountIn {
@@ -134,10 +195,27 @@ impl Read for CountIn {
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> u32 {
-        let Self { buckets: (first, second), fingerprint } = self;
-        let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(other == fingerprint)).sum() };
+        let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(self.is_copy(other))).sum() };
+        let (first, second) = self.buckets;
         let in_second = if second == first { 0 } else { copies(second) };
         in_second + copies(first)
+    }
+}
+
+/// Removes one of the copies that it counts.
+pub(crate) struct RemoveKnown(pub(crate) CountIn);
+
+impl Change for RemoveKnown {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let (first, second) = self.0.buckets;
+        let found = [first, second].into_iter().find_map(|bucket| {
+            let values = table.values(bucket);
+            fingerprints(&values).find(|&other| self.0.is_copy(other))
+        });
+        found.is_some_and(|found| table.remove((first, second), found))
     }
 }
 

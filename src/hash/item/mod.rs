@@ -50,6 +50,11 @@ use parts::{Bytes, Parts};
 /// assert_eq!(bytes(&(513, "", Some(true))), b"\x01\x02\0\0\0\0\0\0\0\0\x01\x01");
 /// ```
 ///
+/// # Memory
+/// Items of several parts whose bytes are more than 128 together are copied to the heap to be hashed; if the allocator has no
+/// memory for them, the program aborts, as with any vector. All other items, strings and byte slices of any length among them,
+/// are hashed where they are.
+///
 /// # Which values are the same item
 /// - `"a"`, `String::from("a")`, `b"a"`, `[97u8]` and `97u8` are. So are a vector, an array and a slice of the same elements,
 ///   also as parts.

@@ -20,7 +20,7 @@ use super::{SnapshotError, pieces};
 use crate::{
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher},
-    storage::Storage,
+    storage::{OutOfMemory, Storage},
 };
 
 /// Serialises to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a map of the snapshot's fields in
@@ -29,7 +29,11 @@ use crate::{
 /// Binary formats need a temporary copy of the snapshot, human-readable formats do not.
 impl<H: Hasher, M: Storage> Serialize for CuckooFilter<H, M> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() { map::write(self, serializer) } else { serializer.serialize_bytes(&self.to_bytes()) }
+        if serializer.is_human_readable() {
+            return map::write(self, serializer);
+        }
+        let bytes = self.try_to_bytes().map_err(|error| unwritten(&error))?;
+        serializer.serialize_bytes(&bytes)
     }
 }
 
@@ -83,5 +87,10 @@ impl<'de, H: FromHasherId> Visitor<'de> for Snapshot<H> {
 
 /// Converts the error to one of the format.
 pub(crate) fn refused<E: Error>(error: &SnapshotError) -> E {
+    E::custom(format_args!("koel filter: {error}"))
+}
+
+/// The error of a filter that cannot be serialised for lack of memory.
+pub(crate) fn unwritten<E: serde::ser::Error>(error: &OutOfMemory) -> E {
     E::custom(format_args!("koel filter: {error}"))
 }

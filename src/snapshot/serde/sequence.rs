@@ -1,6 +1,5 @@
 //! A snapshot as a sequence of numbers, for formats that have no byte strings.
 
-use alloc::string::String;
 use core::marker::PhantomData;
 
 use serde::de::SeqAccess;
@@ -44,7 +43,7 @@ impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
                 Ok(None) => return Ok(read),
                 Err(error) => {
                     self.failed = Some(error);
-                    return Err(SnapshotError::new(Kind::Io, offset + wide(read), String::from("the format has failed")));
+                    return Err(SnapshotError::new(Kind::Io, offset + wide(read), text!("the format has failed")));
                 }
             }
         }

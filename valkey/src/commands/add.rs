@@ -1,15 +1,13 @@
 //! Commands that add items.
 
-use std::ffi::CStr;
-
 use super::{
     CAPACITY, ERROR, ITEM, ITEMS, NO_CREATE,
     create::{create, unknown},
 };
 use crate::{
-    filter::{Filter, Refusal},
+    filter::{Filter, Limit, Refusal},
     plan::{Named, Others, Plan, capacity},
-    reply::{Failure, Outcome, Reply},
+    reply::{Answer, Failure, Outcome, Reply, reserved},
     server::{About, Access, Command, Context, Text},
     settings,
 };
@@ -39,7 +37,7 @@ impl Command for Add {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, Insert::ABOUT.name, |filter, item| filter.insert(item).map(|()| true))
+        add(context, arguments, |filter, item, limit| filter.insert(item, limit).map(|()| true))
     }
 }
 
@@ -56,77 +54,39 @@ impl Command for AddUnique {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, InsertUnique::ABOUT.name, Filter::insert_unique)
+        add(context, arguments, Filter::insert_unique)
     }
 }
 
-/// Adds one item by `insert`, which returns true if there is a new one. `many` is the command that does the same for many items.
+/// Adds one item by `insert`, which returns true if there is a new one.
 fn add(
     context: &Context,
     arguments: &[Text<'_>],
-    many: &CStr,
-    insert: impl Fn(&mut Filter, &[u8]) -> Result<bool, Refusal>,
+    insert: impl Fn(&mut Filter, &[u8], Limit) -> Result<bool, Refusal>,
 ) -> Outcome {
-    let (name, item) = (arguments[1], arguments[2].bytes());
+    let (name, item, limit) = (arguments[1], arguments[2].bytes(), super::limit(context));
     let mut key = context.write(name);
     if key.is_empty() {
         create(context, &mut key, name, settings::default_plan())?;
     }
     let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
-    let insertion = Insertion { context, name, command: many, old_limit: update_limit(context, filter) };
-    let result = insert(filter, item);
-    // A replica must not see an error.
-    insertion.replicate(filter, &[item], &[result], result.is_ok());
-    result.map(Reply::Bool).map_err(|refusal| filter.words(refusal, item))
-}
-
-/// Gives a filter the limit of memory of the settings, unless its primary decides. Returns the one that it had, if that was another.
-fn update_limit(context: &Context, filter: &mut Filter) -> Option<i64> {
-    let max_bytes = settings::max_bytes();
-    if filter.plan.max_bytes == max_bytes || context.must_obey() {
-        return None;
+    let is_new = insert(filter, item, limit).map_err(|refusal| filter.words(refusal, item, limit))?;
+    if is_new {
+        context.replicate();
     }
-    Some(std::mem::replace(&mut filter.plan.max_bytes, max_bytes))
+    Ok(Reply::Bool(is_new))
 }
 
-/// What replicas must know of an insertion beside the items.
-struct Insertion<'a> {
-    context: &'a Context,
-    name: Text<'a>,
-    /// The command that inserts many items in the same way.
-    command: &'a CStr,
-    /// The filter's limit of memory before it got another one.
-    old_limit: Option<i64>,
-}
-
-impl Insertion<'_> {
-    /// Hands on what the insertion has changed, if it has: the command as it came if `is_verbatim` allows that.
-    fn replicate(&self, filter: &mut Filter, items: &[&[u8]], results: &[Result<bool, Refusal>], is_verbatim: bool) {
-        if results.contains(&Err(Refusal::OutOfMemory)) {
-            // A replica may have more memory: it gets what was inserted here.
-            let inserted = items.iter().zip(results).filter(|(_, result)| **result == Ok(true)).map(|(item, _)| *item);
-            let inserted: Vec<_> = inserted.collect();
-            if inserted.is_empty() {
-                // Replicas keep the limit that they have.
-                filter.plan.max_bytes = self.old_limit.unwrap_or(filter.plan.max_bytes);
-            } else {
-                self.replicate_items(Insert::ABOUT.name, filter, &inserted);
-            }
-            return;
-        }
-        let has_changed = results.contains(&Ok(true)) || results.iter().any(Result::is_err) && filter.has_grown();
-        if self.old_limit.is_some() || has_changed && !is_verbatim {
-            self.replicate_items(self.command, filter, items);
-        } else if has_changed {
-            self.context.replicate();
-        }
-    }
-
-    /// Hands on the insertion of items, with the filter's limit of memory.
-    fn replicate_items(&self, command: &CStr, filter: &Filter, items: &[&[u8]]) {
-        let max_bytes = filter.plan.max_bytes.to_string();
-        let options = [self.name.bytes(), b"NOCREATE", b"MAXBYTES", max_bytes.as_bytes(), b"ITEMS"];
-        self.context.replicate_as(command, &options.into_iter().chain(items.iter().copied()).collect::<Vec<_>>());
+/// Hands on what an insertion has changed, if it has: the command as it came if every item was inserted, or else the insertion of
+/// those that were. A replica then inserts the same items in the same order, and has the same filter: items that were refused have
+/// changed nothing.
+fn replicate(context: &Context, name: Text<'_>, items: &[Text<'_>], answers: &[Answer]) {
+    let is_inserted = |answer: &Answer| *answer == Answer::Inserted;
+    if answers.iter().all(is_inserted) {
+        context.replicate();
+    } else if answers.iter().any(is_inserted) {
+        let inserted = items.iter().zip(answers).filter(|(_, answer)| is_inserted(answer)).map(|(item, _)| *item);
+        context.replicate_as(Insert::ABOUT.name, &[name], [b"NOCREATE", b"ITEMS"], inserted);
     }
 }
 
@@ -144,14 +104,10 @@ impl Command for Insert {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let results = request.insert(context, arguments[1], Self::ABOUT.name, |filter, items| {
-            filter.insert_all(items).into_iter().map(|result| result.map(|()| true)).collect()
+        let answers = request.insert(context, arguments[1], |filter, items, limit, answers| {
+            filter.insert_all(items.iter().map(|item| item.bytes()), limit, answers);
         })?;
-        Ok(if context.speaks_resp3() {
-            Reply::Bools(results.iter().map(Result::is_ok).collect())
-        } else {
-            Reply::Integers(results.iter().map(|result| if result.is_ok() { 1 } else { -1 }).collect())
-        })
+        Ok(Reply::Acceptances(answers))
     }
 }
 
@@ -169,10 +125,10 @@ impl Command for InsertUnique {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let results = request.insert(context, arguments[1], Self::ABOUT.name, |filter, items| {
-            items.iter().map(|item| filter.insert_unique(item)).collect()
+        let answers = request.insert(context, arguments[1], |filter, items, limit, answers| {
+            filter.insert_all_unique(items.iter().map(|item| item.bytes()), limit, answers);
         })?;
-        Ok(Reply::Integers(results.into_iter().map(|result| result.map_or(-1, i64::from)).collect()))
+        Ok(Reply::Answers(answers))
     }
 }
 
@@ -180,7 +136,6 @@ impl Command for InsertUnique {
 struct Request<'a> {
     plan: Plan,
     may_create: bool,
-    max_bytes: Option<i64>,
     items: &'a [Text<'a>],
 }
 
@@ -192,7 +147,7 @@ impl<'a> Request<'a> {
         while let [word, after @ ..] = rest {
             let word = word.bytes();
             if word.eq_ignore_ascii_case(b"ITEMS") {
-                let request = Self { plan, may_create, max_bytes: others.max_bytes, items: after };
+                let request = Self { plan, may_create, items: after };
                 return Ok(Some(request).filter(|request| !request.items.is_empty()));
             }
             if word.eq_ignore_ascii_case(b"NOCREATE") {
@@ -205,8 +160,7 @@ impl<'a> Request<'a> {
             if word.eq_ignore_ascii_case(b"CAPACITY") {
                 plan.capacity = capacity(value.bytes(), others.bucket_size)?;
             } else {
-                let named =
-                    Named::find(word).filter(|named| matches!(named, Named::Error | Named::MaxBytes)).ok_or_else(unknown)?;
+                let named = Named::find(word).filter(|named| matches!(named, Named::Error)).ok_or_else(unknown)?;
                 named.take(value.bytes(), &mut plan, &mut others)?;
             }
             rest = after;
@@ -214,14 +168,15 @@ impl<'a> Request<'a> {
         Ok(None)
     }
 
-    /// Inserts the items by `insert`, here and on replicas. Says of each whether it is new, or why it was refused.
+    /// Inserts the items by `insert`, here and on replicas, and says what became of each.
     fn insert(
         &self,
         context: &Context,
         name: Text<'_>,
-        command: &CStr,
-        insert: impl Fn(&mut Filter, &[&[u8]]) -> Vec<Result<bool, Refusal>>,
-    ) -> Result<Vec<Result<bool, Refusal>>, Failure> {
+        insert: impl Fn(&mut Filter, &[Text<'_>], Limit, &mut Vec<Answer>),
+    ) -> Result<Vec<Answer>, Failure> {
+        // Before anything changes.
+        let mut answers = reserved(self.items.len())?;
         let mut key = context.write(name);
         if key.is_empty() {
             if !self.may_create {
@@ -230,15 +185,12 @@ impl<'a> Request<'a> {
             create(context, &mut key, name, self.plan)?;
         }
         let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
-        super::limit(context, &mut filter.plan, self.max_bytes);
-        let insertion = Insertion { context, name, command, old_limit: update_limit(context, filter) };
-        let items = super::bytes(self.items);
-        let results = insert(filter, &items);
-        insertion.replicate(filter, &items, &results, true);
-        Ok(results)
+        insert(filter, self.items, super::limit(context), &mut answers);
+        replicate(context, name, self.items, &answers);
+        Ok(answers)
     }
 }
 
 fn is_option(word: &[u8]) -> bool {
-    [&b"CAPACITY"[..], b"ERROR", b"MAXBYTES"].iter().any(|option| word.eq_ignore_ascii_case(option))
+    [&b"CAPACITY"[..], b"ERROR"].iter().any(|option| word.eq_ignore_ascii_case(option))
 }

@@ -1,15 +1,16 @@
 //! Commands that dump and load filters.
 
+use std::iter;
+
 use super::{ERROR, EXPANSION, ITERATOR, SEED, create};
 use crate::{
     dump::{MOST_BYTES, Position},
     filter::Filter,
     load::{Load, is_first},
-    plan::integer,
-    reply::{Failure, Outcome, Reply},
-    server::{About, Access, Argument, Command, Context, Found, Key, Text},
-    settings,
-    stored::{Stored, options},
+    plan::{Word, integer},
+    reply::{Failure, Outcome, Reply, reserved},
+    server::{About, Access, Argument, Command, Context, Found, Key, Text, boxed},
+    stored::Stored,
 };
 
 /// The longest snapshot that is given in one piece.
@@ -47,9 +48,10 @@ impl Command for ScanDump {
         }
         if let Some(imported) = filter.is_only_imported() {
             let next = imported.chunk_after(position.offset, MOST_BYTES);
-            return Ok(next.map_or(Reply::Chunk(0, None), |(next, bytes)| {
-                Reply::Chunk(i64::try_from(next).unwrap_or(i64::MAX), Some(bytes.into_owned()))
-            }));
+            let Some((next, bytes)) = next else { return Ok(Reply::Chunk(0, None)) };
+            let mut copy = reserved(bytes.len())?;
+            copy.extend_from_slice(bytes);
+            return Ok(Reply::Chunk(i64::try_from(next).unwrap_or(i64::MAX), Some(copy)));
         }
         if iterator == 0 {
             position.moment = filter.moment();
@@ -88,7 +90,9 @@ impl Command for Snapshot {
         }
         let length = filter.dump_bytes();
         if length > MOST_AT_ONCE {
-            return Err(Failure::new(format!("ERR the snapshot has {length} bytes, more than {MOST_AT_ONCE}; use CF.SCANDUMP")));
+            return Err(Failure::new(format_args!(
+                "ERR the snapshot has {length} bytes, more than {MOST_AT_ONCE}; use CF.SCANDUMP"
+            )));
         }
         let bytes = filter.dump(0, usize::try_from(length).unwrap_or(usize::MAX))?;
         filter.index.replace(None);
@@ -112,7 +116,7 @@ impl Command for LoadChunk {
         let iterator = integer(arguments[2].bytes()).filter(|&iterator| iterator > 0);
         let iterator = iterator.ok_or_else(|| Failure::new("Invalid position"))?;
         let chunk = arguments[3].bytes();
-        let limit = if context.must_obey() { usize::MAX } else { settings::default_plan().limit() };
+        let limit = super::limit(context);
         let mut key = context.write::<Stored>(arguments[1]);
         let is_first = is_first(iterator, chunk);
         match key.get_mut() {
@@ -129,14 +133,11 @@ impl Command for LoadChunk {
             }
             Found::Nothing | Found::Value(Stored::Load(_)) => {
                 let given = create::options(&arguments[4..], |_| true)?;
-                let Some((mut plan, others)) = given else { return Ok(Reply::WrongArity) };
-                super::limit(context, &mut plan, others.max_bytes);
+                let Some((plan, others)) = given else { return Ok(Reply::WrongArity) };
                 let load = Load::start(iterator, chunk, plan, others.deleted.unsigned_abs(), limit)?;
-                let options = options(&load.plan, load.deleted);
-                let first = [arguments[1].bytes(), arguments[2].bytes(), chunk];
-                key.set(Stored::Load(Box::new(load)));
-                let options = options.iter().map(String::as_bytes);
-                context.replicate_as(Self::ABOUT.name, &first.into_iter().chain(options).collect::<Vec<_>>());
+                let options = load.plan.options_of_chunks(load.deleted);
+                key.set(Stored::Load(boxed(load)?))?;
+                context.replicate_as(Self::ABOUT.name, &arguments[1..4], options.each_ref().map(Word::as_ref), iter::empty());
             }
         }
         finish(context, &mut key, arguments[1])?;
@@ -157,7 +158,7 @@ fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>) -> Resul
         Ok(filter) => *stored = Stored::Filter(filter),
         Err(failure) => {
             key.delete();
-            context.replicate_as(c"DEL", &[name.bytes()]);
+            context.replicate_as(c"DEL", &[name], [], iter::empty());
             return Err(failure);
         }
     }

@@ -1,9 +1,11 @@
 //! CF.RESERVE, and filters that are made by their first item.
 
+use std::iter;
+
 use super::{ERROR, EXPANSION, SEED};
 use crate::{
     filter::Filter,
-    plan::{Named, Others, Plan, capacity},
+    plan::{Named, Others, Plan, Word, capacity},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
     settings,
@@ -36,7 +38,6 @@ impl Command for Reserve {
         let is_known = |named: &Named| !matches!(named, Named::Deleted);
         let Some((mut plan, others)) = options(&arguments[3..], is_known)? else { return Ok(Reply::WrongArity) };
         plan.capacity = capacity(arguments[2].bytes(), others.bucket_size)?;
-        super::limit(context, &mut plan, others.max_bytes);
         let mut key = context.write(arguments[1]);
         if super::existing(&mut key)?.is_some() {
             return Err(Failure::exists());
@@ -59,11 +60,10 @@ pub(super) fn options(arguments: &[Text<'_>], is_known: impl Fn(&Named) -> bool)
 
 /// Makes the filter of a key that has none, here and on replicas, whatever the settings are there.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
-    let filter = Filter::new(plan)?;
-    key.set(Stored::Filter(filter));
-    let options = plan.arguments();
-    let options = options.iter().map(String::as_bytes);
-    context.replicate_as(Reserve::ABOUT.name, &std::iter::once(name.bytes()).chain(options).collect::<Vec<_>>());
+    let filter = Filter::new(plan, super::limit(context))?;
+    key.set(Stored::Filter(filter))?;
+    let words = plan.arguments();
+    context.replicate_as(Reserve::ABOUT.name, &[name], words.each_ref().map(Word::as_ref), iter::empty());
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use koel::{ElasticFilter, redisbloom::RedisBloomFilter};
 
 use crate::{
     filter::Filter,
-    reply::{Failure, Field, Outcome, Reply},
+    reply::{Failure, Field, Outcome, Reply, reserved},
     server::{About, Access, Command, Context, Text},
     stored::Stored,
 };
@@ -30,12 +30,12 @@ impl Command for Info {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
         let filter = super::visible(&key)?.ok_or_else(Failure::not_found)?;
-        Ok(Reply::Fields(fields(filter)))
+        Ok(Reply::Fields(fields(filter)?))
     }
 }
 
 /// The eight fields of RedisBloom, which clients need, and then others.
-fn fields(filter: &Filter) -> Vec<(&'static str, Field)> {
+fn fields(filter: &Filter) -> Result<Vec<(&'static str, Field)>, Failure> {
     let (own, imported) = (filter.own.as_ref(), filter.imported.as_ref());
     let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let sum = |of_own: fn(&ElasticFilter) -> u64, of_imported: fn(&RedisBloomFilter) -> u64| {
@@ -46,7 +46,7 @@ fn fields(filter: &Filter) -> Vec<(&'static str, Field)> {
         _ => [own.map_or(0, |own| i64::from(own.params().bucket_size())), filter.plan.expansion, MOST_ITERATIONS],
     };
     let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
-    vec![
+    let fields = [
         ("Size", integer((size_of::<Stored>() - size_of::<Filter>() + filter.size_in_bytes()) as u64)),
         ("Number of buckets", sum(ElasticFilter::buckets, RedisBloomFilter::buckets)),
         ("Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
@@ -57,13 +57,15 @@ fn fields(filter: &Filter) -> Vec<(&'static str, Field)> {
         ("Max iterations", Field::Integer(iterations)),
         ("Error rate", Field::Rate(filter.plan.error_rate)),
         ("False positive rate", Field::Rate(rate.min(1.0))),
-        ("Capacity", Field::Integer(filter.plan.capacity)),
+        ("Capacity", Field::Integer(filter.plan().capacity)),
         ("Maximum capacity", integer(own.map_or(0, |own| own.params().max_capacity()))),
         ("Shards", integer(own.map_or(0, |own| own.shards() as u64))),
         ("Imported items", integer(imported.map_or(0, |imported| imported.len() as u64))),
-        ("Maximum bytes", Field::Integer(filter.plan.max_bytes)),
         ("Seed", Field::Integer(filter.plan.seed)),
-    ]
+    ];
+    let mut list = reserved(fields.len())?;
+    list.extend(fields);
+    Ok(list)
 }
 
 /// Panics, to test that the server survives it.

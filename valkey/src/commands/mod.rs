@@ -5,11 +5,13 @@ mod chunks;
 mod create;
 mod info;
 mod query;
+mod unite;
 
 use crate::{
-    plan::Plan,
+    filter::{Filter, Limit},
     reply::Failure,
-    server::{Argument, Context, Found, Key, Module, Text},
+    server::{Argument, Context, Found, Key, Module},
+    settings,
     stored::Stored,
 };
 
@@ -21,6 +23,7 @@ const ERROR: Argument = Argument::double(c"rate").after(c"ERROR").optional();
 const EXPANSION: Argument = Argument::integer(c"expansion").after(c"EXPANSION").optional();
 const SEED: Argument = Argument::integer(c"seed").after(c"SEED").optional();
 const NO_CREATE: Argument = Argument::token(c"nocreate", c"NOCREATE").optional();
+const UNITED: Argument = Argument::source(c"source").many();
 const ITERATOR: Argument = Argument::integer(c"iterator");
 
 /// Registers all commands.
@@ -36,6 +39,7 @@ pub(crate) fn register(module: Module) -> Module {
         .command::<query::Count>()
         .command::<query::Delete>()
         .command::<query::Compact>()
+        .command::<unite::Unite>()
         .command::<info::Info>()
         .command::<chunks::ScanDump>()
         .command::<chunks::LoadChunk>()
@@ -45,15 +49,13 @@ pub(crate) fn register(module: Module) -> Module {
     module
 }
 
-/// Gives a plan the limit of memory that holds: for what a primary has done, the one that it had.
-fn limit(context: &Context, plan: &mut Plan, given: Option<i64>) {
-    if let Some(given) = given.filter(|_| context.must_obey()) {
-        plan.max_bytes = given;
-    }
+/// What bounds a command: the settings of the server that executes a client's command, and nothing where that was done already.
+fn limit(context: &Context) -> Limit {
+    if context.must_obey() { Limit::None } else { Limit::Bytes(settings::max_bytes()) }
 }
 
 /// The filter of a key that is read; `None` if there is none, or none that is visible.
-fn visible<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a crate::filter::Filter>, Failure> {
+fn visible<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
     match key.get() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
         Found::Value(Stored::Load(_)) | Found::Nothing => Ok(None),
@@ -62,16 +64,11 @@ fn visible<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a crate::filter::Fil
 }
 
 /// The filter of a key that is changed.
-fn existing<'a>(key: &'a mut Key<'_, Stored>) -> Result<Option<&'a mut crate::filter::Filter>, Failure> {
+fn existing<'a>(key: &'a mut Key<'_, Stored>) -> Result<Option<&'a mut Filter>, Failure> {
     match key.get_mut() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
         Found::Value(Stored::Load(_)) => Err(Failure::arriving()),
         Found::Nothing => Ok(None),
         Found::Other => Err(Failure::wrong_type()),
     }
-}
-
-/// The bytes of each text.
-fn bytes<'a>(texts: &[Text<'a>]) -> Vec<&'a [u8]> {
-    texts.iter().map(|text| text.bytes()).collect()
 }

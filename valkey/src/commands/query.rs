@@ -2,7 +2,7 @@
 
 use super::ITEM;
 use crate::{
-    reply::{Failure, Outcome, Reply},
+    reply::{Failure, Outcome, Reply, reserved},
     server::{About, Access, Command, Context, Found, Text},
     stored::Stored,
 };
@@ -19,7 +19,7 @@ pub(crate) struct Count;
 /// Removes a copy of an item.
 pub(crate) struct Delete;
 
-/// Gives back memory.
+/// Frees memory.
 pub(crate) struct Compact;
 
 impl Command for Exists {
@@ -58,9 +58,12 @@ impl Command for ExistAll {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
         let items = &arguments[2..];
-        Ok(Reply::Bools(match key.get() {
-            Found::Value(Stored::Filter(filter)) => filter.contains_all(&super::bytes(items)),
-            _ => vec![false; items.len()],
+        Ok(Reply::Bools(if let Found::Value(Stored::Filter(filter)) = key.get() {
+            filter.contains_all(items.iter().map(|item| item.bytes()))?
+        } else {
+            let mut found = reserved(items.len())?;
+            found.resize(items.len(), false);
+            found
         }))
     }
 }
@@ -115,7 +118,7 @@ impl Command for Compact {
         flags: c"write",
         categories: c"write cuckoo",
         arity: 2,
-        summary: c"Gives back memory of a cuckoo filter after removals",
+        summary: c"Frees memory of a cuckoo filter after removals",
         complexity: c"O(n), where n is the number of items",
         access: Access::Update,
         arguments: &[],
@@ -124,7 +127,7 @@ impl Command for Compact {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let mut key = context.write(arguments[1]);
         let filter = super::existing(&mut key)?.ok_or_else(|| Failure::new("Cuckoo filter was not found"))?;
-        filter.compact().map_err(|_| Failure::out_of_memory())?;
+        filter.compact();
         context.replicate();
         Ok(Reply::Done)
     }

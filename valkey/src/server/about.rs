@@ -5,7 +5,8 @@ use std::{
     ptr,
 };
 
-/// A description of a command. The first argument of each is the name of its key.
+/// A description of a command. The first argument of each is the name of its key; those that follow may be the names of keys
+/// that it reads.
 #[derive(Clone, Copy)]
 pub(crate) struct About {
     pub(crate) name: &'static CStr,
@@ -58,6 +59,8 @@ pub(crate) struct Argument {
     /// The word that stands before it.
     token: Option<&'static CStr>,
     flags: c_int,
+    /// The number of its key specification.
+    key_spec: c_int,
 }
 
 /// The server's numbers of kinds.
@@ -75,11 +78,21 @@ impl Argument {
     const MULTIPLE: c_int = 1 << 1;
 
     const fn new(name: &'static CStr, kind: Kind) -> Self {
-        Self { name, kind, token: None, flags: 0 }
+        Self { name, kind, token: None, flags: 0, key_spec: -1 }
     }
 
     pub(crate) const fn string(name: &'static CStr) -> Self {
         Self::new(name, Kind::String)
+    }
+
+    /// The name of the command's key.
+    const fn key() -> Self {
+        Self { key_spec: 0, ..Self::new(c"key", Kind::Key) }
+    }
+
+    /// The name of a key that the command reads.
+    pub(crate) const fn source(name: &'static CStr) -> Self {
+        Self { key_spec: 1, ..Self::new(name, Kind::Key) }
     }
 
     pub(crate) const fn integer(name: &'static CStr) -> Self {
@@ -187,7 +200,7 @@ impl RawArgument {
         Self {
             name: argument.name.as_ptr(),
             kind: argument.kind as c_int,
-            key_spec: if matches!(argument.kind, Kind::Key) { 0 } else { -1 },
+            key_spec: argument.key_spec,
             token: argument.token.map_or(ptr::null(), CStr::as_ptr),
             flags: argument.flags,
             ..Self::NONE
@@ -196,9 +209,18 @@ impl RawArgument {
 }
 
 impl About {
+    fn has_sources(&self) -> bool {
+        self.arguments.iter().any(|argument| argument.key_spec > 0)
+    }
+
+    /// The index of the last key; −1 if all arguments are keys.
+    pub(super) fn last_key(&self) -> c_int {
+        if self.has_sources() { -1 } else { 1 }
+    }
+
     /// Passes the description to the server by `set`, which copies it.
     pub(super) fn describe<T>(&self, set: impl FnOnce(*const RawCommandInfo) -> T) -> T {
-        const KEY: Argument = Argument::new(c"key", Kind::Key);
+        const KEY: Argument = Argument::key();
         const HISTORY_ENTRY_BYTES: usize = 16;
         let none = KeySpec {
             notes: ptr::null(),
@@ -213,7 +235,10 @@ impl About {
         // A key at an index, and a range of keys of this one alone.
         let first = BeginSearch { index: 1, unused: 0 };
         let spec = KeySpec { flags: self.access.flags(), begin_search: 2, begin: first, find_keys: 2, key_step: 1, ..none };
-        let specs = [spec, none];
+        // What follows, to the end.
+        let second = BeginSearch { index: 2, unused: 0 };
+        let sources = KeySpec { flags: Access::Read.flags(), begin: second, last_key: -1, ..spec };
+        let specs = [spec, if self.has_sources() { sources } else { none }, none];
         let arguments: Vec<_> =
             std::iter::once(&KEY).chain(self.arguments).map(RawArgument::new).chain([RawArgument::NONE]).collect();
         let version = CommandInfoVersion {

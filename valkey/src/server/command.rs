@@ -1,6 +1,6 @@
 //! Commands, and how the server calls them.
 
-use std::{cell::Cell, ffi::c_int, ptr::NonNull, slice};
+use std::{ffi::c_int, ptr::NonNull, slice};
 
 use super::{
     about::About,
@@ -19,7 +19,7 @@ pub(crate) trait Command {
 
 unsafe extern "C" fn run<C: Command>(raw: *mut RawContext, arguments: *mut *mut RawText, len: c_int) -> c_int {
     let Some(raw) = NonNull::new(raw) else { return ERROR };
-    let context = Context { raw, is_key_open: Cell::new(false) };
+    let context = Context::new(raw);
     // SAFETY: the server gives so many texts, none of them null, and keeps them for the time of the call. `Text` has the layout
     // of a pointer.
     let arguments = unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), usize::try_from(len).unwrap_or(0)) };
@@ -27,10 +27,10 @@ unsafe extern "C" fn run<C: Command>(raw: *mut RawContext, arguments: *mut *mut 
     let result = if is_allowed { guarded(|| C::run(&context, arguments)) } else { Some(Ok(Reply::WrongArity)) };
     match result {
         Some(Ok(reply)) => context.send(reply),
-        Some(Err(failure)) => context.refuse(&failure.to_string()),
+        Some(Err(failure)) => context.refuse(&failure),
         None => {
-            context.warn("a command of koel panicked; please report what led to it");
-            context.refuse("ERR internal error in koel, which the server's log describes; please report it");
+            context.warn(c"a command of koel panicked; please report what led to it");
+            context.refuse(&Failure::panicked());
         }
     }
     OK
@@ -42,7 +42,7 @@ pub(super) fn register<C: Command>(context: *mut RawContext) -> Result<(), Strin
     let failed = |what: &str| format!("{} cannot be registered: {what}", name.to_string_lossy());
     // SAFETY: the server copies all texts.
     let command = unsafe {
-        if (server.CreateCommand)(context, name.as_ptr(), run::<C>, flags.as_ptr(), 1, 1, 1) != OK {
+        if (server.CreateCommand)(context, name.as_ptr(), run::<C>, flags.as_ptr(), 1, C::ABOUT.last_key(), 1) != OK {
             return Err(failed("the server has a command of this name; load the module without the other one that has it"));
         }
         (server.GetCommand)(context, name.as_ptr())

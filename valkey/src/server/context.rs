@@ -2,14 +2,14 @@
 
 use std::{
     cell::Cell,
-    ffi::{CStr, CString, c_int, c_long},
+    ffi::{CStr, c_int, c_long, c_longlong},
     marker::PhantomData,
     ptr::{self, NonNull},
     slice,
 };
 
 use super::functions::{OK, RawContext, RawText, server};
-use crate::reply::{Field, Reply};
+use crate::reply::{Answer, Failure, Field, Reply};
 
 /// A text of the server: a command's argument, or a key's name.
 #[derive(Clone, Copy)]
@@ -72,6 +72,9 @@ impl Drop for NewText {
     }
 }
 
+/// The most arguments of a command that is handed to replicas.
+const MOST_ARGUMENTS: usize = 512;
+
 const REPLICATED: c_int = 1 << 12;
 const LOADING: c_int = 1 << 13;
 const RESP3: c_int = 1 << 22;
@@ -79,11 +82,35 @@ const RESP3: c_int = 1 << 22;
 /// What a command runs in.
 pub(crate) struct Context {
     pub(super) raw: NonNull<RawContext>,
-    /// At most one key is open at a time, so that nobody has the value of a key twice.
-    pub(super) is_key_open: Cell<bool>,
+    /// Keys that are open, each of them once, so that nobody has the value of a key twice.
+    pub(super) open: Cell<[*mut RawText; MOST_OPEN]>,
 }
 
+/// The most keys that a command has open at a time.
+const MOST_OPEN: usize = 2;
+
 impl Context {
+    pub(super) fn new(raw: NonNull<RawContext>) -> Self {
+        Self { raw, open: Cell::new([ptr::null_mut(); MOST_OPEN]) }
+    }
+
+    /// Notes that the key of this name is open.
+    pub(super) fn open_key(&self, name: Text<'_>) {
+        let mut open = self.open.get();
+        for raw in open.iter().filter_map(|raw| NonNull::new(*raw)) {
+            // SAFETY: it is an argument of the command, which lives as long as the command runs.
+            assert!(unsafe { Text::new(raw) }.bytes() != name.bytes(), "a command has a key open once");
+        }
+        let free = open.iter_mut().find(|raw| raw.is_null());
+        *free.expect("a command has two keys open at most") = name.raw();
+        self.open.set(open);
+    }
+
+    /// Notes that it is not any more.
+    pub(super) fn close_key(&self, name: *mut RawText) {
+        self.open.set(self.open.get().map(|raw| if raw == name { ptr::null_mut() } else { raw }));
+    }
+
     fn flags(&self) -> c_int {
         // SAFETY: the context is the one of this call.
         unsafe { (server().GetContextFlags)(self.raw.as_ptr()) }
@@ -104,16 +131,42 @@ impl Context {
         unsafe { (server().ReplicateVerbatim)(self.raw.as_ptr()) };
     }
 
-    /// Hands them another command.
-    pub(crate) fn replicate_as(&self, command: &CStr, arguments: &[&[u8]]) {
-        let texts: Vec<NewText> = arguments.iter().map(|bytes| NewText::new(bytes)).collect();
-        let raw: Vec<*mut RawText> = texts.iter().map(NewText::raw).collect();
+    /// Hands them another command: texts of this one, words, and again texts of this one. If there are many of those, several
+    /// commands, each with some of them.
+    pub(crate) fn replicate_as<'a, const N: usize>(
+        &self,
+        command: &CStr,
+        first: &[Text<'_>],
+        words: [&[u8]; N],
+        last: impl Iterator<Item = Text<'a>>,
+    ) {
+        let words = words.map(NewText::new);
+        let mut arguments = [ptr::null_mut(); MOST_ARGUMENTS];
+        let mut head = 0;
+        for raw in first.iter().map(|text| text.raw()).chain(words.iter().map(NewText::raw)) {
+            arguments[head] = raw;
+            head += 1;
+        }
         // SAFETY: "v" takes an array of texts and its length. The server takes what it needs.
-        unsafe { (server().Replicate)(self.raw.as_ptr(), command.as_ptr(), c"v".as_ptr(), raw.as_ptr(), raw.len()) };
+        let send = |arguments: &[*mut RawText]| unsafe {
+            (server().Replicate)(self.raw.as_ptr(), command.as_ptr(), c"v".as_ptr(), arguments.as_ptr(), arguments.len())
+        };
+        let (mut len, mut is_sent) = (head, false);
+        for text in last {
+            arguments[len] = text.raw();
+            len += 1;
+            if len == MOST_ARGUMENTS {
+                send(&arguments);
+                (len, is_sent) = (head, true);
+            }
+        }
+        if len > head || !is_sent {
+            send(&arguments[..len]);
+        }
     }
 
     /// Writes a line to the server's log.
-    pub(crate) fn warn(&self, message: &str) {
+    pub(crate) fn warn(&self, message: &CStr) {
         log(self.raw.as_ptr(), message);
     }
 
@@ -134,9 +187,21 @@ impl Context {
                     values.into_iter().for_each(|value| _ = (server.ReplyWithBool)(raw, value.into()));
                     OK
                 }
-                Reply::Integers(values) => {
-                    (server.ReplyWithArray)(raw, length(values.len()));
-                    values.into_iter().for_each(|value| _ = (server.ReplyWithLongLong)(raw, value));
+                Reply::Acceptances(answers) => {
+                    (server.ReplyWithArray)(raw, length(answers.len()));
+                    let is_in_protocol_3 = self.speaks_resp3();
+                    for answer in answers {
+                        if is_in_protocol_3 {
+                            (server.ReplyWithBool)(raw, (answer == Answer::Inserted).into());
+                        } else {
+                            (server.ReplyWithLongLong)(raw, answer as c_longlong);
+                        }
+                    }
+                    OK
+                }
+                Reply::Answers(answers) => {
+                    (server.ReplyWithArray)(raw, length(answers.len()));
+                    answers.into_iter().for_each(|answer| _ = (server.ReplyWithLongLong)(raw, answer as c_longlong));
                     OK
                 }
                 Reply::Chunk(iterator, bytes) => {
@@ -160,21 +225,13 @@ impl Context {
         };
     }
 
-    pub(super) fn refuse(&self, message: &str) {
-        let message = c_text(message);
+    pub(super) fn refuse(&self, failure: &Failure) {
         // SAFETY: as above.
-        unsafe { (server().ReplyWithError)(self.raw.as_ptr(), message.as_ptr()) };
+        unsafe { (server().ReplyWithError)(self.raw.as_ptr(), failure.words().as_ptr()) };
     }
 }
 
-/// A line of text for C: without zeros, and without ends of lines, which would end an error.
-pub(super) fn c_text(text: &str) -> CString {
-    let bytes: Vec<u8> = text.bytes().map(|byte| if byte < b' ' { b' ' } else { byte }).collect();
-    CString::new(bytes).unwrap_or_default()
-}
-
-pub(super) fn log(context: *mut RawContext, message: &str) {
-    let message = c_text(message);
+pub(super) fn log(context: *mut RawContext, message: &CStr) {
     // SAFETY: the format takes one text.
     unsafe { (server().Log)(context, c"warning".as_ptr(), c"%s".as_ptr(), message.as_ptr()) };
 }

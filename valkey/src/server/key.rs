@@ -5,8 +5,10 @@ use std::{ffi::c_int, marker::PhantomData, ptr::NonNull};
 use super::{
     Value,
     context::{Context, Text},
-    functions::{RawKey, server},
+    functions::{RawKey, RawText, server},
+    memory::boxed,
 };
+use crate::reply::Failure;
 
 const READ: c_int = 1;
 const READ_AND_WRITE: c_int = 3;
@@ -18,6 +20,7 @@ const EMPTY: c_int = 0;
 pub(crate) struct Key<'a, V> {
     /// Null for a key that is read and does not exist.
     raw: *mut RawKey,
+    name: *mut RawText,
     context: &'a Context,
     kind: PhantomData<V>,
 }
@@ -42,10 +45,10 @@ impl Context {
     }
 
     fn open<V: Value>(&self, name: Text<'_>, mode: c_int) -> Key<'_, V> {
-        assert!(!self.is_key_open.replace(true), "a command has one key open at a time");
+        self.open_key(name);
         // SAFETY: the context is the one of this call.
         let raw = unsafe { (server().OpenKey)(self.raw.as_ptr(), name.raw(), mode) };
-        Key { raw, context: self, kind: PhantomData }
+        Key { raw, name: name.raw(), context: self, kind: PhantomData }
     }
 }
 
@@ -84,11 +87,12 @@ impl<V: Value> Key<'_, V> {
         }
     }
 
-    /// Replaces what the key holds.
-    pub(crate) fn set(&mut self, value: V) {
-        let value = Box::into_raw(Box::new(value)).cast();
+    /// Replaces what the key holds. Fails if there is no memory for that.
+    pub(crate) fn set(&mut self, value: V) -> Result<(), Failure> {
+        let value = Box::into_raw(boxed(value)?).cast();
         // SAFETY: the key is open for writing; the server frees the former value.
         unsafe { (server().ModuleTypeSetValue)(self.raw, V::handle().raw(), value) };
+        Ok(())
     }
 
     pub(crate) fn delete(&mut self) {
@@ -99,7 +103,7 @@ impl<V: Value> Key<'_, V> {
 
 impl<V> Drop for Key<'_, V> {
     fn drop(&mut self) {
-        self.context.is_key_open.set(false);
+        self.context.close_key(self.name);
         if !self.raw.is_null() {
             // SAFETY: the key is open, and is not used afterwards.
             unsafe { (server().CloseKey)(self.raw) };

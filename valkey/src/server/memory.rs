@@ -1,13 +1,14 @@
 //! The module's memory, which is the server's.
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
+    alloc::{GlobalAlloc, Layout, System, alloc},
     ffi::c_void,
     ptr,
     sync::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
 use super::functions::{FUNCTIONS, Functions, RawDefrag};
+use crate::reply::Failure;
 
 /// The server's memory, so that it is counted and limited there. Without a server, in unit tests, the system's.
 ///
@@ -111,5 +112,20 @@ unsafe impl GlobalAlloc for ServerMemory {
             }
         }
         new
+    }
+}
+
+/// Moves a value into memory of its own, if there is any. `Box::new` would end the server.
+pub(crate) fn boxed<T>(value: T) -> Result<Box<T>, Failure> {
+    const { assert!(size_of::<T>() > 0) };
+    // SAFETY: the layout is not empty.
+    let memory: *mut T = unsafe { alloc(Layout::new::<T>()) }.cast();
+    if memory.is_null() {
+        return Err(Failure::out_of_memory());
+    }
+    // SAFETY: the memory was allocated for such a value by the allocator that a box gives it back to.
+    unsafe {
+        memory.write(value);
+        Ok(Box::from_raw(memory))
     }
 }

@@ -25,9 +25,12 @@ pub(crate) use {
     command::Command,
     context::{Context, Text},
     key::{Found, Key},
+    memory::boxed,
     settings::{Number, Setting},
     value::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value},
 };
+
+use crate::reply::Failure;
 
 const API_VERSION: c_int = 1;
 
@@ -116,7 +119,7 @@ unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, _arguments: *mut *
         // SAFETY: all settings have been registered.
         Ok(()) => unsafe { (server.LoadConfigs)(raw) },
         Err(message) => {
-            context::log(raw, &message);
+            context::log(raw, Failure::new(message).words());
             ERROR
         }
     }

@@ -10,6 +10,7 @@ use super::{
     context::{NewText, Text},
     functions::{ERROR, OK, RawContext, RawText, server},
 };
+use crate::reply::Failure;
 
 const MEMORY_CONFIG: c_uint = 1 << 7;
 
@@ -28,7 +29,7 @@ pub(crate) struct Setting {
     pub(crate) name: &'static CStr,
     pub(crate) default: &'static CStr,
     pub(crate) get: fn() -> String,
-    pub(crate) set: fn(&[u8]) -> Result<(), String>,
+    pub(crate) set: fn(&[u8]) -> Result<(), Failure>,
     shown: AtomicPtr<RawText>,
 }
 
@@ -37,7 +38,7 @@ impl Setting {
         name: &'static CStr,
         default: &'static CStr,
         get: fn() -> String,
-        set: fn(&[u8]) -> Result<(), String>,
+        set: fn(&[u8]) -> Result<(), Failure>,
     ) -> Self {
         Self { name, default, get, set, shown: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -92,9 +93,9 @@ unsafe extern "C" fn set_setting(_: *const c_char, value: *mut RawText, data: *m
     let (setting, value) = unsafe { (&*data.cast::<Setting>(), Text::new(value)) };
     match (setting.set)(value.bytes()) {
         Ok(()) => OK,
-        Err(message) => {
+        Err(failure) => {
             // SAFETY: the server takes the text over.
-            unsafe { *error = NewText::new(message.as_bytes()).into_raw() };
+            unsafe { *error = NewText::new(failure.words().to_bytes()).into_raw() };
             ERROR
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::{CStr, c_int, c_void},
+    io,
     ops::Deref,
     ptr::{self, NonNull},
     slice,
@@ -9,11 +10,12 @@ use std::{
 };
 
 use super::{
-    context::{NewText, Text, c_text},
+    context::{NewText, Text},
     functions::{RawContext, RawDefrag, RawDigest, RawStream, RawText, RawType, server},
     guarded,
-    memory::MOVING,
+    memory::{MOVING, boxed},
 };
+use crate::reply::Failure;
 
 /// What keys of the module hold.
 pub(crate) trait Value: Sized {
@@ -23,10 +25,12 @@ pub(crate) trait Value: Sized {
     const VERSION: i32;
 
     fn handle() -> &'static Handle;
-    fn save(&self, stream: &mut Saving);
-    fn load(stream: &mut Loading, version: i32) -> Result<Self, String>;
-    /// Emits commands that make the value.
-    fn rewrite(&self, commands: &mut Rewriting<'_>);
+    /// Saves the value. May allocate nothing: the server saves just when memory runs out, too. After an error, the server keeps
+    /// the file that it had.
+    fn save(&self, stream: &mut Saving) -> io::Result<()>;
+    fn load(stream: &mut Loading, version: i32) -> Result<Self, Failure>;
+    /// Emits commands that make the value, as `save` saves it.
+    fn rewrite(&self, commands: &mut Rewriting<'_>) -> io::Result<()>;
     /// Bytes of memory, with those of the struct.
     fn size_in_bytes(&self) -> usize;
     fn digest(&self, digest: &mut Digest);
@@ -121,9 +125,9 @@ pub(crate) struct Rewriting<'a> {
 
 impl Rewriting<'_> {
     /// `command key number bytes`, and what follows.
-    pub(crate) fn emit(&mut self, command: &CStr, number: i64, bytes: &[u8], rest: &[String]) {
-        let rest: Vec<NewText> = rest.iter().map(|text| NewText::new(text.as_bytes())).collect();
-        let rest: Vec<*mut RawText> = rest.iter().map(NewText::raw).collect();
+    pub(crate) fn emit<const N: usize>(&mut self, command: &CStr, number: i64, bytes: &[u8], rest: [&[u8]; N]) {
+        let rest = rest.map(NewText::new);
+        let rest: [*mut RawText; N] = rest.each_ref().map(NewText::raw);
         let (start, len) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the format takes a text, a number, bytes with their length, and an array of texts with its length.
         unsafe {
@@ -189,10 +193,11 @@ pub(super) fn register<V: Value>(context: *mut RawContext) -> Result<(), String>
 }
 
 unsafe extern "C" fn load<V: Value>(raw: *mut RawStream, version: c_int) -> *mut c_void {
-    match guarded(|| V::load(&mut Loading(raw), version)).unwrap_or_else(|| Err(String::from("koel panicked"))) {
-        Ok(value) => Box::into_raw(Box::new(value)).cast(),
-        Err(message) => {
-            let message = c_text(&message);
+    let loaded = guarded(|| V::load(&mut Loading(raw), version)).unwrap_or_else(|| Err(Failure::panicked()));
+    match loaded.and_then(boxed) {
+        Ok(value) => Box::into_raw(value).cast(),
+        Err(failure) => {
+            let message = failure.words();
             // SAFETY: the stream is the one of this call, and the format takes one text.
             unsafe {
                 (server().LogIOError)(raw, c"warning".as_ptr(), c"a cuckoo filter cannot be read: %s".as_ptr(), message.as_ptr());
@@ -211,15 +216,27 @@ unsafe fn value<'a, V>(raw: *const c_void) -> &'a V {
     unsafe { &*raw.cast() }
 }
 
+/// Tells the server that a value was not saved whole, so that it keeps the file that it had and says so. The module API has no
+/// function for that, but a command that does not exist is such an error, in files of both kinds.
+fn not_saved(raw: *mut RawStream) {
+    // SAFETY: the stream is the one of this call, and the format takes no arguments.
+    unsafe { (server().EmitAOF)(raw, c"CF.NOT-SAVED".as_ptr(), c"".as_ptr()) };
+}
+
 unsafe extern "C" fn save<V: Value>(raw: *mut RawStream, saved: *mut c_void) {
     // SAFETY: the server calls it with values of the type.
-    guarded(|| unsafe { value::<V>(saved) }.save(&mut Saving(raw)));
+    if !matches!(guarded(|| unsafe { value::<V>(saved) }.save(&mut Saving(raw))), Some(Ok(()))) {
+        not_saved(raw);
+    }
 }
 
 unsafe extern "C" fn rewrite<V: Value>(raw: *mut RawStream, key: *mut RawText, rewritten: *mut c_void) {
     let Some(key) = NonNull::new(key) else { return };
     // SAFETY: as above, and the key's name lives as long as the call.
-    guarded(|| unsafe { value::<V>(rewritten).rewrite(&mut Rewriting { raw, key: Text::new(key) }) });
+    let result = guarded(|| unsafe { value::<V>(rewritten).rewrite(&mut Rewriting { raw, key: Text::new(key) }) });
+    if !matches!(result, Some(Ok(()))) {
+        not_saved(raw);
+    }
 }
 
 unsafe extern "C" fn memory<V: Value>(measured: *const c_void) -> usize {
@@ -247,7 +264,7 @@ unsafe extern "C" fn free_effort<V: Value>(_: *mut RawText, freed: *const c_void
 unsafe extern "C" fn copy<V: Value>(_: *mut RawText, _: *mut RawText, copied: *const c_void) -> *mut c_void {
     // SAFETY: as above.
     let copy = guarded(|| unsafe { value::<V>(copied) }.copy()).flatten();
-    copy.map_or(ptr::null_mut(), |copy| Box::into_raw(Box::new(copy)).cast())
+    copy.and_then(|copy| boxed(copy).ok()).map_or(ptr::null_mut(), |copy| Box::into_raw(copy).cast())
 }
 
 unsafe extern "C" fn defrag<V: Value>(raw: *mut RawDefrag, _: *mut RawText, moved: *mut *mut c_void) -> c_int {

@@ -6,8 +6,13 @@ use koel::{ElasticBuilder, ElasticFilter, ParamError, TableKind};
 use super::super::call::grouped;
 use crate::messages;
 
-/// The most items that are inserted into one simulated filter: a second or less of work.
-const MOST_SIMULATED: usize = 4_000_000;
+/// The most items that are inserted into one simulated filter: three seconds of work. Up to here the course is that of a real
+/// filter, apart from the hashes.
+const MOST_SIMULATED: usize = 12_000_000;
+
+/// What the incomplete blocks of tables of a real filter may take more than those of one simulated at reduced scale: three levels have
+/// tables at a time, and a block has 4 MiB at most.
+const INCOMPLETE_BLOCKS: u64 = 3 * (4 << 20);
 
 /// The fewest items that stand for more: about as many as make the numbers of items in the shards of a quarter alike.
 const FEWEST_SIMULATED: usize = 1 << 16;
@@ -28,7 +33,10 @@ pub(super) struct Growing {
 #[derive(Clone, Copy)]
 pub(super) struct Stage {
     pub(super) items: usize,
+    /// Bytes of tables.
     pub(super) bytes: u64,
+    /// An upper bound of the memory up to this stage: tables, directories, and what a split takes besides.
+    bound: u64,
     pub(super) rate: f64,
 }
 
@@ -63,9 +71,9 @@ impl Growing {
 
     /// The course of the filter from so many items to the most.
     ///
-    /// Large numbers are simulated in small: with capacity and maximal capacity divided by a power of two, there are fewer shards,
-    /// of the same sizes, as full, and with fingerprints of the same lengths. When a filter has outgrown its capacity, that holds
-    /// also if only its maximal capacity is divided: so the last numbers are simulated where the capacity cannot be divided.
+    /// Large numbers are simulated at reduced scale: with capacity and maximal capacity divided by a power of two, there are fewer
+    /// shards, of the same sizes, as full, and with fingerprints of the same lengths. When a filter has outgrown its capacity, that
+    /// holds also if only its maximal capacity is divided: so the last numbers are simulated where the capacity cannot be divided.
     pub(super) fn course(&self, now: usize) -> anyhow::Result<Course> {
         // Also refuses what has no plan, in the numbers that were given.
         let bytes_now = self.builder().params().map_err(|error| refused(&error))?.table_bytes();
@@ -104,6 +112,7 @@ impl Growing {
             course.stages.push(Stage {
                 items: if inserted == last { to } else { (inserted << shift).max(from) },
                 bytes: (filter.table_bytes() as u64) << shift,
+                bound: bound(&filter, shift),
                 rate: filter.false_positive_rate(),
             });
             if inserted >= last {
@@ -137,6 +146,19 @@ impl Growing {
     }
 }
 
+/// The most bytes that the real filter takes about now if this one has one item for every 2^`shift` of its.
+///
+/// Which of its shards are split early is a matter of chance: a quarter of them is split at a time, half of those by now, so that
+/// the number has a standard deviation of √(shards/4)/2 at most. Four of these, and as many of the simulated filter, are allowed
+/// for.
+fn bound(filter: &ElasticFilter, shift: u32) -> u64 {
+    let (tables, all, shards) = (filter.table_bytes() as u64, filter.size_in_bytes() as u64, filter.shards() as u64);
+    let by_chance = shards.isqrt() + 1 + if shift > 0 { ((shards << shift).isqrt() + 1) >> shift } else { 0 };
+    // While a directory is doubled, there are two.
+    let most = all + (all - tables) / 2 + by_chance * tables.div_ceil(shards.max(1));
+    (most << shift) + if shift > 0 { INCOMPLETE_BLOCKS } else { 0 }
+}
+
 impl Course {
     pub(super) fn first(&self) -> Stage {
         self.stages[0]
@@ -147,7 +169,7 @@ impl Course {
     }
 
     pub(super) fn most_bytes(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.bytes).max().unwrap_or(0)
+        self.stages.iter().map(|stage| stage.bound.max(stage.bytes)).max().unwrap_or(0)
     }
 
     /// The most bits per item, and their mean over the logarithm of the number of items. None if there are no items.

@@ -24,7 +24,7 @@ impl Plan {
             "name": self.name,
             "table_bytes_now": self.bytes_now,
             "table_bytes_at_end": self.bytes_at_end,
-            "most_table_bytes": self.most_bytes,
+            "most_bytes": self.most_bytes,
             "most_bits_per_item": self.bits_per_item.map(|(most, _)| most),
             "mean_bits_per_item": self.bits_per_item.map(|(_, mean)| mean),
             "false_positive_rate_now": self.rate_now,

@@ -64,7 +64,8 @@ impl Plans<'_> {
             .modify(Columns::last(), Padding::zero())
             .modify(Columns::new(1..), Alignment::right());
         let courses = self.found.iter().map(|plan| wrapped(&format!("- {}: {}.", plan.name, plan.course)));
-        let note = wrapped("At most: the most bytes of tables at any time. Buckets: those that a look-up asks.");
+        let note =
+            wrapped("At most: the most memory at any time, of tables and directories. Buckets: those that a look-up asks.");
         format!("{}\n{}{note}", trimmed(&table.to_string()), courses.collect::<String>())
     }
 }

@@ -60,7 +60,7 @@ impl Plain {
     }
 
     fn locate(&self, hash: u64) -> Place {
-        let spread = hash.wrapping_mul(MULTIPLIER);
+        let spread = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
         let spread = (spread ^ spread >> 32).wrapping_mul(MULTIPLIER);
         let product = u128::from(spread) * u128::from(self.buckets);
         let first = high(product);

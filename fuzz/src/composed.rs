@@ -1,0 +1,976 @@
+//! All operations of growing filters in any order: on all kernels in lockstep, beside a copy that went through a snapshot, and
+//! compared with a multiset. tests/elastic/composed.rs has the same, with random inputs.
+
+#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+
+use super::split_mix::SplitMix64;
+use koel::{
+    ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticPart, ElasticView, GrowError, GrowErrorKind, Kernel, SharedFilter,
+    SnapshotExtent, TableKind,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    mem,
+    num::NonZeroUsize,
+};
+
+/// Bytes of an input that say what filter it is, and of each operation.
+pub const HEADER: usize = 8;
+pub const STEP: usize = 4;
+
+/// Operations of an input, and copies of items in a filter: more would take too long.
+const MOST_STEPS: usize = 64;
+const MOST_ITEMS: usize = 30_000;
+
+/// Bytes of an empty filter. A few are larger, and their tables nearly empty.
+const MOST_BYTES: u64 = 1 << 17;
+
+/// Absent hashes of each kind that the false-positive rate is measured with.
+const PROBES: u64 = if cfg!(miri) { 20 } else { 20_000 };
+
+type Merge = fn(&mut ElasticFilter, &ElasticFilter) -> Result<(), ElasticMergeError>;
+type SharedMerge = fn(&mut SharedFilter, &SharedFilter) -> Result<(), ElasticMergeError>;
+
+/// A form of storage: it gives the filter back that it was given.
+pub type Format = fn(&ElasticFilter) -> ElasticFilter;
+
+/// The forms that need nothing but the library.
+const FORMATS: [Format; 6] = [through_bytes, through_stream, through_pieces, through_view, through_parts, through_extent];
+
+/// Does what the input says. `formats` are further forms of storage.
+pub fn check(input: &[u8], formats: &[Format]) {
+    let Some((header, operations)) = decode(input) else { return };
+    let formats = [&FORMATS, formats].concat();
+    let Some(mut state) = State::new(&header, formats) else { return };
+    for operation in operations {
+        state.take(operation);
+        state.verify();
+    }
+    // Under Miri, to drain it takes longer than all else.
+    if !cfg!(miri) {
+        state.finish();
+    }
+}
+
+/// What the input says, in words.
+pub fn describe(input: &[u8]) -> String {
+    let Some((header, operations)) = decode(input) else { return String::from("nothing") };
+    let lines: Vec<String> = operations.iter().map(|operation| format!("  {operation:?}")).collect();
+    format!("{header:?}\n{}", lines.join("\n"))
+}
+
+fn decode(input: &[u8]) -> Option<(Header, Vec<Operation>)> {
+    let (&header, rest) = input.split_first_chunk()?;
+    let header = Header::of(header);
+    let operations = rest.as_chunks().0.iter().take(MOST_STEPS).map(|&step| Operation::of(step, &header)).collect();
+    Some((header, operations))
+}
+
+/// Which filters.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    rate: f64,
+    /// `None` for the packed table.
+    bucket_size: Option<u32>,
+    capacity: usize,
+    max_capacity: Option<usize>,
+    lanes: usize,
+    seed: u64,
+    universe: Universe,
+    /// There are so many different items.
+    items: u64,
+}
+
+impl Header {
+    fn of(bytes: [u8; HEADER]) -> Self {
+        let pick = |at: usize, len: usize| usize::from(bytes[at]) % len;
+        let capacity = [1, 2, 10, 30, 100, 300, 1000, 3000][pick(2, 8)];
+        let times = [Some(2), Some(2), Some(3), Some(4), Some(8), Some(32), Some(128), None][pick(3, 8)];
+        Self {
+            rate: [0.3, 0.1, 0.05, 0.01, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7][pick(0, 10)],
+            bucket_size: [None, None, None, Some(1), Some(2), Some(3), Some(4), Some(5), Some(8), Some(16)][pick(1, 10)],
+            capacity,
+            max_capacity: times.map(|halves| capacity * halves / 2),
+            lanes: [1, 1, 1, 1, 2, 2, 4, 8][pick(4, 8)],
+            seed: u64::from(bytes[7] % 4),
+            universe: [
+                Universe::Items,
+                Universe::Items,
+                Universe::Items,
+                Universe::Low,
+                Universe::High,
+                Universe::Reversed,
+                Universe::Multiples,
+            ][pick(5, 7)],
+            items: [40, 300, 3000, 30_000][pick(6, 4)],
+        }
+    }
+
+    fn builder(&self) -> ElasticBuilder {
+        let builder = ElasticFilter::builder().false_positive_rate(self.rate).capacity(self.capacity);
+        let builder = builder.lanes(self.lanes).seed(self.seed);
+        let builder = self.max_capacity.map_or(builder.clone(), |items| builder.max_capacity(items));
+        self.bucket_size.map_or(builder.clone(), |b| builder.table(TableKind::Single).bucket_size(b))
+    }
+}
+
+/// What the hashes of items are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Universe {
+    /// Those of the filter's hasher.
+    Items,
+    /// Numbers: in the low bits, in the high ones, backwards, and multiples of a constant.
+    Low,
+    High,
+    Reversed,
+    Multiples,
+}
+
+/// How several items are given to a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    One,
+    Batch,
+    Iterator,
+    Unordered,
+}
+
+/// Items from this number on.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    first: u64,
+    len: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Insert(Form, Range),
+    /// Several copies of a few items.
+    InsertCopies(Form, Range),
+    InsertUnique(Form, Range),
+    Remove(Form, Range),
+    /// Removes a copy of all items but each n-th.
+    Thin(u8),
+    Find(Range),
+    /// The two filters change places: all operations are done to the first one.
+    Swap,
+    Merge,
+    Union,
+    /// The second filter becomes a copy of the first one.
+    Copy {
+        is_fallible: bool,
+    },
+    Shrink,
+    Clear,
+    Share,
+    Unshare,
+    /// Goes on with what comes back from storage.
+    Reread(u8),
+    /// The same for one of the filters that must stay equal.
+    RereadOne(u8),
+    /// The second filter becomes one that is built in parts.
+    Parts(u8, Range),
+    /// So many bytes beyond those that there are.
+    Limit(usize),
+    NoLimit,
+    Kernels(u8),
+    Rate,
+}
+
+impl Operation {
+    fn of([what, a, b, c]: [u8; STEP], header: &Header) -> Self {
+        let len = [1, 1, 2, 7, 20, 65, 92, 150, 400, 1000, 2500, 6000][usize::from(c % 12)];
+        let range = Range { first: u64::from(a) * header.items / 256, len };
+        let few = Range { len: 1 + len % 5, ..range };
+        let form = [Form::One, Form::Batch, Form::Iterator, Form::Unordered][usize::from(b % 4)];
+        match what % 64 {
+            0..20 => Self::Insert(form, range),
+            20..24 => Self::InsertCopies(form, few),
+            24..27 => Self::InsertUnique(form, range),
+            27..33 => Self::Remove(form, range),
+            33..36 => Self::Thin(2 + a % 16),
+            36 => Self::Find(range),
+            37..41 => Self::Swap,
+            41..44 => Self::Merge,
+            44 | 45 => Self::Union,
+            46 | 47 => Self::Copy { is_fallible: a % 2 == 0 },
+            48 | 49 => Self::Shrink,
+            50 => Self::Clear,
+            51..53 => Self::Share,
+            53 => Self::Unshare,
+            54 => Self::Reread(a),
+            55..57 => Self::RereadOne(a),
+            57 => Self::Parts(b, range),
+            58..60 => Self::Limit([0, 64, 1000, 4000, 20_000, 100_000][usize::from(a % 6)]),
+            60 => Self::NoLimit,
+            61 => Self::Kernels(a),
+            _ => Self::Rate,
+        }
+    }
+}
+
+/// Items as they are given to a filter: by their numbers, if the filter hashes them, or as hashes.
+struct Asked {
+    numbers: Option<Vec<u64>>,
+    hashes: Vec<u64>,
+}
+
+/// Why an item was refused, and its position in the call.
+type Said = Result<(), (GrowErrorKind, usize)>;
+
+fn said(result: Result<(), GrowError>) -> Said {
+    result.map_err(|error| {
+        assert!(!error.to_string().is_empty());
+        (error.kind(), error.position())
+    })
+}
+
+/// A filter of one owner, or a shared one, which can do the same.
+enum Filter {
+    Own(ElasticFilter),
+    Shared(SharedFilter),
+}
+
+use Filter::{Own, Shared};
+
+impl Filter {
+    fn own(self) -> Self {
+        match self {
+            Shared(filter) => Own(filter.into_elastic().expect("there is memory")),
+            own @ Own(_) => own,
+        }
+    }
+
+    fn shared(self) -> Self {
+        match self {
+            Own(filter) => Shared(filter.into_shared().expect("there is memory")),
+            shared @ Shared(_) => shared,
+        }
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> Said {
+        said(match self {
+            Own(filter) => filter.insert_hash(hash),
+            Shared(filter) => filter.insert_hash(hash),
+        })
+    }
+
+    /// Inserts several items; what was said of each, or of the call.
+    fn insert(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Vec<Said> {
+        let each =
+            |insert: &mut dyn FnMut(usize) -> Result<(), GrowError>| (0..hashes.len()).map(|at| said(insert(at))).collect();
+        match (self, form, numbers) {
+            (Own(filter), Form::One, Some(numbers)) => each(&mut |at| filter.insert(&numbers[at])),
+            (Own(filter), Form::One, None) => each(&mut |at| filter.insert_hash(hashes[at])),
+            (Own(filter), Form::Batch, Some(numbers)) => vec![said(filter.insert_batch(numbers))],
+            (Own(filter), Form::Iterator, Some(numbers)) => {
+                vec![said(filter.insert_iter(numbers).map(|inserted| assert_eq!(inserted, numbers.len())))]
+            }
+            (Own(filter), Form::Batch | Form::Iterator, None) => vec![said(filter.insert_hashes(hashes))],
+            (Own(filter), Form::Unordered, Some(numbers)) => vec![said(filter.insert_unordered(numbers))],
+            (Own(filter), Form::Unordered, None) => vec![said(filter.insert_hashes_unordered(hashes))],
+            (Shared(filter), Form::One, Some(numbers)) => each(&mut |at| filter.insert(&numbers[at])),
+            (Shared(filter), Form::One, None) => each(&mut |at| filter.insert_hash(hashes[at])),
+            (Shared(filter), Form::Iterator, Some(numbers)) => {
+                vec![said(filter.insert_parallel(NonZeroUsize::MIN, numbers))]
+            }
+            (Shared(filter), _, Some(numbers)) => vec![said(filter.insert_batch(numbers))],
+            (Shared(filter), _, None) => vec![said(filter.insert_hashes(hashes))],
+        }
+    }
+
+    /// Inserts items that are not found; the number of those that were inserted.
+    fn insert_unique(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Result<usize, GrowErrorKind> {
+        let each = |insert: &mut dyn FnMut(usize) -> Result<bool, GrowError>| {
+            (0..hashes.len()).try_fold(0, |inserted, at| insert(at).map(|is_new| inserted + usize::from(is_new)))
+        };
+        let inserted = match (self, form, numbers) {
+            (Own(filter), Form::Batch | Form::Iterator, Some(numbers)) => filter.insert_unique_iter(numbers),
+            (Own(filter), _, Some(numbers)) => each(&mut |at| filter.insert_unique(&numbers[at])),
+            (Own(filter), _, None) => each(&mut |at| filter.insert_unique_hash(hashes[at])),
+            (Shared(filter), _, Some(numbers)) => each(&mut |at| filter.insert_unique(&numbers[at])),
+            (Shared(filter), _, None) => each(&mut |at| filter.insert_unique_hash(hashes[at])),
+        };
+        inserted.map_err(|error| error.kind())
+    }
+
+    fn remove(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Vec<bool> {
+        let mut removed = vec![false; hashes.len()];
+        match (self, form, numbers) {
+            (Own(filter), Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
+            (Own(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove_hash(hash)).collect(),
+            (Own(filter), _, Some(numbers)) => filter.remove_batch(numbers, &mut removed),
+            (Own(filter), _, None) => filter.remove_hashes(hashes, &mut removed),
+            (Shared(filter), Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
+            (Shared(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove_hash(hash)).collect(),
+            (Shared(filter), _, Some(numbers)) => filter.remove_batch(numbers, &mut removed),
+            (Shared(filter), _, None) => filter.remove_hashes(hashes, &mut removed),
+        }
+        removed
+    }
+
+    fn contains_hashes(&self, hashes: &[u64]) -> Vec<bool> {
+        let mut found = vec![false; hashes.len()];
+        match self {
+            Own(filter) => filter.contains_hashes(hashes, &mut found),
+            Shared(filter) => filter.contains_hashes(hashes, &mut found),
+        }
+        found
+    }
+
+    /// Which of these are found, in all ways of asking, which must agree.
+    fn find(&self, Asked { numbers, hashes }: &Asked) -> Vec<bool> {
+        let expected = self.contains_hashes(hashes);
+        let mut found = vec![!expected.first().unwrap_or(&false); hashes.len()];
+        let members = expected.iter().filter(|&&found| found).count();
+        for (&hash, &expected) in hashes.iter().zip(&expected) {
+            let (found, count) = match self {
+                Own(filter) => (filter.contains_hash(hash), filter.count_hash(hash)),
+                Shared(filter) => (filter.contains_hash(hash), filter.count_hash(hash)),
+            };
+            assert_eq!((found, count > 0), (expected, expected), "{hash:#x}");
+        }
+        let Some(numbers) = numbers else { return expected };
+        match self {
+            Own(filter) => {
+                filter.contains_batch(numbers, &mut found);
+                assert_eq!(filter.count_members(numbers), members);
+                assert!(filter.contains_iter(numbers).map(|(_, found)| found).eq(expected.iter().copied()));
+                assert!(numbers.iter().map(|number| filter.contains(number)).eq(expected.iter().copied()));
+                assert!(numbers.iter().map(|number| filter.count(number) > 0).eq(expected.iter().copied()));
+            }
+            Shared(filter) => {
+                filter.contains_batch(numbers, &mut found);
+                assert_eq!(found, expected);
+                filter.contains_parallel(NonZeroUsize::MIN, numbers, &mut found);
+                assert!(filter.contains_iter(numbers).map(|(_, found)| found).eq(expected.iter().copied()));
+                assert!(numbers.iter().map(|number| filter.contains(number)).eq(expected.iter().copied()));
+                assert!(numbers.iter().map(|number| filter.count(number) > 0).eq(expected.iter().copied()));
+            }
+        }
+        assert_eq!(found, expected);
+        expected
+    }
+
+    fn count_hash(&self, hash: u64) -> u32 {
+        match self {
+            Own(filter) => filter.count_hash(hash),
+            Shared(filter) => filter.count_hash(hash),
+        }
+    }
+
+    fn len(&self) -> usize {
+        let (len, is_empty) = match self {
+            Own(filter) => (filter.len(), filter.is_empty()),
+            Shared(filter) => (filter.len(), filter.is_empty()),
+        };
+        assert_eq!(is_empty, len == 0);
+        len
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        match self {
+            Own(filter) => filter.false_positive_rate(),
+            Shared(filter) => filter.false_positive_rate(),
+        }
+    }
+
+    fn shrink(&mut self) {
+        match self {
+            Own(filter) => filter.shrink(),
+            Shared(filter) => filter.shrink(),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Own(filter) => filter.clear().expect("there is memory"),
+            Shared(filter) => filter.clear().expect("there is memory"),
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Own(filter) => filter.to_bytes(),
+            Shared(filter) => {
+                let mut bytes = Vec::new();
+                filter.write_to(&mut bytes).expect("a vector takes all");
+                bytes
+            }
+        }
+    }
+
+    /// Bytes that a limit bounds.
+    fn size_in_bytes(&self) -> Option<usize> {
+        match self {
+            Own(filter) => Some(filter.size_in_bytes()),
+            // With locks, which no item needs.
+            Shared(_) => None,
+        }
+    }
+}
+
+/// Copies of items by their hashes.
+#[derive(Clone, Default)]
+struct Model {
+    copies: BTreeMap<u64, u32>,
+    len: usize,
+}
+
+impl Model {
+    fn count(&self, hash: u64) -> u32 {
+        self.copies.get(&hash).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, hash: u64, copies: u32) {
+        if copies > 0 {
+            *self.copies.entry(hash).or_default() += copies;
+            self.len += copies as usize;
+        }
+    }
+
+    /// False if there was none.
+    fn remove(&mut self, hash: u64) -> bool {
+        let Some(copies) = self.copies.get_mut(&hash) else { return false };
+        *copies -= 1;
+        self.len -= 1;
+        if *copies == 0 {
+            self.copies.remove(&hash);
+        }
+        true
+    }
+
+    fn hashes(&self) -> Vec<u64> {
+        self.copies.keys().copied().collect()
+    }
+
+    /// True if no item is there twice.
+    fn is_a_set(&self) -> bool {
+        self.len == self.copies.len()
+    }
+}
+
+/// Filters that must stay equal, and what is in them.
+struct Side {
+    /// One for each kernel, and one more, which `RereadOne` exchanges.
+    filters: Vec<Filter>,
+    sizes: Vec<Option<usize>>,
+    limit: usize,
+    model: Model,
+}
+
+impl Side {
+    fn new(filters: Vec<ElasticFilter>, limit: usize, model: Model) -> Self {
+        let filters: Vec<Filter> = filters.into_iter().map(Own).collect();
+        let sizes = filters.iter().map(Filter::size_in_bytes).collect();
+        Self { filters, sizes, limit, model }
+    }
+
+    /// The same with all of them, which must answer the same.
+    fn each<T: Debug + PartialEq>(&mut self, mut run: impl FnMut(&mut Filter) -> T) -> T {
+        let mut answers = self.filters.iter_mut().map(&mut run);
+        let first = answers.next().expect("there is a kernel");
+        for (at, answer) in (1..).zip(answers) {
+            assert_eq!(answer, first, "filter {at} differs from filter 0 in its answer");
+        }
+        first
+    }
+
+    /// Makes all filters those of one owner, or shared ones.
+    fn convert(&mut self, convert: impl Fn(Filter) -> Filter) {
+        self.filters = mem::take(&mut self.filters).into_iter().map(convert).collect();
+        self.measure();
+    }
+
+    fn own(&mut self) -> impl Iterator<Item = &mut ElasticFilter> {
+        self.convert(Filter::own);
+        self.filters.iter_mut().filter_map(|filter| match filter {
+            Own(filter) => Some(filter),
+            Shared(_) => None,
+        })
+    }
+
+    fn measure(&mut self) {
+        self.sizes = self.filters.iter().map(Filter::size_in_bytes).collect();
+    }
+
+    /// A copy of the first one that owns its items.
+    fn copy(&self) -> Filter {
+        let mut copy = match &self.filters[0] {
+            Own(filter) => filter.try_clone().expect("there is memory"),
+            shared @ Shared(_) => ElasticFilter::from_bytes(&shared.to_bytes()).expect("what is written can be read"),
+        };
+        copy.set_max_bytes(self.limit);
+        Own(copy)
+    }
+}
+
+struct State {
+    header: Header,
+    formats: Vec<Format>,
+    /// It hashes, and says what an empty filter is.
+    empty: ElasticFilter,
+    sides: [Side; 2],
+}
+
+impl State {
+    /// None if there are no such filters.
+    fn new(header: &Header, formats: Vec<Format>) -> Option<Self> {
+        let empty = header.builder().build().ok().filter(|empty| empty.snapshot_bytes() <= MOST_BYTES)?;
+        let sides = [(); 2].map(|()| Side::new(on_kernels(&empty), usize::MAX, Model::default()));
+        Some(Self { header: *header, formats, empty, sides })
+    }
+
+    fn hash(&self, number: u64) -> u64 {
+        match self.header.universe {
+            Universe::Items => self.empty.hash(&number),
+            Universe::Low => number,
+            Universe::High => number << 32,
+            Universe::Reversed => number.reverse_bits(),
+            Universe::Multiples => number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        }
+    }
+
+    fn of_numbers(&self, numbers: Vec<u64>) -> Asked {
+        let hashes = numbers.iter().map(|&number| self.hash(number)).collect();
+        Asked { hashes, numbers: (self.header.universe == Universe::Items).then_some(numbers) }
+    }
+
+    fn asked(&self, range: Range) -> Asked {
+        self.of_numbers((range.first..range.first + range.len).map(|number| number % self.header.items).collect())
+    }
+
+    fn format(&self, which: u8) -> Format {
+        self.formats[usize::from(which) % self.formats.len()]
+    }
+
+    fn take(&mut self, operation: Operation) {
+        let [first, second] = &mut self.sides;
+        match operation {
+            Operation::Insert(form, range) => {
+                if first.model.len < MOST_ITEMS {
+                    self.insert(form, &self.asked(range));
+                }
+            }
+            Operation::InsertCopies(form, range) => {
+                let copies = 1 + range.first % 20;
+                let numbers = (0..copies * range.len).map(|n| (range.first + n / copies) % self.header.items).collect();
+                self.insert(form, &self.of_numbers(numbers));
+            }
+            Operation::InsertUnique(form, range) => {
+                if first.model.len < MOST_ITEMS {
+                    self.insert_unique(form, &self.asked(range));
+                }
+            }
+            Operation::Remove(form, range) => self.remove(form, &self.asked(range)),
+            Operation::Thin(n) => {
+                let hashes = first.model.hashes();
+                let hashes = hashes.iter().enumerate().filter(|(at, _)| at % usize::from(n) > 0).map(|(_, &hash)| hash).collect();
+                self.remove(Form::Batch, &Asked { numbers: None, hashes });
+            }
+            Operation::Find(range) => {
+                let asked = self.asked(range);
+                let side = &mut self.sides[0];
+                let found = side.each(|filter| filter.find(&asked));
+                assert!(asked.hashes.iter().zip(&found).all(|(&hash, &found)| found || side.model.count(hash) == 0));
+            }
+            Operation::Swap => self.sides.swap(0, 1),
+            Operation::Merge => self.merge(ElasticFilter::merge, SharedFilter::merge, |one, other| one + other),
+            Operation::Union => {
+                self.merge(ElasticFilter::union, SharedFilter::union, u32::max);
+                self.forget_united();
+            }
+            Operation::Copy { is_fallible } => {
+                let copy = |filter: &mut ElasticFilter| {
+                    if is_fallible { filter.try_clone().expect("there is memory") } else { filter.clone() }
+                };
+                let filters = first.own().map(copy);
+                *second = Side::new(filters.collect(), first.limit, first.model.clone());
+            }
+            Operation::Shrink => first.each(Filter::shrink),
+            Operation::Clear => {
+                first.each(Filter::clear);
+                first.model = Model::default();
+                assert!(first.filters[0].to_bytes() == self.empty.to_bytes(), "a cleared filter is not as a new one");
+            }
+            Operation::Share => first.convert(Filter::shared),
+            Operation::Unshare => first.convert(Filter::own),
+            Operation::Reread(which) => {
+                let format = self.format(which);
+                let side = &mut self.sides[0];
+                let (limit, kernels) = (side.limit, Kernel::available());
+                for (filter, kernel) in side.own().zip(kernels) {
+                    *filter = reread(filter, format, limit);
+                    filter.set_kernel(kernel).expect("it is available");
+                }
+                self.sides[0].measure();
+            }
+            Operation::RereadOne(which) => {
+                let format = self.format(which);
+                let side = &mut self.sides[0];
+                let limit = side.limit;
+                let mut filters: Vec<_> = side.own().collect();
+                let source = filters.remove(0);
+                **filters.last_mut().expect("there are two") = reread(source, format, limit);
+                self.sides[0].measure();
+            }
+            Operation::Parts(parts, range) => self.build_parts(parts, &self.asked(range)),
+            Operation::Limit(more) => {
+                let limit = first.own().map(|filter| filter.size_in_bytes()).max().unwrap_or(0) + more;
+                first.limit = limit;
+                first.own().for_each(|filter| filter.set_max_bytes(limit));
+            }
+            Operation::NoLimit => {
+                first.limit = usize::MAX;
+                first.own().for_each(|filter| filter.set_max_bytes(usize::MAX));
+            }
+            Operation::Kernels(turn) => {
+                let kernels = Kernel::available().collect::<Vec<_>>();
+                for (at, filter) in (usize::from(turn)..).zip(first.own()) {
+                    filter.set_kernel(kernels[at % kernels.len()]).expect("it is available");
+                }
+            }
+            Operation::Rate => self.measure_rate(),
+        }
+    }
+
+    /// Inserts items into all filters, and one by one into a copy.
+    fn insert(&mut self, form: Form, asked: &Asked) {
+        let side = &mut self.sides[0];
+        let is_shared = matches!(side.filters[0], Shared(_));
+        // Lanes that are filled one after the other share out a limit in another way.
+        let form = if is_shared && side.limit < usize::MAX { Form::One } else { form };
+        let ends_at_first = !is_shared && matches!(form, Form::Batch | Form::Iterator);
+        let mut before = side.copy();
+        let mut copy = side.copy();
+        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+        let mut answers = Vec::new();
+        for (at, &hash) in asked.hashes.iter().enumerate() {
+            let answer = copy.insert_hash(hash);
+            answers.push(answer);
+            match answer {
+                Ok(()) => accepted.push(hash),
+                Err((kind, _)) => refused.push((kind, at)),
+            }
+            if !refused.is_empty() && ends_at_first {
+                break;
+            }
+        }
+        if form != Form::One {
+            answers = vec![refused.first().map_or(Ok(()), |&refused| Err(refused))];
+        }
+        let said = side.each(|filter| filter.insert(form, asked));
+        assert!(said == answers, "{form:?} refuses others than one by one: {} and {}", Summary(&said), Summary(&answers));
+        for &(kind, at) in &refused {
+            self.judge(kind, &asked.hashes[..at]);
+        }
+        let side = &mut self.sides[0];
+        if !refused.is_empty() {
+            for &hash in &accepted {
+                assert_eq!(before.insert_hash(hash), Ok(()), "an item is refused where others were not refused before");
+            }
+            assert!(before.to_bytes() == copy.to_bytes(), "a refused insertion changed something: {:?}", refused[0].0);
+        }
+        assert!(side.filters[0].to_bytes() == copy.to_bytes(), "{form:?} does not do the same as one by one");
+        accepted.into_iter().for_each(|hash| side.model.add(hash, 1));
+    }
+
+    /// A refusal has a reason. These hashes were inserted before, or refused.
+    fn judge(&self, kind: GrowErrorKind, before: &[u64]) {
+        let Side { model, limit, .. } = &self.sides[0];
+        match kind {
+            GrowErrorKind::Limit => assert!(*limit < usize::MAX, "refused for a limit that there is not"),
+            GrowErrorKind::Copies => {
+                let is_a_set = || {
+                    model.is_a_set()
+                        && before.iter().chain(model.copies.keys()).collect::<BTreeSet<_>>().len() == before.len() + model.len
+                };
+                assert!(!is_a_set(), "refused for copies, of which there are none");
+            }
+            kind => assert!(self.header.universe != Universe::Items, "refused as {kind:?}"),
+        }
+    }
+
+    fn insert_unique(&mut self, form: Form, asked: &Asked) {
+        let side = &mut self.sides[0];
+        let mut copy = side.copy();
+        let mut expected = Ok(0);
+        for &hash in &asked.hashes {
+            let is_found = copy.contains_hashes(&[hash])[0];
+            assert!(is_found || side.model.count(hash) == 0, "{hash:#x} is lost");
+            if is_found {
+                continue;
+            }
+            match copy.insert_hash(hash) {
+                Ok(()) => {
+                    side.model.add(hash, 1);
+                    expected = expected.map(|inserted| inserted + 1);
+                }
+                Err((kind, _)) => {
+                    expected = Err(kind);
+                    break;
+                }
+            }
+        }
+        assert_eq!(side.each(|filter| filter.insert_unique(form, asked)), expected);
+        assert!(side.filters[0].to_bytes() == copy.to_bytes(), "insert_unique is not contains and insert");
+        if let Err(kind) = expected {
+            self.judge(kind, &[]);
+        }
+    }
+
+    /// Removes what is there, and what is not found.
+    fn remove(&mut self, form: Form, Asked { numbers, hashes }: &Asked) {
+        let side = &mut self.sides[0];
+        let is_found = side.filters[0].contains_hashes(hashes);
+        let mut model = side.model.clone();
+        let mut asked = Asked { numbers: numbers.as_ref().map(|_| Vec::new()), hashes: Vec::new() };
+        let mut expected = Vec::new();
+        for (at, &hash) in hashes.iter().enumerate() {
+            let is_there = model.remove(hash);
+            // To remove what was never inserted is a mistake: it may be another item that is found.
+            if !is_there && is_found[at] {
+                continue;
+            }
+            asked.hashes.push(hash);
+            expected.push(is_there);
+            if let (Some(given), Some(numbers)) = (&mut asked.numbers, numbers) {
+                given.push(numbers[at]);
+            }
+        }
+        let removed = side.each(|filter| filter.remove(form, &asked));
+        assert!(removed == expected, "what is there is not removed, or what is not there is");
+        side.model = model;
+    }
+
+    /// Takes the second filter's items into the first one.
+    fn merge(&mut self, merge: Merge, shared: SharedMerge, copies: impl Fn(u32, u32) -> u32) {
+        let [first, second] = &mut self.sides;
+        if first.model.len + second.model.len > MOST_ITEMS {
+            return;
+        }
+        let before = first.filters[0].to_bytes();
+        let results: Vec<_> = match (&first.filters[0], &second.filters[0]) {
+            (Shared(_), Shared(_)) => {
+                let pairs = first.filters.iter_mut().zip(&second.filters);
+                pairs
+                    .filter_map(|pair| if let (Shared(one), Shared(other)) = pair { Some(shared(one, other)) } else { None })
+                    .collect()
+            }
+            _ => first.own().zip(second.own()).map(|(one, other)| merge(one, other)).collect(),
+        };
+        let refusal = |result: &Result<(), ElasticMergeError>| match result {
+            Ok(()) => None,
+            Err(ElasticMergeError::Refused(error)) => Some(format!("{:?}", error.kind())),
+            Err(error) => Some(error.to_string()),
+        };
+        let refusals: Vec<_> = results.iter().map(refusal).collect();
+        assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "not all are merged: {refusals:?}");
+        if refusals[0].is_some() {
+            assert!(first.filters[0].to_bytes() == before, "a refused merge changed something");
+            return;
+        }
+        for (&hash, &theirs) in &second.model.copies {
+            let ours = first.model.count(hash);
+            first.model.add(hash, copies(ours, theirs) - ours);
+        }
+    }
+
+    /// Two items that a filter cannot tell apart are one in a union: then it has fewer items than the model, and is emptied. (Whether
+    /// all are found was looked at before.)
+    fn forget_united(&mut self) {
+        let side = &mut self.sides[0];
+        let len = side.filters[0].len();
+        let is_there = |hash| side.filters[0].count_hash(hash) >= side.model.count(hash);
+        assert!(side.model.hashes().into_iter().all(is_there), "lost by a union");
+        assert!(len <= side.model.len, "a union has more than both: {len} instead of {}", side.model.len);
+        if len < side.model.len {
+            side.each(Filter::clear);
+            side.model = Model::default();
+        }
+    }
+
+    /// The second filter becomes one of these items, built in parts.
+    fn build_parts(&mut self, parts: u8, asked: &Asked) {
+        let parts = 1 + usize::from(parts) % self.header.lanes;
+        let mut whole = Own(self.header.builder().build().expect("there is such a filter"));
+        let built = |part| self.header.builder().build_part(part, parts).expect("there is such a part");
+        let mut built: Vec<ElasticPart> = (0..parts).map(built).collect();
+        let mut model = Model::default();
+        for &hash in &asked.hashes {
+            let answer = whole.insert_hash(hash);
+            let answers: Vec<_> = built.iter_mut().map(|part| part.insert_hash(hash).map_err(|error| error.kind())).collect();
+            match answer {
+                Ok(()) => {
+                    assert_eq!(answers.iter().filter(|&answer| *answer == Ok(true)).count(), 1);
+                    model.add(hash, 1);
+                }
+                Err((kind, _)) => assert!(answers.contains(&Err(kind)), "no part refuses it"),
+            }
+        }
+        let snapshots = built.iter().map(|part| {
+            let mut snapshot = Vec::new();
+            part.write_to(&mut snapshot).expect("a vector takes all");
+            snapshot
+        });
+        let snapshots: Vec<_> = snapshots.collect();
+        let mut joined = Vec::new();
+        let items = ElasticPart::join_snapshots(snapshots.iter().rev().map(|bytes| &bytes[..]), &mut joined);
+        assert_eq!(items.expect("all parts"), model.len as u64);
+        let filter = ElasticFilter::join(built).expect("all parts");
+        assert!(filter.to_bytes() == whole.to_bytes() && joined == whole.to_bytes(), "parts are not what one would have built");
+        self.sides[1] = Side::new(on_kernels(&filter), usize::MAX, model);
+    }
+
+    /// All filters are equal, and have what they should.
+    fn verify(&mut self) {
+        let side = &mut self.sides[0];
+        let bytes = side.filters[0].to_bytes();
+        let hashes = side.model.hashes();
+        for (at, filter) in side.filters.iter().enumerate() {
+            assert_eq!(filter.len(), side.model.len, "filter {at}");
+            assert!(filter.contains_hashes(&hashes).iter().all(|&found| found), "an item is lost in filter {at}");
+            assert!(at == 0 || filter.to_bytes() == bytes, "filter {at} differs from filter 0");
+        }
+        let counted = &side.filters[side.model.len % side.filters.len()];
+        for (&hash, &copies) in &side.model.copies {
+            assert!(counted.count_hash(hash) >= copies, "{copies} copies of {hash:#x}, {} found", counted.count_hash(hash));
+        }
+        for filter in [&side.filters[0], &side.filters[side.filters.len() - 1]] {
+            if let Own(filter) = filter {
+                filter.assert_consistent();
+            }
+        }
+        let sizes: Vec<_> = side.filters.iter().map(Filter::size_in_bytes).collect();
+        for (size, before) in sizes.iter().zip(&side.sizes) {
+            if let (Some(size), Some(before)) = (size, before) {
+                assert!(*size <= side.limit.max(*before), "{size} bytes, {before} before, the limit is {}", side.limit);
+            }
+        }
+        side.sizes = sizes;
+        let read = ElasticFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("what is written cannot be read: {error}"));
+        assert!(read.to_bytes() == bytes, "there are two ways to write a filter");
+        let (stated, promised) = (side.filters[0].false_positive_rate(), self.header.rate);
+        assert!(stated <= promised, "a rate of {stated:e}, {promised:e} promised");
+    }
+
+    /// The rate of absent hashes is not above the stated one, whether they are random or like those that are there.
+    fn measure_rate(&self) {
+        let Side { filters, model, .. } = &self.sides[0];
+        if model.len == 0 {
+            return;
+        }
+        let filter = &filters[model.len % filters.len()];
+        let random: Vec<u64> = SplitMix64(0x5eed).filter(|&hash| model.count(hash) == 0).take(index(PROBES)).collect();
+        let alike: Vec<u64> = (self.header.items..self.header.items + PROBES).map(|number| self.hash(number)).collect();
+        let stated = filter.false_positive_rate();
+        for (what, probes) in [("random", random), ("alike", alike)] {
+            let found = filter.contains_hashes(&probes).iter().filter(|&&found| found).count() as f64;
+            // Which hashes a filter of so few items confuses is chance, too.
+            let expected = PROBES as f64 * stated * (1.0 + 6.0 / (model.len as f64 + 1.0).sqrt());
+            let most = expected + 6.0 * expected.sqrt() + 3.0;
+            assert!(found <= most, "{found} of {PROBES} {what} hashes are found, at a rate of {stated:e} of {}", model.len);
+        }
+    }
+
+    /// Without its items, a filter is as it was.
+    fn finish(mut self) {
+        for _ in 0..2 {
+            self.verify();
+            self.measure_rate();
+            while self.sides[0].model.len > 0 {
+                let hashes = self.sides[0].model.hashes();
+                self.remove(Form::Batch, &Asked { numbers: None, hashes });
+            }
+            self.verify();
+            self.sides[0].each(Filter::shrink);
+            assert!(self.sides[0].filters[0].to_bytes() == self.empty.to_bytes(), "a drained filter is not as a new one");
+            self.sides.swap(0, 1);
+        }
+    }
+}
+
+/// How many were refused, and why the first one was.
+struct Summary<'a>(&'a [Said]);
+
+impl std::fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let refused = self.0.iter().filter(|said| said.is_err()).count();
+        write!(f, "{refused} of {} refused, the first {:?}", self.0.len(), self.0.iter().find(|said| said.is_err()))
+    }
+}
+
+fn index(number: u64) -> usize {
+    usize::try_from(number).expect("a small number")
+}
+
+/// A copy for each kernel, and one more.
+fn on_kernels(filter: &ElasticFilter) -> Vec<ElasticFilter> {
+    let on = |kernel| {
+        let mut copy = filter.clone();
+        copy.set_kernel(kernel).expect("it is available");
+        copy
+    };
+    Kernel::available().map(on).chain([filter.clone()]).collect()
+}
+
+fn reread(filter: &ElasticFilter, format: Format, limit: usize) -> ElasticFilter {
+    let mut read = format(filter);
+    read.set_max_bytes(limit);
+    read
+}
+
+fn through_bytes(filter: &ElasticFilter) -> ElasticFilter {
+    ElasticFilter::from_bytes(&filter.to_bytes()).expect("what is written can be read")
+}
+
+fn through_stream(filter: &ElasticFilter) -> ElasticFilter {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("a vector takes all");
+    ElasticFilter::read_from(&bytes[..]).expect("what is written can be read")
+}
+
+fn through_pieces(filter: &ElasticFilter) -> ElasticFilter {
+    let index = filter.snapshot_index().expect("there is memory");
+    let (mut bytes, mut piece) = (Vec::new(), [0; 777]);
+    while let len @ 1.. = filter.read_snapshot(&index, bytes.len() as u64, &mut piece) {
+        bytes.extend_from_slice(&piece[..len]);
+    }
+    assert!(bytes == filter.to_bytes() && index.snapshot_bytes() == bytes.len() as u64, "pieces are not the whole");
+    ElasticFilter::from_bytes(&bytes).expect("what is written can be read")
+}
+
+fn through_view(filter: &ElasticFilter) -> ElasticFilter {
+    let view = ElasticView::over(filter.to_bytes()).expect("what is written can be read");
+    view.verify().expect("it is as it was written");
+    assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
+    assert!((view.false_positive_rate() - filter.false_positive_rate()).abs() <= 1e-9 * filter.false_positive_rate());
+    let hashes: Vec<u64> = SplitMix64(1).take(500).collect();
+    let (mut in_view, mut in_filter) = ([false; 500], [false; 500]);
+    view.contains_hashes(&hashes, &mut in_view);
+    filter.contains_hashes(&hashes, &mut in_filter);
+    assert_eq!(in_view, in_filter);
+    view.to_filter().expect("it is as it was written")
+}
+
+/// Joins a whole filter with no other.
+fn through_parts(filter: &ElasticFilter) -> ElasticFilter {
+    let mut joined = Vec::new();
+    let items = ElasticPart::join_snapshots([&filter.to_bytes()[..]], &mut joined).expect("a whole filter");
+    assert!(items == filter.len() as u64 && joined == filter.to_bytes());
+    ElasticFilter::from_bytes(&joined).expect("what is written can be read")
+}
+
+/// The end is found where it is, in pieces of any length.
+fn through_extent(filter: &ElasticFilter) -> ElasticFilter {
+    let (bytes, mut extent) = (filter.to_bytes(), SnapshotExtent::new());
+    let followed = [&bytes[..], b"something else"].concat();
+    let mut kept = Vec::new();
+    for piece in followed.chunks(1 + bytes.len() % 61) {
+        let len = extent.push(piece).expect("a snapshot");
+        kept.extend_from_slice(&piece[..len]);
+    }
+    assert!(extent.is_complete() && extent.received() == bytes.len() as u64 && kept == bytes, "its end is elsewhere");
+    ElasticFilter::from_bytes(&kept).expect("what is written can be read")
+}

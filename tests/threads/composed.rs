@@ -1,0 +1,119 @@
+//! Threads that do all operations in any order, each with items of its own, so that it knows what must be there.
+
+use std::collections::BTreeMap;
+
+use koel::{ElasticFilter, GrowErrorKind, SharedFilter};
+
+use super::{Random, THREADS, on_threads};
+
+const STEPS: u64 = if cfg!(miri) { 20 } else { 250 };
+
+/// Items of a thread.
+const ITEMS: u64 = if cfg!(miri) { 50 } else { 4000 };
+
+/// Copies of each at most: more of them would fill the buckets of others.
+const COPIES: u32 = 2;
+
+type Model = BTreeMap<u64, u32>;
+
+/// Items of this thread, in a row.
+fn some(random: &mut Random, thread: u64) -> Vec<u64> {
+    let (first, len) = (random.below(ITEMS), [1, 10, 70, 200][random.below(4) as usize]);
+    (first..ITEMS.min(first + len)).map(|n| n * THREADS + thread).collect()
+}
+
+/// Inserts or removes, and asks. Returns whether an item was refused, which only a limit does.
+fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u64) -> bool {
+    let mut refused = false;
+    let mut items = some(random, thread);
+    match random.below(12) {
+        0..4 => {
+            items.retain(|item| model.get(item).is_none_or(|&copies| copies < COPIES));
+            let hashes: Vec<u64> = items.iter().map(|item| filter.hash(item)).collect();
+            let result = match random.below(3) {
+                0 => filter.insert_batch(&items),
+                1 => filter.insert_hashes(&hashes),
+                _ => items.iter().try_for_each(|item| filter.insert(item)),
+            };
+            for item in &items {
+                let (before, copies) = (model.get(item).copied().unwrap_or(0), filter.count(item));
+                assert!(copies == before + 1 || result.is_err() && copies == before, "{before} copies, then {copies}");
+                if copies > 0 {
+                    model.insert(*item, copies);
+                }
+            }
+            refused = result.is_err();
+            if let Err(error) = result {
+                assert_eq!(error.kind(), GrowErrorKind::Limit, "{error}");
+            }
+        }
+        4 => {
+            for item in items {
+                match filter.insert_unique(&item) {
+                    Ok(is_new) => {
+                        assert_eq!(is_new, !model.contains_key(&item), "{item}");
+                        model.entry(item).or_insert(1);
+                    }
+                    Err(error) => {
+                        refused = true;
+                        assert_eq!(error.kind(), GrowErrorKind::Limit, "{error}");
+                    }
+                }
+            }
+        }
+        5..8 => {
+            let mut removed = vec![false; items.len()];
+            filter.remove_batch(&items, &mut removed);
+            for (item, removed) in items.iter().zip(removed) {
+                let copies = model.remove(item).unwrap_or(0);
+                assert_eq!(removed, copies > 0, "{item}");
+                if copies > 1 {
+                    model.insert(*item, copies - 1);
+                }
+            }
+        }
+        8 => {
+            let mut found = vec![false; items.len()];
+            filter.contains_batch(&items, &mut found);
+            assert!(items.iter().zip(&found).all(|(item, &found)| found == model.contains_key(item)));
+        }
+        9 => assert!(items.iter().all(|item| filter.count(item) == model.get(item).copied().unwrap_or(0))),
+        10 => filter.shrink(),
+        _ => {
+            let mut bytes = Vec::new();
+            filter.write_to(&mut bytes).expect("a vector takes all");
+            let read = ElasticFilter::from_bytes(&bytes).expect("what is written can be read");
+            assert!(model.iter().all(|(item, &copies)| read.count(item) == copies), "the snapshot is of another moment");
+        }
+    }
+    refused
+}
+
+#[test]
+fn any_operations_of_several_threads_lose_nothing() {
+    for (lanes, more) in [(1, None), (4, None), (4, Some(2000))] {
+        let builder = ElasticFilter::builder().false_positive_rate(1e-7).capacity(100).max_capacity(400).lanes(lanes);
+        let empty = builder.clone().params().expect("the parameters are right").size_in_bytes() as usize;
+        let limited = more.map_or(builder.clone(), |more| builder.max_bytes(empty + more));
+        let filter = limited.build_shared().expect("the parameters are right");
+        let (models, refused): (Vec<_>, Vec<_>) = on_threads(|thread| {
+            let (mut model, mut random, mut refused) = (Model::new(), Random(thread), 0);
+            for _ in 0..STEPS {
+                refused += u64::from(step(&filter, &mut model, &mut random, thread));
+            }
+            (model, refused)
+        })
+        .into_iter()
+        .unzip();
+        assert_eq!(refused.iter().any(|&refused| refused > 0), more.is_some() && !cfg!(miri), "{refused:?}");
+        let mut filter = filter.into_elastic().expect("there is memory");
+        filter.assert_consistent();
+        assert_eq!(filter.len(), models.iter().flat_map(BTreeMap::values).map(|&copies| copies as usize).sum::<usize>());
+        for (item, copies) in models.into_iter().flatten() {
+            assert_eq!(filter.count(&item), copies);
+            assert!((0..copies).all(|_| filter.remove(&item)));
+        }
+        filter.assert_consistent();
+        assert!(filter.is_empty());
+    }
+}
