@@ -142,6 +142,12 @@ impl Run {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
+
+    /// The same in one line: where it is broken depends on the lengths of paths and of the processor's name.
+    #[track_caller]
+    pub(crate) fn unbroken(&self) -> String {
+        self.text().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// The facts that `koel info --json` prints.
