@@ -6,7 +6,7 @@
 import struct
 
 from reader import ANY_SIZE, HASHERS, PACKED, SINGLE, WORD
-from reader import Filter, Snapshot, SnapshotError, Table, bits_of_bucket, check_header, check_sum, main, need
+from reader import Filter, Snapshot, SnapshotError, Table, bits_of_bucket, bytes_of, check_header, check_sum, main, need
 
 __all__ = ["GrowingSnapshot", "SnapshotError", "main", "read"]
 
@@ -57,7 +57,7 @@ class GrowingSnapshot(Filter):
         layers = self._layers(records) if records else {}
         taken = sum(here for *_, here, _, _ in records)
         need(taken == items, "count", f"section {lane} says {items} items, its records {taken}")
-        sizes = [self.size(layer, d)[1] for layer, d, *_ in records]
+        sizes = [self.size(layer, d)[2] for layer, d, *_ in records]
         told = 24 * shards + sum(size + -size % 8 for size in sizes)
         need(told == length, "shards", f"records and tables have {told} bytes, the section says {length}")
         need(records, "part", f"lane {lane} is in another part")
@@ -70,12 +70,12 @@ class GrowingSnapshot(Filter):
 
     def _table(self, data, at, layer, d, checksum):
         """The table there, and where the next one begins."""
-        f, size = self.size(layer, d)
+        f, above, size = self.size(layer, d)
         end = at + size + -size % 8
         need(len(data) >= end, "length", f"a table ends at byte {end}")
         check_sum("table checksum", checksum, data[at : at + size], 0)
         need(not any(data[at + size : end]), "table", "a table is filled up with something else than zeros")
-        table = Table(data[at : at + size], self.kind, f, self.b, self.m)
+        table = Table(data[at : at + size], self.kind, f, self.b, self.m, above)
         low = all(t == 0 or t % 2**self.f for bucket in table.buckets for t in bucket)
         need(low, "table", "a low fingerprint is 0")
         return table, end
@@ -111,9 +111,10 @@ class GrowingSnapshot(Filter):
         return least, greatest, greatest + spare
 
     def size(self, layer, d):
-        """The bits of a fingerprint, and the bytes of the table, of a shard of that layer and depth."""
-        f = self.f + self.depths(layer)[2] - d
-        return f, (self.m * bits_of_bucket(self.kind, f, self.b) + 7) // 8
+        """Of a shard of that layer and depth: the bits of a fingerprint in the table and in the column, and the bytes of both."""
+        _, greatest, u = self.depths(layer)
+        f, above = self.f + u - greatest, greatest - d
+        return f, above, bytes_of(self.m * bits_of_bucket(self.kind, f, self.b)) + bytes_of(self.m * self.b * above)
 
     def lane_and_stream(self, x):
         """The stream as a number of 61 bits."""
@@ -124,21 +125,22 @@ class GrowingSnapshot(Filter):
         return lane, quarter << 59 | v & 2**59 - 1
 
     def places(self, x):
-        """In each layer, the shard's depth and prefix, and the fingerprint that is looked for."""
+        """In each layer, the shard's depth and prefix, the fingerprint that is looked for, and its length."""
         lane, stream = self.lane_and_stream(x)
         *_, low = self.locate(x)
         for layer, shards in self.lanes[lane].items():
             _, greatest, u = self.depths(layer)
             d = next(d for d in range(greatest + 1) if (d, stream >> 61 - d) in shards)
-            yield layer, d, stream >> 61 - d, (stream >> 61 - u) % 2 ** (u - d) << self.f | low
+            spare = u - greatest
+            yield layer, d, stream >> 61 - d, (stream >> 61 - u) % 2**spare << self.f | low, self.f + spare
 
     def contains_hash(self, x):
         lane, _ = self.lane_and_stream(x)
         i, other, _ = self.locate(x)
         found = False
-        for layer, d, prefix, t in self.places(x):
+        for layer, d, prefix, t, bits in self.places(x):
             buckets = self.lanes[lane][layer][d, prefix]
-            found |= t in buckets[i] or t in buckets[other]
+            found |= any(stored % 2**bits == t for stored in buckets[i] + buckets[other])
         return found
 
     def summary(self):
@@ -148,7 +150,7 @@ class GrowingSnapshot(Filter):
     def explain(self, x):
         lane, stream = self.lane_and_stream(x)
         i, other, _ = self.locate(x)
-        places = [f"layer {layer}, depth {d}, prefix {prefix:#x}, t = {t:#x}" for layer, d, prefix, t in self.places(x)]
+        places = [f"layer {layer}, depth {d}, prefix {prefix:#x}, t = {t:#x}" for layer, d, prefix, t, _ in self.places(x)]
         return f"lane {lane}, stream {stream:#x}, buckets {i} and {other}, " + "; ".join(places)
 
 

@@ -135,14 +135,19 @@ def bits_of_bucket(kind, f, b):
     return 4 * (f - 1) if kind % 2 == PACKED else b * f
 
 
-class Table:
-    """m buckets of b fingerprints with f bits, read from the bytes of the table."""
+def bytes_of(bits):
+    return (bits + 7) // 8
 
-    def __init__(self, data, kind, f, b, m):
-        self._bytes, self.f, self.b, self.bucket_bits = data, f, b, bits_of_bucket(kind, f, b)
+
+class Table:
+    """m buckets of b fingerprints, read from the bytes of the table: f bits of each, and in a column behind it `above` further ones."""
+
+    def __init__(self, data, kind, f, b, m, above=0):
+        self._bytes, self.f, self.b, self.above, self.bucket_bits = data, f, b, above, bits_of_bucket(kind, f, b)
+        self.column = 8 * bytes_of(m * self.bucket_bits)
         self.buckets = [self._packed(i) if kind % 2 == PACKED else self._single(i) for i in range(m)]
-        used = m * self.bucket_bits
-        need(self._field(used, 8 * len(data) - used) == 0, "table", "bits beyond the last bucket are set")
+        for end, used in ((self.column, m * self.bucket_bits), (8 * len(data), self.column + m * b * above)):
+            need(self._field(used, end - used) == 0, "table", "bits beyond the last bucket are set")
         self.items = sum(t != 0 for bucket in self.buckets for t in bucket)
 
     def _field(self, bit, width):
@@ -150,14 +155,19 @@ class Table:
         eight = int.from_bytes(self._bytes[bit // 8 : bit // 8 + 8], "little")
         return eight >> bit % 8 & (1 << width) - 1
 
+    def _above(self, i, j):
+        """What the column has of slot j of bucket i."""
+        return self._field(self.column + (i * self.b + j) * self.above, self.above)
+
     def _single(self, i):
-        return [self._field((i * self.b + j) * self.f, self.f) for j in range(self.b)]
+        return [self._field((i * self.b + j) * self.f, self.f) | self._above(i, j) << self.f for j in range(self.b)]
 
     def _packed(self, i):
         bit, high = i * self.bucket_bits, self.f - 4
         codeword = self._field(bit, 12)
         need(codeword < len(CODEBOOK), "table", f"bucket {i} has the codeword {codeword}, which does not occur")
-        slots = [(low, self._field(bit + 12 + j * high, high)) for j, low in enumerate(CODEBOOK[codeword])]
+        parts = [self._field(bit + 12 + j * high, high) | self._above(i, j) << high for j in range(4)]
+        slots = list(zip(CODEBOOK[codeword], parts))
         need(slots == sorted(slots), "table", f"the fingerprints of bucket {i} are not in order")
         return [part << 4 | low for low, part in slots]
 

@@ -219,7 +219,7 @@ def check_section_refusals(snapshot, data, no, at, shards, chosen):
     for n in range(shards):
         place = at + 32 + 24 * n
         layer, d, _, prefix, here, _, _ = RECORD.unpack_from(data, place)
-        f, size = snapshot.size(layer, d)
+        f, above, size = snapshot.size(layer, d)
         this, table = table, table + size + -size % 8
         if n not in chosen:
             continue
@@ -236,10 +236,12 @@ def check_section_refusals(snapshot, data, no, at, shards, chosen):
             no("count", (place + 8, struct.pack("<I", here + 1)), (at, struct.pack("<Q", items + 1)))
         if size % 8:
             no("table", (this + size, b"\1"))
-        # One fingerprint that has only upper bits; the first bits of a packed bucket hold nothing but low ones.
-        if f > snapshot.f:
-            last = snapshot.b * f - 1 if snapshot.kind == reader.SINGLE + 2 else snapshot.b * (f - 1) - 1
-            bucket = (1 << last).to_bytes(size, "little")
+        # One fingerprint that has only upper bits, in the table or in its column; the first bits of a packed bucket hold nothing but
+        # low ones.
+        bits = reader.bits_of_bucket(snapshot.kind, f, snapshot.b)
+        column = 8 * reader.bytes_of(snapshot.m * bits)
+        for last in [bits] * (f > snapshot.f) + [column + snapshot.b * above] * (above > 0):
+            bucket = (1 << last - 1).to_bytes(size, "little")
             no("table", (this, bucket), (place + 16, xxh3_64_intdigest(bucket).to_bytes(8, "little")))
 
 

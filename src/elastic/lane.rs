@@ -1,13 +1,16 @@
 //! A lane: the part of a growing filter that has the items whose stream begins with certain bits. Lanes grow independently.
 
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+
 use alloc::vec::Vec;
 use core::iter;
 
 use super::{ElasticParams, error::Refused, layer::Layer, level::Place, shard::Key, stream::Shares};
 use crate::{
-    kernel::{Dispatch, Site},
+    filter::{Located, Sought},
+    kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
-    table::{AnySize, Uniform},
+    table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform},
 };
 
 /// Two siblings are joined by a removal if together they fill less than this share of one shard's slots, so that the joined one
@@ -87,8 +90,13 @@ impl Lane {
 
     #[inline]
     pub(super) fn contains(&self, hash: Uniform) -> bool {
-        let key = self.key(hash);
-        self.first.contains(key) || self.has_later() && self.later_contain(hash)
+        self.dispatch.run(Find { lane: self, hash })
+    }
+
+    /// True if a hash has been inserted, as far as all stored bits tell, and not only those that look-ups compare.
+    #[inline]
+    pub(super) fn holds(&self, hash: Uniform) -> bool {
+        self.contains(hash) && self.count(hash) > 0
     }
 
     /// What the lane needs of a hash.
@@ -97,11 +105,16 @@ impl Lane {
         Key::new(&self.address, self.shares.stream(hash), hash)
     }
 
-    /// Where a hash with this stream is in the first layer.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    /// The layout of the first layer's tables.
+    #[inline]
+    pub(super) fn geometry(&self) -> &Geometry {
+        self.first.geometry()
+    }
+
+    /// The table of the first layer to which a stream leads.
     #[inline(always)]
-    pub(super) fn site(&self, stream: u64) -> Site<'_> {
-        self.first.site(stream)
+    pub(super) fn table(&self, stream: u64) -> &[u8] {
+        self.first.table(stream)
     }
 
     /// True if there are later layers.
@@ -113,6 +126,14 @@ impl Lane {
     /// Prefetches the buckets of a hash in the layer that takes new items.
     pub(super) fn prefetch(&self, hash: Uniform) {
         self.last().prefetch(self.key(hash));
+    }
+
+    /// True if a hash is in any layer.
+    #[cold]
+    #[inline(never)]
+    fn is_in_any_layer(&self, hash: Uniform) -> bool {
+        let key = self.key(hash);
+        self.layers().any(|layer| layer.contains(key))
     }
 
     /// True if a hash is in a later layer.
@@ -321,6 +342,32 @@ impl Lane {
     /// What an empty lane is charged.
     pub(super) fn charged_when_empty(params: &ElasticParams) -> usize {
         params.layer(0).charged_when_empty().saturating_add(LANE_BYTES)
+    }
+}
+
+/// A look-up in the first layer, as one function from the hash to the bits of the table; later layers are looked up behind it.
+struct Find<'a> {
+    lane: &'a Lane,
+    hash: Uniform,
+}
+
+impl Task for Find<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, instructions: I) -> bool {
+        let Self { lane, hash } = self;
+        if lane.has_later() {
+            return lane.is_in_any_layer(hash);
+        }
+        // The first layer has no spare bits, so that nothing but the low fingerprint is compared.
+        let (buckets, fingerprint) = lane.address.buckets(hash);
+        let table = lane.table(lane.shares.stream(hash));
+        match lane.geometry() {
+            Geometry::Narrow(geometry) => Narrow::read(geometry, table, instructions, Sought { buckets, fingerprint }),
+            // A function of its own, so that this one needs none of its registers.
+            geometry => lane.dispatch.read(geometry, table, Located::new(buckets, fingerprint)),
+        }
     }
 }
 

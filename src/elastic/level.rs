@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     bits::{index, low_half, wide},
-    filter::{Located, RemoveKnown},
-    kernel::{Dispatch, Site},
+    filter::RemoveKnown,
+    kernel::Dispatch,
     params::{at_least_one, mean_matches},
     storage::{OutOfMemory, Part, PartMut, reserved, shrink_to},
-    table::{Geometry, Instructions, Placement as _, TableParams as _},
+    table::{DeepGeometry, Placement as _, TableParams as _},
 };
 
 /// Bits of a [`Place`] that number a shard in its level.
@@ -47,21 +47,14 @@ impl Place {
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     params: ShardParams,
-    geometry: Geometry,
+    geometry: DeepGeometry,
     /// The bits of a stream that the shards store.
     upper: Window,
 }
 
 impl Shape {
     pub(super) fn new(params: ShardParams) -> Self {
-        Self { geometry: Geometry::new(&params), upper: params.upper(), params }
-    }
-
-    /// Where the item with this stream is, if its shard's table, with padding, is at the beginning of these bytes.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
-    #[inline(always)]
-    pub(super) fn site<'a>(&'a self, table: &'a [u8], stream: u64) -> Site<'a> {
-        Site { table, geometry: &self.geometry, upper: self.upper.of(stream) }
+        Self { geometry: params.geometry(), upper: params.upper(), params }
     }
 
     /// A whole shard with this table and so many items.
@@ -78,7 +71,7 @@ impl Shape {
     pub(super) fn false_positive_rate(&self, items: usize) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
         let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
-        at_least_one(mean / (1_u64 << self.params.upper_bits) as f64)
+        at_least_one(mean / (1_u64 << self.params.spare_bits) as f64)
     }
 }
 
@@ -97,28 +90,6 @@ pub(super) struct Record {
     pub(super) prefix: u32,
     /// The number of items.
     len: u32,
-}
-
-/// Where an item is looked up: a site, and the buckets there.
-#[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
-    pub(super) geometry: &'a Geometry,
-    pub(super) bytes: &'a [u8],
-    pub(super) located: Located,
-}
-
-impl<'a> Target<'a> {
-    #[inline]
-    pub(super) fn new(Site { table, geometry, upper }: Site<'a>, key: Key) -> Self {
-        Self { geometry, bytes: table, located: key.locate(upper) }
-    }
-
-    /// Looks the item up.
-    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions")]
-    #[inline(always)]
-    pub(super) fn is_found(&self, instructions: impl Instructions) -> bool {
-        self.geometry.read(self.bytes, instructions, self.located)
-    }
 }
 
 impl Level {
@@ -153,10 +124,16 @@ impl Level {
         self.records[at].items()
     }
 
+    /// The table of a shard, and what follows it in its block.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
-    pub(super) fn site(&self, at: usize, stream: u64) -> Site<'_> {
-        self.shape.site(self.tables.get(at), stream)
+    pub(super) fn table(&self, at: usize) -> &[u8] {
+        self.tables.get(at)
+    }
+
+    /// Prefetches the buckets of an item, with their column.
+    pub(super) fn prefetch(&self, dispatch: Dispatch, at: usize, key: Key) {
+        dispatch.read(&self.shape.geometry, self.tables.get(at), key.locate(0).prefetch());
     }
 
     /// The number of copies of an item in a shard.
@@ -192,7 +169,7 @@ impl Level {
     }
 
     /// The table of a shard, without padding.
-    pub(super) fn table(&self, at: usize) -> &[u8] {
+    pub(super) fn whole_table(&self, at: usize) -> &[u8] {
         &self.tables.get(at)[..self.params().table_bytes()]
     }
 

@@ -5,29 +5,33 @@
 
 #[cfg(x86_kernels)]
 use super::stream::Shares;
-use super::{ElasticParams, lane::Lane, level::Target, shard::Key};
+use super::{ElasticParams, lane::Lane};
 use crate::{
     bits::index,
-    kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Site, Task},
-    table::{Instructions, Uniform},
+    filter::Located,
+    kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Task},
+    table::{Geometry, Instructions, Uniform},
 };
 #[cfg(x86_kernels)]
-use crate::{kernel::Sites, params::TableKind, table::AnySize};
+use crate::{kernel::Tables, table::AnySize};
 
 /// Shards that can be asked, wherever they are: those of a lane, or of a whole filter.
 pub(crate) trait Shards<'a>: Copy {
     /// The parameters of the filter.
     fn params(self) -> &'a ElasticParams;
 
-    /// Where a hash with this stream is in the first layer.
-    fn site(self, hash: Uniform, stream: u64) -> Site<'a>;
+    /// The layout of all tables of the first layer.
+    fn geometry(self) -> &'a Geometry;
 
-    /// Where a hash is looked up in the first layer.
+    /// The table of the first layer where a hash with this stream is.
+    fn table(self, hash: Uniform, stream: u64) -> &'a [u8];
+
+    /// That table, and what is looked for there: the low fingerprint alone, since the first layer has no spare bits.
     #[inline(always)]
-    fn target(self, hash: Uniform) -> Target<'a> {
+    fn target(self, hash: Uniform) -> (&'a [u8], Located) {
         let params = self.params();
-        let key = Key::new(&params.address(), params.shares().stream(hash), hash);
-        Target::new(self.site(hash, key.stream), key)
+        let (buckets, fingerprint) = params.address().buckets(hash);
+        (self.table(hash, params.shares().stream(hash)), Located::new(buckets, fingerprint))
     }
 
     /// True if a hash is in a later layer.
@@ -48,9 +52,13 @@ impl<'a> Shards<'a> for &'a Lane {
         Lane::params(self)
     }
 
+    fn geometry(self) -> &'a Geometry {
+        Lane::geometry(self)
+    }
+
     #[inline(always)]
-    fn site(self, _: Uniform, stream: u64) -> Site<'a> {
-        Lane::site(self, stream)
+    fn table(self, _: Uniform, stream: u64) -> &'a [u8] {
+        Lane::table(self, stream)
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
@@ -94,9 +102,13 @@ impl<'a> Shards<'a> for Lanes<'a> {
         self.params
     }
 
+    fn geometry(self) -> &'a Geometry {
+        self.lanes[0].geometry()
+    }
+
     #[inline(always)]
-    fn site(self, hash: Uniform, stream: u64) -> Site<'a> {
-        self.of(hash).site(stream)
+    fn table(self, hash: Uniform, stream: u64) -> &'a [u8] {
+        self.of(hash).table(stream)
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
@@ -132,9 +144,9 @@ pub(super) fn contains_all<'a>(
     };
     let prefetches = prefetches && hashes.len() >= FEWEST_FOR_VECTORS;
     #[cfg(x86_kernels)]
-    if shards.params().table == TableKind::Packed {
+    {
         let first_layer = FirstLayer { shards, shares: shards.params().shares() };
-        if dispatch.contains_all_at(first_layer, prefetches, hashes, &mut answer) {
+        if dispatch.contains_all_in(first_layer, prefetches, hashes, &mut answer) {
             return;
         }
     }
@@ -167,9 +179,13 @@ struct FirstLayer<S> {
 }
 
 #[cfg(x86_kernels)]
-impl<'a, S: Shards<'a>> Sites<'a> for FirstLayer<S> {
+impl<'a, S: Shards<'a>> Tables<'a> for FirstLayer<S> {
     fn address(self) -> AnySize {
         self.shards.params().address()
+    }
+
+    fn geometry(self) -> &'a Geometry {
+        self.shards.geometry()
     }
 
     #[inline(always)]
@@ -178,8 +194,8 @@ impl<'a, S: Shards<'a>> Sites<'a> for FirstLayer<S> {
     }
 
     #[inline(always)]
-    fn site(self, hash: Uniform, stream: u64) -> Site<'a> {
-        self.shards.site(hash, stream)
+    fn table(self, hash: Uniform, stream: u64) -> &'a [u8] {
+        self.shards.table(hash, stream)
     }
 }
 
@@ -197,17 +213,21 @@ impl<'a, S: Shards<'a>, H: Hashes, A: FnMut(&[u64], u64)> Task for OneByOne<'_, 
     #[inline(always)]
     fn run<I: Instructions>(mut self, instructions: I) {
         let Self { shards, hashes, prefetches, .. } = self;
+        let geometry = *shards.geometry();
         hashes.each_batch(0..hashes.len(), |batch| {
             let found = if prefetches {
                 let mut targets = [None; BATCH];
                 for (&hash, target) in batch.iter().zip(&mut targets) {
-                    let wanted = shards.target(Uniform(hash));
-                    wanted.geometry.read(wanted.bytes, instructions, wanted.located.prefetch());
-                    *target = Some(wanted);
+                    let (table, located) = shards.target(Uniform(hash));
+                    geometry.read_with(table, instructions, located.prefetch());
+                    *target = Some((table, located));
                 }
-                answers(targets.iter().flatten().map(|target| target.is_found(instructions)))
+                answers(targets.iter().flatten().map(|&(table, located)| geometry.read_with(table, instructions, located)))
             } else {
-                answers(batch.iter().map(|&hash| shards.target(Uniform(hash)).is_found(instructions)))
+                answers(batch.iter().map(|&hash| {
+                    let (table, located) = shards.target(Uniform(hash));
+                    geometry.read_with(table, instructions, located)
+                }))
             };
             (self.answer)(batch, found);
             true

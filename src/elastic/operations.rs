@@ -67,9 +67,10 @@ impl<H> ElasticFilter<H> {
         GrowError::new(reason.into(), self.storage.charged(), self.storage.max_bytes)
     }
 
-    /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted.
+    /// Inserts an item unless the filter has it, as far as the stored bits tell. Returns true if it was inserted.
     ///
-    /// The caveat of [`CuckooFilter::insert_unique`](crate::CuckooFilter::insert_unique) about removal applies.
+    /// All stored bits are compared, also those that only growing needs: so an item may be inserted for which
+    /// [`contains`](Self::contains) happens to return true already, and one that was not is found at every later size. The caveat of [`CuckooFilter::insert_unique`](crate::CuckooFilter::insert_unique) about removal applies.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -92,7 +93,7 @@ impl<H> ElasticFilter<H> {
 
     #[inline]
     pub(super) fn insert_unique_uniform(&mut self, hash: Uniform) -> Result<bool, GrowError> {
-        if self.contains_uniform(hash) {
+        if self.all_shards().of(hash).holds(hash) {
             return Ok(false);
         }
         self.insert_uniform(hash).map(|()| true)

@@ -315,7 +315,7 @@ impl ElasticParams {
         }
         let upper_bits = most_depth + spare_bits;
         let Self { buckets, low_bits, table, bucket_size, shares, .. } = *self;
-        let whole = ShardParams { buckets, low_bits, upper_bits, depth: 0, table, bucket_size };
+        let whole = ShardParams { buckets, low_bits, upper_bits, spare_bits, depth: 0, table, bucket_size };
         LayerPlan { number, whole, least_depth, most_depth, shares }
     }
 

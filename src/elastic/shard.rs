@@ -3,7 +3,7 @@
 //! ```text
 //! hash ─┬─ bucket, low fingerprint ──▶ which two buckets of the shard
 //!       └─ stream ─┬─ prefix ─┬─ upper bits ─┬─ not used
-//!                  └ depth    └ stored above the low fingerprint
+//!                  └ depth    └ stored in a column behind the table
 //! ```
 //!
 //! A shard splits by giving up the first of its upper bits, which says to which half an item belongs; buckets stay as they are.
@@ -15,7 +15,7 @@ use crate::{
     filter::{CountIn, Crowd, Located, Place, RawFilter},
     params::TableKind,
     storage::{Part, PartMut},
-    table::{AnySize, Fingerprint, Pair, Placement, TableParams, Uniform},
+    table::{AnySize, DeepGeometry, Fingerprint, Geometry, Pair, Placement, TableParams, Uniform},
 };
 
 /// The parameters of a shard.
@@ -27,6 +27,8 @@ pub(crate) struct ShardParams {
     pub(crate) low_bits: u8,
     /// The number of upper bits stored above the low fingerprint.
     pub(crate) upper_bits: u8,
+    /// So many of them, the last ones, are never given up: they keep the rate, and are in the table. The others are in its column.
+    pub(crate) spare_bits: u8,
     /// The number of bits of the stream before them: all items of the shard have these in common.
     pub(crate) depth: u8,
     pub(crate) table: TableKind,
@@ -40,6 +42,13 @@ impl ShardParams {
         Window::new(self.depth.into(), self.upper_bits.into(), self.low_bits.into())
     }
 
+    /// The upper bits that look-ups compare, where they are in a fingerprint.
+    #[inline]
+    pub(crate) fn spare(self) -> Window {
+        let before = self.depth + self.upper_bits - self.spare_bits;
+        Window::new(before.into(), self.spare_bits.into(), self.low_bits.into())
+    }
+
     /// The length of a table with its padding, in bytes.
     pub(crate) fn padded_bytes(&self) -> usize {
         self.table_bytes() + PADDING
@@ -47,6 +56,26 @@ impl ShardParams {
 
     fn stored_bits(self) -> u32 {
         u32::from(self.low_bits) + u32::from(self.upper_bits)
+    }
+}
+
+/// How items are looked up in a layer. Its tables differ in their columns, which look-ups do not read: the tables alone are all alike.
+#[derive(Clone, Copy)]
+pub(crate) struct Probe {
+    pub(crate) geometry: Geometry,
+    /// The upper bits that are compared.
+    spare: Window,
+}
+
+impl Probe {
+    pub(crate) fn new(params: &ShardParams) -> Self {
+        Self { geometry: Geometry::new(params), spare: params.spare() }
+    }
+
+    /// What is looked for, and where.
+    #[inline]
+    pub(crate) fn locate(&self, key: Key) -> Located {
+        key.locate(self.spare.of(key.stream))
     }
 }
 
@@ -65,6 +94,11 @@ impl Placement for ShardPlacement {
 
 impl TableParams for ShardParams {
     type Placement = ShardPlacement;
+    type Geometry = DeepGeometry;
+
+    fn geometry(&self) -> DeepGeometry {
+        DeepGeometry::new(self)
+    }
 
     #[inline]
     fn placement(&self) -> ShardPlacement {
@@ -77,7 +111,11 @@ impl TableParams for ShardParams {
     }
 
     fn fingerprint_bits(&self) -> u32 {
-        self.stored_bits()
+        u32::from(self.low_bits) + u32::from(self.spare_bits)
+    }
+
+    fn column_bits(&self) -> u32 {
+        u32::from(self.upper_bits) - u32::from(self.spare_bits)
     }
 
     #[inline]
@@ -133,7 +171,7 @@ impl Key {
         self.low.with(upper.of(self.stream))
     }
 
-    /// Where a shard keeps the item that stores these of its upper bits.
+    /// Where a shard keeps the item, of whose upper bits these are stored or compared.
     #[inline]
     pub(crate) fn locate(self, upper: u64) -> Located {
         Located::new(self.buckets, self.low.with(upper))

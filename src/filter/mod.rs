@@ -23,7 +23,7 @@ pub(crate) use {
     batch::{Hashed, answers_in_order, same_length},
     contains::by_own_methods,
     iter::LookUp,
-    raw::{Combine, CountIn, Crowd, Located, Place, RawFilter, RemoveKnown},
+    raw::{Combine, CountIn, Crowd, Located, Place, RawFilter, RemoveKnown, Sought},
 };
 pub use {
     builder::Builder,

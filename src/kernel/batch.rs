@@ -4,6 +4,8 @@
 
 use core::ops::Range;
 
+#[cfg(x86_kernels)]
+use crate::table::{AnySize, Geometry};
 use crate::{
     bits::{low_half, wide},
     params::{Addressing, Params},
@@ -38,6 +40,21 @@ pub(crate) trait Hashes {
             }
         }
     }
+}
+
+/// Many tables among which items are shared out. All of them address their items alike, and are alike.
+#[cfg(x86_kernels)]
+pub(crate) trait Tables<'a>: Copy {
+    /// Where fingerprints go, in each of the tables.
+    fn address(self) -> AnySize;
+
+    fn geometry(self) -> &'a Geometry;
+
+    /// The bits of a hash that say in which table it is: arithmetic, without memory.
+    fn stream(self, hash: Uniform) -> u64;
+
+    /// The table, with its padding, where a hash with this stream is. Other bytes may follow.
+    fn table(self, hash: Uniform, stream: u64) -> &'a [u8];
 }
 
 /// Hashes that are uniform already.

@@ -5,13 +5,13 @@
 use super::{Hashes, Kernel, batch::LookUp};
 #[cfg(x86_kernels)]
 use super::{
-    Sites,
+    Tables,
     batch::FEWEST_FOR_VECTORS,
     x86_64::{Avx2, Avx512, Bmi2},
 };
 use crate::{
     params::Params,
-    table::{Change, Form, Geometry, Instructions, Narrow, Portable, Read, Single, Wide},
+    table::{Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, SingleDeep, Wide},
 };
 
 /// A kernel that the processor supports: detection is the only way to make the tokens.
@@ -110,24 +110,47 @@ impl Dispatch {
 
     /// Runs a [`Read`] on a table.
     #[inline(always)]
-    pub(crate) fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
-        for_table!(self, geometry, read or read_portably, (bytes, read))
+    pub(crate) fn read<L: Layout, R: Read>(self, geometry: &L, bytes: &[u8], read: R) -> R::Output {
+        geometry.read(self, bytes, read)
     }
 
     /// Runs a [`Change`] on a table.
     #[inline(always)]
-    pub(crate) fn change<C: Change>(self, geometry: &Geometry, bytes: &mut [u8], change: C) -> C::Output {
-        for_table!(self, geometry, change or change_portably, (bytes, change))
+    pub(crate) fn change<L: Layout, C: Change>(self, geometry: &L, bytes: &mut [u8], change: C) -> C::Output {
+        geometry.change(self, bytes, change)
+    }
+
+    #[inline(always)]
+    fn read_form<F: Form, R: Read>(self, form: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
+        match self.bmi2() {
+            #[cfg(x86_kernels)]
+            Some(bmi2) => bmi2.read(form, geometry, bytes, read),
+            #[cfg(not(x86_kernels))]
+            Some(never) => match never {},
+            None => read_portably(form, geometry, bytes, read),
+        }
+    }
+
+    #[inline(always)]
+    fn change_form<F: Form, C: Change>(self, form: F, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
+        match self.bmi2() {
+            #[cfg(x86_kernels)]
+            Some(bmi2) => bmi2.change(form, geometry, bytes, change),
+            #[cfg(not(x86_kernels))]
+            Some(never) => match never {},
+            None => change_portably(form, geometry, bytes, change),
+        }
     }
 
     /// Runs a [`Task`] with the instructions for single operations.
+    #[inline(always)]
     pub(crate) fn run<T: Task>(self, task: T) -> T::Output {
         match self.bmi2() {
             #[cfg(x86_kernels)]
             Some(bmi2) => bmi2.run(task),
             #[cfg(not(x86_kernels))]
             Some(never) => match never {},
-            None => task.run(Portable),
+            None => run_portably(task),
         }
     }
 
@@ -163,22 +186,65 @@ impl Dispatch {
         self.read(geometry, bytes, LookUp { params, hashes })
     }
 
-    /// Looks up all hashes in many packed tables, if the kernel has vectors for that and they pay; otherwise returns false, and has
-    /// not called `answer`. Calls it once for each [`BATCH`](super::BATCH) of the hashes, in order; bit i of the second argument is the answer
-    /// for the i-th hash of the first.
+    /// Looks up all hashes in many tables, if they are packed, the kernel has vectors, and these pay; otherwise returns false, and has
+    /// not called `answer`. Calls it once for each [`BATCH`](super::BATCH) of the hashes, in order; bit i of the second argument is the
+    /// answer for the i-th hash of the first.
     #[cfg(x86_kernels)]
-    pub(crate) fn contains_all_at<'a>(
+    pub(crate) fn contains_all_in<'a>(
         self,
-        sites: impl Sites<'a>,
+        tables: impl Tables<'a>,
         prefetches: bool,
         hashes: &impl Hashes,
         answer: impl FnMut(&[u64], u64),
     ) -> bool {
         match self {
             _ if hashes.len() < FEWEST_FOR_VECTORS => false,
-            Self::Avx512(avx512) => avx512.contains_all_at(sites, prefetches, hashes, answer),
-            Self::Avx2(avx2) => avx2.contains_all_at(sites, prefetches, hashes, answer),
+            Self::Avx512(avx512) => avx512.contains_all_in(tables, prefetches, hashes, answer),
+            Self::Avx2(avx2) => avx2.contains_all_in(tables, prefetches, hashes, answer),
             _ => false,
+        }
+    }
+}
+
+/// What an operation branches on: the kinds of tables that it may meet.
+pub(crate) trait Layout {
+    /// Should be `#[inline(always)]`, as the choice of the kernel is.
+    fn read<R: Read>(&self, dispatch: Dispatch, bytes: &[u8], read: R) -> R::Output;
+    fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output;
+}
+
+impl Layout for Geometry {
+    #[inline(always)]
+    fn read<R: Read>(&self, dispatch: Dispatch, bytes: &[u8], read: R) -> R::Output {
+        for_table!(dispatch, self, read or read_portably, (bytes, read))
+    }
+
+    #[inline(always)]
+    fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output {
+        for_table!(dispatch, self, change or change_portably, (bytes, change))
+    }
+}
+
+impl Layout for DeepGeometry {
+    #[inline(always)]
+    fn read<R: Read>(&self, dispatch: Dispatch, bytes: &[u8], read: R) -> R::Output {
+        match self.table {
+            _ if self.column.width() == 0 => self.table.read(dispatch, bytes, read),
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+                dispatch.read_form(Deep, &(geometry, self.column), bytes, read)
+            }
+            Geometry::Single(geometry) => dispatch.read_form(SingleDeep, &(geometry, self.column), bytes, read),
+        }
+    }
+
+    #[inline(always)]
+    fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output {
+        match self.table {
+            _ if self.column.width() == 0 => self.table.change(dispatch, bytes, change),
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+                dispatch.change_form(Deep, &(geometry, self.column), bytes, change)
+            }
+            Geometry::Single(geometry) => dispatch.change_form(SingleDeep, &(geometry, self.column), bytes, change),
         }
     }
 }
@@ -188,6 +254,12 @@ impl Dispatch {
 #[inline(never)]
 fn read_portably<F: Form, R: Read>(_: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
     F::read(geometry, bytes, Portable, read)
+}
+
+/// The same for a [`Task`].
+#[inline(never)]
+fn run_portably<T: Task>(task: T) -> T::Output {
+    task.run(Portable)
 }
 
 /// The same for a [`Change`].

@@ -14,15 +14,13 @@
 mod batch;
 mod choice;
 mod dispatch;
-mod sites;
 #[cfg(test)]
 mod tests;
 #[cfg(x86_kernels)]
 mod x86_64;
 
+#[cfg(x86_kernels)]
+pub(crate) use batch::Tables;
 pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Given, Hashes, PREFETCH_FROM, answers, prefetch};
 pub use choice::Kernel;
-pub(crate) use dispatch::{Dispatch, Task};
-pub(crate) use sites::Site;
-#[cfg(x86_kernels)]
-pub(crate) use sites::Sites;
+pub(crate) use dispatch::{Dispatch, Layout, Task};

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     bits::{index, wide},
     filter::RawFilter,
+    kernel::Layout,
     storage::Storage,
     table::{Corrupt, TableParams},
 };
@@ -64,7 +65,7 @@ pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expecte
 
 /// Counts the items in all buckets. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes
 /// were altered after they were written.
-fn buckets<S: Storage, P: TableParams>(
+fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
     filter: &RawFilter<S, P>,
     start: u64,
     expected: Option<&Expected>,
@@ -87,7 +88,11 @@ fn buckets<S: Storage, P: TableParams>(
 }
 
 /// Counts the items in a range of buckets.
-fn piece<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64, buckets: Range<u64>) -> Result<u64, SnapshotError> {
+fn piece<S: Storage, P: TableParams<Geometry: Layout>>(
+    filter: &RawFilter<S, P>,
+    start: u64,
+    buckets: Range<u64>,
+) -> Result<u64, SnapshotError> {
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }
@@ -109,19 +114,25 @@ pub(super) fn check_sum(at: u64, stored: u64, computed: u64) -> Result<(), Snaps
     if stored == computed { Ok(()) } else { Err(differs(Kind::BodyChecksum, at, "table", stored, computed)) }
 }
 
-fn check_end<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
+fn check_end<S: Storage, P: TableParams<Geometry: Layout>>(filter: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
-    let used_bits = params.buckets() * u64::from(params.bucket_bits());
-    let last = bytes.len() - 1;
-    if used_bits.is_multiple_of(8) || bytes[last] >> (used_bits % 8) == 0 {
-        return Ok(());
+    let mut end = 0;
+    for bits in params.bits_of_a_bucket() {
+        let used_bits = params.buckets() * u64::from(bits);
+        end += index(used_bits.div_ceil(8));
+        if !used_bits.is_multiple_of(8) && bytes[end - 1] >> (used_bits % 8) != 0 {
+            let what = text!("bits beyond the last bucket are set");
+            return Err(SnapshotError::new(Kind::Table, start + wide(end - 1), what));
+        }
     }
-    let what = text!("bits beyond the last bucket are set");
-    Err(SnapshotError::new(Kind::Table, start + wide(last), what))
+    Ok(())
 }
 
 /// Validates an untrusted shard whose table begins at `start` and has the right checksum.
-pub(crate) fn verify_shard<S: Storage, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
+pub(crate) fn verify_shard<S: Storage, P: TableParams<Geometry: Layout>>(
+    shard: &RawFilter<S, P>,
+    start: u64,
+) -> Result<(), SnapshotError> {
     let found = buckets(shard, start, None)?;
     check_end(shard, start)?;
     if found == wide(shard.len()) {

@@ -8,6 +8,9 @@
 //!                                                             └ Wide     it does not
 //! ```
 //!
+//! Fingerprints that are longer than look-ups need have their upper bits in a [`Column`] behind the table, which look-ups do not
+//! read (`SingleDeep`, `Deep`).
+//!
 //! A [`Geometry`] is the bit layout of a table and is stored in the filter. A [`Table`] is a geometry bound to bytes and to
 //! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]; each is
 //! compiled once for every kind of table and instruction set, and `kernel` chooses among these.
@@ -23,7 +26,7 @@ mod walk;
 use core::{num::NonZeroU64, ops::Range};
 
 use crate::{
-    bits::{index, low_half},
+    bits::{index, low_half, wide},
     params::{Params, TableKind},
 };
 #[cfg(x86_kernels)]
@@ -32,10 +35,10 @@ pub(crate) use address::{Address, AnySize, Placement, Uniform};
 pub(crate) use instructions::{Instructions, Portable};
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
-pub(crate) use packed::{Narrow, PackedGeometry, Wide};
+pub(crate) use packed::{Deep, Narrow, PackedGeometry, Wide};
 #[cfg(x86_kernels)]
-pub(crate) use packed::{Packed, SLOTS, codebook};
-pub(crate) use single::{Single, SingleGeometry};
+pub(crate) use packed::{Packed, codebook};
+pub(crate) use single::{Single, SingleDeep, SingleGeometry};
 pub(crate) use walk::place;
 
 /// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. (Held in 64 bits, since the addressing
@@ -171,17 +174,62 @@ pub(crate) enum Geometry {
     Narrow(PackedGeometry),
 }
 
+/// Where the upper bits of fingerprints are: behind the table, slot after slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Column {
+    first_bit: u64,
+    width: u8,
+}
+
+impl Column {
+    /// The number of bits that it has of each slot.
+    #[inline]
+    pub(crate) fn width(self) -> u32 {
+        self.width.into()
+    }
+}
+
+/// The bit layout of a table with a column, which may have no bits.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct DeepGeometry {
+    /// That of the table alone, for look-ups.
+    pub(crate) table: Geometry,
+    pub(crate) column: Column,
+}
+
+impl DeepGeometry {
+    pub(crate) fn new(params: &impl TableParams) -> Self {
+        let first_bit = wide(bytes_of(params.buckets(), params.bucket_bits())) * 8;
+        #[expect(clippy::cast_possible_truncation, reason = "28 at most")]
+        let width = params.column_bits() as u8;
+        Self { table: Geometry::new(params), column: Column { first_bit, width } }
+    }
+}
+
+/// The length of so many buckets in bytes.
+fn bytes_of(buckets: u64, bucket_bits: u32) -> usize {
+    index((buckets * u64::from(bucket_bits)).div_ceil(8))
+}
+
 /// The parameters of one table: those of a filter, or of one of the shards that make up a larger filter.
 pub(crate) trait TableParams: Copy {
     type Placement: Placement;
+    type Geometry: Copy;
+
+    fn geometry(&self) -> Self::Geometry;
 
     /// Where the table keeps an item.
     fn placement(&self) -> Self::Placement;
     fn table(&self) -> TableKind;
-    /// The number of bits that the table stores of an item.
+    /// The number of bits that the table stores of an item, without the column.
     fn fingerprint_bits(&self) -> u32;
     fn bucket_size(&self) -> u32;
     fn buckets(&self) -> u64;
+
+    /// The number of bits of an item in the column.
+    fn column_bits(&self) -> u32 {
+        0
+    }
 
     /// The bits of a fingerprint of which one must be set, if they are not all of them.
     fn low_bits(&self) -> Option<Fingerprint> {
@@ -196,14 +244,24 @@ pub(crate) trait TableParams: Copy {
         self.table().bucket_bits(self.fingerprint_bits(), self.bucket_size())
     }
 
-    /// The length of the table in bytes, without padding.
+    /// The length of the table and its column in bytes, without padding.
     fn table_bytes(&self) -> usize {
-        index((self.buckets() * u64::from(self.bucket_bits())).div_ceil(8))
+        self.bits_of_a_bucket().into_iter().map(|bits| bytes_of(self.buckets(), bits)).sum()
+    }
+
+    /// The bits that a bucket has in the table, and in the column. Both begin at a byte.
+    fn bits_of_a_bucket(&self) -> [u32; 2] {
+        [self.bucket_bits(), self.bucket_size() * self.column_bits()]
     }
 }
 
 impl TableParams for Params {
     type Placement = Address;
+    type Geometry = Geometry;
+
+    fn geometry(&self) -> Geometry {
+        Geometry::new(self)
+    }
 
     #[inline]
     fn placement(&self) -> Address {
@@ -234,21 +292,11 @@ impl Geometry {
     /// Runs a [`Read`] on a table with this layout.
     #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
     #[inline(always)]
-    pub(crate) fn read<I: Instructions, R: Read>(&self, bytes: &[u8], instructions: I, read: R) -> R::Output {
+    pub(crate) fn read_with<I: Instructions, R: Read>(&self, bytes: &[u8], instructions: I, read: R) -> R::Output {
         match self {
             Self::Narrow(geometry) => Narrow::read(geometry, bytes, instructions, read),
             Self::Wide(geometry) => Wide::read(geometry, bytes, instructions, read),
             Self::Single(geometry) => Single::read(geometry, bytes, instructions, read),
-        }
-    }
-
-    /// The length of the fingerprints.
-    #[cfg(x86_kernels)]
-    #[inline]
-    pub(crate) fn fingerprint_bits(&self) -> u32 {
-        match self {
-            Self::Narrow(geometry) | Self::Wide(geometry) => geometry.high_bits() + 4,
-            Self::Single(geometry) => geometry.slot_bits(),
         }
     }
 

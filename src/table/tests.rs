@@ -9,7 +9,8 @@ use proptest::{
 };
 
 use super::{
-    Corrupt, Fingerprint, Form, Geometry, Narrow, Portable, Single, Table, TableMut, Wide, fingerprints, packed::codebook,
+    Address, Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, Narrow, Portable, Single, SingleDeep, Table, TableMut,
+    TableParams, Wide, fingerprints, packed::codebook,
 };
 use crate::{
     bits::{self, PADDING},
@@ -20,16 +21,17 @@ use crate::{
 
 const BUCKETS: u64 = 6;
 
-/// The expected values of all slots; 0 is an empty slot.
+/// The expected values of all slots; 0 is an empty slot. Fingerprints have f bits, of which so many are in a column behind the table.
 struct Oracle {
     kind: TableKind,
     f: usize,
+    column: usize,
     buckets: Vec<Vec<u32>>,
 }
 
 impl Oracle {
-    fn new(kind: TableKind, f: u32, b: u32) -> Self {
-        Self { kind, f: f as usize, buckets: vec![vec![0; b as usize]; BUCKETS as usize] }
+    fn new(kind: TableKind, f: u32, b: u32, column: u32) -> Self {
+        Self { kind, f: f as usize, column: column as usize, buckets: vec![vec![0; b as usize]; BUCKETS as usize] }
     }
 
     fn taken(&self, bucket: u64) -> usize {
@@ -51,15 +53,20 @@ impl Oracle {
     fn bytes(&self) -> Vec<u8> {
         let mut bits = BitVec::<u8, Lsb0>::new();
         let mut push = |value: u64, width: usize| bits.extend((0..width).map(|bit| value >> bit & 1 == 1));
+        let in_table = self.f - self.column;
         for bucket in &self.buckets {
             match self.kind {
-                TableKind::Single => bucket.iter().for_each(|&value| push(value.into(), self.f)),
+                TableKind::Single => bucket.iter().for_each(|&value| push(value.into(), in_table)),
                 TableKind::Packed => {
                     let nibbles: Vec<u32> = bucket.iter().map(|value| value % 16).collect();
                     push(rank(&nibbles), 12);
-                    bucket.iter().for_each(|&value| push((value / 16).into(), self.f - 4));
+                    bucket.iter().for_each(|&value| push((value / 16).into(), in_table - 4));
                 }
             }
+        }
+        bits.resize(bits.len().next_multiple_of(8), false);
+        for &value in self.buckets.iter().flatten() {
+            bits.extend((in_table..self.f).map(|bit| value >> bit & 1 == 1));
         }
         bits.resize(bits.len().next_multiple_of(8), false);
         bits.chunks(8).map(BitField::load_le).collect()
@@ -88,20 +95,60 @@ fn params(kind: TableKind, f: u32, b: u32, buckets: u64) -> Params {
     Params::new(kind, f, b, buckets, Addressing::AnySize, 0).unwrap()
 }
 
+/// The parameters of a table with a column.
+#[derive(Clone, Copy)]
+struct Deepened {
+    table: Params,
+    column: u32,
+}
+
+impl TableParams for Deepened {
+    type Placement = Address;
+    type Geometry = DeepGeometry;
+
+    fn geometry(&self) -> DeepGeometry {
+        DeepGeometry::new(self)
+    }
+
+    fn placement(&self) -> Address {
+        self.table.placement()
+    }
+
+    fn table(&self) -> TableKind {
+        self.table.table()
+    }
+
+    fn fingerprint_bits(&self) -> u32 {
+        self.table.fingerprint_bits()
+    }
+
+    fn column_bits(&self) -> u32 {
+        self.column
+    }
+
+    fn bucket_size(&self) -> u32 {
+        self.table.bucket_size()
+    }
+
+    fn buckets(&self) -> u64 {
+        self.table.buckets()
+    }
+}
+
 /// A geometry with the bytes of a table.
 struct Bound {
-    geometry: Geometry,
+    geometry: DeepGeometry,
     bytes: Owned,
     len: usize,
 }
 
 impl Bound {
-    fn new(params: &Params) -> Self {
+    fn new(params: &impl TableParams) -> Self {
         Self::of(params, Owned::zeroed(params.table_bytes()).unwrap())
     }
 
-    fn of(params: &Params, bytes: Owned) -> Self {
-        Self { geometry: Geometry::new(params), bytes, len: params.table_bytes() }
+    fn of(params: &impl TableParams, bytes: Owned) -> Self {
+        Self { geometry: DeepGeometry::new(params), bytes, len: params.table_bytes() }
     }
 
     fn table(&self) -> &[u8] {
@@ -109,19 +156,30 @@ impl Bound {
     }
 
     fn read<R: Read>(&self, read: R) -> R::Output {
-        match &self.geometry {
-            Geometry::Single(geometry) => Single::read(geometry, self.bytes.bytes(), Portable, read),
-            Geometry::Narrow(geometry) => Narrow::read(geometry, self.bytes.bytes(), Portable, read),
-            Geometry::Wide(geometry) => Wide::read(geometry, self.bytes.bytes(), Portable, read),
+        let (bytes, column) = (self.bytes.bytes(), self.geometry.column);
+        match self.geometry.table {
+            Geometry::Single(geometry) if column.width() == 0 => Single::read(&geometry, bytes, Portable, read),
+            Geometry::Narrow(geometry) if column.width() == 0 => Narrow::read(&geometry, bytes, Portable, read),
+            Geometry::Wide(geometry) if column.width() == 0 => Wide::read(&geometry, bytes, Portable, read),
+            Geometry::Single(geometry) => SingleDeep::read(&(geometry, column), bytes, Portable, read),
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => Deep::read(&(geometry, column), bytes, Portable, read),
         }
     }
 
     fn change<C: Change>(&mut self, change: C) -> C::Output {
-        match &self.geometry {
-            Geometry::Single(geometry) => Single::change(geometry, self.bytes.bytes_mut(), Portable, change),
-            Geometry::Narrow(geometry) => Narrow::change(geometry, self.bytes.bytes_mut(), Portable, change),
-            Geometry::Wide(geometry) => Wide::change(geometry, self.bytes.bytes_mut(), Portable, change),
+        let (bytes, column) = (self.bytes.bytes_mut(), self.geometry.column);
+        match self.geometry.table {
+            Geometry::Single(geometry) if column.width() == 0 => Single::change(&geometry, bytes, Portable, change),
+            Geometry::Narrow(geometry) if column.width() == 0 => Narrow::change(&geometry, bytes, Portable, change),
+            Geometry::Wide(geometry) if column.width() == 0 => Wide::change(&geometry, bytes, Portable, change),
+            Geometry::Single(geometry) => SingleDeep::change(&(geometry, column), bytes, Portable, change),
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => Deep::change(&(geometry, column), bytes, Portable, change),
         }
+    }
+
+    /// Looks up the part of a fingerprint that is in the table.
+    fn has_low(&self, buckets: (u64, u64), low: Fingerprint) -> bool {
+        self.geometry.table.read_with(self.bytes.bytes(), Portable, contains(buckets, low))
     }
 }
 
@@ -160,12 +218,21 @@ impl Read for Residents {
     }
 }
 
-fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::sample::Index)]) -> Result<(), TestCaseError> {
-    let mut oracle = Oracle::new(kind, f, b);
-    let mut table = Bound::new(&params(kind, f, b, BUCKETS));
+fn agree(
+    kind: TableKind,
+    (f, column): (u32, u32),
+    b: u32,
+    steps: &[(Step, u64, u64, u32, prop::sample::Index)],
+) -> Result<(), TestCaseError> {
+    let mut oracle = Oracle::new(kind, f, b, column);
+    let in_table = f - column;
+    let mut table = Bound::new(&Deepened { table: params(kind, in_table, b, BUCKETS), column });
     for &(step, bucket, other, value, index) in steps {
         // Few different values, so that buckets hold copies and equal nibbles.
         let fingerprint = Fingerprint::new(value % (u32::MAX >> (32 - f)) + 1).unwrap();
+        // An empty slot is known by the part that is in the table.
+        let is_in_table = !fingerprint.wide().is_multiple_of(1 << in_table);
+        let fingerprint = if is_in_table { fingerprint } else { fingerprint.with(1) };
         let residents = table.read(Residents(bucket));
         match step {
             Step::Put => {
@@ -199,6 +266,10 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::s
             let found = table.read(contains((bucket, other), fingerprint));
             prop_assert_eq!(found, expected[0] || expected[1]);
         }
+        let low = fingerprint.low(in_table);
+        let expected = [bucket, other]
+            .map(|bucket| oracle.buckets[bucket as usize].iter().any(|&value| u64::from(value) % (1 << in_table) == low.wide()));
+        prop_assert_eq!(table.has_low((bucket, other), low), expected[0] || expected[1]);
         let occupied = Some(values.len() as u64);
         prop_assert_eq!(table.read(taken(bucket..bucket + 1, None)), occupied);
         prop_assert_eq!(table.read(corrupt(bucket, None)), None);
@@ -214,9 +285,13 @@ fn agree(kind: TableKind, f: u32, b: u32, steps: &[(Step, u64, u64, u32, prop::s
     Ok(())
 }
 
-fn every_width(kind: TableKind, sizes: &[u32]) {
+/// `columns` are lengths of columns, as far as they leave enough bits to the table.
+fn every_width(kind: TableKind, sizes: &[u32], columns: &[u32]) {
     for f in kind.fingerprint_bits() {
-        for &b in sizes {
+        for (&b, &column) in sizes.iter().flat_map(|b| columns.iter().map(move |column| (b, column))) {
+            if f < column + kind.fingerprint_bits().start() {
+                continue;
+            }
             let config = ProptestConfig {
                 cases: 8,
                 rng_seed: RngSeed::Fixed(u64::from(f * 100 + b)),
@@ -226,8 +301,8 @@ fn every_width(kind: TableKind, sizes: &[u32]) {
             let values = prop_oneof![0u32..8, any::<u32>()];
             let steps = prop::collection::vec((step(), 0..BUCKETS, 0..BUCKETS, values, any::<prop::sample::Index>()), 1..150);
             TestRunner::new(config)
-                .run(&steps, |steps| agree(kind, f, b, &steps))
-                .unwrap_or_else(|error| panic!("{kind} f = {f} b = {b}: {error}"));
+                .run(&steps, |steps| agree(kind, (f, column), b, &steps))
+                .unwrap_or_else(|error| panic!("{kind} f = {f} b = {b}, {column} bits in the column: {error}"));
         }
     }
 }
@@ -235,13 +310,20 @@ fn every_width(kind: TableKind, sizes: &[u32]) {
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
 fn the_single_table_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Single, &(1..=16).collect::<Vec<_>>());
+    every_width(TableKind::Single, &(1..=16).collect::<Vec<_>>(), &[0]);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
 fn the_packed_table_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Packed, &[4]);
+    every_width(TableKind::Packed, &[4], &[0]);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
+fn a_table_with_a_column_is_the_oracles_bit_for_bit() {
+    every_width(TableKind::Packed, &[4], &(1..=28).collect::<Vec<_>>());
+    every_width(TableKind::Single, &[1, 2, 3, 4, 7, 16], &[1, 2, 7, 13, 22, 30]);
 }
 
 /// All 4096 codewords in an untrusted bucket, at every fingerprint length.

@@ -230,16 +230,15 @@ fn fingerprints_without_low_bits_are_refused() {
     table += shard * length;
     let low_bits = bytes[11] as usize;
     let first = (0..8 * length).find(|bit| bytes[table + bit / 8] >> (bit % 8) & 1 == 1).expect("it is not empty");
-    // The slot that the bit is in becomes a single upper bit.
-    let stored = low_bits + (bytes[29] - bytes[28]) as usize;
-    let slot = first / stored * stored;
-    for bit in slot..slot + stored {
+    // The slot that the bit is in becomes a single upper bit, in the column behind the table.
+    let slot = first / low_bits;
+    for bit in slot * low_bits..(slot + 1) * low_bits {
         bytes[table + bit / 8] &= !(1 << (bit % 8));
     }
-    let upper = slot + low_bits;
+    let buckets = u32::from_le_bytes(bytes[24..28].try_into().expect("four")) as usize;
+    let upper = (buckets * low_bits).next_multiple_of(8) + slot * usize::from(bytes[29] - bytes[28]);
     bytes[table + upper / 8] |= 1 << (upper % 8);
-    let used = { 8 * length };
-    assert!(upper < used);
+    assert!(slot < buckets && upper < 8 * length);
     let params = koel::ElasticFilter::from_bytes(&bytes).unwrap_err();
     assert_eq!(params.kind(), Kind::BodyChecksum);
     let checksum = (length - 7..=length).map(|len| Xxh3.hash(0, &bytes[table..table + len])).collect::<Vec<u64>>();

@@ -22,7 +22,8 @@ fn deep(lane_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
         let (mut list, mut all, mut len) = (Vec::new(), Vec::new(), 0);
         let depths = (1..=DEPTH).map(|depth| (depth, (1_u32 << depth) - 2));
         for (depth, prefix) in depths.chain([(DEPTH, (1 << DEPTH) - 1)]) {
-            let table = (u64::from(buckets) * u64::from(BITS + DEPTH - depth)).div_ceil(8);
+            // And its column.
+            let table: u64 = [BITS, DEPTH - depth].map(|bits| (u64::from(buckets) * u64::from(bits)).div_ceil(8)).iter().sum();
             len += table.next_multiple_of(8);
             let checksum = if tables { sum(0, &vec![0; table as usize]) } else { [0; 8] };
             list.extend([0, depth, 0, 0]);
@@ -79,9 +80,10 @@ fn splitting() -> Vec<u8> {
     bytes[28..32].copy_from_slice(&[0, DEPTH, 0, 0]);
     let checksum = sum(0, &bytes[..56]);
     bytes[56..64].copy_from_slice(&checksum);
-    let table = [0; 8];
-    let list = [[0; 16].to_vec(), sum(0, &table).to_vec()].concat();
-    let numbers = [0, 1, list.len() as u64 + 8];
+    // 2 · 5 bits, a column of 2 · 27 bits, and what it is filled up with.
+    let table = [0; 16];
+    let list = [[0; 16].to_vec(), sum(0, &table[..2 + 7]).to_vec()].concat();
+    let numbers = [0, 1, list.len() as u64 + 16];
     let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let checksum = sum(u64::from_le_bytes(checksum), &[&section[..], &list].concat());
     let seed = u64::from_le_bytes(bytes[56..64].try_into().expect("eight"));

@@ -6,16 +6,16 @@ use alloc::vec::Vec;
 use core::iter;
 
 use super::{
-    level::{Level, Place, Record, Target},
+    level::{Level, Place, Record},
     plan::LayerPlan,
-    shard::{Key, Shard},
+    shard::{Key, Probe, Shard},
     stream::Window,
 };
 use crate::{
     bits::index,
-    kernel::{Dispatch, Site},
+    kernel::Dispatch,
     storage::{OutOfMemory, reserved},
-    table::TableParams as _,
+    table::{Geometry, TableParams as _},
 };
 
 /// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
@@ -26,6 +26,7 @@ const FULL: (usize, usize) = (15, 16);
 #[derive(Clone)]
 pub(super) struct Layer {
     plan: LayerPlan,
+    probe: Probe,
     /// For each value of a stream's first `depth` bits, the shard that they lead to. Shards of a smaller depth are there several
     /// times, in a row.
     directory: Vec<Place>,
@@ -79,7 +80,17 @@ impl Layer {
         levels.extend((plan.least_depth..=plan.most_depth).map(level));
         let full_from = plan.whole.slots() / FULL.1 * FULL.0;
         let (depth, first_bits) = (plan.least_depth, Window::new(0, 0, 0));
-        Ok(Self { plan, directory: Vec::new(), first_bits, depth, levels, full_from, len: 0, dispatch })
+        Ok(Self {
+            probe: Probe::new(&plan.whole),
+            plan,
+            directory: Vec::new(),
+            first_bits,
+            depth,
+            levels,
+            full_from,
+            len: 0,
+            dispatch,
+        })
     }
 
     /// The shard to which a stream leads.
@@ -88,31 +99,29 @@ impl Layer {
         self.directory[index(self.first_bits.of(stream))]
     }
 
-    /// Where an item is looked up.
+    /// The bit layout of all its tables, without their columns.
     #[inline]
-    fn target(&self, key: Key) -> Target<'_> {
-        Target::new(self.site(key.stream), key)
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.probe.geometry
     }
 
-    /// Where the item with this stream is.
+    /// The table to which a stream leads.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
-    pub(super) fn site(&self, stream: u64) -> Site<'_> {
+    pub(super) fn table(&self, stream: u64) -> &[u8] {
         let place = self.find(stream);
-        self.levels[place.level()].site(place.at(), stream)
+        self.levels[place.level()].table(place.at())
     }
 
     #[inline]
     pub(super) fn contains(&self, key: Key) -> bool {
-        let Target { geometry, bytes, located } = self.target(key);
-        self.dispatch.read(geometry, bytes, located)
+        self.dispatch.read(&self.probe.geometry, self.table(key.stream), self.probe.locate(key))
     }
 
-    /// Prefetches the buckets of an item.
-    #[inline]
+    /// Prefetches the buckets of an item that is inserted.
     pub(super) fn prefetch(&self, key: Key) {
-        let Target { geometry, bytes, located } = self.target(key);
-        self.dispatch.read(geometry, bytes, located.prefetch());
+        let place = self.find(key.stream);
+        self.levels[place.level()].prefetch(self.dispatch, place.at(), key);
     }
 
     /// The number of copies of an item.
@@ -207,7 +216,7 @@ impl Layer {
 
     /// Their tables, without padding.
     pub(super) fn tables_in_order(&self) -> impl Iterator<Item = &[u8]> {
-        self.places().map(|place| self.levels[place.level()].table(place.at()))
+        self.places().map(|place| self.levels[place.level()].whole_table(place.at()))
     }
 
     /// Where they are.

@@ -66,8 +66,8 @@ impl<H> SharedFilter<H> {
         GrowError::new(reason, self.charged(), self.max_bytes)
     }
 
-    /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted. One operation: no
-    /// other thread inserts or removes the item between the look-up and the insertion.
+    /// [`ElasticFilter::insert_unique`](crate::ElasticFilter::insert_unique) as one operation: no other thread inserts or removes the
+    /// item between the look-up and the insertion. Returns true if it was inserted.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -112,7 +112,7 @@ impl<H> SharedFilter<H> {
     #[inline]
     fn insert_unique_uniform(&self, hash: Uniform) -> Result<bool, GrowError> {
         let mut lane = self.lane(hash).write();
-        if lane.contains(hash) {
+        if lane.holds(hash) {
             return Ok(false);
         }
         self.insert_into(&mut lane, hash).map(|()| true)

@@ -6,10 +6,10 @@ use core::{fmt, iter};
 use super::{
     super::{
         ElasticParams, ShardStorage,
-        level::{Shape, Target},
+        level::Shape,
         look_up::Shards,
         plan::LayerPlan,
-        shard::Key,
+        shard::{Key, Probe},
         storage::sealed::Sealed,
         stream::Window,
     },
@@ -20,10 +20,10 @@ use super::{
 use crate::{
     bits::{index, wide},
     hash::{Hasher, HasherId},
-    kernel::{Dispatch, Site},
+    kernel::Dispatch,
     snapshot::{Slice, SnapshotError},
     storage::{OutOfMemory, reserved, shrunk},
-    table::{AnySize, TableParams as _, Uniform},
+    table::{AnySize, Geometry, TableParams as _, Uniform},
 };
 
 /// Shards inside a snapshot held in `D`: the storage of an [`ElasticView`](super::ElasticView).
@@ -55,6 +55,7 @@ struct LaneIndex {
 
 #[derive(Clone)]
 struct LayerIndex {
+    probe: Probe,
     /// For each value of a stream's first bits, the shard that they lead to.
     directory: Vec<Place>,
     first_bits: Window,
@@ -161,7 +162,7 @@ impl LayerIndex {
             directory.extend(iter::repeat_n(place, 1 << (depth - record.depth)));
             *offset += padded(plan.shard(record.depth).table_bytes());
         }
-        Ok(Self { directory, first_bits: Window::new(0, depth.into(), 0), shapes })
+        Ok(Self { probe: Probe::new(&plan.whole), directory, first_bits: Window::new(0, depth.into(), 0), shapes })
     }
 
     /// The shard to which a stream leads.
@@ -170,12 +171,16 @@ impl LayerIndex {
         self.directory[index(self.first_bits.of(stream))]
     }
 
-    /// Where the item with this stream is.
+    /// The table to which a stream leads, and what follows it.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
-    fn site<'a>(&'a self, bytes: &'a [u8], stream: u64) -> Site<'a> {
-        let place = self.find(stream);
-        self.shapes[place.shape()].site(&bytes[place.start()..], stream)
+    fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> &'a [u8] {
+        &bytes[self.find(stream).start()..]
+    }
+
+    #[inline]
+    fn contains(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> bool {
+        dispatch.read(&self.probe.geometry, self.table(bytes, key.stream), self.probe.locate(key))
     }
 
     fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
@@ -223,10 +228,14 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
         self.params
     }
 
+    fn geometry(self) -> &'a Geometry {
+        &self.index.lanes[0].first.probe.geometry
+    }
+
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
-    fn site(self, hash: Uniform, stream: u64) -> Site<'a> {
-        self.lane(hash).first.site(self.bytes, stream)
+    fn table(self, hash: Uniform, stream: u64) -> &'a [u8] {
+        self.lane(hash).first.table(self.bytes, stream)
     }
 
     fn has_later(self) -> bool {
@@ -236,17 +245,13 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     #[cold]
     fn later_contain(self, hash: Uniform) -> bool {
         let key = self.key(hash);
-        self.lane(hash).later.iter().any(|layer| {
-            let Target { geometry, bytes, located } = Target::new(layer.site(self.bytes, key.stream), key);
-            self.index.dispatch.read(geometry, bytes, located)
-        })
+        self.lane(hash).later.iter().any(|layer| layer.contains(self.index.dispatch, self.bytes, key))
     }
 
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
         let (lane, key) = (self.lane(hash), self.key(hash));
-        let Target { geometry, bytes, located } = Target::new(lane.first.site(self.bytes, key.stream), key);
-        self.index.dispatch.read(geometry, bytes, located) || !lane.later.is_empty() && self.later_contain(hash)
+        lane.first.contains(self.index.dispatch, self.bytes, key) || !lane.later.is_empty() && self.later_contain(hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {

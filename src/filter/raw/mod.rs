@@ -11,24 +11,24 @@ use core::ops::Range;
 use super::{Full, error::Why};
 use crate::{
     bits::{PADDING, index, wide},
-    kernel::{Dispatch, Hashes, Kernel},
+    kernel::{Dispatch, Hashes, Kernel, Layout},
     params::{ParamError, Params},
     storage::{OutOfMemory, Owned, Storage, StorageMut},
-    table::{Address, Change, Corrupt, Fingerprint, Geometry, Pair, Read, Table, TableMut, TableParams, Uniform, place},
+    table::{Address, Change, Corrupt, Fingerprint, Pair, Read, Table, TableMut, TableParams, Uniform, place},
 };
 use batch::{InsertBatch, RemoveBatch};
 pub(crate) use combine::Combine;
 #[cfg(go_files)]
 use scan::PackedValues;
 use scan::{CopyValues, EachClass, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken};
-pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown};
+pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown, Sought};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
 /// the shards that make up a larger one.
 #[derive(Clone)]
-pub(crate) struct RawFilter<S = Owned, P = Params> {
+pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     params: P,
-    geometry: Geometry,
+    geometry: P::Geometry,
     storage: S,
     len: usize,
     dispatch: Dispatch,
@@ -43,14 +43,14 @@ impl RawFilter {
     }
 }
 
-impl<S: Storage, P: TableParams> RawFilter<S, P> {
+impl<S: Storage, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
     /// A filter with this table, which holds `len` items.
     ///
     /// # Panics
     /// If the length of the table is not the one that the parameters require.
     pub(crate) fn from_parts(params: P, storage: S, len: usize) -> Self {
         assert!(storage.bytes().len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
-        Self { geometry: Geometry::new(&params), params, storage, len, dispatch: Dispatch::best() }
+        Self { geometry: params.geometry(), params, storage, len, dispatch: Dispatch::best() }
     }
 
     #[inline]
@@ -180,7 +180,7 @@ impl<S: Storage> RawFilter<S> {
     }
 }
 
-impl<S: StorageMut, P: TableParams> RawFilter<S, P> {
+impl<S: StorageMut, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
     #[cfg(test)]
     pub(crate) fn change<C: Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, self.storage.bytes_mut(), change)

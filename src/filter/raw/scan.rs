@@ -130,6 +130,22 @@ impl<P: Placement> Read for Crowd<P> {
     }
 }
 
+/// Looks up a fingerprint in these two buckets.
+#[derive(Clone, Copy)]
+pub(crate) struct Sought {
+    pub(crate) buckets: Pair,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl Read for Sought {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> bool {
+        table.contains(self.buckets, self.fingerprint)
+    }
+}
+
 /// Where a table of fewer than 2³² buckets keeps an item. Two words, which are passed in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Located {

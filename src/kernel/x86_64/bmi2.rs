@@ -63,8 +63,10 @@ impl Bmi2 {
     }
 
     /// Runs a [`Task`].
+    #[inline(always)]
     pub(in crate::kernel) fn run<T: Task>(self, task: T) -> T::Output {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
+        #[inline(never)]
         fn run<T: Task>(bmi2: Bmi2, task: T) -> T::Output {
             task.run(bmi2)
         }

@@ -19,7 +19,7 @@ use core::{
     sync::atomic::{AtomicU8, Ordering},
 };
 
-use super::{Hashes, Sites};
+use super::{Hashes, Tables};
 use crate::{params::Params, table::Geometry};
 use lanes::{Eight, Four};
 use shards::ShardsVector;
@@ -144,10 +144,10 @@ macro_rules! batches {
                 unsafe { run(vector, hashes, |_, answers| answer(answers)) }
             }
 
-            /// [`Dispatch::contains_all_at`](super::Dispatch::contains_all_at).
-            pub(super) fn contains_all_at<'a>(
+            /// [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).
+            pub(super) fn contains_all_in<'a>(
                 self,
-                sites: impl Sites<'a>,
+                tables: impl Tables<'a>,
                 prefetches: bool,
                 hashes: &impl Hashes,
                 answer: impl FnMut(&[u64], u64),
@@ -155,13 +155,13 @@ macro_rules! batches {
                 #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
                 #[target_feature(enable = $features)]
                 fn run<'a>(
-                    vector: ShardsVector<'a, $lanes, impl Sites<'a>>,
+                    vector: ShardsVector<'a, $lanes, impl Tables<'a>>,
                     hashes: &impl Hashes,
                     answer: impl FnMut(&[u64], u64),
                 ) {
                     vector.run(hashes, answer);
                 }
-                let Some(vector) = ShardsVector::new(self, sites, prefetches) else { return false };
+                let Some(vector) = ShardsVector::new(self, tables, prefetches) else { return false };
                 // SAFETY: `self` proves that the processor has the instructions.
                 unsafe { run(vector, hashes, answer) }
                 true

@@ -5,7 +5,7 @@
 use super::{
     address::AddressLanes,
     lanes::Lanes,
-    packed::{Agree, with_nibbles},
+    packed::{found, narrow_highs},
     stages::Stages,
 };
 use crate::{
@@ -113,29 +113,18 @@ impl<'a, L: Lanes> Vector<'a, L> {
     /// The buckets must be inside the table.
     #[inline(always)]
     unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, buckets: [L; 2], fingerprints: L) -> u32 {
-        let width = geometry.high_bits();
-        let wanted = fingerprints.shift_right::<4>().product_low(self.splat(geometry.highs().ones()));
-        let masks = [high_part(width, 0), high_part(width, 1), high_part(width, 2), high_part(width, 3)];
         // Gathers all words before comparing any. A gather needs a mask register, and the instruction that sets it has a false
         // dependency on the result of the last comparison.
         // SAFETY: the caller guarantees that the buckets begin inside the table.
         let words = unsafe { [self.words(buckets[0]), self.words(buckets[1])] };
         let highs = if is_narrow {
-            // A word has all four high parts.
-            [[words[0].shift_right::<CODEWORD_BITS>(); 2], [words[1].shift_right::<CODEWORD_BITS>(); 2]]
+            narrow_highs(words)
         } else {
+            let width = geometry.high_bits();
             // SAFETY: as above.
             unsafe { [self.pairs(width, buckets[0]), self.pairs(width, buckets[1])] }
         };
-        let mut agree: Agree = [[0; 4]; 2];
-        for i in 0..2 {
-            for (slot, agree) in agree[i].iter_mut().enumerate() {
-                // A word has all four high parts of a narrow bucket, or one pair of a wide one.
-                let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
-                *agree = highs[i][slot / 2].xor(wanted).none(self.splat(mask));
-            }
-        }
-        with_nibbles(self.proof, words, &agree, fingerprints)
+        found(self.proof, geometry, is_narrow, words, highs, fingerprints)
     }
 
     /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
@@ -257,12 +246,6 @@ impl Compare for WideBuckets {
         // SAFETY: the conditions are those of the caller.
         unsafe { vector.in_packed(&self.0, false, buckets, fingerprints) }
     }
-}
-
-/// A mask for the high part of a slot.
-#[inline(always)]
-fn high_part(width: u32, slot: u32) -> u64 {
-    ((1 << width) - 1) << ((slot * width) & 63)
 }
 
 #[cfg(test)]

@@ -23,19 +23,19 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 pub(crate) mod codebook;
+mod deep;
 mod narrow;
 mod wide;
 
 use core::{
     hint::select_unpredictable,
-    marker::PhantomData,
     ops::{Deref, DerefMut, Range},
 };
 
 use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
 use crate::bits::{self, Fields, index, low_half};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
-pub(crate) use {narrow::Narrow, wide::Wide};
+pub(crate) use {deep::Deep, narrow::Narrow, wide::Wide};
 
 /// With shorter high parts, a bucket usually has one that matches by chance.
 const MIN_HIGH_BITS: u32 = 4;
@@ -124,17 +124,22 @@ impl PackedGeometry {
 }
 
 /// A packed table, bound to its bytes and to instructions for one operation. `F` is the encoding of its buckets.
-pub(crate) struct Packed<'a, F, B, I> {
+pub(crate) struct Packed<'a, F: Code, B, I> {
     geometry: &'a PackedGeometry,
+    /// Where the rest of the fingerprints is, if not all their bits are in the buckets.
+    column: F::Column,
     bytes: B,
     instructions: I,
-    form: PhantomData<F>,
 }
 
-/// The encoding of a bucket: [`Narrow`] or [`Wide`].
+/// The encoding of a bucket: [`Narrow`], [`Wide`] or, with a column, [`Deep`].
 pub(crate) trait Code: Sized {
     type Keys: Keys;
+    type Geometry;
+    type Column: Copy;
 
+    /// The layout of the buckets, and the column.
+    fn parts(geometry: &Self::Geometry) -> (&PackedGeometry, Self::Column);
     fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Self::Keys;
     fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: Self::Keys);
     /// [`Table::contains`].
@@ -143,10 +148,17 @@ pub(crate) trait Code: Sized {
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool;
-    /// Marks the slots of a bucket whose high part is `high`. [`Packed::slot`] converts a mark to a slot.
-    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64;
     /// The word that begins with the first high part.
     fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64;
+    /// Prefetches what a bucket has in the column.
+    #[inline(always)]
+    fn prefetch<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _bucket: u64) {}
+}
+
+/// An encoding in which high parts can be compared all at once.
+pub(crate) trait Marks: Code {
+    /// Marks the slots of a bucket whose high part is `high`. [`Packed::slot`] converts a mark to a slot.
+    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64;
 }
 
 /// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. 0 is an empty
@@ -230,7 +242,7 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
     }
 }
 
-impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
+impl<F: Marks, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
     /// [`Table::contains`] that compares the high parts first. With f = 13, an absent item has no match in 127 of 128 buckets,
     /// and nothing is decoded.
     #[inline(always)]
@@ -285,6 +297,7 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
     #[inline(always)]
     fn prefetch(&self, bucket: u64) {
         self.instructions.prefetch(&self.bytes, index(self.geometry.bit(bucket) / 8));
+        F::prefetch(self, bucket);
     }
 
     /// Collects errors instead of returning at the first one: the loop has no branch except its end.
@@ -374,15 +387,17 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
 }
 
 impl<F: Code> Form for F {
-    type Geometry = PackedGeometry;
+    type Geometry = F::Geometry;
 
     #[inline(always)]
-    fn read<I: Instructions, R: Read>(geometry: &PackedGeometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
-        read.run(&Packed { geometry, bytes, instructions, form: PhantomData::<F> })
+    fn read<I: Instructions, R: Read>(geometry: &F::Geometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
+        let (geometry, column) = F::parts(geometry);
+        read.run(&Packed::<F, _, _> { geometry, column, bytes, instructions })
     }
 
     #[inline(always)]
-    fn change<I: Instructions, C: Change>(geometry: &PackedGeometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
-        change.run(&mut Packed { geometry, bytes, instructions, form: PhantomData::<F> })
+    fn change<I: Instructions, C: Change>(geometry: &F::Geometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
+        let (geometry, column) = F::parts(geometry);
+        change.run(&mut Packed::<F, _, _> { geometry, column, bytes, instructions })
     }
 }

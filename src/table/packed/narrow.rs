@@ -7,7 +7,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Code, Instructions, Keys, Packed, Pair, codebook};
+use super::{Code, Instructions, Keys, Marks, Packed, PackedGeometry, Pair, codebook};
 use crate::{
     bits::{self, Fields, low_half, low_quarter},
     table::Fingerprint,
@@ -22,6 +22,13 @@ pub(crate) struct Narrow;
 
 impl Code for Narrow {
     type Keys = Quad;
+    type Geometry = PackedGeometry;
+    type Column = ();
+
+    #[inline(always)]
+    fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
+        (geometry, ())
+    }
 
     #[inline(always)]
     fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Quad {
@@ -47,13 +54,15 @@ impl Code for Narrow {
     }
 
     #[inline(always)]
-    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64 {
-        table.geometry.highs().equal(table.word(bucket) >> CODEWORD_BITS, high)
-    }
-
-    #[inline(always)]
     fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
         table.word(bucket) >> CODEWORD_BITS
+    }
+}
+
+impl Marks for Narrow {
+    #[inline(always)]
+    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64 {
+        table.geometry.highs().equal(table.word(bucket) >> CODEWORD_BITS, high)
     }
 }
 

@@ -7,7 +7,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Code, Instructions, Keys, Packed, Pair, codebook};
+use super::{Code, Instructions, Keys, Marks, Packed, PackedGeometry, Pair, codebook};
 use crate::{
     bits::{self, low_half, low_quarter},
     table::Fingerprint,
@@ -19,6 +19,13 @@ pub(crate) struct Wide;
 
 impl Code for Wide {
     type Keys = [u32; 4];
+    type Geometry = PackedGeometry;
+    type Column = ();
+
+    #[inline(always)]
+    fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
+        (geometry, ())
+    }
 
     #[inline(always)]
     fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> [u32; 4] {
@@ -60,15 +67,17 @@ impl Code for Wide {
     }
 
     #[inline(always)]
+    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
+        bits::word(&table.bytes, table.geometry.high_bit(table.geometry.bit(bucket), 0))
+    }
+}
+
+impl Marks for Wide {
+    #[inline(always)]
     fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64 {
         let [first, second] = table.pairs(bucket);
         let highs = table.geometry.highs();
         highs.equal(first, high) | highs.equal(second, high) << 1
-    }
-
-    #[inline(always)]
-    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
-        bits::word(&table.bytes, table.geometry.high_bit(table.geometry.bit(bucket), 0))
     }
 }
 

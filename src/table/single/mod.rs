@@ -2,6 +2,7 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
+mod deep;
 mod geometry;
 
 use core::{
@@ -11,7 +12,7 @@ use core::{
 
 use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
 use crate::bits::{self, index};
-pub(crate) use geometry::SingleGeometry;
+pub(crate) use {deep::SingleDeep, geometry::SingleGeometry};
 
 /// The largest bucket size.
 const MAX_BUCKET_SIZE: usize = 16;
