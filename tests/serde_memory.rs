@@ -11,13 +11,14 @@ mod heap;
 
 use bincode::config;
 use common::Kind;
-use formats::{LIMIT, filled, to_bincode, to_postcard};
+use formats::{LIMIT, base64_of, filled, to_bincode, to_postcard};
 use heap::{Counting, peak};
-use koel::{Addressing, CuckooFilter, ElasticFilter, Hasher, TableKind, Xxh3};
+use koel::{Addressing, CuckooFilter, ElasticFilter, Hasher, Params, TableKind, Xxh3};
 use serde::{
     Deserialize,
     de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor, value},
 };
+use std::mem;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -97,7 +98,7 @@ impl<'de> Deserializer<'de> for List<'_> {
 /// The bytes with another one at `at`.
 fn with(bytes: &[u8], at: usize, byte: u8) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    assert_ne!(std::mem::replace(&mut bytes[at], byte), byte);
+    assert_ne!(mem::replace(&mut bytes[at], byte), byte);
     bytes
 }
 
@@ -186,41 +187,43 @@ fn of_json(filter: &CuckooFilter) {
     for len in [1, 100, text.len() / 2, text.len() - 2, text.len() - 1] {
         refused("JSON, cut off", len, || serde_json::from_str(&text[..len]));
     }
-    let table = text.find("table_base64\":\"").expect("it is there") + 15;
-    for (from, to) in [
-        ("\"buckets\":", "\"buckets\":1"),
-        ("\"buckets\":", "\"buckets\":4503599627370496,\"buckets\":"),
-        ("\"items\":", "\"items\":9"),
-        ("\"seed\":\"0x0", "\"seed\":\"0x1"),
-        ("\"version\":1", "\"version\":2"),
-        ("\"checksum\":\"", "\"checksum\":\"0"),
-        ("\"version\"", "\"vision\""),
-        ("\"version\"", "\"items\":1,\"items\""),
-    ] {
-        let altered = text.replacen(from, to, 1);
-        refused(from, altered.len(), || serde_json::from_str(&altered));
+    // In the header, in the table, and at the end.
+    for at in [1, 30, 50, 90, 100, text.len() / 2, text.len() - 40, text.len() - 7] {
+        for digit in *b"~AB=" {
+            let mut altered = text.clone().into_bytes();
+            if mem::replace(&mut altered[at], digit) != digit {
+                refused("altered base64", altered.len(), || serde_json::from_slice(&altered));
+            }
+        }
     }
-    for at in [table, table + 30, text.len() - 40] {
-        let altered = String::from_utf8(with(text.as_bytes(), at, b'~')).expect("still text");
-        refused("altered base64", altered.len(), || serde_json::from_str(&altered));
-    }
+    // Base64, but not of a filter; and of a header that claims more than there is.
+    let zeros = format!("\"{}\"", "A".repeat(text.len()));
+    refused("zeros in base64", zeros.len(), || serde_json::from_str(&zeros));
+    let header = format!("\"{}\"", base64_of(&boastful(&filter.to_bytes())));
+    refused("a header in base64", header.len(), || serde_json::from_str(&header));
+    let longer = format!("{}AAAA\"", text.trim_end_matches(['=', '"']));
+    refused("a longer text", longer.len(), || serde_json::from_str(&longer));
     // Whatever is long where something else should be: no error repeats it.
     let long = "\u{7f}".repeat(filter.params().table_bytes());
+    for (what, altered) in [
+        ("a long text", format!("\"{long}\"")),
+        ("a text in a list", format!("[\"{long}\"]")),
+        ("a text in a map", format!("{{\"{long}\":1}}")),
+    ] {
+        refused(what, altered.len(), || serde_json::from_str(&altered));
+    }
+    let params = serde_json::to_string(&filter.params()).expect("it can be written");
     for (from, to) in [
         ("\"packed\"", format!("\"{long}\"")),
-        ("\"xxh3\"", format!("\"{long}\"")),
         ("\"0x0000000000000000\"", format!("\"{long}\"")),
-        ("\"version\":1", format!("\"version\":\"{long}\"")),
-        ("\"version\"", format!("\"{long}\"")),
+        ("\"bucket_size\":4", format!("\"bucket_size\":\"{long}\"")),
+        ("\"table\"", format!("\"{long}\"")),
     ] {
-        let altered = text.replacen(from, &to, 1);
-        assert_ne!(altered, text);
-        refused("a long text", altered.len(), || serde_json::from_str(&altered));
+        let altered = params.replacen(from, &to, 1);
+        assert_ne!(altered, params);
+        let (answer, peak) = peak(|| serde_json::from_str::<Params>(&altered));
+        assert!(answer.is_err() && peak <= altered.len() + SOME, "{from}: {peak} bytes for an input of {}", altered.len());
     }
-    let quoted = format!("\"{long}\"");
-    refused("a text", quoted.len(), || serde_json::from_str(&quoted));
-    let listed = format!("[\"{long}\"]");
-    refused("a text in a list", listed.len(), || serde_json::from_str(&listed));
 }
 
 /// 28 bytes that claim 2⁴⁰.

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Magic, version and the reserved bytes.
-pub const FRAME: u8 = 1;
+const FRAME: u8 = 1;
 /// Fields that no filter has.
 const FIELDS: u8 = 1 << 1;
 /// L, and the number of bytes.
@@ -17,7 +17,7 @@ const LENGTH: u8 = 1 << 2;
 const TABLE: u8 = 1 << 3;
 /// The number of items.
 const COUNT: u8 = 1 << 4;
-pub const HEADER_CHECKSUM: u8 = 1 << 5;
+const HEADER_CHECKSUM: u8 = 1 << 5;
 const TABLE_CHECKSUM: u8 = 1 << 6;
 
 /// Longer tables are not made: there would be fewer of them.

@@ -17,15 +17,15 @@ pub(crate) const VERSION: u16 = 1;
 // Each field begins where the previous one ends.
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = MAGIC_AT + 8;
-pub(super) const TABLE_AT: usize = VERSION_AT + 2;
-pub(super) const FINGERPRINT_BITS_AT: usize = TABLE_AT + 1;
-pub(super) const BUCKET_SIZE_AT: usize = FINGERPRINT_BITS_AT + 1;
-pub(super) const ADDRESSING_AT: usize = BUCKET_SIZE_AT + 1;
+const TABLE_AT: usize = VERSION_AT + 2;
+const FINGERPRINT_BITS_AT: usize = TABLE_AT + 1;
+const BUCKET_SIZE_AT: usize = FINGERPRINT_BITS_AT + 1;
+const ADDRESSING_AT: usize = BUCKET_SIZE_AT + 1;
 pub(super) const HASHER_AT: usize = ADDRESSING_AT + 1;
 const SEED_AT: usize = HASHER_AT + 2;
-pub(super) const BUCKETS_AT: usize = SEED_AT + 8;
+const BUCKETS_AT: usize = SEED_AT + 8;
 pub(super) const ITEMS_AT: usize = BUCKETS_AT + 8;
-pub(super) const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
+const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
 const RESERVED_AT: usize = TABLE_BYTES_AT + 8;
 const CHECKSUM_AT: usize = RESERVED_AT + 8;
 /// The offset of the table: a multiple of 64, so that in a mapped file the table begins at a cache line.
@@ -47,43 +47,8 @@ const POWER_OF_TWO: u8 = 1;
 
 pub(super) type HeaderBytes = [u8; HEADER_BYTES];
 
-/// The fields of a header, not validated.
-pub(super) struct Fields {
-    pub(super) version: u16,
-    pub(super) table: u8,
-    pub(super) fingerprint_bits: u8,
-    pub(super) bucket_size: u8,
-    pub(super) addressing: u8,
-    pub(super) hasher: HasherId,
-    pub(super) seed: u64,
-    pub(super) buckets: u64,
-    pub(super) items: u64,
-    pub(super) table_bytes: u64,
-}
-
-impl Fields {
-    /// Encodes the header. Also returns its checksum.
-    pub(super) fn encode(&self) -> (HeaderBytes, u64) {
-        let mut header = [0; HEADER_BYTES];
-        put(&mut header, MAGIC_AT, MAGIC);
-        put(&mut header, VERSION_AT, self.version.to_le_bytes());
-        put(&mut header, TABLE_AT, [self.table]);
-        put(&mut header, FINGERPRINT_BITS_AT, [self.fingerprint_bits]);
-        put(&mut header, BUCKET_SIZE_AT, [self.bucket_size]);
-        put(&mut header, ADDRESSING_AT, [self.addressing]);
-        put(&mut header, HASHER_AT, self.hasher.number().to_le_bytes());
-        put(&mut header, SEED_AT, self.seed.to_le_bytes());
-        put(&mut header, BUCKETS_AT, self.buckets.to_le_bytes());
-        put(&mut header, ITEMS_AT, self.items.to_le_bytes());
-        put(&mut header, TABLE_BYTES_AT, self.table_bytes.to_le_bytes());
-        let checksum = checksum(&header[..CHECKSUM_AT], 0);
-        put(&mut header, CHECKSUM_AT, checksum.to_le_bytes());
-        (header, checksum)
-    }
-}
-
 /// The number of a kind of table in the header.
-pub(super) const fn table_number(table: TableKind) -> u8 {
+const fn table_number(table: TableKind) -> u8 {
     match table {
         TableKind::Single => SINGLE,
         TableKind::Packed => PACKED,
@@ -91,7 +56,7 @@ pub(super) const fn table_number(table: TableKind) -> u8 {
 }
 
 /// The number of an addressing in the header.
-pub(super) const fn addressing_number(addressing: Addressing) -> u8 {
+const fn addressing_number(addressing: Addressing) -> u8 {
     match addressing {
         Addressing::AnySize => ANY_SIZE,
         Addressing::PowerOfTwo => POWER_OF_TWO,
@@ -115,19 +80,21 @@ impl Header {
     pub(super) fn encode(params: &Params, hasher: HasherId, len: usize) -> (HeaderBytes, u64) {
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
         let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
-        let fields = Fields {
-            version: VERSION,
-            table: table_number(params.table()),
-            fingerprint_bits,
-            bucket_size,
-            addressing: addressing_number(params.addressing()),
-            hasher,
-            seed: params.seed(),
-            buckets: params.buckets(),
-            items: wide(len),
-            table_bytes: wide(params.table_bytes()),
-        };
-        fields.encode()
+        let mut header = [0; HEADER_BYTES];
+        put(&mut header, MAGIC_AT, MAGIC);
+        put(&mut header, VERSION_AT, VERSION.to_le_bytes());
+        put(&mut header, TABLE_AT, [table_number(params.table())]);
+        put(&mut header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
+        put(&mut header, BUCKET_SIZE_AT, [bucket_size]);
+        put(&mut header, ADDRESSING_AT, [addressing_number(params.addressing())]);
+        put(&mut header, HASHER_AT, hasher.number().to_le_bytes());
+        put(&mut header, SEED_AT, params.seed().to_le_bytes());
+        put(&mut header, BUCKETS_AT, params.buckets().to_le_bytes());
+        put(&mut header, ITEMS_AT, wide(len).to_le_bytes());
+        put(&mut header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
+        let checksum = checksum(&header[..CHECKSUM_AT], 0);
+        put(&mut header, CHECKSUM_AT, checksum.to_le_bytes());
+        (header, checksum)
     }
 
     /// Validates everything that does not require the table.

@@ -10,7 +10,7 @@ mod read;
 #[cfg(feature = "std")]
 mod save;
 #[cfg(feature = "serde")]
-pub(crate) mod serde;
+mod serde;
 mod source;
 #[cfg(feature = "std")]
 mod stream;

@@ -1,17 +1,9 @@
 //! Reading a snapshot from untrusted bytes in memory.
 
-#[cfg(feature = "serde")]
-use super::format::Fields;
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{HASHER_AT, HEADER_BYTES, Header, HeaderBytes, MAGIC, not_a_snapshot},
     verify::verified_copy,
-};
-#[cfg(feature = "serde")]
-use crate::{
-    bits::PADDING,
-    filter::RawFilter,
-    storage::{Owned, Sealed as _},
 };
 use crate::{
     bits::wide,
@@ -97,21 +89,6 @@ pub(super) fn open_header<H: Hasher>(
     let hasher = hasher(header.hasher).filter(|hasher| hasher.id() == header.hasher);
     let hasher = hasher.ok_or_else(|| SnapshotError::hasher(wide(HASHER_AT), header.hasher))?;
     Ok((header, hasher))
-}
-
-/// A filter from a header's fields and a table that were read separately, validated as in a snapshot.
-#[cfg(feature = "serde")]
-pub(super) fn from_fields<H: Hasher>(
-    fields: &Fields,
-    table: Owned,
-    stored: u64,
-    hasher: impl FnOnce(HasherId) -> Option<H>,
-) -> Result<CuckooFilter<H>, SnapshotError> {
-    let fields = Fields { table_bytes: wide(table.bytes().len() - PADDING), ..*fields };
-    let (Header { params, len, checksum: seed, .. }, hasher) = open_header(&fields.encode().0, hasher)?;
-    let raw = RawFilter::from_parts(params, table, len);
-    super::verify::table(&raw, Some(&super::verify::Expected { seed, stored }))?;
-    Ok(CuckooFilter::from_raw(raw, hasher))
 }
 
 pub(crate) fn header_too_short(bytes: &[u8]) -> SnapshotError {

@@ -68,18 +68,6 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         }
         bytes.extend_from_slice(&sum.finish().to_le_bytes());
     }
-
-    /// The table and its checksum.
-    #[cfg(feature = "serde")]
-    pub(super) fn table_and_checksum(&self) -> (&[u8], u64)
-    where
-        H: Hasher,
-    {
-        let (_, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
-        let (table, mut sum) = (self.raw().table(), Sum::new(self.raw().storage(), seed));
-        sum.update(table);
-        (table, sum.finish())
-    }
 }
 
 /// The checksum of a table that is being written: computed on the way or, for a view, the stored one.

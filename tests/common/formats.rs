@@ -7,6 +7,7 @@ use bincode::config;
 use koel::{Addressing, CuckooFilter, TableKind};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use std::iter;
 
 /// In bytes, of what bincode reads.
 pub(crate) const LIMIT: usize = 1 << 24;
@@ -54,4 +55,15 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Value {
 
 pub(crate) fn from_json<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// As RFC 4648 has it, three bytes at a time.
+pub(crate) fn base64_of(bytes: &[u8]) -> String {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let of_three = |bytes: &[u8]| {
+        let word = (0..3).fold(0, |word, at| word << 8 | usize::from(bytes.get(at).copied().unwrap_or(0)));
+        let digits = [18, 12, 6, 0].map(|shift| char::from(digits[word >> shift & 63]));
+        digits.into_iter().take(bytes.len() + 1).chain(iter::repeat_n('=', 3 - bytes.len()))
+    };
+    bytes.chunks(3).flat_map(of_three).collect()
 }

@@ -8,8 +8,6 @@ mod listing;
 mod pieces;
 mod read;
 mod reading;
-#[cfg(feature = "serde")]
-mod serde;
 #[cfg(feature = "std")]
 mod stream;
 mod view;

@@ -45,25 +45,25 @@ impl<H: Hasher> ElasticFilter<H> {
     /// # Errors
     /// As `from_bytes`.
     pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        let (filter, end) = read(Slice(bytes), hasher)?;
+        let (filter, end) = Self::read_pieces(Slice(bytes), hasher)?;
         if end < wide(bytes.len()) { Err(too_long(wide(bytes.len()), end)) } else { Ok(filter) }
     }
-}
 
-/// Reads one snapshot, and not one byte more. Also returns its length.
-pub(super) fn read<S: Source, H: Hasher>(
-    source: S,
-    hasher: impl FnOnce(HasherId) -> Option<H>,
-) -> Result<(ElasticFilter<H>, u64), SnapshotError> {
-    let mut reading = Reading::start(source)?;
-    let hasher = reading.hasher(hasher)?;
-    let params = reading.params;
-    let mut lanes = reserved(params.lanes())?;
-    for number in 0..wide(params.lanes()) {
-        lanes.push(lane(&mut reading, number)?);
+    /// Reads one snapshot, and not one byte more. Also returns its length.
+    pub(crate) fn read_pieces(
+        source: impl Source,
+        hasher: impl FnOnce(HasherId) -> Option<H>,
+    ) -> Result<(Self, u64), SnapshotError> {
+        let mut reading = Reading::start(source)?;
+        let hasher = reading.hasher(hasher)?;
+        let params = reading.params;
+        let mut lanes = reserved(params.lanes())?;
+        for number in 0..wide(params.lanes()) {
+            lanes.push(lane(&mut reading, number)?);
+        }
+        let end = reading.finish()?;
+        Ok((Self::from_lanes(lanes, params, hasher), end))
     }
-    let end = reading.finish()?;
-    Ok((ElasticFilter::from_lanes(lanes, params, hasher), end))
 }
 
 /// Reads the section of a lane.

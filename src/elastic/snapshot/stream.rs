@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::{super::ElasticFilter, read::read, write::write};
+use super::{super::ElasticFilter, write::write};
 use crate::{
     hash::{Hasher, HasherId},
     snapshot::{Reader, SnapshotError, SnapshotErrorKind as Kind, Source as _, replace, xxh3},
@@ -51,7 +51,7 @@ impl<H: Hasher> ElasticFilter<H> {
     /// # Errors
     /// As `read_from`.
     pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        read(Reader(reader), hasher).map(|(filter, _)| filter)
+        Self::read_pieces(Reader(reader), hasher).map(|(filter, _)| filter)
     }
 
     /// [`load`](ElasticFilter::load) for filters with other hashers.
@@ -62,7 +62,7 @@ impl<H: Hasher> ElasticFilter<H> {
         let path = path.as_ref();
         let failed = |what: &str, error| SnapshotError::io(0, text!("{}: {what}", path.display()), error);
         let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
-        let (filter, end) = read(Reader(&file), hasher).map_err(|error| error.in_file(path))?;
+        let (filter, end) = Self::read_pieces(Reader(&file), hasher).map_err(|error| error.in_file(path))?;
         if Reader(&file).fill(&mut [0], end).map_err(|error| error.in_file(path))? > 0 {
             let what = text!("the file goes on after the snapshot's end");
             return Err(SnapshotError::new(Kind::TrailingBytes, end, what));

@@ -132,6 +132,12 @@ impl<D: AsRef<[u8]>, H> ElasticView<D, H> {
         reading.finish().map(|_| ())
     }
 
+    /// The snapshot, without what follows it.
+    #[cfg(feature = "serde")]
+    pub(crate) fn snapshot(&self) -> &[u8] {
+        self.storage.bytes()
+    }
+
     /// The data that the view was made from.
     #[must_use]
     pub fn data(&self) -> &D {

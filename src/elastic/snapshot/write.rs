@@ -7,6 +7,8 @@ use super::{
     super::{ElasticFilter, ElasticParams, lane::Lane, shard::Shard},
     format::{HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, filler},
 };
+#[cfg(feature = "serde")]
+use crate::storage::{OutOfMemory, reserved};
 use crate::{
     bits::{index, low_half, wide},
     hash::{Hasher, HasherId},
@@ -39,12 +41,30 @@ impl<H> ElasticFilter<H> {
         H: Hasher,
     {
         let mut bytes = Vec::with_capacity(index(self.snapshot_bytes()));
+        self.append_to(&mut bytes);
+        bytes
+    }
+
+    /// [`to_bytes`](Self::to_bytes), or an error if the memory cannot be allocated.
+    #[cfg(feature = "serde")]
+    pub(crate) fn try_to_bytes(&self) -> Result<Vec<u8>, OutOfMemory>
+    where
+        H: Hasher,
+    {
+        let mut bytes = reserved(usize::try_from(self.snapshot_bytes()).unwrap_or(usize::MAX))?;
+        self.append_to(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn append_to(&self, bytes: &mut Vec<u8>)
+    where
+        H: Hasher,
+    {
         let lanes = self.storage.lanes.iter().map(|lane| Ok(Some(lane)));
         let Ok(()) = write(&self.params, self.hasher.id(), lanes, |piece| {
             bytes.extend_from_slice(piece);
             Ok::<(), Infallible>(())
         });
-        bytes
     }
 
     /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.

@@ -1,0 +1,402 @@
+//! Serde support. A filter is its snapshot: bytes in binary formats, base64 in human-readable ones, read by the snapshot's own
+//! readers. [`Params`] are a struct.
+//!
+//! Values that are not filters have one visitor of their own, [`Single`]: serde's errors repeat a wrong text, however long, and so
+//! could take more memory than the input.
+
+use alloc::vec::Vec;
+use core::{
+    fmt::{self, Display},
+    marker::PhantomData,
+    ops::Range,
+};
+
+use base64::{Engine, display::Base64Display, engine::general_purpose::STANDARD};
+use serde::{
+    de::{Deserialize, DeserializeSeed, Deserializer, Error, Expected, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    ser::{Error as _, Serialize, SerializeStruct, Serializer},
+};
+
+use super::{SnapshotError, SnapshotErrorKind as Kind, Source, pieces, too_long};
+use crate::{
+    bits::{index, low_half, wide},
+    elastic::{ElasticFilter, ElasticView},
+    filter::CuckooFilter,
+    hash::{FromHasherId, Hasher},
+    params::{Addressing, Params, TableKind},
+    storage::{OutOfMemory, Storage},
+};
+
+/// Serialises to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a text, these bytes in base64, in
+/// human-readable formats. Both need a temporary copy of the snapshot.
+impl<H: Hasher, M: Storage> Serialize for CuckooFilter<H, M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write_copy(self.try_to_bytes(), serializer)
+    }
+}
+
+/// Serialises to the bytes of [`to_bytes`](ElasticFilter::to_bytes) in binary formats, and to a text, these bytes in base64, in
+/// human-readable formats. Both need a temporary copy of the snapshot.
+impl<H: Hasher> Serialize for ElasticFilter<H> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write_copy(self.try_to_bytes(), serializer)
+    }
+}
+
+/// Serialises to what the filter in the snapshot serialises to.
+impl<H: Hasher, D: AsRef<[u8]>> Serialize for ElasticView<D, H> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write(self.snapshot(), serializer)
+    }
+}
+
+fn write_copy<S: Serializer>(snapshot: Result<Vec<u8>, OutOfMemory>, serializer: S) -> Result<S::Ok, S::Error> {
+    let snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
+    write(&snapshot, serializer)
+}
+
+fn write<S: Serializer>(snapshot: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    if serializer.is_human_readable() {
+        serializer.collect_str(&Base64Display::new(snapshot, &STANDARD))
+    } else {
+        serializer.serialize_bytes(snapshot)
+    }
+}
+
+/// Safe for untrusted input: validates everything, as [`from_bytes`](CuckooFilter::from_bytes) does. Apart from what the format
+/// itself allocates, memory is allocated only for bytes that exist, whatever length the input claims.
+///
+/// Custom hashers must implement [`FromHasherId`].
+impl<'de, H: FromHasherId> Deserialize<'de> for CuckooFilter<H> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer)
+    }
+}
+
+/// Safe for untrusted input: validates everything, as [`from_bytes`](ElasticFilter::from_bytes) does, and allocates no more.
+///
+/// Custom hashers must implement [`FromHasherId`].
+impl<'de, H: FromHasherId> Deserialize<'de> for ElasticFilter<H> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer)
+    }
+}
+
+fn read<'de, F: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<F, D::Error> {
+    let visitor = Snapshot(PhantomData);
+    if deserializer.is_human_readable() {
+        // Not `deserialize_str`: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable
+        // even if they come from a binary format.
+        deserializer.deserialize_any(visitor)
+    } else {
+        deserializer.deserialize_bytes(visitor)
+    }
+}
+
+/// A filter that has snapshots.
+trait Stored: Sized {
+    /// From one snapshot in memory, with nothing after it.
+    fn from_slice(bytes: &[u8]) -> Result<Self, SnapshotError>;
+
+    /// From one snapshot that arrives in pieces, and not one byte more. Also returns its length.
+    fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError>;
+}
+
+impl<H: FromHasherId> Stored for CuckooFilter<H> {
+    fn from_slice(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        Self::from_bytes_with(bytes, H::from_hasher_id)
+    }
+
+    fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError> {
+        let filter = pieces::read(source, H::from_hasher_id)?;
+        let length = filter.params().snapshot_bytes();
+        Ok((filter, length))
+    }
+}
+
+impl<H: FromHasherId> Stored for ElasticFilter<H> {
+    fn from_slice(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        Self::from_bytes_with(bytes, H::from_hasher_id)
+    }
+
+    fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError> {
+        Self::read_pieces(source, H::from_hasher_id)
+    }
+}
+
+/// Accepts a filter as bytes, as a sequence of numbers, or as a text.
+struct Snapshot<F>(PhantomData<F>);
+
+impl<'de, F: Stored> Visitor<'de> for Snapshot<F> {
+    type Value = F;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a koel filter: the bytes of its snapshot, or a text with these in base64")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<F, E> {
+        F::from_slice(bytes).map_err(|error| refused(&error))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<F, A::Error> {
+        let mut list = List { seq, failed: None, of: PhantomData };
+        let filter = read_all(&mut list);
+        list.failed.map_or_else(|| filter.map_err(|error| refused(&error)), Err)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
+        read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
+    }
+}
+
+/// Converts the error to one of the format.
+fn refused<E: Error>(error: &SnapshotError) -> E {
+    E::custom(format_args!("koel filter: {error}"))
+}
+
+/// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
+fn read_all<F: Stored>(source: &mut impl Source) -> Result<F, SnapshotError> {
+    let (filter, end) = F::from_source(source)?;
+    let (mut piece, mut more) = ([0; 64], 0);
+    loop {
+        let arrived = source.fill(&mut piece, end + more)?;
+        more += wide(arrived);
+        if arrived < piece.len() {
+            return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
+        }
+    }
+}
+
+/// A sequence of numbers, for formats that have no byte strings, as a [`Source`].
+struct List<'de, A: SeqAccess<'de>> {
+    seq: A,
+    /// The format's own error.
+    failed: Option<A::Error>,
+    of: PhantomData<&'de ()>,
+}
+
+impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
+    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
+        for (read, byte) in bytes.iter_mut().enumerate() {
+            match self.seq.next_element_seed(Single::Byte) {
+                Ok(Some(next)) => *byte = next.to_le_bytes()[0],
+                Ok(None) => return Ok(read),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return Err(SnapshotError::new(Kind::Io, offset + wide(read), text!("the format has failed")));
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+}
+
+/// Bytes that are decoded together: a multiple of three, so that the text of each piece ends where its bytes do.
+const PIECE: usize = 3 << 10;
+
+/// A text in base64 as a [`Source`].
+struct Base64<'a> {
+    text: &'a str,
+    /// The digits that have been decoded.
+    read: usize,
+    piece: [u8; PIECE],
+    /// Where in the piece the bytes are that have not been taken yet.
+    left: Range<usize>,
+}
+
+impl Base64<'_> {
+    /// Decodes the next piece. False at the end.
+    fn decode(&mut self) -> Result<bool, SnapshotError> {
+        let rest = &self.text.as_bytes()[self.read..];
+        let digits = &rest[..rest.len().min(PIECE / 3 * 4)];
+        let refused = |what: &dyn Display| {
+            let (text, from) = (Shown(self.text), self.read);
+            SnapshotError::new(Kind::Io, 0_u64, text!("{text} given, expected padded base64: from digit {from} on: {what}"))
+        };
+        let decoded = STANDARD.decode_slice(digits, &mut self.piece).map_err(|error| refused(&error))?;
+        // Otherwise there would be several texts for the same bytes.
+        if decoded < PIECE && digits.len() < rest.len() {
+            return Err(refused(&"there is padding before the end"));
+        }
+        self.read += digits.len();
+        self.left = 0..decoded;
+        Ok(decoded > 0)
+    }
+}
+
+impl Source for Base64<'_> {
+    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
+        let mut filled = 0;
+        while filled < bytes.len() && (!self.left.is_empty() || self.decode()?) {
+            let some = self.left.len().min(bytes.len() - filled);
+            let end = self.left.start + some;
+            bytes[filled..filled + some].copy_from_slice(&self.piece[self.left.start..end]);
+            self.left.start = end;
+            filled += some;
+        }
+        Ok(filled)
+    }
+}
+
+const FIELDS: [&str; 6] = ["table", "fingerprint_bits", "bucket_size", "addressing", "seed", "buckets"];
+
+/// Serialises to a struct of six fields. Human-readable formats get names, and the seed as a hexadecimal text, since many readers of
+/// JSON store numbers as doubles. Binary formats get the numbers of a snapshot's header (docs/FORMAT.md): from a text, some allocate
+/// what its length claims.
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_human_readable = serializer.is_human_readable();
+        let (table, addressing) = (self.table(), self.addressing());
+        let sizes = [self.fingerprint_bits(), self.bucket_size()].map(u64::from);
+        let numbers = [table as u64, sizes[0], sizes[1], addressing as u64, self.seed(), self.buckets()];
+        let mut fields = serializer.serialize_struct("Params", FIELDS.len())?;
+        for (field, number) in FIELDS.into_iter().zip(numbers) {
+            match field {
+                "table" if is_human_readable => fields.serialize_field(field, table.name())?,
+                "addressing" if is_human_readable => fields.serialize_field(field, addressing.name())?,
+                "seed" if is_human_readable => fields.serialize_field(field, &format_args!("{number:#018x}"))?,
+                _ => fields.serialize_field(field, &number)?,
+            }
+        }
+        fields.end()
+    }
+}
+
+/// Validates all limits, as a builder does. Accepts a map of the fields, in any order, or a sequence of their values.
+impl<'de> Deserialize<'de> for Params {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_struct("Params", &FIELDS, Struct)
+    }
+}
+
+struct Struct;
+
+impl<'de> Visitor<'de> for Struct {
+    type Value = Params;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "koel parameters, a struct of {} fields", FIELDS.len())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Params, A::Error> {
+        let mut values = [None; FIELDS.len()];
+        while let Some(field) = map.next_key_seed(Single::Field)?.map(index) {
+            if values[field].is_some() {
+                return Err(A::Error::duplicate_field(FIELDS[field]));
+            }
+            values[field] = Some(map.next_value_seed(Single::Value(FIELDS[field]))?);
+        }
+        params(values)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Params, A::Error> {
+        let mut values = [None; FIELDS.len()];
+        for (value, field) in values.iter_mut().zip(FIELDS) {
+            *value = seq.next_element_seed(Single::Value(field))?;
+        }
+        if seq.next_element::<IgnoredAny>()?.is_some() {
+            return Err(A::Error::custom(format_args!("more than {} values, expected {}", FIELDS.len(), &self as &dyn Expected)));
+        }
+        params(values)
+    }
+}
+
+fn params<E: Error>(values: [Option<u64>; FIELDS.len()]) -> Result<Params, E> {
+    if let Some(field) = values.iter().position(Option::is_none) {
+        return Err(E::missing_field(FIELDS[field]));
+    }
+    let [table, fingerprint_bits, bucket_size, addressing, seed, buckets] = values.map(Option::unwrap_or_default);
+    let (table, addressing) = (TableKind::ALL[index(table)], Addressing::ALL[index(addressing)]);
+    let params = Params::new(table, low_half(fingerprint_bits), low_half(bucket_size), buckets, addressing, seed);
+    params.map_err(|error| E::custom(format_args!("koel parameters: {error}")))
+}
+
+/// Deserialises a single value as a number.
+#[derive(Clone, Copy)]
+enum Single {
+    /// A byte of a list.
+    Byte,
+    /// One of [`FIELDS`]: its place there.
+    Field,
+    /// The value of that field. A name becomes its number.
+    Value(&'static str),
+}
+
+impl<'de> DeserializeSeed<'de> for Single {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        match self {
+            Self::Field => deserializer.deserialize_identifier(self),
+            // These formats are self-describing. Asked for a number, they would repeat a string in their own error.
+            _ if deserializer.is_human_readable() => deserializer.deserialize_any(self),
+            Self::Byte => deserializer.deserialize_u8(self),
+            Self::Value(_) => deserializer.deserialize_u64(self),
+        }
+    }
+}
+
+impl Visitor<'_> for Single {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Byte => f.write_str("a byte of the snapshot"),
+            Self::Field => write!(f, "one of {FIELDS:?}, the fields of koel parameters"),
+            Self::Value("table") => f.write_str("single or packed"),
+            Self::Value("addressing") => f.write_str("any-size or power-of-two"),
+            Self::Value("seed") => f.write_str("0x and sixteen digits from 0 to f"),
+            Self::Value(field) => write!(f, "a whole number for {field}"),
+        }
+    }
+
+    /// Human-readable formats may have the numbers of binary ones, too: in serde's buffers (see [`read`]).
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        let numbers = match self {
+            Self::Byte => 0..=u8::MAX.into(),
+            Self::Field => 0..=wide(FIELDS.len() - 1),
+            Self::Value("table" | "addressing") => 0..=1,
+            Self::Value("fingerprint_bits" | "bucket_size") => 0..=u32::MAX.into(),
+            Self::Value(_) => 0..=u64::MAX,
+        };
+        if numbers.contains(&number) { Ok(number) } else { Err(unexpected(&number, self)) }
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        u64::try_from(number).map_or_else(|_| Err(unexpected(&number, self)), |number| self.visit_u64(number))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+        let number = match self {
+            Self::Field => FIELDS.iter().position(|&field| field == text).map(wide),
+            Self::Value("table") => TableKind::ALL.iter().position(|table| table.name() == text).map(wide),
+            Self::Value("addressing") => Addressing::ALL.iter().position(|one| one.name() == text).map(wide),
+            Self::Value("seed") => hexadecimal(text),
+            Self::Byte | Self::Value(_) => None,
+        };
+        number.ok_or_else(|| unexpected(&Shown(text), self))
+    }
+}
+
+/// Parses exactly what a seed is written as: `0x` and sixteen digits, in lower case.
+fn hexadecimal(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
+    let are_right = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(digits, 16).ok().filter(|_| are_right)
+}
+
+fn unexpected<E: Error>(given: &dyn Display, expected: Single) -> E {
+    E::custom(format_args!("{given} given, expected {}", &expected as &dyn Expected))
+}
+
+/// A text as errors show it: whole if it is short.
+struct Shown<'a>(&'a str);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.len() {
+            ..=40 => write!(f, "{:?}", self.0),
+            bytes => write!(f, "a text of {bytes} bytes"),
+        }
+    }
+}
