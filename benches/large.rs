@@ -9,7 +9,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use std::{hint::black_box, num::NonZeroUsize};
+use std::{hint::black_box, thread};
 
 use koel::{CuckooFilter, ElasticBuilder, ElasticFilter};
 use koel_benches::{Extent, key, median, time};
@@ -31,7 +31,7 @@ fn planned(items: usize) -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items)
 }
 
-fn round(keys: &[u64], asked: &[u64], threads: NonZeroUsize) -> Times {
+fn round(keys: &[u64], asked: &[u64]) -> Times {
     let mut times = Times(Vec::new());
     let (items, mut found) = (keys.len(), vec![false; asked.len()]);
     // Half of the keys that are asked for are present.
@@ -60,9 +60,22 @@ fn round(keys: &[u64], asked: &[u64], threads: NonZeroUsize) -> Times {
     check(&mut found);
     drop(shards);
     let shared = planned(items).build_shared().expect("the parameters are right");
-    times.take("lanes: insert_parallel", items, || shared.insert_parallel(threads, keys).expect("it grows"));
+    times.take("lanes: insert_batch, two threads", items, || {
+        thread::scope(|scope| {
+            for keys in keys.chunks(items.div_ceil(2)) {
+                scope.spawn(|| shared.insert_batch(keys).expect("it grows"));
+            }
+        });
+    });
     assert_eq!(shared.len(), items);
-    times.take("lanes: contains_parallel", asked.len(), || shared.contains_parallel(threads, asked, black_box(&mut found)));
+    times.take("lanes: contains_batch, two threads", asked.len(), || {
+        thread::scope(|scope| {
+            let each = asked.len().div_ceil(2);
+            for (asked, found) in asked.chunks(each).zip(found.chunks_mut(each)) {
+                scope.spawn(|| shared.contains_batch(asked, black_box(found)));
+            }
+        });
+    });
     check(&mut found);
     times
 }
@@ -70,14 +83,13 @@ fn round(keys: &[u64], asked: &[u64], threads: NonZeroUsize) -> Times {
 fn main() {
     let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
     let (items, rounds) = (extent.length(), extent.rounds);
-    let threads = NonZeroUsize::new(2).expect("it is not zero");
     let keys: Vec<u64> = (0..items as u64).map(key).collect();
     let each = items as u64 / 20;
     // From all over the set.
     let present = (0..each).map(|n| key(n * 19));
     let absent = (items as u64..items as u64 + each).map(key);
     let asked: Vec<u64> = present.chain(absent).collect();
-    let all: Vec<Times> = (0..rounds).map(|_| round(&keys, &asked, threads)).collect();
+    let all: Vec<Times> = (0..rounds).map(|_| round(&keys, &asked)).collect();
     println!(
         "{items} items, {} keys asked for, ε = {RATE}, medians of {rounds} rounds (least to most), ns per item",
         asked.len()

@@ -1,6 +1,6 @@
-//! Batches, threads of the library's own, and changing between the two types.
+//! Batches, on one thread and on several, and changing between the two types.
 
-use std::num::NonZeroUsize;
+use std::thread;
 
 use koel::{ElasticFilter, Filter, Kernel, SharedFilter};
 
@@ -54,19 +54,31 @@ fn a_batch_with_too_many_copies_is_refused_for_these_only() {
 }
 
 #[test]
-fn threads_of_the_library_do_the_same() {
-    for threads in [1, 3, 8].into_iter().filter_map(NonZeroUsize::new) {
+fn batches_on_several_threads_do_the_same() {
+    for threads in [1, 3, 8] {
         let filter = shared();
-        filter.insert_parallel(threads, &items(0..ITEMS)).expect("it grows");
+        let insert = |items: &[u64]| {
+            thread::scope(|scope| {
+                let each = items.len().div_ceil(threads);
+                let started: Vec<_> = items.chunks(each).map(|part| scope.spawn(|| filter.insert_batch(part))).collect();
+                let results = started.into_iter().map(|thread| thread.join().expect("no item panics"));
+                results.map(|result| result.map_err(|error| error.position())).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(insert(&items(0..ITEMS)), vec![Ok(()); threads]);
         let asked = items(ITEMS / 2..ITEMS * 3 / 2);
         let mut found = vec![false; asked.len()];
-        filter.contains_parallel(threads, &asked, &mut found);
+        thread::scope(|scope| {
+            let each = asked.len().div_ceil(threads);
+            for (asked, found) in asked.chunks(each).zip(found.chunks_mut(each)) {
+                scope.spawn(|| filter.contains_batch(asked, found));
+            }
+        });
         assert!(asked.iter().zip(found).all(|(&item, found)| found == (item < ITEMS)));
-        let none: [u64; 0] = [];
-        filter.insert_parallel(threads, &none).expect("there is nothing to do");
-        filter.contains_parallel(threads, &none, &mut []);
-        let error = filter.insert_parallel(threads, &[vec![1; 20], items(ITEMS..2 * ITEMS)].concat()).unwrap_err();
-        assert_eq!((error.position(), filter.len() as u64), (7, 2 * ITEMS + 7));
+        // One of them is in the filter, and seven more have room: their thread says so, and inserts all others.
+        let refused = insert(&[vec![1; 20], items(ITEMS..2 * ITEMS)].concat());
+        assert!(refused[0] == Err(7) && refused[1..].iter().all(Result::is_ok), "{refused:?}");
+        assert_eq!(filter.len() as u64, 2 * ITEMS + 7);
     }
 }
 

@@ -10,7 +10,6 @@ mod operations;
 mod batch;
 mod facts;
 mod lock;
-mod parallel;
 mod save;
 
 use alloc::vec::Vec;
@@ -33,17 +32,16 @@ pub(super) use lock::locked;
 /// [`ElasticFilter::into_shared`]. It grows, and keeps its false-positive rate, as an `ElasticFilter` does.
 ///
 /// ```
-/// use koel::ElasticFilter;
+/// use koel::{ElasticFilter, GrowError};
 /// use std::thread;
 ///
 /// let seen = ElasticFilter::builder().false_positive_rate(0.001).build_shared()?;
-/// thread::scope(|scope| {
-///     for start in [0, 10_000, 20_000u64] {
-///         let seen = &seen;
-///         scope.spawn(move || (start..start + 10_000).try_for_each(|n| seen.insert(&n)));
-///     }
-/// });
-/// assert!(seen.len() == 30_000 && seen.contains(&12_345u64));
+/// let items: Vec<u64> = (0..100_000).collect();
+/// thread::scope(|scope| -> Result<(), GrowError> {
+///     let threads: Vec<_> = items.chunks(25_000).map(|part| scope.spawn(|| seen.insert_batch(part))).collect();
+///     threads.into_iter().try_for_each(|thread| thread.join().expect("no item panics"))
+/// })?;
+/// assert!(seen.len() == 100_000 && seen.contains(&12_345u64));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 ///
