@@ -34,10 +34,10 @@
 //! | load it, also from untrusted bytes | [`CuckooFilter::from_bytes`], [`read_from`](CuckooFilter::read_from), [`load`](CuckooFilter::load) |
 //! | query stored or mapped bytes in place | [`FilterView`], [`ElasticView`] |
 //! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash` |
-//! | write code for any filter | [`Filter`], [`Contains`] |
+//! | write code for any filter | [`Filter`], [`Contains`]; [`backing`] for filters and views alike |
 //! | choose parameters | [`tuning`] |
-//! | exchange filters with Go | [`go`], [`MetroHash64`] |
-//! | exchange filters with RedisBloom | [`redisbloom`], [`RedisBloomHash`] |
+//! | exchange filters with Go | [`go`] |
+//! | exchange filters with RedisBloom | [`redisbloom`] |
 //!
 //! Guides: [choosing](guide::choosing) · [snapshots](guide::snapshots) · [many small filters](guide::small_filters) ·
 //! [serde](guide::serde) · [Go's files](guide::go) · [RedisBloom's dumps](guide::redisbloom)
@@ -47,11 +47,11 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`]; paths as items. Without it, the crate needs `alloc` only. |
-//! | `metrohash` | yes | [`MetroHash64`] and [`go`], on little-endian machines. Needs `std`. |
+//! | `metrohash` | yes | [`go`], with the hasher [`MetroHash64`](go::MetroHash64), on little-endian machines. Needs `std`. |
 //! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
 //! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
 //! | `serde` | no | `Serialize` and `Deserialize` for filters and [`Params`]. Works without `std`. |
-//! | `redisbloom` | no | [`redisbloom`], cuckoo filters of RedisBloom, and [`RedisBloomHash`]. Works without `std`. |
+//! | `redisbloom` | no | [`redisbloom`], cuckoo filters of RedisBloom, with the hasher [`RedisBloomHash`](redisbloom::RedisBloomHash). Works without `std`. |
 //!
 //! # Unsafe code
 //! There is none without the features `kernels` and `huge-pages`. With them, it is in two places: `src/kernel/x86_64` calls
@@ -109,26 +109,29 @@ mod table;
 #[cfg(feature = "std")]
 pub mod tuning;
 
+/// Where filters keep their tables: the `S` of `CuckooFilter<H, S>` and `ElasticFilter<H, S>`. Only code that takes filters and
+/// views alike names these.
+pub mod backing {
+    pub use crate::{
+        elastic::{OwnedShards, ShardStorage, SnapshotShards},
+        storage::{Owned, Snapshot, Storage},
+    };
+}
+
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
 pub use elastic::{ElasticPart, JoinError, SharedFilter, Unconverted};
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
-#[cfg(go_files)]
-#[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
-pub use hash::MetroHash64;
-#[cfg(feature = "redisbloom")]
-#[cfg_attr(docsrs, doc(cfg(feature = "redisbloom")))]
-pub use hash::RedisBloomHash;
 pub use {
     elastic::{
-        ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, ElasticView, GrowError, GrowErrorKind, OwnedShards,
-        ShardStorage, SnapshotExtent, SnapshotIndex, SnapshotShards,
+        ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, ElasticView, GrowError, GrowErrorKind, SnapshotExtent,
+        SnapshotIndex,
     },
     filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},
     snapshot::{MergeError, SnapshotError, SnapshotErrorKind},
-    storage::{OutOfMemory, Owned, Snapshot, Storage},
+    storage::OutOfMemory,
 };

@@ -608,7 +608,7 @@ fn shared_filters() {
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
 fn files_of_go() {
-    use koel::{MetroHash64, go};
+    use koel::go::{self, MetroHash64};
     let filter = |table, f| {
         let builder = CuckooFilter::builder().hasher(MetroHash64).seed(1337).table(table).fingerprint_bits(f);
         let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(500).build().expect("right");
@@ -637,8 +637,8 @@ fn files_of_go() {
 }
 
 #[cfg(feature = "redisbloom")]
-fn of_redisbloom() -> CuckooFilter<koel::RedisBloomHash> {
-    let builder = CuckooFilter::builder().hasher(koel::RedisBloomHash).table(TableKind::Single).fingerprint_bits(8);
+fn of_redisbloom() -> CuckooFilter<koel::redisbloom::RedisBloomHash> {
+    let builder = CuckooFilter::builder().hasher(koel::redisbloom::RedisBloomHash).table(TableKind::Single).fingerprint_bits(8);
     let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(400).build().expect("right");
     filter.insert_iter((0..300_u32).map(u32::to_le_bytes)).expect("there is room");
     filter
@@ -871,7 +871,7 @@ mod files {
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
     #[test]
     fn of_go() {
-        let builder = CuckooFilter::builder().hasher(koel::MetroHash64).seed(1337).fingerprint_bits(8);
+        let builder = CuckooFilter::builder().hasher(koel::go::MetroHash64).seed(1337).fingerprint_bits(8);
         let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(500).build().expect("right");
         filter.insert_batch(&keys(400)).expect("there is room");
         let bytes = koel::go::encode(&filter).expect("it is one of Go's");

@@ -5,8 +5,8 @@
 
 use crate::common::{GoFile, SplitMix64, kinds};
 use koel::{
-    Addressing, AnyHasher, CuckooFilter, FilterView, Kernel, MetroHash64, TableKind,
-    go::{self, GoError, GoFilter},
+    Addressing, AnyHasher, CuckooFilter, FilterView, Kernel, TableKind,
+    go::{self, GoError, GoFilter, MetroHash64},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 use serde_json::Value;

@@ -4,8 +4,8 @@
 
 use crate::common::{GoFile, SplitMix64};
 use koel::{
-    Addressing, CuckooFilter, Hasher, HasherId, MetroHash64, SnapshotErrorKind, TableKind, Xxh3,
-    go::{self, GoError, GoFilter},
+    Addressing, CuckooFilter, Hasher, HasherId, SnapshotErrorKind, TableKind, Xxh3,
+    go::{self, GoError, GoFilter, MetroHash64},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 

@@ -14,7 +14,7 @@ use std::{
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
 fn each_hasher_reads_its_own() {
-    use koel::{MetroHash64, SnapshotErrorKind, Xxh3};
+    use koel::{SnapshotErrorKind, Xxh3, go::MetroHash64};
     let mut filter =
         CuckooFilter::builder().capacity(100).fingerprint_bits(12).hasher(MetroHash64).seed(1337).build().expect("right");
     filter.insert("koel").expect("there is room");

@@ -54,7 +54,7 @@ fn xxh3_is_the_published_one() {
 #[test]
 #[cfg(feature = "metrohash")]
 fn metrohash_is_gos() {
-    use koel::MetroHash64;
+    use koel::go::MetroHash64;
 
     let vectors: Vec<serde_json::Value> = serde_json::from_str(include_str!("data/go/metro64.json")).expect("it is JSON");
     assert_eq!(vectors.len(), 131);
@@ -72,7 +72,7 @@ fn metrohash_is_gos() {
 #[test]
 #[cfg(feature = "redisbloom")]
 fn redisblooms_hash_is_murmurhash() {
-    use koel::RedisBloomHash;
+    use koel::redisbloom::RedisBloomHash;
 
     const VERIFICATION: u64 = 0x1f0d_3804;
     // h is given by its rests by 2³² and 2³² − 1, as 2³² is 1 modulo the latter.

@@ -210,7 +210,7 @@ fn each_hasher_reads_its_own() {
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
 fn metrohash_reads_its_own() {
-    use koel::MetroHash64;
+    use koel::go::MetroHash64;
     for kind in kinds().filter(|kind| kind.f == 13) {
         let mut go = kind.builder().buckets(16).hasher(MetroHash64).seed(1337).build().expect("right");
         go.insert("koel").expect("there is room");
@@ -226,7 +226,7 @@ fn metrohash_reads_its_own() {
 #[cfg(feature = "redisbloom")]
 #[test]
 fn redisblooms_hasher_reads_its_own() {
-    use koel::RedisBloomHash;
+    use koel::redisbloom::RedisBloomHash;
     for kind in kinds().filter(|kind| kind.f == 8) {
         let mut filter = kind.builder().buckets(16).hasher(RedisBloomHash).build().expect("right");
         filter.insert("koel").expect("there is room");

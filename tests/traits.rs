@@ -1,7 +1,7 @@
 //! Filters behind the traits `Filter` and `Contains`: whatever it is, and however it is reached, it answers as it does itself.
 
 use crate::common::{SplitMix64, kinds};
-use koel::{AnyHasher, Contains, CuckooFilter, Filter, FilterView, StdHasher, Storage};
+use koel::{AnyHasher, Contains, CuckooFilter, Filter, FilterView, StdHasher, backing::Storage};
 use std::{hash::RandomState, rc::Rc, sync::Arc};
 
 const NAMES: [&str; 5] = ["alice", "bob", "carol", "dave", "eve"];
@@ -166,8 +166,8 @@ fn answers_need_as_much_room_behind_the_trait_too() {
 fn files_of_go_are_filters() {
     use crate::common::GoFile;
     use koel::{
-        Addressing, MetroHash64,
-        go::{self, GoFilter},
+        Addressing,
+        go::{self, GoFilter, MetroHash64},
     };
 
     let builder = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).addressing(Addressing::PowerOfTwo);

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, CuckooFilter, ElasticMergeError, MergeError, Storage};
+use koel::{AnyHasher, CuckooFilter, ElasticMergeError, MergeError, backing::Storage};
 
 use crate::{
     facts::{self, Facts},

@@ -6,7 +6,7 @@ use super::{
     repair::repair,
     split_mix::SplitMix64,
 };
-use koel::{AnyHasher, CuckooFilter, FilterView, Hasher, Kernel, SnapshotError, Storage};
+use koel::{AnyHasher, CuckooFilter, FilterView, Hasher, Kernel, SnapshotError, backing::Storage};
 use std::{
     collections::BTreeMap,
     hint::black_box,

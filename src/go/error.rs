@@ -9,7 +9,7 @@ use crate::{hash::HasherId, params::Addressing, snapshot::SnapshotError, storage
 ///
 /// # Example
 /// ```
-/// use koel::{Addressing, CuckooFilter, MetroHash64, go};
+/// use koel::{Addressing, CuckooFilter, go::{self, MetroHash64}};
 /// let filter = CuckooFilter::builder().capacity(10).addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(7);
 /// let error = go::encode(&filter.fingerprint_bits(9).build()?).unwrap_err();
 /// assert!(matches!(error, go::GoError::Seed(7)));

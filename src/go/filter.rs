@@ -34,7 +34,7 @@ use crate::{
 ///
 /// # Example
 /// ```
-/// use koel::{Addressing, CuckooFilter, MetroHash64, go::GoFilter};
+/// use koel::{Addressing, CuckooFilter, go::{GoFilter, MetroHash64}};
 /// let filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
 /// let filter = filter.addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337).build()?;
 /// let mut go = GoFilter::try_from(filter)?;

@@ -2,7 +2,7 @@
 //! [`guide::go`](crate::guide::go) describes the format.
 //!
 //! ```
-//! use koel::{Addressing, CuckooFilter, MetroHash64, go};
+//! use koel::{Addressing, CuckooFilter, go::{self, MetroHash64}};
 //!
 //! // Go's library needs these three settings; all others are free.
 //! let mut filter = CuckooFilter::builder()
@@ -38,4 +38,5 @@ mod packed;
 mod read;
 mod write;
 
+pub use crate::hash::MetroHash64;
 pub use {error::GoError, filter::GoFilter, read::decode, write::encode};

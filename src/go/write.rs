@@ -30,7 +30,7 @@ use crate::{
 ///
 /// # Example
 /// ```
-/// use koel::{Addressing, CuckooFilter, MetroHash64, go};
+/// use koel::{Addressing, CuckooFilter, go::{self, MetroHash64}};
 /// let builder = CuckooFilter::builder().false_positive_rate(0.001).hasher(MetroHash64).seed(1337);
 /// let filter = builder.addressing(Addressing::PowerOfTwo).build_from_items(&["alice", "bob"])?;
 /// let file = go::encode(&filter)?;

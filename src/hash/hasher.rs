@@ -187,7 +187,7 @@ impl Hasher for MetroHash64 {
 /// # Example
 /// A filter that RedisBloom could have:
 /// ```
-/// use koel::{Addressing, CuckooFilter, RedisBloomHash, TableKind, redisbloom::RedisBloomFilter};
+/// use koel::{Addressing, CuckooFilter, TableKind, redisbloom::{RedisBloomFilter, RedisBloomHash}};
 ///
 /// let builder = CuckooFilter::builder().table(TableKind::Single).fingerprint_bits(8).bucket_size(2);
 /// let builder = builder.addressing(Addressing::PowerOfTwo).hasher(RedisBloomHash);

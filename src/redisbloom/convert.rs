@@ -38,7 +38,7 @@ impl RedisBloomFilter {
     ///
     /// # Example
     /// ```
-    /// use koel::{FilterView, RedisBloomHash, redisbloom::RedisBloomFilter};
+    /// use koel::{FilterView, redisbloom::{RedisBloomFilter, RedisBloomHash}};
     /// # let header = [&[1, 0, 0, 0, 0, 0, 0, 0, 2][..], &[0; 15], &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 20, 0, 1, 0]].concat();
     /// # let filter = RedisBloomFilter::from_chunks([(1, &header[..]), (5, &[0, 213, 0, 0])])?;
     /// # let dump = filter.to_dump();

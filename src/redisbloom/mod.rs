@@ -32,4 +32,5 @@ mod error;
 mod filter;
 mod header;
 
+pub use crate::hash::RedisBloomHash;
 pub use {chunks::Loader, error::RedisBloomError, filter::RedisBloomFilter};

@@ -102,8 +102,8 @@ impl SnapshotError {
     pub(crate) fn hasher(offset: impl Into<u64>, needed: HasherId) -> Self {
         let remedy = needed.remedy_if_missing().unwrap_or(match needed {
             HasherId::XXH3 => "read it with Xxh3, the default, or with AnyHasher::from_id",
-            HasherId::METRO_HASH_64 => "read it with MetroHash64, or with AnyHasher::from_id",
-            HasherId::REDIS_BLOOM => "read it with RedisBloomHash, or with AnyHasher::from_id",
+            HasherId::METRO_HASH_64 => "read it with go::MetroHash64, or with AnyHasher::from_id",
+            HasherId::REDIS_BLOOM => "read it with redisbloom::RedisBloomHash, or with AnyHasher::from_id",
             _ => "give that hasher to from_bytes_with, over_with, read_from_with or load_with",
         });
         let what = text!("the filter was built with {needed}, which is not the hasher asked for");

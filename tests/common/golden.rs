@@ -1,7 +1,7 @@
 //! Snapshots that are made by a list of steps, and what each of them answers: `tests/data/goldens.json`, which readers
 //! in other languages use, too.
 
-use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, Storage, TableKind};
+use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, TableKind, backing::Storage};
 use serde_json::Value;
 use std::{collections::BTreeMap, ops::Range};
 

@@ -2,8 +2,9 @@
 
 use super::{Fixture, fixtures};
 use koel::{
-    Addressing, AnyHasher, CuckooFilter, FilterView, RedisBloomHash, Storage, TableKind,
-    redisbloom::{RedisBloomError, RedisBloomFilter},
+    Addressing, AnyHasher, CuckooFilter, FilterView, TableKind,
+    backing::Storage,
+    redisbloom::{RedisBloomError, RedisBloomFilter, RedisBloomHash},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use koel::{
-    Addressing, Builder, CuckooFilter, FilterView, HasherId, MetroHash64, TableKind, Xxh3,
-    go::{self, GoError, GoFilter},
+    Addressing, Builder, CuckooFilter, FilterView, HasherId, TableKind, Xxh3,
+    go::{self, GoError, GoFilter, MetroHash64},
 };
 
 fn builder() -> Builder {

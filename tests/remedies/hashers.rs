@@ -87,7 +87,7 @@ fn the_default_hasher_is_named() {
     let parts = ["built with xxh3", "read it with Xxh3, the default, or with AnyHasher::from_id"];
     each_says(&refusals(&bytes, |_| Some(IgnoreCase)), &parts);
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
-    each_says(&refusals(&bytes, |_| Some(koel::MetroHash64)), &parts);
+    each_says(&refusals(&bytes, |_| Some(koel::go::MetroHash64)), &parts);
     assert!(CuckooFilter::from_bytes(&bytes).expect("the default").contains("Koel"));
     works(&bytes, |_| Some(Xxh3));
     works(&bytes, AnyHasher::from_id);
@@ -100,10 +100,10 @@ fn metrohash_is_named() {
     let errors = refusals(&bytes, |_| Some(Xxh3));
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
     {
-        use koel::MetroHash64;
-        each_says(&errors, &["built with metrohash64", "read it with MetroHash64, or with AnyHasher::from_id"]);
+        use koel::go::MetroHash64;
+        each_says(&errors, &["built with metrohash64", "read it with go::MetroHash64, or with AnyHasher::from_id"]);
         let bytes = snapshot(MetroHash64);
-        each_says(&refusals(&bytes, |_| Some(Xxh3)), &["read it with MetroHash64, or with AnyHasher::from_id"]);
+        each_says(&refusals(&bytes, |_| Some(Xxh3)), &["read it with go::MetroHash64, or with AnyHasher::from_id"]);
         works(&bytes, |_| Some(MetroHash64));
         works(&bytes, AnyHasher::from_id);
     }
@@ -120,8 +120,8 @@ fn redisblooms_is_named() {
     let errors = refusals(&bytes, |_| Some(Xxh3));
     #[cfg(feature = "redisbloom")]
     {
-        use koel::RedisBloomHash;
-        let parts = ["built with redisbloom", "read it with RedisBloomHash, or with AnyHasher::from_id"];
+        use koel::redisbloom::RedisBloomHash;
+        let parts = ["built with redisbloom", "read it with redisbloom::RedisBloomHash, or with AnyHasher::from_id"];
         each_says(&errors, &parts);
         let bytes = snapshot(RedisBloomHash);
         each_says(&refusals(&bytes, |_| Some(Xxh3)), &parts);

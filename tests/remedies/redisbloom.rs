@@ -2,8 +2,8 @@
 
 use super::*;
 use koel::{
-    Addressing, Builder, CuckooFilter, FilterView, Hasher, RedisBloomHash, TableKind, Xxh3,
-    redisbloom::{RedisBloomError, RedisBloomFilter},
+    Addressing, Builder, CuckooFilter, FilterView, Hasher, TableKind, Xxh3,
+    redisbloom::{RedisBloomError, RedisBloomFilter, RedisBloomHash},
 };
 
 /// One of RedisBloom's kind.

@@ -3,7 +3,7 @@
 mod growing;
 mod redisbloom;
 
-use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, Storage, redisbloom::RedisBloomFilter};
+use koel::{Addressing, CuckooFilter, Hasher, HasherId, Params, backing::Storage, redisbloom::RedisBloomFilter};
 use koel_lab::percent;
 use serde_json::{Value, json};
 

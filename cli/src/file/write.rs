@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use koel::{AnyHasher, CuckooFilter, ElasticPart, Hasher, Storage, redisbloom::RedisBloomFilter};
+use koel::{AnyHasher, CuckooFilter, ElasticPart, Hasher, backing::Storage, redisbloom::RedisBloomFilter};
 
 use super::{
     Changing, Counted, Descriptor, Growing, folder,
