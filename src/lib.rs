@@ -46,7 +46,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`]; paths as items. Without it, the crate needs `alloc` only. |
+//! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`], of which only [`tuning::nearest`] does without; paths as items. Without it, the crate needs `alloc` only. |
 //! | `metrohash` | yes | [`go`], with the hasher [`MetroHash64`](go::MetroHash64), on little-endian machines. Needs `std`. |
 //! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
 //! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
@@ -105,8 +105,6 @@ pub mod redisbloom;
 mod snapshot;
 mod storage;
 mod table;
-
-#[cfg(feature = "std")]
 pub mod tuning;
 
 /// Where filters keep their tables: the `S` of `CuckooFilter<H, S>` and `ElasticFilter<H, S>`. Only code that takes filters and

@@ -12,8 +12,8 @@ use std::{
 };
 
 use koel::{
-    Addressing, AnyHasher, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, FilterView, GrowErrorKind,
-    HasherId, Kernel, SnapshotError, SnapshotErrorKind, SnapshotExtent, TableKind,
+    Addressing, AnyHasher, BuildError, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, FilterView,
+    GrowErrorKind, HasherId, Kernel, SnapshotError, SnapshotErrorKind, SnapshotExtent, TableKind, tuning::nearest,
 };
 
 /// Which allocations of this thread fail.
@@ -314,6 +314,9 @@ fn refused_parameters() {
     ];
     for (name, builder) in refused {
         operation(name, &|| ()).run(|()| builder.clone().build(), ignore);
+        if let Err(error) = builder.params() {
+            operation(name, &|| ()).run(|()| nearest(&error).ok_or("nothing to find"), ignore);
+        }
     }
     operation("name of a table", &|| ()).run(|()| "shelf".parse::<TableKind>(), ignore);
     operation("name of an addressing", &|| ())
@@ -334,6 +337,8 @@ fn refused_parameters() {
     ];
     for (name, builder) in refused {
         operation(name, &|| ()).run(|()| builder.clone().build(), ignore);
+        let Err(BuildError::Param(error)) = builder.build() else { panic!("{name} is not refused") };
+        operation(name, &|| ()).run(|()| nearest(&error).ok_or("nothing to find"), ignore);
     }
     for (part, parts) in [(0, 0), (1, 1), (0, 1000)] {
         operation("numbers of parts", &|| ()).run(|()| builder().build_part(part, parts).map(drop), ignore);

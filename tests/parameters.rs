@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
-use crate::common::{ADDRESSINGS, SplitMix64};
+use crate::common::{ADDRESSINGS, SplitMix64, with_nearest};
 use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Parameter, TableKind};
 
 fn builder() -> Builder {
@@ -12,7 +12,7 @@ fn builder() -> Builder {
 #[track_caller]
 fn refused(builder: Builder, parameter: Parameter, parts: &[&str]) -> ParamError {
     let error = builder.clone().params().expect_err("there is no such filter");
-    let message = error.to_string();
+    let message = with_nearest(&error);
     assert_eq!(builder.build().expect_err("this cannot be built"), BuildError::Param(error.clone()));
     assert_eq!(error.parameter(), parameter, "{message}");
     for part in parts {
@@ -97,7 +97,7 @@ fn numbers_of_buckets_must_suit_the_addressing() {
 /// The remedy of each message is one: what it calls the nearest that works, works.
 #[test]
 fn the_nearest_that_works_works() {
-    let nearest = |error: &ParamError| error.to_string().rsplit(' ').next().expect("a last word").to_owned();
+    let nearest = |error: &ParamError| with_nearest(error).rsplit(' ').next().expect("a last word").to_owned();
     let error = refused(builder().capacity(1000).false_positive_rate(1e-12), Parameter::FalsePositiveRate, &[]);
     let rate: f64 = nearest(&error).parse().expect("a number");
     assert!(builder().capacity(1000).false_positive_rate(rate).build().is_ok(), "{error}");

@@ -125,7 +125,7 @@ impl Build {
 
     /// The error about a parameter. If the rate cannot be had at this capacity, and is only the default, the capacity is too large.
     fn refused(&self, builder: &Builder<AnyHasher>, error: &ParamError) -> anyhow::Error {
-        let message = error.to_string();
+        let message = messages::with_nearest(error);
         match (self.capacity, self.kind.fpr, message.rsplit_once("; the nearest that works is ")) {
             (Some(given), None, Some((_, rate))) if error.parameter() == Parameter::FalsePositiveRate => {
                 let works = |capacity| builder.clone().capacity(capacity).params().is_ok();

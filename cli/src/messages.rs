@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use koel::{BuildError, Full, GrowError, GrowErrorKind, ParamError, Parameter};
+use koel::{BuildError, Full, GrowError, GrowErrorKind, ParamError, Parameter, tuning::nearest};
 
 use crate::{
     file::{Changing, Filter, Refusal},
@@ -50,16 +50,21 @@ pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     io::stderr().lock().write_fmt(text).ok();
 }
 
-/// The library's error about a parameter, with the option that set it.
+/// The library's error about a parameter, with what works instead.
+pub(crate) fn with_nearest(error: &ParamError) -> String {
+    nearest(error).map_or_else(|| error.to_string(), |nearest| format!("{error}; {nearest}"))
+}
+
+/// The same with the option that set the parameter.
 pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
     let option = match error.parameter() {
         Parameter::Capacity => "--capacity",
         Parameter::FalsePositiveRate => "--fpr",
         Parameter::FingerprintBits => "--bits",
         Parameter::BucketSize => "--bucket-size",
-        _ => return anyhow::anyhow!("{error}"),
+        _ => return anyhow::anyhow!(with_nearest(error)),
     };
-    let message = error.to_string();
+    let message = with_nearest(error);
     // The option names the parameter.
     let rest = message.strip_prefix(&error.parameter().to_string()).unwrap_or(&message);
     anyhow::anyhow!("{option}{rest}")

@@ -153,9 +153,9 @@ impl<H> ElasticBuilder<H> {
         let Self { request, max_bytes, hasher, kernel } = self;
         let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
         let params = request.params()?;
-        let bytes = |params: &ElasticParams| params.charged_lanes(lanes(params.lanes()));
-        match bytes(&params) {
-            needed if needed > wide(max_bytes) => Err(request.refuse_max_bytes(max_bytes, needed, bytes)),
+        let charged_lanes = lanes(params.lanes());
+        match params.charged_lanes(charged_lanes) {
+            needed if needed > wide(max_bytes) => Err(request.refuse_max_bytes(max_bytes, needed, charged_lanes)),
             _ => Ok(Plan { params, hasher, dispatch, max_bytes }),
         }
     }

@@ -32,6 +32,7 @@ mod stream;
 mod tables;
 
 use crate::hash::Xxh3;
+pub(crate) use refusal::nearest;
 #[cfg(feature = "std")]
 pub(crate) use snapshot::check_lists;
 pub use {

@@ -1,101 +1,129 @@
-//! Why a request is refused, in words, with a remedy.
+//! Why a request is refused, in words, and what would work instead. The words cost little; what searches is called by `tuning` only.
 
 use alloc::string::String;
+use core::iter::successors;
 
 use super::plan::{ElasticParams, MOST_LANES, Request};
 use crate::{
     bits::wide,
-    params::{DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind},
+    params::{DEFAULT_BUCKET_SIZE, GrowingRequest, Nearest, ParamError, Parameter, Rate, TableKind, Value, Why},
 };
 
 impl Request {
     /// The error for a parameter that [`plan`](Self::plan) found to be the first that has to change.
     pub(super) fn refuse(&self, parameter: Parameter) -> ParamError {
-        let [given, limit, remedy] = match parameter {
+        let words = match parameter {
             Parameter::BucketSize => self.wrong_bucket_size(),
             Parameter::FalsePositiveRate => self.wrong_rate(),
             Parameter::Lanes => self.wrong_lanes(),
             _ => self.wrong_capacity(),
         };
-        ParamError { parameter, given, limit, remedy }
+        ParamError::of(parameter, Why::Growing(words, self.kept(None, 0)))
     }
 
-    /// The error for a limit of memory that leaves too little for an empty filter. `bytes` is what such a filter takes.
-    pub(super) fn refuse_max_bytes(&self, max_bytes: usize, needed: u64, bytes: impl Fn(&ElasticParams) -> u64) -> ParamError {
-        let works = |capacity: &u64| {
-            let smaller = Self { capacity: Some(*capacity), ..*self };
-            smaller.plan().is_ok_and(|params| bytes(&params) <= wide(max_bytes))
-        };
-        let asked_for = self.plan().map_or(0, |params| params.capacity);
-        let halves =
-            core::iter::successors(Some(asked_for / 2), |capacity| Some(capacity / 2)).take_while(|&capacity| capacity > 0);
-        let smaller = { halves }.find(works).map_or_else(String::new, |capacity| text!(", or a capacity of {capacity}"));
-        ParamError {
-            parameter: Parameter::MaxBytes,
-            given: text!("{max_bytes}"),
-            limit: text!("an empty filter takes up to {needed}"),
-            remedy: text!("the nearest that works is {needed}{smaller}"),
+    /// The error for a limit of memory that leaves too little for an empty filter. `needed` is what such a filter takes, with so
+    /// many lanes.
+    pub(super) fn refuse_max_bytes(&self, max_bytes: usize, needed: u64, charged_lanes: usize) -> ParamError {
+        let words = text!("{max_bytes} given, but an empty filter takes up to {needed}; the nearest that works is {needed}");
+        ParamError::of(Parameter::MaxBytes, Why::Growing(words, self.kept(Some(max_bytes), charged_lanes)))
+    }
+
+    /// What an error keeps.
+    fn kept(&self, max_bytes: Option<usize>, charged_lanes: usize) -> GrowingRequest {
+        let Self { capacity, max_capacity, false_positive_rate, table, bucket_size, lanes, .. } = *self;
+        GrowingRequest {
+            capacity,
+            max_capacity,
+            false_positive_rate: false_positive_rate.map(Rate),
+            table,
+            bucket_size,
+            // More than there can be are too many, whatever their number.
+            lanes: lanes.map(|lanes| u16::try_from(lanes).unwrap_or(u16::MAX)),
+            max_bytes,
+            charged_lanes: u16::try_from(charged_lanes).unwrap_or(u16::MAX),
         }
     }
 
-    fn wrong_bucket_size(&self) -> [String; 3] {
+    fn wrong_bucket_size(&self) -> String {
         let given = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
-        let (table, limits) = match self.table {
-            Some(table) => (text!("the {table} table"), table.bucket_sizes()),
-            None => (text!("a table"), TableKind::Single.bucket_sizes()),
-        };
-        let nearest = given.clamp(*limits.start(), *limits.end());
-        let range =
-            if limits.start() == limits.end() { text!("{nearest}") } else { text!("{} to {}", limits.start(), limits.end()) };
-        [text!("{given}"), text!("{table} takes {range}"), text!("the nearest that works is {nearest}")]
+        let limits = self.table.unwrap_or(TableKind::Single).bucket_sizes();
+        let (least, most) = limits.into_inner();
+        let nearest = given.clamp(least, most);
+        match self.table.map(TableKind::name) {
+            Some(table) if least == most => {
+                text!("{given} given, but the {table} table takes {least}; the nearest that works is {nearest}")
+            }
+            Some(table) => {
+                text!("{given} given, but the {table} table takes {least} to {most}; the nearest that works is {nearest}")
+            }
+            None => text!("{given} given, but a table takes {least} to {most}; the nearest that works is {nearest}"),
+        }
     }
 
-    fn wrong_rate(&self) -> [String; 3] {
-        let given = self.false_positive_rate.map_or_else(|| text!("none"), |rate| text!("{rate}"));
-        // Rates of fingerprint lengths that follow each other have a ratio of two, so that steps of a quarter skip none.
-        let works = |rate: &f64| Self { false_positive_rate: Some(*rate), ..*self }.plan().is_ok();
-        let lowest = core::iter::successors(Some(1e-12), |rate| Some(1.25 * rate)).take_while(|&rate| rate < 1.0).find(works);
-        let remedy = match (self.false_positive_rate, lowest) {
-            (Some(rate), Some(lowest)) if rate < lowest => text!("the lowest that works is about {lowest:.1e}"),
-            _ => text!("0.001 is a good start"),
-        };
-        [
-            given,
-            text!(
-                "a rate between 0 and 1 is needed, which fingerprints of 32 bits keep at a thousand times the maximal capacity, too"
-            ),
-            remedy,
-        ]
+    fn wrong_rate(&self) -> String {
+        let limit = "a rate between 0 and 1 is needed, which fingerprints of 32 bits keep at a thousand times the maximal capacity, \
+                     too; 0.001 is a good start";
+        match self.false_positive_rate {
+            Some(rate) => text!("{} given, but {limit}", Rate(rate)),
+            None => text!("none given, but {limit}"),
+        }
     }
 
-    fn wrong_lanes(&self) -> [String; 3] {
+    fn wrong_lanes(&self) -> String {
         let given = self.lanes.unwrap_or(1);
         let nearest = given.clamp(1, MOST_LANES).next_power_of_two();
-        let limit = text!("their number is a power of two, {MOST_LANES} at most");
-        [text!("{given}"), limit, text!("the nearest that works is {nearest}")]
+        text!("{given} given, but their number is a power of two, {MOST_LANES} at most; the nearest that works is {nearest}")
     }
 
-    fn wrong_capacity(&self) -> [String; 3] {
-        let (capacity, max) = (self.capacity.unwrap_or_default(), self.max_capacity);
-        match max {
-            Some(max) if max < capacity => [
-                text!("{capacity}"),
-                text!("the maximal capacity is {max}"),
-                text!("give at most {max}, or a larger maximal capacity"),
-            ],
-            _ => {
-                let works = |max: &u64| Self { max_capacity: Some(*max), ..*self }.plan().is_ok();
-                let mut halves = core::iter::successors(max, |max| Some(max / 2)).take_while(|&max| max >= capacity.max(1));
-                let remedy = match halves.find(works) {
-                    Some(max) => text!("give a higher false-positive rate, or a maximal capacity of {max}, which works"),
-                    None => text!("give a higher false-positive rate"),
-                };
-                [
-                    text!("{capacity}, and {} at most", max.map_or_else(|| text!("the default"), |max| text!("{max}"))),
-                    text!("the hashes have too few bits for so many items"),
-                    remedy,
-                ]
+    fn wrong_capacity(&self) -> String {
+        let capacity = self.capacity.unwrap_or_default();
+        let limit = "the hashes have too few bits for so many items; give a higher false-positive rate";
+        match self.max_capacity {
+            Some(max) if max < capacity => {
+                text!("{capacity} given, but the maximal capacity is {max}; give at most {max}, or a larger maximal capacity")
             }
+            Some(max) => text!("{capacity}, and {max} at most given, but {limit}"),
+            None => text!("{capacity}, and the default at most given, but {limit}"),
         }
     }
+}
+
+/// What works in place of a parameter of a filter that grows, where the message does not say so.
+pub(crate) fn nearest(parameter: Parameter, refused: GrowingRequest) -> Option<Nearest> {
+    let GrowingRequest { capacity, max_capacity, false_positive_rate, table, bucket_size, lanes, max_bytes, charged_lanes } =
+        refused;
+    let request = Request {
+        capacity,
+        max_capacity,
+        false_positive_rate: false_positive_rate.map(|Rate(rate)| rate),
+        table,
+        bucket_size,
+        seed: 0,
+        lanes: lanes.map(usize::from),
+    };
+    let halves = |number: u64| successors(Some(number), |number| Some(number / 2)).take_while(|&number| number > 0);
+    let value = match parameter {
+        Parameter::FalsePositiveRate => {
+            // Rates of fingerprint lengths that follow each other have a ratio of two, so that steps of a quarter skip none.
+            let works = |rate: &f64| Request { false_positive_rate: Some(*rate), ..request }.plan().is_ok();
+            let lowest = successors(Some(1e-12), |rate| Some(1.25 * rate)).take_while(|&rate| rate < 1.0).find(works)?;
+            request.false_positive_rate.filter(|&rate| rate < lowest)?;
+            Value::LowestRate(Rate(lowest))
+        }
+        Parameter::Capacity => {
+            let max = max_capacity.filter(|&max| max >= capacity.unwrap_or_default())?;
+            let works = |max: &u64| Request { max_capacity: Some(*max), ..request }.plan().is_ok();
+            Value::MaxCapacity(halves(max).take_while(|&max| max >= capacity.unwrap_or_default()).find(works)?)
+        }
+        Parameter::MaxBytes => {
+            let most = wide(max_bytes?);
+            let bytes = |params: &ElasticParams| params.charged_lanes(charged_lanes.into());
+            let works = |capacity: &u64| {
+                Request { capacity: Some(*capacity), ..request }.plan().is_ok_and(|params| bytes(&params) <= most)
+            };
+            Value::Capacity(halves(request.plan().ok()?.capacity / 2).find(works)?)
+        }
+        _ => return None,
+    };
+    Some(Nearest::alone(value))
 }

@@ -4,14 +4,15 @@ use super::{BuildError, CuckooFilter, RawFilter};
 use crate::{
     hash::{HashItem, Xxh3},
     kernel::{Dispatch, Kernel},
-    params::{Addressing, ParamError, Params, Request, TableKind},
+    params::{Addressing, ParamError, Params, Rate, Request, TableKind},
 };
 
 /// Builder for [`CuckooFilter`].
 ///
 /// It needs a size, either [`capacity`](Self::capacity) or [`buckets`](Self::buckets), and a precision, either
 /// [`false_positive_rate`](Self::false_positive_rate) or [`fingerprint_bits`](Self::fingerprint_bits). Everything else has a
-/// default. Values are checked when something is built: the error names the value, its limit and the nearest value that works.
+/// default. Values are checked when something is built: the error names the value and its limit, and
+/// `tuning::nearest` the nearest value that works.
 ///
 /// # Example
 /// ```
@@ -65,7 +66,7 @@ impl<H> Builder<H> {
     ///
     /// The lowest rate possible is that of fingerprints of 32 bits, about b·5·10⁻¹⁰ with buckets of b slots.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.request.false_positive_rate = Some(rate);
+        self.request.false_positive_rate = Some(Rate(rate));
         self
     }
 
@@ -119,10 +120,11 @@ impl<H> Builder<H> {
     /// As [`build`](Self::build), apart from the memory and the kernel.
     ///
     /// # Example
-    /// The error has the nearest value that works:
+    /// `tuning::nearest` finds the nearest value that works:
     /// ```
     /// let error = koel::CuckooFilter::builder().buckets(99).fingerprint_bits(13).params().unwrap_err();
-    /// assert!(error.to_string().ends_with("the nearest that works is 100"));
+    /// let nearest = koel::tuning::nearest(&error).expect("there is one");
+    /// assert_eq!(nearest.to_string(), "the nearest that works is 100");
     /// ```
     pub fn params(self) -> Result<Params, ParamError> {
         self.request.params()

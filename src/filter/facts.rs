@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::CuckooFilter;
 use crate::{
+    bits::wide,
     hash::split_mix,
     kernel::Kernel,
     params::{ParamError, Params},
@@ -154,12 +155,16 @@ pub(super) struct Load {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = 100.0 * self.items as f64 / self.slots as f64;
-        match percent {
-            _ if self.items > 0 && percent < 0.05 => f.write_str("below 0.1 %"),
-            _ if self.items < self.slots => write!(f, "{:.1} %", percent.min(99.9)),
-            _ => write!(f, "{percent:.1} %"),
+        // Tenths of a per cent, rounded, in whole numbers: to display floating-point ones takes 10 KB of code. Of so many slots that
+        // they do not fit, the last bits are not missed.
+        let shift = if wide(self.slots) < 1 << 52 { 0 } else { 12 };
+        let (items, slots) = (wide(self.items) >> shift, wide(self.slots) >> shift);
+        let tenths = (2000 * items + slots) / (2 * slots).max(1);
+        let tenths = if self.items < self.slots { tenths.min(999) } else { tenths };
+        if self.items > 0 && tenths == 0 {
+            return f.write_str("below 0.1 %");
         }
+        write!(f, "{}.{} %", tenths / 10, tenths % 10)
     }
 }
 

@@ -74,15 +74,12 @@ impl Kernel {
 }
 
 fn unavailable(given: &str) -> ParamError {
-    ParamError {
-        parameter: Parameter::Kernel,
-        given: text!("{given}"),
-        limit: text!(
-            "this build on this processor has {}",
-            Listed(Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()))
-        ),
-        remedy: text!("choose one of these, or none for the default, {}", Kernel::best()),
-    }
+    let available = Listed(Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()));
+    let words = text!(
+        "{given} given, but this build on this processor has {available}; choose one of these, or none for the default, {}",
+        Kernel::best()
+    );
+    ParamError::new(Parameter::Kernel, words)
 }
 
 impl fmt::Display for Kernel {

@@ -2,16 +2,19 @@
 
 use core::ops::RangeInclusive;
 
-use super::{Addressing, ParamError, Parameter, Params, Request, TableKind};
+use super::{
+    Addressing, ParamError, Parameter, Params, Request, TableKind,
+    error::{Limit, Why},
+};
 use crate::bits::{PADDING, wide};
 
 /// Slots of a bucket unless another number is asked for: the packed table's.
 pub(crate) const DEFAULT_BUCKET_SIZE: u32 = 4;
 
-/// The longest table: one allocation holds it, and the position of its last bit fits 64 bits.
-const MAX_TABLE_BYTES: u64 = {
+/// Bits of the longest table: one allocation holds it, and the position of its last bit fits 64 bits.
+const MAX_TABLE_BITS: u64 = {
     let allocation = wide(isize::MAX as usize) - wide(PADDING);
-    if allocation < u64::MAX / 8 { allocation } else { u64::MAX / 8 }
+    8 * if allocation < u64::MAX / 8 { allocation } else { u64::MAX / 8 }
 };
 
 impl TableKind {
@@ -77,7 +80,7 @@ impl Params {
     /// The parameters, if they are within all limits but that of the memory at hand.
     ///
     /// # Errors
-    /// If one is not. The error names the first of them, and the nearest value that works with the others.
+    /// If one is not. The error names the first of them. It plans nothing: a program that only reads filters has no code for that.
     pub(crate) fn new(
         table: TableKind,
         fingerprint_bits: u32,
@@ -93,10 +96,14 @@ impl Params {
                 bucket_size: Some(bucket_size),
                 buckets: Some(buckets),
                 addressing,
-                seed,
                 ..Request::default()
             };
-            request.refuse(parameter)
+            let fewest = addressing.fewest_buckets();
+            let limit = match Self::checked(table, fingerprint_bits, bucket_size, fewest, addressing, seed) {
+                Ok(least) => Limit::Buckets(least.most_buckets()),
+                Err(_) => Limit::OfRequest,
+            };
+            ParamError::of(parameter, Why::Fixed(request, limit))
         })
     }
 
@@ -124,9 +131,8 @@ impl Params {
 
     /// The most buckets that a table of this kind can have.
     pub(super) fn most_buckets(&self) -> u64 {
-        let in_bytes = u128::from(MAX_TABLE_BYTES) * 8 / u128::from(self.bucket_bits());
-        let in_slots = wide(usize::MAX) / u64::from(self.bucket_size);
-        let most = u64::try_from(in_bytes).map_or(in_slots, |in_bytes| in_bytes.min(in_slots));
+        let in_bytes = MAX_TABLE_BITS / u64::from(self.bucket_bits());
+        let most = in_bytes.min(wide(usize::MAX) / u64::from(self.bucket_size));
         match self.addressing {
             // Beyond these, a bucket's share of the 2⁶⁴ hashes is too small to have all the fingerprints in it.
             Addressing::AnySize => most.min(1 << (64 - self.fingerprint_bits)) & !1,

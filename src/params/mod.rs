@@ -1,5 +1,5 @@
 //! The parameters of a filter: what they are, their limits (`limits`), and how they follow from what a user asks for
-//! (`sizing`, with the remedies of `refusal`).
+//! (`sizing`), and what would work instead (`nearest`).
 
 mod copies;
 mod error;
@@ -7,7 +7,7 @@ mod formulas;
 mod kind;
 mod limits;
 mod max_load;
-mod refusal;
+mod nearest;
 mod sizing;
 
 use core::fmt;
@@ -16,14 +16,17 @@ use crate::bits::{index, wide};
 
 pub(crate) use {
     copies::{Copies, explained},
+    error::{GrowingRequest, Rate, Why},
     formulas::{at_least_one, false_positive_rate, mean_matches},
     limits::DEFAULT_BUCKET_SIZE,
     max_load::safe_load,
+    nearest::{Value, nearest},
     sizing::Request,
 };
 pub use {
     error::{ParamError, Parameter},
     kind::{Addressing, TableKind},
+    nearest::Nearest,
 };
 
 /// The parameters of a filter: what two filters must share to be merged, and what a snapshot's header holds.

@@ -1,16 +1,18 @@
 //! From a request to [`Params`]: the smallest table that satisfies it, before anything is allocated.
 
-use core::{iter, ops::RangeInclusive};
-
-use super::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind, safe_load};
+use super::{
+    Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind,
+    error::{Limit, Rate, Why},
+    safe_load,
+};
 use crate::bits::wide;
 
 /// What a [`Builder`](crate::Builder) was told; `None` for what it was not.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) capacity: Option<usize>,
     pub(crate) buckets: Option<u64>,
-    pub(crate) false_positive_rate: Option<f64>,
+    pub(crate) false_positive_rate: Option<Rate>,
     pub(crate) fingerprint_bits: Option<u32>,
     pub(crate) table: Option<TableKind>,
     pub(crate) bucket_size: Option<u32>,
@@ -47,33 +49,64 @@ impl Request {
     /// # Errors
     /// If no table does.
     pub(crate) fn params(&self) -> Result<Params, ParamError> {
-        self.plan().map_err(|parameter| self.refuse(parameter))
+        self.plan().map_err(|(parameter, limit)| ParamError::of(parameter, Why::Fixed(*self, limit)))
     }
 
-    /// [`params`](Self::params) without the words: the error is the first parameter that has to change.
+    /// [`params`](Self::params) without the request: the error is the first parameter that has to change, and its limit.
     ///
     /// The size comes before the rate: it is to blame only if no length of fingerprints makes it possible.
-    pub(super) fn plan(&self) -> Result<Params, Parameter> {
-        let (size, precision) = (self.size()?, self.precision()?);
-        let mut is_size_possible = false;
+    pub(super) fn plan(&self) -> Result<Params, (Parameter, Limit)> {
+        let of_request = |parameter| (parameter, Limit::OfRequest);
+        let (size, precision) = (self.size().map_err(of_request)?, self.precision().map_err(of_request)?);
         let mut smallest: Option<Params> = None;
-        for least in self.least_tables()? {
+        // The lowest rate of a table of that size, and its fingerprints.
+        let mut lowest: Option<(f64, u32)> = None;
+        let tables = self.least_tables(|least| {
             if smallest.is_some_and(|smallest| smallest.table_bytes() <= full_table_bytes(&least, size)) {
-                continue;
+                return;
             }
-            let Some(table) = sized(least, size) else { continue };
-            is_size_possible = true;
+            let Some(table) = sized(least, size) else { return };
+            let rate = table.false_positive_rate_at_capacity();
+            if lowest.is_none_or(|(lowest, _)| rate < lowest) {
+                lowest = Some((rate, table.fingerprint_bits()));
+            }
             // Mostly the shortest fingerprints that are precise enough; but very short ones cannot fill a very large table, and
             // longer ones then take less.
             if precision.allows(&table) && smallest.is_none_or(|smallest| table.table_bytes() < smallest.table_bytes()) {
                 smallest = Some(table);
             }
-        }
-        smallest.ok_or(match size {
-            _ if is_size_possible => Parameter::FalsePositiveRate,
-            Size::Capacity(_) => Parameter::Capacity,
-            Size::Buckets(_) => Parameter::Buckets,
+        });
+        tables.map_err(of_request)?;
+        smallest.ok_or_else(|| match (lowest, precision) {
+            (None, _) => self.too_large(size, precision),
+            (Some((_, bits)), Precision::Rate(rate)) if rate > 0.0 && rate < 1.0 => {
+                (Parameter::FalsePositiveRate, Limit::Bits(bits))
+            }
+            (Some(_), _) => of_request(Parameter::FalsePositiveRate),
         })
+    }
+
+    /// The limit of a size that no table has.
+    fn too_large(&self, size: Size, precision: Precision) -> (Parameter, Limit) {
+        let mut most_buckets = 0;
+        let mut largest: Option<(bool, Params)> = None;
+        let rank = |(precise, table): (bool, Params)| (precise, table.capacity());
+        // There are some: they were tried.
+        let tables = self.least_tables(|least| {
+            most_buckets = most_buckets.max(least.most_buckets());
+            let table = least.with_buckets(least.most_buckets()).unwrap_or(least);
+            let found = (precision.allows(&table), table);
+            if largest.is_none_or(|largest| rank(found) > rank(largest)) {
+                largest = Some(found);
+            }
+        });
+        match (size, largest) {
+            (Size::Capacity(_), Some((_, largest))) if tables.is_ok() => {
+                let (table, fingerprint_bits) = (largest.table(), largest.fingerprint_bits());
+                (Parameter::Capacity, Limit::Slots { table, fingerprint_bits, slots: wide(largest.slots()) })
+            }
+            _ => (Parameter::Buckets, Limit::Buckets(most_buckets)),
+        }
     }
 
     pub(super) fn size(&self) -> Result<Size, Parameter> {
@@ -86,31 +119,45 @@ impl Request {
 
     pub(super) fn precision(&self) -> Result<Precision, Parameter> {
         match (self.false_positive_rate, self.fingerprint_bits) {
-            (Some(rate), None) => Ok(Precision::Rate(rate)),
+            (Some(Rate(rate)), None) => Ok(Precision::Rate(rate)),
             (None, Some(bits)) => Ok(Precision::Bits(bits)),
             _ => Err(Parameter::FalsePositiveRate),
         }
     }
 
-    /// For each kind of table and each length of fingerprints that the request allows, the table with the fewest buckets.
-    pub(super) fn least_tables(&self) -> Result<impl Iterator<Item = Params> + Clone, Parameter> {
-        let Self { addressing, seed, table, .. } = *self;
+    /// The kind of table that was asked for, or else the one that takes whatever the others do.
+    pub(super) fn widest_kind(&self) -> TableKind {
+        self.table.unwrap_or(TableKind::Single)
+    }
+
+    /// Calls `each` for each kind of table and each length of fingerprints that the request allows, with the table that has the
+    /// fewest buckets. (A loop and not an iterator: adapters that are nested so deep become kilobytes of code.)
+    ///
+    /// # Errors
+    /// If there is none: what the first kind refuses. It takes whatever the others do, so that its limits count.
+    pub(super) fn least_tables(&self, mut each: impl FnMut(Params)) -> Result<(), Parameter> {
+        let Self { addressing, seed, .. } = *self;
         let (precision, b) = (self.precision()?, self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE));
-        let kinds = TableKind::ALL.into_iter().filter(move |&kind| table.is_none_or(|only| only == kind));
-        let tables = kinds.flat_map(move |kind| {
+        let (mut refused, mut is_any) = (None, false);
+        for kind in TableKind::ALL {
+            if self.table.is_some_and(|only| only != kind) {
+                continue;
+            }
             let lengths = match precision {
                 Precision::Rate(_) => kind.fingerprint_bits(),
                 Precision::Bits(f) => f..=f,
             };
-            lengths.map(move |f| Params::checked(kind, f, b, addressing.fewest_buckets(), addressing, seed))
-        });
-        // If there is none, the first kind says why, which takes whatever the others do: its limits count.
-        if let Some(Err(parameter)) = tables.clone().next()
-            && tables.clone().all(|table| table.is_err())
-        {
-            return Err(parameter);
+            for f in lengths {
+                match Params::checked(kind, f, b, addressing.fewest_buckets(), addressing, seed) {
+                    Ok(least) => {
+                        is_any = true;
+                        each(least);
+                    }
+                    Err(parameter) => refused = refused.or(Some(parameter)),
+                }
+            }
         }
-        Ok(tables.filter_map(Result::ok))
+        refused.filter(|_| !is_any).map_or(Ok(()), Err)
     }
 }
 
@@ -137,30 +184,30 @@ pub(super) fn sized(least: Params, size: Size) -> Option<Params> {
 /// one.
 fn fit(least: Params, capacity: u64) -> Option<Params> {
     let b = u64::from(least.bucket_size());
-    // Not even full tables with fewer buckets hold as much.
-    let mut enough = equal_loads(least).skip_while(|range| range.end().saturating_mul(b) < capacity);
-    let buckets = enough.find_map(|range| {
-        let (first, last) = range.into_inner();
-        let load = safe_load(least.addressing(), least.bucket_size(), least.fingerprint_bits(), first);
-        let needed = load.slots_for(capacity).div_ceil(b);
-        let buckets = if needed <= first { Some(first) } else { needed.checked_next_multiple_of(2) };
-        buckets.filter(|&buckets| buckets <= last)
-    });
-    least.with_buckets(buckets?)
+    for log2 in least.buckets.ilog2()..=least.most_buckets().ilog2() {
+        for (first, last) in equal_loads(&least, log2).into_iter().flatten() {
+            // Not even full tables with fewer buckets hold as much.
+            if last.saturating_mul(b) < capacity {
+                continue;
+            }
+            let load = safe_load(least.addressing(), least.bucket_size(), least.fingerprint_bits(), first);
+            let needed = load.slots_for(capacity).div_ceil(b);
+            let buckets = if needed <= first { first } else { needed.saturating_add(needed % 2) };
+            if buckets <= last {
+                return least.with_buckets(buckets);
+            }
+        }
+    }
+    None
 }
 
-/// All numbers of buckets of tables of the kind of `least`, ascending, in ranges over which the safe load is the same. A range
-/// that is not a single number has the even ones in it.
-pub(super) fn equal_loads(least: Params) -> impl Iterator<Item = RangeInclusive<u64>> {
-    let most = least.most_buckets();
-    (least.buckets().ilog2()..=most.ilog2()).flat_map(move |log2| {
-        let power = 1_u64 << log2;
-        let between = match least.addressing() {
-            Addressing::AnySize => Some(power + 2..=most.min(power + (power - 2))),
-            Addressing::PowerOfTwo => None,
-        };
-        iter::once(power..=power).chain(between.filter(|range| !range.is_empty()))
-    })
+/// The numbers of buckets of tables of the kind of `least` from 2ⁿ on, n = `log2`, and below twice as many: in two ranges, first
+/// and last, over which the safe load is the same. A range that is not a single number has the even ones in it.
+pub(super) fn equal_loads(least: &Params, log2: u32) -> [Option<(u64, u64)>; 2] {
+    let power = 1_u64 << log2;
+    let last = least.most_buckets().min(2 * power - 2);
+    let between = least.addressing() == Addressing::AnySize && power + 2 <= last;
+    [Some((power, power)), between.then_some((power + 2, last))]
 }
 
 #[cfg(test)]
@@ -202,7 +249,7 @@ mod tests {
                 for capacity in [100_000, 1_000_000, 100_000_000, 1_000_000_000, 4_000_000_000] {
                     for rate in [0.5, 0.1, 0.01, 0.001, 1e-6] {
                         let request = request(addressing, TableKind::Single, b, capacity);
-                        let by_rate = Request { false_positive_rate: Some(rate), ..request }.params();
+                        let by_rate = Request { false_positive_rate: Some(Rate(rate)), ..request }.params();
                         let by_bits = (2..=32).filter_map(|f| Request { fingerprint_bits: Some(f), ..request }.params().ok());
                         let smallest = by_bits
                             .filter(|params| params.false_positive_rate_at_capacity() <= rate)

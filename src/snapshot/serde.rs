@@ -23,7 +23,7 @@ use crate::{
     elastic::{ElasticFilter, ElasticView},
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher},
-    params::{Addressing, Params, TableKind},
+    params::{Addressing, Params, TableKind, nearest},
     storage::{OutOfMemory, Storage},
 };
 
@@ -308,7 +308,10 @@ fn params<E: Error>(values: [Option<u64>; FIELDS.len()]) -> Result<Params, E> {
     let [table, fingerprint_bits, bucket_size, addressing, seed, buckets] = values.map(Option::unwrap_or_default);
     let (table, addressing) = (TableKind::ALL[index(table)], Addressing::ALL[index(addressing)]);
     let params = Params::new(table, low_half(fingerprint_bits), low_half(bucket_size), buckets, addressing, seed);
-    params.map_err(|error| E::custom(format_args!("koel parameters: {error}")))
+    params.map_err(|error| match nearest(&error) {
+        Some(nearest) => E::custom(format_args!("koel parameters: {error}; {nearest}")),
+        None => E::custom(format_args!("koel parameters: {error}")),
+    })
 }
 
 /// Deserialises a single value as a number.

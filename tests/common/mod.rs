@@ -10,7 +10,7 @@ pub(crate) use folder::Folder;
 pub(crate) use go_file::GoFile;
 pub(crate) use split_mix::SplitMix64;
 
-use koel::{Addressing, Builder, CuckooFilter, Hasher, TableKind, Xxh3};
+use koel::{Addressing, Builder, CuckooFilter, Hasher, ParamError, TableKind, Xxh3, tuning::nearest};
 
 /// Bytes of a snapshot before its table.
 pub(crate) const HEADER: usize = 64;
@@ -45,6 +45,11 @@ pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
 fn kinds_of(f: u32, addressing: Addressing) -> impl Iterator<Item = Kind> {
     let single = BUCKET_SIZES.into_iter().map(move |b| Kind { table: TableKind::Single, f, b, addressing });
     single.chain([Kind { table: TableKind::Packed, f, b: 4, addressing }])
+}
+
+/// An error about a parameter, and what works instead.
+pub(crate) fn with_nearest(error: &ParamError) -> String {
+    nearest(error).map_or_else(|| error.to_string(), |nearest| format!("{error}; {nearest}"))
 }
 
 /// The table's part of a snapshot.

@@ -1,5 +1,6 @@
 //! A limit of memory, and parameters at the edge.
 
+use crate::common::with_nearest;
 use koel::{ElasticFilter, GrowErrorKind, Parameter, TableKind};
 
 #[test]
@@ -38,9 +39,9 @@ fn what_cannot_be_is_refused_with_a_remedy_that_works() {
     #[cfg(target_pointer_width = "64")]
     {
         let wide = builder.clone().false_positive_rate(0.01).capacity(0);
-        let message = wide.clone().max_capacity(1_000_000_000_000).params().unwrap_err().to_string();
-        let (_, most) = message.split_once("a maximal capacity of ").expect(&message);
-        let most = most.split_once(',').expect(&message).0.parse().unwrap();
+        let message = with_nearest(&wide.clone().max_capacity(1_000_000_000_000).params().unwrap_err());
+        let (_, most) = message.split_once("; a maximal capacity of ").expect(&message);
+        let most = most.strip_suffix(" works").expect(&message).parse().unwrap();
         assert!(wide.max_capacity(most).params().is_ok(), "{message}");
     }
     #[cfg(target_pointer_width = "64")]
@@ -76,8 +77,8 @@ fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
         fits(&builder.clone().max_bytes(first as usize));
         for limit in [first - 1, first / 3, first / 1000, 0].map(|limit| limit as usize) {
             let error = builder.clone().max_bytes(limit).build().unwrap_err();
-            let message = error.to_string();
-            let koel::BuildError::Param(error) = error else { panic!("{message}") };
+            let koel::BuildError::Param(error) = error else { panic!("{error}") };
+            let message = with_nearest(&error);
             assert_eq!(error.parameter(), Parameter::MaxBytes);
             let number = |before: &str| {
                 let (_, after) = message.split_once(before)?;
@@ -86,7 +87,7 @@ fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
             let beginning = format!("max bytes: {limit} given, but an empty filter takes up to {first}; ");
             assert!(message.starts_with(&beginning), "{message}");
             fits(&builder.clone().max_bytes(number("the nearest that works is ").expect(&message)));
-            if let Some(capacity) = number("or a capacity of ") {
+            if let Some(capacity) = number("; a capacity of ") {
                 fits(&builder.clone().max_bytes(limit).capacity(capacity));
                 capacities += 1;
             }
@@ -134,8 +135,8 @@ fn layers_come_to_an_end() {
 fn rates_that_growth_cannot_keep_are_refused() {
     for rate in [5e-8, 1.2e-8, 4e-9, 1e-12] {
         let builder = |rate| ElasticFilter::builder().false_positive_rate(rate).capacity(100).max_capacity(100);
-        let error = builder(rate).build().unwrap_err().to_string();
-        let (_, lowest) = error.split_once("the lowest that works is about ").expect(&error);
+        let error = with_nearest(&builder(rate).params().unwrap_err());
+        let (_, lowest) = error.split_once("; the lowest that works is about ").expect(&error);
         let lowest: f64 = lowest.parse().expect(lowest);
         assert!(lowest < 2e-7 && builder(lowest).build().is_ok(), "{error}");
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "capacities are compared as floats")]
 
-use crate::common::ADDRESSINGS;
+use crate::common::{ADDRESSINGS, with_nearest};
 use koel::{Addressing, Builder, CuckooFilter, Kernel, ParamError, Parameter, TableKind};
 use std::{collections::HashMap, fmt::Debug, str::FromStr, sync::LazyLock};
 
@@ -87,7 +87,7 @@ fn number<T: FromStr<Err: Debug>>(text: &str) -> T {
 
 /// The value that is called the nearest that works, and whether that is all that has to change.
 fn nearest(error: &ParamError) -> (String, bool) {
-    let message = error.to_string();
+    let message = with_nearest(error);
     let (_, remedy) = message.split_once("; the nearest that works is ").unwrap_or_else(|| panic!("no value in {message:?}"));
     match remedy.split_once("; ") {
         Some((value, more)) => {

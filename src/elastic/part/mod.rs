@@ -73,11 +73,13 @@ impl<H> ElasticBuilder<H> {
     /// As [`build`](Self::build), and if there are not as many parts, or not as many lanes as parts.
     pub fn build_part(mut self, part: usize, parts: usize) -> Result<ElasticPart<H>, BuildError> {
         if parts == 0 || parts > MOST_LANES {
-            let limit = text!("a filter has 1 to {MOST_LANES}");
-            return Err(wrong_parts(text!("{parts}"), limit, text!("the nearest that works is {}", parts.clamp(1, MOST_LANES))));
+            let nearest = parts.clamp(1, MOST_LANES);
+            return Err(wrong_parts(text!(
+                "{parts} given, but a filter has 1 to {MOST_LANES}; the nearest that works is {nearest}"
+            )));
         }
         if part >= parts {
-            return Err(wrong_parts(text!("number {part}"), text!("{parts} are numbered from 0"), text!("give a lower number")));
+            return Err(wrong_parts(text!("number {part} given, but {parts} are numbered from 0; give a lower number")));
         }
         self.lanes_or((LANES_OF_PART * parts).next_power_of_two().min(MOST_LANES));
         let of_part = |lanes: usize| {
@@ -88,8 +90,8 @@ impl<H> ElasticBuilder<H> {
         let Plan { params, hasher, dispatch, max_bytes } = self.plan(|lanes| of_part(lanes).len())?;
         let lanes = params.lanes();
         if lanes < parts {
-            let limit = text!("the filter has {lanes} lanes");
-            return Err(wrong_parts(text!("{parts}"), limit, text!("the nearest that works is {lanes}")));
+            let words = text!("{parts} given, but the filter has {lanes} lanes; the nearest that works is {lanes}");
+            return Err(wrong_parts(words));
         }
         let Range { start: first, end } = of_part(lanes);
         let mut lanes = reserved(end - first)?;
@@ -100,8 +102,8 @@ impl<H> ElasticBuilder<H> {
     }
 }
 
-fn wrong_parts(given: String, limit: String, remedy: String) -> BuildError {
-    ParamError { parameter: Parameter::Parts, given, limit, remedy }.into()
+fn wrong_parts(words: String) -> BuildError {
+    ParamError::new(Parameter::Parts, words).into()
 }
 
 impl<H> ElasticPart<H> {
