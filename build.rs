@@ -66,10 +66,75 @@ fn codebook() -> String {
 /// The sizes of tables with a load of their own, as logarithms of the number of buckets: 0 to 40, as far as the file goes.
 const SIZES: usize = 41;
 
-/// Two arrays: the kinds of tables in `tables/max_load.tsv`, in its order, and their loads by size, in ten-thousandths. A size
-/// between two rows has the smaller load of the two. A kind is a number, from the highest bit: 1 bit of addressing, 5 of b, 6 of
-/// f.
+/// The predictions of a load from the one or two before it, by their number in a row; `src/params/max_load.rs` has the same.
+fn predicted(way: u32, before: u32, last: u32) -> u32 {
+    if way == 0 { last } else { (last * last + before / 2) / before }
+}
+
+/// The last size of each part of a row with a prediction and a code of its own: what is small varies, what is large is smooth.
+const PARTS: [usize; 3] = [9, 19, SIZES - 1];
+
+/// The loads of `tables/max_load.tsv`, in ten-thousandths, in less than half of the bytes that they take as numbers: as bits, and the
+/// position at which each kind of table begins there. A size between two rows has the smaller load of the two. Kinds are numbers,
+/// in the order of the file, from the highest bit: 1 bit of addressing, 5 of b, 6 of f.
+///
+/// A row is its loads by size, those of sizes that some kind has. Each of its [`PARTS`] begins with 1 bit for the prediction and 4
+/// for the order k of the code that takes the fewest bits. Then follow the differences d of the loads from what is predicted, as
+/// exponential Golomb codes of order k: of n = 2d or −2d − 1, the binary digits of n + 2ᵏ, after as many zeros as there are digits
+/// beyond k + 1.
 fn max_load(tsv: &str) -> String {
+    let kinds = kinds(tsv);
+    let is_there = |size: &usize| kinds.iter().any(|(_, loads)| loads[*size].is_some());
+    let sizes: Vec<usize> = (0..SIZES).filter(is_there).collect();
+    let mut bits = String::new();
+    let mut starts = Vec::new();
+    for (_, loads) in &kinds {
+        starts.push(bits.len());
+        let loads = every_size(loads);
+        let (mut before, mut last, mut first) = (10_000, 10_000, 0);
+        for end in PARTS {
+            let part: Vec<u32> = sizes.iter().filter(|&&size| size >= first && size <= end).map(|&size| loads[size]).collect();
+            let coded = |way: u32, order: u32| {
+                let (mut before, mut last) = (before, last);
+                let mut text = format!("{way:b}{order:04b}");
+                for &load in &part {
+                    let difference = i64::from(load) - i64::from(predicted(way, before, last));
+                    let number = if difference < 0 { -2 * difference - 1 } else { 2 * difference } + (1 << order);
+                    let digits = format!("{number:b}");
+                    text.push_str(&"0".repeat(digits.len() - 1 - order as usize));
+                    text.push_str(&digits);
+                    (before, last) = (last, load);
+                }
+                text
+            };
+            let ways = (0..2).flat_map(|way| (0..16).map(move |order| (way, order)));
+            bits.push_str(&ways.map(|(way, order)| coded(way, order)).min_by_key(String::len).expect("there are 32"));
+            for &load in &part {
+                (before, last) = (last, load);
+            }
+            first = end + 1;
+        }
+    }
+    let bytes: Vec<u8> = bits
+        .as_bytes()
+        .chunks(8)
+        .map(|bits| bits.iter().enumerate().fold(0, |byte, (place, &bit)| byte | (bit - b'0') << (7 - place)))
+        // A window of eight bytes may begin at the last one.
+        .chain([0; 8])
+        .collect();
+    let kinds: Vec<u32> = kinds.iter().map(|(kind, _)| *kind).collect();
+    let ends = PARTS.map(|end| sizes.iter().filter(|&&size| size <= end).count());
+    format!(
+        "static KINDS: [u16; {0}] = {kinds:?};\nstatic STARTS: [u16; {0}] = {starts:?};\nstatic SIZES: [u8; {1}] = {sizes:?};\n\
+         const ENDS: [usize; 3] = {ends:?};\nstatic LOADS: [u8; {2}] = {bytes:?};\n",
+        kinds.len(),
+        sizes.len(),
+        bytes.len(),
+    )
+}
+
+/// The kinds of tables in the file, and their loads by size.
+fn kinds(tsv: &str) -> Vec<(u32, [Option<u32>; SIZES])> {
     let mut kinds: Vec<(u32, [Option<u32>; SIZES])> = Vec::new();
     let mut last = None;
     for (number, line) in tsv.lines().enumerate() {
@@ -87,16 +152,7 @@ fn max_load(tsv: &str) -> String {
             loads[size] = Some(load);
         }
     }
-    let mut text = format!("static KINDS: [u16; {}] = [\n", kinds.len());
-    for (kind, _) in &kinds {
-        let _ = write!(text, "{kind:#06x},");
-    }
-    let _ = write!(text, "\n];\nstatic LOADS: [[u16; {SIZES}]; {}] = [\n", kinds.len());
-    for (_, loads) in &kinds {
-        let _ = writeln!(text, "{:?},", every_size(loads));
-    }
-    text.push_str("];\n");
-    text
+    kinds
 }
 
 /// The load of each size: its own, or the smaller one of its neighbours.

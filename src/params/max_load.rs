@@ -1,6 +1,9 @@
 //! The load up to which a table is planned: `tables/max_load.tsv`, which was measured and is compiled in by `build.rs`.
 
+use core::cmp::Ordering;
+
 use super::Addressing;
+use crate::bits::low_half;
 
 include!(concat!(env!("OUT_DIR"), "/max_load.rs"));
 
@@ -8,12 +11,14 @@ include!(concat!(env!("OUT_DIR"), "/max_load.rs"));
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Load(u32);
 
-const WHOLE: u128 = 10_000;
+const WHOLE: u64 = 10_000;
 
 impl Load {
     /// The number of items at this load of `slots`, rounded down.
     pub(crate) fn of(self, slots: u64) -> u64 {
-        narrow(u128::from(slots) * u128::from(self.0) / WHOLE)
+        let load = u64::from(self.0);
+        // As ⌊slots · load / WHOLE⌋, which may not fit on the way.
+        slots / WHOLE * load + slots % WHOLE * load / WHOLE
     }
 
     /// As a share, 0 to 1.
@@ -24,13 +29,10 @@ impl Load {
 
     /// The number of slots of which `items` are this load, rounded up.
     pub(crate) fn slots_for(self, items: u64) -> u64 {
-        narrow((u128::from(items) * WHOLE).div_ceil(u128::from(self.0)))
+        let load = u64::from(self.0);
+        // Beyond 64 bits, the largest number: no table has so many slots.
+        (items / load).saturating_mul(WHOLE).saturating_add((items % load * WHOLE).div_ceil(load))
     }
-}
-
-/// The largest number for those that do not fit: no table has so many slots.
-fn narrow(value: u128) -> u64 {
-    u64::try_from(value).unwrap_or(u64::MAX)
 }
 
 /// Bits of the length of a fingerprint in a kind, as `build.rs` writes it. The bucket size is above, and then the addressing.
@@ -50,11 +52,63 @@ fn last_kind(wanted: u32, low: u32) -> usize {
 pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> Load {
     let sizes = (addressing as u32) << BUCKET_SIZE_BITS | bucket_size;
     let measured = KINDS[last_kind(sizes << FINGERPRINT_BITS, FINGERPRINT_BITS)] >> FINGERPRINT_BITS;
-    let loads = &LOADS[last_kind(u32::from(measured) << FINGERPRINT_BITS | fingerprint_bits, 0)];
-    let largest = loads.len() - 1;
-    let below = (buckets.ilog2() as usize).min(largest);
-    let above = if buckets.is_power_of_two() { below } else { (below + 1).min(largest) };
-    Load(loads[below].min(loads[above]).into())
+    let kind = last_kind(u32::from(measured) << FINGERPRINT_BITS | fingerprint_bits, 0);
+    let mut row = Row::of(kind);
+    let mut load = u32::MAX;
+    for (place, size) in SIZES.into_iter().enumerate() {
+        let smaller = load;
+        load = row.next(place);
+        match buckets.cmp(&(1 << size)) {
+            Ordering::Greater => {}
+            Ordering::Equal => break,
+            Ordering::Less => return Load(load.min(smaller)),
+        }
+    }
+    Load(load)
+}
+
+/// A row of loads, which is read from its beginning: `build.rs` describes the bits.
+struct Row {
+    /// The position of the next bit.
+    at: usize,
+    is_curved: bool,
+    order: u32,
+    /// The load before the last, and the last one.
+    before: u32,
+    last: u32,
+}
+
+impl Row {
+    fn of(kind: usize) -> Self {
+        Self { at: STARTS[kind].into(), is_curved: false, order: 0, before: 10_000, last: 10_000 }
+    }
+
+    /// The next 64 bits, of which 57 are those in the table at least.
+    fn window(&self) -> u64 {
+        let mut window = [0; 8];
+        window.copy_from_slice(&LOADS[self.at / 8..][..8]);
+        u64::from_be_bytes(window) << (self.at % 8)
+    }
+
+    /// The load at this place, which follows the one before.
+    #[inline(never)]
+    fn next(&mut self, place: usize) -> u32 {
+        if place == 0 || ENDS.contains(&place) {
+            let head = self.window();
+            (self.is_curved, self.order) = (head >> 63 == 1, low_half(head >> 59 & 15));
+            self.at += 5;
+        }
+        let window = self.window();
+        let zeros = window.leading_zeros();
+        let digits = zeros + 1 + self.order;
+        self.at += (zeros + digits) as usize;
+        let number = low_half(window << zeros >> (64 - digits)) - (1 << self.order);
+        let (before, last) = (self.before, self.last);
+        let predicted = if self.is_curved { (last * last + before / 2) / before } else { last };
+        let half = number / 2;
+        (self.before, self.last) = (last, if number.is_multiple_of(2) { predicted + half } else { predicted - half - 1 });
+        self.last
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +140,7 @@ mod tests {
     fn a_measured_size_has_its_own_load_and_others_the_smaller_of_their_neighbours() {
         let rows = rows();
         let kinds = 1 + rows.windows(2).filter(|pair| pair[0].kind != pair[1].kind).count();
-        assert_eq!((KINDS.len(), LOADS.len()), (kinds, kinds));
+        assert_eq!((KINDS.len(), STARTS.len()), (kinds, kinds));
         for pair in rows.windows(2).filter(|pair| pair[0].kind == pair[1].kind) {
             let [below, above] = pair else { unreachable!() };
             let (addressing, b, f) = below.kind;
