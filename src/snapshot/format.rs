@@ -186,11 +186,14 @@ pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
 /// The same checksum, computed incrementally.
 pub(crate) struct Checksum(xxhash_rust::xxh3::Xxh3);
 
+// Functions of their own: a piece is long, and inlined, each is kilobytes at every call.
 impl Checksum {
+    #[inline(never)]
     pub(crate) fn new(seed: u64) -> Self {
         Self(xxhash_rust::xxh3::Xxh3::with_seed(seed))
     }
 
+    #[inline(never)]
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

@@ -8,11 +8,11 @@ use std::{
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    format::Header,
+    format::{Checksum, Header},
     pieces::read,
     read::xxh3,
     source::{MOST, Source},
-    write::Sum,
+    verify::Expected,
 };
 use crate::{
     bits::wide,
@@ -111,12 +111,40 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     {
         let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
         writer.write_all(&header)?;
+        // Pieces are still in the cache when they are written.
         let mut sum = Sum::new(self.raw().storage(), seed);
         for piece in self.raw().table().chunks(MOST) {
             sum.update(piece);
             writer.write_all(piece)?;
         }
         writer.write_all(&sum.finish().to_le_bytes())
+    }
+}
+
+/// The checksum of a table that is being written: computed on the way or, for a view, the stored one.
+#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
+enum Sum {
+    Computed(Checksum),
+    Stored(u64),
+}
+
+impl Sum {
+    /// `seed` is the header's checksum.
+    fn new(storage: &impl Storage, seed: u64) -> Self {
+        Expected::of(storage).map_or_else(|| Self::Computed(Checksum::new(seed)), |expected| Self::Stored(expected.stored))
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        if let Self::Computed(checksum) = self {
+            checksum.update(bytes);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        match self {
+            Self::Computed(checksum) => checksum.finish(),
+            Self::Stored(stored) => *stored,
+        }
     }
 }
 

@@ -3,15 +3,12 @@
 use alloc::vec::Vec;
 
 use super::{
-    format::{Checksum, Header},
+    format::{Header, HeaderBytes, checksum},
     verify::Expected,
 };
 #[cfg(feature = "serde")]
 use crate::storage::{OutOfMemory, reserved};
 use crate::{bits::index, filter::CuckooFilter, hash::Hasher, storage::Storage};
-
-/// Bytes copied at a time, few enough to stay in the cache for the checksum.
-const PIECE: usize = 32 << 10;
 
 impl<H, S: Storage> CuckooFilter<H, S> {
     /// The filter as a snapshot: a header of 64 bytes, the table, and a checksum of 8 bytes (docs/FORMAT.md). Takes time
@@ -59,40 +56,21 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     where
         H: Hasher,
     {
-        let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
+        let (header, table, checksum) = self.parts();
         bytes.extend_from_slice(&header);
-        let mut sum = Sum::new(self.raw().storage(), seed);
-        for piece in self.raw().table().chunks(PIECE) {
-            sum.update(piece);
-            bytes.extend_from_slice(piece);
-        }
-        bytes.extend_from_slice(&sum.finish().to_le_bytes());
-    }
-}
-
-/// The checksum of a table that is being written: computed on the way or, for a view, the stored one.
-#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
-pub(super) enum Sum {
-    Computed(Checksum),
-    Stored(u64),
-}
-
-impl Sum {
-    /// `seed` is the header's checksum.
-    pub(super) fn new(storage: &impl Storage, seed: u64) -> Self {
-        Expected::of(storage).map_or_else(|| Self::Computed(Checksum::new(seed)), |expected| Self::Stored(expected.stored))
+        bytes.extend_from_slice(table);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    pub(super) fn update(&mut self, bytes: &[u8]) {
-        if let Self::Computed(checksum) = self {
-            checksum.update(bytes);
-        }
-    }
-
-    pub(super) fn finish(&self) -> u64 {
-        match self {
-            Self::Computed(checksum) => checksum.finish(),
-            Self::Stored(stored) => *stored,
-        }
+    /// The header, the table and its checksum. That is computed all at once: a program has the code for it anyway, for items, and
+    /// none for a table in pieces.
+    pub(super) fn parts(&self) -> (HeaderBytes, &[u8], u64)
+    where
+        H: Hasher,
+    {
+        let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
+        let table = self.raw().table();
+        let stored = Expected::of(self.raw().storage()).map(|expected| expected.stored);
+        (header, table, stored.unwrap_or_else(|| checksum(table, seed)))
     }
 }

@@ -18,9 +18,9 @@ use crate::{
 };
 use batch::{InsertBatch, RemoveBatch};
 pub(crate) use combine::Combine;
-#[cfg(go_files)]
-use scan::PackedValues;
-use scan::{CopyValues, EachClass, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken};
+use scan::{
+    CopyValues, EachClass, EachFingerprint, FirstCorrupt, MOST_SLOTS, Prefetch, Receive, Taken, Values, copies, is_crowded,
+};
 pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown, Sought};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
@@ -161,19 +161,22 @@ impl<S: Storage> RawFilter<S> {
     /// The values of the slots of a packed bucket; 0 for empty slots.
     #[cfg(go_files)]
     pub(crate) fn packed_values(&self, bucket: u64) -> [u32; 4] {
-        self.read(PackedValues(bucket))
+        let [first, second, third, fourth, ..] = self.read(Values(bucket));
+        [first, second, third, fourth]
     }
 
     /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
     pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> Full {
-        let address = Address::new(&self.params);
-        let (buckets, _) = address.buckets(hash);
+        let placement = Address::new(&self.params);
+        let (buckets, fingerprint) = placement.buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
-        let why = match self.count(hash) {
+        let values = |bucket| self.read(Values(bucket));
+        let is_crowded = || is_crowded(&Crowd { placement, buckets }, self.params.bucket_size(), &values);
+        let why = match copies(buckets, fingerprint, &values) {
             copies if copies == room => Why::Copies(copies),
             // Up to the capacity, different items have room.
-            _ if self.len < self.params.capacity() && self.read(Crowd { placement: address, buckets }) => Why::OthersCopies,
+            _ if self.len < self.params.capacity() && is_crowded() => Why::OthersCopies,
             _ => Why::Items,
         };
         Full::new(self.len, self.params.slots(), why, position)
@@ -191,18 +194,21 @@ impl<S: StorageMut, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
     pub(crate) fn receive<T: Storage>(
         &mut self,
         other: &RawFilter<T, P>,
-        map: impl Fn(Fingerprint) -> Option<Fingerprint> + Copy,
+        map: impl Fn(Fingerprint) -> Option<Fingerprint>,
     ) -> bool {
         const BUCKETS: usize = 64;
-        const MOST_SLOTS: usize = 16;
         let mut values = [0; BUCKETS * MOST_SLOTS];
         let buckets = other.params.buckets();
         (0..buckets).step_by(BUCKETS).all(|first_bucket| {
             let end = buckets.min(first_bucket + wide(BUCKETS));
             let values = &mut values[..index((end - first_bucket) * u64::from(other.params.bucket_size()))];
             other.read(CopyValues { buckets: first_bucket..end, values });
+            // Here, and not where they are stored: that is compiled for each kind of table and each kernel.
+            for value in values.iter_mut() {
+                *value = Fingerprint::new(*value).and_then(&map).map_or(0, Fingerprint::get);
+            }
             let Self { params, geometry, storage, len, dispatch } = self;
-            dispatch.change(geometry, storage.bytes_mut(), Receive { params, first_bucket, values, map, len })
+            dispatch.change(geometry, storage.bytes_mut(), Receive { params, first_bucket, values, len })
         })
     }
 }

@@ -11,6 +11,9 @@ use crate::{
     table::{Address, Change, Corrupt, Fingerprint, Pair, Placement, Read, Table, TableMut, TableParams, fingerprints, place},
 };
 
+/// Slots of the largest bucket.
+pub(super) const MOST_SLOTS: usize = 16;
+
 pub(super) struct Prefetch<'a> {
     pub(super) params: &'a Params,
     pub(super) hashes: &'a [u64],
@@ -47,19 +50,18 @@ impl Read for FirstCorrupt {
     }
 }
 
-#[cfg(go_files)]
-pub(super) struct PackedValues(pub(super) u64);
+/// The values of a bucket's slots; 0 for empty ones, and behind the last.
+pub(super) struct Values(pub(super) u64);
 
-#[cfg(go_files)]
-impl Read for PackedValues {
-    type Output = [u32; 4];
+impl Read for Values {
+    type Output = [u32; MOST_SLOTS];
 
     #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> [u32; 4] {
+    fn run<T: Table>(self, table: &T) -> [u32; MOST_SLOTS] {
         let values = table.values(self.0);
-        let mut packed = [0; 4];
-        packed.copy_from_slice(&values.as_ref()[..4]);
-        packed
+        let mut all = [0; MOST_SLOTS];
+        all[..values.as_ref().len()].copy_from_slice(values.as_ref());
+        all
     }
 }
 
@@ -106,7 +108,8 @@ impl<P: Placement, A: FnMut(Pair, Fingerprint, u32) -> bool> Read for EachClass<
     }
 }
 
-/// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two buckets.
+/// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two
+/// buckets.
 pub(crate) struct Crowd<P> {
     pub(crate) placement: P,
     pub(crate) buckets: Pair,
@@ -117,17 +120,38 @@ impl<P: Placement> Read for Crowd<P> {
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> bool {
-        let Self { placement, buckets: (first, second) } = self;
-        let repeated = |bucket| -> u32 {
-            let is_repeated = |fingerprint| {
-                let buckets = (bucket, placement.alternate(bucket, fingerprint));
-                u32::from(CountIn { buckets, fingerprint, unknown: 0 }.run(table) > 1)
-            };
-            fingerprints(&table.values(bucket)).map(is_repeated).sum()
-        };
-        let (others, room) = if second == first { (0, 1) } else { (repeated(second), 2) };
-        2 * (repeated(first) + others) >= room * table.bucket_size()
+        is_crowded(&self, table.bucket_size(), &|bucket| Values(bucket).run(table))
     }
+}
+
+/// The same, for any table of which `values` gives those of a bucket: this is compiled once, and not for each kind of table.
+#[cold]
+pub(super) fn is_crowded<P: Placement>(crowd: &Crowd<P>, bucket_size: u32, values: &dyn Fn(u64) -> [u32; MOST_SLOTS]) -> bool {
+    let &Crowd { placement, buckets: (first, second) } = crowd;
+    let mut repeated = 0;
+    for bucket in [first, second] {
+        for fingerprint in fingerprints(&values(bucket)) {
+            let buckets = (bucket, placement.alternate(bucket, fingerprint));
+            repeated += u32::from(copies(buckets, fingerprint, values) > 1);
+        }
+        if second == first {
+            break;
+        }
+    }
+    let room = if second == first { 1 } else { 2 };
+    2 * repeated >= room * bucket_size
+}
+
+/// The number of copies of a fingerprint in its two buckets.
+pub(super) fn copies((first, second): Pair, fingerprint: Fingerprint, values: &dyn Fn(u64) -> [u32; MOST_SLOTS]) -> u32 {
+    let mut copies = 0;
+    for bucket in [first, second] {
+        copies += fingerprints(&values(bucket)).map(|other| u32::from(other == fingerprint)).sum::<u32>();
+        if second == first {
+            break;
+        }
+    }
+    copies
 }
 
 /// Looks up a fingerprint in these two buckets.
@@ -286,16 +310,15 @@ impl Read for CopyValues<'_> {
     }
 }
 
-/// Stores fingerprints made of the values of another table's slots, each in its bucket if that has room.
-pub(super) struct Receive<'a, P, M> {
+/// Stores the values of another table's slots, each in its bucket if that has room.
+pub(super) struct Receive<'a, P> {
     pub(super) params: &'a P,
     pub(super) first_bucket: u64,
     pub(super) values: &'a [u32],
-    pub(super) map: M,
     pub(super) len: &'a mut usize,
 }
 
-impl<P: TableParams, M: Fn(Fingerprint) -> Option<Fingerprint>> Change for Receive<'_, P, M> {
+impl<P: TableParams> Change for Receive<'_, P> {
     /// Whether all found room.
     type Output = bool;
 
@@ -304,7 +327,7 @@ impl<P: TableParams, M: Fn(Fingerprint) -> Option<Fingerprint>> Change for Recei
         let placement = self.params.placement();
         let buckets = (self.first_bucket..).zip(self.values.chunks_exact(index(self.params.bucket_size().into())));
         for (bucket, values) in buckets {
-            for fingerprint in fingerprints(&values).filter_map(&self.map) {
+            for fingerprint in fingerprints(&values) {
                 let is_stored = table.put(bucket, fingerprint)
                     || place(table, placement, (bucket, placement.alternate(bucket, fingerprint)), fingerprint);
                 if !is_stored {
