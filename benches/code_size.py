@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Measures what programs grow by when they link the library, and compares it with benches/code_size.tsv.
+
+python3 benches/code_size.py             fails if a size is more than 3 % above its baseline
+python3 benches/code_size.py --update    writes today's sizes into the file
+
+The programs are those of benches/code_size, with link-time optimisation, one codegen unit, without unwinding and symbols. A size
+is that of code and data, in bytes, above the program `empty`; of the WebAssembly module, which contains nothing else, the file.
+"""
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "benches" / "code_size"
+BASELINES = ROOT / "benches" / "code_size.tsv"
+UPDATE = "python3 benches/code_size.py --update"
+TOLERANCE = 0.03
+WASM = "wasm32-unknown-unknown"
+
+# Name, program, features, and what the project wants it to be at most, in KiB.
+PROGRAMS = [
+    ("view", "view", "koel", 32),
+    ("fixed", "fixed", "koel", 48),
+    ("fixed, default features", "fixed", "koel-default", 80),
+    ("growing", "growing", "koel", 64),
+    ("qfilter", "qfilter", "qfilter", None),
+    ("fastbloom", "fastbloom", "fastbloom", None),
+    ("xorf", "xorf", "xorf", None),
+]
+PAGE = ("page", 24)
+
+HEADER = f"""\
+# Bytes of code and data that programs grow by with the library: benches/code_size. `.ci/run` compares; this writes the file anew:
+#     {UPDATE}
+# Compilers differ. These are the sizes of
+# {{compiler}}
+program\tbytes
+"""
+
+
+def output(*command):
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def compiler():
+    said = output("rustc", "-vV")
+    return said.splitlines()[0] + " for " + re.search(r"^host: (.+)$", said, re.MULTILINE)[1]
+
+
+def target():
+    return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target" / "code_size").absolute()
+
+
+def build(*arguments):
+    manifest = ["--manifest-path", PACKAGE / "Cargo.toml", "--target-dir", target()]
+    command = ["cargo", "build", "--quiet", "--locked", *manifest, *arguments]
+    subprocess.run([str(word) for word in command], cwd=ROOT, check=True)
+
+
+def sections(path):
+    """Bytes of a 64-bit ELF file that are loaded into memory and are in the file: code, constants and initial values."""
+    data = path.read_bytes()
+    assert data[:6] == b"\x7fELF\x02\x01", f"{path} is no 64-bit little-endian ELF file"
+    table, = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    headers = (struct.unpack_from("<IIQQQQ", data, table + size * number) for number in range(count))
+    return sum(length for _, kind, flags, _, _, length in headers if flags & 2 and kind != 8)  # SHF_ALLOC, SHT_NOBITS
+
+
+def program(name, *arguments):
+    build("--release", "--bin", name, *arguments)
+    return sections(target() / "release" / name)
+
+
+def measure():
+    empty = program("empty")
+    sizes = {name: program(binary, "--features", features) - empty for name, binary, features, _ in PROGRAMS}
+    if WASM in output("rustup", "target", "list", "--installed").split():
+        build("--profile", "page", "--lib", "--features", "koel", "--target", WASM)
+        sizes[PAGE[0]] = (target() / WASM / "page" / "page.wasm").stat().st_size
+    else:
+        print(f"{PAGE[0]} is not measured: rustup target add {WASM}")
+    return sizes
+
+
+def read():
+    """The baselines, and the compiler that they are of."""
+    comments, rows = [], []
+    for line in BASELINES.read_text().splitlines():
+        (comments if line.startswith("#") else rows).append(line)
+    return {name: int(size) for name, size in (row.split("\t") for row in rows[1:])}, comments[-1].removeprefix("# ")
+
+
+def kib(size):
+    return f"{size / 1024:.1f}"
+
+
+def compare(sizes, baselines):
+    """Prints every size; returns what is wrong."""
+    wanted = {name: most for name, _, _, most in PROGRAMS} | dict([PAGE])
+    wrong = []
+    print(f"{'KiB':<26}{'size':>8}{'baseline':>10}{'change':>10}{'wanted':>8}")
+    for name, size in sizes.items():
+        if (baseline := baselines.get(name)) is None:
+            wrong.append(f"{name} takes {size:,} bytes, and has no baseline.")
+            continue
+        change = size / baseline - 1
+        most = wanted[name] or ""
+        print(f"{name:<26}{kib(size):>8}{kib(baseline):>10}{change * 100:>+8.2f} %{most:>8}")
+        if change > TOLERANCE:
+            wrong.append(f"{name} takes {size:,} bytes, {change * 100:.1f} % more than its baseline, {baseline:,}.")
+        elif change < -TOLERANCE:
+            print(f"    Keep what was gained: {UPDATE}")
+    return wrong
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--update"]):
+        sys.exit(__doc__)
+    sys.stdout.reconfigure(line_buffering=True)  # in step with what cargo says on the other stream
+    this = compiler()
+    update = sys.argv[1:] == ["--update"]
+    baselines, theirs = ({}, this) if update else read()
+    print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.")
+    if this.split(" for ")[1] != theirs.split(" for ")[1]:
+        print("Not compared: other machines have other instructions.")
+        return
+    sizes = measure()
+    if update:
+        if PAGE[0] not in sizes:
+            sys.exit("The file is written with all sizes, or not at all.")
+        BASELINES.write_text(HEADER.format(compiler=this) + "".join(f"{name}\t{size}\n" for name, size in sizes.items()))
+        for name, size in sizes.items():
+            print(f"{name:<26}{kib(size):>8}")
+        return
+    if wrong := compare(sizes, baselines):
+        sys.exit("\n".join([
+            *wrong,
+            f"A size may rise by {TOLERANCE * 100:.0f} %. If it is worth it, or another compiler's doing, make it the baseline:",
+            f"    {UPDATE}",
+        ]))
+
+
+try:
+    main()
+except subprocess.CalledProcessError as error:
+    sys.exit(f"Failed: {' '.join(map(str, error.cmd))}")

@@ -1,0 +1,12 @@
+//! What a page in a browser asks: a filter that is embedded in it.
+
+use koel::FilterView;
+
+static SNAPSHOT: &[u8] = include_bytes!("../../../tests/data/packed_f13_any.koel");
+
+/// Whether the item may be in the filter: 1 or 0; 2 if the filter is damaged.
+#[unsafe(no_mangle)]
+pub extern "C" fn contains(item: u64) -> u32 {
+    let snapshot = std::hint::black_box(SNAPSHOT);
+    FilterView::over(snapshot).map_or(2, |filter| filter.contains(&item).into())
+}
