@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{bits::wide, storage::reserve};
 
-/// What would work in place of a parameter that was refused, in words: [`nearest`](super::nearest) finds it.
+/// What would work in place of a parameter that was refused, in words: [`nearest`](crate::tuning::nearest) finds it.
 ///
 /// # Example
 /// ```
