@@ -229,7 +229,8 @@ impl Layout for DeepGeometry {
     #[inline(always)]
     fn read<R: Read>(&self, dispatch: Dispatch, bytes: &[u8], read: R) -> R::Output {
         match self.table {
-            _ if self.column.width() == 0 => self.table.read(dispatch, bytes, read),
+            // Of a filter that was planned for its size; all others have columns most of the time.
+            Geometry::Narrow(geometry) if self.column.width() == 0 => dispatch.read_form(Narrow, &geometry, bytes, read),
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
                 dispatch.read_form(Deep, &(geometry, self.column), bytes, read)
             }
@@ -240,7 +241,7 @@ impl Layout for DeepGeometry {
     #[inline(always)]
     fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output {
         match self.table {
-            _ if self.column.width() == 0 => self.table.change(dispatch, bytes, change),
+            Geometry::Narrow(geometry) if self.column.width() == 0 => dispatch.change_form(Narrow, &geometry, bytes, change),
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
                 dispatch.change_form(Deep, &(geometry, self.column), bytes, change)
             }

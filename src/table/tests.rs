@@ -138,6 +138,8 @@ impl TableParams for Deepened {
 /// A geometry with the bytes of a table.
 struct Bound {
     geometry: DeepGeometry,
+    /// Whether it is a table without a column, and not one of which the column has no bits.
+    is_plain: bool,
     bytes: Owned,
     len: usize,
 }
@@ -148,7 +150,7 @@ impl Bound {
     }
 
     fn of(params: &impl TableParams, bytes: Owned) -> Self {
-        Self { geometry: DeepGeometry::new(params), bytes, len: params.table_bytes() }
+        Self { geometry: DeepGeometry::new(params), is_plain: true, bytes, len: params.table_bytes() }
     }
 
     fn table(&self) -> &[u8] {
@@ -158,9 +160,9 @@ impl Bound {
     fn read<R: Read>(&self, read: R) -> R::Output {
         let (bytes, column) = (self.bytes.bytes(), self.geometry.column);
         match self.geometry.table {
-            Geometry::Single(geometry) if column.width() == 0 => Single::read(&geometry, bytes, Portable, read),
-            Geometry::Narrow(geometry) if column.width() == 0 => Narrow::read(&geometry, bytes, Portable, read),
-            Geometry::Wide(geometry) if column.width() == 0 => Wide::read(&geometry, bytes, Portable, read),
+            Geometry::Single(geometry) if self.is_plain => Single::read(&geometry, bytes, Portable, read),
+            Geometry::Narrow(geometry) if self.is_plain => Narrow::read(&geometry, bytes, Portable, read),
+            Geometry::Wide(geometry) if self.is_plain => Wide::read(&geometry, bytes, Portable, read),
             Geometry::Single(geometry) => SingleDeep::read(&(geometry, column), bytes, Portable, read),
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => Deep::read(&(geometry, column), bytes, Portable, read),
         }
@@ -169,9 +171,9 @@ impl Bound {
     fn change<C: Change>(&mut self, change: C) -> C::Output {
         let (bytes, column) = (self.bytes.bytes_mut(), self.geometry.column);
         match self.geometry.table {
-            Geometry::Single(geometry) if column.width() == 0 => Single::change(&geometry, bytes, Portable, change),
-            Geometry::Narrow(geometry) if column.width() == 0 => Narrow::change(&geometry, bytes, Portable, change),
-            Geometry::Wide(geometry) if column.width() == 0 => Wide::change(&geometry, bytes, Portable, change),
+            Geometry::Single(geometry) if self.is_plain => Single::change(&geometry, bytes, Portable, change),
+            Geometry::Narrow(geometry) if self.is_plain => Narrow::change(&geometry, bytes, Portable, change),
+            Geometry::Wide(geometry) if self.is_plain => Wide::change(&geometry, bytes, Portable, change),
             Geometry::Single(geometry) => SingleDeep::change(&(geometry, column), bytes, Portable, change),
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => Deep::change(&(geometry, column), bytes, Portable, change),
         }
@@ -220,13 +222,15 @@ impl Read for Residents {
 
 fn agree(
     kind: TableKind,
-    (f, column): (u32, u32),
+    (f, column): (u32, Option<u32>),
     b: u32,
     steps: &[(Step, u64, u64, u32, prop::sample::Index)],
 ) -> Result<(), TestCaseError> {
+    let is_plain = column.is_none();
+    let column = column.unwrap_or(0);
     let mut oracle = Oracle::new(kind, f, b, column);
     let in_table = f - column;
-    let mut table = Bound::new(&Deepened { table: params(kind, in_table, b, BUCKETS), column });
+    let mut table = Bound { is_plain, ..Bound::new(&Deepened { table: params(kind, in_table, b, BUCKETS), column }) };
     for &(step, bucket, other, value, index) in steps {
         // Few different values, so that buckets hold copies and equal nibbles.
         let fingerprint = Fingerprint::new(value % (u32::MAX >> (32 - f)) + 1).unwrap();
@@ -285,11 +289,11 @@ fn agree(
     Ok(())
 }
 
-/// `columns` are lengths of columns, as far as they leave enough bits to the table.
-fn every_width(kind: TableKind, sizes: &[u32], columns: &[u32]) {
+/// `columns` are lengths of columns, as far as they leave enough bits to the table; `None` for none.
+fn every_width(kind: TableKind, sizes: &[u32], columns: &[Option<u32>]) {
     for f in kind.fingerprint_bits() {
         for (&b, &column) in sizes.iter().flat_map(|b| columns.iter().map(move |column| (b, column))) {
-            if f < column + kind.fingerprint_bits().start() {
+            if f < column.unwrap_or(0) + kind.fingerprint_bits().start() {
                 continue;
             }
             let config = ProptestConfig {
@@ -302,7 +306,7 @@ fn every_width(kind: TableKind, sizes: &[u32], columns: &[u32]) {
             let steps = prop::collection::vec((step(), 0..BUCKETS, 0..BUCKETS, values, any::<prop::sample::Index>()), 1..150);
             TestRunner::new(config)
                 .run(&steps, |steps| agree(kind, (f, column), b, &steps))
-                .unwrap_or_else(|error| panic!("{kind} f = {f} b = {b}, {column} bits in the column: {error}"));
+                .unwrap_or_else(|error| panic!("{kind} f = {f} b = {b}, {column:?} bits in the column: {error}"));
         }
     }
 }
@@ -310,20 +314,20 @@ fn every_width(kind: TableKind, sizes: &[u32], columns: &[u32]) {
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
 fn the_single_table_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Single, &(1..=16).collect::<Vec<_>>(), &[0]);
+    every_width(TableKind::Single, &(1..=16).collect::<Vec<_>>(), &[None]);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
 fn the_packed_table_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Packed, &[4], &[0]);
+    every_width(TableKind::Packed, &[4], &[None]);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
 fn a_table_with_a_column_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Packed, &[4], &(1..=28).collect::<Vec<_>>());
-    every_width(TableKind::Single, &[1, 2, 3, 4, 7, 16], &[1, 2, 7, 13, 22, 30]);
+    every_width(TableKind::Packed, &[4], &(0..=28).map(Some).collect::<Vec<_>>());
+    every_width(TableKind::Single, &[1, 2, 3, 4, 7, 16], &[0, 1, 2, 7, 13, 22, 30].map(Some));
 }
 
 /// All 4096 codewords in an untrusted bucket, at every fingerprint length.

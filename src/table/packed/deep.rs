@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 
 use super::{Code, Instructions, Keys, Packed, PackedGeometry, Pair, SLOTS, codebook};
 use crate::{
-    bits::{self, index, low_half, low_quarter},
+    bits::{self, index, low_half, low_quarter, window_bits},
     table::{Column, Fingerprint},
 };
 use codebook::CODEWORD_BITS;
@@ -16,10 +16,28 @@ use codebook::CODEWORD_BITS;
 pub(crate) struct Deep;
 
 impl Column {
-    /// The first of two fields that have the upper bits of a packed bucket, two slots each, and their length.
+    /// The first bit of what a packed bucket has in the column.
     #[inline(always)]
-    fn pairs(self, bucket: u64) -> (u64, u32) {
-        (self.first_bit + bucket * u64::from(SLOTS * self.width()), 2 * self.width())
+    fn bit(self, bucket: u64) -> u64 {
+        self.first_bit + bucket * u64::from(SLOTS * self.width())
+    }
+
+    /// Whether one word has the upper bits of all four slots.
+    #[inline(always)]
+    fn is_narrow(self) -> bool {
+        SLOTS * self.width() <= window_bits(1)
+    }
+}
+
+/// Words that begin with the first and with the third of four fields of that width. `is_narrow` if one word has them all.
+#[inline(always)]
+fn halves(bytes: &[u8], bit: u64, skipped: u32, width: u32, is_narrow: bool) -> [u64; 2] {
+    if is_narrow {
+        let word = bits::word(bytes, bit) >> skipped;
+        [word, word >> (2 * width)]
+    } else {
+        let bit = bit + u64::from(skipped);
+        [bits::word(bytes, bit), bits::word(bytes, bit + u64::from(2 * width))]
     }
 }
 
@@ -35,10 +53,11 @@ impl Code for Deep {
 
     #[inline(always)]
     fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> [u32; 4] {
-        let (geometry, column, [first, second]) = (table.geometry, table.column, table.pairs(bucket));
+        let (geometry, column, bytes) = (table.geometry, table.column, &table.bytes);
         let nibbles = u32::from(codebook::decode(table.word(bucket)));
-        let (bit, pair) = column.pairs(bucket);
-        let (above, others_above) = (bits::word(&table.bytes, bit), bits::word(&table.bytes, bit + u64::from(pair)));
+        let (bit, width) = (geometry.bit(bucket), geometry.high_bits());
+        let [first, second] = halves(bytes, bit, CODEWORD_BITS, width, geometry.is_narrow());
+        let [above, others_above] = halves(bytes, column.bit(bucket), 0, column.width(), column.is_narrow());
         let mask = (1 << column.width()) - 1;
         let high = |word: u64, above: u64| low_half(word & geometry.high_mask() | (above & mask) << geometry.high_bits());
         [
@@ -61,15 +80,24 @@ impl Code for Deep {
         let high = |key: u32| u64::from(key) & geometry.high_mask();
         let (first, second) = (high(a) | high(b) << geometry.high_bits(), high(c) | high(d) << geometry.high_bits());
         let (bit, pair) = (geometry.bit(bucket), 2 * geometry.high_bits());
-        bits::set(&mut table.bytes, bit, CODEWORD_BITS, codeword.into());
-        bits::set(&mut table.bytes, geometry.high_bit(bit, 0), pair, first);
-        bits::set(&mut table.bytes, geometry.high_bit(bit, 1), pair, second);
+        if geometry.is_narrow() {
+            let word = u64::from(codeword) | (first | second << pair) << CODEWORD_BITS;
+            bits::set(&mut table.bytes, bit, geometry.bucket_bits(), word);
+        } else {
+            bits::set(&mut table.bytes, bit, CODEWORD_BITS, codeword.into());
+            bits::set(&mut table.bytes, geometry.high_bit(bit, 0), pair, first);
+            bits::set(&mut table.bytes, geometry.high_bit(bit, 1), pair, second);
+        }
         // Without the nibble.
         let above = |key: u32| u64::from(key << 4 >> 4) >> geometry.high_bits();
         let (first, second) = (above(a) | above(b) << column.width(), above(c) | above(d) << column.width());
-        let (bit, pair) = column.pairs(bucket);
-        bits::set(&mut table.bytes, bit, pair, first);
-        bits::set(&mut table.bytes, bit + u64::from(pair), pair, second);
+        let (bit, pair) = (column.bit(bucket), 2 * column.width());
+        if column.is_narrow() {
+            bits::set(&mut table.bytes, bit, 2 * pair, first | second << pair);
+        } else {
+            bits::set(&mut table.bytes, bit, pair, first);
+            bits::set(&mut table.bytes, bit + u64::from(pair), pair, second);
+        }
     }
 
     #[inline(always)]
@@ -89,6 +117,6 @@ impl Code for Deep {
 
     #[inline(always)]
     fn prefetch<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) {
-        table.instructions.prefetch(&table.bytes, index(table.column.pairs(bucket).0 / 8));
+        table.instructions.prefetch(&table.bytes, index(table.column.bit(bucket) / 8));
     }
 }

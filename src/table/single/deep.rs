@@ -42,17 +42,24 @@ impl<B: Deref<Target = [u8]>, I> PlainDeep<'_, B, I> {
         (0..self.geometry.bucket_size()).find(|&slot| self.value(bucket, slot) == value)
     }
 
+    /// The number of empty slots. A fingerprint has bits in the table, so that this alone tells.
     #[inline(always)]
-    fn free(&self, bucket: u64) -> u32 {
-        (0..self.geometry.bucket_size()).map(|slot| u32::from(self.value(bucket, slot) == 0)).sum()
+    fn free(&self, bucket: u64) -> u64 {
+        self.geometry.fold(&self.bytes, bucket, 0, |count, marks| count + u64::from(marks.count_ones()))
+    }
+
+    #[inline(always)]
+    fn first_free(&self, bucket: u64) -> Option<u32> {
+        let bit = self.geometry.find(&self.bytes, bucket, 0)? - self.geometry.bit(bucket);
+        Some(bits::low_half(bit) / self.geometry.slot_bits())
     }
 }
 
 impl<B: DerefMut<Target = [u8]>, I> PlainDeep<'_, B, I> {
-    /// Changes the first slot that holds `old` to `new`; 0 is an empty slot. Returns false if no slot holds `old`.
+    /// Changes a slot to this value; 0 is an empty slot. Returns false if there is no slot.
     #[inline(always)]
-    fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
-        let Some(slot) = self.find(bucket, old) else { return false };
+    fn set(&mut self, bucket: u64, slot: Option<u32>, new: u32) -> bool {
+        let Some(slot) = slot else { return false };
         let (low, upper) = self.slot(bucket, slot);
         let (f, new) = (self.geometry.slot_bits(), u64::from(new));
         bits::set(&mut self.bytes, low, f, new);
@@ -86,7 +93,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for PlainDeep<'_, B, I> {
 
     #[inline(always)]
     fn has_room(&self, bucket: u64) -> bool {
-        self.find(bucket, 0).is_some()
+        self.free(bucket) > 0
     }
 
     #[inline(always)]
@@ -127,22 +134,22 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, 
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let emptier = select_unpredictable(self.free(second) > self.free(first), second, first);
-        self.change(emptier, 0, fingerprint.get())
+        self.put(emptier, fingerprint)
     }
 
     #[inline(always)]
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        self.change(first, fingerprint.get(), 0) || self.change(second, fingerprint.get(), 0)
+        self.set(first, self.find(first, fingerprint.get()), 0) || self.set(second, self.find(second, fingerprint.get()), 0)
     }
 
     #[inline(always)]
     fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        self.change(bucket, 0, fingerprint.get())
+        self.set(bucket, self.first_free(bucket), fingerprint.get())
     }
 
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
-        let found = self.change(bucket, old.get(), new.get());
+        let found = self.set(bucket, self.find(bucket, old.get()), new.get());
         debug_assert!(found);
     }
 
