@@ -14,7 +14,6 @@ mod facts;
 mod lane;
 mod layer;
 mod level;
-mod limits;
 mod look_up;
 mod merge;
 #[cfg(feature = "std")]

@@ -10,7 +10,6 @@ use super::{
     GoError,
     format::{self, Victim},
     order::Order,
-    write,
 };
 use crate::{
     bits::wide,
@@ -212,7 +211,7 @@ impl GoFilter {
     /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
     /// program aborts, as with any vector.
     pub fn encode(&self) -> Result<Vec<u8>, GoError> {
-        write::file(&self.filter, self.victim, &self.order)
+        format::file(&self.filter, self.victim, &self.order)
     }
 
     /// Writes the bytes of [`encode`](Self::encode) to a file, which is created or replaced as by [`CuckooFilter::save`].

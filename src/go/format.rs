@@ -1,13 +1,18 @@
-//! The header of Go's files: layout and validation.
+//! Go's files: the layout and validation of the header, reading and writing.
 
 use alloc::{string::String, vec::Vec};
 
-use super::GoError;
+use super::{
+    GoError, GoFilter,
+    order::{self, Order, Refusal},
+};
 use crate::{
-    bits::{low_half, wide},
-    hash::{Hasher as _, HasherId, MetroHash64},
+    bits::{PADDING, index, low_half, wide},
+    filter::{CuckooFilter, RawFilter},
+    hash::{Hasher, HasherId, MetroHash64},
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind},
-    snapshot::{SnapshotError, SnapshotErrorKind as Kind},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind, verify},
+    storage::{OutOfMemory, Owned, Storage, reserved},
     table::{Fingerprint, Pair},
 };
 
@@ -242,6 +247,117 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     let mut number = [0; 4];
     number.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(number)
+}
+
+// Reading, from untrusted bytes.
+
+/// Reads a filter from the output of Go's `Encode`, with nothing after it.
+///
+/// Safe for untrusted input: validates everything. Takes time proportional to the input. Allocates memory for the table and, if
+/// it is packed, at most nine bits more per bucket.
+///
+/// # Errors
+/// If the bytes are not a valid file; the error says what is wrong and at which offset. Two kinds do not mean that the file is
+/// corrupt: [`Aliasing`](Kind::Aliasing) is a table that Go's library itself corrupts, and [`Unsupported`](Kind::Unsupported) is
+/// one with fingerprints of one bit or more than 16 slots per bucket.
+///
+/// # Example
+/// ```
+/// // An empty filter: one bucket of four slots, fingerprints of eight bits.
+/// let go = koel::go::decode(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 1, 0, 0, 0, 0, 0, 0, 0])?;
+/// assert!(go.is_empty() && !go.contains("alice"));
+/// # Ok::<(), koel::SnapshotError>(())
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
+    let Header { params, items, victim } = Header::decode(bytes)?;
+    let start = header_bytes(&params);
+    let (table, padding) = bytes[start..].split_at(params.table_bytes());
+    check_end(&params, table, padding)?;
+    let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
+    let mut raw = RawFilter::from_parts(params, storage, 0);
+    let order = match params.table() {
+        TableKind::Single => Order::default(),
+        TableKind::Packed => order::sort(&mut raw).map_err(|refusal| refused(&params, refusal))?,
+    };
+    // The buckets are sorted now, so the table is valid.
+    let taken = raw.taken(0..params.buckets()).unwrap_or_default();
+    if taken != u64::from(items) {
+        let what = text!("the table holds {taken} items, but the header says {items}");
+        return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), what));
+    }
+    Ok(GoFilter { filter: CuckooFilter::from_raw(raw.with_len(index(taken)), MetroHash64), victim, order })
+}
+
+/// Checks that the bits behind the last bucket are zero.
+fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), SnapshotError> {
+    let used_bits = params.buckets() * u64::from(params.bucket_bits()) % 8;
+    let last = table.last().map_or(0, |&byte| if used_bits == 0 { 0 } else { byte >> used_bits });
+    let mut behind = core::iter::once(last).chain(padding.iter().copied());
+    let Some(byte) = behind.position(|byte| byte != 0) else { return Ok(()) };
+    let at = header_bytes(params) + table.len() - 1 + byte;
+    Err(SnapshotError::new(Kind::Table, wide(at), text!("bits beyond the last bucket are set")))
+}
+
+fn refused(params: &Params, refusal: Refusal) -> SnapshotError {
+    match refusal {
+        Refusal::Codeword { bucket, codeword } => {
+            let what = text!("bucket {bucket} has the codeword {codeword}, which is not in the codebook");
+            let at = wide(header_bytes(params)) + bucket * u64::from(params.bucket_bits()) / 8;
+            SnapshotError::new(Kind::Table, at, what)
+        }
+        Refusal::OutOfMemory(error) => error.into(),
+    }
+}
+
+// Writing.
+
+/// Writes a filter as a file for Go's `Decode`, without a victim. A view of a snapshot is [verified](crate::FilterView::verify)
+/// first.
+///
+/// # Errors
+/// If Go's library cannot read the filter: it requires `PowerOfTwo` addressing, `MetroHash64`, the seed 1337, at most 2³¹ buckets
+/// and fewer than 2³² items. Its single table also loses items if fingerprints have 2, 4 or 12 bits and buckets are not whole
+/// bytes. If a view's snapshot is corrupt.
+///
+/// # Panics
+/// If the memory for the bytes cannot be allocated.
+///
+/// # Example
+/// ```
+/// use koel::{Addressing, CuckooFilter, go::{self, MetroHash64}};
+/// let builder = CuckooFilter::builder().false_positive_rate(0.001).hasher(MetroHash64).seed(1337);
+/// let filter = builder.addressing(Addressing::PowerOfTwo).build_from_items(&["alice", "bob"])?;
+/// let file = go::encode(&filter)?;
+/// assert!(go::decode(&file)?.filter() == &filter);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<u8>, GoError> {
+    let victim = Victim::default();
+    // Cheap checks first: `verify` reads the whole table.
+    header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
+    // Go's files have no checksum that would reveal corruption later.
+    verify(filter.raw()).map_err(GoError::Snapshot)?;
+    file(filter, victim, &Order::default())
+}
+
+pub(super) fn file<H: Hasher, S: Storage>(
+    filter: &CuckooFilter<H, S>,
+    victim: Victim,
+    order: &Order,
+) -> Result<Vec<u8>, GoError> {
+    let params = &filter.params();
+    let header = self::header(params, filter.hasher().id(), wide(filter.len()), victim)?;
+    let start = header_bytes(params);
+    let end = start + params.table_bytes();
+    let mut bytes = reserved(end + PADDING).map_err(GoError::OutOfMemory)?;
+    header.encode(&mut bytes);
+    bytes.extend_from_slice(filter.raw().table());
+    if params.table() == TableKind::Packed {
+        bytes.resize(end + PADDING, 0);
+        order::restore(order, filter.raw(), &mut bytes[start..]);
+        bytes.truncate(end + padding(params));
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -34,9 +34,10 @@ mod error;
 mod filter;
 mod format;
 mod order;
-mod packed;
-mod read;
-mod write;
 
 pub use crate::hash::MetroHash64;
-pub use {error::GoError, filter::GoFilter, read::decode, write::encode};
+pub use {
+    error::GoError,
+    filter::GoFilter,
+    format::{decode, encode},
+};

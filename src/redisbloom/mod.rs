@@ -25,7 +25,6 @@
 //! - Safe for untrusted input: reading validates everything, and allocates memory only for bytes that exist.
 
 mod chunks;
-mod compact;
 mod convert;
 mod dump;
 mod error;

@@ -8,8 +8,7 @@ use super::{
         partition::Partition,
         sharing::SHARING,
     },
-    SharedFilter,
-    lock::{LockedLane, Writer},
+    LockedLane, SharedFilter, Writer,
 };
 use crate::{
     bits::index,

@@ -4,8 +4,7 @@ use std::sync::PoisonError;
 
 use super::{
     super::{GrowError, builder::empty_lanes, error::Refused, lane::Lane, level::Place, operations::spread},
-    SharedFilter,
-    lock::{LockedLane, Writer},
+    LockedLane, SharedFilter, Writer,
 };
 use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
 

@@ -1,0 +1,533 @@
+//! Parts of a growing filter, which are built on their own and joined: a set that is larger than one machine's memory.
+
+use alloc::{string::String, vec::Vec};
+use core::{error::Error, fmt, ops::Range};
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use super::{
+    ElasticBuilder, ElasticFilter, ElasticParams, GrowError,
+    builder::Plan,
+    error::Refused,
+    lane::Lane,
+    operations::spread,
+    plan::MOST_LANES,
+    snapshot::{Listing, Reading, Writing, write},
+    storage::FILTER_BYTES,
+};
+use crate::{
+    bits::wide,
+    filter::BuildError,
+    hash::{HashItem, Hasher, HasherId, Xxh3},
+    params::{ParamError, Parameter},
+    snapshot::{Reader, SnapshotError, replace},
+    storage::{OutOfMemory, reserve, reserved},
+    table::Uniform,
+};
+
+/// Lanes for each part, at least, if there may be so many: the parts of a job get nearly equal numbers of items.
+const LANES_OF_PART: usize = 8;
+
+/// A part of a growing filter: it takes the items of some lanes, and leaves the others to the other parts.
+///
+/// Parts are built anywhere, by threads, processes or machines that know nothing of each other, with a builder that was told the
+/// same; then they are joined, without the items. So a set can be larger than one machine's memory. The joined filter is the one
+/// that would have been built in one place.
+///
+/// Which part an item belongs to follows from its hash alone. A job may give each part its own items ([`part_of`](Self::part_of)),
+/// or all items to every part: what belongs to another part is left out.
+///
+/// # Example
+/// ```
+/// use koel::{ElasticFilter, ElasticPart};
+/// let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(50_000);
+/// // These three may run on different machines,
+/// let mut snapshots = Vec::new();
+/// for part in 0..3 {
+///     let mut part = builder.clone().build_part(part, 3)?;
+///     part.insert_iter(0..50_000u64)?;
+///     let mut snapshot = Vec::new(); // or a file
+///     part.write_to(&mut snapshot)?;
+///     snapshots.push(snapshot);
+/// }
+/// // and this one needs memory for one shard at a time.
+/// let mut joined = Vec::new();
+/// ElasticPart::join_snapshots(snapshots.iter().map(|snapshot| &snapshot[..]), &mut joined)?;
+/// let filter = ElasticFilter::from_bytes(&joined)?;
+/// assert!(filter.len() == 50_000 && filter.contains(&7u64));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ElasticPart<H = Xxh3> {
+    params: ElasticParams,
+    hasher: H,
+    part: usize,
+    parts: usize,
+    /// The number of its first lane in the filter.
+    first: usize,
+    lanes: Vec<Lane>,
+    max_bytes: usize,
+}
+
+impl<H> ElasticBuilder<H> {
+    /// An empty part of a filter that has so many parts, which are numbered from 0. Capacities are those of the whole filter; the
+    /// part takes its share of the memory. [`max_bytes`](Self::max_bytes) limits the part.
+    ///
+    /// The number of [`lanes`](Self::lanes) is by default the next power of two from eight times the number of parts on, and 256 at
+    /// most. Each part has as many of them as the others, or one more: so up to 32 parts differ by an eighth, more by a factor of
+    /// two at most.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and if there are not as many parts, or not as many lanes as parts.
+    pub fn build_part(mut self, part: usize, parts: usize) -> Result<ElasticPart<H>, BuildError> {
+        if parts == 0 || parts > MOST_LANES {
+            let nearest = parts.clamp(1, MOST_LANES);
+            return Err(wrong_parts(text!(
+                "{parts} given, but a filter has 1 to {MOST_LANES}; the nearest that works is {nearest}"
+            )));
+        }
+        if part >= parts {
+            return Err(wrong_parts(text!("number {part} given, but {parts} are numbered from 0; give a lower number")));
+        }
+        self.lanes_or((LANES_OF_PART * parts).next_power_of_two().min(MOST_LANES));
+        let of_part = |lanes: usize| {
+            // Lane n belongs to part ⌊n·parts/lanes⌋.
+            let [first, end] = [part, part + 1].map(|part| (part * lanes).div_ceil(parts));
+            first..end
+        };
+        let Plan { params, hasher, dispatch, max_bytes } = self.plan(|lanes| of_part(lanes).len())?;
+        let lanes = params.lanes();
+        if lanes < parts {
+            let words = text!("{parts} given, but the filter has {lanes} lanes; the nearest that works is {lanes}");
+            return Err(wrong_parts(words));
+        }
+        let Range { start: first, end } = of_part(lanes);
+        let mut lanes = reserved(end - first)?;
+        for _ in first..end {
+            lanes.push(Lane::new(&params, dispatch)?);
+        }
+        Ok(ElasticPart { params, hasher, part, parts, first, lanes, max_bytes })
+    }
+}
+
+fn wrong_parts(words: String) -> BuildError {
+    ParamError::new(Parameter::Parts, words).into()
+}
+
+impl<H> ElasticPart<H> {
+    /// The number of items in the part, counting duplicates.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+
+    /// True if the part holds no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The parameters of the whole filter.
+    #[must_use]
+    pub fn params(&self) -> ElasticParams {
+        self.params
+    }
+
+    /// The number of this part, from 0.
+    #[must_use]
+    pub fn part(&self) -> usize {
+        self.part
+    }
+
+    /// The number of parts.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The hasher.
+    #[must_use]
+    pub fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    /// Bytes of all tables of this part, with their padding.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.lanes.iter().map(Lane::table_bytes).sum()
+    }
+
+    /// What the part is charged against its limit.
+    fn charged(&self) -> usize {
+        self.lanes.iter().map(Lane::charged).fold(FILTER_BYTES, usize::saturating_add)
+    }
+
+    fn refuse(&self, reason: Refused) -> GrowError {
+        GrowError::new(reason, self.charged(), self.max_bytes)
+    }
+}
+
+/// The parameters and the number of items, without the tables.
+impl<H> fmt::Debug for ElasticPart<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { params, part, parts, .. } = self;
+        let mut debug = f.debug_struct("ElasticPart");
+        debug.field("part", part).field("parts", parts).field("params", params).field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+// Filling a part, and writing it.
+
+impl<H> ElasticPart<H> {
+    /// Inserts an item as [`ElasticFilter::insert`](crate::ElasticFilter::insert) does, if it belongs to this part. Returns false
+    /// if it belongs to another one.
+    ///
+    /// # Errors
+    /// As `ElasticFilter::insert`.
+    #[inline]
+    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<bool, GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.insert_uniform(self.uniform(item), false)
+    }
+
+    /// [`insert`](Self::insert), unless the part probably has the item already. Returns true if the item was inserted.
+    ///
+    /// # Errors
+    /// As `ElasticFilter::insert`.
+    #[inline]
+    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.insert_uniform(self.uniform(item), true)
+    }
+
+    /// [`insert`](Self::insert) for a hash.
+    ///
+    /// # Errors
+    /// As `ElasticFilter::insert`.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, GrowError> {
+        self.insert_uniform(spread(hash), false)
+    }
+
+    /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items that belong to this part.
+    ///
+    /// # Errors
+    /// [`GrowError`] at the first item that is refused; [`GrowError::position`] is the number of items before it, of whichever
+    /// part. Those that belong to this one are in it.
+    pub fn insert_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, GrowError>
+    where
+        H: HashItem<I::Item>,
+    {
+        let mut inserted = 0;
+        for (position, item) in items.into_iter().enumerate() {
+            inserted += usize::from(self.insert(&item).map_err(|error| error.at(position))?);
+        }
+        Ok(inserted)
+    }
+
+    fn insert_uniform(&mut self, hash: Uniform, unique: bool) -> Result<bool, GrowError> {
+        let number = self.params.shares().lane(hash).wrapping_sub(self.first);
+        let Some(lane) = self.lanes.get_mut(number) else { return Ok(false) };
+        if unique && lane.contains(hash) {
+            return Ok(false);
+        }
+        if let Err(full) = lane.insert(hash) {
+            let allowed = self.max_bytes.saturating_sub(self.charged());
+            self.lanes[number].insert_growing(hash, full, allowed).map_err(|reason| self.refuse(reason))?;
+        }
+        Ok(true)
+    }
+
+    /// The number of the part that an item belongs to, from 0. It depends on the numbers of parts and lanes, the hasher and its
+    /// seed, and on nothing else.
+    #[must_use]
+    pub fn part_of<T: ?Sized>(&self, item: &T) -> usize
+    where
+        H: HashItem<T>,
+    {
+        self.params.shares().lane(self.uniform(item)) * self.parts / self.params.lanes()
+    }
+
+    #[inline]
+    fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
+    where
+        H: HashItem<T>,
+    {
+        Uniform(self.hasher.hash_item(self.params.seed(), item))
+    }
+
+    /// Writes the part as a snapshot for [`join_snapshots`](ElasticPart::join_snapshots).
+    ///
+    /// # Errors
+    /// The writer's error. What it has received by then is not a valid snapshot.
+    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
+    where
+        H: Hasher,
+    {
+        let lanes = (0..self.params.lanes()).map(|number| Ok(self.lanes.get(number.wrapping_sub(self.first))));
+        write(&self.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
+    }
+
+    /// Writes the part to a file, which it creates or replaces as [`ElasticFilter::save`](crate::ElasticFilter::save) does.
+    ///
+    /// # Errors
+    /// As `ElasticFilter::save`.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()>
+    where
+        H: Hasher,
+    {
+        replace(path.as_ref(), |file| self.write_to(file))
+    }
+}
+
+// Joining parts: lanes are put side by side as they are.
+
+impl ElasticPart {
+    /// Joins the snapshots of all parts of a filter, given in any order, and writes the snapshot of the whole, for which
+    /// [`ElasticFilter::read_from`] and [`ElasticView`](crate::ElasticView) are. Returns the number of items.
+    ///
+    /// Takes the memory of one shard and of one list of shards, whatever the sizes of the parts, all of which are read at the same
+    /// time. Everything is verified while it is copied. Filters may have any hasher: nothing is hashed.
+    ///
+    /// # Errors
+    /// If the parts do not make up one filter, if one of them is corrupt or goes on after its end, or if reading or writing fails.
+    /// What the writer has received by then is not a valid snapshot.
+    ///
+    /// # Example
+    /// See [`ElasticPart`].
+    pub fn join_snapshots<R: Read, W: Write>(parts: impl IntoIterator<Item = R>, mut writer: W) -> Result<u64, JoinError> {
+        let mut readings = Vec::new();
+        for (part, reader) in parts.into_iter().enumerate() {
+            reserve(&mut readings, 1)?;
+            readings.push(Reading::start(Reader(reader)).map_err(|error| JoinError::Snapshot { part, error })?);
+        }
+        let Some(first) = readings.first() else { return Err(JoinError::NoParts) };
+        let (params, hasher): (ElasticParams, HasherId) = (first.params, first.hasher_id());
+        if let Some(part) = readings.iter().position(|other| (other.params, other.hasher_id()) != (params, hasher)) {
+            return Err(JoinError::Different { part });
+        }
+        let mut writing = Writing::start(&params, hasher, |piece: &[u8]| writer.write_all(piece))?;
+        let mut items = 0;
+        for lane in 0..params.lanes() {
+            let Some((part, listing)) = owner(&mut readings, lane)? else {
+                return Err(JoinError::Missing { lane, lanes: params.lanes() });
+            };
+            items += listing.items();
+            writing.list(&listing)?;
+            let mut written = Ok(());
+            let copied = readings[part].tables(&listing, |table| {
+                written = writing.table(table);
+                written.is_ok()
+            });
+            written?;
+            copied.map_err(|error| JoinError::Snapshot { part, error })?;
+            readings[part].release();
+        }
+        for (part, reading) in readings.into_iter().enumerate() {
+            reading.finish_at_end().map_err(|error| JoinError::Snapshot { part, error })?;
+        }
+        writing.finish()?;
+        Ok(items)
+    }
+
+    /// [`join_snapshots`](Self::join_snapshots) for files. Creates or replaces the file at `path` as [`ElasticFilter::save`] does:
+    /// if joining fails, it is as it was.
+    ///
+    /// # Errors
+    /// As `join_snapshots`.
+    pub fn join_files<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>, path: impl AsRef<Path>) -> Result<u64, JoinError> {
+        let mut files = Vec::new();
+        for (part, path) in parts.into_iter().enumerate() {
+            let path = path.as_ref();
+            let file = File::open(path).map_err(|error| {
+                let what = text!("{}: cannot be opened", path.display());
+                JoinError::Snapshot { part, error: SnapshotError::io(0, what, error) }
+            })?;
+            reserve(&mut files, 1)?;
+            files.push(file);
+        }
+        let (mut items, mut refused) = (0, None);
+        let written = replace(path.as_ref(), |file| match Self::join_snapshots(files, file) {
+            Ok(joined) => {
+                items = joined;
+                Ok(())
+            }
+            Err(JoinError::Io(error)) => Err(error),
+            Err(error) => {
+                refused = Some(error);
+                // Never seen: `refused` is returned.
+                Err(io::ErrorKind::Other.into())
+            }
+        });
+        match refused {
+            Some(error) => Err(error),
+            None => Ok(written.map(|()| items)?),
+        }
+    }
+}
+
+/// The index of the part that has a lane, and what its list says.
+fn owner<R: Read>(readings: &mut [Reading<Reader<R>>], lane: usize) -> Result<Option<(usize, Listing)>, JoinError> {
+    let mut owner: Option<(usize, Listing)> = None;
+    for (part, reading) in readings.iter_mut().enumerate() {
+        let listing = reading.listing(wide(lane)).map_err(|error| JoinError::Snapshot { part, error })?;
+        if listing.is_absent() {
+            continue;
+        }
+        if let Some((first, _)) = owner {
+            return Err(JoinError::Twice { parts: [first, part] });
+        }
+        owner = Some((part, listing));
+    }
+    Ok(owner)
+}
+
+impl<H: PartialEq> ElasticFilter<H> {
+    /// Joins all parts of a filter, given in any order, without copying their tables.
+    ///
+    /// # Errors
+    /// If the parts do not make up one filter, or if memory for their list cannot be allocated.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::ElasticFilter;
+    /// use std::thread;
+    ///
+    /// let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(50_000);
+    /// let builders = (0..4).map(|part| (part, builder.clone()));
+    /// let threads: Vec<_> = builders
+    ///     .map(|(part, builder)| {
+    ///         thread::spawn(move || {
+    ///             let mut part = builder.build_part(part, 4).expect("the same for all parts");
+    ///             part.insert_iter(0..50_000u64).map(|_| part)
+    ///         })
+    ///     })
+    ///     .collect();
+    /// let parts = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Result<Vec<_>, _>>()?;
+    /// let filter = ElasticFilter::join(parts)?;
+    /// assert_eq!(filter.len(), 50_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn join(parts: impl IntoIterator<Item = ElasticPart<H>>) -> Result<Self, JoinError> {
+        let mut given = Vec::new();
+        for part in parts.into_iter().enumerate() {
+            reserve(&mut given, 1)?;
+            given.push(part);
+        }
+        if let Some(part) =
+            given.iter().position(|(_, part)| part.params != given[0].1.params || part.hasher != given[0].1.hasher)
+        {
+            return Err(JoinError::Different { part });
+        }
+        given.sort_unstable_by_key(|(index, part)| (part.first, *index));
+        let of_all = given.first().map_or(0, |(_, part)| part.params.lanes());
+        let (mut lanes, mut last, mut whole) = (reserved(of_all)?, 0, None);
+        for (index, part) in given {
+            if part.first < lanes.len() {
+                return Err(JoinError::Twice { parts: [last, index] });
+            }
+            if part.first > lanes.len() {
+                return Err(JoinError::Missing { lane: lanes.len(), lanes: part.params.lanes() });
+            }
+            // There is room for as many lanes as there are, and no part has more of them.
+            lanes.extend(part.lanes);
+            last = index;
+            whole.get_or_insert((part.params, part.hasher));
+        }
+        let Some((params, hasher)) = whole else { return Err(JoinError::NoParts) };
+        if lanes.len() < params.lanes() {
+            return Err(JoinError::Missing { lane: lanes.len(), lanes: params.lanes() });
+        }
+        Ok(Self::from_lanes(lanes, params, hasher))
+    }
+}
+
+impl From<OutOfMemory> for JoinError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::OutOfMemory(error)
+    }
+}
+
+impl From<io::Error> for JoinError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+// The error of parts that could not be joined.
+
+/// Parts of a growing filter could not be joined.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// No part was given.
+    NoParts,
+    /// The part with this index among those given has other parameters, or another hasher, than the first one.
+    Different {
+        /// The index.
+        part: usize,
+    },
+    /// A lane is in none of the parts: one is missing, or they are not all of the same number of parts.
+    Missing {
+        /// The number of the first such lane.
+        lane: usize,
+        /// The number of all lanes.
+        lanes: usize,
+    },
+    /// Two parts have the same lane: they are the same part, not of the same number of parts, or one is a whole filter.
+    Twice {
+        /// The indices of the two.
+        parts: [usize; 2],
+    },
+    /// A part is not a valid snapshot of a growing filter, or could not be read.
+    Snapshot {
+        /// The index of the part.
+        part: usize,
+        /// What is wrong with it.
+        error: SnapshotError,
+    },
+    /// The writer failed.
+    Io(io::Error),
+    /// Memory for the list of parts cannot be allocated.
+    OutOfMemory(OutOfMemory),
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoParts => f.write_str("no parts to join; give all parts of a filter"),
+            Self::Different { part } => {
+                write!(f, "part {part}, counted from 0, has other parameters than the first one; build all with the same ones")
+            }
+            Self::Missing { lane, lanes } => write!(
+                f,
+                "no part has lane {lane} of {lanes}, counted from 0; give all parts, each built as one of the same number of parts"
+            ),
+            Self::Twice { parts: [first, second] } => write!(
+                f,
+                "parts {first} and {second}, counted from 0, have the same items; give each part once, built as one of the same \
+                 number of parts, and no whole filter"
+            ),
+            Self::Snapshot { part, error } => write!(f, "part {part}, counted from 0: {error}"),
+            Self::Io(error) => write!(f, "the joined filter cannot be written: {error}"),
+            Self::OutOfMemory(_) => f.write_str("the parts cannot be listed"),
+        }
+    }
+}
+
+impl Error for JoinError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Snapshot { error, .. } => error.source(),
+            Self::Io(error) => Some(error),
+            Self::OutOfMemory(error) => Some(error),
+            _ => None,
+        }
+    }
+}

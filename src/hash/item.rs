@@ -1,0 +1,464 @@
+//! What can be put into a filter, and which bytes it has there.
+
+use alloc::{
+    borrow::{Cow, ToOwned},
+    boxed::Box,
+    ffi::CString,
+    rc::Rc,
+    string::String,
+    vec::Vec,
+};
+use core::{
+    ffi::CStr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    num::NonZero,
+};
+#[cfg(all(feature = "std", unix))]
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use crate::bits::wide;
+
+/// A type whose values can be put into a filter: each has bytes, the same on every machine and in every release.
+///
+/// Two items with the same bytes are the same item to a filter. Two different values of one type never have the same
+/// bytes; values of different types may.
+///
+/// # The bytes
+/// | type | bytes |
+/// |---|---|
+/// | `str`, `String` | the UTF-8 bytes, with no length and no zero |
+/// | `[u8]`, `[u8; N]`, `Vec<u8>` | the bytes themselves |
+/// | `CStr`, `CString` | the bytes, without the zero at the end |
+/// | `OsStr`, `OsString`, `Path`, `PathBuf` | the bytes as the system has them; on Unix only, and with the feature `std` |
+/// | `u8` to `u128`, `i8` to `i128` | 1, 2, 4, 8 or 16 bytes, little-endian, in two's complement |
+/// | `usize`, `isize` | 8 bytes, those of `u64` and `i64`, also where words are shorter |
+/// | `NonZero<T>` | those of `T` |
+/// | `bool` | 1 byte: 0 or 1 |
+/// | `char` | 4 bytes: those of the code point as a `u32` |
+/// | `Ipv4Addr`, `Ipv6Addr` | 4 or 16 bytes: the octets, in network order |
+/// | `IpAddr` | a byte, 4 or 6, and the octets |
+/// | `SocketAddrV4` | 6 bytes: the octets, and the port as a `u16` |
+/// | `SocketAddrV6` | 26 bytes: the octets, the port, and the flow information and scope each as a `u32` |
+/// | `SocketAddr` | a byte, 4 or 6, and the above |
+/// | `[T]`, `[T; N]`, `Vec<T>` | the *parts* of the elements, one after another |
+/// | tuples of 1 to 12 | the *parts* of the fields, one after another |
+/// | `()` | 1 byte: 0 |
+/// | `Option<T>` | for `None` a 0; for `Some` a 1 and the *part* of the value |
+/// | `&T`, `&mut T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | those of `T` |
+///
+/// Where an item is a *part* of another, a length comes first if its type does not determine where it ends, so that
+/// `("ab", "c")` and `("a", "bc")` are different items. The length has 8 bytes, little-endian:
+/// - in front of strings, paths, and types that implement `Item` themselves, the number of bytes;
+/// - in front of arrays, slices and vectors, the number of elements. For `[u8]` the two are the same.
+///
+/// All other items are the same bytes as a part as they are alone.
+/// ```
+/// use koel::Item;
+/// let bytes = |item: &(u16, &str, Option<bool>)| item.with_bytes(<[u8]>::to_vec);
+/// assert_eq!(bytes(&(513, "ab", None)), b"\x01\x02\x02\0\0\0\0\0\0\0ab\0");
+/// assert_eq!(bytes(&(513, "", Some(true))), b"\x01\x02\0\0\0\0\0\0\0\0\x01\x01");
+/// ```
+///
+/// # Memory
+/// Items of several parts whose bytes are more than 128 together are copied to the heap to be hashed; if the allocator has no
+/// memory for them, the program aborts, as with any vector. All other items, strings and byte slices of any length among them,
+/// are hashed where they are.
+///
+/// # Which values are the same item
+/// - `"a"`, `String::from("a")`, `b"a"`, `[97u8]` and `97u8` are. So are a vector, an array and a slice of the same elements,
+///   also as parts.
+/// - `1u32` and `1u64` are not, nor `'a'` and `"a"`, nor `"a"` and `("a",)`. Insert and query with the same type: a literal such
+///   as `1` or `[1, 2]` has `i32` if nothing else is said.
+/// - `Ipv4Addr` and the `IpAddr` of the same address are not.
+/// - `Path::new("a//b")` and `Path::new("a/b")` are not, although `==` says so; `[u8]` does not normalise.
+///
+/// Floats are no items: `0.0` and `-0.0` are equal and have different bits, and `NaN` does not equal itself. Insert
+/// `to_bits()` if bits are what you mean. Paths of systems other than Unix have no bytes of their own; insert
+/// `path.to_str()`. For everything else that implements `core::hash::Hash`, there is
+/// [`StdHasher`](crate::StdHasher).
+///
+/// Items made of parts are collected on the stack up to 128 bytes, and on the heap beyond.
+///
+/// # Example
+/// For a struct, give the bytes of a tuple of its fields:
+/// ```
+/// use koel::{CuckooFilter, Item};
+///
+/// struct Endpoint { host: String, port: u16 }
+///
+/// impl Item for Endpoint {
+///     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+///         (&self.host, self.port).with_bytes(read)
+///     }
+/// }
+///
+/// let endpoint = |port| Endpoint { host: "localhost".into(), port };
+/// let mut seen = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
+/// seen.insert(&endpoint(80))?;
+/// assert!(seen.contains(&endpoint(80)));
+/// assert!(!seen.contains(&endpoint(443)));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be put into a filter",
+    note = "strings, byte strings, integers, addresses, and tuples, slices and options of these can; for a type of your own, \
+            implement `koel::Item`, or use `StdHasher`, which takes every type that implements `Hash`"
+)]
+pub trait Item {
+    /// Calls `read` once with the item's bytes and returns what it returned.
+    ///
+    /// Different values must have different bytes, and a value always the same.
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Appends the bytes that the item has as a part of another. No part may be a prefix of another value's, so that parts can
+    /// follow one another; none is empty.
+    #[doc(hidden)]
+    #[inline]
+    fn write_part(&self, parts: &mut Parts) {
+        self.with_bytes(|bytes| {
+            parts.push_len(bytes.len());
+            parts.push(bytes);
+        });
+    }
+
+    /// The items, if they are bytes: `[u8]` is read where it is, which two implementations for slices could not express. Only
+    /// this crate can name the type of the result, so no other type can claim to be bytes.
+    #[doc(hidden)]
+    #[inline]
+    fn as_byte_slice(_items: &[Self]) -> Option<Bytes<'_>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+// The bytes of an item that is made of others.
+
+/// Most items fit: a string of a hundred bytes with an integer or two.
+const ON_THE_STACK: usize = 128;
+
+/// Items that are bytes.
+#[derive(Debug)]
+pub struct Bytes<'a>(&'a [u8]);
+
+/// Bytes, appended one part after another. They move to the heap when the stack has no room for them.
+#[derive(Debug)]
+pub struct Parts {
+    stack: [u8; ON_THE_STACK],
+    len: usize,
+    /// Empty, or all of the bytes.
+    heap: Vec<u8>,
+}
+
+impl Parts {
+    /// Calls `read` with what `write` appended.
+    #[inline]
+    fn collect<R>(write: impl FnOnce(&mut Self), read: impl FnOnce(&[u8]) -> R) -> R {
+        let mut parts = Self { stack: [0; ON_THE_STACK], len: 0, heap: Vec::new() };
+        write(&mut parts);
+        read(parts.as_slice())
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        match self.stack.get_mut(self.len..end) {
+            Some(room) => room.copy_from_slice(bytes),
+            None => self.spill(bytes),
+        }
+        self.len = end;
+    }
+
+    /// The length in front of a part whose type does not determine where it ends.
+    #[inline]
+    fn push_len(&mut self, len: usize) {
+        self.push(&wide(len).to_le_bytes());
+    }
+
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) {
+        if self.heap.is_empty() {
+            // As much again as on the stack, so that what follows seldom has to move everything.
+            self.heap.reserve(self.len + bytes.len() + ON_THE_STACK);
+            self.heap.extend_from_slice(&self.stack[..self.len]);
+        }
+        self.heap.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        self.stack.get(..self.len).unwrap_or(&self.heap)
+    }
+}
+
+// References, and what owns an item: they are what they lead to.
+
+macro_rules! owners {
+    ($($owner:ty $(where T: $bound:path)?;)+) => {$(
+        impl<T: Item + ?Sized $(+ $bound)?> Item for $owner {
+            #[inline]
+            fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+                T::with_bytes(self, read)
+            }
+
+            #[inline]
+            fn write_part(&self, parts: &mut Parts) {
+                T::write_part(self, parts);
+            }
+        }
+    )+};
+}
+owners! {
+    &T;
+    &mut T;
+    Box<T>;
+    Rc<T>;
+    Cow<'_, T> where T: ToOwned;
+}
+// Some of the smallest processors have no atomic pointers.
+#[cfg(target_has_atomic = "ptr")]
+owners!(alloc::sync::Arc<T>;);
+
+// Items that are bytes of any length. As parts they have their length in front.
+
+macro_rules! texts {
+    ($($(#[$attribute:meta])* $text:ty: |$value:ident| $bytes:expr;)+) => {$(
+        $(#[$attribute])*
+        impl Item for $text {
+            #[inline]
+            fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+                let $value = self;
+                read($bytes)
+            }
+        }
+    )+};
+}
+texts! {
+    str: |text| text.as_bytes();
+    String: |text| text.as_bytes();
+    CStr: |text| text.to_bytes();
+    CString: |text| text.as_bytes();
+}
+
+// Elsewhere a path is not made of bytes, and how the standard library keeps it is not specified.
+#[cfg(all(feature = "std", unix))]
+texts! {
+    /// On Unix only.
+    OsStr: |text| text.as_bytes();
+    /// On Unix only.
+    OsString: |text| text.as_bytes();
+    /// On Unix only.
+    Path: |path| path.as_os_str().as_bytes();
+    /// On Unix only.
+    PathBuf: |path| path.as_os_str().as_bytes();
+}
+
+// Items of one fixed width: no part of them needs a length.
+
+macro_rules! scalars {
+    ($($scalar:ty: |$value:ident| $bytes:expr;)+) => {$(
+        impl Item for $scalar {
+            #[inline]
+            fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+                let $value = *self;
+                read(&$bytes)
+            }
+
+            #[inline]
+            fn write_part(&self, parts: &mut Parts) {
+                self.with_bytes(|bytes| parts.push(bytes));
+            }
+        }
+    )+};
+}
+scalars! {
+    bool: |value| [u8::from(value)];
+    char: |value| u32::from(value).to_le_bytes();
+    Ipv4Addr: |address| address.octets();
+    Ipv6Addr: |address| address.octets();
+}
+
+macro_rules! integers {
+    ($($integer:ty),+) => {$(
+        scalars! {
+            $integer: |value| value.to_le_bytes();
+            NonZero<$integer>: |value| value.get().to_le_bytes();
+        }
+    )+};
+}
+integers!(u16, u32, u64, u128, i8, i16, i32, i64, i128);
+
+// As wide as on the largest machines.
+scalars! {
+    usize: |value| wide(value).to_le_bytes();
+    isize: |value| (value as i64).to_le_bytes();
+    NonZero<u8>: |value| [value.get()];
+    NonZero<usize>: |value| wide(value.get()).to_le_bytes();
+    NonZero<isize>: |value| (value.get() as i64).to_le_bytes();
+}
+
+/// Not one of the above, as slices of it are read where they are.
+impl Item for u8 {
+    #[inline]
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        read(&[*self])
+    }
+
+    #[inline]
+    fn write_part(&self, parts: &mut Parts) {
+        parts.push(&[*self]);
+    }
+
+    #[inline]
+    fn as_byte_slice(items: &[Self]) -> Option<Bytes<'_>> {
+        Some(Bytes(items))
+    }
+}
+
+// Slices, arrays and vectors: the parts of their elements, and for bytes the bytes themselves.
+
+impl<T: Item> Item for [T] {
+    #[inline]
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        match T::as_byte_slice(self) {
+            Some(Bytes(bytes)) => read(bytes),
+            None => Parts::collect(|parts| self.iter().for_each(|item| item.write_part(parts)), read),
+        }
+    }
+
+    #[inline]
+    fn write_part(&self, parts: &mut Parts) {
+        parts.push_len(self.len());
+        match T::as_byte_slice(self) {
+            Some(Bytes(bytes)) => parts.push(bytes),
+            None => self.iter().for_each(|item| item.write_part(parts)),
+        }
+    }
+}
+
+macro_rules! like_slices {
+    ($($(const $len:ident,)? $sequence:ty;)+) => {$(
+        impl<T: Item, $(const $len: usize)?> Item for $sequence {
+            #[inline]
+            fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+                self.as_slice().with_bytes(read)
+            }
+
+            #[inline]
+            fn write_part(&self, parts: &mut Parts) {
+                self.as_slice().write_part(parts);
+            }
+        }
+    )+};
+}
+like_slices! {
+    // With their length as parts, too, though the type has it: an array and a slice of the same elements are the same item.
+    const N, [T; N];
+    Vec<T>;
+}
+
+// Tuples, options and addresses: the parts of what they are made of. As parts they are the same bytes, which say themselves where
+// they end.
+
+macro_rules! composites {
+    ($([$($generic:ident)*] $composite:ty: |$value:ident, $parts:ident| $write:expr;)+) => {$(
+        impl<$($generic: Item),*> Item for $composite {
+            #[inline]
+            fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+                Parts::collect(|parts| self.write_part(parts), read)
+            }
+
+            #[inline]
+            fn write_part(&self, $parts: &mut Parts) {
+                let $value = self;
+                $write
+            }
+        }
+    )+};
+}
+
+composites! {
+    [T] Option<T>: |option, parts| match option {
+        None => parts.push(&[0]),
+        Some(item) => {
+            parts.push(&[1]);
+            item.write_part(parts);
+        }
+    };
+    // One byte, as with an empty part `[(); 1]` and `[(); 2]` would be the same item.
+    [] (): |_unit, parts| parts.push(&[0]);
+    [] IpAddr: |address, parts| match address {
+        Self::V4(address) => (4_u8, address).write_part(parts),
+        Self::V6(address) => (6_u8, address).write_part(parts),
+    };
+    [] SocketAddrV4: |address, parts| (address.ip(), address.port()).write_part(parts);
+    [] SocketAddrV6: |address, parts| {
+        (address.ip(), address.port(), address.flowinfo(), address.scope_id()).write_part(parts);
+    };
+    [] SocketAddr: |address, parts| match address {
+        Self::V4(address) => (4_u8, address).write_part(parts),
+        Self::V6(address) => (6_u8, address).write_part(parts),
+    };
+}
+
+macro_rules! tuples {
+    ($([$($field:ident)+])+) => {$(
+        composites! {
+            [$($field)+] ($($field,)+): |tuple, parts| {
+                #[allow(non_snake_case, reason = "the fields have the names of their types")]
+                let ($($field,)+) = tuple;
+                $($field.write_part(parts);)+
+            };
+        }
+    )+};
+}
+tuples! {
+    [A]
+    [A B]
+    [A B C]
+    [A B C D]
+    [A B C D E]
+    [A B C D E F]
+    [A B C D E F G]
+    [A B C D E F G H]
+    [A B C D E F G H I]
+    [A B C D E F G H I J]
+    [A B C D E F G H I J K]
+    [A B C D E F G H I J K L]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_are_what_was_pushed(pushed in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..70), 0..8)) {
+            let bytes = Parts::collect(|parts| pushed.iter().for_each(|part| parts.push(part)), <[u8]>::to_vec);
+            prop_assert_eq!(bytes, pushed.concat());
+        }
+    }
+
+    #[test]
+    fn parts_may_end_where_the_stack_does() {
+        for first in [0, 1, ON_THE_STACK - 1, ON_THE_STACK, ON_THE_STACK + 1, 10 * ON_THE_STACK] {
+            for second in [0, 1, 2, ON_THE_STACK, ON_THE_STACK + 1] {
+                let write = |parts: &mut Parts| {
+                    parts.push(&vec![1; first]);
+                    parts.push(&vec![2; second]);
+                    parts.push(&[]);
+                    parts.push(&[3]);
+                };
+                let expected = [vec![1; first], vec![2; second], vec![3]].concat();
+                assert_eq!(Parts::collect(write, <[u8]>::to_vec), expected, "{first} and {second}");
+            }
+        }
+    }
+}
