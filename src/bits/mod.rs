@@ -40,10 +40,11 @@ pub(crate) fn words(bytes: &[u8], first: u64, second: u64) -> [u64; 2] {
     }
 }
 
-#[cfg(any(x86_kernels, test))]
+/// The panic of all accesses on the way to a bucket. One that names an index would have to keep it, in a register that a look-up
+/// needs.
 #[cold]
 #[inline(never)]
-fn beyond() -> ! {
+pub(crate) fn beyond() -> ! {
     panic!("a bucket is beyond the end of the bytes");
 }
 

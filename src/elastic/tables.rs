@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::{
-    bits::PADDING,
+    bits::{PADDING, beyond},
     storage::{OutOfMemory, Owned, Sealed as _, StorageMut as _, reserved, shrink_to},
 };
 
@@ -59,7 +59,10 @@ impl Tables {
     #[inline]
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let (block, start) = self.find(at);
-        &self.blocks[block].bytes()[start..]
+        match self.blocks.get(block).and_then(|block| block.bytes().get(start..)) {
+            Some(table) => table,
+            None => beyond(),
+        }
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use super::{
     stream::Window,
 };
 use crate::{
-    bits::index,
+    bits::{beyond, index},
     kernel::Dispatch,
     storage::{OutOfMemory, reserved},
     table::{Geometry, TableParams as _},
@@ -109,8 +109,11 @@ impl Layer {
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
     pub(super) fn table(&self, stream: u64) -> &[u8] {
-        let place = self.find(stream);
-        self.levels[place.level()].table(place.at())
+        let place = self.directory.get(index(self.first_bits.of(stream)));
+        match place.and_then(|place| Some((self.levels.get(place.level())?, place.at()))) {
+            Some((level, at)) => level.table(at),
+            None => beyond(),
+        }
     }
 
     #[inline]
