@@ -66,8 +66,7 @@ pub use {
 /// - No false negatives: an item that was inserted is found until it is removed, however the filter has grown or shrunk.
 /// - A refused insertion changes no bit.
 /// - Deterministic: the same operations in the same order give the same filter on every machine.
-/// - The [`false_positive_rate`](Self::false_positive_rate) is at most the one that was asked for, at every size; while the filter
-///   is small it is lower.
+/// - The [`false_positive_rate`](Self::false_positive_rate) is at most the one that was asked for, at every size.
 ///
 /// # Growth
 /// The filter consists of shards, small tables of equal numbers of buckets. A full shard is split into two. Each item gives up one

@@ -190,7 +190,8 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
     }
 
     /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
-    /// same fingerprint and buckets make the count too high, with probability at most ε.
+    /// same fingerprint and buckets make the count too high, with probability at most ε. All stored bits are compared, also those that
+    /// only growing needs: so an item that [`contains`](Self::contains) finds by chance mostly counts 0.
     #[must_use]
     pub fn count<T: ?Sized>(&self, item: &T) -> u32
     where
