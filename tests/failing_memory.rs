@@ -6,6 +6,7 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
+    error::Error,
     fmt::{self, Display},
     io::{self, Write},
     ptr,
@@ -40,7 +41,8 @@ thread_local! {
 
 /// `std` boxes the words of an [`io::Error`], and the pair of kind and box, and aborts the program if it cannot. The library asks
 /// first whether there is memory for them, but the allocations that follow may still fail on their own.
-const BOXES_OF_IO_ERRORS: [usize; 3] = [size_of::<String>(), 24, size_of::<SnapshotError>()];
+const BOXES_OF_IO_ERRORS: [Layout; 3] =
+    [Layout::new::<String>(), Layout::new::<(io::ErrorKind, Box<dyn Error>)>(), Layout::new::<SnapshotError>()];
 
 struct Allocator;
 
@@ -53,7 +55,7 @@ fn fails(layout: Layout) -> bool {
     STATE
         .try_with(|state| {
             let Some(mut now) = state.get() else { return false };
-            if now.spares_io_errors && layout.align() == align_of::<usize>() && BOXES_OF_IO_ERRORS.contains(&layout.size()) {
+            if now.spares_io_errors && BOXES_OF_IO_ERRORS.contains(&layout) {
                 return false;
             }
             let fails = match now.failing {
