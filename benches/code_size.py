@@ -9,17 +9,16 @@ is that of code and data, in bytes, above the program `empty`; of the WebAssembl
 """
 
 import os
-import re
 import struct
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from baselines import ROOT, TOLERANCE, compiler, end, is_comparable, output, read
+
 PACKAGE = ROOT / "benches" / "code_size"
 BASELINES = ROOT / "benches" / "code_size.tsv"
 UPDATE = "python3 benches/code_size.py --update"
-TOLERANCE = 0.03
 WASM = "wasm32-unknown-unknown"
 
 # Name, program, features, and what the project wants it to be at most, in KiB.
@@ -41,15 +40,6 @@ HEADER = f"""\
 # {{compiler}}
 program\tbytes
 """
-
-
-def output(*command):
-    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def compiler():
-    said = output("rustc", "-vV")
-    return said.splitlines()[0] + " for " + re.search(r"^host: (.+)$", said, re.MULTILINE)[1]
 
 
 def target():
@@ -88,14 +78,6 @@ def measure():
     return sizes
 
 
-def read():
-    """The baselines, and the compiler that they are of."""
-    comments, rows = [], []
-    for line in BASELINES.read_text().splitlines():
-        (comments if line.startswith("#") else rows).append(line)
-    return {name: int(size) for name, size in (row.split("\t") for row in rows[1:])}, comments[-1].removeprefix("# ")
-
-
 def kib(size):
     return f"{size / 1024:.1f}"
 
@@ -125,10 +107,8 @@ def main():
     sys.stdout.reconfigure(line_buffering=True)  # in step with what cargo says on the other stream
     this = compiler()
     update = sys.argv[1:] == ["--update"]
-    baselines, theirs = ({}, this) if update else read()
-    print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.")
-    if this.split(" for ")[1] != theirs.split(" for ")[1]:
-        print("Not compared: other machines have other instructions.")
+    baselines, theirs = ({}, this) if update else read(BASELINES)
+    if not is_comparable(this, theirs):
         return
     sizes = measure()
     if update:
@@ -138,12 +118,7 @@ def main():
         for name, size in sizes.items():
             print(f"{name:<26}{kib(size):>8}")
         return
-    if wrong := compare(sizes, baselines):
-        sys.exit("\n".join([
-            *wrong,
-            f"A size may rise by {TOLERANCE * 100:.0f} %. If it is worth it, or another compiler's doing, make it the baseline:",
-            f"    {UPDATE}",
-        ]))
+    end(compare(sizes, baselines), "size", UPDATE)
 
 
 try:

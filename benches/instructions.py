@@ -17,10 +17,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from baselines import ROOT, TOLERANCE, compiler, end, is_comparable, output, read
+
 BASELINES = ROOT / "benches" / "instructions.tsv"
 UPDATE = "python3 benches/instructions.py --update"
-TOLERANCE = 0.03
 
 HEADER = f"""\
 # Instructions of benches/instructions.rs: of 10,000 operations each. `.ci/run` compares; this writes the file anew:
@@ -29,15 +29,6 @@ HEADER = f"""\
 # {{compiler}}
 benchmark\tinstructions
 """
-
-
-def output(*command):
-    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def compiler():
-    said = output("rustc", "-vV")
-    return said.splitlines()[0] + " for " + re.search(r"^host: (.+)$", said, re.MULTILINE)[1]
 
 
 def install_valgrind():
@@ -73,14 +64,6 @@ def measure():
     return counts
 
 
-def read():
-    """The baselines, and the compiler that they are of."""
-    comments, rows = [], []
-    for line in BASELINES.read_text().splitlines():
-        (comments if line.startswith("#") else rows).append(line)
-    return {name: int(count) for name, count in (row.split("\t") for row in rows[1:])}, comments[-1].removeprefix("# ")
-
-
 def compare(counts, baselines):
     """Prints every count; returns what is wrong."""
     wrong = []
@@ -111,10 +94,8 @@ def main():
         return
     update = sys.argv[1:] == ["--update"]
     if not update:
-        baselines, theirs = read()
-        print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.")
-        if this.split(" for ")[1] != theirs.split(" for ")[1]:
-            print("Not compared: other machines have other instructions.")
+        baselines, theirs = read(BASELINES)
+        if not is_comparable(this, theirs):
             return
     install_valgrind()
     install_runner()
@@ -122,12 +103,7 @@ def main():
     if update:
         BASELINES.write_text(HEADER.format(compiler=this) + "".join(f"{name}\t{count}\n" for name, count in counts.items()))
         return
-    if wrong := compare(counts, baselines):
-        sys.exit("\n".join([
-            *wrong,
-            f"A count may rise by {TOLERANCE * 100:.0f} %. If it is worth it, or another compiler's doing, make it the baseline:",
-            f"    {UPDATE}",
-        ]))
+    end(compare(counts, baselines), "count", UPDATE)
 
 
 try:

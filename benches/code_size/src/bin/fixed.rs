@@ -1,5 +1,8 @@
 //! A program that builds a filter of a fixed size, changes it, and writes it.
 
+#[path = "../end.rs"]
+mod end;
+
 use std::{error::Error, hint::black_box, process::ExitCode};
 
 use koel::CuckooFilter;
@@ -15,11 +18,5 @@ fn run(items: &[&str]) -> Result<bool, Box<dyn Error>> {
 }
 
 fn main() -> ExitCode {
-    match run(black_box(&["alice", "bob"])) {
-        Ok(found) => ExitCode::from(u8::from(found)),
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    end::end(run(black_box(&["alice", "bob"])))
 }

@@ -1,5 +1,8 @@
 //! The same as `fixed` with the crate qfilter.
 
+#[path = "../end.rs"]
+mod end;
+
 use std::{hint::black_box, process::ExitCode};
 
 fn run(items: &[&str]) -> Result<bool, qfilter::Error> {
@@ -12,11 +15,5 @@ fn run(items: &[&str]) -> Result<bool, qfilter::Error> {
 }
 
 fn main() -> ExitCode {
-    match run(black_box(&["alice", "bob"])) {
-        Ok(found) => ExitCode::from(u8::from(found)),
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    end::end(run(black_box(&["alice", "bob"])))
 }

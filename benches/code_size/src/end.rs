@@ -1,0 +1,13 @@
+//! How the programs end: with their answer, or with the words of an error.
+
+use std::{fmt::Display, process::ExitCode};
+
+pub fn end(answer: Result<bool, impl Display>) -> ExitCode {
+    match answer {
+        Ok(found) => ExitCode::from(u8::from(found)),
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
