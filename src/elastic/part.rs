@@ -346,8 +346,8 @@ impl ElasticPart {
         for (part, path) in parts.into_iter().enumerate() {
             let path = path.as_ref();
             let file = File::open(path).map_err(|error| {
-                let what = text!("{}: cannot be opened", path.display());
-                JoinError::Snapshot { part, error: SnapshotError::io(0, what, error) }
+                let error = SnapshotError::io(0, "cannot be opened", error).in_file(path);
+                JoinError::Snapshot { part, error }
             })?;
             reserve(&mut files, 1)?;
             files.push(file);

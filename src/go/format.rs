@@ -1,6 +1,6 @@
 //! Go's files: the layout and validation of the header, reading and writing.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{
     GoError, GoFilter,
@@ -11,7 +11,7 @@ use crate::{
     filter::{CuckooFilter, RawFilter},
     hash::{Hasher, HasherId, MetroHash64},
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind},
-    snapshot::{SnapshotError, SnapshotErrorKind as Kind, verify},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind, too_short, verify},
     storage::{OutOfMemory, Owned, Storage, reserved},
     table::{Fingerprint, Pair},
 };
@@ -88,13 +88,13 @@ impl Victim {
         let Self { bucket, fingerprint, is_used } = self;
         let (buckets, f) = (params.buckets(), params.fingerprint_bits());
         if u64::from(bucket) >= buckets {
-            return Err(parameter(VICTIM_BUCKET_AT, text!("the victim is in bucket {bucket}, but there are {buckets}")));
+            return Err(parameter(VICTIM_BUCKET_AT, "the victim is in bucket {}, but there are {}", [bucket.into(), buckets]));
         }
         // Both are 0 if there never was a victim.
         let is_missing = fingerprint == 0 && (is_used || bucket != 0);
         if is_missing || u64::from(fingerprint) >= 1 << f {
-            let what = text!("the victim's fingerprint is {fingerprint}, but those of {f} bits are 1 to {}", (1u64 << f) - 1);
-            return Err(parameter(VICTIM_FINGERPRINT_AT, what));
+            let words = "the victim's fingerprint is {}, but those of {} bits are 1 to {}";
+            return Err(parameter(VICTIM_FINGERPRINT_AT, words, [fingerprint.into(), f.into(), (1 << f) - 1]));
         }
         Ok(())
     }
@@ -115,9 +115,7 @@ impl Header {
             None => return Err(header_too_short(bytes, offsets(TableKind::Packed).header)),
             Some(&SINGLE) => TableKind::Single,
             Some(&PACKED) => TableKind::Packed,
-            Some(other) => {
-                return Err(parameter(TABLE_AT, text!("table type {other}: {SINGLE} is single, {PACKED} is packed")));
-            }
+            Some(&other) => return Err(parameter(TABLE_AT, "table type {}: 0 is single, 1 is packed", [other.into()])),
         };
         let header = offsets(kind).header;
         if bytes.len() < header {
@@ -128,7 +126,7 @@ impl Header {
         let is_used = match bytes[VICTIM_USED_AT] {
             0 => false,
             1 => true,
-            other => return Err(parameter(VICTIM_USED_AT, text!("the victim's flag is {other}: 0 is unused, 1 is used"))),
+            other => return Err(parameter(VICTIM_USED_AT, "the victim's flag is {}: 0 is unused, 1 is used", [other.into()])),
         };
         let victim =
             Victim { bucket: number(bytes, VICTIM_BUCKET_AT), fingerprint: number(bytes, VICTIM_FINGERPRINT_AT), is_used };
@@ -156,18 +154,19 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
     let Offsets { bucket_size_at, fingerprint_bits_at, buckets_at, .. } = offsets(kind);
     let b = bucket_size_at.map_or(DEFAULT_BUCKET_SIZE, |at| bytes[at].into());
     let f = bytes[fingerprint_bits_at].into();
+    let addressing = Addressing::PowerOfTwo;
     let buckets = number(bytes, buckets_at).into();
-    let params = Params::new(kind, f, b, buckets, Addressing::PowerOfTwo, SEED).map_err(|error| {
+    let params = Params::new(kind, f, b, buckets, addressing, SEED).map_err(|error| {
         let at = match error.parameter() {
             Parameter::FingerprintBits => fingerprint_bits_at,
             Parameter::BucketSize => bucket_size_at.unwrap_or(TABLE_AT),
             _ => buckets_at,
         };
-        SnapshotError::new(refusal(&error, kind, f, b), wide(at), text!("{error}"))
+        SnapshotError::params(refusal(&error, kind, f, b), at, kind, [f, b], addressing, buckets)
     })?;
     if shares_bits(&params) {
-        let what = text!("fingerprints of {f} bits in buckets of {b}: in Go's single table such slots share bits");
-        return Err(SnapshotError::new(Kind::Aliasing, wide(fingerprint_bits_at), what));
+        let words = "fingerprints of {} bits in buckets of {}: in Go's single table such slots share bits";
+        return Err(SnapshotError::new(Kind::Aliasing, wide(fingerprint_bits_at), words, [f.into(), b.into()]));
     }
     Ok(params)
 }
@@ -226,21 +225,21 @@ fn check_length(bytes: &[u8], params: &Params) -> Result<(), SnapshotError> {
         return Ok(());
     }
     if given < expected {
-        let what = text!("the bytes end too early: there are {given}, and there should be {expected}");
-        return Err(SnapshotError::new(Kind::Length, given, what));
+        return Err(too_short(given, expected));
     }
-    let what = text!("the filter ends here, and {} more bytes follow it", given - expected);
-    Err(SnapshotError::new(Kind::TrailingBytes, expected, what).with_remedy("give exactly one file, without what follows"))
+    let words = "the filter ends here, and {} more bytes follow it";
+    let error = SnapshotError::new(Kind::TrailingBytes, expected, words, [given - expected]);
+    Err(error.with_remedy("give exactly one file, without what follows"))
 }
 
 fn header_too_short(bytes: &[u8], header: usize) -> SnapshotError {
-    let given = bytes.len();
-    let what = text!("the bytes end too early: there are {given}, and the header alone has {header} or more");
-    SnapshotError::new(Kind::Length, wide(given), what)
+    let given = wide(bytes.len());
+    let words = "the bytes end too early: there are {}, and the header alone has {} or more";
+    SnapshotError::new(Kind::Length, given, words, [given, wide(header)])
 }
 
-fn parameter(at: usize, what: String) -> SnapshotError {
-    SnapshotError::new(Kind::Parameter, wide(at), what)
+fn parameter<const N: usize>(at: usize, words: &'static str, numbers: [u64; N]) -> SnapshotError {
+    SnapshotError::new(Kind::Parameter, wide(at), words, numbers)
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {
@@ -282,8 +281,8 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
     // The buckets are sorted now, so the table is valid.
     let taken = raw.taken(0..params.buckets()).unwrap_or_default();
     if taken != u64::from(items) {
-        let what = text!("the table holds {taken} items, but the header says {items}");
-        return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), what));
+        let words = "the table holds {} items, but the header says {}";
+        return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), words, [taken, items.into()]));
     }
     Ok(GoFilter { filter: CuckooFilter::from_raw(raw.with_len(index(taken)), MetroHash64), victim, order })
 }
@@ -295,15 +294,15 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
     let mut behind = core::iter::once(last).chain(padding.iter().copied());
     let Some(byte) = behind.position(|byte| byte != 0) else { return Ok(()) };
     let at = header_bytes(params) + table.len() - 1 + byte;
-    Err(SnapshotError::new(Kind::Table, wide(at), text!("bits beyond the last bucket are set")))
+    Err(SnapshotError::new(Kind::Table, wide(at), "bits beyond the last bucket are set", []))
 }
 
 fn refused(params: &Params, refusal: Refusal) -> SnapshotError {
     match refusal {
         Refusal::Codeword { bucket, codeword } => {
-            let what = text!("bucket {bucket} has the codeword {codeword}, which is not in the codebook");
+            let words = "bucket {} has the codeword {}, which is not in the codebook";
             let at = wide(header_bytes(params)) + bucket * u64::from(params.bucket_bits()) / 8;
-            SnapshotError::new(Kind::Table, at, what)
+            SnapshotError::new(Kind::Table, at, words, [bucket, codeword.into()])
         }
         Refusal::OutOfMemory(error) => error.into(),
     }

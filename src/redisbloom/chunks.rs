@@ -80,8 +80,8 @@ impl Loader {
     /// Fails unless a chunk of so many bytes, at this offset, comes next.
     pub(super) fn expect(&self, iterator: u64, len: u64, offset: u64) -> Result<(), SnapshotError> {
         let Some(whole) = self.next_slots() else {
-            let what = text!("all chunks of the filter have come, but there is another one");
-            return Err(SnapshotError::new(Kind::TrailingBytes, offset, what).with_remedy(IN_ORDER));
+            let words = "all chunks of the filter have come, but there is another one";
+            return Err(SnapshotError::new(Kind::TrailingBytes, offset, words, []).with_remedy(IN_ORDER));
         };
         let next = (FIRST + self.loaded).saturating_add(len);
         if iterator != next || len == 0 {
@@ -89,8 +89,8 @@ impl Loader {
         }
         let missing = whole - wide(self.slots.len());
         if len > missing {
-            let what = text!("a chunk of {len} bytes, but its sub-filter lacks {missing}");
-            return Err(SnapshotError::new(Kind::Parameter, offset, what));
+            let words = "a chunk of {} bytes, but its sub-filter lacks {}";
+            return Err(SnapshotError::new(Kind::Parameter, offset, words, [len, missing]));
         }
         Ok(())
     }
@@ -169,8 +169,8 @@ impl fmt::Debug for Loader {
 }
 
 fn not_in_order(iterator: u64, len: u64, next: u64, offset: u64) -> SnapshotError {
-    let what = text!("a chunk of {len} bytes with the iterator {iterator}, where {next} comes next");
-    SnapshotError::new(Kind::Parameter, offset, what).with_remedy(IN_ORDER)
+    let words = "a chunk of {} bytes with the iterator {}, where {} comes next";
+    SnapshotError::new(Kind::Parameter, offset, words, [len, iterator, next]).with_remedy(IN_ORDER)
 }
 
 impl RedisBloomFilter {
@@ -246,7 +246,6 @@ pub(super) fn cut_off(offset: u64, expected: u64) -> SnapshotError {
 }
 
 pub(super) fn no_chunks() -> SnapshotError {
-    let what = text!("there are no chunks");
-    SnapshotError::new(Kind::Length, 0_u64, what)
+    SnapshotError::new(Kind::Length, 0_u64, "there are no chunks", [])
         .with_remedy("make an empty filter: RedisBloom dumps nothing of one without items")
 }

@@ -74,7 +74,7 @@ impl RedisBloomFilter {
         // Nothing but the chunks themselves says how many belong together, so that all of them are read.
         let check = |mut file: &std::fs::File| {
             let begun = std::io::Seek::rewind(&mut file);
-            begun.map_err(|error| SnapshotError::io(0, alloc::string::String::from("the file cannot be read again"), error))?;
+            begun.map_err(|error| SnapshotError::io(0, "the file cannot be read again", error))?;
             read(crate::snapshot::Reader(file)).map(drop)
         };
         crate::snapshot::replace_with(path.as_ref(), |file| self.write_dump(file), check)

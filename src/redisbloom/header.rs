@@ -1,6 +1,5 @@
 //! The first chunk: the numbers of a filter.
 
-use alloc::string::String;
 use core::ops::Deref;
 
 use crate::{
@@ -32,8 +31,8 @@ const EXPANSION_AT: usize = 36;
 
 /// The error for a first chunk of the wrong length.
 pub(super) fn not_as_long(given: u64, offset: u64) -> SnapshotError {
-    let what = text!("the first chunk has {given} bytes, but RedisBloom's has {HEADER_BYTES} or {UNPACKED_BYTES}");
-    SnapshotError::new(Kind::Length, offset, what)
+    let words = "the first chunk has {} bytes, but RedisBloom's has {} or {}";
+    SnapshotError::new(Kind::Length, offset, words, [given, wide(HEADER_BYTES), wide(UNPACKED_BYTES)])
 }
 
 /// The numbers of a filter.
@@ -78,7 +77,7 @@ impl Header {
         };
         match fields.refused() {
             None => Ok(Self::new(fields)),
-            Some((at, what)) => Err(SnapshotError::new(Kind::Parameter, offset + wide(at), what)),
+            Some((at, words, numbers)) => Err(SnapshotError::new(Kind::Parameter, offset + wide(at), words, numbers)),
         }
     }
 
@@ -108,28 +107,27 @@ impl Deref for Header {
 }
 
 impl Fields {
-    /// What is wrong, and where.
-    fn refused(&self) -> Option<(usize, String)> {
+    /// Where something is wrong, and what: words, and the numbers in their gaps.
+    fn refused(&self) -> Option<(usize, &'static str, [u64; 2])> {
         let Self { buckets, filters, bucket_size, expansion, .. } = *self;
         if !buckets.is_power_of_two() {
-            return Some((BUCKETS_AT, text!("{buckets} buckets, but RedisBloom's number is a power of two")));
+            return Some((BUCKETS_AT, "{} buckets, but RedisBloom's number is a power of two", [buckets, 0]));
         }
         if bucket_size == 0 || bucket_size > MOST_BUCKET_SIZE {
-            return Some((BUCKET_SIZE_AT, text!("buckets of {bucket_size} slots, but they have 1 to {MOST_BUCKET_SIZE}")));
+            let words = "buckets of {} slots, but they have 1 to {}";
+            return Some((BUCKET_SIZE_AT, words, [bucket_size.into(), MOST_BUCKET_SIZE.into()]));
         }
         if filters == 0 || filters > MOST_FILTERS {
-            return Some((FILTERS_AT, text!("{filters} sub-filters, but there are 1 to {MOST_FILTERS}")));
+            return Some((FILTERS_AT, "{} sub-filters, but there are 1 to {}", [filters, MOST_FILTERS]));
         }
         if !expansion.is_power_of_two() && (expansion > 0 || filters > 1) {
-            let what = text!("expansion {expansion}, but it is a power of two, or 0 for a filter that does not grow");
-            return Some((EXPANSION_AT, what));
+            let words = "expansion {}, but it is a power of two, or 0 for a filter that does not grow";
+            return Some((EXPANSION_AT, words, [expansion.into(), 0]));
         }
         // The last sub-filter is the largest.
         if self.slots(filters - 1).is_none() {
-            return Some((
-                FILTERS_AT,
-                text!("sub-filter {filters} has more than {MOST_SLOTS} slots, more than RedisBloom can use"),
-            ));
+            let words = "sub-filter {} has more than {} slots, more than RedisBloom can use";
+            return Some((FILTERS_AT, words, [filters, MOST_SLOTS]));
         }
         None
     }

@@ -1,7 +1,5 @@
 //! Version 1 of the format: the layout of the header, and its validation.
 
-use alloc::string::String;
-
 use super::{SnapshotError, SnapshotErrorKind as Kind};
 use crate::{
     bits::{PADDING, wide},
@@ -104,29 +102,29 @@ impl Header {
         }
         let version = u16::from_le_bytes(take(header, VERSION_AT));
         if version != VERSION {
-            let what = text!("a snapshot of version {version}, but this release reads version {VERSION}");
-            return Err(SnapshotError::new(Kind::Version, VERSION_AT as u64, what));
+            let words = "a snapshot of version {}, but this release reads version {}";
+            return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), words, [version.into(), VERSION.into()]));
         }
         let (stored, computed) = (u64::from_le_bytes(take(header, CHECKSUM_AT)), checksum(&header[..CHECKSUM_AT], 0));
         if stored != computed {
-            return Err(differs(Kind::HeaderChecksum, CHECKSUM_AT as u64, "header", stored, computed));
+            return Err(SnapshotError::altered(Kind::HeaderChecksum, wide(CHECKSUM_AT), "header", stored, computed));
         }
         if is_growing(header) {
-            let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), text!("this is a filter that grows"));
+            let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), "this is a filter that grows", []);
             return Err(error.with_remedy("read it with ElasticFilter or ElasticView"));
         }
         let params = params(header)?;
         let items = u64::from_le_bytes(take(header, ITEMS_AT));
         let slots = params.slots();
         let len = usize::try_from(items).ok().filter(|&len| len <= slots);
-        let len = len.ok_or_else(|| parameter(ITEMS_AT, text!("{items} items in {slots} slots")))?;
+        let len = len.ok_or_else(|| parameter(ITEMS_AT, "{} items in {} slots", [items, wide(slots)]))?;
         let table_bytes = u64::from_le_bytes(take(header, TABLE_BYTES_AT));
         if table_bytes != wide(params.table_bytes()) {
-            let what = text!("a table of {table_bytes} bytes, but {} follow from the other fields", params.table_bytes());
-            return Err(parameter(TABLE_BYTES_AT, what));
+            let words = "a table of {} bytes, but {} follow from the other fields";
+            return Err(parameter(TABLE_BYTES_AT, words, [table_bytes, wide(params.table_bytes())]));
         }
         if take(header, RESERVED_AT) != [0; 8] {
-            return Err(parameter(RESERVED_AT, text!("the reserved bytes are not zero")));
+            return Err(parameter(RESERVED_AT, "the reserved bytes are not zero", []));
         }
         Ok(Self {
             params,
@@ -153,28 +151,25 @@ fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
     let table = match byte(TABLE_AT) {
         SINGLE => TableKind::Single,
         PACKED => TableKind::Packed,
-        other => return Err(parameter(TABLE_AT, text!("table kind {other}: {SINGLE} is single, {PACKED} is packed"))),
+        other => return Err(parameter(TABLE_AT, "table kind {}: 0 is single, 1 is packed", [other.into()])),
     };
     let addressing = match byte(ADDRESSING_AT) {
         ANY_SIZE => Addressing::AnySize,
         POWER_OF_TWO => Addressing::PowerOfTwo,
         other => {
-            return Err(parameter(
-                ADDRESSING_AT,
-                text!("addressing {other}: {ANY_SIZE} is any size, {POWER_OF_TWO} is powers of two"),
-            ));
+            return Err(parameter(ADDRESSING_AT, "addressing {}: 0 is any size, 1 is powers of two", [other.into()]));
         }
     };
-    let (f, b) = (byte(FINGERPRINT_BITS_AT), byte(BUCKET_SIZE_AT));
+    let (f, b) = (byte(FINGERPRINT_BITS_AT).into(), byte(BUCKET_SIZE_AT).into());
     let buckets = u64::from_le_bytes(take(header, BUCKETS_AT));
     let seed = u64::from_le_bytes(take(header, SEED_AT));
-    Params::new(table, f.into(), b.into(), buckets, addressing, seed).map_err(|error| {
+    Params::new(table, f, b, buckets, addressing, seed).map_err(|error| {
         let at = match error.parameter() {
             Parameter::FingerprintBits => FINGERPRINT_BITS_AT,
             Parameter::BucketSize => BUCKET_SIZE_AT,
             _ => BUCKETS_AT,
         };
-        parameter(at, text!("{error}"))
+        SnapshotError::params(Kind::Parameter, at, table, [f, b], addressing, buckets)
     })
 }
 
@@ -204,17 +199,11 @@ impl Checksum {
 }
 
 pub(crate) fn not_a_snapshot() -> SnapshotError {
-    SnapshotError::new(Kind::Magic, MAGIC_AT as u64, text!("these bytes do not begin as a koel snapshot does"))
+    SnapshotError::new(Kind::Magic, wide(MAGIC_AT), "these bytes do not begin as a koel snapshot does", [])
 }
 
-/// The error for a checksum that differs.
-pub(crate) fn differs(kind: Kind, offset: u64, part: &str, stored: u64, computed: u64) -> SnapshotError {
-    let what = text!("the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}");
-    SnapshotError::new(kind, offset, what)
-}
-
-fn parameter(at: usize, what: String) -> SnapshotError {
-    SnapshotError::new(Kind::Parameter, wide(at), what)
+fn parameter<const N: usize>(at: usize, words: &'static str, numbers: [u64; N]) -> SnapshotError {
+    SnapshotError::new(Kind::Parameter, wide(at), words, numbers)
 }
 
 fn put<const N: usize>(header: &mut HeaderBytes, at: usize, bytes: [u8; N]) {

@@ -27,7 +27,7 @@ pub(crate) use save::replace_with;
 #[cfg(any(go_files, feature = "redisbloom"))]
 pub(crate) use verify::verify;
 pub(crate) use {
-    format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, differs, fixed_length, is_growing, not_a_snapshot},
+    format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, fixed_length, is_growing, not_a_snapshot},
     read::{header_too_short, too_long, too_short, xxh3},
     source::{Slice, Source, fill_gradually},
     verify::verify_shard,

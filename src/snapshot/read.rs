@@ -96,15 +96,16 @@ pub(crate) fn header_too_short(bytes: &[u8]) -> SnapshotError {
         return not_a_snapshot();
     }
     // The expected length is in the header, which is incomplete.
-    let what = text!("the bytes end too early: there are {}, and the header alone has {HEADER_BYTES}", bytes.len());
-    SnapshotError::new(Kind::Length, wide(bytes.len()), what)
+    let given = wide(bytes.len());
+    let words = "the bytes end too early: there are {}, and the header alone has {}";
+    SnapshotError::new(Kind::Length, given, words, [given, wide(HEADER_BYTES)])
 }
 
 pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
-    SnapshotError::new(Kind::Length, given, text!("the bytes end too early: there are {given}, and there should be {expected}"))
+    SnapshotError::new(Kind::Length, given, "the bytes end too early: there are {}, and there should be {}", [given, expected])
 }
 
 pub(crate) fn too_long(given: u64, expected: u64) -> SnapshotError {
-    let what = text!("the snapshot ends here, and {} more bytes follow it", given - expected);
-    SnapshotError::new(Kind::TrailingBytes, expected, what)
+    let more = given - expected;
+    SnapshotError::new(Kind::TrailingBytes, expected, "the snapshot ends here, and {} more bytes follow it", [more])
 }

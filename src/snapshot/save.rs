@@ -111,7 +111,7 @@ pub(crate) fn replace_with(
 /// Validates the header of a snapshot that was written to a file, its length and, if it is of a growing filter, its lists of
 /// shards. Reads no tables: what is in them was written beside their checksums, from the same memory.
 fn read_back(file: &File) -> Result<(), SnapshotError> {
-    let failed = |error| SnapshotError::io(0, text!("the file cannot be read again"), error);
+    let failed = |error| SnapshotError::io(0, "the file cannot be read again", error);
     let mut reader = file;
     let mut header = [0; HEADER_BYTES];
     reader.rewind().map_err(failed)?;
@@ -128,7 +128,7 @@ fn read_back(file: &File) -> Result<(), SnapshotError> {
 
 /// Fails if the file has another length.
 pub(crate) fn has_length(file: &File, expected: u64) -> Result<(), SnapshotError> {
-    let len = file.metadata().map_err(|error| SnapshotError::io(0, text!("the file has no length"), error))?.len();
+    let len = file.metadata().map_err(|error| SnapshotError::io(0, "the file has no length", error))?.len();
     match len.cmp(&expected) {
         Less => Err(too_short(len, expected)),
         Equal => Ok(()),

@@ -183,7 +183,7 @@ impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
                 Ok(None) => return Ok(read),
                 Err(error) => {
                     self.failed = Some(error);
-                    return Err(SnapshotError::new(Kind::Io, offset + wide(read), text!("the format has failed")));
+                    return Err(SnapshotError::new(Kind::Io, offset + wide(read), "the format has failed", []));
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Base64<'_> {
         let digits = &rest[..rest.len().min(PIECE / 3 * 4)];
         let refused = |what: &dyn Display| {
             let (text, from) = (Shown(self.text), self.read);
-            SnapshotError::new(Kind::Io, 0_u64, text!("{text} given, expected padded base64: from digit {from} on: {what}"))
+            SnapshotError::text(text!("{text} given, expected padded base64: from digit {from} on: {what}"))
         };
         let decoded = STANDARD.decode_slice(digits, &mut self.piece).map_err(|error| refused(&error))?;
         // Otherwise there would be several texts for the same bytes.

@@ -87,15 +87,13 @@ impl<H: Hasher> CuckooFilter<H> {
     /// As `load`.
     pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let failed = |what: &str, error| SnapshotError::io(0, text!("{}: {what}", path.display()), error);
-        let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
+        let file = File::open(path).map_err(|error| SnapshotError::io(0, "cannot be opened", error).in_file(path))?;
         let filter = Self::read_from_with(&file, hasher).map_err(|error| error.in_file(path))?;
         let end = filter.params().snapshot_bytes();
         if Reader(&file).fill(&mut [0], end).map_err(|error| error.in_file(path))? == 0 {
             return Ok(filter);
         }
-        let what = text!("the file goes on after the snapshot's end");
-        Err(SnapshotError::new(Kind::TrailingBytes, end, what))
+        Err(SnapshotError::new(Kind::TrailingBytes, end, "the file goes on after the snapshot's end", []))
     }
 }
 
@@ -161,7 +159,7 @@ impl<R: Read> Source for Reader<R> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let at = offset + wide(wanted - bytes.len());
-                    return Err(SnapshotError::io(at, text!("reading failed at byte {at}"), error));
+                    return Err(SnapshotError::io(at, "reading failed at byte {}", error));
                 }
             }
         }

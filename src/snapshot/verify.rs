@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    format::{Checksum, ITEMS_AT, differs, in_table},
+    format::{Checksum, ITEMS_AT, in_table},
 };
 use crate::{
     bits::{index, wide},
@@ -59,8 +59,8 @@ pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expecte
     if found == wide(filter.len()) {
         return Ok(());
     }
-    let what = text!("the table holds {found} items, but the header says {}", filter.len());
-    Err(SnapshotError::new(Kind::Count, ITEMS_AT as u64, what))
+    let words = "the table holds {} items, but the header says {}";
+    Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), words, [found, wide(filter.len())]))
 }
 
 /// Counts the items in all buckets. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes
@@ -96,22 +96,22 @@ fn piece<S: Storage, P: TableParams<Geometry: Layout>>(
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }
-    let (bucket, what) = match filter.first_corrupt(buckets.clone()) {
+    let (bucket, words, codeword) = match filter.first_corrupt(buckets.clone()) {
         Some((bucket, Corrupt::Codeword(codeword))) => {
-            (bucket, text!("bucket {bucket} has the codeword {codeword}, which is not in the codebook"))
+            (bucket, "bucket {} has the codeword {}, which is not in the codebook", codeword.into())
         }
-        Some((bucket, Corrupt::Order)) => (bucket, text!("the fingerprints of bucket {bucket} are not in order")),
-        Some((bucket, Corrupt::Low)) => (bucket, text!("a fingerprint of bucket {bucket} has upper bits only")),
+        Some((bucket, Corrupt::Order)) => (bucket, "the fingerprints of bucket {} are not in order", 0),
+        Some((bucket, Corrupt::Low)) => (bucket, "a fingerprint of bucket {} has upper bits only", 0),
         // Mapped bytes have changed between the two checks.
-        None => (buckets.start, text!("the buckets changed while they were read")),
+        None => (buckets.start, "the buckets changed while they were read", 0),
     };
     let bits = u64::from(filter.params().bucket_bits());
-    Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, what))
+    Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, words, [bucket, codeword]))
 }
 
 /// Compares the checksum of a table that is stored at this offset with the computed one.
 pub(super) fn check_sum(at: u64, stored: u64, computed: u64) -> Result<(), SnapshotError> {
-    if stored == computed { Ok(()) } else { Err(differs(Kind::BodyChecksum, at, "table", stored, computed)) }
+    if stored == computed { Ok(()) } else { Err(SnapshotError::altered(Kind::BodyChecksum, at, "table", stored, computed)) }
 }
 
 fn check_end<S: Storage, P: TableParams<Geometry: Layout>>(filter: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
@@ -121,8 +121,8 @@ fn check_end<S: Storage, P: TableParams<Geometry: Layout>>(filter: &RawFilter<S,
         let used_bits = params.buckets() * u64::from(bits);
         end += index(used_bits.div_ceil(8));
         if !used_bits.is_multiple_of(8) && bytes[end - 1] >> (used_bits % 8) != 0 {
-            let what = text!("bits beyond the last bucket are set");
-            return Err(SnapshotError::new(Kind::Table, start + wide(end - 1), what));
+            let words = "bits beyond the last bucket are set";
+            return Err(SnapshotError::new(Kind::Table, start + wide(end - 1), words, []));
         }
     }
     Ok(())
@@ -138,6 +138,6 @@ pub(crate) fn verify_shard<S: Storage, P: TableParams<Geometry: Layout>>(
     if found == wide(shard.len()) {
         return Ok(());
     }
-    let what = text!("the table of a shard holds {found} items, but the list says {}", shard.len());
-    Err(SnapshotError::new(Kind::Count, start, what))
+    let words = "the table of a shard holds {} items, but the list says {}";
+    Err(SnapshotError::new(Kind::Count, start, words, [found, wide(shard.len())]))
 }

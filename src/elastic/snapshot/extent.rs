@@ -116,8 +116,8 @@ impl SnapshotExtent {
         let (Section { length, .. }, _) = Section::decode(first_bytes(&self.header));
         let least = others * wide(SECTION_BYTES) + wide(TRAILER_BYTES);
         if self.received.checked_add(length).and_then(|end| end.checked_add(least)).is_none() {
-            let what = text!("a lane has {length} bytes, so that the snapshot would have 2⁶⁴ or more");
-            return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), what));
+            let words = "a lane has {} bytes, so that the snapshot would have 2⁶⁴ or more";
+            return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), words, [length]));
         }
         (self.skipped, self.next) = (length + if others == 0 { least } else { 0 }, Next::Sections(others));
         Ok(())

@@ -1,15 +1,11 @@
 //! The layout of the header and of a shard's record, and their validation.
 
-use alloc::string::String;
-
 use super::super::{ElasticParams, stream::Shares};
 use crate::{
     bits::wide,
     hash::HasherId,
     params::TableKind,
-    snapshot::{
-        Checksum, FORMAT_VERSION, GROWING, MAGIC, SnapshotError, SnapshotErrorKind as Kind, checksum, differs, not_a_snapshot,
-    },
+    snapshot::{Checksum, FORMAT_VERSION, GROWING, MAGIC, SnapshotError, SnapshotErrorKind as Kind, checksum, not_a_snapshot},
 };
 
 // Each field begins where the previous one ends. Up to the seed they are where those of other snapshots are.
@@ -81,14 +77,14 @@ impl Header {
         }
         let version = u16::from_le_bytes(take(bytes, VERSION_AT));
         if version != FORMAT_VERSION {
-            let what = text!("a snapshot of version {version}, but this release reads version {FORMAT_VERSION}");
-            return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), what));
+            let words = "a snapshot of version {}, but this release reads version {}";
+            return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), words, [version.into(), FORMAT_VERSION.into()]));
         }
         let byte = |at| take::<1>(bytes, at)[0];
         let number = |at| u64::from_le_bytes(take(bytes, at));
         let (stored, computed) = (number(CHECKSUM_AT), checksum(&bytes[..CHECKSUM_AT], 0));
         if stored != computed {
-            return Err(differs(Kind::HeaderChecksum, wide(CHECKSUM_AT), "header", stored, computed));
+            return Err(SnapshotError::altered(Kind::HeaderChecksum, wide(CHECKSUM_AT), "header", stored, computed));
         }
         let table = match byte(TABLE_AT) {
             GROWING => TableKind::Single,
@@ -97,7 +93,7 @@ impl Header {
         };
         let is_staggered = match byte(STAGGERED_AT) {
             flag @ (0 | 1) => flag == 1,
-            other => return Err(parameter(STAGGERED_AT, text!("staggered {other}: 0 is no, 1 is yes"))),
+            other => return Err(parameter(STAGGERED_AT, "staggered {}: 0 is no, 1 is yes", [other.into()])),
         };
         let params = ElasticParams {
             capacity: number(CAPACITY_AT),
@@ -113,7 +109,7 @@ impl Header {
             most_depth: byte(MOST_DEPTH_AT),
             spare_bits: byte(SPARE_BITS_AT),
         };
-        let params = params.checked().map_err(|what| parameter(LOW_BITS_AT, text!("{what}")))?;
+        let params = params.checked().map_err(|what| parameter(LOW_BITS_AT, what, []))?;
         let header = Self { params, hasher: HasherId::from_number(u16::from_le_bytes(take(bytes, HASHER_AT))) };
         Ok((header, stored))
     }
@@ -121,11 +117,10 @@ impl Header {
 
 fn wrong_kind(kind: u8) -> SnapshotError {
     if kind < GROWING {
-        let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), text!("this is a filter of fixed size"));
+        let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), "this is a filter of fixed size", []);
         return error.with_remedy("read it with CuckooFilter or FilterView");
     }
-    let packed = GROWING + 1;
-    parameter(TABLE_AT, text!("table kind {kind}: {GROWING} is growing and single, {packed} is growing and packed"))
+    parameter(TABLE_AT, "table kind {}: 2 is growing and single, 3 is growing and packed", [kind.into()])
 }
 
 /// The header of a lane's section.
@@ -213,8 +208,8 @@ pub(super) fn filler(table_bytes: usize) -> usize {
     table_bytes.next_multiple_of(TABLE_ALIGNMENT) - table_bytes
 }
 
-fn parameter(at: usize, what: String) -> SnapshotError {
-    SnapshotError::new(Kind::Parameter, wide(at), what)
+fn parameter<const N: usize>(at: usize, words: &'static str, numbers: [u64; N]) -> SnapshotError {
+    SnapshotError::new(Kind::Parameter, wide(at), words, numbers)
 }
 
 fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {

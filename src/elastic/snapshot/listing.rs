@@ -32,8 +32,8 @@ impl Listing {
         let records = if list.is_empty() { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
         let found: u64 = records.iter().map(|record| u64::from(record.items)).sum();
         if found != section.items {
-            let what = text!("the shards of lane {lane} hold {found} items, but its header says {}", section.items);
-            return Err(SnapshotError::new(Kind::Count, start, what));
+            let words = "the shards of lane {} hold {} items, but its header says {}";
+            return Err(SnapshotError::new(Kind::Count, start, words, [lane, found, section.items]));
         }
         let table_bytes = records.chunk_by(same_layer).fold(0, |sum: u64, records| sum.saturating_add(in_layer(params, records)));
         // A sum that has reached the greatest number is no length, whatever the header says.
@@ -41,8 +41,8 @@ impl Listing {
             Some(found) if found == section.length => Ok(Self { records, table_bytes }),
             found => {
                 let found = found.unwrap_or(u64::MAX);
-                let what = text!("lane {lane} has {found} bytes, but its header says {}", section.length);
-                Err(SnapshotError::new(Kind::Shards, start, what))
+                let words = "lane {} has {} bytes, but its header says {}";
+                Err(SnapshotError::new(Kind::Shards, start, words, [lane, found, section.length]))
             }
         }
     }
@@ -105,13 +105,13 @@ fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Recor
     for (bytes, at) in bytes.chunks_exact(RECORD_BYTES).zip((start..).step_by(RECORD_BYTES)) {
         let mut record = [0; RECORD_BYTES];
         record.copy_from_slice(bytes);
-        let record = Record::decode(&record).ok_or("its reserved bytes are not zero");
+        let record = Record::decode(&record).ok_or("the record of a shard: its reserved bytes are not zero");
         let record = record.and_then(|record| expected.accept(&record).map(|()| record));
-        list.push(record.map_err(|what| SnapshotError::new(Kind::Shards, at, text!("the record of a shard: {what}")))?);
+        list.push(record.map_err(|what| SnapshotError::new(Kind::Shards, at, what, []))?);
     }
     if expected.next != WHOLE {
-        let what = text!("the list of shards ends before every hash has one");
-        return Err(SnapshotError::new(Kind::Shards, start + wide(bytes.len()), what));
+        let words = "the list of shards ends before every hash has one";
+        return Err(SnapshotError::new(Kind::Shards, start + wide(bytes.len()), words, []));
     }
     Ok(list)
 }
@@ -135,23 +135,23 @@ impl<'a> Expected<'a> {
     fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
         let number = record.layer;
         if usize::from(number) >= self.params.most_layers() {
-            return Err("its layer is one that could not keep the rate");
+            return Err("the record of a shard: its layer is one that could not keep the rate");
         }
         if self.next == WHOLE && number > self.plan.number {
             (self.plan, self.next) = (self.params.layer(number), 0);
         }
         if number != self.plan.number {
-            return Err("its layer is not the one that follows");
+            return Err("the record of a shard: its layer is not the one that follows");
         }
         if !(self.plan.least_depth..=self.plan.most_depth).contains(&record.depth) {
-            return Err("its depth is out of range");
+            return Err("the record of a shard: its depth is out of range");
         }
         let unit = WHOLE >> record.depth;
         if u64::from(record.prefix) * unit != self.next {
-            return Err("its prefix is not the one that follows");
+            return Err("the record of a shard: its prefix is not the one that follows");
         }
         if index(record.items.into()) > self.plan.whole.slots() {
-            return Err("it has more items than slots");
+            return Err("the record of a shard: it has more items than slots");
         }
         self.next += unit;
         Ok(())

@@ -25,8 +25,8 @@ use crate::{
     bits::{PADDING, index, wide},
     hash::{Hasher, HasherId},
     snapshot::{
-        Checksum, Slice, SnapshotError, SnapshotErrorKind as Kind, Source, checksum, differs, fill_gradually, header_too_short,
-        too_short, verify_shard,
+        Checksum, Slice, SnapshotError, SnapshotErrorKind as Kind, Source, checksum, fill_gradually, header_too_short, too_short,
+        verify_shard,
     },
     storage::{Part, reserve},
     table::TableParams as _,
@@ -90,8 +90,7 @@ impl<S: Source> Reading<S> {
         let start = self.offset;
         let listing = self.listing(lane)?;
         if listing.is_absent() {
-            let what = text!("this is a part of a filter, without lane {lane}");
-            return Err(SnapshotError::new(Kind::Part, start, what));
+            return Err(SnapshotError::new(Kind::Part, start, "this is a part of a filter, without lane {}", [lane]));
         }
         Ok(listing)
     }
@@ -105,13 +104,13 @@ impl<S: Source> Reading<S> {
         let (section, stored) = Section::decode(&bytes);
         let len = usize::try_from(section.shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES));
         let Some(len) = len else {
-            let what = text!("lane {lane} has {} shards, more than this machine can address", section.shards);
-            return Err(SnapshotError::new(Kind::Shards, start, what));
+            let words = "lane {} has {} shards, more than this machine can address";
+            return Err(SnapshotError::new(Kind::Shards, start, words, [lane, section.shards]));
         };
         self.next(len)?;
         let computed = section_checksum(&bytes, iter::once(&self.buffer), lane, self.seed);
         if stored != computed {
-            return Err(differs(Kind::BodyChecksum, start, "list of shards", stored, computed));
+            return Err(SnapshotError::altered(Kind::BodyChecksum, start, "list of shards", stored, computed));
         }
         self.checksums.update(&stored.to_le_bytes());
         Listing::decode(&self.params, &self.buffer, lane, &section, start)
@@ -123,11 +122,10 @@ impl<S: Source> Reading<S> {
         self.next(bytes + filler(bytes))?;
         let computed = checksum(&self.buffer[..bytes], 0);
         if computed != record.checksum {
-            return Err(differs(Kind::BodyChecksum, start, "table of a shard", record.checksum, computed));
+            return Err(SnapshotError::altered(Kind::BodyChecksum, start, "table of a shard", record.checksum, computed));
         }
         if self.buffer[bytes..].iter().any(|&byte| byte != 0) {
-            let what = text!("the bytes behind a table are not zero");
-            return Err(SnapshotError::new(Kind::Table, start + wide(bytes), what));
+            return Err(SnapshotError::new(Kind::Table, start + wide(bytes), "the bytes behind a table are not zero", []));
         }
         reserve(&mut self.buffer, PADDING)?;
         self.buffer.resize(bytes + PADDING, 0);
@@ -161,8 +159,8 @@ impl<S: Source> Reading<S> {
         if self.directories <= MOST_DIRECTORIES.max(self.offset) {
             return Ok(());
         }
-        let what = text!("shards of depth {depth} need a directory that is far larger than the filter");
-        Err(SnapshotError::new(Kind::Shards, self.offset, what))
+        let words = "shards of depth {} need a directory that is far larger than the filter";
+        Err(SnapshotError::new(Kind::Shards, self.offset, words, [depth.into()]))
     }
 
     /// Gives back memory that is not needed until more is read.
@@ -177,7 +175,7 @@ impl<S: Source> Reading<S> {
         let end = self.trailer()?;
         let more = self.source.fill(&mut [0], end)?;
         if more > 0 {
-            Err(SnapshotError::new(Kind::TrailingBytes, end, text!("the input goes on after the snapshot's end")))
+            Err(SnapshotError::new(Kind::TrailingBytes, end, "the input goes on after the snapshot's end", []))
         } else {
             Ok(())
         }
@@ -194,7 +192,11 @@ impl<S: Source> Reading<S> {
         let mut stored = [0; TRAILER_BYTES];
         stored.copy_from_slice(&self.buffer);
         let (stored, computed) = (u64::from_le_bytes(stored), self.checksums.finish());
-        if stored == computed { Ok(self.offset) } else { Err(differs(Kind::BodyChecksum, start, "end", stored, computed)) }
+        if stored == computed {
+            Ok(self.offset)
+        } else {
+            Err(SnapshotError::altered(Kind::BodyChecksum, start, "end", stored, computed))
+        }
     }
 }
 
@@ -222,7 +224,7 @@ pub(crate) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
         let end = reading.offset.checked_add(listing.table_bytes).filter(|&end| end <= len);
         reading.offset = end.ok_or_else(|| too_short(len, reading.offset.saturating_add(listing.table_bytes)))?;
         let moved = file.seek(SeekFrom::Start(reading.offset));
-        moved.map_err(|error| SnapshotError::io(reading.offset, text!("the file cannot be read further"), error))?;
+        moved.map_err(|error| SnapshotError::io(reading.offset, "the file cannot be read further", error))?;
         for records in listing.layers() {
             let (_, depth) = super::listing::layer(&reading.params, records);
             reading.allow_directory(depth)?;

@@ -60,12 +60,10 @@ impl<H: Hasher> ElasticFilter<H> {
     /// As `load`.
     pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        let failed = |what: &str, error| SnapshotError::io(0, text!("{}: {what}", path.display()), error);
-        let file = File::open(path).map_err(|error| failed("cannot be opened", error))?;
+        let file = File::open(path).map_err(|error| SnapshotError::io(0, "cannot be opened", error).in_file(path))?;
         let (filter, end) = Self::read_pieces(Reader(&file), hasher).map_err(|error| error.in_file(path))?;
         if Reader(&file).fill(&mut [0], end).map_err(|error| error.in_file(path))? > 0 {
-            let what = text!("the file goes on after the snapshot's end");
-            return Err(SnapshotError::new(Kind::TrailingBytes, end, what));
+            return Err(SnapshotError::new(Kind::TrailingBytes, end, "the file goes on after the snapshot's end", []));
         }
         Ok(filter)
     }
