@@ -122,14 +122,11 @@ pub use elastic::{ElasticPart, JoinError, SharedFilter, Unconverted};
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 pub use {
-    elastic::{
-        ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, ElasticView, GrowError, GrowErrorKind, SnapshotExtent,
-        SnapshotIndex,
-    },
-    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full},
+    elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, GrowError, GrowErrorKind},
+    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},
-    snapshot::{MergeError, SnapshotError, SnapshotErrorKind},
+    snapshot::{ElasticView, SnapshotError, SnapshotErrorKind, SnapshotExtent, SnapshotIndex},
     storage::OutOfMemory,
 };

@@ -199,7 +199,7 @@ impl<H> ElasticFilter<H> {
     }
 
     /// A filter with these lanes, as many as the parameters have.
-    pub(super) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams, hasher: H) -> Self {
+    pub(crate) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams, hasher: H) -> Self {
         Self { storage: OwnedShards { lanes, max_bytes: usize::MAX }, params, hasher }
     }
 }

@@ -2,13 +2,14 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, ElasticView, ShardStorage, lane::Lane, look_up::Shards as _, storage::FILTER_BYTES};
+use super::{ElasticFilter, ElasticParams, ShardStorage, lane::Lane, look_up::Shards as _, storage::FILTER_BYTES};
 use crate::{
     bits::wide,
     filter::by_own_methods,
     hash::{Hasher, split_mix},
     kernel::{Dispatch, Kernel},
     params::{ParamError, TableKind},
+    snapshot::ElasticView,
     table::Uniform,
 };
 

@@ -26,7 +26,7 @@ const _: () = assert!(size_of::<Lane>() <= LANE_BYTES);
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     params: ElasticParams,
     /// Where the low fingerprints go, in all its shards.
     address: AnySize,
@@ -84,7 +84,7 @@ impl Lane {
     }
 
     /// The number of shards.
-    pub(super) fn shards(&self) -> usize {
+    pub(crate) fn shards(&self) -> usize {
         self.layers().map(Layer::shards).sum()
     }
 
@@ -320,7 +320,7 @@ impl Lane {
         self.layers_mut().for_each(|layer| layer.set_dispatch(dispatch));
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.layers().map(Layer::len).sum()
     }
 

@@ -25,22 +25,25 @@ mod shard;
 #[cfg(feature = "std")]
 mod shared;
 mod sharing;
-mod snapshot;
 mod storage;
+mod stored;
 mod stream;
 mod tables;
 
 use crate::hash::Xxh3;
-pub(crate) use refusal::nearest;
-#[cfg(feature = "std")]
-pub(crate) use snapshot::check_lists;
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
     merge::ElasticMergeError,
     plan::ElasticParams,
-    snapshot::{ElasticView, SnapshotExtent, SnapshotIndex, SnapshotShards},
-    storage::{OwnedShards, ShardStorage},
+    storage::{OwnedShards, ShardStorage, SnapshotShards},
+};
+pub(crate) use {
+    lane::Lane,
+    plan::LayerPlan,
+    refusal::nearest,
+    shard::{Shard, ShardParams},
+    stream::Shares,
 };
 #[cfg(feature = "std")]
 pub use {
@@ -98,10 +101,10 @@ pub use {
 ///
 /// # Storage
 /// `S` is where the shards are. With [`OwnedShards`], the filter owns its memory and can be updated. With [`SnapshotShards`], it
-/// is an [`ElasticView`]: the shards are read from a snapshot that the caller provides.
+/// is an [`ElasticView`](crate::ElasticView): the shards are read from a snapshot that the caller provides.
 #[derive(Clone)]
 pub struct ElasticFilter<H = Xxh3, S = OwnedShards> {
-    storage: S,
-    params: ElasticParams,
-    hasher: H,
+    pub(crate) storage: S,
+    pub(crate) params: ElasticParams,
+    pub(crate) hasher: H,
 }

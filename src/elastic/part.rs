@@ -3,27 +3,20 @@
 use alloc::{string::String, vec::Vec};
 use core::{error::Error, fmt, ops::Range};
 use std::{
-    fs::File,
     io::{self, Read, Write},
     path::Path,
 };
 
 use super::{
-    ElasticBuilder, ElasticFilter, ElasticParams, GrowError,
-    builder::Plan,
-    error::Refused,
-    lane::Lane,
-    operations::spread,
-    plan::MOST_LANES,
-    snapshot::{Listing, Reading, Writing, write},
-    storage::FILTER_BYTES,
+    ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, error::Refused, lane::Lane, operations::spread,
+    plan::MOST_LANES, storage::FILTER_BYTES,
 };
 use crate::{
     bits::wide,
     filter::BuildError,
     hash::{HashItem, Hasher, HasherId, Xxh3},
     params::{ParamError, Parameter},
-    snapshot::{Reader, SnapshotError, replace},
+    snapshot::{Listing, Reader, Reading, SnapshotError, Writing, open, replace, write},
     storage::{OutOfMemory, reserve, reserved},
     table::Uniform,
 };
@@ -308,8 +301,8 @@ impl ElasticPart {
             readings.push(Reading::start(Reader(reader)).map_err(|error| JoinError::Snapshot { part, error })?);
         }
         let Some(first) = readings.first() else { return Err(JoinError::NoParts) };
-        let (params, hasher): (ElasticParams, HasherId) = (first.params, first.hasher_id());
-        if let Some(part) = readings.iter().position(|other| (other.params, other.hasher_id()) != (params, hasher)) {
+        let (params, hasher): (ElasticParams, HasherId) = (first.header.fields, first.header.hasher);
+        if let Some(part) = readings.iter().position(|other| (other.header.fields, other.header.hasher) != (params, hasher)) {
             return Err(JoinError::Different { part });
         }
         let mut writing = Writing::start(&params, hasher, |piece: &[u8]| writer.write_all(piece))?;
@@ -345,10 +338,7 @@ impl ElasticPart {
         let mut files = Vec::new();
         for (part, path) in parts.into_iter().enumerate() {
             let path = path.as_ref();
-            let file = File::open(path).map_err(|error| {
-                let error = SnapshotError::io(0, "cannot be opened", error).in_file(path);
-                JoinError::Snapshot { part, error }
-            })?;
+            let file = open(path).map_err(|error| JoinError::Snapshot { part, error })?;
             reserve(&mut files, 1)?;
             files.push(file);
         }

@@ -75,22 +75,22 @@ pub(super) struct Request {
 /// The parameters of a growing filter: what two of them must share to be merged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElasticParams {
-    pub(super) capacity: u64,
-    pub(super) max_capacity: u64,
-    pub(super) false_positive_rate: f64,
-    pub(super) seed: u64,
+    pub(crate) capacity: u64,
+    pub(crate) max_capacity: u64,
+    pub(crate) false_positive_rate: f64,
+    pub(crate) seed: u64,
     /// Buckets of a shard.
-    pub(super) buckets: u32,
+    pub(crate) buckets: u32,
     /// The length of the low fingerprint.
-    pub(super) low_bits: u8,
-    pub(super) table: TableKind,
-    pub(super) bucket_size: u8,
-    pub(super) shares: Shares,
+    pub(crate) low_bits: u8,
+    pub(crate) table: TableKind,
+    pub(crate) bucket_size: u8,
+    pub(crate) shares: Shares,
     /// The depth of the shards at the beginning, and when the first layer has used up its upper bits.
-    pub(super) least_depth: u8,
-    pub(super) most_depth: u8,
+    pub(crate) least_depth: u8,
+    pub(crate) most_depth: u8,
     /// Upper bits that the second layer keeps, so that its rate fits into what the first one leaves of the promised rate.
-    pub(super) spare_bits: u8,
+    pub(crate) spare_bits: u8,
 }
 
 impl Request {
@@ -298,7 +298,7 @@ impl ElasticParams {
     }
 
     /// The number of layers that a lane may have, 256 at most: further ones would have no bits to spare for the rate.
-    pub(super) fn most_layers(&self) -> usize {
+    pub(crate) fn most_layers(&self) -> usize {
         match most_upper_bits(self.low_bits).checked_sub(self.spare_bits) {
             None => 1,
             Some(more) if more >= MOST_SPARE_BITS => MOST_LAYERS,
@@ -307,7 +307,7 @@ impl ElasticParams {
     }
 
     /// The layer of a lane with this number.
-    pub(super) fn layer(&self, number: u8) -> LayerPlan {
+    pub(crate) fn layer(&self, number: u8) -> LayerPlan {
         let (mut least_depth, mut most_depth, mut spare_bits) = (self.least_depth, self.most_depth, 0);
         let most_upper_bits = most_upper_bits(self.low_bits);
         for before in 0..number {
@@ -332,7 +332,7 @@ impl ElasticParams {
 /// Parameters that are read from untrusted bytes.
 impl ElasticParams {
     /// The same parameters, or what is wrong with them.
-    pub(super) fn checked(self) -> Result<Self, &'static str> {
+    pub(crate) fn checked(self) -> Result<Self, &'static str> {
         let Self { false_positive_rate: rate, buckets, low_bits, table, bucket_size, .. } = self;
         let Self { shares, least_depth, most_depth, spare_bits, .. } = self;
         let is = |condition: bool, what| if condition { Ok(()) } else { Err(what) };
@@ -359,19 +359,19 @@ fn most_upper_bits(low_bits: u8) -> u8 {
 
 /// What a layer is planned as.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct LayerPlan {
+pub(crate) struct LayerPlan {
     /// Its number among the plans of its lane. Layers of higher numbers know more bits of each item.
-    pub(super) number: u8,
+    pub(crate) number: u8,
     /// The parameters of a shard of depth 0.
-    pub(super) whole: ShardParams,
+    pub(crate) whole: ShardParams,
     /// Shards of this depth are not joined, and those of the other are not split.
-    pub(super) least_depth: u8,
-    pub(super) most_depth: u8,
-    pub(super) shares: Shares,
+    pub(crate) least_depth: u8,
+    pub(crate) most_depth: u8,
+    pub(crate) shares: Shares,
 }
 
 impl LayerPlan {
-    pub(super) fn shard(&self, depth: u8) -> ShardParams {
+    pub(crate) fn shard(&self, depth: u8) -> ShardParams {
         ShardParams { upper_bits: self.whole.upper_bits - depth, depth, ..self.whole }
     }
 

@@ -1,15 +1,28 @@
 //! Where the shards of a growing filter are: in memory that it owns, or in a snapshot that the caller provides.
 
 use alloc::vec::Vec;
+use core::{fmt, iter};
 
-use super::{ElasticParams, lane::Lane, look_up::Lanes};
+use super::{
+    ElasticParams,
+    lane::Lane,
+    level::Shape,
+    look_up::{Lanes, Shards},
+    plan::LayerPlan,
+    shard::{Key, Probe},
+    stream::Window,
+};
 use crate::{
+    bits::{index, wide},
+    hash::{Hasher, HasherId},
     kernel::Dispatch,
-    storage::{OutOfMemory, reserved},
+    snapshot::{Listed, Reading, Record, Slice, SnapshotError, padded},
+    storage::{OutOfMemory, Snapshot, reserved},
+    table::{AnySize, Geometry, TableParams as _, Uniform},
 };
 
 /// Where the shards of a growing filter are: in memory that the filter owns ([`OwnedShards`]), or in a snapshot that the caller
-/// provides ([`SnapshotShards`](super::SnapshotShards)).
+/// provides ([`SnapshotShards`]).
 ///
 /// This trait is sealed.
 pub trait ShardStorage: sealed::Sealed {}
@@ -45,7 +58,7 @@ pub(crate) mod sealed {
 /// Shards in memory that the filter owns: the storage of an [`ElasticFilter`](super::ElasticFilter).
 #[derive(Clone)]
 pub struct OwnedShards {
-    pub(super) lanes: Vec<Lane>,
+    pub(crate) lanes: Vec<Lane>,
     /// The most bytes that the filter may be charged.
     pub(super) max_bytes: usize,
 }
@@ -110,5 +123,292 @@ impl sealed::Sealed for OwnedShards {
 
     fn size_in_bytes(&self) -> usize {
         self.lanes.capacity() * size_of::<Lane>() + self.lanes.iter().map(Lane::size_in_bytes).sum::<usize>()
+    }
+}
+
+/// Shards inside a snapshot held in `D`: the storage of an [`ElasticView`](crate::ElasticView).
+#[derive(Clone)]
+pub struct SnapshotShards<D> {
+    snapshot: Snapshot<D>,
+    index: Index,
+}
+
+/// What is known of a snapshot besides its bytes.
+#[derive(Clone)]
+struct Index {
+    lanes: Vec<LaneIndex>,
+    /// Where the low fingerprints go, in all shards.
+    address: AnySize,
+    dispatch: Dispatch,
+    items: usize,
+    shards: usize,
+    false_positive_rate: f64,
+}
+
+#[derive(Clone)]
+struct LaneIndex {
+    first: LayerIndex,
+    later: Vec<LayerIndex>,
+}
+
+#[derive(Clone)]
+struct LayerIndex {
+    probe: Probe,
+    /// For each value of a stream's first bits, the shard that they lead to.
+    directory: Vec<Place>,
+    first_bits: Window,
+    /// What the shards of each depth have in common, from the least depth to the greatest.
+    shapes: Vec<Shape>,
+}
+
+/// Where the table of a shard begins, in units of 8 bytes, and the index of its shape.
+#[derive(Clone, Copy)]
+struct Place(u64);
+
+/// Bits of a [`Place`] that are the index of a shape: there are fewer depths than that.
+const SHAPE_BITS: u32 = 5;
+
+impl Place {
+    fn new(start: u64, shape: u8) -> Self {
+        debug_assert!(start.is_multiple_of(8));
+        Self((start / 8) << SHAPE_BITS | u64::from(shape))
+    }
+
+    #[inline]
+    fn start(self) -> usize {
+        index(self.0 >> SHAPE_BITS << 3)
+    }
+
+    #[inline]
+    fn shape(self) -> usize {
+        index(self.0 & ((1 << SHAPE_BITS) - 1))
+    }
+}
+
+impl<D: AsRef<[u8]>> SnapshotShards<D> {
+    /// Opens the snapshot at the start of the data. Also returns its parameters and hasher.
+    pub(crate) fn open<H: Hasher>(
+        data: D,
+        hasher: impl FnOnce(HasherId) -> Option<H>,
+    ) -> Result<(Self, ElasticParams, H), SnapshotError> {
+        let mut reading = Reading::<_, ElasticParams>::start(Slice(data.as_ref()))?;
+        let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
+        let (mut items, mut shards, mut rates) = (0_u64, 0, 0.0);
+        let mut lanes = reserved(params.lanes())?;
+        for number in 0..wide(params.lanes()) {
+            let listing = reading.present(number)?;
+            let mut layers = reserved(listing.layers(&params).count())?;
+            let (mut offset, mut rate) = (reading.offset, 0.0);
+            // What is allocated from here on is for bytes that exist.
+            reading.skip(listing.table_bytes)?;
+            for Listed { plan, depth, records } in listing.layers(&params) {
+                reading.allow_directory(depth)?;
+                let layer = LayerIndex::new(&plan, depth, records, &mut offset)?;
+                rate += layer.false_positive_rate(&plan, records);
+                layers.push(layer);
+                shards += records.len();
+                items += records.iter().map(|record| u64::from(record.items)).sum::<u64>();
+            }
+            rates += rate.min(1.0);
+            lanes.push(LaneIndex { first: layers.remove(0), later: layers });
+        }
+        let end = index(reading.finish()?);
+        let false_positive_rate = rates / lanes.len() as f64;
+        let (address, dispatch) = (params.address(), Dispatch::best());
+        // There are slots for all of them in the bytes; only on 32 bits may they be more than a `usize` counts.
+        let items = usize::try_from(items).unwrap_or(usize::MAX);
+        let index = Index { lanes, address, dispatch, items, shards, false_positive_rate };
+        Ok((Self { snapshot: Snapshot::new(data, end), index }, params, hasher))
+    }
+}
+
+impl<D> SnapshotShards<D> {
+    pub(crate) fn snapshot(&self) -> &Snapshot<D> {
+        &self.snapshot
+    }
+
+    pub(crate) fn into_data(self) -> D {
+        self.snapshot.into_data()
+    }
+}
+
+impl LayerIndex {
+    /// The index of a layer with these shards, of which the tables begin at `offset`, and moves that behind them.
+    fn new(plan: &LayerPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
+        let mut shapes = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
+        shapes.extend((plan.least_depth..=plan.most_depth).map(|depth| Shape::new(plan.shard(depth))));
+        let mut directory = reserved(1 << depth)?;
+        for record in records {
+            let place = Place::new(*offset, record.depth - plan.least_depth);
+            directory.extend(iter::repeat_n(place, 1 << (depth - record.depth)));
+            *offset += padded(plan.shard(record.depth).table_bytes());
+        }
+        Ok(Self { probe: Probe::new(&plan.whole), directory, first_bits: Window::new(0, depth.into(), 0), shapes })
+    }
+
+    /// The shard to which a stream leads.
+    #[inline]
+    fn find(&self, stream: u64) -> Place {
+        self.directory[index(self.first_bits.of(stream))]
+    }
+
+    /// The table to which a stream leads, and what follows it.
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[inline(always)]
+    fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> &'a [u8] {
+        &bytes[self.find(stream).start()..]
+    }
+
+    #[inline]
+    fn contains(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> bool {
+        dispatch.read(&self.probe.geometry, self.table(bytes, key.stream), self.probe.locate(key))
+    }
+
+    fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
+        let place = self.find(key.stream);
+        self.shapes[place.shape()].count(dispatch, &bytes[place.start()..], key)
+    }
+
+    /// The false-positive rate of these shards.
+    fn false_positive_rate(&self, plan: &LayerPlan, records: &[Record]) -> f64 {
+        let of_shard = |record: &Record| {
+            let shape = &self.shapes[usize::from(record.depth - plan.least_depth)];
+            plan.share(record.depth, record.prefix) * shape.false_positive_rate(index(record.items.into()))
+        };
+        records.iter().map(of_shard).sum()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.directory.capacity() * size_of::<Place>() + self.shapes.capacity() * size_of::<Shape>()
+    }
+}
+
+/// The shards of a snapshot, with its bytes as they are now.
+#[derive(Clone, Copy)]
+#[allow(unreachable_pub, reason = "belongs to a sealed trait")]
+pub struct InSnapshot<'a> {
+    bytes: &'a [u8],
+    index: &'a Index,
+    params: &'a ElasticParams,
+}
+
+impl<'a> InSnapshot<'a> {
+    #[inline]
+    fn lane(self, hash: Uniform) -> &'a LaneIndex {
+        &self.index.lanes[self.params.shares().lane(hash)]
+    }
+
+    #[inline]
+    fn key(self, hash: Uniform) -> Key {
+        Key::new(&self.index.address, self.params.shares().stream(hash), hash)
+    }
+}
+
+impl<'a> Shards<'a> for InSnapshot<'a> {
+    fn params(self) -> &'a ElasticParams {
+        self.params
+    }
+
+    fn geometry(self) -> &'a Geometry {
+        &self.index.lanes[0].first.probe.geometry
+    }
+
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[inline(always)]
+    fn table(self, hash: Uniform, stream: u64) -> &'a [u8] {
+        self.lane(hash).first.table(self.bytes, stream)
+    }
+
+    fn has_later(self) -> bool {
+        self.index.lanes.iter().any(|lane| !lane.later.is_empty())
+    }
+
+    #[cold]
+    fn later_contain(self, hash: Uniform) -> bool {
+        let key = self.key(hash);
+        self.lane(hash).later.iter().any(|layer| layer.contains(self.index.dispatch, self.bytes, key))
+    }
+
+    #[inline]
+    fn contains(self, hash: Uniform) -> bool {
+        let (lane, key) = (self.lane(hash), self.key(hash));
+        lane.first.contains(self.index.dispatch, self.bytes, key) || !lane.later.is_empty() && self.later_contain(hash)
+    }
+
+    fn count(self, hash: Uniform) -> u32 {
+        let (lane, key) = (self.lane(hash), self.key(hash));
+        let layers = iter::once(&lane.first).chain(&lane.later);
+        layers.map(|layer| layer.count(self.index.dispatch, self.bytes, key)).sum()
+    }
+}
+
+impl<D: AsRef<[u8]>> ShardStorage for SnapshotShards<D> {}
+
+#[allow(private_interfaces, reason = "the trait is sealed")]
+impl<D: AsRef<[u8]>> sealed::Sealed for SnapshotShards<D> {
+    type Shards<'a>
+        = InSnapshot<'a>
+    where
+        D: 'a;
+
+    #[inline]
+    fn shards<'a>(&'a self, params: &'a ElasticParams) -> InSnapshot<'a> {
+        InSnapshot { bytes: self.snapshot.all(), index: &self.index, params }
+    }
+
+    fn dispatch(&self) -> Dispatch {
+        self.index.dispatch
+    }
+
+    fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.index.dispatch = dispatch;
+    }
+
+    fn len(&self) -> usize {
+        self.index.items
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.index.false_positive_rate
+    }
+
+    fn shard_count(&self) -> usize {
+        self.index.shards
+    }
+
+    fn layers(&self) -> usize {
+        self.index.lanes.iter().map(|lane| 1 + lane.later.len()).max().unwrap_or(0)
+    }
+
+    fn table_bytes(&self) -> usize {
+        self.snapshot.end()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        let of_lane = |lane: &LaneIndex| {
+            let layers = iter::once(&lane.first).chain(&lane.later);
+            lane.later.capacity() * size_of::<LayerIndex>() + layers.map(LayerIndex::size_in_bytes).sum::<usize>()
+        };
+        let lanes = self.index.lanes.capacity() * size_of::<LaneIndex>();
+        self.snapshot.end() + lanes + self.index.lanes.iter().map(of_lane).sum::<usize>()
+    }
+}
+
+impl<D> fmt::Debug for SnapshotShards<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotShards").field("bytes", &self.snapshot.end()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_may_begin_anywhere_in_a_file_of_terabytes() {
+        for (start, shape) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
+            let place = Place::new(start, shape);
+            assert_eq!((place.start() as u64, place.shape()), (start, shape.into()));
+        }
     }
 }

@@ -28,7 +28,7 @@ pub(super) const QUARTER_DEPTH: u8 = 2;
 /// Lanes get equal shares. A lane's shards get equal shares in the same depth, unless the lane is staggered: then its quarters
 /// differ, so that they do not all split at the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shares {
+pub(crate) struct Shares {
     lane_bits: u8,
     is_staggered: bool,
     /// For each choice, the two bits of its quarter.
@@ -36,7 +36,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(lane_bits: u8, is_staggered: bool) -> Self {
+    pub(crate) fn new(lane_bits: u8, is_staggered: bool) -> Self {
         let widths = if is_staggered { STAGGERED } else { EQUAL };
         let mut quarters = 0;
         for (quarter, width) in widths.into_iter().enumerate().rev() {
@@ -47,11 +47,11 @@ impl Shares {
         Self { lane_bits, is_staggered, quarters }
     }
 
-    pub(super) fn lane_bits(self) -> u8 {
+    pub(crate) fn lane_bits(self) -> u8 {
         self.lane_bits
     }
 
-    pub(super) fn is_staggered(self) -> bool {
+    pub(crate) fn is_staggered(self) -> bool {
         self.is_staggered
     }
 

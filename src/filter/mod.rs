@@ -12,6 +12,7 @@ mod contains;
 mod error;
 mod facts;
 mod iter;
+mod merge;
 mod raw;
 
 use crate::{
@@ -30,6 +31,7 @@ pub use {
     contains::{Contains, Filter},
     error::{BuildError, Full},
     iter::ContainsIter,
+    merge::MergeError,
 };
 
 /// A cuckoo filter: an approximate set that supports removal. A query answers "not in the set" or "probably in the set", at a

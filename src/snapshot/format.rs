@@ -1,16 +1,35 @@
-//! Version 1 of the format: the layout of the header, and its validation.
+//! Version 1 of the format: the layout of headers, sections and records, and their validation. A second version begins here, in
+//! [`Header::decode`].
+//!
+//! ```text
+//! of fixed size            growing
+//! ┌────────────────┐       ┌────────────────┐
+//! │ header, 64     │       │ header, 64     │
+//! ├────────────────┤       ├────────────────┤ ┐
+//! │ table          │       │ section, 32    │ │
+//! ├────────────────┤       │ records, 24 ×n │ │ of each lane
+//! │ checksum, 8    │       │ tables, n      │ │
+//! └────────────────┘       ├────────────────┤ ┘
+//!                          │ checksum, 8    │ of the sections' checksums
+//!                          └────────────────┘
+//! ```
+//!
+//! Both headers have the same fields up to the seed, and the checksum in the same place, which seeds all others: no header goes with
+//! another snapshot's tables. A filter of fixed size has no section, since its header says all that one would: a filter of
+//! a hundred items would be longer by a third, and writing would read each table twice.
 
-use super::{SnapshotError, SnapshotErrorKind as Kind};
 use crate::{
     bits::{PADDING, wide},
-    hash::HasherId,
+    elastic::{ElasticParams, Shares},
+    hash::{Hasher, HasherId},
     params::{Addressing, Parameter, Params, TableKind},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind},
     storage,
 };
 
 /// A name, followed by bytes that a transfer in text mode would alter, as in PNG.
 pub(crate) const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
-pub(crate) const VERSION: u16 = 1;
+const VERSION: u16 = 1;
 
 // Each field begins where the previous one ends.
 const MAGIC_AT: usize = 0;
@@ -19,7 +38,7 @@ const TABLE_AT: usize = VERSION_AT + 2;
 const FINGERPRINT_BITS_AT: usize = TABLE_AT + 1;
 const BUCKET_SIZE_AT: usize = FINGERPRINT_BITS_AT + 1;
 const ADDRESSING_AT: usize = BUCKET_SIZE_AT + 1;
-pub(super) const HASHER_AT: usize = ADDRESSING_AT + 1;
+const HASHER_AT: usize = ADDRESSING_AT + 1;
 const SEED_AT: usize = HASHER_AT + 2;
 const BUCKETS_AT: usize = SEED_AT + 8;
 pub(super) const ITEMS_AT: usize = BUCKETS_AT + 8;
@@ -27,75 +46,78 @@ const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
 const RESERVED_AT: usize = TABLE_BYTES_AT + 8;
 const CHECKSUM_AT: usize = RESERVED_AT + 8;
 /// The offset of the table: a multiple of 64, so that in a mapped file the table begins at a cache line.
-pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
+pub(crate) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
 
-/// The length of the trailer, the table's checksum. It is as long as the padding that look-ups need behind the table, so that a
-/// snapshot can be queried in place.
-pub(super) const TRAILER_BYTES: usize = 8;
+// The same of a filter that grows, as far as it differs.
+const LANE_BITS_AT: usize = ADDRESSING_AT;
+const LEAST_DEPTH_AT: usize = BUCKETS_AT + 4;
+const MOST_DEPTH_AT: usize = LEAST_DEPTH_AT + 1;
+const SPARE_BITS_AT: usize = MOST_DEPTH_AT + 1;
+const STAGGERED_AT: usize = SPARE_BITS_AT + 1;
+const CAPACITY_AT: usize = STAGGERED_AT + 1;
+const MAX_CAPACITY_AT: usize = CAPACITY_AT + 8;
+const RATE_AT: usize = MAX_CAPACITY_AT + 8;
+const _: () = assert!(RATE_AT + 8 == CHECKSUM_AT);
+
+/// The header of a section, and what its list says of a shard.
+pub(crate) const SECTION_BYTES: usize = 32;
+pub(crate) const RECORD_BYTES: usize = 24;
+
+/// The length of the trailer. It is as long as the padding that look-ups need behind a table, so that a snapshot can be queried in
+/// place.
+pub(crate) const TRAILER_BYTES: usize = 8;
 const _: () = assert!(TRAILER_BYTES == PADDING);
 
-const SINGLE: u8 = 0;
-const PACKED: u8 = 1;
-/// From this number on, filters that grow: `elastic/snapshot/format.rs`.
-pub(crate) const GROWING: u8 = 2;
+/// Tables behind a list begin at multiples of this.
+const TABLE_ALIGNMENT: usize = 8;
+
+/// The number of a kind of table, for a filter that grows, is so much higher.
+const GROWING: u8 = 2;
 const GROWING_PACKED: u8 = GROWING + 1;
-const ANY_SIZE: u8 = 0;
-const POWER_OF_TWO: u8 = 1;
 
 pub(super) type HeaderBytes = [u8; HEADER_BYTES];
 
-/// The number of a kind of table in the header.
-const fn table_number(table: TableKind) -> u8 {
-    match table {
-        TableKind::Single => SINGLE,
-        TableKind::Packed => PACKED,
-    }
-}
-
-/// The number of an addressing in the header.
-const fn addressing_number(addressing: Addressing) -> u8 {
-    match addressing {
-        Addressing::AnySize => ANY_SIZE,
-        Addressing::PowerOfTwo => POWER_OF_TWO,
-    }
-}
-
 /// A validated header.
-pub(super) struct Header {
-    pub(super) params: Params,
-    pub(super) hasher: HasherId,
-    /// The number of items in the table.
-    pub(super) len: usize,
-    /// The checksum of the header. It seeds the table's checksum, so that header and table of different snapshots cannot be
-    /// combined.
-    #[cfg(any(feature = "std", feature = "serde"))]
+pub(crate) struct Header<F> {
+    pub(crate) fields: F,
+    pub(crate) hasher: HasherId,
+    /// The checksum of the header, which seeds the others.
     pub(super) checksum: u64,
 }
 
-impl Header {
-    /// Encodes the header. Also returns its checksum.
-    pub(super) fn encode(params: &Params, hasher: HasherId, len: usize) -> (HeaderBytes, u64) {
-        #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
-        let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
+/// What a header says of a filter, but for its hasher.
+pub(crate) trait Fields: Sized {
+    /// Is it of a filter that grows?
+    const GROWING: bool;
+
+    fn table(&self) -> TableKind;
+
+    /// Writes the fields that the types of filters do not have in common, and the seed.
+    fn put(&self, header: &mut HeaderBytes);
+
+    /// Reads and validates them.
+    fn take(table: TableKind, header: &HeaderBytes) -> Result<Self, SnapshotError>;
+
+    /// The length of the snapshot, if it follows from the header.
+    fn snapshot_bytes(&self) -> Option<u64>;
+}
+
+impl<F: Fields> Header<F> {
+    /// Encodes a header. Also returns its checksum.
+    pub(super) fn encode(fields: &F, hasher: HasherId) -> (HeaderBytes, u64) {
         let mut header = [0; HEADER_BYTES];
         put(&mut header, MAGIC_AT, MAGIC);
         put(&mut header, VERSION_AT, VERSION.to_le_bytes());
-        put(&mut header, TABLE_AT, [table_number(params.table())]);
-        put(&mut header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
-        put(&mut header, BUCKET_SIZE_AT, [bucket_size]);
-        put(&mut header, ADDRESSING_AT, [addressing_number(params.addressing())]);
+        put(&mut header, TABLE_AT, [fields.table() as u8 + if F::GROWING { GROWING } else { 0 }]);
         put(&mut header, HASHER_AT, hasher.number().to_le_bytes());
-        put(&mut header, SEED_AT, params.seed().to_le_bytes());
-        put(&mut header, BUCKETS_AT, params.buckets().to_le_bytes());
-        put(&mut header, ITEMS_AT, wide(len).to_le_bytes());
-        put(&mut header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
+        fields.put(&mut header);
         let checksum = checksum(&header[..CHECKSUM_AT], 0);
         put(&mut header, CHECKSUM_AT, checksum.to_le_bytes());
         (header, checksum)
     }
 
-    /// Validates everything that does not require the table.
+    /// Validates everything that does not require more bytes.
     pub(super) fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
         if take(header, MAGIC_AT) != MAGIC {
             return Err(not_a_snapshot());
@@ -105,72 +127,233 @@ impl Header {
             let words = "a snapshot of version {}, but this release reads version {}";
             return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), words, [version.into(), VERSION.into()]));
         }
-        let (stored, computed) = (u64::from_le_bytes(take(header, CHECKSUM_AT)), checksum(&header[..CHECKSUM_AT], 0));
+        let (stored, computed) = (number(header, CHECKSUM_AT), checksum(&header[..CHECKSUM_AT], 0));
         if stored != computed {
             return Err(SnapshotError::altered(Kind::HeaderChecksum, wide(CHECKSUM_AT), "header", stored, computed));
         }
-        if is_growing(header) {
-            let error = SnapshotError::new(Kind::OtherType, wide(TABLE_AT), "this is a filter that grows", []);
-            return Err(error.with_remedy("read it with ElasticFilter or ElasticView"));
+        let table = match header[TABLE_AT] {
+            0 | GROWING => TableKind::Single,
+            1 | GROWING_PACKED => TableKind::Packed,
+            kind => {
+                let words = "table kind {}: 0 is single, 1 is packed, 2 and 3 are those of filters that grow";
+                return Err(parameter(TABLE_AT, words, [kind.into()]));
+            }
+        };
+        if is_growing(header) != F::GROWING {
+            let (words, remedy) = if F::GROWING {
+                ("this is a filter of fixed size", "read it with CuckooFilter or FilterView")
+            } else {
+                ("this is a filter that grows", "read it with ElasticFilter or ElasticView")
+            };
+            return Err(SnapshotError::new(Kind::OtherType, wide(TABLE_AT), words, []).with_remedy(remedy));
         }
-        let params = params(header)?;
-        let items = u64::from_le_bytes(take(header, ITEMS_AT));
-        let slots = params.slots();
-        let len = usize::try_from(items).ok().filter(|&len| len <= slots);
-        let len = len.ok_or_else(|| parameter(ITEMS_AT, "{} items in {} slots", [items, wide(slots)]))?;
-        let table_bytes = u64::from_le_bytes(take(header, TABLE_BYTES_AT));
-        if table_bytes != wide(params.table_bytes()) {
-            let words = "a table of {} bytes, but {} follow from the other fields";
-            return Err(parameter(TABLE_BYTES_AT, words, [table_bytes, wide(params.table_bytes())]));
-        }
-        if take(header, RESERVED_AT) != [0; 8] {
-            return Err(parameter(RESERVED_AT, "the reserved bytes are not zero", []));
-        }
-        Ok(Self {
-            params,
-            hasher: HasherId::from_number(u16::from_le_bytes(take(header, HASHER_AT))),
-            len,
-            #[cfg(any(feature = "std", feature = "serde"))]
-            checksum: stored,
-        })
+        let fields = F::take(table, header)?;
+        Ok(Self { fields, hasher: HasherId::from_number(u16::from_le_bytes(take(header, HASHER_AT))), checksum: stored })
+    }
+
+    /// The hasher that the header names.
+    pub(crate) fn hasher<H: Hasher>(&self, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<H, SnapshotError> {
+        let hasher = hasher(self.hasher).filter(|hasher| hasher.id() == self.hasher);
+        hasher.ok_or_else(|| SnapshotError::hasher(wide(HASHER_AT), self.hasher))
     }
 }
 
 /// Is this the header of a filter that grows, if it is one?
-pub(crate) fn is_growing(header: &HeaderBytes) -> bool {
+pub(super) fn is_growing(header: &HeaderBytes) -> bool {
     matches!(header[TABLE_AT], GROWING | GROWING_PACKED)
 }
 
-/// The length of the snapshot that begins with this header, of a filter of fixed size.
-pub(crate) fn fixed_length(header: &HeaderBytes) -> Result<u64, SnapshotError> {
-    Header::decode(header).map(|header| header.params.snapshot_bytes())
+/// What the header of a filter of fixed size says.
+pub(crate) struct Fixed {
+    pub(super) params: Params,
+    /// The number of items in the table.
+    pub(super) len: usize,
 }
 
-fn params(header: &HeaderBytes) -> Result<Params, SnapshotError> {
-    let byte = |at| take::<1>(header, at)[0];
-    let table = match byte(TABLE_AT) {
-        SINGLE => TableKind::Single,
-        PACKED => TableKind::Packed,
-        other => return Err(parameter(TABLE_AT, "table kind {}: 0 is single, 1 is packed", [other.into()])),
-    };
-    let addressing = match byte(ADDRESSING_AT) {
-        ANY_SIZE => Addressing::AnySize,
-        POWER_OF_TWO => Addressing::PowerOfTwo,
-        other => {
-            return Err(parameter(ADDRESSING_AT, "addressing {}: 0 is any size, 1 is powers of two", [other.into()]));
-        }
-    };
-    let (f, b) = (byte(FINGERPRINT_BITS_AT).into(), byte(BUCKET_SIZE_AT).into());
-    let buckets = u64::from_le_bytes(take(header, BUCKETS_AT));
-    let seed = u64::from_le_bytes(take(header, SEED_AT));
-    Params::new(table, f, b, buckets, addressing, seed).map_err(|error| {
-        let at = match error.parameter() {
-            Parameter::FingerprintBits => FINGERPRINT_BITS_AT,
-            Parameter::BucketSize => BUCKET_SIZE_AT,
-            _ => BUCKETS_AT,
+impl Fields for Fixed {
+    const GROWING: bool = false;
+
+    fn table(&self) -> TableKind {
+        self.params.table()
+    }
+
+    fn put(&self, header: &mut HeaderBytes) {
+        let Self { params, len } = self;
+        #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
+        let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
+        put(header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
+        put(header, BUCKET_SIZE_AT, [bucket_size]);
+        put(header, ADDRESSING_AT, [params.addressing() as u8]);
+        put(header, SEED_AT, params.seed().to_le_bytes());
+        put(header, BUCKETS_AT, params.buckets().to_le_bytes());
+        put(header, ITEMS_AT, wide(*len).to_le_bytes());
+        put(header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
+    }
+
+    fn take(table: TableKind, header: &HeaderBytes) -> Result<Self, SnapshotError> {
+        let addressing = match header[ADDRESSING_AT] {
+            0 => Addressing::AnySize,
+            1 => Addressing::PowerOfTwo,
+            other => {
+                return Err(parameter(ADDRESSING_AT, "addressing {}: 0 is any size, 1 is powers of two", [other.into()]));
+            }
         };
-        SnapshotError::params(Kind::Parameter, at, table, [f, b], addressing, buckets)
-    })
+        let (f, b) = (header[FINGERPRINT_BITS_AT].into(), header[BUCKET_SIZE_AT].into());
+        let buckets = number(header, BUCKETS_AT);
+        let params = Params::new(table, f, b, buckets, addressing, number(header, SEED_AT)).map_err(|error| {
+            let at = match error.parameter() {
+                Parameter::FingerprintBits => FINGERPRINT_BITS_AT,
+                Parameter::BucketSize => BUCKET_SIZE_AT,
+                _ => BUCKETS_AT,
+            };
+            SnapshotError::params(Kind::Parameter, at, table, [f, b], addressing, buckets)
+        })?;
+        let (items, slots) = (number(header, ITEMS_AT), params.slots());
+        let len = usize::try_from(items).ok().filter(|&len| len <= slots);
+        let len = len.ok_or_else(|| parameter(ITEMS_AT, "{} items in {} slots", [items, wide(slots)]))?;
+        let table_bytes = number(header, TABLE_BYTES_AT);
+        if table_bytes != wide(params.table_bytes()) {
+            let words = "a table of {} bytes, but {} follow from the other fields";
+            return Err(parameter(TABLE_BYTES_AT, words, [table_bytes, wide(params.table_bytes())]));
+        }
+        if number(header, RESERVED_AT) != 0 {
+            return Err(parameter(RESERVED_AT, "the reserved bytes are not zero", []));
+        }
+        Ok(Self { params, len })
+    }
+
+    fn snapshot_bytes(&self) -> Option<u64> {
+        Some(self.params.snapshot_bytes())
+    }
+}
+
+impl Fields for ElasticParams {
+    const GROWING: bool = true;
+
+    fn table(&self) -> TableKind {
+        self.table
+    }
+
+    fn put(&self, header: &mut HeaderBytes) {
+        put(header, FINGERPRINT_BITS_AT, [self.low_bits]);
+        put(header, BUCKET_SIZE_AT, [self.bucket_size]);
+        put(header, LANE_BITS_AT, [self.shares.lane_bits()]);
+        put(header, SEED_AT, self.seed.to_le_bytes());
+        put(header, BUCKETS_AT, self.buckets.to_le_bytes());
+        put(header, LEAST_DEPTH_AT, [self.least_depth]);
+        put(header, MOST_DEPTH_AT, [self.most_depth]);
+        put(header, SPARE_BITS_AT, [self.spare_bits]);
+        put(header, STAGGERED_AT, [u8::from(self.shares.is_staggered())]);
+        put(header, CAPACITY_AT, self.capacity.to_le_bytes());
+        put(header, MAX_CAPACITY_AT, self.max_capacity.to_le_bytes());
+        put(header, RATE_AT, self.false_positive_rate.to_le_bytes());
+    }
+
+    fn take(table: TableKind, header: &HeaderBytes) -> Result<Self, SnapshotError> {
+        let is_staggered = match header[STAGGERED_AT] {
+            flag @ (0 | 1) => flag == 1,
+            other => return Err(parameter(STAGGERED_AT, "staggered {}: 0 is no, 1 is yes", [other.into()])),
+        };
+        let params = Self {
+            capacity: number(header, CAPACITY_AT),
+            max_capacity: number(header, MAX_CAPACITY_AT),
+            false_positive_rate: f64::from_le_bytes(take(header, RATE_AT)),
+            seed: number(header, SEED_AT),
+            buckets: u32::from_le_bytes(take(header, BUCKETS_AT)),
+            low_bits: header[FINGERPRINT_BITS_AT],
+            table,
+            bucket_size: header[BUCKET_SIZE_AT],
+            shares: Shares::new(header[LANE_BITS_AT], is_staggered),
+            least_depth: header[LEAST_DEPTH_AT],
+            most_depth: header[MOST_DEPTH_AT],
+            spare_bits: header[SPARE_BITS_AT],
+        };
+        params.checked().map_err(|words| parameter(FINGERPRINT_BITS_AT, words, []))
+    }
+
+    fn snapshot_bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The header of a lane's section.
+#[derive(Clone, Copy)]
+pub(crate) struct Section {
+    pub(crate) items: u64,
+    pub(crate) shards: u64,
+    /// The length of the list and the tables that follow.
+    pub(crate) length: u64,
+}
+
+impl Section {
+    /// Encodes the header of the lane with this number, for this list. Also returns its checksum.
+    pub(super) fn encode(&self, list: impl Iterator<Item = Record>, lane: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
+        let mut bytes = [0; SECTION_BYTES];
+        put(&mut bytes, 0, self.items.to_le_bytes());
+        put(&mut bytes, 8, self.shards.to_le_bytes());
+        put(&mut bytes, 16, self.length.to_le_bytes());
+        let checksum = section_checksum(&bytes, list.map(|record| record.encode()), lane, seed);
+        put(&mut bytes, 24, checksum.to_le_bytes());
+        (bytes, checksum)
+    }
+
+    /// The fields, and the checksum that is stored.
+    pub(super) fn decode(bytes: &[u8; SECTION_BYTES]) -> (Self, u64) {
+        (Self { items: number(bytes, 0), shards: number(bytes, 8), length: number(bytes, 16) }, number(bytes, 24))
+    }
+}
+
+/// The checksum of a section's first three fields and its list, so that neither goes with another lane or another filter. `seed` is
+/// the header's.
+pub(super) fn section_checksum(
+    section: &[u8; SECTION_BYTES],
+    list: impl Iterator<Item = impl AsRef<[u8]>>,
+    lane: u64,
+    seed: u64,
+) -> u64 {
+    let mut checksum = Checksum::new(seed.wrapping_add(lane));
+    checksum.update(&section[..24]);
+    list.for_each(|piece| checksum.update(piece.as_ref()));
+    checksum.finish()
+}
+
+/// What the list says of a shard.
+#[derive(Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) layer: u8,
+    pub(crate) depth: u8,
+    pub(crate) prefix: u32,
+    pub(crate) items: u32,
+    /// Of the table.
+    pub(crate) checksum: u64,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        put(&mut bytes, 0, [self.layer, self.depth]);
+        put(&mut bytes, 4, self.prefix.to_le_bytes());
+        put(&mut bytes, 8, self.items.to_le_bytes());
+        put(&mut bytes, 16, self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if reserved bytes are not zero.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let [layer, depth] = take(bytes, 0);
+        (take(bytes, 2) == [0; 2] && take(bytes, 12) == [0; 4]).then(|| Self {
+            layer,
+            depth,
+            prefix: u32::from_le_bytes(take(bytes, 4)),
+            items: u32::from_le_bytes(take(bytes, 8)),
+            checksum: number(bytes, 16),
+        })
+    }
+}
+
+/// The zeros behind a table of so many bytes that a list leads to.
+pub(crate) fn filler(table_bytes: usize) -> usize {
+    table_bytes.next_multiple_of(TABLE_ALIGNMENT) - table_bytes
 }
 
 /// XXH3 with 64 bits, the function of [`Xxh3`](crate::Xxh3), so that other readers need only one hash function.
@@ -179,26 +362,26 @@ pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
 }
 
 /// The same checksum, computed incrementally.
-pub(crate) struct Checksum(xxhash_rust::xxh3::Xxh3);
+pub(super) struct Checksum(xxhash_rust::xxh3::Xxh3);
 
 // Functions of their own: a piece is long, and inlined, each is kilobytes at every call.
 impl Checksum {
     #[inline(never)]
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(xxhash_rust::xxh3::Xxh3::with_seed(seed))
     }
 
     #[inline(never)]
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
+    pub(super) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    pub(crate) fn finish(&self) -> u64 {
+    pub(super) fn finish(&self) -> u64 {
         self.0.digest()
     }
 }
 
-pub(crate) fn not_a_snapshot() -> SnapshotError {
+pub(super) fn not_a_snapshot() -> SnapshotError {
     SnapshotError::new(Kind::Magic, wide(MAGIC_AT), "these bytes do not begin as a koel snapshot does", [])
 }
 
@@ -206,19 +389,18 @@ fn parameter<const N: usize>(at: usize, words: &'static str, numbers: [u64; N]) 
     SnapshotError::new(Kind::Parameter, wide(at), words, numbers)
 }
 
-fn put<const N: usize>(header: &mut HeaderBytes, at: usize, bytes: [u8; N]) {
-    header[at..at + N].copy_from_slice(&bytes);
+fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
+    bytes[at..at + N].copy_from_slice(&field);
 }
 
-fn take<const N: usize>(header: &HeaderBytes, at: usize) -> [u8; N] {
-    let mut bytes = [0; N];
-    bytes.copy_from_slice(&header[at..at + N]);
-    bytes
+fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[at..at + N]);
+    field
 }
 
-/// The offset in the snapshot of byte `at` of the table.
-pub(super) fn in_table(at: u64) -> u64 {
-    wide(HEADER_BYTES) + at
+pub(super) fn number(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(take(bytes, at))
 }
 
 impl Params {
@@ -235,6 +417,6 @@ impl Params {
     /// ```
     #[must_use]
     pub fn snapshot_bytes(&self) -> u64 {
-        in_table(wide(self.table_bytes())) + wide(TRAILER_BYTES)
+        wide(HEADER_BYTES) + wide(self.table_bytes()) + wide(TRAILER_BYTES)
     }
 }

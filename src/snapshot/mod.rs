@@ -1,36 +1,49 @@
 //! Serialisation of filters as snapshots, in the format of docs/FORMAT.md. Readers treat all input as untrusted: they return an
 //! error or a filter that keeps its guarantees, and allocate memory only for bytes that exist.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `format` | header, sections, records: bytes into fields and back |
+//! | `read` | the walk over a snapshot's sections, whatever the bytes come from |
+//! | `view` | snapshots that are queried in place |
+//! | `verify` | what a table must be |
+//! | `write` | the bytes of a snapshot, all at once or from wherever a reader is |
+//! | `extent` | where a snapshot ends, found while it arrives |
+//! | `file` | loading files, and replacing them atomically |
+//! | `serde` | the same bytes in serde's formats |
 
 mod error;
-mod format;
-mod merge;
-#[cfg(any(feature = "std", feature = "serde"))]
-mod pieces;
-mod read;
+mod extent;
 #[cfg(feature = "std")]
-mod save;
+mod file;
+mod format;
+mod read;
 #[cfg(feature = "serde")]
 mod serde;
-mod source;
-#[cfg(feature = "std")]
-mod stream;
 mod verify;
 mod view;
 mod write;
 
-pub use error::{SnapshotError, SnapshotErrorKind};
-pub use merge::MergeError;
 #[cfg(go_files)]
-pub(crate) use save::has_length;
+pub(crate) use file::has_length;
 #[cfg(all(feature = "std", any(go_files, feature = "redisbloom")))]
-pub(crate) use save::replace_with;
+pub(crate) use file::replace_with;
 #[cfg(any(go_files, feature = "redisbloom"))]
-pub(crate) use verify::verify;
-pub(crate) use {
-    format::{Checksum, GROWING, MAGIC, VERSION as FORMAT_VERSION, checksum, fixed_length, is_growing, not_a_snapshot},
-    read::{header_too_short, too_long, too_short, xxh3},
-    source::{Slice, Source, fill_gradually},
-    verify::verify_shard,
+pub(crate) use read::too_short;
+pub use {
+    error::{SnapshotError, SnapshotErrorKind},
+    extent::SnapshotExtent,
+    view::ElasticView,
+    write::SnapshotIndex,
 };
 #[cfg(feature = "std")]
-pub(crate) use {save::replace, stream::Reader};
+pub(crate) use {
+    file::{open, replace},
+    read::{Listing, Reader},
+    write::{Writing, write},
+};
+pub(crate) use {
+    format::Record,
+    read::{Listed, Reading, Slice, Source, padded},
+    verify::{verify, verify_copy},
+};

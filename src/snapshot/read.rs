@@ -1,15 +1,42 @@
-//! Reading a snapshot from untrusted bytes in memory.
+//! Reading snapshots from untrusted bytes: one walk over their sections, whatever the bytes come from. Memory grows with the bytes
+//! that arrive, not with what a header claims.
+
+use alloc::vec::Vec;
+use core::iter;
+#[cfg(feature = "std")]
+use std::{
+    fs::File,
+    io::{ErrorKind, Read, Seek as _, SeekFrom},
+};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    format::{HASHER_AT, HEADER_BYTES, Header, HeaderBytes, MAGIC, not_a_snapshot},
-    verify::verified_copy,
+    format::{
+        Checksum, Fields, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
+        checksum, filler, not_a_snapshot, section_checksum,
+    },
+    verify::{self, verified_copy},
 };
 use crate::{
-    bits::wide,
+    bits::{PADDING, index, wide},
+    elastic::{ElasticFilter, ElasticParams, LayerPlan, Shard, ShardParams},
     filter::{CuckooFilter, FilterView},
     hash::{Hasher, HasherId, Xxh3},
+    storage::{OutOfMemory, Part, reserved},
+    table::TableParams as _,
 };
+#[cfg(any(feature = "std", feature = "serde"))]
+use crate::{filter::RawFilter, snapshot::format::Fixed, storage::Owned};
+
+/// The size of the first pieces in bytes; a forged header makes a reader allocate no more than this.
+const LEAST: usize = 32 << 10;
+
+/// The largest piece in bytes, small enough to stay in the cache for the checksum.
+pub(super) const MOST: usize = 256 << 10;
+
+/// The most bytes of directories that are allocated without as many bytes of input. Filters that have grown from uniform hashes
+/// need far fewer.
+const MOST_DIRECTORIES: u64 = 16 << 20;
 
 impl CuckooFilter {
     /// Reads a filter from the bytes of one snapshot, with nothing after it.
@@ -31,6 +58,34 @@ impl CuckooFilter {
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
         Self::from_bytes_with(bytes, xxh3)
+    }
+
+    /// Reads one snapshot from a reader, and not one byte more, so that other data may follow.
+    ///
+    /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows as bytes arrive,
+    /// whatever the header claims: at most a quarter more than has arrived, plus 32 KiB. If the allocator can grow memory in
+    /// place or by remapping pages, as Linux's can, reading takes no more than 1 MiB besides the filter itself, whatever its
+    /// size.
+    ///
+    /// Reads in large pieces, so the reader needs no buffer. At the end of a stream of snapshots, the error has the kind
+    /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.
+    ///
+    /// # Errors
+    /// If the bytes are not a valid snapshot; the error says what is wrong and at which offset. If the reader fails: then the
+    /// kind is [`Io`](crate::SnapshotErrorKind::Io).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::CuckooFilter;
+    /// let filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// let mut stream = Vec::new(); // or a file, or a socket
+    /// filter.write_to(&mut stream)?;
+    /// assert_eq!(CuckooFilter::read_from(&stream[..])?, filter);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
+        Self::read_from_with(reader, xxh3)
     }
 }
 
@@ -60,38 +115,486 @@ impl<H: Hasher> CuckooFilter<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        // Twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
         let (raw, hasher) = FilterView::over_with(bytes, hasher)?.into_raw();
         verified_copy(&raw).map(|raw| Self::from_raw(raw, hasher))
     }
+
+    /// [`read_from`](CuckooFilter::read_from) for filters with other hashers. See
+    /// [`from_bytes_with`](Self::from_bytes_with) for `hasher`.
+    ///
+    /// # Errors
+    /// As `read_from`.
+    #[cfg(feature = "std")]
+    pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        Self::read(Reader(reader), hasher).map(|(filter, _)| filter)
+    }
+
+    /// Reads one snapshot, and not one byte more. Also returns its length.
+    #[cfg(any(feature = "std", feature = "serde"))]
+    pub(super) fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
+        let reading = Reading::<_, Fixed>::start(source)?;
+        let hasher = reading.header.hasher(hasher)?;
+        let (raw, end) = reading.filter()?;
+        Ok((Self::from_raw(raw, hasher), end))
+    }
 }
 
-pub(crate) fn xxh3(id: HasherId) -> Option<Xxh3> {
+impl ElasticFilter {
+    /// Reads a filter from the bytes of one snapshot of a growing filter, with nothing after it.
+    ///
+    /// Safe for untrusted input: validates everything, and allocates no more than a few times the length of the input, and 32 MiB.
+    /// Takes time proportional to the input. A limit of memory is not a part of a snapshot:
+    /// [`set_max_bytes`](Self::set_max_bytes) sets it again.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::from_bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        Self::from_bytes_with(bytes, xxh3)
+    }
+
+    /// Reads one snapshot of a growing filter from a reader, and not one byte more, so that other data may follow. Memory grows as
+    /// bytes arrive. Reads in large pieces, so the reader needs no buffer.
+    ///
+    /// # Errors
+    /// As `from_bytes`, and if the reader fails: then the kind is [`Io`](Kind::Io).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::ElasticFilter;
+    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// let mut stream = Vec::new(); // or a file, or a socket
+    /// filter.write_to(&mut stream)?;
+    /// assert!(ElasticFilter::read_from(&stream[..])?.contains("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
+        Self::read_from_with(reader, xxh3)
+    }
+}
+
+/// Reads a snapshot with [`from_bytes`](ElasticFilter::from_bytes).
+impl TryFrom<&[u8]> for ElasticFilter {
+    type Error = SnapshotError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        Self::from_bytes(bytes)
+    }
+}
+
+impl<H: Hasher> ElasticFilter<H> {
+    /// [`from_bytes`](ElasticFilter::from_bytes) for filters with other hashers. See
+    /// [`CuckooFilter::from_bytes_with`] for `hasher`.
+    ///
+    /// # Errors
+    /// As `from_bytes`.
+    pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let (filter, end) = Self::read(Slice(bytes), hasher)?;
+        if end < wide(bytes.len()) { Err(too_long(wide(bytes.len()), end)) } else { Ok(filter) }
+    }
+
+    /// [`read_from`](ElasticFilter::read_from) for filters with other hashers. See
+    /// [`CuckooFilter::from_bytes_with`] for `hasher`.
+    ///
+    /// # Errors
+    /// As `read_from`.
+    #[cfg(feature = "std")]
+    pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        Self::read(Reader(reader), hasher).map(|(filter, _)| filter)
+    }
+
+    /// Reads one snapshot, and not one byte more. Also returns its length.
+    pub(super) fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
+        let mut reading = Reading::start(source)?;
+        let hasher = reading.header.hasher(hasher)?;
+        let lanes = Self::read_lanes(&mut reading)?;
+        let params = reading.header.fields;
+        Ok((Self::from_lanes(lanes, params, hasher), reading.finish()?))
+    }
+}
+
+pub(super) fn xxh3(id: HasherId) -> Option<Xxh3> {
     (id == Xxh3.id()).then_some(Xxh3)
 }
 
-/// Validates the header and the length of the snapshot at the start of the bytes. Returns the header, the hasher and the length.
-pub(super) fn open_prefix<H: Hasher>(
-    bytes: &[u8],
-    hasher: impl FnOnce(HasherId) -> Option<H>,
-) -> Result<(Header, H, u64), SnapshotError> {
-    let header = bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?;
-    let (header, hasher) = open_header(header, hasher)?;
-    let (given, expected) = (wide(bytes.len()), header.params.snapshot_bytes());
-    if given < expected { Err(too_short(given, expected)) } else { Ok((header, hasher, expected)) }
+/// A source of bytes.
+pub(crate) trait Source {
+    /// Fills `bytes` with the snapshot's bytes from `offset` on, or with fewer at the end of the input. Returns the number of
+    /// bytes read.
+    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError>;
 }
 
-/// Validates a header. Returns it with the hasher that it names.
-pub(super) fn open_header<H: Hasher>(
-    header: &HeaderBytes,
-    hasher: impl FnOnce(HasherId) -> Option<H>,
-) -> Result<(Header, H), SnapshotError> {
-    let header = Header::decode(header)?;
-    let hasher = hasher(header.hasher).filter(|hasher| hasher.id() == header.hasher);
-    let hasher = hasher.ok_or_else(|| SnapshotError::hasher(wide(HASHER_AT), header.hasher))?;
-    Ok((header, hasher))
+impl<S: Source> Source for &mut S {
+    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
+        S::fill(self, bytes, offset)
+    }
 }
 
-pub(crate) fn header_too_short(bytes: &[u8]) -> SnapshotError {
+/// Bytes in memory.
+pub(crate) struct Slice<'a>(pub(crate) &'a [u8]);
+
+impl Source for Slice<'_> {
+    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
+        let (read, rest) = self.0.split_at(bytes.len().min(self.0.len()));
+        bytes[..read.len()].copy_from_slice(read);
+        self.0 = rest;
+        Ok(read.len())
+    }
+}
+
+#[cfg(feature = "std")]
+pub(crate) struct Reader<R>(pub(crate) R);
+
+#[cfg(feature = "std")]
+impl<R: Read> Source for Reader<R> {
+    fn fill(&mut self, mut bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
+        let wanted = bytes.len();
+        while !bytes.is_empty() {
+            match self.0.read(bytes) {
+                Ok(0) => break,
+                Ok(read) => bytes = &mut bytes[read..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let at = offset + wide(wanted - bytes.len());
+                    return Err(SnapshotError::io(at, "reading failed at byte {}", error));
+                }
+            }
+        }
+        Ok(wanted - bytes.len())
+    }
+}
+
+/// A snapshot of which the header has been read. It is never read further than its end.
+pub(crate) struct Reading<S, F = ElasticParams> {
+    source: S,
+    pub(crate) header: Header<F>,
+    /// What the trailer has: of the table, or of the sections' checksums.
+    checksum: Checksum,
+    /// Bytes that have arrived.
+    pub(crate) offset: u64,
+    /// Bytes of directories that were allowed.
+    directories: u64,
+    /// What was read last.
+    buffer: Vec<u8>,
+}
+
+impl<S: Source, F: Fields> Reading<S, F> {
+    /// Reads the header.
+    pub(crate) fn start(mut source: S) -> Result<Self, SnapshotError> {
+        let header = Header::decode(&header_bytes(&mut source)?)?;
+        let checksum = Checksum::new(header.checksum);
+        Ok(Self { source, header, checksum, offset: wide(HEADER_BYTES), directories: 0, buffer: Vec::new() })
+    }
+
+    /// Reads so many bytes into the buffer, with room for padding, and passes them on in pieces.
+    fn next(&mut self, len: usize, mut pass: impl FnMut(&mut Checksum, &[u8])) -> Result<(), SnapshotError> {
+        let Self { source, buffer, checksum, .. } = self;
+        buffer.clear();
+        while buffer.len() < len {
+            let start = buffer.len();
+            let end = len.min(start + start.clamp(LEAST, MOST));
+            if end + PADDING > buffer.capacity() {
+                let enough = len.min(end.max(start + start / 4)) + PADDING;
+                buffer.try_reserve_exact(enough - start).map_err(|_| SnapshotError::from(OutOfMemory::of(enough)))?;
+            }
+            buffer.resize(end, 0);
+            let arrived = source.fill(&mut buffer[start..], self.offset)?;
+            self.offset += wide(arrived);
+            if start + arrived < end {
+                let missing = wide(len - start - arrived);
+                let expected = self.header.fields.snapshot_bytes().unwrap_or(self.offset.saturating_add(missing));
+                return Err(too_short(self.offset, expected));
+            }
+            pass(checksum, &buffer[start..]);
+        }
+        Ok(())
+    }
+
+    /// Reads the trailer, the checksum of this part. Returns the length of the snapshot.
+    fn trailer(&mut self, part: &'static str) -> Result<u64, SnapshotError> {
+        let at = self.offset;
+        let mut stored = [0; TRAILER_BYTES];
+        let arrived = self.source.fill(&mut stored, at)?;
+        self.offset += wide(arrived);
+        if arrived < TRAILER_BYTES {
+            return Err(too_short(self.offset, at + wide(TRAILER_BYTES)));
+        }
+        check_sum(at, part, u64::from_le_bytes(stored), self.checksum.finish())?;
+        Ok(self.offset)
+    }
+}
+
+#[cfg(any(feature = "std", feature = "serde"))]
+impl<S: Source> Reading<S, Fixed> {
+    /// Reads table and trailer. The buffer becomes the table's memory. Also returns the length of the snapshot.
+    fn filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
+        let Fixed { params, len } = self.header.fields;
+        let whole = params.table_bytes();
+        self.next(whole, Checksum::update)?;
+        let end = self.trailer("table")?;
+        self.buffer.resize(whole + PADDING, 0);
+        let storage = Owned::from_vec(self.buffer).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
+        let raw = RawFilter::from_parts(params, storage, len);
+        verify::table(&raw, None)?;
+        Ok((raw, end))
+    }
+}
+
+impl<S: Source> Reading<S> {
+    /// What the next section, that of the lane with this number, says before its tables, of a snapshot that has all lanes.
+    pub(crate) fn present(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
+        let start = self.offset;
+        let listing = self.listing(lane)?;
+        if listing.is_absent() {
+            return Err(SnapshotError::new(Kind::Part, start, "this is a part of a filter, without lane {}", [lane]));
+        }
+        Ok(listing)
+    }
+
+    /// The same of any snapshot.
+    pub(crate) fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
+        let start = self.offset;
+        self.next(SECTION_BYTES, |_, _| {})?;
+        let mut bytes = [0; SECTION_BYTES];
+        bytes.copy_from_slice(&self.buffer);
+        let (section, stored) = Section::decode(&bytes);
+        let len = usize::try_from(section.shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES));
+        let Some(len) = len else {
+            let words = "lane {} has {} shards, more than this machine can address";
+            return Err(SnapshotError::new(Kind::Shards, start, words, [lane, section.shards]));
+        };
+        self.next(len, |_, _| {})?;
+        let computed = section_checksum(&bytes, iter::once(&self.buffer), lane, self.header.checksum);
+        check_sum(start, "list of shards", stored, computed)?;
+        self.checksum.update(&stored.to_le_bytes());
+        Listing::decode(&self.header.fields, &self.buffer, lane, section, start)
+    }
+
+    /// The next table, with its padding, of a shard with these parameters.
+    pub(crate) fn table(&mut self, params: ShardParams, record: &Record) -> Result<&[u8], SnapshotError> {
+        let (start, bytes) = (self.offset, params.table_bytes());
+        self.next(bytes + filler(bytes), |_, _| {})?;
+        check_sum(start, "table of a shard", record.checksum, checksum(&self.buffer[..bytes], 0))?;
+        if self.buffer[bytes..].iter().any(|&byte| byte != 0) {
+            return Err(SnapshotError::new(Kind::Table, start + wide(bytes), "the bytes behind a table are not zero", []));
+        }
+        self.buffer.resize(bytes + PADDING, 0);
+        verify::shard(&Shard::from_parts(params, Part(&self.buffer), index(record.items.into())), start)?;
+        Ok(&self.buffer)
+    }
+
+    /// Verifies all tables of a lane and passes each to `act`, in order, until that returns false.
+    pub(crate) fn tables(&mut self, listing: &Listing, mut act: impl FnMut(&[u8]) -> bool) -> Result<(), SnapshotError> {
+        let params = self.header.fields;
+        for layer in listing.layers(&params) {
+            for record in layer.records {
+                let shard = layer.plan.shard(record.depth);
+                if !act(&self.table(shard, record)?[..shard.table_bytes()]) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if a directory of this depth, after those before it, would take far more memory than the bytes that have arrived.
+    /// To be called when the tables that it leads to have.
+    pub(crate) fn allow_directory(&mut self, depth: u8) -> Result<(), SnapshotError> {
+        self.directories = self.directories.saturating_add(wide(size_of::<u32>()) << depth);
+        if self.directories <= MOST_DIRECTORIES.max(self.offset) {
+            return Ok(());
+        }
+        let words = "shards of depth {} need a directory that is far larger than the filter";
+        Err(SnapshotError::new(Kind::Shards, self.offset, words, [depth.into()]))
+    }
+
+    /// Gives back memory that is not needed until more is read.
+    #[cfg(feature = "std")]
+    pub(crate) fn release(&mut self) {
+        self.buffer = Vec::new();
+    }
+
+    /// Reads the trailer. Returns the length of the snapshot.
+    pub(crate) fn finish(mut self) -> Result<u64, SnapshotError> {
+        self.trailer("end")
+    }
+
+    /// Reads the trailer, behind which there must be nothing.
+    #[cfg(feature = "std")]
+    pub(crate) fn finish_at_end(mut self) -> Result<(), SnapshotError> {
+        let end = self.trailer("end")?;
+        nothing_follows(&mut self.source, end, "the input goes on after the snapshot's end")
+    }
+}
+
+impl Reading<Slice<'_>> {
+    /// Goes on so many bytes further.
+    pub(crate) fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
+        let left = self.source.0;
+        let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
+            let end = self.offset + wide(left.len());
+            return Err(too_short(end, self.offset.saturating_add(len)));
+        };
+        self.source.0 = rest;
+        self.offset += len;
+        Ok(())
+    }
+}
+
+/// Validates a snapshot of a growing filter in a file of so many bytes, read from its start, as far as opening a view of it does:
+/// the header, the length, and the lists of shards. It may be a part. Seeks past the tables, and has the list of one lane in memory
+/// at a time.
+#[cfg(feature = "std")]
+pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError> {
+    let mut reading = Reading::<_, ElasticParams>::start(Reader(file))?;
+    let params = reading.header.fields;
+    for lane in 0..wide(params.lanes()) {
+        let listing = reading.listing(lane)?;
+        let end = reading.offset.saturating_add(listing.table_bytes);
+        if end > len {
+            return Err(too_short(len, end));
+        }
+        reading.offset = end;
+        let moved = file.seek(SeekFrom::Start(end));
+        moved.map_err(|error| SnapshotError::io(end, "the file cannot be read further", error))?;
+        listing.layers(&params).try_for_each(|layer| reading.allow_directory(layer.depth))?;
+    }
+    reading.finish_at_end()
+}
+
+/// A validated list of a lane's shards. That of a lane which is in another part has no shards.
+pub(crate) struct Listing {
+    pub(super) section: Section,
+    pub(super) records: Vec<Record>,
+    /// The length of all tables with what they are filled up with.
+    pub(crate) table_bytes: u64,
+}
+
+/// The shards of a layer, which are never none.
+pub(crate) struct Listed<'a> {
+    pub(crate) plan: LayerPlan,
+    /// The depth of a directory for them.
+    pub(crate) depth: u8,
+    pub(crate) records: &'a [Record],
+}
+
+impl Listing {
+    /// Validates the list of a lane, of which the section begins at `start`.
+    fn decode(params: &ElasticParams, list: &[u8], lane: u64, section: Section, start: u64) -> Result<Self, SnapshotError> {
+        let records = if list.is_empty() { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
+        let found: u64 = records.iter().map(|record| u64::from(record.items)).sum();
+        if found != section.items {
+            let words = "the shards of lane {} hold {} items, but its header says {}";
+            return Err(SnapshotError::new(Kind::Count, start, words, [lane, found, section.items]));
+        }
+        let mut listing = Self { section, records, table_bytes: 0 };
+        let in_layer = |layer: Listed<'_>| {
+            let tables = layer.records.iter().map(|record| padded(layer.plan.shard(record.depth).table_bytes()));
+            tables.fold(0, u64::saturating_add)
+        };
+        listing.table_bytes = listing.layers(params).map(in_layer).fold(0, u64::saturating_add);
+        // A sum that has reached the greatest number is no length, whatever the header says.
+        match listing.table_bytes.checked_add(wide(list.len())) {
+            Some(found) if found == section.length => Ok(listing),
+            found => {
+                let words = "lane {} has {} bytes, but its header says {}";
+                Err(SnapshotError::new(Kind::Shards, start, words, [lane, found.unwrap_or(u64::MAX), section.length]))
+            }
+        }
+    }
+
+    /// Is the lane in another part?
+    pub(crate) fn is_absent(&self) -> bool {
+        self.section.shards == 0
+    }
+
+    /// The number of items in the lane.
+    #[cfg(feature = "std")]
+    pub(crate) fn items(&self) -> u64 {
+        self.section.items
+    }
+
+    /// The layers, in order.
+    pub(crate) fn layers(&self, params: &ElasticParams) -> impl Iterator<Item = Listed<'_>> {
+        self.records.chunk_by(|one, next| one.layer == next.layer).map(|records| {
+            let plan = params.layer(records[0].layer);
+            let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.least_depth);
+            Listed { plan, depth, records }
+        })
+    }
+}
+
+/// The length of a table with what it is filled up with.
+pub(crate) fn padded(table_bytes: usize) -> u64 {
+    wide(table_bytes) + wide(filler(table_bytes))
+}
+
+/// Decodes and validates the records of a list, which begins at this offset.
+fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Record>, SnapshotError> {
+    let mut list = reserved(bytes.len() / RECORD_BYTES)?;
+    let mut expected = Expected { params, plan: params.layer(0), next: 0 };
+    for (bytes, at) in bytes.chunks_exact(RECORD_BYTES).zip((start..).step_by(RECORD_BYTES)) {
+        let record = Record::decode(bytes).ok_or("the record of a shard: its reserved bytes are not zero");
+        let record = record.and_then(|record| expected.accept(&record).map(|()| record));
+        list.push(record.map_err(|words| SnapshotError::new(Kind::Shards, at, words, []))?);
+    }
+    if expected.next != WHOLE {
+        let words = "the list of shards ends before every hash has one";
+        return Err(SnapshotError::new(Kind::Shards, start + wide(bytes.len()), words, []));
+    }
+    Ok(list)
+}
+
+/// All streams, in units of those that have their first 32 bits in common.
+const WHOLE: u64 = 1 << 32;
+
+/// Which shards may come next in the list of a lane: those of a layer have all streams, in order.
+struct Expected<'a> {
+    params: &'a ElasticParams,
+    plan: LayerPlan,
+    /// The first stream that has no shard yet.
+    next: u64,
+}
+
+impl Expected<'_> {
+    fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
+        let number = record.layer;
+        if usize::from(number) >= self.params.most_layers() {
+            return Err("the record of a shard: its layer is one that could not keep the rate");
+        }
+        if self.next == WHOLE && number > self.plan.number {
+            (self.plan, self.next) = (self.params.layer(number), 0);
+        }
+        if number != self.plan.number {
+            return Err("the record of a shard: its layer is not the one that follows");
+        }
+        if !(self.plan.least_depth..=self.plan.most_depth).contains(&record.depth) {
+            return Err("the record of a shard: its depth is out of range");
+        }
+        let unit = WHOLE >> record.depth;
+        if u64::from(record.prefix) * unit != self.next {
+            return Err("the record of a shard: its prefix is not the one that follows");
+        }
+        if index(record.items.into()) > self.plan.whole.slots() {
+            return Err("the record of a shard: it has more items than slots");
+        }
+        self.next += unit;
+        Ok(())
+    }
+}
+
+// What every reader checks.
+
+/// Reads a header.
+pub(super) fn header_bytes(source: &mut impl Source) -> Result<HeaderBytes, SnapshotError> {
+    let mut header = [0; HEADER_BYTES];
+    let arrived = source.fill(&mut header, 0)?;
+    if arrived < HEADER_BYTES { Err(header_too_short(&header[..arrived])) } else { Ok(header) }
+}
+
+pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
     if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
         return not_a_snapshot();
     }
@@ -105,7 +608,19 @@ pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
     SnapshotError::new(Kind::Length, given, "the bytes end too early: there are {}, and there should be {}", [given, expected])
 }
 
-pub(crate) fn too_long(given: u64, expected: u64) -> SnapshotError {
-    let more = given - expected;
-    SnapshotError::new(Kind::TrailingBytes, expected, "the snapshot ends here, and {} more bytes follow it", [more])
+pub(super) fn too_long(given: u64, expected: u64) -> SnapshotError {
+    let words = "the snapshot ends here, and {} more bytes follow it";
+    SnapshotError::new(Kind::TrailingBytes, expected, words, [given - expected])
+}
+
+/// Fails if the source goes on.
+#[cfg(feature = "std")]
+pub(super) fn nothing_follows(source: &mut impl Source, end: u64, words: &'static str) -> Result<(), SnapshotError> {
+    if source.fill(&mut [0], end)? == 0 { Ok(()) } else { Err(SnapshotError::new(Kind::TrailingBytes, end, words, [])) }
+}
+
+/// Compares the checksum of a part of the snapshot that is stored at this offset, or belongs to what begins there, with the
+/// computed one.
+pub(super) fn check_sum(at: u64, part: &'static str, stored: u64, computed: u64) -> Result<(), SnapshotError> {
+    if stored == computed { Ok(()) } else { Err(SnapshotError::altered(Kind::BodyChecksum, at, part, stored, computed)) }
 }

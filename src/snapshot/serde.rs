@@ -17,10 +17,13 @@ use serde::{
     ser::{Error as _, Serialize, SerializeStruct, Serializer},
 };
 
-use super::{SnapshotError, SnapshotErrorKind as Kind, Source, pieces, too_long};
+use super::{
+    ElasticView, SnapshotError, SnapshotErrorKind as Kind,
+    read::{Source, too_long},
+};
 use crate::{
     bits::{index, low_half, wide},
-    elastic::{ElasticFilter, ElasticView},
+    elastic::ElasticFilter,
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher},
     params::{Addressing, Params, TableKind, nearest},
@@ -108,9 +111,7 @@ impl<H: FromHasherId> Stored for CuckooFilter<H> {
     }
 
     fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError> {
-        let filter = pieces::read(source, H::from_hasher_id)?;
-        let length = filter.params().snapshot_bytes();
-        Ok((filter, length))
+        Self::read(source, H::from_hasher_id)
     }
 }
 
@@ -120,7 +121,7 @@ impl<H: FromHasherId> Stored for ElasticFilter<H> {
     }
 
     fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError> {
-        Self::read_pieces(source, H::from_hasher_id)
+        Self::read(source, H::from_hasher_id)
     }
 }
 

@@ -4,7 +4,8 @@ use core::ops::Range;
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    format::{Checksum, ITEMS_AT, in_table},
+    format::{Checksum, HEADER_BYTES, ITEMS_AT},
+    read::check_sum,
 };
 use crate::{
     bits::{index, wide},
@@ -22,7 +23,7 @@ const _: () = assert!(PIECE.is_multiple_of(8));
 /// The checksum of a table as stored in a snapshot.
 pub(super) struct Expected {
     /// The header's checksum.
-    pub(super) seed: u64,
+    seed: u64,
     pub(super) stored: u64,
 }
 
@@ -39,41 +40,46 @@ pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotEr
 }
 
 /// Validates a copy of a filter if the original is in a snapshot.
-pub(super) fn verify_copy<S: Storage, O: Storage>(copy: &RawFilter<S>, original: &RawFilter<O>) -> Result<(), SnapshotError> {
+pub(crate) fn verify_copy<S: Storage, O: Storage>(copy: &RawFilter<S>, original: &RawFilter<O>) -> Result<(), SnapshotError> {
     Expected::of(original.storage()).map_or(Ok(()), |expected| table(copy, Some(&expected)))
 }
 
 /// A validated copy of a filter that owns its table. Validates the copy, not the original, because mapped bytes may change at any
 /// time.
-pub(crate) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilter, SnapshotError> {
+pub(super) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilter, SnapshotError> {
     let copy = filter.to_owned()?;
     verify_copy(&copy, filter)?;
     Ok(copy)
 }
 
-/// Validates an untrusted table: its checksum, unless that is done already, and, since checksums can be forged, all buckets, the
-/// bits behind the last one, and the number of items.
+/// Validates the untrusted table of a filter of fixed size: its checksum, unless that is done already, and, since checksums can be
+/// forged, all buckets, the bits behind the last one, and the number of items.
 pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<(), SnapshotError> {
-    let found = buckets(filter, in_table(0), expected)?;
-    check_end(filter, in_table(0))?;
-    if found == wide(filter.len()) {
-        return Ok(());
-    }
     let words = "the table holds {} items, but the header says {}";
-    Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), words, [found, wide(filter.len())]))
+    buckets(filter, wide(HEADER_BYTES), expected, wide(ITEMS_AT), words)
 }
 
-/// Counts the items in all buckets. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes
-/// were altered after they were written.
+/// The same of a shard, whose table begins at `start` and has the right checksum.
+pub(super) fn shard<S: Storage, P: TableParams<Geometry: Layout>>(
+    shard: &RawFilter<S, P>,
+    start: u64,
+) -> Result<(), SnapshotError> {
+    buckets(shard, start, None, start, "the table of a shard holds {} items, but the list says {}")
+}
+
+/// Validates a table that begins at `start`, the number of whose items is stored at `len_at`. Reports a wrong checksum in preference
+/// to a corrupt bucket, since it shows that the bytes were altered after they were written.
 fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
     filter: &RawFilter<S, P>,
     start: u64,
     expected: Option<&Expected>,
-) -> Result<u64, SnapshotError> {
+    len_at: u64,
+    words: &'static str,
+) -> Result<(), SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
     let bucket_bits = u64::from(params.bucket_bits());
     let mut checksum = expected.map(|expected| Checksum::new(expected.seed));
-    let mut items = Ok(0);
+    let mut items: Result<_, SnapshotError> = Ok(0);
     for first in (0..params.buckets()).step_by(PIECE) {
         let end = params.buckets().min(first + wide(PIECE));
         if let Some(checksum) = &mut checksum {
@@ -82,9 +88,14 @@ fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
         items = items.and_then(|items| Ok(items + piece(filter, start, first..end)?));
     }
     if let (Some(checksum), Some(expected)) = (checksum, expected) {
-        check_sum(start + wide(bytes.len()), expected.stored, checksum.finish())?;
+        check_sum(start + wide(bytes.len()), "table", expected.stored, checksum.finish())?;
     }
-    items
+    let items = items?;
+    check_end(params, bytes, start)?;
+    if items == wide(filter.len()) {
+        return Ok(());
+    }
+    Err(SnapshotError::new(Kind::Count, len_at, words, [items, wide(filter.len())]))
 }
 
 /// Counts the items in a range of buckets.
@@ -109,13 +120,7 @@ fn piece<S: Storage, P: TableParams<Geometry: Layout>>(
     Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, words, [bucket, codeword]))
 }
 
-/// Compares the checksum of a table that is stored at this offset with the computed one.
-pub(super) fn check_sum(at: u64, stored: u64, computed: u64) -> Result<(), SnapshotError> {
-    if stored == computed { Ok(()) } else { Err(SnapshotError::altered(Kind::BodyChecksum, at, "table", stored, computed)) }
-}
-
-fn check_end<S: Storage, P: TableParams<Geometry: Layout>>(filter: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
-    let (params, bytes) = (filter.params(), filter.table());
+fn check_end(params: &impl TableParams, bytes: &[u8], start: u64) -> Result<(), SnapshotError> {
     let mut end = 0;
     for bits in params.bits_of_a_bucket() {
         let used_bits = params.buckets() * u64::from(bits);
@@ -126,18 +131,4 @@ fn check_end<S: Storage, P: TableParams<Geometry: Layout>>(filter: &RawFilter<S,
         }
     }
     Ok(())
-}
-
-/// Validates an untrusted shard whose table begins at `start` and has the right checksum.
-pub(crate) fn verify_shard<S: Storage, P: TableParams<Geometry: Layout>>(
-    shard: &RawFilter<S, P>,
-    start: u64,
-) -> Result<(), SnapshotError> {
-    let found = buckets(shard, start, None)?;
-    check_end(shard, start)?;
-    if found == wide(shard.len()) {
-        return Ok(());
-    }
-    let words = "the table of a shard holds {} items, but the list says {}";
-    Err(SnapshotError::new(Kind::Count, start, words, [found, wide(shard.len())]))
 }

@@ -1,15 +1,18 @@
-//! Views: snapshots queried in place.
+//! Views: snapshots queried in place. Opening one validates what leads to the tables: the header, the length and, of a filter that
+//! grows, the lists of shards. [`verify`](FilterView::verify) validates the tables.
 
 use super::{
     SnapshotError,
-    format::{HEADER_BYTES, Header},
-    read::{open_prefix, too_long, xxh3},
+    format::{Fixed, Header},
+    read::{Reading, Slice, header_too_short, too_long, too_short, xxh3},
     verify::{verified_copy, verify},
 };
 use crate::{
+    backing::SnapshotShards,
     bits::{index, wide},
+    elastic::{ElasticFilter, ElasticParams},
     filter::{CuckooFilter, FilterView, RawFilter},
-    hash::{Hasher, HasherId},
+    hash::{Hasher, HasherId, Xxh3},
     storage::Snapshot,
 };
 
@@ -21,7 +24,7 @@ impl<D: AsRef<[u8]>> FilterView<D> {
     ///
     /// # Errors
     /// If the data is not a valid snapshot; the error says what is wrong and at which offset. If other bytes follow the snapshot:
-    /// then use [`over_prefix`](Self::over_prefix). If the filter's hasher is not [`Xxh3`](crate::Xxh3): then use
+    /// then use [`over_prefix`](Self::over_prefix). If the filter's hasher is not [`Xxh3`]: then use
     /// [`over_with`](Self::over_with).
     ///
     /// # Example
@@ -82,10 +85,9 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
     /// # Errors
     /// As `over`.
     pub fn over_with(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        let bytes = data.as_ref();
-        let given = wide(bytes.len());
-        let (header, hasher, expected) = open_prefix(bytes, hasher)?;
-        if given > expected { Err(too_long(given, expected)) } else { Ok(view(data, &header, hasher, expected)) }
+        let given = wide(data.as_ref().len());
+        let (header, hasher, end) = open(data.as_ref(), hasher)?;
+        if given > end { Err(too_long(given, end)) } else { Ok(view(data, &header, hasher, end)) }
     }
 
     /// [`over_prefix`](FilterView::over_prefix) for filters with other hashers.
@@ -93,9 +95,22 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
     /// # Errors
     /// As `over_prefix`.
     pub fn over_prefix_with(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, usize), SnapshotError> {
-        let (header, hasher, end) = open_prefix(data.as_ref(), hasher)?;
+        let (header, hasher, end) = open(data.as_ref(), hasher)?;
         Ok((view(data, &header, hasher, end), index(end)))
     }
+}
+
+/// Validates the header and the length of the snapshot at the start of the bytes. Returns the header, the hasher and the length.
+fn open<H: Hasher>(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Fixed, H, u64), SnapshotError> {
+    let header = Header::<Fixed>::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)?;
+    let hasher = header.hasher(hasher)?;
+    let (given, end) = (wide(bytes.len()), header.fields.params.snapshot_bytes());
+    if given < end { Err(too_short(given, end)) } else { Ok((header.fields, hasher, end)) }
+}
+
+/// The view of a snapshot that ends at `end`. The trailer serves as the table's padding.
+fn view<D: AsRef<[u8]>, H>(data: D, header: &Fixed, hasher: H, end: u64) -> FilterView<D, H> {
+    CuckooFilter::from_raw(RawFilter::from_parts(header.params, Snapshot::new(data, index(end)), header.len), hasher)
 }
 
 impl<D: AsRef<[u8]>, H> FilterView<D, H> {
@@ -151,8 +166,145 @@ impl<D: AsRef<[u8]>, H> FilterView<D, H> {
     }
 }
 
-/// A view of a snapshot that ends at `end` and whose header is validated. The trailer serves as the table's padding.
-fn view<D: AsRef<[u8]>, H>(data: D, header: &Header, hasher: H, end: u64) -> FilterView<D, H> {
-    let storage = Snapshot::new(data, index(end) - HEADER_BYTES);
-    CuckooFilter::from_raw(RawFilter::from_parts(header.params, storage, header.len), hasher)
+/// A read-only growing filter that is queried in place, inside a snapshot held by `D`: a `&[u8]`, `Vec<u8>`, `Arc<[u8]>`, `Bytes`
+/// or a memory-mapped file (`memmap2::Mmap`). What a [`FilterView`] is to a
+/// [`CuckooFilter`].
+///
+/// A view has all methods of [`ElasticFilter`] that only read. [`over`](ElasticView::over) validates the header and the lists of
+/// shards, and reads nothing of their tables: a file of gigabytes is open in a millisecond or so.
+/// [`verify`](ElasticView::verify) validates the rest. Without it, corrupt bytes can give wrong answers, false negatives included,
+/// but no bytes cause a read out of bounds.
+///
+/// [`to_filter`](ElasticView::to_filter) copies the view into a filter that can be updated.
+///
+/// # Panics
+/// Methods that read the tables panic if `D::as_ref` returns fewer bytes than when the view was made. (It is called on every
+/// access. The types above always return the same bytes.)
+///
+/// # Example
+/// ```
+/// use koel::{ElasticFilter, ElasticView};
+/// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+/// filter.insert_iter(0..100_000u64)?;
+///
+/// let seen = ElasticView::over(filter.to_bytes())?;
+/// assert!(seen.contains(&7u64) && seen.len() == 100_000);
+/// seen.verify()?;
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub type ElasticView<D, H = Xxh3> = ElasticFilter<H, SnapshotShards<D>>;
+
+impl<D: AsRef<[u8]>> ElasticView<D> {
+    /// Opens a snapshot to be queried in place. Takes time proportional to the number of shards, and allocates a directory of them:
+    /// at most twice the length of the snapshot, or 32 MiB; usually less than a hundredth of it.
+    ///
+    /// Validates the header, the lists of shards, and that the data is exactly as long as they say; [`verify`](Self::verify)
+    /// validates the rest. The bytes need no alignment.
+    ///
+    /// # Errors
+    /// If the data is not a valid snapshot of a growing filter; the error says what is wrong and at which offset. If other bytes
+    /// follow the snapshot: then use [`over_prefix`](Self::over_prefix). If the filter's hasher is not [`Xxh3`]: then use
+    /// [`over_with`](Self::over_with).
+    ///
+    /// # Example
+    /// A memory-mapped file; [`FilterView::over`] says why mapping is `unsafe`.
+    /// ```no_run
+    /// use koel::ElasticView;
+    /// use memmap2::Mmap;
+    ///
+    /// let file = std::fs::File::open("seen.koel")?;
+    /// // SAFETY: no process modifies the files in this folder; they are only replaced.
+    /// let seen: ElasticView<Mmap> = ElasticView::over(unsafe { Mmap::map(&file)? })?;
+    /// println!("{}", seen.contains("alice"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn over(data: D) -> Result<Self, SnapshotError> {
+        Self::over_with(data, xxh3)
+    }
+
+    /// Opens the snapshot at the start of the data, and returns it with its length, the offset of the first byte behind it.
+    ///
+    /// # Errors
+    /// As [`over`](Self::over), except that other bytes may follow the snapshot.
+    pub fn over_prefix(data: D) -> Result<(Self, usize), SnapshotError> {
+        Self::over_prefix_with(data, xxh3)
+    }
+}
+
+impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
+    /// [`over`](ElasticView::over) for filters with other hashers. See
+    /// [`CuckooFilter::from_bytes_with`] for `hasher`.
+    ///
+    /// # Errors
+    /// As `over`.
+    pub fn over_with(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let given = data.as_ref().len();
+        let (view, end) = Self::over_prefix_with(data, hasher)?;
+        if given > end { Err(too_long(wide(given), wide(end))) } else { Ok(view) }
+    }
+
+    /// [`over_prefix`](ElasticView::over_prefix) for filters with other hashers.
+    ///
+    /// # Errors
+    /// As `over_prefix`.
+    pub fn over_prefix_with(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, usize), SnapshotError> {
+        let (storage, params, hasher) = SnapshotShards::open(data, hasher)?;
+        let end = storage.snapshot().end();
+        Ok((Self { storage, params, hasher }, end))
+    }
+
+    /// Copies the view into a filter that owns its shards and can be updated. The copy is [verified](Self::verify).
+    ///
+    /// # Errors
+    /// As `verify`, and if memory cannot be allocated.
+    pub fn to_filter(&self) -> Result<ElasticFilter<H>, SnapshotError>
+    where
+        H: Clone,
+    {
+        ElasticFilter::from_bytes_with(self.snapshot(), |_| Some(self.hasher.clone()))
+    }
+}
+
+impl<D: AsRef<[u8]>, H> ElasticView<D, H> {
+    /// Validates everything that opening did not: the checksum of each table, that every bucket is valid, and that each shard has
+    /// as many items as the list says. Takes time proportional to the snapshot.
+    ///
+    /// # Errors
+    /// If the snapshot is corrupt; the error says what is wrong and at which offset.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{ElasticFilter, ElasticView};
+    /// let mut bytes = ElasticFilter::builder().false_positive_rate(0.001).build()?.to_bytes();
+    /// ElasticView::over(&bytes)?.verify()?;
+    /// let table = bytes.len() - 100;
+    /// bytes[table] ^= 1;
+    /// assert!(ElasticView::over(&bytes)?.verify().is_err());
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn verify(&self) -> Result<(), SnapshotError> {
+        let mut reading = Reading::<_, ElasticParams>::start(Slice(self.snapshot()))?;
+        for lane in 0..wide(self.params.lanes()) {
+            let listing = reading.present(lane)?;
+            reading.tables(&listing, |_| true)?;
+        }
+        reading.finish().map(|_| ())
+    }
+
+    /// The snapshot, without what follows it.
+    pub(super) fn snapshot(&self) -> &[u8] {
+        self.storage.snapshot().all()
+    }
+
+    /// The data that the view was made from.
+    #[must_use]
+    pub fn data(&self) -> &D {
+        self.storage.snapshot().data()
+    }
+
+    /// Converts the view back into its data.
+    #[must_use]
+    pub fn into_data(self) -> D {
+        self.storage.into_data()
+    }
 }

@@ -1,14 +1,24 @@
-//! Writing a snapshot to memory.
+//! Writing snapshots: to memory, to writers, or piece by piece from wherever a reader is.
 
 use alloc::vec::Vec;
+use core::{borrow::Borrow, convert::Infallible, fmt, iter};
+#[cfg(feature = "std")]
+use std::io::{self, Write};
 
 use super::{
-    format::{Header, HeaderBytes, checksum},
+    format::{
+        Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
+        checksum, filler,
+    },
     verify::Expected,
 };
-#[cfg(feature = "serde")]
-use crate::storage::{OutOfMemory, reserved};
-use crate::{bits::index, filter::CuckooFilter, hash::Hasher, storage::Storage};
+use crate::{
+    bits::{index, wide},
+    elastic::{ElasticFilter, ElasticParams, Lane, Shard},
+    filter::CuckooFilter,
+    hash::{Hasher, HasherId},
+    storage::{OutOfMemory, Storage, reserved},
+};
 
 impl<H, S: Storage> CuckooFilter<H, S> {
     /// The filter as a snapshot: a header of 64 bytes, the table, and a checksum of 8 bytes (docs/FORMAT.md). Takes time
@@ -56,21 +66,366 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     where
         H: Hasher,
     {
-        let (header, table, checksum) = self.parts();
+        let ((header, seed), table) = (self.header(), self.raw().table());
         bytes.extend_from_slice(&header);
         bytes.extend_from_slice(table);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
+        // All at once: a program has the code for it anyway, for items, and none for a table in pieces.
+        let stored = Expected::of(self.raw().storage()).map(|expected| expected.stored);
+        bytes.extend_from_slice(&stored.unwrap_or_else(|| checksum(table, seed)).to_le_bytes());
     }
 
-    /// The header, the table and its checksum. That is computed all at once: a program has the code for it anyway, for items, and
-    /// none for a table in pieces.
-    pub(super) fn parts(&self) -> (HeaderBytes, &[u8], u64)
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the table. Writes in large pieces, so the writer
+    /// needs no buffer.
+    ///
+    /// # Errors
+    /// The writer's error. What it has received by then is not a valid snapshot.
+    #[cfg(feature = "std")]
+    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
     where
         H: Hasher,
     {
-        let (header, seed) = Header::encode(&self.params(), self.hasher().id(), self.len());
-        let table = self.raw().table();
-        let stored = Expected::of(self.raw().storage()).map(|expected| expected.stored);
-        (header, table, stored.unwrap_or_else(|| checksum(table, seed)))
+        let ((header, seed), stored) = (self.header(), Expected::of(self.raw().storage()));
+        writer.write_all(&header)?;
+        let mut checksum = Checksum::new(seed);
+        for piece in self.raw().table().chunks(super::read::MOST) {
+            // It is still in the cache when it is written.
+            if stored.is_none() {
+                checksum.update(piece);
+            }
+            writer.write_all(piece)?;
+        }
+        writer.write_all(&stored.map_or_else(|| checksum.finish(), |expected| expected.stored).to_le_bytes())
     }
+
+    /// The header and its checksum.
+    fn header(&self) -> (HeaderBytes, u64)
+    where
+        H: Hasher,
+    {
+        Header::encode(&Fixed { params: self.params(), len: self.len() }, self.hasher().id())
+    }
+}
+
+impl<H> ElasticFilter<H> {
+    /// The filter as a snapshot: a header, and for each lane a list of its shards and their tables (docs/FORMAT.md). Takes time
+    /// proportional to the tables.
+    ///
+    /// The same operations in the same order give the same bytes on every machine.
+    ///
+    /// # Panics
+    /// As [`CuckooFilter::to_bytes`].
+    ///
+    /// # Example
+    /// ```
+    /// use koel::ElasticFilter;
+    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..100_000u64)?;
+    /// let mut read = ElasticFilter::from_bytes(&filter.to_bytes())?;
+    /// assert!(read.contains(&7u64) && read.len() == 100_000);
+    /// read.insert("alice")?; // it goes on growing
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8>
+    where
+        H: Hasher,
+    {
+        let mut bytes = Vec::with_capacity(index(self.snapshot_bytes()));
+        self.append_to(&mut bytes);
+        bytes
+    }
+
+    /// [`to_bytes`](Self::to_bytes), or an error if the memory cannot be allocated.
+    #[cfg(feature = "serde")]
+    pub(super) fn try_to_bytes(&self) -> Result<Vec<u8>, OutOfMemory>
+    where
+        H: Hasher,
+    {
+        let mut bytes = reserved(usize::try_from(self.snapshot_bytes()).unwrap_or(usize::MAX))?;
+        self.append_to(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn append_to(&self, bytes: &mut Vec<u8>)
+    where
+        H: Hasher,
+    {
+        let Ok(()) = write(&self.params, self.hasher.id(), self.storage.lanes.iter().map(|lane| Ok(Some(lane))), |piece| {
+            bytes.extend_from_slice(piece);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the tables. Writes in large pieces, so the writer
+    /// needs no buffer. Allocates nothing.
+    ///
+    /// # Errors
+    /// The writer's error. What it has received by then is not a valid snapshot.
+    #[cfg(feature = "std")]
+    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
+    where
+        H: Hasher,
+    {
+        let lanes = self.storage.lanes.iter().map(|lane| Ok(Some(lane)));
+        write(&self.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
+    }
+
+    /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..100_000u64)?;
+    /// assert_eq!(filter.snapshot_bytes(), filter.to_bytes().len() as u64);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        let sections = self.storage.lanes.iter().map(|lane| wide(SECTION_BYTES) + section(lane).length);
+        wide(HEADER_BYTES) + sections.sum::<u64>() + wide(TRAILER_BYTES)
+    }
+}
+
+/// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each lane when it is that one's turn; `None`
+/// for a lane that is in another part. Allocates nothing, so that where there is no memory left a filter can still be saved.
+pub(crate) fn write<L: Borrow<Lane>, E>(
+    params: &ElasticParams,
+    hasher: HasherId,
+    lanes: impl Iterator<Item = Result<Option<L>, E>>,
+    write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut writing = Writing::start(params, hasher, write)?;
+    for lane in lanes {
+        let Some(lane) = lane? else {
+            writing.section(&Section { items: 0, shards: 0, length: 0 }, iter::empty())?;
+            continue;
+        };
+        writing.section_of(lane.borrow())?;
+        for (_, shard) in lane.borrow().records() {
+            writing.table(shard.table())?;
+        }
+    }
+    writing.finish()
+}
+
+/// A snapshot of a growing filter of which the header has been written.
+pub(crate) struct Writing<F> {
+    write: F,
+    /// The header's checksum.
+    seed: u64,
+    /// Of the sections' checksums.
+    checksum: Checksum,
+    /// The number of the next section.
+    lane: u64,
+}
+
+impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
+    /// Writes the header.
+    pub(crate) fn start(params: &ElasticParams, hasher: HasherId, mut write: F) -> Result<Self, E> {
+        let (header, seed) = Header::encode(params, hasher);
+        write(&header)?;
+        Ok(Self { write, seed, checksum: Checksum::new(seed), lane: 0 })
+    }
+
+    /// Writes what comes before the tables of a lane: twice, the list of shards is gone through.
+    fn section(&mut self, section: &Section, list: impl Iterator<Item = Record> + Clone) -> Result<(), E> {
+        let (section, checksum) = section.encode(list.clone(), self.lane, self.seed);
+        self.checksum.update(&checksum.to_le_bytes());
+        self.lane += 1;
+        (self.write)(&section)?;
+        let (mut piece, mut len) = ([0; 128 * RECORD_BYTES], 0);
+        for record in list {
+            if len == piece.len() {
+                (self.write)(&piece)?;
+                len = 0;
+            }
+            piece[len..len + RECORD_BYTES].copy_from_slice(&record.encode());
+            len += RECORD_BYTES;
+        }
+        (self.write)(&piece[..len])
+    }
+
+    /// The same for this lane. Each table's checksum is computed twice, instead of keeping them in memory.
+    fn section_of(&mut self, lane: &Lane) -> Result<(), E> {
+        let with_checksum = |(record, shard): (Record, Shard<'_>)| Record { checksum: checksum(shard.table(), 0), ..record };
+        self.section(&section(lane), lane.records().map(with_checksum))
+    }
+
+    /// The same for a list that was read.
+    #[cfg(feature = "std")]
+    pub(crate) fn list(&mut self, listing: &super::Listing) -> Result<(), E> {
+        self.section(&listing.section, listing.records.iter().copied())
+    }
+
+    pub(crate) fn table(&mut self, table: &[u8]) -> Result<(), E> {
+        (self.write)(table)?;
+        (self.write)(&[0; 8][..filler(table.len())])
+    }
+
+    /// Writes the trailer.
+    pub(crate) fn finish(mut self) -> Result<(), E> {
+        (self.write)(&self.checksum.finish().to_le_bytes())
+    }
+}
+
+/// The header of a lane's section.
+fn section(lane: &Lane) -> Section {
+    let tables: usize = lane.tables().map(|table| RECORD_BYTES + table.len() + filler(table.len())).sum();
+    Section { items: wide(lane.len()), shards: wide(lane.shards()), length: wide(tables) }
+}
+
+/// What a snapshot of an [`ElasticFilter`] has beside its tables: header, lists of shards, and checksums, some 24 bytes for each
+/// shard. Made by [`ElasticFilter::snapshot_index`], so that [`ElasticFilter::read_snapshot`] can start anywhere.
+///
+/// It belongs to the filter as it was when the index was made. `read_snapshot` has an example.
+#[derive(Clone)]
+pub struct SnapshotIndex {
+    /// Everything but the tables, in order.
+    outline: Vec<u8>,
+    /// Where the tables of each lane are.
+    tables: Vec<Tables>,
+    /// The length of the snapshot.
+    bytes: u64,
+}
+
+/// The tables of a lane: a gap in the outline.
+#[derive(Clone, Copy)]
+struct Tables {
+    /// Bytes of the outline that come before them.
+    outline: usize,
+    /// Where they begin and end in the snapshot.
+    start: u64,
+    end: u64,
+}
+
+impl SnapshotIndex {
+    /// The length of the snapshot in bytes.
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The memory used by the index, in bytes.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() + self.outline.capacity() + self.tables.capacity() * size_of::<Tables>()
+    }
+
+    /// Copies bytes from this offset on, as far as there are any. Returns how many, which is none only at the end.
+    fn read_once(&self, lanes: &[Lane], offset: u64, bytes: &mut [u8]) -> usize {
+        let lane = self.tables.partition_point(|tables| tables.end <= offset);
+        let Some(&Tables { outline, start, end }) = self.tables.get(lane) else {
+            // Behind all tables.
+            let left = index(self.bytes.saturating_sub(offset));
+            return copy(&self.outline[self.outline.len() - left..], bytes);
+        };
+        if offset < start {
+            return copy(&self.outline[outline - index(start - offset)..outline], bytes);
+        }
+        let len = usize::try_from(end - offset).unwrap_or(usize::MAX).min(bytes.len());
+        read_tables(lanes.get(lane), index(offset - start), &mut bytes[..len]);
+        len
+    }
+}
+
+/// The length of the snapshot, without its bytes.
+impl fmt::Debug for SnapshotIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotIndex").field("snapshot_bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl<H> ElasticFilter<H> {
+    /// Prepares the filter's snapshot for [`read_snapshot`](Self::read_snapshot). Takes time proportional to the tables, of which
+    /// it computes the checksums, and some 24 bytes for each shard.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    ///
+    /// # Example
+    /// ```
+    /// let filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// let index = filter.snapshot_index()?;
+    /// assert_eq!(index.snapshot_bytes(), filter.snapshot_bytes());
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn snapshot_index(&self) -> Result<SnapshotIndex, OutOfMemory>
+    where
+        H: Hasher,
+    {
+        let lanes = &self.storage.lanes;
+        let lists = |lane: &Lane| SECTION_BYTES + lane.shards() * RECORD_BYTES;
+        let mut outline = reserved(HEADER_BYTES + lanes.iter().map(lists).sum::<usize>() + TRAILER_BYTES)?;
+        let mut writing = Writing::start(&self.params, self.hasher.id(), |piece| {
+            outline.extend_from_slice(piece);
+            Ok::<(), OutOfMemory>(())
+        })?;
+        let mut tables = reserved(lanes.len())?;
+        let (mut before, mut end) = (HEADER_BYTES, wide(HEADER_BYTES));
+        for lane in lanes {
+            writing.section_of(lane)?;
+            before += lists(lane);
+            let start = end + wide(lists(lane));
+            end += wide(SECTION_BYTES) + section(lane).length;
+            tables.push(Tables { outline: before, start, end });
+        }
+        writing.finish()?;
+        Ok(SnapshotIndex { outline, tables, bytes: end + wide(TRAILER_BYTES) })
+    }
+
+    /// Copies the bytes of the filter's snapshot from this offset on, without making all of it. Returns how many bytes were copied:
+    /// fewer than asked for only where the snapshot ends, and none behind it. Takes time proportional to the number of shards and
+    /// of bytes.
+    ///
+    /// If the filter was changed after the index was made, or the index is another filter's, the bytes are not a valid snapshot:
+    /// the checksums tell a reader so, unless the tables are as they were. It has the length that the index says.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..100_000u64)?;
+    /// let index = filter.snapshot_index()?;
+    /// let (mut sent, mut piece) = (Vec::new(), [0; 4096]);
+    /// while let len @ 1.. = filter.read_snapshot(&index, sent.len() as u64, &mut piece) {
+    ///     sent.extend_from_slice(&piece[..len]);
+    /// }
+    /// assert_eq!(sent, filter.to_bytes());
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn read_snapshot(&self, index: &SnapshotIndex, offset: u64, bytes: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < bytes.len() && offset.saturating_add(wide(done)) < index.bytes {
+            done += index.read_once(&self.storage.lanes, offset + wide(done), &mut bytes[done..]);
+        }
+        done
+    }
+}
+
+/// Copies the bytes of a lane's tables, as they follow each other in a snapshot, from this offset on. Where there are none, since
+/// the filter has become smaller, zeros.
+fn read_tables(lane: Option<&Lane>, mut offset: usize, bytes: &mut [u8]) {
+    let mut done = 0;
+    // Most of them come before the offset, so nothing else of a shard is looked at.
+    for table in lane.into_iter().flat_map(Lane::tables) {
+        let padded = table.len() + filler(table.len());
+        if offset >= padded {
+            offset -= padded;
+            continue;
+        }
+        done += copy(table.get(offset..).unwrap_or_default(), &mut bytes[done..]);
+        let zeros = (padded - offset.max(table.len())).min(bytes.len() - done);
+        bytes[done..done + zeros].fill(0);
+        (done, offset) = (done + zeros, 0);
+        if done == bytes.len() {
+            return;
+        }
+    }
+    bytes[done..].fill(0);
+}
+
+/// Copies as many bytes as there are in both. Returns their number.
+fn copy(from: &[u8], to: &mut [u8]) -> usize {
+    let len = from.len().min(to.len());
+    to[..len].copy_from_slice(&from[..len]);
+    len
 }

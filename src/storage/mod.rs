@@ -124,14 +124,19 @@ impl fmt::Debug for Owned {
 #[derive(Clone)]
 pub struct Snapshot<D> {
     data: D,
-    /// The length of the table and the trailer, which serves as padding.
-    len: usize,
+    /// The length of the snapshot. Its trailer serves as padding.
+    end: usize,
 }
 
-impl<D: AsRef<[u8]>> Snapshot<D> {
-    /// The `len` bytes behind the header. The caller has checked that they exist.
-    pub(crate) fn new(data: D, len: usize) -> Self {
-        Self { data, len }
+impl<D> Snapshot<D> {
+    /// The snapshot that ends at `end`. The caller has checked that there are as many bytes.
+    pub(crate) fn new(data: D, end: usize) -> Self {
+        Self { data, end }
+    }
+
+    /// The length of the snapshot.
+    pub(crate) fn end(&self) -> usize {
+        self.end
     }
 
     pub(crate) fn data(&self) -> &D {
@@ -141,12 +146,14 @@ impl<D: AsRef<[u8]>> Snapshot<D> {
     pub(crate) fn into_data(self) -> D {
         self.data
     }
+}
 
+impl<D: AsRef<[u8]>> Snapshot<D> {
     /// Calls `as_ref` and checks the length on every access, because an implementation of `AsRef` may return different bytes each
     /// time.
     #[inline]
-    fn all(&self) -> &[u8] {
-        match self.data.as_ref().get(..HEADER_BYTES + self.len) {
+    pub(crate) fn all(&self) -> &[u8] {
+        match self.data.as_ref().get(..self.end) {
             Some(bytes) => bytes,
             None => shrunk(),
         }
@@ -172,12 +179,12 @@ impl<D: AsRef<[u8]>> Sealed for Snapshot<D> {
 
 #[cold]
 #[inline(never)]
-pub(crate) fn shrunk() -> ! {
+fn shrunk() -> ! {
     panic!("the bytes of a view became fewer: `as_ref` of its data must always return the same bytes")
 }
 
 impl<D> fmt::Debug for Snapshot<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("bytes", &(HEADER_BYTES + self.len)).finish_non_exhaustive()
+        f.debug_struct("Snapshot").field("bytes", &self.end).finish_non_exhaustive()
     }
 }

@@ -26,14 +26,13 @@ use super::{
     ElasticFilter, ElasticParams, OwnedShards,
     facts::Summary,
     lane::{LANE_BYTES, Lane},
-    snapshot::write,
     storage::FILTER_BYTES,
 };
 use crate::{
     filter::by_own_methods,
     hash::{Hasher, Xxh3},
     kernel::{Dispatch, Kernel},
-    snapshot::replace,
+    snapshot::{replace, write},
     storage::{OutOfMemory, reserved},
 };
 

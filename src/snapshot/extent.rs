@@ -1,9 +1,12 @@
 //! Where a snapshot ends, found while it arrives.
 
-use super::format::{HEADER_BYTES, Header, SECTION_BYTES, Section, TRAILER_BYTES};
+use super::{
+    SnapshotError, SnapshotErrorKind as Kind,
+    format::{Fixed, HEADER_BYTES, Header, MAGIC, SECTION_BYTES, Section, TRAILER_BYTES, is_growing, not_a_snapshot},
+};
 use crate::{
     bits::{index, wide},
-    snapshot::{MAGIC, SnapshotError, SnapshotErrorKind as Kind, fixed_length, is_growing, not_a_snapshot},
+    elastic::ElasticParams,
 };
 
 /// Finds where a snapshot ends while it arrives in pieces of any length, without keeping it. It takes snapshots of both types of
@@ -35,25 +38,18 @@ pub struct SnapshotExtent {
     received: u64,
     /// Bytes before the next header that are not looked at; or before the end, if there is none.
     skipped: u64,
-    next: Next,
+    /// The number of sections that follow; `None` before the snapshot's header.
+    sections: Option<u64>,
     /// The header that arrives, and how many bytes of it have.
     header: [u8; HEADER_BYTES],
     len: usize,
-}
-
-/// What says how the snapshot goes on.
-#[derive(Clone, Copy, Debug)]
-enum Next {
-    Header,
-    /// The headers of so many sections.
-    Sections(u64),
 }
 
 impl SnapshotExtent {
     /// Of a snapshot of which nothing has arrived.
     #[must_use]
     pub fn new() -> Self {
-        Self { received: 0, skipped: 0, next: Next::Header, header: [0; HEADER_BYTES], len: 0 }
+        Self { received: 0, skipped: 0, sections: None, header: [0; HEADER_BYTES], len: 0 }
     }
 
     /// Takes the next bytes. Returns how many of them belong to the snapshot: fewer than given only if it ends there, none if it
@@ -69,21 +65,21 @@ impl SnapshotExtent {
             let skipped = self.skipped.min(wide(rest.len()));
             self.skipped -= skipped;
             self.take(&mut rest, index(skipped));
-            let header_bytes = match self.next {
+            let header_bytes = match self.sections {
                 _ if self.skipped > 0 => break,
-                Next::Header => HEADER_BYTES,
-                Next::Sections(0) => break,
-                Next::Sections(_) => SECTION_BYTES,
+                None => HEADER_BYTES,
+                Some(0) => break,
+                Some(_) => SECTION_BYTES,
             };
             let more = rest.len().min(header_bytes - self.len);
             let taken = self.take(&mut rest, more);
             self.header[self.len..self.len + more].copy_from_slice(taken);
             self.len += more;
             let is_whole = self.len == header_bytes;
-            match self.next {
-                Next::Header if is_whole => self.begin()?,
-                Next::Sections(sections) if is_whole => self.begin_section(sections - 1)?,
-                Next::Header if !MAGIC.starts_with(&self.header[..self.len.min(MAGIC.len())]) => return Err(not_a_snapshot()),
+            match self.sections {
+                None if is_whole => self.begin()?,
+                Some(sections) if is_whole => self.begin_section(sections - 1)?,
+                None if !MAGIC.starts_with(&self.header[..self.len.min(MAGIC.len())]) => return Err(not_a_snapshot()),
                 _ => break,
             }
             // After an error it stays as it is, so that the next call finds the same.
@@ -102,31 +98,32 @@ impl SnapshotExtent {
 
     /// The header has arrived.
     fn begin(&mut self) -> Result<(), SnapshotError> {
-        (self.skipped, self.next) = if is_growing(&self.header) {
-            let (Header { params, .. }, _) = Header::decode(&self.header)?;
-            (0, Next::Sections(wide(params.lanes())))
+        let (skipped, sections) = if is_growing(&self.header) {
+            (0, wide(Header::<ElasticParams>::decode(&self.header)?.fields.lanes()))
         } else {
-            (fixed_length(&self.header)? - wide(HEADER_BYTES), Next::Sections(0))
+            (Header::<Fixed>::decode(&self.header)?.fields.params.snapshot_bytes() - wide(HEADER_BYTES), 0)
         };
+        (self.skipped, self.sections) = (skipped, Some(sections));
         Ok(())
     }
 
     /// The header of a section has arrived, which so many others follow.
     fn begin_section(&mut self, others: u64) -> Result<(), SnapshotError> {
-        let (Section { length, .. }, _) = Section::decode(first_bytes(&self.header));
+        let (first, _) = self.header.as_chunks();
+        let (Section { length, .. }, _) = Section::decode(&first[0]);
         let least = others * wide(SECTION_BYTES) + wide(TRAILER_BYTES);
         if self.received.checked_add(length).and_then(|end| end.checked_add(least)).is_none() {
             let words = "a lane has {} bytes, so that the snapshot would have 2⁶⁴ or more";
             return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), words, [length]));
         }
-        (self.skipped, self.next) = (length + if others == 0 { least } else { 0 }, Next::Sections(others));
+        (self.skipped, self.sections) = (length + if others == 0 { least } else { 0 }, Some(others));
         Ok(())
     }
 
     /// True if the snapshot has arrived to its end.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.skipped == 0 && matches!(self.next, Next::Sections(0))
+        self.skipped == 0 && self.sections == Some(0)
     }
 
     /// The number of bytes of the snapshot that have arrived; when it is complete, its length.
@@ -140,9 +137,4 @@ impl Default for SnapshotExtent {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn first_bytes(header: &[u8; HEADER_BYTES]) -> &[u8; SECTION_BYTES] {
-    let (first, _) = header.as_chunks();
-    &first[0]
 }

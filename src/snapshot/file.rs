@@ -1,4 +1,5 @@
-//! Atomic replacement of files: at any time, even after a power cut, the file has either the old content or the new one.
+//! Loading files, and replacing them atomically: at any time, even after a power cut, a file has either the old content or the new
+//! one.
 
 use core::{
     cmp::Ordering::{Equal, Greater, Less},
@@ -12,13 +13,14 @@ use std::{
 };
 
 use super::{
-    Reader, SnapshotError, SnapshotErrorKind, Source as _, fixed_length, format::HEADER_BYTES, header_too_short, is_growing,
-    too_long, too_short,
+    SnapshotError, SnapshotErrorKind,
+    format::{Fixed, Header, is_growing},
+    read::{Reader, check_lists, header_bytes, nothing_follows, too_long, too_short, xxh3},
 };
 use crate::{
-    elastic::check_lists,
+    elastic::ElasticFilter,
     filter::CuckooFilter,
-    hash::Hasher,
+    hash::{Hasher, HasherId},
     storage::Storage,
     text::{formatted, io_error},
 };
@@ -72,6 +74,83 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
+impl CuckooFilter {
+    /// Reads a filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
+    ///
+    /// # Errors
+    /// If the file is not a valid snapshot, or cannot be opened or read (the kind is then [`Io`](SnapshotErrorKind::Io)).
+    ///
+    /// # Example
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("koel-load-{}.koel", std::process::id()));
+    /// # koel::CuckooFilter::builder().capacity(9).false_positive_rate(0.1).build()?.save(&path)?;
+    /// # /*
+    /// let path = "seen.koel";
+    /// # */
+    /// let filter = koel::CuckooFilter::load(&path)?;
+    /// assert!(filter.is_empty());
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Self::load_with(path, xxh3)
+    }
+}
+
+impl<H: Hasher> CuckooFilter<H> {
+    /// [`load`](CuckooFilter::load) for filters with other hashers. See [`from_bytes_with`](Self::from_bytes_with) for `hasher`.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        load(path.as_ref(), |reader| Self::read(reader, hasher))
+    }
+}
+
+impl ElasticFilter {
+    /// Reads a growing filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
+    ///
+    /// # Errors
+    /// As [`CuckooFilter::load`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        Self::load_with(path, xxh3)
+    }
+}
+
+impl<H: Hasher> ElasticFilter<H> {
+    /// [`load`](ElasticFilter::load) for filters with other hashers.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        load(path.as_ref(), |reader| Self::read(reader, hasher))
+    }
+
+    /// Writes the filter to a file, which it creates or replaces, as [`CuckooFilter::save`] does: at any time, even after a power
+    /// cut, the file has either the old content or the new one.
+    ///
+    /// # Errors
+    /// As `CuckooFilter::save`.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        replace(path.as_ref(), |file| self.write_to(file))
+    }
+}
+
+/// Opens a file to read it.
+pub(crate) fn open(path: &Path) -> Result<File, SnapshotError> {
+    File::open(path).map_err(|error| SnapshotError::io(0, "cannot be opened", error).in_file(path))
+}
+
+/// Reads a filter from a file, in which nothing must follow it.
+fn load<F>(path: &Path, read: impl FnOnce(Reader<&File>) -> Result<(F, u64), SnapshotError>) -> Result<F, SnapshotError> {
+    let file = open(path)?;
+    let filter = read(Reader(&file)).and_then(|(filter, end)| {
+        nothing_follows(&mut Reader(&file), end, "the file goes on after the snapshot's end")?;
+        Ok(filter)
+    });
+    filter.map_err(|error| error.in_file(path))
+}
+
 /// Creates or replaces a file with the snapshot that `write` writes. It is [read back](read_back) first: what no reader would take
 /// does not replace what one does.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
@@ -113,14 +192,10 @@ pub(crate) fn replace_with(
 fn read_back(file: &File) -> Result<(), SnapshotError> {
     let failed = |error| SnapshotError::io(0, "the file cannot be read again", error);
     let mut reader = file;
-    let mut header = [0; HEADER_BYTES];
     reader.rewind().map_err(failed)?;
-    let arrived = Reader(file).fill(&mut header, 0)?;
-    if arrived < HEADER_BYTES {
-        return Err(header_too_short(&header[..arrived]));
-    }
+    let header = header_bytes(&mut Reader(file))?;
     if !is_growing(&header) {
-        return has_length(file, fixed_length(&header)?);
+        return has_length(file, Header::<Fixed>::decode(&header)?.fields.params.snapshot_bytes());
     }
     reader.rewind().map_err(failed)?;
     check_lists(file, file.metadata().map_err(failed)?.len())

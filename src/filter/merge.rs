@@ -1,15 +1,12 @@
-//! Merging and uniting two filters. It belongs to snapshots because a filter to merge from may be a view, which must be verified first.
+//! Merging and uniting two filters. The one to merge from may be a view, which must be verified first.
 
 use core::{error::Error, fmt};
 
-use super::{
-    SnapshotError,
-    verify::{verify, verify_copy},
-};
+use super::{Combine, CuckooFilter, RawFilter};
 use crate::{
     bits::index,
-    filter::{Combine, CuckooFilter, RawFilter},
     params::{Params, explained},
+    snapshot::{SnapshotError, verify, verify_copy},
     storage::{OutOfMemory, Storage},
 };
 

@@ -1,0 +1,69 @@
+//! What snapshots ask of a growing filter: each lane is a section, from which it is read again.
+
+use alloc::vec::Vec;
+
+use super::{ElasticFilter, lane::Lane, layer::Layer, shard::Shard};
+use crate::{
+    bits::{low_half, wide},
+    kernel::Dispatch,
+    snapshot::{Listed, Reading, Record, SnapshotError, Source},
+    storage::reserved,
+};
+
+impl Lane {
+    /// All shards with what the list says of them, but for their checksums.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (Record, Shard<'_>)> + Clone {
+        self.layers().flat_map(|layer| {
+            layer.in_order().map(|(shard, prefix)| {
+                let (depth, items) = (shard.params().depth, low_half(wide(shard.len())));
+                (Record { layer: layer.number(), depth, prefix: low_half(prefix), items, checksum: 0 }, shard)
+            })
+        })
+    }
+
+    /// The tables of all shards, without padding.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &[u8]> {
+        self.layers().flat_map(Layer::tables_in_order)
+    }
+
+    /// Reads the section of the lane with this number.
+    fn read<S: Source>(reading: &mut Reading<S>, number: u64) -> Result<Self, SnapshotError> {
+        let (listing, params) = (reading.present(number)?, reading.header.fields);
+        let mut lane = None;
+        for listed in listing.layers(&params) {
+            let layer = Layer::read(reading, listed)?;
+            match &mut lane {
+                None => lane = Some(Self::with_first(&params, layer)),
+                Some(lane) => lane.push_layer(layer)?,
+            }
+        }
+        Ok(lane.unwrap_or_else(|| unreachable!("a lane that is present has a shard")))
+    }
+}
+
+impl Layer {
+    /// Reads the shards of a layer.
+    fn read<S: Source>(reading: &mut Reading<S>, Listed { plan, depth, records }: Listed<'_>) -> Result<Self, SnapshotError> {
+        let shards_of = |depth| records.iter().filter(|record| record.depth == depth).count();
+        let mut layer = Self::with_levels(plan, |depth| plan.level_for(depth, shards_of(depth)), Dispatch::best())?;
+        for record in records {
+            let table = reading.table(plan.shard(record.depth), record)?;
+            layer.push(record.depth, record.prefix, record.items, table)?;
+        }
+        reading.allow_directory(depth)?;
+        layer.make_directory(depth)?;
+        Ok(layer)
+    }
+}
+
+impl<H> ElasticFilter<H> {
+    /// Reads all lanes of a snapshot.
+    pub(crate) fn read_lanes<S: Source>(reading: &mut Reading<S>) -> Result<Vec<Lane>, SnapshotError> {
+        let lanes = reading.header.fields.lanes();
+        let mut list = reserved(lanes)?;
+        for number in 0..wide(lanes) {
+            list.push(Lane::read(reading, number)?);
+        }
+        Ok(list)
+    }
+}
