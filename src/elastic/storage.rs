@@ -241,7 +241,7 @@ impl LayerIndex {
         for record in records {
             let place = Place::new(*offset, record.depth - plan.least_depth);
             directory.extend(iter::repeat_n(place, 1 << (depth - record.depth)));
-            *offset += padded(plan.shard(record.depth).table_bytes());
+            *offset += wide(padded(plan.shard(record.depth).table_bytes()));
         }
         Ok(Self { probe: Probe::new(&plan.whole), directory, first_bits: Window::new(0, depth.into(), 0), shapes })
     }

@@ -351,9 +351,9 @@ impl Record {
     }
 }
 
-/// The zeros behind a table of so many bytes that a list leads to.
-pub(crate) fn filler(table_bytes: usize) -> usize {
-    table_bytes.next_multiple_of(TABLE_ALIGNMENT) - table_bytes
+/// The length of a table that a list leads to, with the zeros that it is filled up with.
+pub(crate) fn padded(table_bytes: usize) -> usize {
+    table_bytes.next_multiple_of(TABLE_ALIGNMENT)
 }
 
 /// XXH3 with 64 bits, the function of [`Xxh3`](crate::Xxh3), so that other readers need only one hash function.

@@ -43,7 +43,7 @@ pub(crate) use {
     write::{Writing, write},
 };
 pub(crate) use {
-    format::Record,
-    read::{Listed, Reading, Slice, Source, padded},
+    format::{Record, padded},
+    read::{Listed, Reading, Slice, Source},
     verify::{verify, verify_copy},
 };

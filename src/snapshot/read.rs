@@ -13,7 +13,7 @@ use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{
         Checksum, Fields, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
-        checksum, filler, not_a_snapshot, section_checksum,
+        checksum, not_a_snapshot, padded, section_checksum,
     },
     verify::{self, verified_copy},
 };
@@ -226,7 +226,7 @@ pub(crate) trait Source {
     fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError>;
 }
 
-impl<S: Source> Source for &mut S {
+impl<S: Source + ?Sized> Source for &mut S {
     fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
         S::fill(self, bytes, offset)
     }
@@ -375,7 +375,7 @@ impl<S: Source> Reading<S> {
     /// The next table, with its padding, of a shard with these parameters.
     pub(crate) fn table(&mut self, params: ShardParams, record: &Record) -> Result<&[u8], SnapshotError> {
         let (start, bytes) = (self.offset, params.table_bytes());
-        self.next(bytes + filler(bytes), |_, _| {})?;
+        self.next(padded(bytes), |_, _| {})?;
         check_sum(start, "table of a shard", record.checksum, checksum(&self.buffer[..bytes], 0))?;
         if self.buffer[bytes..].iter().any(|&byte| byte != 0) {
             return Err(SnapshotError::new(Kind::Table, start + wide(bytes), "the bytes behind a table are not zero", []));
@@ -491,7 +491,7 @@ impl Listing {
         }
         let mut listing = Self { section, records, table_bytes: 0 };
         let in_layer = |layer: Listed<'_>| {
-            let tables = layer.records.iter().map(|record| padded(layer.plan.shard(record.depth).table_bytes()));
+            let tables = layer.records.iter().map(|record| wide(padded(layer.plan.shard(record.depth).table_bytes())));
             tables.fold(0, u64::saturating_add)
         };
         listing.table_bytes = listing.layers(params).map(in_layer).fold(0, u64::saturating_add);
@@ -524,11 +524,6 @@ impl Listing {
             Listed { plan, depth, records }
         })
     }
-}
-
-/// The length of a table with what it is filled up with.
-pub(crate) fn padded(table_bytes: usize) -> u64 {
-    wide(table_bytes) + wide(filler(table_bytes))
 }
 
 /// Decodes and validates the records of a list, which begins at this offset.

@@ -27,14 +27,14 @@ use crate::{
     filter::CuckooFilter,
     hash::{FromHasherId, Hasher},
     params::{Addressing, Params, TableKind, nearest},
-    storage::{OutOfMemory, Storage},
+    storage::{Storage, reserved},
 };
 
 /// Serialises to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a text, these bytes in base64, in
 /// human-readable formats. Both need a temporary copy of the snapshot.
 impl<H: Hasher, M: Storage> Serialize for CuckooFilter<H, M> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_copy(self.try_to_bytes(), serializer)
+        write_copy(self.params().snapshot_bytes(), |bytes| self.append_to(bytes), serializer)
     }
 }
 
@@ -42,7 +42,7 @@ impl<H: Hasher, M: Storage> Serialize for CuckooFilter<H, M> {
 /// human-readable formats. Both need a temporary copy of the snapshot.
 impl<H: Hasher> Serialize for ElasticFilter<H> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_copy(self.try_to_bytes(), serializer)
+        write_copy(self.snapshot_bytes(), |bytes| self.append_to(bytes), serializer)
     }
 }
 
@@ -53,8 +53,11 @@ impl<H: Hasher, D: AsRef<[u8]>> Serialize for ElasticView<D, H> {
     }
 }
 
-fn write_copy<S: Serializer>(snapshot: Result<Vec<u8>, OutOfMemory>, serializer: S) -> Result<S::Ok, S::Error> {
-    let snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
+/// Writes a snapshot of this length, which `append` appends to a vector.
+fn write_copy<S: Serializer>(len: u64, append: impl FnOnce(&mut Vec<u8>), serializer: S) -> Result<S::Ok, S::Error> {
+    let snapshot = reserved(usize::try_from(len).unwrap_or(usize::MAX));
+    let mut snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
+    append(&mut snapshot);
     write(&snapshot, serializer)
 }
 
@@ -72,7 +75,8 @@ fn write<S: Serializer>(snapshot: &[u8], serializer: S) -> Result<S::Ok, S::Erro
 /// Custom hashers must implement [`FromHasherId`].
 impl<'de, H: FromHasherId> Deserialize<'de> for CuckooFilter<H> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read(deserializer)
+        let from_slice = |bytes: &[u8]| Self::from_bytes_with(bytes, H::from_hasher_id);
+        read(deserializer, Snapshot { from_slice, from_source: |source| Self::read(source, H::from_hasher_id) })
     }
 }
 
@@ -81,12 +85,12 @@ impl<'de, H: FromHasherId> Deserialize<'de> for CuckooFilter<H> {
 /// Custom hashers must implement [`FromHasherId`].
 impl<'de, H: FromHasherId> Deserialize<'de> for ElasticFilter<H> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read(deserializer)
+        let from_slice = |bytes: &[u8]| Self::from_bytes_with(bytes, H::from_hasher_id);
+        read(deserializer, Snapshot { from_slice, from_source: |source| Self::read(source, H::from_hasher_id) })
     }
 }
 
-fn read<'de, F: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<F, D::Error> {
-    let visitor = Snapshot(PhantomData);
+fn read<'de, F, D: Deserializer<'de>>(deserializer: D, visitor: Snapshot<F>) -> Result<F, D::Error> {
     if deserializer.is_human_readable() {
         // Not `deserialize_str`: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable
         // even if they come from a binary format.
@@ -96,39 +100,17 @@ fn read<'de, F: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<F, D::E
     }
 }
 
-/// A filter that has snapshots.
-trait Stored: Sized {
-    /// From one snapshot in memory, with nothing after it: twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
-    fn from_slice(bytes: &[u8]) -> Result<Self, SnapshotError>;
-
-    /// From one snapshot that arrives in pieces, and not one byte more. Also returns its length.
-    fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError>;
-}
-
-impl<H: FromHasherId> Stored for CuckooFilter<H> {
-    fn from_slice(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes_with(bytes, H::from_hasher_id)
-    }
-
-    fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError> {
-        Self::read(source, H::from_hasher_id)
-    }
-}
-
-impl<H: FromHasherId> Stored for ElasticFilter<H> {
-    fn from_slice(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes_with(bytes, H::from_hasher_id)
-    }
-
-    fn from_source(source: &mut impl Source) -> Result<(Self, u64), SnapshotError> {
-        Self::read(source, H::from_hasher_id)
-    }
-}
+type FromSource<F> = fn(&mut dyn Source) -> Result<(F, u64), SnapshotError>;
 
 /// Accepts a filter as bytes, as a sequence of numbers, or as a text.
-struct Snapshot<F>(PhantomData<F>);
+struct Snapshot<F> {
+    /// From one snapshot in memory, with nothing after it: twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
+    from_slice: fn(&[u8]) -> Result<F, SnapshotError>,
+    /// From one snapshot that arrives in pieces, and not one byte more. Also returns its length.
+    from_source: FromSource<F>,
+}
 
-impl<'de, F: Stored> Visitor<'de> for Snapshot<F> {
+impl<'de, F> Visitor<'de> for Snapshot<F> {
     type Value = F;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,17 +118,17 @@ impl<'de, F: Stored> Visitor<'de> for Snapshot<F> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<F, E> {
-        F::from_slice(bytes).map_err(|error| refused(&error))
+        (self.from_slice)(bytes).map_err(|error| refused(&error))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<F, A::Error> {
         let mut list = List { seq, failed: None, of: PhantomData };
-        let filter = read_all(&mut list);
+        let filter = self.read_all(&mut list);
         list.failed.map_or_else(|| filter.map_err(|error| refused(&error)), Err)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
-        read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
+        self.read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
     }
 }
 
@@ -155,15 +137,17 @@ fn refused<E: Error>(error: &SnapshotError) -> E {
     E::custom(format_args!("koel filter: {error}"))
 }
 
-/// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
-fn read_all<F: Stored>(source: &mut impl Source) -> Result<F, SnapshotError> {
-    let (filter, end) = F::from_source(source)?;
-    let (mut piece, mut more) = ([0; 64], 0);
-    loop {
-        let arrived = source.fill(&mut piece, end + more)?;
-        more += wide(arrived);
-        if arrived < piece.len() {
-            return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
+impl<F> Snapshot<F> {
+    /// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
+    fn read_all(&self, source: &mut dyn Source) -> Result<F, SnapshotError> {
+        let (filter, end) = (self.from_source)(source)?;
+        let (mut piece, mut more) = ([0; 64], 0);
+        loop {
+            let arrived = source.fill(&mut piece, end + more)?;
+            more += wide(arrived);
+            if arrived < piece.len() {
+                return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
+            }
         }
     }
 }

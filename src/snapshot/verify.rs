@@ -20,20 +20,6 @@ use crate::{
 const PIECE: usize = 4096;
 const _: () = assert!(PIECE.is_multiple_of(8));
 
-/// The checksum of a table as stored in a snapshot.
-pub(super) struct Expected {
-    /// The header's checksum.
-    seed: u64,
-    pub(super) stored: u64,
-}
-
-impl Expected {
-    /// The stored checksum of a snapshot; `None` for an owned table.
-    pub(super) fn of(storage: &impl Storage) -> Option<Self> {
-        storage.stored_checksums().map(|[seed, stored]| Self { seed, stored })
-    }
-}
-
 /// Validates a filter if its table is in a snapshot. Owned tables are valid already.
 pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
     verify_copy(filter, filter)
@@ -41,7 +27,7 @@ pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotEr
 
 /// Validates a copy of a filter if the original is in a snapshot.
 pub(crate) fn verify_copy<S: Storage, O: Storage>(copy: &RawFilter<S>, original: &RawFilter<O>) -> Result<(), SnapshotError> {
-    Expected::of(original.storage()).map_or(Ok(()), |expected| table(copy, Some(&expected)))
+    original.storage().stored_checksums().map_or(Ok(()), |checksums| table(copy, Some(checksums)))
 }
 
 /// A validated copy of a filter that owns its table. Validates the copy, not the original, because mapped bytes may change at any
@@ -53,8 +39,8 @@ pub(super) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilt
 }
 
 /// Validates the untrusted table of a filter of fixed size: its checksum, unless that is done already, and, since checksums can be
-/// forged, all buckets, the bits behind the last one, and the number of items.
-pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<&Expected>) -> Result<(), SnapshotError> {
+/// forged, all buckets, the bits behind the last one, and the number of items. `expected` are the checksums of header and table.
+pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<[u64; 2]>) -> Result<(), SnapshotError> {
     let words = "the table holds {} items, but the header says {}";
     buckets(filter, wide(HEADER_BYTES), expected, wide(ITEMS_AT), words)
 }
@@ -72,13 +58,13 @@ pub(super) fn shard<S: Storage, P: TableParams<Geometry: Layout>>(
 fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
     filter: &RawFilter<S, P>,
     start: u64,
-    expected: Option<&Expected>,
+    expected: Option<[u64; 2]>,
     len_at: u64,
     words: &'static str,
 ) -> Result<(), SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
     let bucket_bits = u64::from(params.bucket_bits());
-    let mut checksum = expected.map(|expected| Checksum::new(expected.seed));
+    let mut checksum = expected.map(|[seed, _]| Checksum::new(seed));
     let mut items: Result<_, SnapshotError> = Ok(0);
     for first in (0..params.buckets()).step_by(PIECE) {
         let end = params.buckets().min(first + wide(PIECE));
@@ -87,8 +73,8 @@ fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
         }
         items = items.and_then(|items| Ok(items + piece(filter, start, first..end)?));
     }
-    if let (Some(checksum), Some(expected)) = (checksum, expected) {
-        check_sum(start + wide(bytes.len()), "table", expected.stored, checksum.finish())?;
+    if let (Some(checksum), Some([_, stored])) = (checksum, expected) {
+        check_sum(start + wide(bytes.len()), "table", stored, checksum.finish())?;
     }
     let items = items?;
     check_end(params, bytes, start)?;

@@ -5,12 +5,9 @@ use core::{borrow::Borrow, convert::Infallible, fmt, iter};
 #[cfg(feature = "std")]
 use std::io::{self, Write};
 
-use super::{
-    format::{
-        Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
-        checksum, filler,
-    },
-    verify::Expected,
+use super::format::{
+    Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum,
+    padded,
 };
 use crate::{
     bits::{index, wide},
@@ -18,6 +15,7 @@ use crate::{
     filter::CuckooFilter,
     hash::{Hasher, HasherId},
     storage::{OutOfMemory, Storage, reserved},
+    table::TableParams as _,
 };
 
 impl<H, S: Storage> CuckooFilter<H, S> {
@@ -51,18 +49,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         bytes
     }
 
-    /// [`to_bytes`](Self::to_bytes), or an error if the memory cannot be allocated.
-    #[cfg(feature = "serde")]
-    pub(super) fn try_to_bytes(&self) -> Result<Vec<u8>, OutOfMemory>
-    where
-        H: Hasher,
-    {
-        let mut bytes = reserved(usize::try_from(self.params().snapshot_bytes()).unwrap_or(usize::MAX))?;
-        self.append_to(&mut bytes);
-        Ok(bytes)
-    }
-
-    fn append_to(&self, bytes: &mut Vec<u8>)
+    pub(super) fn append_to(&self, bytes: &mut Vec<u8>)
     where
         H: Hasher,
     {
@@ -70,8 +57,8 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         bytes.extend_from_slice(&header);
         bytes.extend_from_slice(table);
         // All at once: a program has the code for it anyway, for items, and none for a table in pieces.
-        let stored = Expected::of(self.raw().storage()).map(|expected| expected.stored);
-        bytes.extend_from_slice(&stored.unwrap_or_else(|| checksum(table, seed)).to_le_bytes());
+        let stored = self.raw().storage().stored_checksums();
+        bytes.extend_from_slice(&stored.map_or_else(|| checksum(table, seed), |[_, stored]| stored).to_le_bytes());
     }
 
     /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the table. Writes in large pieces, so the writer
@@ -84,7 +71,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     where
         H: Hasher,
     {
-        let ((header, seed), stored) = (self.header(), Expected::of(self.raw().storage()));
+        let ((header, seed), stored) = (self.header(), self.raw().storage().stored_checksums());
         writer.write_all(&header)?;
         let mut checksum = Checksum::new(seed);
         for piece in self.raw().table().chunks(super::read::MOST) {
@@ -94,7 +81,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
             }
             writer.write_all(piece)?;
         }
-        writer.write_all(&stored.map_or_else(|| checksum.finish(), |expected| expected.stored).to_le_bytes())
+        writer.write_all(&stored.map_or_else(|| checksum.finish(), |[_, stored]| stored).to_le_bytes())
     }
 
     /// The header and its checksum.
@@ -135,18 +122,7 @@ impl<H> ElasticFilter<H> {
         bytes
     }
 
-    /// [`to_bytes`](Self::to_bytes), or an error if the memory cannot be allocated.
-    #[cfg(feature = "serde")]
-    pub(super) fn try_to_bytes(&self) -> Result<Vec<u8>, OutOfMemory>
-    where
-        H: Hasher,
-    {
-        let mut bytes = reserved(usize::try_from(self.snapshot_bytes()).unwrap_or(usize::MAX))?;
-        self.append_to(&mut bytes);
-        Ok(bytes)
-    }
-
-    fn append_to(&self, bytes: &mut Vec<u8>)
+    pub(super) fn append_to(&self, bytes: &mut Vec<u8>)
     where
         H: Hasher,
     {
@@ -259,7 +235,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 
     pub(crate) fn table(&mut self, table: &[u8]) -> Result<(), E> {
         (self.write)(table)?;
-        (self.write)(&[0; 8][..filler(table.len())])
+        (self.write)(&[0; 8][..padded(table.len()) - table.len()])
     }
 
     /// Writes the trailer.
@@ -270,8 +246,8 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 
 /// The header of a lane's section.
 fn section(lane: &Lane) -> Section {
-    let tables: usize = lane.tables().map(|table| RECORD_BYTES + table.len() + filler(table.len())).sum();
-    Section { items: wide(lane.len()), shards: wide(lane.shards()), length: wide(tables) }
+    let of_shard = |(_, shard): (Record, Shard<'_>)| wide(RECORD_BYTES + padded(shard.params().table_bytes()));
+    Section { items: wide(lane.len()), shards: wide(lane.shards()), length: lane.records().map(of_shard).sum() }
 }
 
 /// What a snapshot of an [`ElasticFilter`] has beside its tables: header, lists of shards, and checksums, some 24 bytes for each
@@ -407,7 +383,7 @@ fn read_tables(lane: Option<&Lane>, mut offset: usize, bytes: &mut [u8]) {
     let mut done = 0;
     // Most of them come before the offset, so nothing else of a shard is looked at.
     for table in lane.into_iter().flat_map(Lane::tables) {
-        let padded = table.len() + filler(table.len());
+        let padded = padded(table.len());
         if offset >= padded {
             offset -= padded;
             continue;
