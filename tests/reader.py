@@ -1,11 +1,11 @@
 """Reads the snapshots of koel's filters, version 1, in the least code that docs/FORMAT.md allows.
 
 It needs to know nothing that is not in that document, and is meant to be read beside it by the author of a reader in
-another language. `tests/growing_reader.py` has the filters that grow; `tests/reader_check.py` compares both with the
-library.
+another language. `tests/reader_check.py` compares it with the library.
 
     pip install xxhash
     python3 tests/reader.py tests/data/packed_f13_any_tiny.koel item-0 item-3
+    python3 tests/reader.py tests/data/growing/packed_staggered.koel item-0 probe-0
 """
 
 import struct
@@ -15,8 +15,10 @@ from itertools import combinations_with_replacement
 from xxhash import xxh3_64_intdigest
 
 MAGIC = b"KOEL\r\n\x1a\n"
-HEADER = struct.Struct("<8sHBBBBHQQQQQQ")  # 64 bytes, little-endian, no gaps
-SINGLE, PACKED = 0, 1  # 2 and 3 in a filter that grows.
+# Little-endian, no gaps. The header has 24 bytes that both types of filter have in common, 32 of its own, and a checksum.
+COMMON, FIXED, GROWING = struct.Struct("<8sHBBBBHQ"), struct.Struct("<QQQQ"), struct.Struct("<IBBBBQQd")
+SECTION, RECORD = struct.Struct("<QQQQ"), struct.Struct("<BBHIIIQ")
+SINGLE, PACKED, GROWS = 0, 1, 2  # A filter that grows has 2 or 3.
 ANY_SIZE, POWER_OF_TWO = 0, 1
 CODEBOOK = list(combinations_with_replacement(range(16), 4))  # in lexicographic order: the codeword is the index
 WORD = 2**64 - 1
@@ -112,20 +114,6 @@ def of_number(h, addressing):
 HASHERS = {1: lambda data, seed: xxh3_64_intdigest(data, seed=seed), 2: metrohash64, 3: redisbloom}
 
 
-def check_header(data, kinds):
-    """All that comes before the fields; `kinds` are those of the tables that the caller can read."""
-    need(data[:8] == MAGIC[: len(data)], "magic", "these bytes do not begin as a snapshot does")
-    need(len(data) >= 64, "length", f"{len(data)} bytes are no header")
-    _, version, kind, f, b = struct.unpack_from("<8sHBBB", data)
-    need(version == 1, "version", f"this reader knows version 1, not {version}")
-    check_sum("header checksum", int.from_bytes(data[56:64], "little"), data[:56], 0)
-    need(kind in range(4), "parameter", f"table kind {kind}")
-    need(kind in kinds, "other type", f"table kind {kind}")
-    least_f, sizes = (4, (4,)) if kind % 2 == PACKED else (2, range(1, 17))
-    need(b in sizes, "parameter", f"b = {b}")
-    need(least_f <= f <= 32, "parameter", f"f = {f}")
-
-
 def check_sum(kind, stored, data, seed):
     computed = xxh3_64_intdigest(data, seed=seed)
     need(stored == computed, kind, f"{stored:#018x} is stored, {computed:#018x} computed")
@@ -175,6 +163,28 @@ class Table:
 class Filter:
     """What both types of filter have: `item in filter` asks it, of an item that is bytes, or a number."""
 
+    def __init__(self, data):
+        need(data[:8] == MAGIC[: len(data)], "magic", "these bytes do not begin as a snapshot does")
+        need(len(data) >= 64, "length", f"{len(data)} bytes are no header")
+        _, version, self.kind, self.f, self.b, self.third, self.hasher, self.seed = COMMON.unpack_from(data)
+        need(version == 1, "version", f"this reader knows version 1, not {version}")
+        self.checksum = int.from_bytes(data[56:64], "little")
+        check_sum("header checksum", self.checksum, data[:56], 0)
+        need(self.kind < 4, "parameter", f"table kind {self.kind}")
+        need(self.kind & GROWS == self.grows, "other type", f"table kind {self.kind}")
+        least_f, sizes = (4, (4,)) if self.kind % 2 == PACKED else (2, range(1, 17))
+        need(self.b in sizes, "parameter", f"b = {self.b}")
+        need(least_f <= self.f <= 32, "parameter", f"f = {self.f}")
+        self.read_header(data)
+        need(self.hasher in HASHERS, "hasher", f"this reader does not know hasher {self.hasher:#06x}")
+        end, covered = self.read_tables(data)
+        need(len(data) >= end + 8, "length", f"there are {len(data)} bytes, and there should be {end + 8}")
+        # The order in which the library looks: a filter of fixed size says in its header how long it is.
+        need(self.grows or len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
+        check_sum("table checksum", int.from_bytes(data[end : end + 8], "little"), covered, self.checksum)
+        need(len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
+        self.check_tables()
+
     def hash(self, item):
         return HASHERS[self.hasher](item, self.seed)
 
@@ -193,33 +203,32 @@ class Filter:
 
 
 class Snapshot(Filter):
-    """A filter, read from all the bytes of its snapshot."""
+    """A filter of fixed size, read from all the bytes of its snapshot."""
 
-    def __init__(self, data):
-        self._read_header(data)
-        end = 64 + self.table_bytes
-        need(len(data) >= end + 8, "length", f"there are {len(data)} bytes, and there should be {end + 8}")
-        need(len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
-        check_sum("table checksum", int.from_bytes(data[end:], "little"), data[64:end], self.checksum)
-        table = Table(data[64:end], self.kind, self.f, self.b, self.m)
-        need(table.items == self.items, "count", f"the table holds {table.items} items, the header says {self.items}")
-        self.table = table.buckets
+    grows = 0
 
-    def _read_header(self, data):
-        check_header(data, (SINGLE, PACKED))
-        _, _, self.kind, self.f, self.b, self.addressing, self.hasher, self.seed, *fields = HEADER.unpack_from(data)
-        self.m, self.items, self.table_bytes, reserved, self.checksum = fields
+    def read_header(self, data):
+        self.addressing, self.bucket_bits = self.third, bits_of_bucket(self.kind, self.f, self.b)
+        self.m, self.items, self.table_bytes, reserved = FIXED.unpack_from(data, COMMON.size)
         need(self.addressing in (ANY_SIZE, POWER_OF_TWO), "parameter", f"addressing {self.addressing}")
-        self.bucket_bits = bits_of_bucket(self.kind, self.f, self.b)
         if self.addressing == ANY_SIZE:
             works = self.m % 2 == 0 and 2 <= self.m <= 2 ** (64 - self.f)
         else:
             works = self.m & (self.m - 1) == 0 < self.m <= 2**32
         need(works and self.m * self.bucket_bits <= 2**64 - 8, "parameter", f"m = {self.m}")
         need(self.items <= self.m * self.b, "parameter", f"{self.items} items in {self.m * self.b} slots")
-        need(self.table_bytes == (self.m * self.bucket_bits + 7) // 8, "parameter", f"L = {self.table_bytes}")
+        need(self.table_bytes == bytes_of(self.m * self.bucket_bits), "parameter", f"L = {self.table_bytes}")
         need(reserved == 0, "parameter", "reserved bytes are not zero")
-        need(self.hasher in HASHERS, "hasher", f"this reader does not know hasher {self.hasher:#06x}")
+
+    def read_tables(self, data):
+        """Where the table ends, and what the trailer is the checksum of."""
+        self._table = data[64 : 64 + self.table_bytes]
+        return 64 + self.table_bytes, self._table
+
+    def check_tables(self):
+        table = Table(self._table, self.kind, self.f, self.b, self.m)
+        need(table.items == self.items, "count", f"the table holds {table.items} items, the header says {self.items}")
+        self.table = table.buckets
 
     def contains_hash(self, x):
         i, other, t = self.locate(x)
@@ -233,7 +242,153 @@ class Snapshot(Filter):
         return f"t = {t:#x}, g(t) = {spread(t):#018x}, buckets {i} and {other}"
 
 
-def main(read, path, *items):
+class GrowingSnapshot(Filter):
+    """A filter that grows, read from all the bytes of its snapshot."""
+
+    grows = GROWS
+    addressing = ANY_SIZE
+
+    def read_header(self, data):
+        self.la = self.third
+        self.m, self.d0, self.g, self.sp, self.staggered, *fields = GROWING.unpack_from(data, COMMON.size)
+        self.capacity, self.max_capacity, self.rate = fields
+        need(self.la <= 8, "parameter", f"2^{self.la} lanes")
+        need(self.m % 2 == 0 and 2 <= self.m <= 2**31, "parameter", f"m = {self.m}")
+        need(self.staggered in (0, 1), "parameter", f"st = {self.staggered}")
+        works = 2 * self.staggered <= self.d0 <= self.g <= 27 and self.f + self.g - self.d0 <= 32
+        need(works, "parameter", f"depths from {self.d0} to {self.g}")
+        need(self.sp <= 12, "parameter", f"{self.sp} spare bits")
+        need(self.capacity <= self.max_capacity, "parameter", f"capacity {self.capacity}, at most {self.max_capacity}")
+        need(0 < self.rate < 1, "parameter", f"the rate {self.rate}")
+
+    def read_tables(self, data):
+        """Where the last section ends, and what the trailer is the checksum of."""
+        self.items, self.lanes, at, checksums = 0, [], 64, b""
+        for lane in range(2**self.la):
+            layers, end = self._section(data, at, lane)
+            self.lanes.append(layers)
+            checksums, at = checksums + data[at + 24 : at + 32], end
+        return at, checksums
+
+    def check_tables(self):
+        """Each has been, when it was read."""
+
+    def _section(self, data, at, lane):
+        """The shards of each layer of a lane, and where its section ends."""
+        need(len(data) >= at + 32, "length", f"there is no section {lane}")
+        items, shards, length, checksum = SECTION.unpack_from(data, at)
+        need(24 * shards < 2**64, "shards", f"{shards} records")
+        end = at + 32 + 24 * shards
+        need(len(data) >= end, "length", f"section {lane} has no room for {shards} records")
+        covered = data[at : at + 24] + data[at + 32 : end]
+        check_sum("table checksum", checksum, covered, (self.checksum + lane) % 2**64)
+        records = list(RECORD.iter_unpack(data[at + 32 : end]))
+        layers = self._layers(records) if records else {}
+        taken = sum(here for *_, here, _, _ in records)
+        need(taken == items, "count", f"section {lane} says {items} items, its records {taken}")
+        sizes = [self.size(layer, d)[2] for layer, d, *_ in records]
+        told = 24 * shards + sum(size + -size % 8 for size in sizes)
+        need(told == length, "shards", f"records and tables have {told} bytes, the section says {length}")
+        need(records, "part", f"lane {lane} is in another part")
+        for layer, d, _, prefix, here, _, checksum in records:
+            table, end = self._table(data, end, layer, d, checksum)
+            need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")
+            layers[layer][d, prefix] = table.buckets
+        self.items += items
+        return layers, end
+
+    def _table(self, data, at, layer, d, checksum):
+        """The table there, and where the next one begins."""
+        f, above, size = self.size(layer, d)
+        end = at + size + -size % 8
+        need(len(data) >= end, "length", f"a table ends at byte {end}")
+        check_sum("table checksum", checksum, data[at : at + size], 0)
+        need(not any(data[at + size : end]), "table", "a table is filled up with something else than zeros")
+        table = Table(data[at : at + size], self.kind, f, self.b, self.m, above)
+        low = all(t == 0 or t % 2**self.f for bucket in table.buckets for t in bucket)
+        need(low, "table", "a low fingerprint is 0")
+        return table, end
+
+    def _layers(self, records):
+        layers, ends = {}, {}
+        for layer, d, zero, prefix, items, also_zero, _ in records:
+            need(layer <= self.last_layer(), "shards", f"layer {layer} has no bits to spare; the last one is {self.last_layer()}")
+            least, greatest, _ = self.depths(layer)
+            need(least <= d <= greatest, "shards", f"depth {d} in layer {layer}, where {least} to {greatest} can be")
+            need(zero == also_zero == 0, "shards", "reserved bytes are not zero")
+            need(items <= self.m * self.b, "shards", f"{items} items in {self.m * self.b} slots")
+            need(layer >= max(layers, default=0), "shards", "layers are not in order")
+            need(prefix << 32 - d == ends.get(layer, 0), "shards", f"prefix {prefix} of depth {d} is not the next one")
+            ends[layer] = (prefix + 1) << 32 - d
+            layers[layer] = {}
+        need(0 in layers and set(ends.values()) == {2**32}, "shards", "some streams have no shard")
+        return layers
+
+    def last_layer(self):
+        """The last layer with bits to spare for the rate."""
+        left = 32 - self.f - self.sp
+        return 0 if left < 0 else 255 if left >= 12 else left + 1
+
+    def depths(self, layer):
+        """The least and the greatest depth of a layer, and u."""
+        least, greatest, spare, most = self.d0, self.g, 0, 32 - self.f
+        for n in range(1, layer + 1):
+            spare = min(self.sp + min(n - 1, 12), most)
+            before = greatest
+            least = max(before - 3, 2 * self.staggered) if most - spare > 5 else before
+            greatest = max(min(least + most - spare, before + 4, 27), least)
+        return least, greatest, greatest + spare
+
+    def size(self, layer, d):
+        """Of a shard of that layer and depth: the bits of a fingerprint in the table and in the column, and the bytes of both."""
+        _, greatest, u = self.depths(layer)
+        f, above = self.f + u - greatest, greatest - d
+        return f, above, bytes_of(self.m * bits_of_bucket(self.kind, f, self.b)) + bytes_of(self.m * self.b * above)
+
+    def lane_and_stream(self, x):
+        """The stream as a number of 61 bits."""
+        w = x * 0xB504F333F9DE6485 & WORD
+        lane, v = w >> 64 - self.la, w << self.la & WORD
+        five = v >> 59
+        quarter = (five >= 6) + (five >= 13) + (five >= 22) if self.staggered else five // 8
+        return lane, quarter << 59 | v & 2**59 - 1
+
+    def places(self, x):
+        """In each layer, the shard's depth and prefix, the fingerprint that is looked for, and its length."""
+        lane, stream = self.lane_and_stream(x)
+        *_, low = self.locate(x)
+        for layer, shards in self.lanes[lane].items():
+            _, greatest, u = self.depths(layer)
+            d = next(d for d in range(greatest + 1) if (d, stream >> 61 - d) in shards)
+            spare = u - greatest
+            yield layer, d, stream >> 61 - d, (stream >> 61 - u) % 2**spare << self.f | low, self.f + spare
+
+    def contains_hash(self, x):
+        lane, _ = self.lane_and_stream(x)
+        i, other, _ = self.locate(x)
+        found = False
+        for layer, d, prefix, t, bits in self.places(x):
+            buckets = self.lanes[lane][layer][d, prefix]
+            found |= any(stored % 2**bits == t for stored in buckets[i] + buckets[other])
+        return found
+
+    def summary(self):
+        lanes = ", ".join(" + ".join(str(len(shards)) for shards in layers.values()) for layers in self.lanes)
+        return f"f = {self.f}, b = {self.b}, m = {self.m}, {self.items} items, shards: {lanes}"
+
+    def explain(self, x):
+        lane, stream = self.lane_and_stream(x)
+        i, other, _ = self.locate(x)
+        places = [f"layer {layer}, depth {d}, prefix {prefix:#x}, t = {t:#x}" for layer, d, prefix, t, _ in self.places(x)]
+        return f"lane {lane}, stream {stream:#x}, buckets {i} and {other}, " + "; ".join(places)
+
+
+def read(data):
+    """A filter of either type."""
+    return (GrowingSnapshot if data[10:11] in (b"\2", b"\3") else Snapshot)(data)
+
+
+def main(path, *items):
     with open(path, "rb") as file:
         snapshot = read(file.read())
     print(snapshot.summary())
@@ -244,12 +399,9 @@ def main(read, path, *items):
 
 
 if __name__ == "__main__":
-    # It reads both types, and imports this file as a module, whose names are others than those of this program.
-    from growing_reader import SnapshotError, main, read
-
     if len(sys.argv) < 2:
         sys.exit(f"usage: {sys.argv[0]} SNAPSHOT [ITEM ...]")
     try:
-        main(read, *sys.argv[1:])
+        main(*sys.argv[1:])
     except (OSError, SnapshotError) as error:
         sys.exit(f"{sys.argv[1]}: {error}")

@@ -1,5 +1,4 @@
-"""Compares tests/reader.py and tests/growing_reader.py with the library: `.ci/run` calls this with the folders of some
-snapshots.
+"""Compares tests/reader.py with the library: `.ci/run` calls this with the folders of some snapshots.
 
     cargo run --release --features redisbloom --example goldens -- random target/reader
     python3 tests/reader_check.py tests/data target/reader
@@ -19,10 +18,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # No __pycache__ in tests.
 
-import growing_reader
 import reader
-from growing_reader import RECORD, GrowingSnapshot
-from reader import Snapshot, SnapshotError, metrohash64, murmurhash64a
+from reader import RECORD, GrowingSnapshot, Snapshot, SnapshotError, metrohash64, murmurhash64a
 from xxhash import xxh3_64_intdigest
 
 HERE = Path(__file__).resolve().parent
@@ -33,7 +30,7 @@ ERRORS = {"magic", "length", "version", "header checksum", "other type", "parame
 ERRORS |= {"table checksum", "shards", "part", "table", "count"}
 
 # What is forged from a snapshot has most of its tables: they are decoded once.
-reader.Table = growing_reader.Table = lru_cache(maxsize=1000)(reader.Table)
+reader.Table = lru_cache(maxsize=1000)(reader.Table)
 
 
 def item(items, prefix, n):
