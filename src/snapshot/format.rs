@@ -14,9 +14,9 @@
 //!                          └────────────────┘
 //! ```
 //!
-//! Both headers have the same fields up to the seed, and the checksum in the same place, which seeds all others: no header goes with
-//! another snapshot's tables. A filter of fixed size has no section, since its header says all that one would: a filter of
-//! a hundred items would be longer by a third, and writing would read each table twice.
+//! Both headers have the same fields up to the seed, and the checksum in the same place. It seeds that of the table or the
+//! sections: no header goes with another snapshot's. A filter of fixed size has no section, since its header says all that one would: with one, a filter of
+//! a hundred items would be a fifth longer, and writing would read the table twice.
 
 use crate::{
     bits::{PADDING, wide},
