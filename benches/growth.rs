@@ -4,6 +4,7 @@
 //! ```sh
 //! cargo bench --bench growth                # 10 M items, a minute
 //! cargo bench --bench growth -- 3000000     # as many as that
+//! cargo bench --bench growth -- space       # only the space of filters of all sizes, from empty ones on
 //! cargo bench --bench growth -- beyond      # only the space of filters that grow beyond their plan
 //! ```
 //!
@@ -72,31 +73,49 @@ fn planned(keys: &Keys) -> (Times, String) {
     measure!(builder.build().expect("the parameters are right"), keys)
 }
 
-/// Space while the filter grows, and the times of single insertions.
-fn growth(keys: &Keys) {
-    const FIXED_BITS: f64 = 12.4;
+/// Space of filters with default options at every size, and with a capacity for the smallest size that is printed.
+fn space() {
+    const SIZES: [u64; 9] = [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000];
+    let items = Extent::of_arguments(DEFAULT_ITEMS, 1).length() as u64;
+    let builder = ElasticFilter::builder().false_positive_rate(RATE);
+    let shared = builder.clone().build_shared().expect("the parameters are right");
+    println!("an empty SharedFilter takes {} bytes; bits per item of an ElasticFilter:", shared.size_in_bytes());
+    for (name, builder) in [("default", builder.clone()), ("capacity 1000", builder.capacity(1000))] {
+        let mut filter = builder.build().expect("the parameters are right");
+        let mut line = format!("{name}: empty {} bytes", filter.size_in_bytes());
+        let (mut next, mut bits) = (1000.0, Vec::new());
+        for n in 1..=items {
+            filter.insert(&key(n)).expect("it grows");
+            // Evenly on a logarithmic scale.
+            if n as f64 >= next {
+                next *= 1.01;
+                bits.push((n, filter.bits_per_item()));
+                assert!(filter.false_positive_rate() <= RATE);
+            }
+            if SIZES.contains(&n) {
+                let _ = write!(line, ", {n}: {:.1}", filter.bits_per_item());
+            }
+        }
+        println!("{line}");
+        for from in SIZES {
+            let bits: Vec<f64> = bits.iter().filter(|(n, _)| *n >= from).map(|&(_, bits)| bits).collect();
+            if !bits.is_empty() {
+                let (least, most) = (bits.iter().copied().fold(f64::MAX, f64::min), bits.iter().copied().fold(0.0, f64::max));
+                let mean = bits.iter().sum::<f64>() / bits.len() as f64;
+                println!("    from {from} to {items}: {mean:.1}, averaged over log n ({least:.1} to {most:.1})");
+            }
+        }
+    }
+}
+
+/// The times of single insertions while a filter grows.
+fn pauses(keys: &Keys) {
     let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right");
-    let (mut next, mut bits) = (64_000.0, Vec::new());
     let mut longest: Vec<u64> = Vec::with_capacity(keys.present.len());
-    for (n, key) in keys.present.iter().enumerate() {
+    for key in &keys.present {
         let start = Instant::now();
         filter.insert(key).expect("it grows");
         longest.push(u64::try_from(start.elapsed().as_nanos()).expect("less than 500 years"));
-        // Evenly on a logarithmic scale.
-        if n as f64 >= next {
-            next *= 1.01;
-            bits.push(filter.bits_per_item());
-            assert!(filter.false_positive_rate() <= RATE);
-        }
-    }
-    if !bits.is_empty() {
-        let (worst, mean) = (bits.iter().copied().fold(0.0, f64::max), bits.iter().sum::<f64>() / bits.len() as f64);
-        println!(
-            "bits per item from 64,000 items on: {worst:.1} at most, {mean:.1} on average over the logarithm of the number \
-             ({:.2} and {:.2} times {FIXED_BITS})",
-            worst / FIXED_BITS,
-            mean / FIXED_BITS
-        );
     }
     longest.sort_unstable();
     let quantile = |share: f64| {
@@ -150,6 +169,9 @@ fn main() {
     if env::args().any(|argument| argument == "beyond") {
         return beyond();
     }
+    if env::args().any(|argument| argument == "space") {
+        return space();
+    }
     let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
     let (items, rounds) = (extent.length(), extent.rounds);
     let keys =
@@ -179,5 +201,5 @@ fn main() {
             println!("{line}");
         }
     }
-    growth(&keys);
+    pauses(&keys);
 }

@@ -65,12 +65,12 @@ fn filters_are_changed() {
 #[test]
 fn a_filter_grows_and_shrinks() {
     for kernel in Kernel::available() {
-        let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(300).kernel(kernel);
+        let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(500).kernel(kernel);
         let mut filter = builder.build().expect("it is available");
-        let hashes: Vec<u64> = SplitMix64(3).take(200).collect();
+        let hashes: Vec<u64> = SplitMix64(3).take(400).collect();
         filter.insert_hashes(&hashes).expect("it grows");
         assert!(filter.shards() >= 4, "{filter}");
-        let mut found = [false; 200];
+        let mut found = [false; 400];
         filter.contains_hashes(&hashes, &mut found);
         assert!(found.iter().all(|&found| found));
         filter.remove_hashes(&hashes, &mut found);

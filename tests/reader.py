@@ -17,6 +17,8 @@ from xxhash import xxh3_64_intdigest
 MAGIC = b"KOEL\r\n\x1a\n"
 # Little-endian, no gaps. The header has 24 bytes that both types of filter have in common, 32 of its own, and a checksum.
 COMMON, FIXED, GROWING = struct.Struct("<8sHBBBBHQ"), struct.Struct("<QQQQ"), struct.Struct("<IBBBBQQd")
+# What the section of a lane that is in another part says of its items, shards and length.
+ABSENT = (2**64 - 1, 0, 0)
 SECTION, RECORD = struct.Struct("<QQQQ"), struct.Struct("<BBHIIIQ")
 SINGLE, PACKED, GROWS = 0, 1, 2  # A filter that grows has 2 or 3.
 ANY_SIZE, POWER_OF_TWO = 0, 1
@@ -255,7 +257,7 @@ class GrowingSnapshot(Filter):
         need(self.la <= 8, "parameter", f"2^{self.la} lanes")
         need(self.m % 2 == 0 and 2 <= self.m <= 2**31, "parameter", f"m = {self.m}")
         need(self.staggered in (0, 1), "parameter", f"st = {self.staggered}")
-        works = 2 * self.staggered <= self.d0 <= self.g <= 27 and self.f + self.g - self.d0 <= 32
+        works = self.d0 <= self.g <= 27 and self.f + self.g - self.d0 <= 32
         need(works, "parameter", f"depths from {self.d0} to {self.g}")
         need(self.sp <= 12, "parameter", f"{self.sp} spare bits")
         need(self.capacity <= self.max_capacity, "parameter", f"capacity {self.capacity}, at most {self.max_capacity}")
@@ -283,13 +285,16 @@ class GrowingSnapshot(Filter):
         covered = data[at : at + 24] + data[at + 32 : end]
         check_sum("table checksum", checksum, covered, (self.checksum + lane) % 2**64)
         records = list(RECORD.iter_unpack(data[at + 32 : end]))
-        layers = self._layers(records) if records else {}
+        need((items, shards, length) != ABSENT, "part", f"lane {lane} is in another part")
+        # A lane that begins with one shard has none while it has no items.
+        has_none = self.d0 == 0 < self.g
+        layers = self._layers(records) if records or not has_none else {}
         taken = sum(here for *_, here, _, _ in records)
+        need(not (has_none and records and taken == 0), "shards", f"lane {lane} has shards without items")
         need(taken == items, "count", f"section {lane} says {items} items, its records {taken}")
         sizes = [self.size(layer, d)[2] for layer, d, *_ in records]
         told = 24 * shards + sum(size + -size % 8 for size in sizes)
         need(told == length, "shards", f"records and tables have {told} bytes, the section says {length}")
-        need(records, "part", f"lane {lane} is in another part")
         for layer, d, _, prefix, here, _, checksum in records:
             table, end = self._table(data, end, layer, d, checksum)
             need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")
@@ -335,7 +340,7 @@ class GrowingSnapshot(Filter):
         for n in range(1, layer + 1):
             spare = min(self.sp + min(n - 1, 12), most)
             before = greatest
-            least = max(before - 3, 2 * self.staggered) if most - spare > 5 else before
+            least = max(before - 3, 0) if most - spare > 5 else before
             greatest = max(min(least + most - spare, before + 4, 27), least)
         return least, greatest, greatest + spare
 

@@ -201,17 +201,19 @@ def check_growing_refusals(data, choose):
 def check_part(data, lanes):
     """Without the last lane, which is then in another part."""
     start, shards = lanes[-1]
-    part = data[:start] + bytes(32) + data[-8:]
+    part = data[:start] + struct.pack("<QQQQ", *reader.ABSENT, 0) + data[-8:]
     refused(seal(part, [*lanes[:-1], (start, 0)]), "part", read=GrowingSnapshot)
-    refused(seal(changed(part, start, b"\1"), [*lanes[:-1], (start, 0)]), "count", read=GrowingSnapshot)
-    refused(seal(changed(part, start + 16, b"\1"), [*lanes[:-1], (start, 0)]), "shards", read=GrowingSnapshot)
+    # Without records, and not absent: an empty lane, if there may be one.
+    refused(seal(changed(part, start, b"\1"), [*lanes[:-1], (start, 0)]), "count", "shards", read=GrowingSnapshot)
+    refused(seal(changed(part, start + 16, b"\1"), [*lanes[:-1], (start, 0)]), "count", "shards", read=GrowingSnapshot)
 
 
 def check_section_refusals(snapshot, data, no, at, shards, chosen):
     items, _, length = struct.unpack_from("<QQQ", data, at)
     no("count", (at, struct.pack("<Q", items + 1)))
     no("shards", (at + 16, struct.pack("<Q", length + 8)))
-    no("shards", (at + 16, bytes(8)))
+    if shards:
+        no("shards", (at + 16, bytes(8)))
     table = at + 32 + 24 * shards
     for n in range(shards):
         place = at + 32 + 24 * n

@@ -66,8 +66,8 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The number of different items that the filter has room for from the beginning: no shard is split before. By default,
-    /// a thousandth of [`max_capacity`](Self::max_capacity).
+    /// The number of different items that the filter has room for from the beginning: no shard is split before. By default, the
+    /// filter begins without tables, and takes 2 KB with its first item.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(wide(items));
         self
@@ -110,7 +110,7 @@ impl<H> ElasticBuilder<H> {
     /// The number of lanes, a power of two from 1 to 256: parts of the filter that grow on their own, and that a
     /// [`SharedFilter`](crate::SharedFilter) locks on their own. By default, 1, and 64 for [`build_shared`](Self::build_shared).
     ///
-    /// Each lane has room for some 2000 items from the beginning.
+    /// A lane without items takes some 400 bytes.
     pub fn lanes(mut self, lanes: usize) -> Self {
         self.request.lanes = Some(lanes);
         self

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, ShardStorage, lane::Lane, look_up::Shards as _, storage::FILTER_BYTES};
+use super::{
+    ElasticFilter, ElasticParams, ShardStorage, lane::Lane, look_up::Shards as _, pool::first_table_bytes, storage::FILTER_BYTES,
+};
 use crate::{
     bits::wide,
     filter::by_own_methods,
@@ -164,8 +166,8 @@ impl ElasticParams {
         self.false_positive_rate
     }
 
-    /// Bytes of the tables of an empty filter with these parameters, with their padding; `u64::MAX` if they are more. Without
-    /// allocating them. Takes constant time.
+    /// Bytes of the tables that a filter with these parameters begins with, with their padding; `u64::MAX` if they are more. A lane
+    /// that begins with a single table has none while it has no items. Takes constant time.
     ///
     /// # Example
     /// ```
@@ -175,7 +177,7 @@ impl ElasticParams {
     /// ```
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
-        wide(self.layer(0).table_bytes()).saturating_mul(wide(self.lanes()))
+        wide(first_table_bytes(&self.layer(0))).saturating_mul(wide(self.lanes()))
     }
 
     /// The most bytes that an empty filter with these parameters takes: the least that

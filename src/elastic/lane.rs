@@ -5,7 +5,14 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{ElasticParams, error::Refused, layer::Layer, level::Place, shard::Key, stream::Shares};
+use super::{
+    ElasticParams,
+    error::Refused,
+    layer::{Directory, Layer},
+    pool::Place,
+    shard::Key,
+    stream::Shares,
+};
 use crate::{
     filter::{Located, Sought},
     kernel::{Dispatch, Task},
@@ -39,7 +46,9 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub(super) fn new(params: &ElasticParams, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        Layer::new(params.layer(0), dispatch).map(|first| Self::with_first(params, first))
+        let plan = params.layer(0);
+        let first = if plan.begins_unused() { Layer::unused(plan, dispatch) } else { Layer::new(plan, dispatch)? };
+        Ok(Self::with_first(params, first))
     }
 
     /// A lane with this first layer alone.
@@ -111,10 +120,23 @@ impl Lane {
         self.first.geometry()
     }
 
-    /// The table of the first layer to which a stream leads.
+    /// The table of the first layer to which a stream leads; none if the lane has had no items yet.
     #[inline(always)]
-    pub(super) fn table(&self, stream: u64) -> &[u8] {
+    pub(super) fn table(&self, stream: u64) -> Option<&[u8]> {
         self.first.table(stream)
+    }
+
+    /// What leads to the tables of the first layer.
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    pub(super) fn directory(&self) -> Directory<'_> {
+        self.first.directory()
+    }
+
+    /// True if the lane has had no items yet, and has no tables.
+    #[inline]
+    pub(super) fn is_unused(&self) -> bool {
+        self.first.is_unused()
     }
 
     /// True if there are later layers.
@@ -183,7 +205,7 @@ impl Lane {
         let number = before.number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_layers());
         let number = number.ok_or(Refused::Layers)?;
         let plan = self.params.layer(number);
-        let needed = plan.charged_when_empty().saturating_add(size_of::<Layer>());
+        let needed = Layer::charged_when_empty(&plan).saturating_add(size_of::<Layer>());
         if needed > allowed {
             return Err(Refused::Limit { needed });
         }
@@ -288,12 +310,15 @@ impl Lane {
         is_removed
     }
 
-    /// A later layer that has become empty is not needed.
+    /// A later layer that has become empty is not needed, and neither are the shards of an empty lane.
     fn drop_empty_layers(&mut self) {
         let layers = self.later.len();
         while self.later.pop_if(|layer| layer.len() == 0).is_some() {}
         if self.later.len() < layers {
             shrink_to(&mut self.later, 0);
+        }
+        if self.later.is_empty() {
+            self.first.release();
         }
     }
 
@@ -341,7 +366,7 @@ impl Lane {
 
     /// What an empty lane is charged.
     pub(super) fn charged_when_empty(params: &ElasticParams) -> usize {
-        params.layer(0).charged_when_empty().saturating_add(LANE_BYTES)
+        Layer::charged_when_empty(&params.layer(0)).saturating_add(LANE_BYTES)
     }
 }
 
@@ -362,7 +387,7 @@ impl Task for Find<'_> {
         }
         // The first layer has no spare bits, so that nothing but the low fingerprint is compared.
         let (buckets, fingerprint) = lane.address.buckets(hash);
-        let table = lane.table(lane.shares.stream(hash));
+        let Some(table) = lane.table(lane.shares.stream(hash)) else { return lane.first.has_no_table() };
         match lane.geometry() {
             Geometry::Narrow(geometry) => Narrow::read(geometry, table, instructions, Sought { buckets, fingerprint }),
             // A function of its own, so that this one needs none of its registers.
@@ -387,5 +412,7 @@ impl Lane {
         let numbers: Vec<u8> = self.layers().map(Layer::number).collect();
         assert!(numbers.windows(2).all(|two| two[0] < two[1]), "the numbers of layers do not increase: {numbers:?}");
         assert!(self.later.last().is_none_or(|layer| layer.len() > 0), "the last layer is empty");
+        let is_needed = self.len() > 0 || self.is_unused() || !self.params.layer(0).begins_unused();
+        assert!(is_needed, "the lane has shards without items");
     }
 }

@@ -7,7 +7,7 @@
 use super::stream::Shares;
 use super::{ElasticParams, lane::Lane};
 use crate::{
-    bits::index,
+    bits::{beyond, index},
     filter::Located,
     kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Task},
     table::{Geometry, Instructions, Uniform},
@@ -23,15 +23,36 @@ pub(crate) trait Shards<'a>: Copy {
     /// The layout of all tables of the first layer.
     fn geometry(self) -> &'a Geometry;
 
-    /// The table of the first layer where a hash with this stream is.
-    fn table(self, hash: Uniform, stream: u64) -> &'a [u8];
+    /// The table of the first layer where a hash with this stream is; none if nothing was ever inserted there.
+    fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]>;
+
+    /// True if there is a table for every hash.
+    fn has_all_tables(self) -> bool;
 
     /// That table, and what is looked for there: the low fingerprint alone, since the first layer has no spare bits.
     #[inline(always)]
     fn target(self, hash: Uniform) -> (&'a [u8], Located) {
         let params = self.params();
         let (buckets, fingerprint) = params.address().buckets(hash);
-        (self.table(hash, params.shares().stream(hash)), Located::new(buckets, fingerprint))
+        (self.table_of_all(hash, params.shares().stream(hash)), Located::new(buckets, fingerprint))
+    }
+
+    /// The tables of many hashes with their streams, where there is one for each.
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+        for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
+            *written = place(self.table_of_all(Uniform(hash), stream));
+        }
+    }
+
+    /// The table, where there is one for every hash.
+    #[inline(always)]
+    fn table_of_all(self, hash: Uniform, stream: u64) -> &'a [u8] {
+        match self.table(hash, stream) {
+            Some(table) => table,
+            None => beyond(),
+        }
     }
 
     /// True if a hash is in a later layer.
@@ -57,8 +78,24 @@ impl<'a> Shards<'a> for &'a Lane {
     }
 
     #[inline(always)]
-    fn table(self, _: Uniform, stream: u64) -> &'a [u8] {
+    fn table(self, _: Uniform, stream: u64) -> Option<&'a [u8]> {
         Lane::table(self, stream)
+    }
+
+    fn has_all_tables(self) -> bool {
+        !self.is_unused()
+    }
+
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    fn each_table(self, _: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+        let directory = self.directory();
+        for (written, &stream) in places.iter_mut().zip(streams) {
+            *written = match directory.table(stream) {
+                Some(table) => place(table),
+                None => beyond(),
+            };
+        }
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
@@ -107,8 +144,23 @@ impl<'a> Shards<'a> for Lanes<'a> {
     }
 
     #[inline(always)]
-    fn table(self, hash: Uniform, stream: u64) -> &'a [u8] {
+    fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
         self.of(hash).table(stream)
+    }
+
+    fn has_all_tables(self) -> bool {
+        !self.lanes.iter().any(Lane::is_unused)
+    }
+
+    #[cfg(x86_kernels)]
+    #[inline(always)]
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+        if let [lane] = self.lanes {
+            return lane.each_table(hashes, streams, places, place);
+        }
+        for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
+            *written = place(self.table_of_all(Uniform(hash), stream));
+        }
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
@@ -138,6 +190,14 @@ pub(super) fn contains_all<'a>(
     hashes: &impl Hashes,
     mut answer: impl FnMut(u64),
 ) {
+    if !shards.has_all_tables() {
+        // There are few items.
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer(answers(batch.iter().map(|&hash| shards.contains(Uniform(hash)))));
+            true
+        });
+        return;
+    }
     let has_later = shards.has_later();
     let mut answer = |hashes: &[u64], found: u64| {
         answer(if has_later { found | later(shards, hashes, !found) } else { found });
@@ -194,8 +254,8 @@ impl<'a, S: Shards<'a>> Tables<'a> for FirstLayer<S> {
     }
 
     #[inline(always)]
-    fn table(self, hash: Uniform, stream: u64) -> &'a [u8] {
-        self.shards.table(hash, stream)
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+        self.shards.each_table(hashes, streams, places, place);
     }
 }
 

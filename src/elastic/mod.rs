@@ -1,7 +1,7 @@
 //! Filters that grow and shrink: many small tables, shards, that split when they are full and are joined when they are thin.
 //!
 //! ```text
-//! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ Level, the shards of one depth ──number──▶ a shard's table
+//! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ place in a Pool ──▶ a shard's table
 //! ```
 
 // Declared first so that rustdoc lists its methods first.
@@ -13,13 +13,13 @@ mod error;
 mod facts;
 mod lane;
 mod layer;
-mod level;
 mod look_up;
 mod merge;
 #[cfg(feature = "std")]
 mod part;
 mod partition;
 mod plan;
+mod pool;
 mod refusal;
 mod shard;
 #[cfg(feature = "std")]
@@ -28,7 +28,6 @@ mod sharing;
 mod storage;
 mod stored;
 mod stream;
-mod tables;
 
 use crate::hash::Xxh3;
 pub use {

@@ -1,7 +1,7 @@
 //! Operations on single items.
 
 use super::{
-    ElasticFilter, GrowError, ShardStorage, builder::empty_lanes, error::Refused, lane::Lane, level::Place, look_up::Shards as _,
+    ElasticFilter, GrowError, ShardStorage, builder::empty_lanes, error::Refused, lane::Lane, look_up::Shards as _, pool::Place,
     storage::sealed::Sealed as _,
 };
 use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};

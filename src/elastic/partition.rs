@@ -33,7 +33,7 @@ pub(super) struct Partition {
 impl Partition {
     /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸: at least one for each lane.
     pub(super) fn new(shares: Shares, len: usize, bits: u32) -> Result<Self, OutOfMemory> {
-        let bits = shares.possible_bits(bits.min(MOST_BITS));
+        let bits = bits.min(MOST_BITS).max(shares.lane_bits().into());
         let mut starts = reserved((1 << bits) + 1)?;
         let mut start = 0;
         for part in 0..1 << bits {

@@ -1,22 +1,23 @@
 //! What a growing filter is planned as: from a request to the sizes of its lanes, shards and fingerprints. docs/GROWTH.md has the
 //! arithmetic.
 
-use super::{
-    level::{Level, MOST_DEPTH, Place},
-    shard::ShardParams,
-    stream::{LARGEST, QUARTER_DEPTH, Shares},
-    tables::Tables,
-};
+use core::iter;
+
+use super::{shard::ShardParams, stream::Shares};
 use crate::{
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, at_least_one, mean_matches, safe_load},
-    table::{AnySize, TableParams as _},
+    table::AnySize,
 };
 
 /// The longest fingerprint that a table stores.
 pub(super) const MOST_STORED_BITS: u8 = 32;
 
-/// Slots of a shard in a filter that grows: so few that one split takes a fraction of a millisecond.
-const GROWING_SHARD: u64 = 1 << 13;
+/// Slots of a shard in a filter that grows, or fewer: so few that a split takes microseconds and a few items little memory. More, if
+/// there would be too many shards.
+const GROWING_SHARD: u64 = 1 << 10;
+
+/// The most bits of a stream that lead to a shard.
+pub(super) const MOST_DEPTH: u8 = 27;
 
 /// Slots of a shard in a filter that is planned for its final size: so many that the numbers of items in its shards differ
 /// little, and so few that a shard fits into a core's cache.
@@ -32,13 +33,18 @@ pub(super) const MOST_LANES: usize = 256;
 #[cfg(feature = "std")]
 pub(super) const SHARED_LANES: usize = 64;
 
-/// If there are several lanes, each has room for so many items at least: very small shards would take more space.
+/// If there are several lanes, each is planned for so many items at least: very small shards would take more space.
 const FEWEST_IN_LANE: u64 = 2000;
+
+/// Fewer, if a lane is planned for so few items that it would have fewer shards than this at last, but at least so many buckets: those
+/// of smaller tables get full too soon.
+const FEWEST_SHARDS: u64 = 4;
+const FEWEST_GROWING_BUCKETS: u64 = 32;
 
 /// The fewest buckets of a shard.
 const FEWEST_BUCKETS: u64 = 8;
 
-/// Default of the ratio of the largest number of items to the smallest, and the least of these by default.
+/// A filter with a capacity may grow to so many times that, by default, and at least to so many items.
 const DEFAULT_GROWTH: u64 = 1000;
 const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 
@@ -111,7 +117,7 @@ impl Request {
         let max_capacity = self.max_capacity.unwrap_or_else(|| {
             self.capacity.map_or(LEAST_MAX_CAPACITY, |items| items.saturating_mul(DEFAULT_GROWTH).max(LEAST_MAX_CAPACITY))
         });
-        let capacity = self.capacity.unwrap_or(max_capacity / DEFAULT_GROWTH);
+        let capacity = self.capacity.unwrap_or(0);
         if max_capacity < capacity {
             return Err(Parameter::Capacity);
         }
@@ -130,35 +136,23 @@ impl Request {
         }
         #[expect(clippy::cast_possible_truncation, reason = "eight at most")]
         let lane_bits = lanes.trailing_zeros() as u8;
-        let in_lane = |items: u64| items.max(1).div_ceil(1 << lane_bits).max(if lanes > 1 { FEWEST_IN_LANE } else { 1 });
-        let (items, most_items) = (in_lane(capacity), in_lane(max_capacity));
-        let is_final = most_items / 2 < items;
+        let is_final = max_capacity / 2 < capacity;
+        let in_lane = |items: u64| items.max(1).div_ceil(1 << lane_bits);
+        let most_items = in_lane(max_capacity).max(if lanes > 1 { FEWEST_IN_LANE } else { 1 });
         // Without room to grow, tables are those for all items from the beginning.
-        let items = if is_final { most_items } else { items };
+        let items = if is_final { most_items } else { in_lane(capacity) };
         let shares = Shares::new(lane_bits, !is_final);
-        // Items in the shards of a depth that get most.
-        let largest = |items: u64, depth: u8| {
-            if is_final {
-                items.div_ceil(1 << depth)
-            } else {
-                (items >> (depth - QUARTER_DEPTH)).saturating_mul(LARGEST.0) / LARGEST.1 + 1
-            }
+        let (buckets, mut least_depth, most_depth) = if is_final {
+            let depth = (0..=MOST_DEPTH).find(|&depth| shares.largest(items, depth) <= FINAL_SHARD / 32 * 31);
+            let depth = depth.ok_or(Parameter::Capacity)?;
+            (buckets_for(shares.largest(items, depth), b, f).ok_or(Parameter::Capacity)?, depth, depth)
+        } else {
+            let shard = GROWING_SHARD.min(most_items / FEWEST_SHARDS).max(FEWEST_GROWING_BUCKETS * u64::from(b));
+            let mut sizes = iter::successors(Some(shard), |slots| Some(slots * 2)).take_while(|&slots| slots <= FINAL_SHARD);
+            sizes.find_map(|slots| growing_shards(shares, [items, most_items], slots, b, f)).ok_or(Parameter::Capacity)?
         };
-        let (shard, mut least_depth) = if is_final { (FINAL_SHARD, 0) } else { (GROWING_SHARD, QUARTER_DEPTH) };
-        while largest(items, least_depth) > shard / 32 * 31 {
-            least_depth += 1;
-        }
-        let buckets = buckets_for(largest(items, least_depth), b, f).ok_or(Parameter::Capacity)?;
-        let mut most_depth = least_depth;
-        let in_shard = planned_items(buckets.into(), b, f);
-        while !is_final && most_depth < MOST_DEPTH && in_shard < largest(most_items, most_depth) {
-            most_depth += 1;
-        }
         // A table stores fingerprints of 32 bits at most. A filter with long ones begins larger.
         least_depth = least_depth.max(most_depth.saturating_sub(most_upper_bits(low_bits)));
-        if most_depth > MOST_DEPTH || !is_final && in_shard < largest(most_items, most_depth) {
-            return Err(Parameter::Capacity);
-        }
         let spare_bits = spare_bits(rate, matches_when_full(f, b, max_capacity));
         Ok(ElasticParams {
             capacity,
@@ -175,6 +169,24 @@ impl Request {
             spare_bits,
         })
     }
+}
+
+/// The buckets of shards of so many slots at most, and the depths at which they have room for the fewest and for the most items.
+fn growing_shards(shares: Shares, [items, most_items]: [u64; 2], slots: u64, b: u32, f: u32) -> Option<(u32, u8, u8)> {
+    let full = slots / (2 * u64::from(b)) * 2;
+    let first = |depth| buckets_for(shares.largest(items, depth), b, f).map_or(u64::MAX, u64::from);
+    let has_room = |buckets, depth| planned_items(buckets, b, f) >= shares.largest(most_items, depth);
+    let least_depth = (0..=MOST_DEPTH).find(|&depth| first(depth) <= full)?;
+    // No more buckets than it takes: for the fewest items, if these have several shards; otherwise for the most.
+    let mut buckets = if least_depth > 0 { first(least_depth) } else { full };
+    let most_depth = (least_depth..=MOST_DEPTH).find(|&depth| has_room(buckets, depth))?;
+    let (mut pairs, mut enough) = (first(least_depth).div_ceil(2), buckets.div_ceil(2));
+    while pairs < enough {
+        let middle = pairs.midpoint(enough);
+        (pairs, enough) = if has_room(2 * middle, most_depth) { (pairs, middle) } else { (middle + 1, enough) };
+    }
+    buckets = 2 * enough;
+    Some((u32::try_from(buckets).ok()?, least_depth, most_depth))
 }
 
 /// Up to so many items, a filter may consist of a table or two.
@@ -315,17 +327,13 @@ impl ElasticParams {
             let growth = most_upper_bits - spare_bits;
             let largest = (most_depth + MOST_DOUBLINGS).min(MOST_DEPTH);
             let smaller = if growth > LEAST_GROWTH { DOUBLINGS_SMALLER } else { 0 };
-            least_depth = most_depth.saturating_sub(smaller).max(if smaller > 0 { self.quarter_depth() } else { 0 });
+            least_depth = most_depth.saturating_sub(smaller);
             most_depth = (least_depth + growth).min(largest).max(least_depth);
         }
         let upper_bits = most_depth + spare_bits;
         let Self { buckets, low_bits, table, bucket_size, shares, .. } = *self;
         let whole = ShardParams { buckets, low_bits, upper_bits, spare_bits, depth: 0, table, bucket_size };
         LayerPlan { number, whole, least_depth, most_depth, shares }
-    }
-
-    fn quarter_depth(&self) -> u8 {
-        if self.shares.is_staggered() { QUARTER_DEPTH } else { 0 }
     }
 }
 
@@ -342,8 +350,7 @@ impl ElasticParams {
         is(table.bucket_sizes().contains(&bucket_size.into()), "the table does not have buckets of this size")?;
         is(shares.lane_bits() < 16 && 1 << shares.lane_bits() <= MOST_LANES, "there are too many lanes")?;
         is(buckets >= 2 && buckets.is_multiple_of(2) && buckets <= MOST_BUCKETS, "the number of buckets is odd or out of range")?;
-        let fewest = if shares.is_staggered() { QUARTER_DEPTH } else { 0 };
-        is(fewest <= least_depth && least_depth <= most_depth && most_depth <= MOST_DEPTH, "the depths are out of range")?;
+        is(least_depth <= most_depth && most_depth <= MOST_DEPTH, "the depths are out of range")?;
         is(low_bits + (most_depth - least_depth) <= MOST_STORED_BITS, "fingerprints have more than 32 bits")?;
         is(spare_bits <= MOST_SPARE_BITS, "there are too many spare bits")?;
         let bits = table.bucket_bits(MOST_STORED_BITS.into(), bucket_size.into());
@@ -375,42 +382,14 @@ impl LayerPlan {
         ShardParams { upper_bits: self.whole.upper_bits - depth, depth, ..self.whole }
     }
 
-    /// Shards of one depth, which are none yet.
-    pub(super) fn level(&self, depth: u8) -> Level {
-        Level::new(self.shard(depth), self.tables(depth))
-    }
-
-    /// The same for so many shards, which are added one after the other: memory is allocated when they are.
-    pub(super) fn level_for(&self, depth: u8, shards: usize) -> Level {
-        Level::new(self.shard(depth), self.tables(depth).for_few(shards))
-    }
-
-    fn tables(&self, depth: u8) -> Tables {
-        let bytes = self.shard(depth).table_bytes();
-        if self.least_depth == self.most_depth {
-            Tables::in_one_block(bytes, depth.into())
-        } else {
-            Tables::new(bytes, depth.into())
-        }
+    /// Whether a lane has no shards until its first item comes, since it begins with one.
+    pub(crate) fn begins_unused(&self) -> bool {
+        self.least_depth == 0 && self.most_depth > 0
     }
 
     /// The share of a lane's hashes that lead to a shard.
     pub(super) fn share(&self, depth: u8, prefix: u32) -> f64 {
         self.shares.of_prefix(prefix.into(), depth.into())
-    }
-
-    /// Bytes of its tables at the beginning.
-    pub(super) fn table_bytes(&self) -> usize {
-        self.level(self.least_depth).tables().bytes_of(1 << self.least_depth)
-    }
-
-    /// What the layer is charged against a limit at the beginning.
-    pub(super) fn charged_when_empty(&self) -> usize {
-        let level = self.level(self.least_depth);
-        let levels = size_of::<Level>() * (usize::from(self.most_depth - self.least_depth) + 1);
-        let directory = size_of::<Place>() << self.least_depth;
-        let tables = level.charge().saturating_mul(1 << self.least_depth);
-        tables.saturating_add(level.slack()).saturating_add(levels + directory)
     }
 }
 
@@ -450,7 +429,10 @@ mod tests {
     #[cfg(target_pointer_width = "64")]
     fn plans_go_beyond_32_bits() {
         use super::super::stream::Window;
-        use crate::{hash::split_mix, table::Uniform};
+        use crate::{
+            hash::split_mix,
+            table::{TableParams as _, Uniform},
+        };
 
         for items in [5_000_000_000, 100_000_000_000, 800_000_000_000] {
             let request = Request { false_positive_rate: Some(0.001), max_capacity: Some(items), ..Request::default() };
@@ -462,7 +444,8 @@ mod tests {
                 let slots = (layer.whole.slots() as u64) << layer.most_depth;
                 assert!(slots > items && layer.most_depth <= MOST_DEPTH, "{params:?}");
             }
-            let bytes = planned.layer(0).table_bytes() as u64;
+            let layer = planned.layer(0);
+            let bytes = (layer.shard(layer.least_depth).table_bytes() as u64) << layer.least_depth;
             assert!(bytes > 1 << 32 && 8.0 * bytes as f64 / (items as f64) < 12.7, "{bytes} bytes for {items} items");
             // Where hashes go: into shards of every number, and into their buckets.
             let (shares, depth) = (planned.shares(), planned.layer(0).least_depth);

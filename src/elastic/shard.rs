@@ -201,19 +201,14 @@ impl Key {
 }
 
 /// Fills a shard with those items of a shallower one whose upper bits begin with `bits`, as many as the two differ in depth. It has
-/// as many buckets, and each item is where it was.
+/// as many buckets, and each item is where it was, so that there is always room.
 pub(crate) fn fill_part(part: &mut ShardMut<'_>, whole: &Shard<'_>, bits: u32) -> bool {
     let stored_bits = part.params().stored_bits();
-    let is_complete =
-        part.receive(whole, |fingerprint| (fingerprint.get() >> stored_bits == bits).then(|| fingerprint.low(stored_bits)));
-    debug_assert!(is_complete, "a bucket of a part never has more items than that of the whole");
-    is_complete
+    part.receive(whole, |fingerprint| (fingerprint.get() >> stored_bits == bits).then(|| fingerprint.low(stored_bits)))
 }
 
-/// Joins two halves, in order. Returns false if their items do not fit into one table.
-pub(crate) fn fill_whole(whole: &mut ShardMut<'_>, halves: [&Shard<'_>; 2]) -> bool {
-    (0..).zip(halves).all(|(bit, half)| {
-        let stored_bits = half.params().stored_bits();
-        whole.receive(half, |fingerprint| Some(fingerprint.with(bit << stored_bits)))
-    })
+/// Adds the items of one of two halves to a shard. Returns false if they do not all fit.
+pub(crate) fn fill_half(whole: &mut ShardMut<'_>, half: &Shard<'_>, bit: u32) -> bool {
+    let stored_bits = half.params().stored_bits();
+    whole.receive(half, |fingerprint| Some(fingerprint.with(u64::from(bit) << stored_bits)))
 }

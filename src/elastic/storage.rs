@@ -6,9 +6,9 @@ use core::{fmt, iter};
 use super::{
     ElasticParams,
     lane::Lane,
-    level::Shape,
     look_up::{Lanes, Shards},
     plan::LayerPlan,
+    pool::Shape,
     shard::{Key, Probe},
     stream::Window,
 };
@@ -210,7 +210,8 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
                 items += records.iter().map(|record| u64::from(record.items)).sum::<u64>();
             }
             rates += rate.min(1.0);
-            lanes.push(LaneIndex { first: layers.remove(0), later: layers });
+            let first = if layers.is_empty() { LayerIndex::unused(&params.layer(0)) } else { layers.remove(0) };
+            lanes.push(LaneIndex { first, later: layers });
         }
         let end = index(reading.finish()?);
         let false_positive_rate = rates / lanes.len() as f64;
@@ -233,6 +234,12 @@ impl<D> SnapshotShards<D> {
 }
 
 impl LayerIndex {
+    /// The index of a layer without shards.
+    fn unused(plan: &LayerPlan) -> Self {
+        let first_bits = Window::new(0, 0, 0);
+        Self { probe: Probe::new(&plan.whole), directory: Vec::new(), first_bits, shapes: Vec::new() }
+    }
+
     /// The index of a layer with these shards, of which the tables begin at `offset`, and moves that behind them.
     fn new(plan: &LayerPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
         let mut shapes = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
@@ -246,27 +253,28 @@ impl LayerIndex {
         Ok(Self { probe: Probe::new(&plan.whole), directory, first_bits: Window::new(0, depth.into(), 0), shapes })
     }
 
-    /// The shard to which a stream leads.
+    /// The shard to which a stream leads; none if there are none.
     #[inline]
-    fn find(&self, stream: u64) -> Place {
-        self.directory[index(self.first_bits.of(stream))]
+    fn find(&self, stream: u64) -> Option<Place> {
+        self.directory.get(index(self.first_bits.of(stream))).copied()
     }
 
     /// The table to which a stream leads, and what follows it.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
-    fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> &'a [u8] {
-        &bytes[self.find(stream).start()..]
+    fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> Option<&'a [u8]> {
+        self.find(stream).map(|place| &bytes[place.start()..])
     }
 
     #[inline]
     fn contains(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> bool {
-        dispatch.read(&self.probe.geometry, self.table(bytes, key.stream), self.probe.locate(key))
+        let table = self.table(bytes, key.stream);
+        table.is_some_and(|table| dispatch.read(&self.probe.geometry, table, self.probe.locate(key)))
     }
 
     fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
         let place = self.find(key.stream);
-        self.shapes[place.shape()].count(dispatch, &bytes[place.start()..], key)
+        place.map_or(0, |place| self.shapes[place.shape()].count(dispatch, &bytes[place.start()..], key))
     }
 
     /// The false-positive rate of these shards.
@@ -315,8 +323,12 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
 
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
     #[inline(always)]
-    fn table(self, hash: Uniform, stream: u64) -> &'a [u8] {
+    fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
         self.lane(hash).first.table(self.bytes, stream)
+    }
+
+    fn has_all_tables(self) -> bool {
+        !self.index.lanes.iter().any(|lane| lane.first.directory.is_empty())
     }
 
     fn has_later(self) -> bool {

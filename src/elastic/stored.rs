@@ -29,29 +29,29 @@ impl Lane {
     /// Reads the section of the lane with this number.
     fn read<S: Source>(reading: &mut Reading<S>, number: u64) -> Result<Self, SnapshotError> {
         let (listing, params) = (reading.present(number)?, reading.header.fields);
-        let mut lane = None;
-        for listed in listing.layers(&params) {
-            let layer = Layer::read(reading, listed)?;
-            match &mut lane {
-                None => lane = Some(Self::with_first(&params, layer)),
-                Some(lane) => lane.push_layer(layer)?,
-            }
+        let mut layers = listing.layers(&params);
+        let first = match layers.next() {
+            Some(listed) => Layer::read(reading, listed)?,
+            None => Layer::unused(params.layer(0), Dispatch::best()),
+        };
+        let mut lane = Self::with_first(&params, first);
+        for listed in layers {
+            lane.push_layer(Layer::read(reading, listed)?)?;
         }
-        Ok(lane.unwrap_or_else(|| unreachable!("a lane that is present has a shard")))
+        Ok(lane)
     }
 }
 
 impl Layer {
     /// Reads the shards of a layer.
     fn read<S: Source>(reading: &mut Reading<S>, Listed { plan, depth, records }: Listed<'_>) -> Result<Self, SnapshotError> {
-        let shards_of = |depth| records.iter().filter(|record| record.depth == depth).count();
-        let mut layer = Self::with_levels(plan, |depth| plan.level_for(depth, shards_of(depth)), Dispatch::best())?;
+        let mut layer = Self::of_depths(plan, &records.iter().map(|record| record.depth), Dispatch::best())?;
         for record in records {
             let table = reading.table(plan.shard(record.depth), record)?;
             layer.push(record.depth, record.prefix, record.items, table)?;
         }
         reading.allow_directory(depth)?;
-        layer.make_directory(depth)?;
+        layer.make_directory()?;
         Ok(layer)
     }
 }

@@ -17,12 +17,6 @@ const QUARTER_BITS: u32 = 2;
 const STAGGERED: [u8; 1 << QUARTER_BITS] = [6, 7, 9, 10];
 const EQUAL: [u8; 1 << QUARTER_BITS] = [8; 4];
 
-/// The share of the largest quarter.
-pub(super) const LARGEST: (u64, u64) = (10, 1 << CHOICE_BITS);
-
-/// The depth of the quarters.
-pub(super) const QUARTER_DEPTH: u8 = 2;
-
 /// How hashes are shared out among lanes, and within a lane.
 ///
 /// Lanes get equal shares. A lane's shards get equal shares in the same depth, unless the lane is staggered: then its quarters
@@ -77,22 +71,26 @@ impl Shares {
         self.lane(hash) << in_lane | index(self.stream(hash) >> 1 >> (63 - in_lane))
     }
 
-    /// The share of a lane's hashes whose streams begin with these bits. There are none or at least [`QUARTER_DEPTH`]
-    /// of them, if the lane is staggered.
-    #[expect(clippy::cast_precision_loss, reason = "a power of two")]
-    pub(super) fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
-        let equal = 1.0 / (1_u64 << bits) as f64;
-        if self.is_staggered && bits > 0 {
-            equal * f64::from(STAGGERED[index(prefix >> (bits - QUARTER_BITS))]) / 8.0
-        } else {
-            equal
-        }
+    /// How many of the 2⁵ choices lead to streams that begin with these bits, two at most.
+    fn choices(self, prefix: u64, bits: u32) -> u64 {
+        let quarters = index(prefix << (QUARTER_BITS - bits))..index((prefix + 1) << (QUARTER_BITS - bits));
+        let widths = if self.is_staggered { STAGGERED } else { EQUAL };
+        widths[quarters].iter().map(|&width| u64::from(width)).sum()
     }
 
-    /// So many bits, or if [`of_first_bits`](Self::of_first_bits) cannot tell the shares of so few, the fewest that it can.
-    pub(super) fn possible_bits(self, bits: u32) -> u32 {
-        let lane_bits = u32::from(self.lane_bits);
-        if bits <= lane_bits || !self.is_staggered { bits.max(lane_bits) } else { bits.max(lane_bits + QUARTER_BITS) }
+    /// The share of a lane's hashes whose streams begin with these bits.
+    pub(super) fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
+        let first = bits.min(QUARTER_BITS);
+        let choices = self.choices(prefix >> (bits - first), first);
+        choices as f64 / (1_u64 << (CHOICE_BITS + bits - first)) as f64
+    }
+
+    /// How many of so many items of a lane have their first `depth` bits in common, of those bits that most have.
+    pub(super) fn largest(self, items: u64, depth: u8) -> u64 {
+        let (depth, first) = (u32::from(depth), u32::from(depth).min(QUARTER_BITS));
+        let choices = u128::from(self.choices((1 << first) - 1, first));
+        let largest = (u128::from(items) * choices).div_ceil(1 << (CHOICE_BITS + depth - first));
+        u64::try_from(largest).unwrap_or(u64::MAX)
     }
 
     /// The share of all hashes for which [`first_bits`](Self::first_bits) has this value.
@@ -160,10 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn the_quarters_are_the_whole() {
-        assert_eq!((STAGGERED.iter().sum::<u8>(), u64::from(STAGGERED[3])), (32, LARGEST.0));
-        let shares = Shares::new(0, true);
-        let sum: f64 = (0..32).map(|prefix| shares.of_prefix(prefix, 5)).sum();
-        assert!((sum - 1.0).abs() < 1e-12);
+    fn the_parts_are_the_whole() {
+        for shares in [Shares::new(0, true), Shares::new(2, false)] {
+            for bits in 0..6 {
+                let parts = (0..1 << bits).map(|prefix| shares.of_prefix(prefix, bits));
+                assert!((parts.clone().sum::<f64>() - 1.0).abs() < 1e-12);
+                let largest = parts.fold(0.0, f64::max);
+                let of_many = shares.largest(1 << 20, bits.try_into().unwrap()) as f64;
+                assert!((of_many - largest * f64::from(1 << 20)).abs() < 1e-6);
+            }
+        }
     }
 }

@@ -53,8 +53,9 @@ pub(crate) trait Tables<'a>: Copy {
     /// The bits of a hash that say in which table it is: arithmetic, without memory.
     fn stream(self, hash: Uniform) -> u64;
 
-    /// The table, with its padding, where a hash with this stream is. Other bytes may follow.
-    fn table(self, hash: Uniform, stream: u64) -> &'a [u8];
+    /// Writes what `place` makes of the table, with its padding, where each hash with its stream is. Other bytes may follow. Should be
+    /// `#[inline(always)]`, and so should `place`.
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64);
 }
 
 /// Hashes that are uniform already.

@@ -483,8 +483,16 @@ pub(crate) struct Listed<'a> {
 impl Listing {
     /// Validates the list of a lane, of which the section begins at `start`.
     fn decode(params: &ElasticParams, list: &[u8], lane: u64, section: Section, start: u64) -> Result<Self, SnapshotError> {
-        let records = if list.is_empty() { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
+        if section == Section::ABSENT {
+            return Ok(Self { section, records: Vec::new(), table_bytes: 0 });
+        }
+        let may_be_unused = params.layer(0).begins_unused();
+        let is_unused = may_be_unused && list.is_empty();
+        let records = if is_unused { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
         let found: u64 = records.iter().map(|record| u64::from(record.items)).sum();
+        if may_be_unused && !is_unused && found == 0 {
+            return Err(SnapshotError::new(Kind::Shards, start, "lane {} has shards, but no items in them", [lane]));
+        }
         if found != section.items {
             let words = "the shards of lane {} hold {} items, but its header says {}";
             return Err(SnapshotError::new(Kind::Count, start, words, [lane, found, section.items]));
@@ -507,7 +515,7 @@ impl Listing {
 
     /// Is the lane in another part?
     pub(crate) fn is_absent(&self) -> bool {
-        self.section.shards == 0
+        self.section == Section::ABSENT
     }
 
     /// The number of items in the lane.

@@ -275,7 +275,9 @@ impl<D: AsRef<[u8]>, H> ElasticView<D, H> {
     /// # Example
     /// ```
     /// use koel::{ElasticFilter, ElasticView};
-    /// let mut bytes = ElasticFilter::builder().false_positive_rate(0.001).build()?.to_bytes();
+    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert("alice")?;
+    /// let mut bytes = filter.to_bytes();
     /// ElasticView::over(&bytes)?.verify()?;
     /// let table = bytes.len() - 100;
     /// bytes[table] ^= 1;

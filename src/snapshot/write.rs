@@ -173,7 +173,7 @@ pub(crate) fn write<L: Borrow<Lane>, E>(
     let mut writing = Writing::start(params, hasher, write)?;
     for lane in lanes {
         let Some(lane) = lane? else {
-            writing.section(&Section { items: 0, shards: 0, length: 0 }, iter::empty())?;
+            writing.section(&Section::ABSENT, iter::empty())?;
             continue;
         };
         writing.section_of(lane.borrow())?;

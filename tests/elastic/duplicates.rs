@@ -5,8 +5,9 @@ use koel::{ElasticFilter, GrowErrorKind};
 #[test]
 fn the_ninth_copy_is_refused_and_nothing_has_grown() {
     let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().unwrap();
+    filter.insert("alice").unwrap();
     let bytes = filter.size_in_bytes();
-    for _ in 0..8 {
+    for _ in 1..8 {
         filter.insert("alice").unwrap();
     }
     for _ in 0..1000 {

@@ -39,7 +39,7 @@ fn what_cannot_be_is_refused_with_a_remedy_that_works() {
     #[cfg(target_pointer_width = "64")]
     {
         let wide = builder.clone().false_positive_rate(0.01).capacity(0);
-        let message = with_nearest(&wide.clone().max_capacity(1_000_000_000_000).params().unwrap_err());
+        let message = with_nearest(&wide.clone().max_capacity(1_000_000_000_000_000).params().unwrap_err());
         let (_, most) = message.split_once("; a maximal capacity of ").expect(&message);
         let most = most.strip_suffix(" works").expect(&message).parse().unwrap();
         assert!(wide.max_capacity(most).params().is_ok(), "{message}");

@@ -4,8 +4,8 @@ use koel::{ElasticFilter, ElasticView, Hasher as _, SnapshotErrorKind as Kinds, 
 
 use super::{SOME, common::HEADER, heap::peak};
 
-/// A snapshot of a growing filter in which every lane has empty shards of all depths from 1 to 22: its directory is far larger than
-/// they are. All checksums are right. `buckets` are those of a shard; without `tables`, it ends before the first one.
+/// A snapshot of a growing filter in which every lane has shards of all depths from 1 to 22, and one item: its directory is far larger
+/// than they are. All checksums are right. `buckets` are those of a shard; without `tables`, it ends before the first one.
 fn deep(lane_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
     const BITS: u8 = 10;
     const DEPTH: u8 = 22;
@@ -25,16 +25,21 @@ fn deep(lane_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
             // And its column.
             let table: u64 = [BITS, DEPTH - depth].map(|bits| (u64::from(buckets) * u64::from(bits)).div_ceil(8)).iter().sum();
             len += table.next_multiple_of(8);
-            let checksum = if tables { sum(0, &vec![0; table as usize]) } else { [0; 8] };
+            let item = u8::from(list.is_empty());
+            let mut table = if tables { vec![0; table as usize] } else { vec![] };
+            if let Some(first) = table.first_mut() {
+                *first = item;
+            }
             list.extend([0, depth, 0, 0]);
             list.extend(prefix.to_le_bytes());
-            list.extend([0; 8]);
-            list.extend(checksum);
+            list.extend([item, 0, 0, 0, 0, 0, 0, 0]);
+            list.extend(sum(0, &table));
         }
         if tables {
             all.resize(len as usize, 0);
+            all[0] = 1;
         }
-        let numbers = [0, list.len() as u64 / 24, list.len() as u64 + len];
+        let numbers = [1, list.len() as u64 / 24, list.len() as u64 + len];
         let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         let checksum = sum(seed.wrapping_add(lane), &[&section[..], &list].concat());
         sums.extend(checksum);
@@ -68,7 +73,7 @@ fn directories_take_no_more_than_the_tables_warrant() {
     assert_eq!(ElasticFilter::from_bytes(&alone).expect("it is valid").to_bytes(), alone);
 }
 
-/// A snapshot of one empty shard of two slots, which claims that it may be split 27 times.
+/// A snapshot of one shard of two slots with an item, which claims that it may be split 27 times.
 fn splitting() -> Vec<u8> {
     const LOW_BITS: u8 = 5;
     const DEPTH: u8 = 27;
@@ -81,9 +86,10 @@ fn splitting() -> Vec<u8> {
     let checksum = sum(0, &bytes[..56]);
     bytes[56..64].copy_from_slice(&checksum);
     // 2 · 5 bits, a column of 2 · 27 bits, and what it is filled up with.
-    let table = [0; 16];
-    let list = [[0; 16].to_vec(), sum(0, &table[..2 + 7]).to_vec()].concat();
-    let numbers = [0, 1, list.len() as u64 + 16];
+    let mut table = [0; 16];
+    table[0] = 1;
+    let list = [vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], sum(0, &table[..2 + 7]).to_vec()].concat();
+    let numbers = [1, 1, list.len() as u64 + 16];
     let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let checksum = sum(u64::from_le_bytes(checksum), &[&section[..], &list].concat());
     let seed = u64::from_le_bytes(bytes[56..64].try_into().expect("eight"));

@@ -78,11 +78,13 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         8 => {
             let length = read(&bytes, HEADER + 16).min(bytes.len() - 8 - HEADER - SECTION);
             bytes.splice(HEADER..HEADER + SECTION + length, [0; SECTION]);
+            bytes[HEADER..HEADER + 8].fill(0xff);
             seal(&mut bytes);
             return bytes;
         }
         // As if nothing had happened: a bit anywhere, a field of the header, of a section, of a record.
         3 => anywhere,
+        _ if records.is_empty() => anywhere,
         4 | 5 => 10 + random.below(HEADER - 10),
         _ => records.start + random.below(records.len()),
     };

@@ -15,9 +15,9 @@ use koel::{ElasticBuilder, ElasticFilter, SharedFilter};
 
 const THREADS: u64 = 4;
 
-/// So few errors that tests need not expect any.
+/// So few errors that tests need not expect any, and so much room that copies of a few items never begin a further layer.
 fn builder() -> ElasticBuilder {
-    ElasticFilter::builder().false_positive_rate(1e-7).max_capacity(200_000)
+    ElasticFilter::builder().false_positive_rate(1e-7).max_capacity(1_000_000)
 }
 
 fn shared() -> SharedFilter {

@@ -164,10 +164,10 @@ fn headroom_is_for_more_items() {
 /// The range that works instead is one to give.
 #[test]
 fn a_range_that_is_too_wide_to_grow_is_told_what_works() {
-    let run = tune("--items 0..1T --fpr 1%");
+    let run = tune("--items 0..1000T --fpr 1%");
     run.ok();
     let text = run.text().replace("\n  ", " ");
-    let (_, rest) = text.split_once("- growing: --items: 0, and 1000000000000 at most given").expect("the reason");
+    let (_, rest) = text.split_once("- growing: --items: 0, and 1000000000000000 at most given").expect("the reason");
     let (_, most) = rest.split_once("a maximal capacity of ").expect("a remedy");
     let (most, _) = most.split_once(" works").expect("a number");
     assert!(!tune(&format!("--items 0..{most} --fpr 1%")).text().contains("Left out"), "{most}");

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::{
-    super::{GrowError, builder::empty_lanes, error::Refused, lane::Lane, level::Place, operations::spread},
+    super::{GrowError, builder::empty_lanes, error::Refused, lane::Lane, operations::spread, pool::Place},
     LockedLane, SharedFilter, Writer,
 };
 use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};

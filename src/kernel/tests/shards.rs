@@ -62,8 +62,10 @@ impl<'a> Tables<'a> for &'a Many {
         &self.geometry
     }
 
-    fn table(self, _: Uniform, stream: u64) -> &'a [u8] {
-        self.tables[self.place(stream)].storage().bytes()
+    fn each_table(self, _: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+        for (written, &stream) in places.iter_mut().zip(streams) {
+            *written = place(self.tables[self.place(stream)].storage().bytes());
+        }
     }
 }
 

@@ -21,6 +21,13 @@ use crate::{
 /// The lowest bit of each lane of 16 bits.
 const LANES: u64 = 0x0001_0001_0001_0001;
 
+/// Prefetches the cache line of an address, whatever that is.
+#[inline(always)]
+pub(super) fn prefetch(address: *const u8) {
+    // SAFETY: every x86-64 processor has SSE, and a prefetch is only a hint: it never faults.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
 impl Bmi2 {
     /// Runs a [`Read`] on a table.
     #[inline(always)]
@@ -126,9 +133,7 @@ impl Instructions for Bmi2 {
 
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], position: usize) {
-        let byte = bytes.as_ptr().wrapping_add(position);
-        // SAFETY: every x86-64 processor has SSE, and a prefetch is only a hint: it never faults, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(byte.cast()) };
+        prefetch(bytes.as_ptr().wrapping_add(position));
     }
 
     #[inline(always)]

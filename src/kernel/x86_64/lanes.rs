@@ -2,14 +2,17 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use core::arch::x86_64::{
-    __m256i, __m512i, _mm_cvtsi32_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
-    _mm256_cmpgt_epi64, _mm256_i64gather_epi64, _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_pd, _mm256_mul_epu32,
-    _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srl_epi64, _mm256_srlv_epi64,
-    _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256, _mm512_add_epi64, _mm512_and_si512, _mm512_i64gather_epi64,
-    _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_min_epu64, _mm512_movepi64_mask, _mm512_mul_epu32, _mm512_mullo_epi64,
-    _mm512_or_si512, _mm512_set1_epi64, _mm512_srl_epi64, _mm512_srlv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
-    _mm512_testn_epi64_mask, _mm512_xor_si512,
+use core::{
+    arch::x86_64::{
+        __m256i, __m512i, _mm_cvtsi32_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
+        _mm256_cmpgt_epi64, _mm256_i64gather_epi64, _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_pd, _mm256_mul_epu32,
+        _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srl_epi64, _mm256_srlv_epi64,
+        _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256, _mm512_add_epi64, _mm512_and_si512, _mm512_i64gather_epi64,
+        _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_min_epu64, _mm512_movepi64_mask, _mm512_mul_epu32, _mm512_mullo_epi64,
+        _mm512_or_si512, _mm512_set1_epi64, _mm512_srl_epi64, _mm512_srlv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+        _mm512_testn_epi64_mask, _mm512_xor_si512,
+    },
+    ptr,
 };
 
 use super::{Avx2, Avx512, Bmi2, stages::Proof};
@@ -49,6 +52,11 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// The eight bytes at each address must be inside the same allocation as `base`.
     unsafe fn gather(self, base: *const u8) -> Self;
+    /// Loads eight bytes from each address.
+    ///
+    /// # Safety
+    /// Each eight bytes must be inside an allocation that is borrowed meanwhile, of which the provenance is exposed.
+    unsafe fn gather_from(self) -> Self;
     /// Loads eight bytes from each address `base + 2·self`.
     ///
     /// # Safety
@@ -151,6 +159,12 @@ lanes! {
     }
 
     #[inline(always)]
+    unsafe fn gather_from(self) -> Self {
+        // SAFETY: the caller guarantees that all addresses are inside allocations.
+        Self(unsafe { _mm256_i64gather_epi64::<1>(ptr::with_exposed_provenance(0), self.0) })
+    }
+
+    #[inline(always)]
     unsafe fn gather_pairs(self, base: *const u16) -> Self {
         // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm256_i64gather_epi64::<2>(base.cast(), self.0) })
@@ -208,6 +222,12 @@ lanes! {
     unsafe fn gather(self, base: *const u8) -> Self {
         // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, base.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_from(self) -> Self {
+        // SAFETY: the caller guarantees that all addresses are inside allocations.
+        Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, ptr::with_exposed_provenance(0)) })
     }
 
     #[inline(always)]

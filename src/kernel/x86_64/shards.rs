@@ -1,44 +1,45 @@
-//! Look-up in many packed tables of one layout, one item per lane. The items of a batch are in different tables, so each word is
-//! loaded by itself (a gather stays inside one allocation).
+//! Look-up in many packed tables of one layout, one item per lane. The items of a batch are in different tables, so words are gathered
+//! from addresses, and not from offsets in one table.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use core::marker::PhantomData;
+use core::{marker::PhantomData, ptr};
 
 use super::{
     address::AddressLanes,
+    bmi2::prefetch,
     lanes::Lanes,
     packed::{found, narrow_highs},
     stages::Stages,
 };
 use crate::{
-    bits::{self, index},
+    bits::{PADDING, beyond, index, wide},
     kernel::{BATCH, Tables},
-    table::{Geometry, Instructions as _, PackedGeometry, Uniform, codebook::CODEWORD_BITS},
+    table::{Geometry, PackedGeometry, Uniform, codebook::CODEWORD_BITS},
 };
 
 /// See the module.
 pub(super) struct ShardsVector<'a, L: Lanes, T> {
     proof: L::Proof,
     tables: T,
+    /// Addresses in targets are of tables that live as long.
     lifetime: PhantomData<&'a [u8]>,
     address: AddressLanes,
     geometry: PackedGeometry,
     is_narrow: bool,
+    /// The length of each table with its padding, in bytes.
+    table_bytes: usize,
     /// Whether buckets are prefetched.
     prefetches: bool,
 }
 
-/// Where to look up a batch.
-pub(super) struct Targets<'a> {
-    tables: [&'a [u8]; BATCH],
-    /// The first bit of each of the two buckets; then the word that begins there.
+/// Where to look up a batch. Each of the first items, up to the end of a vector, has the address of a table, and two buckets inside it.
+pub(super) struct Targets {
+    tables: [u64; BATCH],
+    /// The first bit of each of the two buckets.
     firsts: [[u64; BATCH]; 2],
     fingerprints: [u64; BATCH],
 }
-
-/// The words that begin with the first and the second pair of high parts of wide buckets, of each item's first and second bucket.
-type Pairs = [[[u64; BATCH]; 2]; 2];
 
 impl<'a, L: Lanes, T: Tables<'a>> ShardsVector<'a, L, T> {
     /// `None` if tables are not packed, or have too many buckets for vectors.
@@ -49,40 +50,54 @@ impl<'a, L: Lanes, T: Tables<'a>> ShardsVector<'a, L, T> {
             Geometry::Single(_) => return None,
         };
         let address = AddressLanes::new(tables.address())?;
-        Some(Self { proof, tables, lifetime: PhantomData, address, geometry, is_narrow, prefetches })
+        let bits = tables.address().buckets.checked_mul(geometry.bucket_bits().into())?;
+        let table_bytes = usize::try_from(bits.div_ceil(8)).ok()?.checked_add(PADDING)?;
+        Some(Self { proof, tables, lifetime: PhantomData, address, geometry, is_narrow, table_bytes, prefetches })
     }
 
-    /// Compares the words of all buckets.
+    /// The words that begin so many bits behind the first bits of two buckets of each table.
+    ///
+    /// # Safety
+    /// As for [`Lanes::gather_from`], for the byte of each bit.
     #[inline(always)]
-    fn compare(&self, targets: &Targets<'_>, pairs: &Pairs, is_narrow: bool, len: usize) -> u64 {
-        let mut answers = 0;
-        for at in (0..len).step_by(L::COUNT) {
-            let load = |values: &[u64; BATCH]| L::load(self.proof, &values[at..]);
-            let words = [load(&targets.firsts[0]), load(&targets.firsts[1])];
-            let highs = if is_narrow {
-                narrow_highs(words)
-            } else {
-                [[load(&pairs[0][0]), load(&pairs[1][0])], [load(&pairs[0][1]), load(&pairs[1][1])]]
-            };
-            let found = found(self.proof, &self.geometry, is_narrow, words, highs, load(&targets.fingerprints));
-            answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
-        }
-        answers
+    unsafe fn words(&self, tables: L, [first, second]: [L; 2], behind: u32) -> [L; 2] {
+        let (behind, seven) = (L::splat(self.proof, behind.into()), L::splat(self.proof, 7));
+        let (first, second) = (first.add(behind), second.add(behind));
+        // SAFETY: the caller guarantees it.
+        let (words, others) =
+            unsafe { (tables.add(first.shift_right::<3>()).gather_from(), tables.add(second.shift_right::<3>()).gather_from()) };
+        [words.shift_right_by(first.and(seven)), others.shift_right_by(second.and(seven))]
     }
-}
 
-/// Replaces the first bits of each item's two buckets by the words that begin so many bits behind them.
-#[inline(always)]
-fn load(tables: &[&[u8]], [firsts, seconds]: [&mut [u64; BATCH]; 2], behind: u32) {
-    for (table, (first, second)) in tables.iter().zip(firsts.iter_mut().zip(seconds)) {
-        [*first, *second] = bits::words(table, *first + u64::from(behind), *second + u64::from(behind));
+    /// The answers for the items of a vector from this index on.
+    ///
+    /// # Safety
+    /// Targets from there to the end of the vector must have been located.
+    #[inline(always)]
+    unsafe fn compare(&self, targets: &Targets, at: usize, is_narrow: bool) -> u32 {
+        let tables = L::load(self.proof, &targets.tables[at..]);
+        let bits = [L::load(self.proof, &targets.firsts[0][at..]), L::load(self.proof, &targets.firsts[1][at..])];
+        // SAFETY: buckets are below the number of them, whatever the hash, and `locate` has checked that each table has so many, with
+        // as many bytes of padding as a word has. All words begin inside their bucket.
+        let words = unsafe { self.words(tables, bits, 0) };
+        let highs = if is_narrow {
+            narrow_highs(words)
+        } else {
+            // SAFETY: as above.
+            let (firsts, seconds) = unsafe {
+                let behind = CODEWORD_BITS + 2 * self.geometry.high_bits();
+                (self.words(tables, bits, CODEWORD_BITS), self.words(tables, bits, behind))
+            };
+            [[firsts[0], seconds[0]], [firsts[1], seconds[1]]]
+        };
+        let fingerprints = L::load(self.proof, &targets.fingerprints[at..]);
+        found(self.proof, &self.geometry, is_narrow, words, highs, fingerprints)
     }
 }
 
 impl<'a, L: Lanes, T: Tables<'a>> Stages for ShardsVector<'a, L, T> {
     type Proof = L::Proof;
-    type Targets = Targets<'a>;
-    type Scratch = Pairs;
+    type Targets = Targets;
 
     #[inline(always)]
     fn proof(&self) -> L::Proof {
@@ -90,28 +105,29 @@ impl<'a, L: Lanes, T: Tables<'a>> Stages for ShardsVector<'a, L, T> {
     }
 
     #[inline(always)]
-    fn targets(&self) -> Targets<'a> {
-        Targets { tables: [&[]; BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
+    fn targets(&self) -> Targets {
+        Targets { tables: [0; BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
     }
 
     #[inline(always)]
-    fn scratch(&self) -> Pairs {
-        [[[0; BATCH]; 2]; 2]
-    }
-
-    #[inline(always)]
-    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets<'a>) {
+    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
         // One loop for each thing that the processor does best alone: arithmetic, which the compiler does in vectors; loads that
         // depend on each other; arithmetic again; prefetching.
         let mut streams = [0; BATCH];
         for (stream, &hash) in streams.iter_mut().zip(hashes) {
             *stream = self.tables.stream(Uniform(hash));
         }
-        for (table, (&hash, &stream)) in targets.tables.iter_mut().zip(hashes.iter().zip(&streams)).take(len) {
-            *table = self.tables.table(Uniform(hash), stream);
-        }
+        let end = len.next_multiple_of(L::COUNT);
+        // Behind the last item, to the end of the vector, are hashes of earlier batches or zeros, which have tables, too.
+        let needed = self.table_bytes;
+        self.tables.each_table(&hashes[..end], &streams[..end], &mut targets.tables[..end], |table| {
+            if table.len() < needed {
+                beyond();
+            }
+            wide(table.as_ptr().expose_provenance())
+        });
         let bucket_bits = L::splat(self.proof, self.geometry.bucket_bits().into());
-        for at in (0..len).step_by(L::COUNT) {
+        for at in (0..end).step_by(L::COUNT) {
             let (buckets, fingerprints) = self.address.buckets(self.proof, L::load(self.proof, &hashes[at..]));
             for (bits, bucket) in targets.firsts.iter_mut().zip(buckets) {
                 bucket.product(bucket_bits).store(&mut bits[at..]);
@@ -119,26 +135,23 @@ impl<'a, L: Lanes, T: Tables<'a>> Stages for ShardsVector<'a, L, T> {
             fingerprints.store(&mut targets.fingerprints[at..]);
         }
         if self.prefetches {
-            let bmi2 = L::bmi2(self.proof);
             for bits in &targets.firsts {
                 for (table, bits) in targets.tables.iter().zip(bits).take(len) {
-                    bmi2.prefetch(table, index(bits / 8));
+                    prefetch(ptr::without_provenance(index(table + bits / 8)));
                 }
             }
         }
     }
 
     #[inline(always)]
-    fn look_up(&self, targets: &mut Targets<'a>, pairs: &mut Pairs, len: usize) -> u64 {
-        // All words first: a vector that is loaded just after its lanes were stored waits for them.
-        let tables = &targets.tables[..len];
-        if !self.is_narrow {
-            for (pair, behind) in pairs.iter_mut().zip([CODEWORD_BITS, CODEWORD_BITS + 2 * self.geometry.high_bits()]) {
-                *pair = targets.firsts;
-                load(tables, pair.each_mut(), behind);
-            }
+    fn look_up(&self, targets: &Targets, len: usize) -> u64 {
+        let mut answers = 0;
+        for at in (0..len).step_by(L::COUNT) {
+            // SAFETY: `locate` was called for as many items.
+            let found =
+                unsafe { if self.is_narrow { self.compare(targets, at, true) } else { self.compare(targets, at, false) } };
+            answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
         }
-        load(tables, targets.firsts.each_mut(), 0);
-        if self.is_narrow { self.compare(targets, pairs, true, len) } else { self.compare(targets, pairs, false, len) }
+        answers
     }
 }

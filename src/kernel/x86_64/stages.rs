@@ -14,20 +14,15 @@ pub(super) trait Stages {
     /// Where the items of a batch are.
     type Targets;
 
-    /// Memory for the comparison.
-    type Scratch;
-
     fn proof(&self) -> Self::Proof;
 
     fn targets(&self) -> Self::Targets;
-
-    fn scratch(&self) -> Self::Scratch;
 
     /// Finds out where the first `len` hashes are, and prefetches their buckets.
     fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Self::Targets);
 
     /// Compares. Bit i of the result is the answer for item i < `len`; the other bits mean nothing.
-    fn look_up(&self, targets: &mut Self::Targets, scratch: &mut Self::Scratch, len: usize) -> u64;
+    fn look_up(&self, targets: &Self::Targets, len: usize) -> u64;
 
     /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
@@ -37,7 +32,6 @@ pub(super) trait Stages {
     {
         // Those of this batch and of the one before, alternating: copying the targets would take a quarter of the total time.
         let (mut batches, mut targets) = ([[0; BATCH]; 2], [self.targets(), self.targets()]);
-        let mut scratch = self.scratch();
         let (mut start, mut len_before, mut turn) = (0, 0, 0);
         loop {
             let len = (hashes.len() - start).min(BATCH);
@@ -47,8 +41,7 @@ pub(super) trait Stages {
             }
             turn ^= 1;
             if len_before > 0 {
-                let (targets, scratch) = (&mut targets[turn], &mut scratch);
-                let answers = self.proof().run(LookUp { stages: self, targets, scratch, len: len_before });
+                let answers = self.proof().run(LookUp { stages: self, targets: &targets[turn], len: len_before });
                 answer(&batches[turn][..len_before], answers & u64::MAX >> (BATCH - len_before));
             }
             if len == 0 {
@@ -93,8 +86,7 @@ impl<S: Stages> Work for Locate<'_, S> {
 /// [`Stages::look_up`].
 struct LookUp<'a, S: Stages> {
     stages: &'a S,
-    targets: &'a mut S::Targets,
-    scratch: &'a mut S::Scratch,
+    targets: &'a S::Targets,
     len: usize,
 }
 
@@ -103,6 +95,6 @@ impl<S: Stages> Work for LookUp<'_, S> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        self.stages.look_up(self.targets, self.scratch, self.len)
+        self.stages.look_up(self.targets, self.len)
     }
 }

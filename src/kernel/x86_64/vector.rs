@@ -175,7 +175,6 @@ struct LookUp<'v, 'a, L: Lanes, C> {
 impl<L: Lanes, C: Compare> Stages for LookUp<'_, '_, L, C> {
     type Proof = L::Proof;
     type Targets = Targets;
-    type Scratch = ();
 
     #[inline(always)]
     fn proof(&self) -> L::Proof {
@@ -188,15 +187,12 @@ impl<L: Lanes, C: Compare> Stages for LookUp<'_, '_, L, C> {
     }
 
     #[inline(always)]
-    fn scratch(&self) {}
-
-    #[inline(always)]
     fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
         self.vector.locate(hashes, len, targets);
     }
 
     #[inline(always)]
-    fn look_up(&self, targets: &mut Targets, (): &mut (), len: usize) -> u64 {
+    fn look_up(&self, targets: &Targets, len: usize) -> u64 {
         let (proof, mut answers) = (self.vector.proof, 0);
         for at in (0..len).step_by(L::COUNT) {
             let buckets = [L::load(proof, &targets.bits[0][at..]), L::load(proof, &targets.bits[1][at..])];

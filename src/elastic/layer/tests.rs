@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    super::super::plan::{ElasticParams, Request},
+    super::plan::{ElasticParams, Request},
     *,
 };
 use crate::{hash::split_mix, kernel::Dispatch, table::Uniform};
@@ -63,8 +63,7 @@ fn split(layer: &mut Layer, place: Place, allowed: usize) -> Result<bool, Refuse
     if depth == layer.plan.most_depth {
         return Ok(false);
     }
-    let prefix = layer.levels[place.level()].records()[place.at()].prefix;
-    let stream = u64::from(prefix) << 1 << (63 - depth);
+    let stream = u64::from(layer.pool.record(place).prefix()) << 1 << (63 - depth);
     layer.split(place, depth + 1, stream, allowed, |_, _| true)
 }
 
@@ -102,14 +101,14 @@ fn directories_double_and_halve() {
         let deepest = if cfg!(miri) { plan.least_depth + 1 } else { plan.most_depth };
         for depth in plan.least_depth..deepest {
             // The last shard of the level takes the place of each that is split.
-            while layer.levels[usize::from(depth - plan.least_depth)].len() > 0 {
-                let first = Place::new(usize::from(depth - plan.least_depth), 0);
+            while layer.pool.levels()[usize::from(depth - plan.least_depth)].len() > 0 {
+                let first = layer.pool.place(depth, 0);
                 assert!(matches!(split(&mut layer, first, usize::MAX), Ok(true)));
             }
             assert_eq!((layer.depth, layer.directory.len()), (depth + 1, 2 << depth));
             assert_found(&params, &layer, &keys);
         }
-        let last = Place::new(usize::from(deepest - plan.least_depth), 0);
+        let last = layer.pool.place(deepest, 0);
         assert!(cfg!(miri) || matches!(split(&mut layer, last, usize::MAX), Ok(false)), "there are no upper bits left");
         layer.join_all(usize::MAX);
         assert_found(&params, &layer, &keys);

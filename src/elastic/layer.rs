@@ -1,0 +1,750 @@
+//! A layer: shards and the directory that leads to them, by the first bits of a stream. Shards are split when they are full and
+//! joined when they are thin; the directory follows.
+//!
+//! ```text
+//! stream 0110…                       directory, depth 2     pool
+//!    │ its first 2 bits              00 ──▶ place ─────────▶ table of depth 2
+//!    └──────────────────────────────▶01 ──▶ place ─────────▶ table of depth 2
+//!                                    10 ──▶ place ──┬──────▶ table of depth 1
+//!                                    11 ──▶ place ──┘
+//! ```
+//!
+//! A layer that begins with one shard has none, and no directory, while it has no items.
+
+use alloc::vec::Vec;
+use core::iter;
+
+use super::{
+    error::Refused,
+    plan::LayerPlan,
+    pool::{Blocks, Place, Pool, Record, charged_when_empty},
+    shard::{self, Key, Probe, Shard, ShardMut},
+    stream::Window,
+};
+use crate::{
+    bits::{beyond, index, low_half, wide},
+    filter::RemoveKnown,
+    kernel::Dispatch,
+    storage::{OutOfMemory, PartMut, reserved, shrink_to},
+    table::{Geometry, Placement as _, TableParams as _},
+};
+
+/// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
+/// in space.
+const FULL: (usize, usize) = (15, 16);
+
+/// Where copies of a few items leave no room for another one, a shard is split only if one slot in so many is taken, and a new layer
+/// is begun only if one in so many is: otherwise copies would make the filter many times as large as its items.
+const LEAST_TO_SPLIT: usize = 4;
+const LEAST_FOR_A_LAYER: usize = 2;
+
+/// A directory has at most so many entries for each shard, or so many in all. Uniform hashes need a few. Chosen ones can make one
+/// shard far deeper than the others, and a directory that follows takes as much memory as it likes.
+const MOST_ENTRIES: u64 = 64;
+const ENTRIES_OF_FEW: u64 = 1 << 10;
+
+/// Slots of a layer beyond which a further one, which begins with an eighth of them, would take much memory for a few items.
+const FEW_SLOTS: u64 = 1 << 14;
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Layer {
+    plan: LayerPlan,
+    probe: Probe,
+    /// For each value of a stream's first `depth` bits, the shard that they lead to. Shards of a smaller depth are there several
+    /// times, in a row.
+    directory: Vec<Place>,
+    first_bits: Window,
+    depth: u8,
+    pool: Pool,
+    /// The number of items from which on a shard is split.
+    full_from: usize,
+    /// The number of items.
+    len: usize,
+    dispatch: Dispatch,
+}
+
+/// What leads from streams to tables.
+#[derive(Clone, Copy)]
+pub(super) struct Directory<'a> {
+    places: &'a [Place],
+    first_bits: Window,
+    blocks: Blocks<'a>,
+}
+
+impl<'a> Directory<'a> {
+    /// The table to which a stream leads, and what follows it in its block; none if the layer has none.
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[inline(always)]
+    pub(super) fn table(self, stream: u64) -> Option<&'a [u8]> {
+        self.blocks.get(*self.places.get(index(self.first_bits.of(stream)))?)
+    }
+}
+
+impl Layer {
+    /// A layer without shards.
+    pub(super) fn unused(plan: LayerPlan, dispatch: Dispatch) -> Self {
+        Self {
+            probe: Probe::new(&plan.whole),
+            directory: Vec::new(),
+            first_bits: Window::new(0, 0, 0),
+            depth: plan.least_depth,
+            pool: Pool::new(&plan),
+            full_from: full_from(&plan),
+            len: 0,
+            plan,
+            dispatch,
+        }
+    }
+
+    /// Empty shards of the least depth.
+    pub(super) fn new(plan: LayerPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+        let mut layer = Self::unused(plan, dispatch);
+        layer.begin()?;
+        Ok(layer)
+    }
+
+    /// Adds empty shards of the least depth to a layer that has none.
+    fn begin(&mut self) -> Result<(), OutOfMemory> {
+        let (depth, mut pool) = (self.plan.least_depth, Pool::new(&self.plan));
+        let mut directory = reserved(1 << depth)?;
+        pool.add_levels(&self.plan, depth)?;
+        pool.reserve(depth, 1 << depth)?;
+        directory.extend((0..1 << depth).map(|prefix| pool.push(Record::new(depth, prefix, 0))));
+        (self.pool, self.directory) = (pool, directory);
+        self.set_depth(depth);
+        Ok(())
+    }
+
+    /// A layer that is read, with shards of these depths, which are [pushed](Self::push) one after the other.
+    pub(super) fn of_depths(
+        plan: LayerPlan,
+        depths: &(impl Iterator<Item = u8> + Clone),
+        dispatch: Dispatch,
+    ) -> Result<Self, OutOfMemory> {
+        let mut layer = Self::unused(plan, dispatch);
+        layer.depth = depths.clone().max().unwrap_or(plan.least_depth);
+        layer.pool.add_levels(&plan, layer.depth)?;
+        for depth in plan.least_depth..=layer.depth {
+            layer.pool.expect_few(depth, depths.clone().filter(|&of_shard| of_shard == depth).count());
+        }
+        Ok(layer)
+    }
+
+    /// Adds a shard with this table and its padding. The directory does not lead to it yet.
+    pub(super) fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
+        self.pool.reserve(depth, 1)?;
+        let place = self.pool.push(Record::new(depth, prefix, items));
+        let bytes = self.plan.shard(depth).table_bytes();
+        self.pool.table_mut(place)[..bytes].copy_from_slice(&table[..bytes]);
+        self.len += index(items.into());
+        Ok(())
+    }
+
+    /// Makes a directory that leads to all shards.
+    pub(super) fn make_directory(&mut self) -> Result<(), OutOfMemory> {
+        self.directory = reserved(1 << self.depth)?;
+        self.directory.resize(1 << self.depth, Place::NONE);
+        self.set_depth(self.depth);
+        for depth in self.plan.least_depth..=self.depth {
+            for number in 0..self.pool.level(depth).len() {
+                self.point_to(self.pool.place(depth, number));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the layer has no shards yet.
+    #[inline]
+    pub(super) fn is_unused(&self) -> bool {
+        self.directory.is_empty()
+    }
+
+    /// The shard to which a stream leads; none if the layer has none.
+    #[inline]
+    fn find(&self, stream: u64) -> Option<Place> {
+        self.directory.get(index(self.first_bits.of(stream))).copied()
+    }
+
+    #[allow(clippy::inline_always, reason = "the compiler keeps in registers what a loop needs of it")]
+    #[inline(always)]
+    pub(super) fn directory(&self) -> Directory<'_> {
+        Directory { places: &self.directory, first_bits: self.first_bits, blocks: self.pool.blocks() }
+    }
+
+    /// The bit layout of all its tables, without their columns.
+    #[inline]
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.probe.geometry
+    }
+
+    /// The table to which a stream leads. If there is none, [`has_no_table`](Self::has_no_table) says why.
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[inline(always)]
+    pub(super) fn table(&self, stream: u64) -> Option<&[u8]> {
+        self.find(stream).and_then(|place| self.pool.blocks().get(place))
+    }
+
+    /// The answer of a look-up that has found no table: there is none only if the layer has no shards yet.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn has_no_table(&self) -> bool {
+        if self.is_unused() { false } else { beyond() }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, key: Key) -> bool {
+        let Some(table) = self.table(key.stream) else { return self.has_no_table() };
+        self.dispatch.read(&self.probe.geometry, table, self.probe.locate(key))
+    }
+
+    /// Prefetches the buckets of an item that is inserted.
+    pub(super) fn prefetch(&self, key: Key) {
+        if let Some(place) = self.find(key.stream) {
+            let geometry = &self.pool.level(self.depth_of(place)).shape.geometry;
+            self.dispatch.read(geometry, self.pool.table(place), key.locate(0).prefetch());
+        }
+    }
+
+    /// The number of copies of an item.
+    pub(super) fn count(&self, key: Key) -> u32 {
+        self.find(key.stream).map_or(0, |place| self.count_in(place, key))
+    }
+
+    fn count_in(&self, place: Place, key: Key) -> u32 {
+        self.pool.level(self.depth_of(place)).shape.count(self.dispatch, self.pool.table(place), key)
+    }
+
+    /// The number of bits of a stream that the layer knows of each item.
+    pub(super) fn known_bits(&self) -> u8 {
+        self.plan.whole.upper_bits
+    }
+
+    /// Removes one item that an item may be a copy of, of whose stream only so many bits are known. Returns false if there is none.
+    pub(super) fn remove_known(&mut self, key: Key, known: u8) -> bool {
+        // All shards to which such a stream may lead.
+        let mut next = index(self.first_bits.of(key.stream));
+        let end = next + (1 << self.depth.saturating_sub(known));
+        while next < end {
+            let Some(&place) = self.directory.get(next) else { return false };
+            let (shape, header, table) = self.pool.open(place);
+            let depth = header.record.depth();
+            let remove = RemoveKnown(key.count_known(&shape.params, shape.upper, known.saturating_sub(depth)));
+            if self.dispatch.change(&shape.geometry, table, remove) {
+                let items = header.record.items();
+                header.set_items(items - 1);
+                self.len -= 1;
+                return true;
+            }
+            next += 1 << (self.depth - depth);
+        }
+        false
+    }
+
+    /// Inserts an item. If there are no shards yet, or its shard is full and should be split, returns the place to call
+    /// [`insert_growing`](Self::insert_growing) with, and nothing has changed.
+    #[inline]
+    pub(super) fn insert(&mut self, key: Key) -> Result<(), Place> {
+        let place = self.find(key.stream).ok_or(Place::NONE)?;
+        if self.insert_below(place, key, self.full_from) { Ok(()) } else { Err(place) }
+    }
+
+    /// Inserts an item into its shard, if that has room at all. Otherwise nothing has changed.
+    fn insert_at(&mut self, place: Place, key: Key) -> bool {
+        self.insert_below(place, key, usize::MAX)
+    }
+
+    /// The same, if the shard has fewer than so many items, or cannot be split.
+    #[inline]
+    fn insert_below(&mut self, place: Place, key: Key, full_from: usize) -> bool {
+        let (shape, header, table) = self.pool.open(place);
+        let items = header.record.items();
+        if items >= full_from && header.record.depth() < self.plan.most_depth {
+            return false;
+        }
+        let is_placed = self.dispatch.change(&shape.geometry, table, key.place(&shape.params, shape.upper));
+        if is_placed {
+            header.set_items(items + 1);
+            self.len += 1;
+        }
+        is_placed
+    }
+
+    /// Removes one copy of an item. Returns the place of the shard that had one.
+    #[inline]
+    pub(super) fn remove(&mut self, key: Key) -> Option<Place> {
+        let place = self.find(key.stream)?;
+        let (shape, header, table) = self.pool.open(place);
+        if !self.dispatch.change(&shape.geometry, table, key.locate(shape.upper.of(key.stream))) {
+            return None;
+        }
+        let items = header.record.items();
+        header.set_items(items - 1);
+        self.len -= 1;
+        Some(place)
+    }
+
+    #[inline]
+    fn depth_of(&self, place: Place) -> u8 {
+        self.pool.record(place).depth()
+    }
+
+    /// The number of items in a shard.
+    #[inline]
+    pub(super) fn items(&self, place: Place) -> usize {
+        self.pool.record(place).items()
+    }
+
+    /// The number of slots of a shard.
+    pub(super) fn slots_of_a_shard(&self) -> usize {
+        self.plan.whole.slots()
+    }
+
+    pub(super) fn shards(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Shards in the order of the streams that lead to them, with the bits that do.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (Shard<'_>, u64)> + Clone {
+        self.places().map(|place| {
+            let (shard, prefix) = self.pool.shard(self.dispatch, place);
+            (shard, prefix.into())
+        })
+    }
+
+    /// Their tables, without padding.
+    pub(super) fn tables_in_order(&self) -> impl Iterator<Item = &[u8]> {
+        self.places().map(|place| self.pool.whole_table(place))
+    }
+
+    /// Where they are.
+    fn places(&self) -> impl Iterator<Item = Place> + Clone {
+        let mut next = 0;
+        iter::from_fn(move || {
+            let place = *self.directory.get(next)?;
+            next += 1 << (self.depth - self.depth_of(place));
+            Some(place)
+        })
+    }
+
+    fn set_depth(&mut self, depth: u8) {
+        self.depth = depth;
+        self.first_bits = Window::new(0, depth.into(), 0);
+    }
+
+    pub(super) fn number(&self) -> u8 {
+        self.plan.number
+    }
+
+    pub(super) fn dispatch(&self) -> Dispatch {
+        self.dispatch
+    }
+
+    pub(super) fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.dispatch = dispatch;
+    }
+
+    /// A copy, or an error if memory cannot be allocated.
+    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        let mut directory = reserved(self.directory.len())?;
+        directory.extend_from_slice(&self.directory);
+        Ok(Self { directory, pool: self.pool.try_clone()?, ..*self })
+    }
+
+    /// The number of items.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it.
+    pub(super) fn false_positive_rate(&self) -> f64 {
+        let of_shard = |place| {
+            let record = self.pool.record(place);
+            let share = self.plan.share(record.depth(), record.prefix());
+            share * self.pool.level(record.depth()).shape.false_positive_rate(record.items())
+        };
+        self.places().map(of_shard).sum()
+    }
+
+    /// Bytes of all blocks of tables.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.pool.table_bytes()
+    }
+
+    /// The same, and of what leads to them.
+    pub(super) fn size_in_bytes(&self) -> usize {
+        self.pool.size_in_bytes() + self.directory.capacity() * size_of::<Place>()
+    }
+
+    /// What the layer is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
+    /// layers of equal content.
+    pub(super) fn charged(&self) -> usize {
+        if self.is_unused() {
+            return 0;
+        }
+        self.pool.charged().saturating_add(size_of::<Place>() << self.depth)
+    }
+
+    /// The same of a layer with the shards that it begins with.
+    pub(super) fn charged_when_empty(plan: &LayerPlan) -> usize {
+        charged_when_empty(plan).saturating_add(size_of::<Place>() << plan.least_depth)
+    }
+}
+
+// Splitting.
+
+impl Layer {
+    /// Inserts an item for which [`insert`](Self::insert) has returned this place. What the filter is charged may rise by `allowed`
+    /// bytes. Returns false if the upper bits are used up, so that a further layer is needed.
+    ///
+    /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters of
+    /// equal content stay equal.
+    pub(super) fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, Refused> {
+        if self.is_unused() {
+            let needed = Self::charged_when_empty(&self.plan);
+            if needed > allowed {
+                return Err(Refused::Limit { needed });
+            }
+            self.begin()?;
+            return Ok(self.insert(key).is_ok());
+        }
+        let copies = self.count_in(place, key);
+        if copies == self.room_for_copies() {
+            return Err(Refused::Copies(copies));
+        }
+        let mut for_copies = self.is_crowded_by_copies(place, key);
+        if for_copies && self.is_thin(place, LEAST_TO_SPLIT) {
+            return Err(Refused::OthersCopies);
+        }
+        for depth in self.depth_of(place) + 1..=self.greatest_depth() {
+            let mut is_thin = false;
+            let is_inserted = self.split(place, depth, key.stream, allowed, |layer, part| {
+                let is_inserted = layer.insert_at(part, key);
+                if !is_inserted {
+                    (is_thin, for_copies) = (layer.is_thin(part, LEAST_TO_SPLIT), layer.is_crowded_by_copies(part, key));
+                }
+                is_inserted
+            })?;
+            if is_inserted {
+                return Ok(true);
+            }
+            if is_thin && for_copies {
+                return Err(Refused::OthersCopies);
+            }
+        }
+        if self.insert_at(place, key) {
+            return Ok(true);
+        }
+        let is_for_a_layer = self.has_grown_up() && !(for_copies && self.is_thin(place, LEAST_FOR_A_LAYER));
+        match for_copies {
+            _ if is_for_a_layer => Ok(false),
+            true => Err(Refused::OthersCopies),
+            false => Err(Refused::Crowded),
+        }
+    }
+
+    /// Inserts an item into the shard to which its stream leads, as that is. Returns false, and changes nothing, if there is no
+    /// room.
+    pub(super) fn insert_as_it_is(&mut self, key: Key) -> bool {
+        self.find(key.stream).is_some_and(|place| self.insert_at(place, key))
+    }
+
+    /// The number of copies of an item that its two buckets have room for.
+    fn room_for_copies(&self) -> u32 {
+        2 * self.plan.whole.bucket_size()
+    }
+
+    /// True if fewer than one slot in `share` are taken.
+    fn is_thin(&self, place: Place, share: usize) -> bool {
+        self.items(place) < self.slots_of_a_shard() / share
+    }
+
+    /// True if copies of a few items, and not too many different ones, leave no room for an item in a shard.
+    fn is_crowded_by_copies(&self, place: Place, key: Key) -> bool {
+        let shape = &self.pool.level(self.depth_of(place)).shape;
+        self.dispatch.read(&shape.geometry, self.pool.table(place), key.crowd(&shape.params))
+    }
+
+    /// True if a further layer takes little memory beside this one: one in sixteen slots of those that it may have is taken, or it may
+    /// have few. Otherwise it is for unequal hashes that a shard is full.
+    fn has_grown_up(&self) -> bool {
+        let slots = wide(self.slots_of_a_shard()) << self.plan.most_depth;
+        wide(self.len) >= slots >> 4 || slots <= FEW_SLOTS
+    }
+
+    /// The greatest depth to which a shard may be split.
+    fn greatest_depth(&self) -> u8 {
+        let entries = wide(self.shards()).saturating_mul(MOST_ENTRIES).max(ENTRIES_OF_FEW);
+        #[expect(clippy::cast_possible_truncation, reason = "below 64")]
+        let depth = entries.ilog2() as u8;
+        self.plan.most_depth.min(self.depth.max(depth))
+    }
+
+    /// Splits a shard as often as it takes to get one of this depth to which the stream leads, if `act` returns true for that. Returns
+    /// what it returned. Otherwise, or if it fails, nothing has changed; `act` must have changed nothing, either.
+    fn split(
+        &mut self,
+        place: Place,
+        depth: u8,
+        stream: u64,
+        allowed: usize,
+        act: impl FnOnce(&mut Self, Place) -> bool,
+    ) -> Result<bool, Refused> {
+        let from = self.depth_of(place);
+        let needed = self.charge_of_splits(from, depth);
+        if needed > allowed {
+            return Err(Refused::Limit { needed });
+        }
+        // The bits of the stream that lead from the shard to a part of this depth.
+        let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into(), 0).of(stream));
+        self.pool.add_levels(&self.plan, depth)?;
+        let reserved = self.pool.reserve(depth, 2);
+        let part = reserved.map(|()| self.push_part(place, depth, bits_to(depth)));
+        let before = part.as_ref().map_or(0, |&part| self.items(part));
+        match part {
+            Ok(part) if act(self, part) => {
+                // The others of these parts, and a directory.
+                let between = (from + 1..depth).try_for_each(|depth| self.pool.reserve(depth, 1));
+                match between.and_then(|()| deepened(&self.directory, depth.saturating_sub(self.depth))) {
+                    Ok(deeper) => {
+                        if let Some(deeper) = deeper {
+                            self.directory = deeper;
+                            self.set_depth(depth);
+                        }
+                        self.commit_split(place, part, depth, bits_to);
+                        Ok(true)
+                    }
+                    Err(error) => {
+                        // With what `act` has inserted.
+                        self.len -= self.items(part) - before;
+                        self.undo_split(Some(part), from, depth);
+                        Err(error.into())
+                    }
+                }
+            }
+            Ok(part) => {
+                self.undo_split(Some(part), from, depth);
+                Ok(false)
+            }
+            Err(error) => {
+                self.undo_split(None, from, depth);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Adds the other parts of a shard, instead of that. Nothing can fail.
+    fn commit_split(&mut self, whole: Place, part: Place, depth: u8, bits_to: impl Fn(u8) -> u32) {
+        self.point_to(part);
+        for depth in self.depth_of(whole) + 1..=depth {
+            let other = self.push_part(whole, depth, bits_to(depth) ^ 1);
+            self.point_to(other);
+        }
+        self.remove_shard(whole, &mut |_, _| ());
+    }
+
+    /// Removes what was added for a split. The directory leads to none of it.
+    fn undo_split(&mut self, part: Option<Place>, from: u8, depth: u8) {
+        if let Some(part) = part {
+            self.remove_shard(part, &mut |_, _| ());
+        }
+        for depth in from + 1..=depth {
+            self.pool.release(depth, &mut |_, _, _| ());
+        }
+        self.pool.drop_levels(self.depth);
+    }
+
+    /// What splitting a shard of depth `from` adds to the charge, while the shard is still there.
+    fn charge_of_splits(&self, from: u8, depth: u8) -> usize {
+        let of_depth = |part: u8| self.pool.charge_of_more(&self.plan, part, if part == depth { 2 } else { 1 });
+        let directory = if depth > self.depth { size_of::<Place>() << depth } else { 0 };
+        (from + 1..=depth).map(of_depth).fold(directory, usize::saturating_add)
+    }
+
+    /// Adds a shard of this depth, for which there must be room, with those items of another one whose upper bits begin with `bits`.
+    /// The directory does not lead to it yet.
+    fn push_part(&mut self, whole: Place, depth: u8, bits: u32) -> Place {
+        let record = self.pool.record(whole);
+        let place = self.pool.push(Record::new(depth, record.prefix() << (depth - record.depth()) | bits, 0));
+        let is_complete = self.fill(whole, place, |part, whole| shard::fill_part(part, whole, bits));
+        debug_assert!(is_complete, "a bucket of a part never has more items than that of the whole");
+        place
+    }
+
+    /// Fills a shard with items of another one, of another depth. Returns what `fill` did.
+    fn fill(&mut self, from: Place, to: Place, fill: impl FnOnce(&mut ShardMut<'_>, &Shard<'_>) -> bool) -> bool {
+        let [source, target] = [from, to].map(|place| self.pool.record(place));
+        let [source_shape, shape] = [source, target].map(|record| self.pool.level(record.depth()).shape);
+        let (read, written) = self.pool.two_tables(from, to);
+        let source = source_shape.shard(self.dispatch, read, source.items());
+        let written = PartMut(&mut written[..shape.params.padded_bytes()]);
+        let mut shard = ShardMut::from_parts(shape.params, written, target.items()).with_dispatch(self.dispatch);
+        let (is_filled, items) = (fill(&mut shard, &source), shard.len());
+        self.pool.set_items(to, target, items);
+        is_filled
+    }
+
+    /// Writes the directory's entries for a shard.
+    fn point_to(&mut self, place: Place) {
+        point(&mut self.directory, self.depth, self.pool.record(place), place);
+    }
+
+    /// Removes a shard to which the directory does not lead any more, or will not. Calls `moved` with the old and new place of each
+    /// shard that has moved.
+    fn remove_shard(&mut self, place: Place, moved: &mut dyn FnMut(Place, Place)) {
+        let Self { directory, depth, pool, .. } = self;
+        pool.remove(place, &mut |record, from, to| {
+            point(directory, *depth, record, to);
+            moved(from, to);
+        });
+    }
+}
+
+// Joining.
+
+impl Layer {
+    /// Makes the directory as shallow as the shards allow.
+    fn halve(&mut self) {
+        while self.depth > self.plan.least_depth && self.pool.level(self.depth).len() == 0 {
+            let mut at = 0;
+            self.directory.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            shrink_to(&mut self.directory, 0);
+            self.set_depth(self.depth - 1);
+        }
+        self.pool.drop_levels(self.depth);
+    }
+
+    /// The other half of the shard that was split to make this one, unless it has been split further.
+    fn sibling(&self, place: Place) -> Option<Place> {
+        let record = self.pool.record(place);
+        let first = index((record.prefix() ^ 1).into()) << (self.depth - record.depth());
+        let other = *self.directory.get(first)?;
+        (record.depth() > self.plan.least_depth && self.depth_of(other) == record.depth()).then_some(other)
+    }
+
+    /// Joins a shard with its sibling if the two hold at most `most` items. Returns whether it did; otherwise nothing has changed.
+    pub(super) fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
+        let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
+            return Ok(false);
+        };
+        let record = self.pool.record(place);
+        self.pool.reserve(record.depth() - 1, 1)?;
+        let mut whole = self.pool.push(Record::new(record.depth() - 1, record.prefix() >> 1, 0));
+        let mut halves = if record.prefix() & 1 == 0 { [place, other] } else { [other, place] };
+        let is_filled =
+            (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| shard::fill_half(whole, half, bit)));
+        if !is_filled {
+            // Nothing leads to it.
+            self.remove_shard(whole, &mut |_, _| ());
+            return Ok(false);
+        }
+        for half in 0..halves.len() {
+            let mut places = halves;
+            self.remove_shard(halves[half], &mut |from, to| {
+                for place in places.iter_mut().chain([&mut whole]) {
+                    if *place == from {
+                        *place = to;
+                    }
+                }
+            });
+            halves = places;
+        }
+        self.point_to(whole);
+        self.halve();
+        Ok(true)
+    }
+
+    /// Joins all shards that can be, siblings of `most` items together at most. Those for which there is no memory stay two.
+    pub(super) fn join_all(&mut self, most: usize) {
+        for depth in (self.plan.least_depth + 1..=self.depth).rev() {
+            let mut number = 0;
+            while depth <= self.depth && number < self.pool.level(depth).len() {
+                // After a join, another shard is here.
+                if !self.join(self.pool.place(depth, number), most).unwrap_or(false) {
+                    number += 1;
+                }
+            }
+        }
+    }
+
+    /// Gives up all shards of a layer that began without any, if it has no items: what it takes follows from its items.
+    pub(super) fn release(&mut self) {
+        if self.len == 0 && self.plan.begins_unused() {
+            *self = Self::unused(self.plan, self.dispatch);
+        }
+    }
+}
+
+/// The number of items from which on a shard of a layer is split.
+fn full_from(plan: &LayerPlan) -> usize {
+    let slots = plan.whole.slots();
+    slots - slots / FULL.1 * (FULL.1 - FULL.0)
+}
+
+/// Writes a directory's entries for a shard.
+fn point(directory: &mut [Place], depth: u8, record: Record, place: Place) {
+    let unused = depth - record.depth();
+    let first = index(record.prefix().into()) << unused;
+    directory[first..first + (1 << unused)].fill(place);
+}
+
+/// The directory for so many bits more; `None` for none.
+fn deepened(directory: &[Place], bits: u8) -> Result<Option<Vec<Place>>, OutOfMemory> {
+    if bits == 0 {
+        return Ok(None);
+    }
+    let mut deeper = reserved(directory.len() << bits)?;
+    deeper.extend(directory.iter().flat_map(|&place| iter::repeat_n(place, 1 << bits)));
+    Ok(Some(deeper))
+}
+
+/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+impl Layer {
+    pub(super) fn assert_consistent(&self, plan: &LayerPlan, dispatch: Dispatch) {
+        let number = plan.number;
+        assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
+        assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");
+        assert_eq!(self.full_from, full_from(plan));
+        if self.is_unused() {
+            assert!(plan.begins_unused() && self.len == 0 && self.size_in_bytes() == 0, "layer {number} has no directory");
+            return;
+        }
+        assert_eq!(self.pool.levels().len(), usize::from(self.depth - plan.least_depth) + 1, "levels of layer {number}");
+        assert!(self.depth == plan.least_depth || self.pool.level(self.depth).len() > 0, "depth of layer {number}");
+        assert_eq!(self.directory.len(), 1 << self.depth, "directory of layer {number}");
+        for (entry, &place) in self.directory.iter().enumerate() {
+            let record = self.pool.record(place);
+            let unused = self.depth.checked_sub(record.depth()).expect("no shard is deeper than the directory");
+            assert_eq!(entry >> unused, index(record.prefix().into()), "entry {entry} of layer {number} leads to another shard");
+        }
+        let mut len = 0;
+        self.pool.assert_consistent(|place, record| {
+            let first = index(record.prefix().into()) << (self.depth - record.depth());
+            assert_eq!(self.directory[first], place, "no entry leads to {record:?} in layer {number}");
+            self.assert_shard(place, record);
+            len += record.items();
+        });
+        assert_eq!(self.len, len, "items of layer {number}");
+    }
+
+    fn assert_shard(&self, place: Place, record: Record) {
+        let (shard, _) = self.pool.shard(self.dispatch, place);
+        let params = shard.params();
+        let corrupt = shard.first_corrupt(0..params.buckets());
+        assert!(corrupt.is_none(), "{record:?}: {corrupt:?}");
+        let (placement, mut stored) = (params.placement(), 0);
+        shard.each_fingerprint(|bucket, fingerprint| {
+            let other = placement.alternate(bucket, fingerprint);
+            assert!(other < params.buckets() && placement.alternate(other, fingerprint) == bucket, "buckets {bucket}, {other}");
+            stored += 1;
+            true
+        });
+        assert_eq!(record.items(), stored, "items of {record:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests;
