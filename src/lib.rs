@@ -33,7 +33,7 @@
 //! | store it | [`CuckooFilter::to_bytes`], [`write_to`](CuckooFilter::write_to), [`save`](CuckooFilter::save) |
 //! | load it, also from untrusted bytes | [`CuckooFilter::from_bytes`], [`read_from`](CuckooFilter::read_from), [`load`](CuckooFilter::load) |
 //! | query stored or mapped bytes in place | [`FilterView`], [`ElasticView`] |
-//! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash` |
+//! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash`; [`Prehashed`] for hashes |
 //! | write code for any filter | [`Filter`], [`Contains`]; [`backing`] for filters and views alike |
 //! | choose parameters | [`tuning`] |
 //! | exchange filters with Go | [`go`] |
@@ -123,7 +123,7 @@ pub use elastic::{ElasticPart, JoinError, SharedFilter, Unconverted};
 pub use hash::FromHasherId;
 pub use {
     elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, GrowError, GrowErrorKind},
-    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, MergeError},
+    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, Items, MergeError, Prehashed},
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},

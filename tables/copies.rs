@@ -1,6 +1,6 @@
 //! Measures how full a table gets if each of its items is inserted several times: what copies cost.
 
-use koel::CuckooFilter;
+use koel::{CuckooFilter, Prehashed};
 
 use super::split_mix::SplitMix64;
 
@@ -21,7 +21,8 @@ pub(crate) fn file() -> String {
             for seed in 0..tables {
                 filter.clear();
                 let mut hashes = SplitMix64(seed << 32 | u64::from(copies));
-                let mut insert = || hashes.next().is_some_and(|hash| (0..copies).all(|_| filter.insert_hash(hash).is_ok()));
+                let mut insert =
+                    || hashes.next().is_some_and(|hash| (0..copies).all(|_| filter.insert(&Prehashed(hash)).is_ok()));
                 while insert() {}
                 (least, sum) = (least.min(filter.load_factor()), sum + filter.load_factor());
             }

@@ -1,6 +1,6 @@
 //! Measures how full tables get before they refuse an item. What to promise of them is `plan.rs`'s business.
 
-use koel::{Addressing, CuckooFilter, TableKind};
+use koel::{Addressing, CuckooFilter, Prehashed, TableKind};
 use std::sync::{
     Mutex,
     atomic::{AtomicUsize, Ordering},
@@ -76,7 +76,7 @@ pub(crate) fn measure(group: Group, log2_buckets: u32) -> Cell {
     let loads: Vec<f64> = (0..trials)
         .map(|_| {
             filter.clear();
-            while random.next().is_some_and(|hash| filter.insert_hash(unfolded(addressing, hash)).is_ok()) {}
+            while random.next().is_some_and(|hash| filter.insert(&Prehashed(unfolded(addressing, hash))).is_ok()) {}
             filter.load_factor()
         })
         .collect();

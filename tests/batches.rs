@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::common::{Kind, SplitMix64, kinds};
-use koel::{Addressing, BuildError, CuckooFilter, Kernel, TableKind};
+use koel::{Addressing, BuildError, CuckooFilter, Kernel, Prehashed, TableKind};
 
 /// Enough for several batches and a part of one.
 const ITEMS: usize = 500;
@@ -30,7 +30,7 @@ fn all_forms_and_all_kernels_do_the_same() {
             // Short fingerprints in small tables do not all fit; what does must be the same.
             let inserted = present.iter().take_while(|item| one.insert(*item).is_ok()).count();
             let in_batches = batches.insert_batch(&present).map_or_else(|full| full.position(), |()| ITEMS);
-            let by_hash = hashed.insert_hashes(&present_hashes).map_or_else(|full| full.position(), |()| ITEMS);
+            let by_hash = hashed.insert_batch(&Prehashed(&present_hashes)).map_or_else(|full| full.position(), |()| ITEMS);
             assert_eq!((in_batches, by_hash), (inserted, inserted), "{kind:?}");
             assert!(one == batches && one == hashed, "{kind:?} {}", one.kernel());
 
@@ -39,10 +39,10 @@ fn all_forms_and_all_kernels_do_the_same() {
             let singly: Vec<bool> = absent.iter().map(|item| one.contains(item)).collect();
             assert_eq!(found, singly, "{kind:?} {}", one.kernel());
             let mut by_hash = vec![true; ITEMS];
-            one.contains_hashes(&absent_hashes, &mut by_hash);
+            one.contains_batch(&Prehashed(&absent_hashes), &mut by_hash);
             assert_eq!(by_hash, singly, "{kind:?} {}", one.kernel());
             let count = singly.iter().filter(|&&found| found).count();
-            assert_eq!((one.count_members(&absent), one.count_member_hashes(&absent_hashes)), (count, count));
+            assert_eq!((one.count_members(&absent), one.count_members(&Prehashed(&absent_hashes))), (count, count));
             assert_eq!(one.count_members(&present[..inserted]), inserted, "{kind:?} {}", one.kernel());
             match &reference {
                 Some((filter, answers)) => assert!(*filter == one && *answers == singly, "{kind:?} {}", one.kernel()),
@@ -53,7 +53,7 @@ fn all_forms_and_all_kernels_do_the_same() {
             batches.remove_batch(&present[..inserted], &mut removed);
             assert!(removed.iter().all(|&removed| removed) && batches.is_empty(), "{kind:?} {}", one.kernel());
             let mut removed = vec![true; ITEMS];
-            hashed.remove_hashes(&absent_hashes, &mut removed);
+            hashed.remove_batch(&Prehashed(&absent_hashes), &mut removed);
             let singly: Vec<bool> = absent.iter().map(|item| one.remove(item)).collect();
             assert_eq!(removed, singly, "{kind:?} {}", one.kernel());
             assert_eq!(hashed, one);
@@ -127,7 +127,7 @@ fn a_known_set_may_ask_for_more_room_or_less() {
     let roomy = builder.clone().capacity(5000).build_from_items(&items).expect("there is room");
     assert!(roomy.capacity() >= 5000 && roomy.len() == 1000);
     let hashes: Vec<u64> = items.iter().map(|item| roomy.hash(item)).collect();
-    assert!(builder.clone().capacity(5000).build_from_hashes(&hashes).expect("there is room") == roomy);
+    assert!(builder.clone().capacity(5000).build_from_items(&Prehashed(&hashes)).expect("there is room") == roomy);
     let error = builder.clone().capacity(100).build_from_items(&items).expect_err("ten times as many");
     let BuildError::Full(full) = &error else { panic!("{error}") };
     assert!(full.items() >= 100 && full.slots() == 128, "{error}");
@@ -208,5 +208,5 @@ fn a_kernel_that_is_not_there_is_an_error_that_names_those_that_are() {
 #[should_panic(expected = "3 items but room for 2 answers")]
 fn answers_need_as_much_room_as_there_are_hashes() {
     let filter = CuckooFilter::builder().capacity(10).fingerprint_bits(12).build().expect("right");
-    filter.contains_hashes(&[1, 2, 3], &mut [false; 2]);
+    filter.contains_batch(&Prehashed(&[1, 2, 3]), &mut [false; 2]);
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
 use crate::common::{ADDRESSINGS, SplitMix64};
-use koel::{Addressing, CuckooFilter, TableKind};
+use koel::{Addressing, CuckooFilter, Prehashed, TableKind};
 
 /// Fills `trials` filters to the capacity asked for, and returns how many of them refused an item before.
 fn failures(table: TableKind, f: u32, b: u32, addressing: Addressing, capacity: usize, trials: u64) -> u64 {
@@ -16,7 +16,7 @@ fn failures(table: TableKind, f: u32, b: u32, addressing: Addressing, capacity: 
             filter.clear();
             // Other sequences than those by which the loads were measured.
             let mut hashes = SplitMix64(0xc0ff_ee00 + trial * 0x1_0000_0001 + u64::from(f) * 77 + u64::from(b));
-            (0..promised).any(|_| filter.insert_hash(hashes.next().expect("endless")).is_err())
+            (0..promised).any(|_| filter.insert(&Prehashed(hashes.next().expect("endless"))).is_err())
         })
         .count() as u64
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
 use crate::common::{ADDRESSINGS, SplitMix64};
-use koel::{Addressing, CuckooFilter, TableKind};
+use koel::{Addressing, CuckooFilter, Prehashed, TableKind};
 
 /// Of the normal distribution: 99.9 % lie within this many standard deviations of the mean.
 const QUANTILE: f64 = 3.29;
@@ -20,7 +20,7 @@ fn check(table: TableKind, f: u32, b: u32, addressing: Addressing, load: f64) {
     let items = (filter.slots() as f64 * load) as usize;
     // A different sequence from that of `measure_false_positive_rate`.
     for hash in SplitMix64(u64::from(f) << 32 | u64::from(b)).take(items) {
-        filter.insert_hash(hash).expect("the load can be reached");
+        filter.insert(&Prehashed(hash)).expect("the load can be reached");
     }
     let expected = filter.false_positive_rate();
     let before = filter.clone();
@@ -63,7 +63,7 @@ fn long_fingerprints_hardly_ever_err() {
     for table in [TableKind::Single, TableKind::Packed] {
         for f in [24, 28, 32] {
             let mut filter = CuckooFilter::builder().table(table).fingerprint_bits(f).capacity(ITEMS).build().expect("right");
-            SplitMix64(1).take(ITEMS).for_each(|hash| filter.insert_hash(hash).expect("there is room"));
+            SplitMix64(1).take(ITEMS).for_each(|hash| filter.insert(&Prehashed(hash)).expect("there is room"));
             let expected = filter.false_positive_rate() * 4e6;
             let hits = filter.measure_false_positive_rate(4_000_000) * 4e6;
             assert!(hits <= expected + 4.0 * expected.sqrt() + 3.0, "{table} f = {f}: {hits} hits, {expected} expected");
@@ -81,7 +81,7 @@ fn the_rate_asked_for_is_kept() {
                 builder = builder.table(table);
             }
             let mut filter = builder.build().expect("the parameters are right");
-            SplitMix64(3).take(filter.capacity()).for_each(|hash| filter.insert_hash(hash).expect("the capacity fits"));
+            SplitMix64(3).take(filter.capacity()).for_each(|hash| filter.insert(&Prehashed(hash)).expect("the capacity fits"));
             assert!(filter.false_positive_rate() <= rate);
             let tolerance = 4.0 * (rate / 1e6).sqrt();
             let measured = filter.measure_false_positive_rate(1_000_000);

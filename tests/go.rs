@@ -5,7 +5,7 @@
 
 use crate::common::{GoFile, SplitMix64, kinds};
 use koel::{
-    Addressing, AnyHasher, CuckooFilter, FilterView, Kernel, TableKind,
+    Addressing, AnyHasher, CuckooFilter, FilterView, Kernel, Prehashed, TableKind,
     go::{self, GoError, GoFilter, MetroHash64},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -152,11 +152,11 @@ fn a_victim_without_room_stays_what_it_is() {
         let mut go = go::decode(&bytes).expect("a file");
         assert_eq!((go.len(), go.filter().len()), (5, 4));
         for fingerprint in 1..=5 {
-            assert!(go.contains_hash(hash(0, fingerprint)));
-            assert_eq!(go.count_hash(hash(0, fingerprint)), 1);
+            assert!(go.contains(&Prehashed(hash(0, fingerprint))));
+            assert_eq!(go.count(&Prehashed(hash(0, fingerprint))), 1);
         }
-        assert!(!go.contains_hash(hash(0, 6)));
-        let error = go.insert_hash(hash(0, 6)).expect_err("there is no room");
+        assert!(!go.contains(&Prehashed(hash(0, 6))));
+        let error = go.insert(&Prehashed(hash(0, 6))).expect_err("there is no room");
         assert_eq!((error.items(), error.slots()), (5, 4));
         assert_eq!(go.encode().expect("as it was"), bytes);
         assert!(error.to_string().contains("5 items in 4 slots"), "{error}");
@@ -166,8 +166,8 @@ fn a_victim_without_room_stays_what_it_is() {
 
         // The victim goes, and leaves its traces in the header, as in Go.
         let mut without = go.clone();
-        assert!(without.remove_hash(hash(0, 5)) && !without.remove_hash(hash(0, 5)));
-        assert!(!without.contains_hash(hash(0, 5)));
+        assert!(without.remove(&Prehashed(hash(0, 5))) && !without.remove(&Prehashed(hash(0, 5))));
+        assert!(!without.contains(&Prehashed(hash(0, 5))));
         let mut expected = bytes.clone();
         expected[12] = 0;
         assert_eq!(without.encode().expect("as it was"), expected);
@@ -175,9 +175,9 @@ fn a_victim_without_room_stays_what_it_is() {
         assert_eq!(without.into_filter().expect("no victim").len(), 4);
 
         // Another one goes, and the victim takes its place.
-        assert!(go.remove_hash(hash(0, 2)));
+        assert!(go.remove(&Prehashed(hash(0, 2))));
         assert_eq!((go.len(), go.filter().len()), (4, 4));
-        assert!(go.contains_hash(hash(0, 5)) && !go.contains_hash(hash(0, 2)));
+        assert!(go.contains(&Prehashed(hash(0, 5))) && !go.contains(&Prehashed(hash(0, 2))));
         assert_same(&go::decode(&go.encode().expect("as it was")).expect("a file"), &go);
     }
 }
@@ -185,9 +185,9 @@ fn a_victim_without_room_stays_what_it_is() {
 #[test]
 fn a_victim_and_a_copy_of_it_are_two() {
     let mut go = go::decode(&GoFile { buckets: vec![vec![7, 9]], f: 5, victim: (0, 9, 1) }.single()).expect("a file");
-    assert_eq!(go.count_hash(hash(0, 9)), 2);
-    assert!(go.remove_hash(hash(0, 9)) && go.remove_hash(hash(0, 9)));
-    assert!(!go.remove_hash(hash(0, 9)) && go.contains_hash(hash(0, 7)));
+    assert_eq!(go.count(&Prehashed(hash(0, 9))), 2);
+    assert!(go.remove(&Prehashed(hash(0, 9))) && go.remove(&Prehashed(hash(0, 9))));
+    assert!(!go.remove(&Prehashed(hash(0, 9))) && go.contains(&Prehashed(hash(0, 7))));
     assert_eq!(go.len(), 1);
 }
 
@@ -199,10 +199,10 @@ fn an_insertion_beside_a_victim_loses_neither() {
         for bytes in [file.single(), file.packed()] {
             let mut go = go::decode(&bytes).expect("a file");
             let before = go.len();
-            go.insert_hash(hash(0, 6)).expect("there is room");
+            go.insert(&Prehashed(hash(0, 6))).expect("there is room");
             assert_eq!((go.len(), go.filter().len()), (before + 1, in_table));
             for &fingerprint in slots.iter().filter(|&&value| value != 0).chain(&[5, 6]) {
-                assert!(go.contains_hash(hash(0, fingerprint.into())));
+                assert!(go.contains(&Prehashed(hash(0, fingerprint.into()))));
             }
             assert_same(&go::decode(&go.encode().expect("as it was")).expect("a file"), &go);
         }
@@ -217,8 +217,8 @@ fn the_victim_is_in_both_its_buckets() {
     for bytes in [file.single(), file.packed()] {
         let go = go::decode(&bytes).expect("a file");
         for bucket in 0..16 {
-            assert_eq!(go.contains_hash(hash(bucket, 77)), bucket == 3 || bucket == other);
-            assert!(!go.contains_hash(hash(bucket, 78)));
+            assert_eq!(go.contains(&Prehashed(hash(bucket, 77))), bucket == 3 || bucket == other);
+            assert!(!go.contains(&Prehashed(hash(bucket, 78))));
         }
         assert!(!go.is_empty() && go.filter().is_empty());
         let items: Vec<String> = (0..10_000).map(|n: u64| n.to_string()).collect();
@@ -231,7 +231,7 @@ fn the_victim_is_in_both_its_buckets() {
         assert_eq!((unique.insert_unique("another"), unique.len()), (Ok(true), 2));
         let stale = GoFile { victim: (3, 77, 0), ..file.clone() };
         let stale = go::decode(&stale.single()).expect("a file");
-        assert!(stale.is_empty() && !stale.contains_hash(hash(3, 77)));
+        assert!(stale.is_empty() && !stale.contains(&Prehashed(hash(3, 77))));
     }
 }
 
@@ -244,7 +244,7 @@ fn native_filters_become_files_of_gos() {
             let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).buckets(buckets);
             let builder = builder.addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337);
             let mut filter = builder.build().expect("right");
-            SplitMix64(f.into()).take(filter.slots()).for_each(|hash| drop(filter.insert_hash(hash)));
+            SplitMix64(f.into()).take(filter.slots()).for_each(|hash| drop(filter.insert(&Prehashed(hash))));
             let is_wrong = table == TableKind::Single
                 && buckets > 1
                 && (f == 2 && !b.is_multiple_of(4) || matches!(f, 4 | 12) && !b.is_multiple_of(2));
@@ -293,7 +293,7 @@ proptest! {
         let bytes = file.packed();
         let go = go::decode(&bytes).expect("a file");
         for (bucket, &value) in (0..).zip(&file.buckets).flat_map(|(bucket, slots)| slots.iter().map(move |value| (bucket, value))) {
-            prop_assert!(value == 0 || go.contains_hash(hash(bucket, value.into())));
+            prop_assert!(value == 0 || go.contains(&Prehashed(hash(bucket, value.into()))));
         }
         prop_assert_eq!(go.encode().expect("as it was"), bytes);
     }
@@ -311,7 +311,7 @@ proptest! {
         prop_assume!(!all.is_empty());
         for (is_removal, n) in changes {
             let hash = all[n % all.len()];
-            if is_removal { go.remove_hash(hash); } else { drop(go.insert_hash(hash)); }
+            if is_removal { go.remove(&Prehashed(hash)); } else { drop(go.insert(&Prehashed(hash))); }
         }
         let read = go::decode(&go.encode().expect("as it was")).expect("a file");
         assert_same(&read, &go);
@@ -325,13 +325,13 @@ fn a_bucket_that_is_as_it_was_has_its_order_again() {
     let file = GoFile { buckets: vec![vec![0x10, 0, 0x35, 0x25], vec![0x41, 0x31, 0x21, 0x11]], f: 7, victim: (0, 0, 0) };
     let bytes = file.packed();
     let mut go = go::decode(&bytes).expect("a file");
-    assert!(go.remove_hash(hash(1, 0x31)));
+    assert!(go.remove(&Prehashed(hash(1, 0x31))));
     assert_ne!(go.encode().expect("as it was"), bytes);
     assert_same(&go::decode(&go.encode().expect("as it was")).expect("a file"), &go);
-    assert!(go.remove_hash(hash(1, 0x21)));
+    assert!(go.remove(&Prehashed(hash(1, 0x21))));
     // The second bucket is the emptier one, then the first of two that are alike.
-    go.insert_hash(hash(1, 0x21)).expect("there is room");
-    go.insert_hash(hash(1, 0x31)).expect("there is room");
+    go.insert(&Prehashed(hash(1, 0x21))).expect("there is room");
+    go.insert(&Prehashed(hash(1, 0x31))).expect("there is room");
     assert_eq!(go.encode().expect("as it was"), bytes);
 }
 

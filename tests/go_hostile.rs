@@ -4,7 +4,7 @@
 
 use crate::common::{GoFile, SplitMix64};
 use koel::{
-    Addressing, CuckooFilter, Hasher, HasherId, SnapshotErrorKind, TableKind, Xxh3,
+    Addressing, CuckooFilter, Hasher, HasherId, Prehashed, SnapshotErrorKind, TableKind, Xxh3,
     go::{self, GoError, GoFilter, MetroHash64},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -211,7 +211,7 @@ fn assert_file_or_refused(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Ok(mut go) = go::decode(bytes) {
         prop_assert_eq!(go.encode().expect("as it was"), bytes);
         let before = go.len();
-        let inserted = SplitMix64(5).take(20).filter(|&hash| go.insert_hash(hash).is_ok()).count();
+        let inserted = SplitMix64(5).take(20).filter(|&hash| go.insert(&Prehashed(hash)).is_ok()).count();
         prop_assert_eq!(go.len(), before + inserted);
         let read = go::decode(&go.encode().expect("as it was"));
         prop_assert!(read.is_ok_and(|read| read.filter() == go.filter() && read.len() == go.len()));

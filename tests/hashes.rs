@@ -4,7 +4,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
 use crate::common::SplitMix64;
-use koel::CuckooFilter;
+use koel::{CuckooFilter, Prehashed};
 
 /// Of the normal distribution: 99.9 % lie within this many standard deviations of the mean.
 const QUANTILE: f64 = 3.29;
@@ -37,10 +37,10 @@ impl<'a> Tally<'a> {
     /// Fills a filter to its capacity, all of which must fit and be found, and asks it for others.
     fn fill_and_ask(&mut self, filter: &mut CuckooFilter, hashes: &mut impl Iterator<Item = u64>, probes: usize) {
         let own: Vec<u64> = hashes.take(filter.capacity()).collect();
-        filter.insert_hashes(&own).unwrap_or_else(|full| panic!("{}, f = {}: {full}", self.what, self.f));
-        assert_eq!((filter.len(), filter.count_member_hashes(&own)), (filter.capacity(), own.len()));
+        filter.insert_batch(&Prehashed(&own)).unwrap_or_else(|full| panic!("{}, f = {}: {full}", self.what, self.f));
+        assert_eq!((filter.len(), filter.count_members(&Prehashed(&own))), (filter.capacity(), own.len()));
         let others: Vec<u64> = hashes.take(probes).collect();
-        self.found += filter.count_member_hashes(&others);
+        self.found += filter.count_members(&Prehashed(&others));
         self.probes += others.len();
         self.filters += 1;
     }
@@ -170,15 +170,15 @@ fn items_and_their_hashes_are_the_same() {
         let (mut hashes, mut batch) = (items.clone(), items.clone());
         let all: Vec<u64> = (0..1500u64).map(|item| items.hash(&item)).collect();
         for (item, &hash) in all[..900].iter().enumerate() {
-            items.insert(&(item as u64)).and_then(|()| hashes.insert_hash(hash)).expect("they fit");
+            items.insert(&(item as u64)).and_then(|()| hashes.insert(&Prehashed(hash))).expect("they fit");
         }
-        batch.insert_hashes(&all[..900]).expect("they fit");
+        batch.insert_batch(&Prehashed(&all[..900])).expect("they fit");
         assert!(items == hashes && items == batch);
         for (item, &hash) in (0u64..).zip(&all) {
-            assert_eq!(items.contains(&item), items.contains_hash(hash));
-            assert_eq!(items.count(&item), items.count_hash(hash));
+            assert_eq!(items.contains(&item), items.contains(&Prehashed(hash)));
+            assert_eq!(items.count(&item), items.count(&Prehashed(hash)));
         }
-        assert!((0..900u64).all(|item| items.remove_hash(all[item as usize]) && hashes.remove(&item)));
+        assert!((0..900u64).all(|item| items.remove(&Prehashed(all[item as usize])) && hashes.remove(&item)));
         assert!(items == hashes && items.is_empty());
     }
 }
@@ -206,8 +206,8 @@ fn structured_numbers_keep_the_rate_of_a_growing_filter() {
         for (shape, number) in SHAPES {
             let builder = koel::ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).bucket_size(b);
             let mut filter = builder.max_capacity(max_capacity).build().expect("the parameters are right");
-            (0..items).try_for_each(|n| filter.insert_hash(number(n))).unwrap_or_else(|error| panic!("{shape}: {error}"));
-            let found = (items..items + PROBES as u64).filter(|&n| filter.contains_hash(number(n))).count() as f64;
+            (0..items).try_for_each(|n| filter.insert(&Prehashed(number(n)))).unwrap_or_else(|error| panic!("{shape}: {error}"));
+            let found = (items..items + PROBES as u64).filter(|&n| filter.contains(&Prehashed(number(n)))).count() as f64;
             let (stated, promised) = (filter.false_positive_rate() * PROBES as f64, rate * PROBES as f64);
             // Which fingerprints few tables happen to hold varies, too: a twentieth of the rate.
             let tolerance = 5.0 * stated.sqrt() + stated / 20.0;

@@ -10,7 +10,7 @@ mod composed;
 #[cfg(feature = "std")]
 use common::split_mix;
 use common::{Kind, SplitMix64};
-use koel::{Addressing, CuckooFilter, ElasticFilter, FilterView, Kernel, TableKind};
+use koel::{Addressing, CuckooFilter, ElasticFilter, FilterView, Kernel, Prehashed, TableKind};
 use std::{
     panic::catch_unwind,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -41,19 +41,22 @@ fn hashes() -> Vec<u64> {
 /// Fills it until it refuses.
 fn fill(filter: &mut CuckooFilter) {
     // Before it is full, it has to make room.
-    let refused = SplitMix64(2).take(200).find(|&hash| filter.insert_hash(hash).is_err());
+    let refused = SplitMix64(2).take(200).find(|&hash| filter.insert(&Prehashed(hash)).is_err());
     assert!(refused.is_some(), "{filter}");
 }
 
 #[test]
 fn filters_are_changed() {
     for mut filter in filters() {
-        filter.insert_hashes(&hashes()[..20]).expect("there is room");
+        filter.insert_batch(&Prehashed(&hashes()[..20])).expect("there is room");
         fill(&mut filter);
         let mut found = [false; 70];
-        filter.contains_hashes(&hashes(), &mut found);
+        filter.contains_batch(&Prehashed(&hashes()), &mut found);
         assert!(found[..20].iter().all(|&found| found), "{filter}");
-        assert!(hashes()[..20].iter().all(|&hash| filter.contains_hash(hash) && filter.remove_hash(hash)), "{filter}");
+        assert!(
+            hashes()[..20].iter().all(|&hash| filter.contains(&Prehashed(hash)) && filter.remove(&Prehashed(hash))),
+            "{filter}"
+        );
         let copy = filter.clone();
         filter.clear();
         filter.merge(&copy).expect("there is room");
@@ -68,12 +71,12 @@ fn a_filter_grows_and_shrinks() {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(500).kernel(kernel);
         let mut filter = builder.build().expect("it is available");
         let hashes: Vec<u64> = SplitMix64(3).take(400).collect();
-        filter.insert_hashes(&hashes).expect("it grows");
+        filter.insert_batch(&Prehashed(&hashes)).expect("it grows");
         assert!(filter.shards() >= 4, "{filter}");
         let mut found = [false; 400];
-        filter.contains_hashes(&hashes, &mut found);
+        filter.contains_batch(&Prehashed(&hashes), &mut found);
         assert!(found.iter().all(|&found| found));
-        filter.remove_hashes(&hashes, &mut found);
+        filter.remove_batch(&Prehashed(&hashes), &mut found);
         assert!(filter.is_empty() && found.iter().all(|&found| found));
     }
 }
@@ -110,8 +113,8 @@ fn views_read_no_byte_beyond_theirs() {
             view.set_kernel(filter.kernel()).expect("it is available");
             view.verify().expect("it is as it was written");
             let (mut ours, mut theirs) = ([false; 70], [true; 70]);
-            filter.contains_hashes(&hashes(), &mut ours);
-            view.contains_hashes(&hashes(), &mut theirs);
+            filter.contains_batch(&Prehashed(&hashes()), &mut ours);
+            view.contains_batch(&Prehashed(&hashes()), &mut theirs);
             assert_eq!(ours, theirs, "{filter}");
             assert!(CuckooFilter::from_bytes(&bytes[before..]).expect("a snapshot") == filter);
         }
@@ -137,7 +140,7 @@ fn views_notice_that_bytes_are_gone() {
             let mut view = FilterView::over(Shrinking(snapshot.clone(), len.into())).expect("a snapshot");
             view.set_kernel(filter.kernel()).expect("it is available");
             view.data().1.store(len - fewer, Relaxed);
-            assert!(catch_unwind(|| view.contains_hashes(&hashes(), &mut [false; 70])).is_err(), "{filter}");
+            assert!(catch_unwind(|| view.contains_batch(&Prehashed(&hashes()), &mut [false; 70])).is_err(), "{filter}");
         }
     }
 }

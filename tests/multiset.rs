@@ -1,7 +1,7 @@
 //! The filter against a multiset that never errs: no false negative, no loss, no trace left behind.
 
 use crate::common::{Kind, SplitMix64, kinds, table_bytes};
-use koel::{Addressing, CuckooFilter, FilterView, Kernel, TableKind};
+use koel::{Addressing, CuckooFilter, FilterView, Kernel, Prehashed, TableKind};
 use proptest::{
     prelude::*,
     test_runner::{RngSeed, TestRunner},
@@ -212,7 +212,7 @@ fn a_filter_filled_to_the_brim_loses_nothing() {
         let mut refused = 0;
         for hash in SplitMix64(seed) {
             let before = (refused == 0).then(|| filter.clone());
-            if filter.insert_hash(hash).is_ok() {
+            if filter.insert(&Prehashed(hash)).is_ok() {
                 inserted.push(hash);
                 continue;
             }
@@ -223,11 +223,11 @@ fn a_filter_filled_to_the_brim_loses_nothing() {
             }
         }
         assert_eq!(filter.len(), inserted.len());
-        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{kind:?}");
+        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{kind:?}");
         for (removed, &hash) in inserted.iter().enumerate() {
-            assert!(filter.remove_hash(hash), "{kind:?}");
+            assert!(filter.remove(&Prehashed(hash)), "{kind:?}");
             // A few of those that are left, not all: that would be quadratic.
-            assert!(inserted[removed + 1..].iter().step_by(61).all(|&hash| filter.contains_hash(hash)), "{kind:?}");
+            assert!(inserted[removed + 1..].iter().step_by(61).all(|&hash| filter.contains(&Prehashed(hash))), "{kind:?}");
         }
         assert!(filter.is_empty() && table_bytes(&filter).iter().all(|&byte| byte == 0), "{kind:?}");
     }
@@ -245,7 +245,7 @@ fn the_longest_walks_lose_nothing() {
         let mut filter = kind.filter(1 << 15);
         let (mut inserted, mut refused) = (Vec::new(), 0);
         for hash in SplitMix64(u64::from(kind.f)) {
-            if filter.insert_hash(hash).is_ok() {
+            if filter.insert(&Prehashed(hash)).is_ok() {
                 inserted.push(hash);
             } else {
                 refused += 1;
@@ -254,8 +254,8 @@ fn the_longest_walks_lose_nothing() {
                 }
             }
         }
-        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{kind:?}");
-        assert!(inserted.iter().all(|&hash| filter.remove_hash(hash)), "{kind:?}");
+        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{kind:?}");
+        assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))), "{kind:?}");
         assert!(filter.is_empty() && table_bytes(&filter).iter().all(|&byte| byte == 0), "{kind:?}");
     }
 }
@@ -284,8 +284,8 @@ fn same_operations_give_same_bytes() {
     for kind in kinds().filter(|kind| kind.f % 7 == 5) {
         let run = || {
             let mut filter = kind.filter(64);
-            let inserted: Vec<u64> = SplitMix64(9).take_while(|&hash| filter.insert_hash(hash).is_ok()).collect();
-            inserted.iter().step_by(3).for_each(|&hash| assert!(filter.remove_hash(hash)));
+            let inserted: Vec<u64> = SplitMix64(9).take_while(|&hash| filter.insert(&Prehashed(hash)).is_ok()).collect();
+            inserted.iter().step_by(3).for_each(|&hash| assert!(filter.remove(&Prehashed(hash))));
             filter.to_bytes()
         };
         assert_eq!(run(), run(), "{kind:?}");

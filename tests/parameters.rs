@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
 use crate::common::{ADDRESSINGS, SplitMix64, with_nearest};
-use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Parameter, TableKind};
+use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Parameter, Prehashed, TableKind};
 
 fn builder() -> Builder {
     CuckooFilter::builder()
@@ -249,7 +249,7 @@ fn a_load_of_097_is_reached_from_ten_thousand_items_on() {
             let mut filter = builder().table(TableKind::Packed).fingerprint_bits(f).buckets(buckets).build().expect("right");
             let wanted = (filter.slots() as f64 * 0.97).ceil() as usize;
             for hash in SplitMix64(seed << 32 | u64::from(f)).take(wanted) {
-                filter.insert_hash(hash).unwrap_or_else(|full| panic!("f = {f}, {items} items, seed {seed}: {full}"));
+                filter.insert(&Prehashed(hash)).unwrap_or_else(|full| panic!("f = {f}, {items} items, seed {seed}: {full}"));
             }
         }
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
 use crate::common::{HEADER, Kind, SplitMix64, forged, kinds};
-use koel::{Addressing, CuckooFilter, FilterView, MergeError, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
+use koel::{Addressing, CuckooFilter, FilterView, MergeError, Prehashed, SnapshotError, SnapshotErrorKind, TableKind, Xxh3};
 use std::io::{self, Read};
 
 fn filled(kind: Kind, buckets: u64) -> CuckooFilter {
@@ -11,7 +11,7 @@ fn filled(kind: Kind, buckets: u64) -> CuckooFilter {
     let items = filter.slots() / 2;
     for hash in SplitMix64(1).take(items) {
         // Small tables of few fingerprints may refuse one or two.
-        let _ = filter.insert_hash(hash);
+        let _ = filter.insert(&Prehashed(hash));
     }
     filter
 }
@@ -61,7 +61,7 @@ fn full_tables_come_back_as_they_were() {
     for kind in kinds() {
         for buckets in if kind.addressing == Addressing::PowerOfTwo { [1, 2, 4] } else { [2, 6, 10] } {
             let mut filter = kind.filter(buckets);
-            SplitMix64(2).take(4 * filter.slots()).for_each(|hash| drop(filter.insert_hash(hash)));
+            SplitMix64(2).take(4 * filter.slots()).for_each(|hash| drop(filter.insert(&Prehashed(hash))));
             assert_eq!(CuckooFilter::from_bytes(&filter.to_bytes()).expect("a snapshot"), filter, "{kind:?}");
         }
     }
@@ -87,7 +87,7 @@ fn a_filter_that_comes_back_goes_on() {
     let mut back = CuckooFilter::from_bytes(&filter.to_bytes()).expect("a snapshot");
     for filter in [&mut filter, &mut back] {
         filter.insert("koel").expect("there is room");
-        SplitMix64(1).take(20).for_each(|hash| assert!(filter.remove_hash(hash)));
+        SplitMix64(1).take(20).for_each(|hash| assert!(filter.remove(&Prehashed(hash))));
     }
     assert_eq!(filter.to_bytes(), back.to_bytes());
 }
@@ -203,7 +203,7 @@ fn a_view_that_lies_about_its_items_does_not_spoil_the_filter_it_is_merged_into(
     for items in [0u64, 11, 13, 23] {
         let lying = forged(snapshot, |bytes| bytes[32..40].copy_from_slice(&items.to_le_bytes()));
         let mut filter = CuckooFilter::new(truth.params(), Xxh3).expect("there is memory");
-        filter.insert_hash(7).expect("it is empty");
+        filter.insert(&Prehashed(7)).expect("it is empty");
         let before = filter.to_bytes();
         let error = filter.merge(&FilterView::over(&lying).expect("its header is right")).expect_err("it lies");
         let MergeError::Snapshot(error) = error else { panic!("{error}") };

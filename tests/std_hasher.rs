@@ -1,6 +1,6 @@
 //! Items of every type that implements `Hash`, under any `BuildHasher`.
 
-use koel::{Addressing, CuckooFilter, HashItem, StdHasher};
+use koel::{Addressing, CuckooFilter, HashItem, Prehashed, StdHasher};
 use std::{
     collections::BTreeSet,
     hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState},
@@ -130,9 +130,9 @@ fn keeps_its_promises<T: Hash>(hasher: &StdHasher<impl BuildHasher>, what: &str,
         let mut filter = builder.build().expect("right");
         let hash = |n: u32| hash(hasher, &item(n.into()));
         for n in 0..ITEMS {
-            filter.insert_hash(hash(n)).unwrap_or_else(|full| panic!("{what}, {addressing:?}: {full}"));
+            filter.insert(&Prehashed(hash(n))).unwrap_or_else(|full| panic!("{what}, {addressing:?}: {full}"));
         }
-        let found: u32 = (ITEMS..ITEMS + OTHERS).map(|n| u32::from(filter.contains_hash(hash(n)))).sum();
+        let found: u32 = (ITEMS..ITEMS + OTHERS).map(|n| u32::from(filter.contains(&Prehashed(hash(n))))).sum();
         let expected = filter.false_positive_rate() * f64::from(OTHERS);
         // Five times the deviation.
         assert!(

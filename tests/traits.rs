@@ -1,7 +1,7 @@
 //! Filters behind the traits `Filter` and `Contains`: whatever it is, and however it is reached, it answers as it does itself.
 
 use crate::common::{SplitMix64, kinds};
-use koel::{AnyHasher, Contains, CuckooFilter, Filter, FilterView, StdHasher, backing::Storage};
+use koel::{AnyHasher, Contains, CuckooFilter, Filter, FilterView, Prehashed, StdHasher, backing::Storage};
 use std::{hash::RandomState, rc::Rc, sync::Arc};
 
 const NAMES: [&str; 5] = ["alice", "bob", "carol", "dave", "eve"];
@@ -33,8 +33,8 @@ struct Answers {
 fn inherent<H, S: Storage>(filter: &CuckooFilter<H, S>) -> Answers {
     let hashes = hashes();
     Answers {
-        found: hashes.iter().map(|&hash| filter.contains_hash(hash)).collect(),
-        counts: hashes.iter().map(|&hash| filter.count_hash(hash)).collect(),
+        found: hashes.iter().map(|&hash| filter.contains(&Prehashed(hash))).collect(),
+        counts: hashes.iter().map(|&hash| filter.count(&Prehashed(hash))).collect(),
         len: filter.len(),
         is_empty: filter.is_empty(),
         rate: filter.false_positive_rate().to_bits(),
@@ -43,14 +43,16 @@ fn inherent<H, S: Storage>(filter: &CuckooFilter<H, S>) -> Answers {
 }
 
 /// What the trait says, of any type; and of all hashes at a time, the same.
-fn by_trait(filter: &(impl Filter + ?Sized)) -> Answers {
+fn by_trait(filter: &(impl Contains + ?Sized)) -> Answers {
     let hashes = hashes();
     let mut found = vec![false; hashes.len()];
-    filter.contains_hashes(&hashes, &mut found);
-    assert!(hashes.iter().zip(&found).all(|(&hash, &found)| filter.contains_hash(hash) == found));
+    let keys: Vec<Prehashed> = hashes.iter().copied().map(Prehashed).collect();
+    filter.contains_batch(&keys, &mut found);
+    assert!(keys.iter().zip(&found).all(|(key, &found)| filter.contains(key) == found));
+    assert_eq!(filter.count_members(&keys), found.iter().filter(|&&found| found).count());
     Answers {
         found,
-        counts: hashes.iter().map(|&hash| filter.count_hash(hash)).collect(),
+        counts: hashes.iter().map(|&hash| filter.count(&Prehashed(hash))).collect(),
         len: filter.len(),
         is_empty: filter.is_empty(),
         rate: filter.false_positive_rate().to_bits(),
@@ -64,13 +66,13 @@ fn every_filter_answers_by_the_trait_as_by_itself() {
         let mut filter = kind.filter(16);
         for hash in SplitMix64(1).take(filter.slots() / 2) {
             // Small tables of few fingerprints may refuse one or two.
-            let _ = filter.insert_hash(hash);
+            let _ = filter.insert(&Prehashed(hash));
         }
         let view = FilterView::over(filter.to_bytes()).expect("a snapshot");
         let (of_filter, of_view) = (inherent(&filter), inherent(&view));
         assert_eq!((&of_filter.found, &of_filter.counts), (&of_view.found, &of_view.counts), "{kind:?}");
         assert_eq!((by_trait(&filter), by_trait(&view)), (of_filter, of_view), "{kind:?}");
-        let several: [&dyn Filter; 2] = [&filter, &view];
+        let several: [&dyn Contains; 2] = [&filter, &view];
         assert_eq!(several.map(by_trait), [inherent(&filter), inherent(&view)], "{kind:?}");
     }
     let empty = CuckooFilter::builder().capacity(10).fingerprint_bits(9).build().expect("right");
@@ -84,12 +86,12 @@ fn what_leads_to_a_filter_is_one() {
     let expected = inherent(&filter);
     assert_eq!(by_trait(&&filter), expected);
     assert_eq!(by_trait(&&mut filter), expected);
-    let pointers: [Box<dyn Filter>; 5] = [
+    let pointers: [Box<dyn Contains>; 5] = [
         Box::new(filter.clone()),
         Box::new(Box::new(filter.clone())),
         Box::new(Rc::new(filter.clone())),
         Box::new(Arc::new(filter.clone())),
-        Box::new(Box::new(filter.clone()) as Box<dyn Filter>),
+        Box::new(Box::new(filter.clone()) as Box<dyn Contains>),
     ];
     for pointer in pointers {
         assert_eq!(by_trait(&pointer), expected);
@@ -97,7 +99,7 @@ fn what_leads_to_a_filter_is_one() {
     }
     let of_items: [Box<dyn Contains<str>>; 3] = [Box::new(filter.clone()), Box::new(Arc::new(filter.clone())), Box::new(filter)];
     for pointer in of_items {
-        assert_eq!(by_trait(&pointer), expected);
+        assert_eq!(by_trait(pointer.by_hash()), expected);
         asked(&pointer, "by a box");
         asked(&*pointer, "by what is in it");
         asked(&Rc::new(pointer), "by a box in an Rc");
@@ -108,10 +110,10 @@ fn what_leads_to_a_filter_is_one() {
 fn asked(filter: &(impl Contains<str> + ?Sized), what: &str) {
     for name in NAMES {
         assert!(filter.contains(name), "{what}: {name}");
-        assert_eq!(filter.count_hash(filter.hash(name)), if name == "eve" { 2 } else { 1 }, "{what}: {name}");
+        assert_eq!(filter.count(name), if name == "eve" { 2 } else { 1 }, "{what}: {name}");
     }
     for name in ["mallory", "trent", ""] {
-        assert!(!filter.contains(name) && filter.count_hash(filter.hash(name)) == 0, "{what}: {name}");
+        assert!(!filter.contains(name) && filter.count(name) == 0, "{what}: {name}");
     }
     assert_eq!(filter.len(), 6, "{what}");
 }
@@ -148,7 +150,7 @@ fn one_hash_is_asked_of_many() {
     }
     for item in (0..1000u64).step_by(7) {
         let hash = filters[0].hash(&item);
-        let holders: Vec<usize> = (0..20).filter(|&n| filters[n].contains_hash(hash)).collect();
+        let holders: Vec<usize> = (0..20).filter(|&n| filters[n].by_hash().contains(&Prehashed(hash))).collect();
         assert_eq!(holders, [usize::try_from(item / 50).expect("few")]);
     }
 }
@@ -156,8 +158,8 @@ fn one_hash_is_asked_of_many() {
 #[test]
 #[should_panic(expected = "3 items but room for 2 answers")]
 fn answers_need_as_much_room_behind_the_trait_too() {
-    let filter: &dyn Filter = &names();
-    filter.contains_hashes(&[1, 2, 3], &mut [false; 2]);
+    let filter: &dyn Contains = &names();
+    filter.contains_batch(&[1, 2, 3].map(Prehashed), &mut [false; 2]);
 }
 
 /// The victim of Go's counts: behind the trait, too.
@@ -185,12 +187,12 @@ fn files_of_go_are_filters() {
     // Four items in one bucket, and a fifth in hand: fingerprints 1 to 5 of bucket 0.
     let full = GoFile { buckets: vec![vec![1, 2, 3, 4]], f: 8, victim: (0, 5, 1) };
     let go = go::decode(&full.packed()).expect("a file");
-    let filter: &dyn Filter = &go;
-    let hashes: Vec<u64> = (0..8).collect();
+    let filter: &dyn Contains = &go;
+    let hashes: Vec<Prehashed> = (0..8).map(Prehashed).collect();
     let mut found = [false; 8];
-    filter.contains_hashes(&hashes, &mut found);
+    filter.contains_batch(&hashes, &mut found);
     assert_eq!(found, [true, true, true, true, true, false, false, false]);
-    assert_eq!((filter.len(), filter.count_hash(4), filter.count_hash(5)), (5, 1, 0));
+    assert_eq!((filter.len(), filter.count(&Prehashed(4)), filter.count(&Prehashed(5))), (5, 1, 0));
     // Five items in four slots.
     let rate = go.filter().params().false_positive_rate_at(1.25);
     assert!((filter.false_positive_rate() - rate).abs() < 1e-12);

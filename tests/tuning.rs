@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use crate::common::{ADDRESSINGS, SplitMix64, split_mix::unfolded};
 use koel::{
-    Addressing, CuckooFilter, Params, TableKind, Xxh3,
+    Addressing, CuckooFilter, Params, Prehashed, TableKind, Xxh3,
     tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, crowded_pairs, recommend, safe_load},
 };
 
@@ -20,7 +20,7 @@ fn holds(candidate: &Candidate, items: usize) {
     let what = format!("{candidate:?}");
     let addressing = candidate.params().addressing();
     for hash in SplitMix64(items as u64).take(items).map(|hash| unfolded(addressing, hash)) {
-        filter.insert_hash(hash).unwrap_or_else(|full| panic!("{what}: {full}"));
+        filter.insert(&Prehashed(hash)).unwrap_or_else(|full| panic!("{what}: {full}"));
     }
     let bytes = filter.to_bytes();
     assert_eq!(bytes.len() - 72, candidate.bytes(), "{what}");
@@ -30,7 +30,7 @@ fn holds(candidate: &Candidate, items: usize) {
     let samples = 40_000;
     let expected = rate * f64::from(samples);
     let found = SplitMix64(!0).take(samples as usize).map(|hash| unfolded(addressing, hash));
-    let found = found.filter(|&hash| filter.contains_hash(hash)).count() as f64;
+    let found = found.filter(|&hash| filter.contains(&Prehashed(hash))).count() as f64;
     // Rates of single filters vary a little more than coins do, since their loads differ from bucket to bucket.
     let tolerance = DEVIATIONS * (1.2 * expected * (1.0 - rate)).sqrt() + 1.0;
     assert!((found - expected).abs() <= tolerance, "{what}: {found} of {samples} found, {expected:.1} expected");

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, Full, ParamError, Parameter};
+use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, Full, ParamError, Parameter, Prehashed};
 
 use crate::{
     facts::{self, Facts},
@@ -171,7 +171,7 @@ fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter
 
 /// True if the item was stored, false if it was skipped.
 fn insert(filter: &mut Filter, hash: u64, unique: bool) -> Result<bool, Full> {
-    if unique { filter.insert_unique_hash(hash) } else { filter.insert_hash(hash).map(|()| true) }
+    if unique { filter.insert_unique(&Prehashed(hash)) } else { filter.insert(&Prehashed(hash)).map(|()| true) }
 }
 
 fn refused(place: &str, full: &Full, filter: &Filter, larger: &str) -> anyhow::Error {
@@ -237,12 +237,12 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
 /// How many items were stored, not skipped; and if one was refused, how many came before it, and why.
 fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option<(u64, Full)>) {
     if !unique {
-        let refusal = filter.insert_hashes(hashes).err().map(|full| (full.position() as u64, full));
+        let refusal = filter.insert_batch(&Prehashed(hashes)).err().map(|full| (full.position() as u64, full));
         return (hashes.len() as u64, refusal);
     }
     let mut stored = 0;
     for (before, &hash) in (0..).zip(hashes) {
-        match filter.insert_unique_hash(hash) {
+        match filter.insert_unique(&Prehashed(hash)) {
             Ok(fresh) => stored += u64::from(fresh),
             Err(full) => return (stored, Some((before, full))),
         }

@@ -5,8 +5,8 @@
 
 use super::split_mix::SplitMix64;
 use koel::{
-    ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticPart, ElasticView, GrowError, GrowErrorKind, Kernel, SharedFilter,
-    SnapshotExtent, TableKind,
+    ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticPart, ElasticView, GrowError, GrowErrorKind, Kernel, Prehashed,
+    SharedFilter, SnapshotExtent, TableKind,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -250,8 +250,8 @@ impl Filter {
 
     fn insert_hash(&mut self, hash: u64) -> Said {
         said(match self {
-            Own(filter) => filter.insert_hash(hash),
-            Shared(filter) => filter.insert_hash(hash),
+            Own(filter) => filter.insert(&Prehashed(hash)),
+            Shared(filter) => filter.insert(&Prehashed(hash)),
         })
     }
 
@@ -261,18 +261,18 @@ impl Filter {
             |insert: &mut dyn FnMut(usize) -> Result<(), GrowError>| (0..hashes.len()).map(|at| said(insert(at))).collect();
         match (self, form, numbers) {
             (Own(filter), Form::One, Some(numbers)) => each(&mut |at| filter.insert(&numbers[at])),
-            (Own(filter), Form::One, None) => each(&mut |at| filter.insert_hash(hashes[at])),
+            (Own(filter), Form::One, None) => each(&mut |at| filter.insert(&Prehashed(hashes[at]))),
             (Own(filter), Form::Batch, Some(numbers)) => vec![said(filter.insert_batch(numbers))],
             (Own(filter), Form::Iterator, Some(numbers)) => {
                 vec![said(filter.insert_iter(numbers).map(|inserted| assert_eq!(inserted, numbers.len())))]
             }
-            (Own(filter), Form::Batch | Form::Iterator, None) => vec![said(filter.insert_hashes(hashes))],
+            (Own(filter), Form::Batch | Form::Iterator, None) => vec![said(filter.insert_batch(&Prehashed(hashes)))],
             (Own(filter), Form::Unordered, Some(numbers)) => vec![said(filter.insert_unordered(numbers))],
-            (Own(filter), Form::Unordered, None) => vec![said(filter.insert_hashes_unordered(hashes))],
+            (Own(filter), Form::Unordered, None) => vec![said(filter.insert_unordered(&Prehashed(hashes)))],
             (Shared(filter), Form::One, Some(numbers)) => each(&mut |at| filter.insert(&numbers[at])),
-            (Shared(filter), Form::One, None) => each(&mut |at| filter.insert_hash(hashes[at])),
+            (Shared(filter), Form::One, None) => each(&mut |at| filter.insert(&Prehashed(hashes[at]))),
             (Shared(filter), _, Some(numbers)) => vec![said(filter.insert_batch(numbers))],
-            (Shared(filter), _, None) => vec![said(filter.insert_hashes(hashes))],
+            (Shared(filter), _, None) => vec![said(filter.insert_batch(&Prehashed(hashes)))],
         }
     }
 
@@ -284,9 +284,9 @@ impl Filter {
         let inserted = match (self, form, numbers) {
             (Own(filter), Form::Batch | Form::Iterator, Some(numbers)) => filter.insert_unique_iter(numbers),
             (Own(filter), _, Some(numbers)) => each(&mut |at| filter.insert_unique(&numbers[at])),
-            (Own(filter), _, None) => each(&mut |at| filter.insert_unique_hash(hashes[at])),
+            (Own(filter), _, None) => each(&mut |at| filter.insert_unique(&Prehashed(hashes[at]))),
             (Shared(filter), _, Some(numbers)) => each(&mut |at| filter.insert_unique(&numbers[at])),
-            (Shared(filter), _, None) => each(&mut |at| filter.insert_unique_hash(hashes[at])),
+            (Shared(filter), _, None) => each(&mut |at| filter.insert_unique(&Prehashed(hashes[at]))),
         };
         inserted.map_err(|error| error.kind())
     }
@@ -295,13 +295,13 @@ impl Filter {
         let mut removed = vec![false; hashes.len()];
         match (self, form, numbers) {
             (Own(filter), Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
-            (Own(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove_hash(hash)).collect(),
+            (Own(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove(&Prehashed(hash))).collect(),
             (Own(filter), _, Some(numbers)) => filter.remove_batch(numbers, &mut removed),
-            (Own(filter), _, None) => filter.remove_hashes(hashes, &mut removed),
+            (Own(filter), _, None) => filter.remove_batch(&Prehashed(hashes), &mut removed),
             (Shared(filter), Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
-            (Shared(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove_hash(hash)).collect(),
+            (Shared(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove(&Prehashed(hash))).collect(),
             (Shared(filter), _, Some(numbers)) => filter.remove_batch(numbers, &mut removed),
-            (Shared(filter), _, None) => filter.remove_hashes(hashes, &mut removed),
+            (Shared(filter), _, None) => filter.remove_batch(&Prehashed(hashes), &mut removed),
         }
         removed
     }
@@ -309,8 +309,8 @@ impl Filter {
     fn contains_hashes(&self, hashes: &[u64]) -> Vec<bool> {
         let mut found = vec![false; hashes.len()];
         match self {
-            Own(filter) => filter.contains_hashes(hashes, &mut found),
-            Shared(filter) => filter.contains_hashes(hashes, &mut found),
+            Own(filter) => filter.contains_batch(&Prehashed(hashes), &mut found),
+            Shared(filter) => filter.contains_batch(&Prehashed(hashes), &mut found),
         }
         found
     }
@@ -322,8 +322,8 @@ impl Filter {
         let members = expected.iter().filter(|&&found| found).count();
         for (&hash, &expected) in hashes.iter().zip(&expected) {
             let (found, count) = match self {
-                Own(filter) => (filter.contains_hash(hash), filter.count_hash(hash)),
-                Shared(filter) => (filter.contains_hash(hash), filter.count_hash(hash)),
+                Own(filter) => (filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))),
+                Shared(filter) => (filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))),
             };
             assert!(found == expected && (found || count == 0), "{hash:#x}");
         }
@@ -349,8 +349,8 @@ impl Filter {
 
     fn count_hash(&self, hash: u64) -> u32 {
         match self {
-            Own(filter) => filter.count_hash(hash),
-            Shared(filter) => filter.count_hash(hash),
+            Own(filter) => filter.count(&Prehashed(hash)),
+            Shared(filter) => filter.count(&Prehashed(hash)),
         }
     }
 
@@ -794,7 +794,8 @@ impl State {
         let mut model = Model::default();
         for &hash in &asked.hashes {
             let answer = whole.insert_hash(hash);
-            let answers: Vec<_> = built.iter_mut().map(|part| part.insert_hash(hash).map_err(|error| error.kind())).collect();
+            let answers: Vec<_> =
+                built.iter_mut().map(|part| part.insert(&Prehashed(hash)).map_err(|error| error.kind())).collect();
             match answer {
                 Ok(()) => {
                     assert_eq!(answers.iter().filter(|&answer| *answer == Ok(true)).count(), 1);
@@ -942,8 +943,8 @@ fn through_view(filter: &ElasticFilter) -> ElasticFilter {
     assert!((view.false_positive_rate() - filter.false_positive_rate()).abs() <= 1e-9 * filter.false_positive_rate());
     let hashes: Vec<u64> = SplitMix64(1).take(500).collect();
     let (mut in_view, mut in_filter) = ([false; 500], [false; 500]);
-    view.contains_hashes(&hashes, &mut in_view);
-    filter.contains_hashes(&hashes, &mut in_filter);
+    view.contains_batch(&Prehashed(&hashes), &mut in_view);
+    filter.contains_batch(&Prehashed(&hashes), &mut in_filter);
     assert_eq!(in_view, in_filter);
     view.to_filter().expect("it is as it was written")
 }

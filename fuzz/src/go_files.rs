@@ -8,7 +8,7 @@ use super::{
     split_mix::SplitMix64,
 };
 use koel::{
-    CuckooFilter, Kernel,
+    CuckooFilter, Kernel, Prehashed,
     go::{self, GoFilter},
 };
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ fn asked(filter: &GoFilter, model: &Model, items: &BTreeMap<Key, u32>) {
     let there = items.keys().map(|&key| model.hash(key));
     for hash in SplitMix64(5).take(77).chain(there) {
         let copies = items.get(&model.key(hash)).copied().unwrap_or(0);
-        assert_eq!((filter.contains_hash(hash), filter.count_hash(hash)), (copies > 0, copies), "{hash:#x}");
+        assert_eq!((filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))), (copies > 0, copies), "{hash:#x}");
     }
     let numbers: Vec<u64> = (0..77).collect();
     let mut found = vec![false; numbers.len()];
@@ -175,7 +175,7 @@ fn go_on(mut filter: GoFilter, model: &Model, mut items: BTreeMap<Key, u32>) {
     }
     for hash in SplitMix64(6).take(77) {
         let before = filter.clone();
-        if filter.insert_hash(hash).is_ok() {
+        if filter.insert(&Prehashed(hash)).is_ok() {
             *items.entry(model.key(hash)).or_default() += 1;
         } else {
             assert!(filter == before && filter.encode().ok() == before.encode().ok(), "a refused insertion changed something");
@@ -200,12 +200,12 @@ fn go_on(mut filter: GoFilter, model: &Model, mut items: BTreeMap<Key, u32>) {
 
 fn remove(filter: &mut GoFilter, model: &Model, items: &mut BTreeMap<Key, u32>, key: Key) {
     let hash = model.hash(key);
-    assert!(filter.remove_hash(hash), "{key:?} is lost");
+    assert!(filter.remove(&Prehashed(hash)), "{key:?} is lost");
     if let Some(copies) = items.get_mut(&key) {
         *copies -= 1;
         if *copies == 0 {
             items.remove(&key);
         }
     }
-    assert_eq!(filter.count_hash(hash), items.get(&key).copied().unwrap_or(0), "{key:?}");
+    assert_eq!(filter.count(&Prehashed(hash)), items.get(&key).copied().unwrap_or(0), "{key:?}");
 }

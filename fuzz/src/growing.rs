@@ -7,7 +7,7 @@ use super::{
     snapshot::Pieces,
     split_mix::SplitMix64,
 };
-use koel::{AnyHasher, ElasticFilter, ElasticPart, ElasticView, Kernel, SnapshotError};
+use koel::{AnyHasher, ElasticFilter, ElasticPart, ElasticView, Kernel, Prehashed, SnapshotError};
 
 type Filter = ElasticFilter<AnyHasher>;
 type View<'a> = ElasticView<&'a [u8], AnyHasher>;
@@ -71,10 +71,10 @@ fn is_of_unknown_hasher(bytes: &[u8]) -> bool {
 fn ask_anything(view: &View<'_>) {
     let hashes: Vec<u64> = SplitMix64(2).take(150).collect();
     let mut found = vec![false; 150];
-    view.contains_hashes(&hashes, &mut found);
+    view.contains_batch(&Prehashed(&hashes), &mut found);
     for (&hash, &found) in hashes.iter().zip(&found) {
-        assert_eq!(view.contains_hash(hash), found);
-        assert!(found || view.count_hash(hash) == 0);
+        assert_eq!(view.contains(&Prehashed(hash)), found);
+        assert!(found || view.count(&Prehashed(hash)) == 0);
     }
 }
 
@@ -85,11 +85,11 @@ fn ask(mut view: View<'_>, filter: &Filter) {
     let (mut found, mut found_in_view) = (vec![false; 150], vec![false; 150]);
     for kernel in Kernel::available() {
         view.set_kernel(kernel).expect("it is available");
-        filter.contains_hashes(&hashes, &mut found);
-        view.contains_hashes(&hashes, &mut found_in_view);
+        filter.contains_batch(&Prehashed(&hashes), &mut found);
+        view.contains_batch(&Prehashed(&hashes), &mut found_in_view);
         assert_eq!(found, found_in_view);
     }
-    assert!(hashes.iter().all(|&hash| view.count_hash(hash) == filter.count_hash(hash)));
+    assert!(hashes.iter().all(|&hash| view.count(&Prehashed(hash)) == filter.count(&Prehashed(hash))));
 }
 
 /// Whatever was read behaves as a filter does.
@@ -100,7 +100,7 @@ fn go_on(mut filter: Filter) {
     let hashes: Vec<u64> = SplitMix64(before as u64).take(150).collect();
     let mut inserted = Vec::new();
     for &hash in &hashes {
-        if filter.insert_hash(hash).is_ok() {
+        if filter.insert(&Prehashed(hash)).is_ok() {
             inserted.push(hash);
         }
     }
@@ -108,9 +108,9 @@ fn go_on(mut filter: Filter) {
     let mut found = vec![false; inserted.len()];
     for kernel in Kernel::available() {
         filter.set_kernel(kernel).expect("it is available");
-        filter.contains_hashes(&inserted, &mut found);
+        filter.contains_batch(&Prehashed(&inserted), &mut found);
         assert!(found.iter().all(|&found| found));
-        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash) && filter.count_hash(hash) > 0));
+        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash)) && filter.count(&Prehashed(hash)) > 0));
     }
     assert!((0.0..=1.0).contains(&filter.false_positive_rate()) && filter.size_in_bytes() > filter.table_bytes());
     let again = Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("as it was written");
@@ -118,9 +118,9 @@ fn go_on(mut filter: Filter) {
     let mut merged = filter.clone();
     if merged.merge(&again).is_ok() {
         assert_eq!(merged.len(), 2 * filter.len());
-        assert!(inserted.iter().all(|&hash| merged.contains_hash(hash)));
+        assert!(inserted.iter().all(|&hash| merged.contains(&Prehashed(hash))));
     }
-    assert!(inserted.iter().all(|&hash| filter.remove_hash(hash)));
+    assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))));
     filter.shrink();
     assert_eq!(filter.len(), before);
 }

@@ -5,7 +5,7 @@ use super::{
     split_mix::SplitMix64,
 };
 use arbitrary::{Arbitrary, Unstructured};
-use koel::{Addressing, CuckooFilter, FilterView, Full, Kernel, MergeError, TableKind};
+use koel::{Addressing, CuckooFilter, FilterView, Full, Kernel, MergeError, Prehashed, TableKind};
 use std::{collections::BTreeMap, fmt::Debug};
 
 /// What an input says. Numbers are brought into their ranges.
@@ -175,7 +175,7 @@ impl State {
     /// False if there was no room.
     fn insert(&mut self, hash: u64) -> bool {
         let before = self.twins[0].to_bytes();
-        match self.both(|filter| filter.insert_hash(hash)) {
+        match self.both(|filter| filter.insert(&Prehashed(hash))) {
             Ok(()) => self.added(hash),
             Err(full) => {
                 self.refused(&full, hash, &before);
@@ -195,7 +195,7 @@ impl State {
     fn insert_unique(&mut self, hash: u64) {
         let before = self.twins[0].to_bytes();
         let is_there = self.copies(hash) > 0;
-        match self.both(|filter| filter.insert_unique_hash(hash)) {
+        match self.both(|filter| filter.insert_unique(&Prehashed(hash))) {
             Ok(stored) => {
                 assert_eq!(stored, !is_there);
                 if stored {
@@ -210,14 +210,14 @@ impl State {
     }
 
     fn remove(&mut self, hash: u64) {
-        let removed = self.both(|filter| filter.remove_hash(hash));
+        let removed = self.both(|filter| filter.remove(&Prehashed(hash)));
         assert_eq!(removed, self.removed(hash), "{hash:#x}");
     }
 
     fn insert_batch(&mut self, hashes: &[u64]) {
         let mut alone = self.twins[0].clone();
-        let fitting = hashes.iter().take_while(|&&hash| alone.insert_hash(hash).is_ok()).count();
-        match self.both(|filter| filter.insert_hashes(hashes)) {
+        let fitting = hashes.iter().take_while(|&&hash| alone.insert(&Prehashed(hash)).is_ok()).count();
+        match self.both(|filter| filter.insert_batch(&Prehashed(hashes))) {
             Ok(()) => assert_eq!(fitting, hashes.len()),
             Err(full) => assert_eq!(full.position(), fitting),
         }
@@ -228,7 +228,7 @@ impl State {
     fn remove_batch(&mut self, hashes: &[u64]) {
         let removed = self.both(|filter| {
             let mut removed = vec![false; hashes.len()];
-            filter.remove_hashes(hashes, &mut removed);
+            filter.remove_batch(&Prehashed(hashes), &mut removed);
             removed
         });
         let expected: Vec<bool> = hashes.iter().map(|&hash| self.removed(hash)).collect();
@@ -238,8 +238,8 @@ impl State {
     fn contains_batch(&mut self, hashes: &[u64]) {
         let (found, count) = self.both(|filter| {
             let mut found = vec![false; hashes.len()];
-            filter.contains_hashes(hashes, &mut found);
-            (found, filter.count_member_hashes(hashes))
+            filter.contains_batch(&Prehashed(hashes), &mut found);
+            (found, filter.count_members(&Prehashed(hashes)))
         });
         let expected: Vec<bool> = hashes.iter().map(|&hash| self.copies(hash) > 0).collect();
         assert_eq!(found, expected);
@@ -249,7 +249,7 @@ impl State {
     fn combine(&mut self, hashes: &[u64], is_union: bool) {
         let mut other = self.twins[0].clone();
         other.clear();
-        let taken: Vec<u64> = hashes.iter().copied().filter(|&hash| other.insert_hash(hash).is_ok()).collect();
+        let taken: Vec<u64> = hashes.iter().copied().filter(|&hash| other.insert(&Prehashed(hash)).is_ok()).collect();
         let before = self.twins[0].to_bytes();
         let said = |merged: Result<(), MergeError>| merged.map_err(|error| error.to_string());
         let merged = self.both(|filter| said(if is_union { filter.union(&other) } else { filter.merge(&other) }));
@@ -261,7 +261,7 @@ impl State {
         if merged.is_ok() {
             // A union adds what the other has more of; keys tell apart what filters tell apart.
             for hash in taken {
-                if !is_union || self.copies(hash) < other.count_hash(hash) {
+                if !is_union || self.copies(hash) < other.count(&Prehashed(hash)) {
                     self.added(hash);
                 }
             }
@@ -290,7 +290,7 @@ impl State {
         let params = self.twins[0].params();
         let builder = CuckooFilter::builder().table(params.table()).fingerprint_bits(params.fingerprint_bits());
         let builder = builder.bucket_size(params.bucket_size()).addressing(params.addressing());
-        if let Ok(mut built) = builder.buckets(params.buckets()).seed(params.seed()).build_from_hashes(&hashes) {
+        if let Ok(mut built) = builder.buckets(params.buckets()).seed(params.seed()).build_from_items(&Prehashed(&hashes)) {
             self.twins = self.twins.each_ref().map(|twin| {
                 built.set_kernel(twin.kernel()).expect("it has this one");
                 built.clone()
@@ -307,10 +307,10 @@ impl State {
         for twin in &self.twins {
             assert_eq!((twin.len(), twin.is_empty()), (self.len(), self.items.is_empty()));
             for (&key, &copies) in &self.items {
-                assert_eq!(twin.count_hash(self.model.hash(key)), copies, "{key:?}");
+                assert_eq!(twin.count(&Prehashed(self.model.hash(key))), copies, "{key:?}");
             }
             for hash in SplitMix64(3).take(8) {
-                assert_eq!(twin.contains_hash(hash), self.copies(hash) > 0, "{hash:#x}");
+                assert_eq!(twin.contains(&Prehashed(hash)), self.copies(hash) > 0, "{hash:#x}");
             }
         }
     }

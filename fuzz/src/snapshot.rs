@@ -6,7 +6,7 @@ use super::{
     repair::repair,
     split_mix::SplitMix64,
 };
-use koel::{AnyHasher, CuckooFilter, FilterView, Hasher, Kernel, SnapshotError, backing::Storage};
+use koel::{AnyHasher, CuckooFilter, FilterView, Hasher, Kernel, Prehashed, SnapshotError, backing::Storage};
 use std::{
     collections::BTreeMap,
     hint::black_box,
@@ -135,11 +135,11 @@ fn ask_damaged(view: &mut View<'_>) {
     for kernel in Kernel::available() {
         view.set_kernel(kernel).expect("it is available");
         for &hash in &hashes {
-            black_box((view.contains_hash(hash), view.count_hash(hash), view.contains(&hash), view.count(&hash)));
+            black_box((view.contains(&Prehashed(hash)), view.count(&Prehashed(hash)), view.contains(&hash), view.count(&hash)));
         }
-        view.contains_hashes(&hashes, &mut found);
+        view.contains_batch(&Prehashed(&hashes), &mut found);
         view.contains_batch(&hashes, &mut found);
-        black_box((view.count_member_hashes(&hashes), view.count_members(&hashes)));
+        black_box((view.count_members(&Prehashed(&hashes)), view.count_members(&hashes)));
         black_box(view.measure_false_positive_rate(ASKED));
     }
     black_box((format!("{view} {view:?}"), view.load_factor(), view.bits_per_item(), view.false_positive_rate()));
@@ -151,7 +151,7 @@ fn ask_damaged(view: &mut View<'_>) {
 /// A filter takes nothing damaged in, and is what it was.
 fn refuses_it(view: &View<'_>) {
     let Ok(mut filter) = Filter::new(view.params(), *view.hasher()) else { return };
-    filter.insert_hash(1 << 40).expect("it is empty");
+    filter.insert(&Prehashed(1 << 40)).expect("it is empty");
     let before = filter.to_bytes();
     filter.merge(view).expect_err("it is damaged");
     assert_eq!(filter.to_bytes(), before, "a refused merge changed something");
@@ -163,13 +163,17 @@ pub fn answers<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, model: &Model
     let hashes: Vec<u64> = SplitMix64(filter.len() as u64).take(ASKED).chain(there).collect();
     let copies = |hash| items.get(&model.key(hash)).copied().unwrap_or(0);
     for &hash in &hashes {
-        assert_eq!((filter.contains_hash(hash), filter.count_hash(hash)), (copies(hash) > 0, copies(hash)), "{hash:#x}");
+        assert_eq!(
+            (filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))),
+            (copies(hash) > 0, copies(hash)),
+            "{hash:#x}"
+        );
     }
     let expected: Vec<bool> = hashes.iter().map(|&hash| copies(hash) > 0).collect();
     let mut found = vec![false; hashes.len()];
-    filter.contains_hashes(&hashes, &mut found);
+    filter.contains_batch(&Prehashed(&hashes), &mut found);
     assert_eq!(found, expected);
-    assert_eq!(filter.count_member_hashes(&hashes), found.iter().filter(|&&found| found).count());
+    assert_eq!(filter.count_members(&Prehashed(&hashes)), found.iter().filter(|&&found| found).count());
 }
 
 /// A filter that was read is one like any other.
@@ -180,7 +184,7 @@ fn go_on(mut filter: Filter, model: &Model, mut items: BTreeMap<Key, u32>) {
     }
     for hash in SplitMix64(2).take(ASKED) {
         let before = filter.to_bytes();
-        if filter.insert_hash(hash).is_ok() {
+        if filter.insert(&Prehashed(hash)).is_ok() {
             *items.entry(model.key(hash)).or_default() += 1;
         } else {
             assert_eq!(filter.to_bytes(), before, "a refused insertion changed something");
@@ -190,7 +194,7 @@ fn go_on(mut filter: Filter, model: &Model, mut items: BTreeMap<Key, u32>) {
     assert!(Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).is_ok_and(|read| read == filter));
     for (&key, &copies) in &items {
         for _ in 0..copies {
-            assert!(filter.remove_hash(model.hash(key)), "{key:?} is lost");
+            assert!(filter.remove(&Prehashed(model.hash(key))), "{key:?} is lost");
         }
     }
     let bytes = filter.to_bytes();

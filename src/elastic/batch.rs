@@ -1,11 +1,11 @@
 //! Operations on many items. A batch prefetches the buckets of 64 items at once. Very large batches on large filters are shared
 //! out first, by the shards that the items belong to.
 
-use super::{ElasticFilter, GrowError, ShardStorage, look_up::contains_all, sharing::SHARING};
+use super::{ElasticFilter, ElasticParams, GrowError, ShardStorage, look_up::contains_all, sharing::SHARING};
 use crate::{
-    filter::{ContainsIter, Hashed, LookUp, answers_in_order, same_length},
+    filter::{Batch, ContainsIter, Hashed, Items, LookUp, answers_in_order, same_length},
     hash::HashItem,
-    kernel::{BATCH, Given, Hashes, PREFETCH_FROM},
+    kernel::{BATCH, Hashes, PREFETCH_FROM},
     params::Addressing,
     table::Uniform,
 };
@@ -24,28 +24,10 @@ impl<H> ElasticFilter<H> {
     /// assert_eq!(filter.count_members(&["alice", "bob", "carol"]), 2);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn insert_batch<T>(&mut self, items: &[T]) -> Result<(), GrowError>
-    where
-        H: HashItem<T>,
-    {
-        let mut position = 0;
-        for items in items.chunks(BATCH) {
-            let hashes = self.hashes_of(items);
-            position += self.insert_some(&hashes[..items.len()]).map_err(|error| error.after(position))?;
-        }
-        Ok(())
-    }
-
-    /// [`insert_batch`](Self::insert_batch) for hashes.
-    ///
-    /// # Errors
-    /// As `insert_batch`.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), GrowError> {
-        let mut position = 0;
-        for given in hashes.chunks(BATCH) {
-            let mut hashes = [0; BATCH];
-            Given { hashes: given, addressing: Addressing::AnySize }.fill(0, &mut hashes);
-            position += self.insert_some(&hashes[..given.len()]).map_err(|error| error.after(position))?;
+    pub fn insert_batch<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), GrowError> {
+        let (items, mut position) = (items.batch(), 0);
+        while let (hashes, len @ 1..) = self.hashes_from(items, position) {
+            position += self.insert_some(&hashes[..len]).map_err(|error| error.after(position))?;
         }
         Ok(())
     }
@@ -94,14 +76,11 @@ impl<H> ElasticFilter<H> {
         }
     }
 
-    /// The hashes of a batch.
-    fn hashes_of<T>(&self, items: &[T]) -> [u64; BATCH]
-    where
-        H: HashItem<T>,
-    {
+    /// The hashes of a batch from this position on, and their number, which is 0 at the end.
+    fn hashes_from(&self, items: impl Batch<H>, start: usize) -> ([u64; BATCH], usize) {
         let mut hashes = [0; BATCH];
-        self.hashed(items).fill(0, &mut hashes);
-        hashes
+        Hashed { items, hasher: &self.hasher, seed: self.params.seed, addressing: Addressing::AnySize }.fill(start, &mut hashes);
+        (hashes, (items.len() - start).min(BATCH))
     }
 
     /// The hashes of the next items and their number: a whole batch, or fewer at the end of the iterator.
@@ -139,27 +118,12 @@ impl<H> ElasticFilter<H> {
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn remove_batch<T>(&mut self, items: &[T], removed: &mut [bool])
-    where
-        H: HashItem<T>,
-    {
+    pub fn remove_batch<I: Items<H> + ?Sized>(&mut self, items: &I, removed: &mut [bool]) {
+        let items = items.batch();
         same_length(items.len(), removed.len());
-        for (items, removed) in items.chunks(BATCH).zip(removed.chunks_mut(BATCH)) {
-            let hashes = self.hashes_of(items);
-            self.remove_some(&hashes[..items.len()], removed);
-        }
-    }
-
-    /// [`remove_batch`](Self::remove_batch) for hashes.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn remove_hashes(&mut self, hashes: &[u64], removed: &mut [bool]) {
-        same_length(hashes.len(), removed.len());
-        for (given, removed) in hashes.chunks(BATCH).zip(removed.chunks_mut(BATCH)) {
-            let mut hashes = [0; BATCH];
-            Given { hashes: given, addressing: Addressing::AnySize }.fill(0, &mut hashes);
-            self.remove_some(&hashes[..given.len()], removed);
+        for (batch, removed) in removed.chunks_mut(BATCH).enumerate() {
+            let (hashes, len) = self.hashes_from(items, batch * BATCH);
+            self.remove_some(&hashes[..len], removed);
         }
     }
 
@@ -179,25 +143,11 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
-    where
-        H: HashItem<T>,
-    {
-        self.contains_all(&self.hashed(items), found);
-    }
-
-    /// [`contains_batch`](Self::contains_batch) for hashes.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_all(&Given { hashes, addressing: Addressing::AnySize }, found);
-    }
-
-    fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
+    pub fn contains_batch<I: Items<H> + ?Sized>(&self, items: &I, found: &mut [bool]) {
+        let hashes = self.hashed(items);
         same_length(hashes.len(), found.len());
-        if !self.contains_shared_out(&SHARING, hashes, found) {
-            self.each_answer(hashes, answers_in_order(found));
+        if !self.contains_shared_out(&SHARING, &hashes, found) {
+            self.each_answer(&hashes, answers_in_order(found));
         }
     }
 
@@ -209,10 +159,7 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
 
     /// The number of items for which [`contains`](Self::contains) returns true.
     #[must_use]
-    pub fn count_members<T>(&self, items: &[T]) -> usize
-    where
-        H: HashItem<T>,
-    {
+    pub fn count_members<I: Items<H> + ?Sized>(&self, items: &I) -> usize {
         let mut count = 0;
         self.each_answer(&self.hashed(items), |answers| count += answers.count_ones() as usize);
         count
@@ -227,9 +174,18 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
         ContainsIter::new(self, items.into_iter())
     }
 
-    fn hashed<'a, T>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
-        Hashed { items, hasher: &self.hasher, seed: self.params.seed }
+    fn hashed<'a, I: Items<H> + ?Sized>(&'a self, items: &'a I) -> Hashed<'a, I::Batch<'a>, H> {
+        hashed(&self.hasher, &self.params, items)
     }
+}
+
+/// Items, to be hashed as a filter with these parameters does.
+pub(super) fn hashed<'a, H, I: Items<H> + ?Sized>(
+    hasher: &'a H,
+    params: &ElasticParams,
+    items: &'a I,
+) -> Hashed<'a, I::Batch<'a>, H> {
+    Hashed { items: items.batch(), hasher, seed: params.seed, addressing: Addressing::AnySize }
 }
 
 impl<T, H: HashItem<T>, S: ShardStorage> LookUp<T> for ElasticFilter<H, S> {

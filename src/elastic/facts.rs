@@ -256,4 +256,4 @@ impl fmt::Display for Summary {
     }
 }
 
-by_own_methods!(ElasticFilter<H, S>, H, S: ShardStorage);
+by_own_methods!(ElasticFilter<H, S>, H, H, S: ShardStorage);

@@ -31,15 +31,6 @@ impl<H> ElasticFilter<H> {
         self.insert_uniform(self.uniform(item))
     }
 
-    /// [`insert`](Self::insert) for a hash: from [`hash`](Self::hash), or any 64-bit number that identifies the item.
-    ///
-    /// # Errors
-    /// As `insert`.
-    #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), GrowError> {
-        self.insert_uniform(spread(hash))
-    }
-
     #[inline]
     pub(super) fn insert_uniform(&mut self, hash: Uniform) -> Result<(), GrowError> {
         let lane = self.lane_of(hash);
@@ -82,15 +73,6 @@ impl<H> ElasticFilter<H> {
         self.insert_unique_uniform(self.uniform(item))
     }
 
-    /// [`insert_unique`](Self::insert_unique) for a hash.
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert).
-    #[inline]
-    pub fn insert_unique_hash(&mut self, hash: u64) -> Result<bool, GrowError> {
-        self.insert_unique_uniform(spread(hash))
-    }
-
     #[inline]
     pub(super) fn insert_unique_uniform(&mut self, hash: Uniform) -> Result<bool, GrowError> {
         if self.all_shards().of(hash).holds(hash) {
@@ -114,12 +96,6 @@ impl<H> ElasticFilter<H> {
         H: HashItem<T>,
     {
         self.remove_uniform(self.uniform(item))
-    }
-
-    /// [`remove`](Self::remove) for a hash.
-    #[inline]
-    pub fn remove_hash(&mut self, hash: u64) -> bool {
-        self.remove_uniform(spread(hash))
     }
 
     #[inline]
@@ -177,13 +153,6 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
         self.contains_uniform(self.uniform(item))
     }
 
-    /// [`contains`](Self::contains) for a hash.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_uniform(spread(hash))
-    }
-
     #[inline]
     pub(super) fn contains_uniform(&self, hash: Uniform) -> bool {
         self.all_shards().contains(hash)
@@ -197,20 +166,10 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
     where
         H: HashItem<T>,
     {
-        self.count_uniform(self.uniform(item))
+        self.all_shards().count(self.uniform(item))
     }
 
-    /// [`count`](Self::count) for a hash.
-    #[must_use]
-    pub fn count_hash(&self, hash: u64) -> u32 {
-        self.count_uniform(spread(hash))
-    }
-
-    fn count_uniform(&self, hash: Uniform) -> u32 {
-        self.all_shards().count(hash)
-    }
-
-    /// The hash of an item, for the `*_hash` methods. The same as that of a [`CuckooFilter`](crate::CuckooFilter::hash) with the
+    /// The hash of an item, for [`Prehashed`](crate::Prehashed). The same as that of a [`CuckooFilter`](crate::CuckooFilter::hash) with the
     /// same hasher and seed.
     #[inline]
     #[must_use]
@@ -226,17 +185,11 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
     where
         H: HashItem<T>,
     {
-        Uniform(self.hasher.hash_item(self.params.seed, item))
+        Uniform(self.hasher.place_item(self.params.seed, Addressing::AnySize, item))
     }
 
     #[inline]
     pub(super) fn all_shards(&self) -> S::Shards<'_> {
         self.storage.shards(&self.params)
     }
-}
-
-/// Mixes a hash given by the user.
-#[inline]
-pub(super) fn spread(hash: u64) -> Uniform {
-    Uniform::of(Addressing::AnySize, hash)
 }

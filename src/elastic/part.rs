@@ -8,14 +8,14 @@ use std::{
 };
 
 use super::{
-    ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, error::Refused, lane::Lane, operations::spread,
-    plan::MOST_LANES, storage::FILTER_BYTES,
+    ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, error::Refused, lane::Lane, plan::MOST_LANES,
+    storage::FILTER_BYTES,
 };
 use crate::{
     bits::wide,
     filter::BuildError,
     hash::{HashItem, Hasher, HasherId, Xxh3},
-    params::{ParamError, Parameter},
+    params::{Addressing, ParamError, Parameter},
     snapshot::{Listing, Reader, Reading, SnapshotError, Writing, open, replace, write},
     storage::{OutOfMemory, reserve, reserved},
     table::Uniform,
@@ -199,15 +199,6 @@ impl<H> ElasticPart<H> {
         self.insert_uniform(self.uniform(item), true)
     }
 
-    /// [`insert`](Self::insert) for a hash.
-    ///
-    /// # Errors
-    /// As `ElasticFilter::insert`.
-    #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, GrowError> {
-        self.insert_uniform(spread(hash), false)
-    }
-
     /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items that belong to this part.
     ///
     /// # Errors
@@ -252,7 +243,7 @@ impl<H> ElasticPart<H> {
     where
         H: HashItem<T>,
     {
-        Uniform(self.hasher.hash_item(self.params.seed(), item))
+        Uniform(self.hasher.place_item(self.params.seed(), Addressing::AnySize, item))
     }
 
     /// Writes the part as a snapshot for [`join_snapshots`](ElasticPart::join_snapshots).

@@ -2,16 +2,11 @@
 
 use super::{
     ElasticFilter, GrowError, ShardStorage,
+    batch::hashed,
     look_up::{answers_at, contains_all},
     partition::Partition,
 };
-use crate::{
-    filter::Hashed,
-    hash::HashItem,
-    kernel::{Given, Hashes},
-    params::Addressing,
-    table::Uniform,
-};
+use crate::{filter::Items, kernel::Hashes, table::Uniform};
 
 /// When and how hashes are shared out before they are used.
 pub(super) struct Sharing {
@@ -45,20 +40,13 @@ impl<H> ElasticFilter<H> {
     ///
     /// # Errors
     /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
-    pub fn insert_unordered<T>(&mut self, items: &[T]) -> Result<(), GrowError>
+    pub fn insert_unordered<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), GrowError>
     where
-        H: HashItem<T> + Clone,
+        H: Clone,
     {
         let hasher = self.hasher.clone();
-        self.insert_all_unordered(&SHARING, &Hashed { items, hasher: &hasher, seed: self.params.seed })
-    }
-
-    /// [`insert_unordered`](Self::insert_unordered) for hashes.
-    ///
-    /// # Errors
-    /// As `insert_unordered`.
-    pub fn insert_hashes_unordered(&mut self, hashes: &[u64]) -> Result<(), GrowError> {
-        self.insert_all_unordered(&SHARING, &Given { hashes, addressing: Addressing::AnySize })
+        let params = self.params;
+        self.insert_all_unordered(&SHARING, &hashed(&hasher, &params, items))
     }
 
     fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), GrowError> {
@@ -119,6 +107,7 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Prehashed, Xxh3};
     use alloc::{vec, vec::Vec};
 
     /// As for large filters, at sizes that can be tested.
@@ -139,13 +128,15 @@ mod tests {
         for items in [10, 5000, 40_000] {
             let (mut filter, mut present) = (filter(), hashes(0..items));
             present.extend_from_within(..4);
-            let source = Given { hashes: &present, addressing: Addressing::AnySize };
+            let (params, key) = (filter.params(), Prehashed(&present));
+            let source = hashed(&Xxh3, &params, &key);
             filter.insert_all_unordered(&SMALL, &source).unwrap();
             assert_eq!(filter.len(), present.len());
             let asked = [present, hashes(items..3 * items), vec![7; 5000]].concat();
             let (mut plain, mut shared_out) = (vec![false; asked.len()], vec![false; asked.len()]);
-            let source = Given { hashes: &asked, addressing: Addressing::AnySize };
-            filter.contains_hashes(&asked, &mut plain);
+            let key = Prehashed(&asked);
+            let source = hashed(&Xxh3, &params, &key);
+            filter.contains_batch(&key, &mut plain);
             assert!(filter.contains_shared_out(&SMALL, &source, &mut shared_out));
             assert_eq!(plain, shared_out);
         }
@@ -155,17 +146,18 @@ mod tests {
     #[cfg_attr(miri, ignore = "takes too long")]
     fn what_is_refused_of_a_set_is_left_out() {
         let mut filter = filter();
-        filter.insert_hashes(&hashes(0..2000)).unwrap();
+        filter.insert_batch(&Prehashed(hashes(0..2000))).unwrap();
         // The ninth copy is among the last.
         let set = [hashes(2000..12_000), vec![11; 9], hashes(12_000..12_500)].concat();
-        let source = Given { hashes: &set, addressing: Addressing::AnySize };
+        let (params, key) = (filter.params(), Prehashed(&set));
+        let source = hashed(&Xxh3, &params, &key);
         // Shared out, and in order, as it does not pay for so few.
         for sharing in [&SMALL, &SHARING] {
             let mut filter = filter.clone();
             let error = filter.insert_all_unordered(sharing, &source).unwrap_err();
             assert_eq!((error.kind(), error.position()), (crate::GrowErrorKind::Copies, 10_008));
-            assert_eq!((filter.len(), filter.count_hash(11)), (2000 + set.len() - 1, 8));
-            assert!(hashes(0..12_500).into_iter().all(|hash| filter.contains_hash(hash)));
+            assert_eq!((filter.len(), filter.count(&Prehashed(11))), (2000 + set.len() - 1, 8));
+            assert!(hashes(0..12_500).into_iter().all(|hash| filter.contains(&Prehashed(hash))));
         }
     }
 

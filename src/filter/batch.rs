@@ -2,33 +2,12 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use super::{CuckooFilter, Full};
+use super::{CuckooFilter, Full, Hashed, Items};
 use crate::{
-    hash::HashItem,
-    kernel::{BATCH, Given, Hashes},
+    kernel::{BATCH, Hashes},
+    params::Params,
     storage::Storage,
 };
-
-/// Hashes the items of a slice on demand.
-pub(crate) struct Hashed<'a, T, H> {
-    pub(crate) items: &'a [T],
-    pub(crate) hasher: &'a H,
-    pub(crate) seed: u64,
-}
-
-impl<T, H: HashItem<T>> Hashes for Hashed<'_, T, H> {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    #[inline(always)]
-    fn fill(&self, start: usize, hashes: &mut [u64; BATCH]) {
-        for (hash, item) in hashes.iter_mut().zip(&self.items[start..]) {
-            *hash = self.hasher.hash_item(self.seed, item);
-        }
-    }
-}
 
 impl<H, S: Storage> CuckooFilter<H, S> {
     /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
@@ -48,24 +27,10 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     /// assert_eq!(found, [true, true, false]);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
-    where
-        H: HashItem<T>,
-    {
-        self.contains_all(&self.hashed(items), found);
-    }
-
-    /// [`contains_batch`](Self::contains_batch) for hashes.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_all(&self.given(hashes), found);
-    }
-
-    fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
+    pub fn contains_batch<I: Items<H> + ?Sized>(&self, items: &I, found: &mut [bool]) {
+        let hashes = hashed(&self.hasher, self.raw.params(), items);
         same_length(hashes.len(), found.len());
-        self.raw.contains_all(hashes, answers_in_order(found));
+        self.raw.contains_all(&hashes, answers_in_order(found));
     }
 
     /// The number of items for which [`contains`](Self::contains) returns true. As fast as
@@ -79,31 +44,11 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn count_members<T>(&self, items: &[T]) -> usize
-    where
-        H: HashItem<T>,
-    {
-        self.count_all(&self.hashed(items))
-    }
-
-    /// [`count_members`](Self::count_members) for hashes.
-    #[must_use]
-    pub fn count_member_hashes(&self, hashes: &[u64]) -> usize {
-        self.count_all(&self.given(hashes))
-    }
-
-    fn count_all(&self, hashes: &impl Hashes) -> usize {
+    pub fn count_members<I: Items<H> + ?Sized>(&self, items: &I) -> usize {
         let mut count = 0;
-        self.raw.contains_all(hashes, |answers| count += answers.count_ones() as usize);
+        let hashes = hashed(&self.hasher, self.raw.params(), items);
+        self.raw.contains_all(&hashes, |answers| count += answers.count_ones() as usize);
         count
-    }
-
-    pub(super) fn given<'a>(&self, hashes: &'a [u64]) -> Given<'a> {
-        Given { hashes, addressing: self.raw.params().addressing() }
-    }
-
-    fn hashed<'a, T>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
-        Hashed { items, hasher: &self.hasher, seed: self.raw.params().seed() }
     }
 }
 
@@ -121,45 +66,24 @@ impl<H> CuckooFilter<H> {
     /// assert_eq!(filter.len(), 2);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn insert_batch<T>(&mut self, items: &[T]) -> Result<(), Full>
-    where
-        H: HashItem<T>,
-    {
-        let hashes = Hashed { items, hasher: &self.hasher, seed: self.raw.params().seed() };
+    pub fn insert_batch<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), Full> {
+        let hashes = hashed(&self.hasher, self.raw.params(), items);
         self.raw.insert_all(&hashes)
-    }
-
-    /// [`insert_batch`](Self::insert_batch) for hashes.
-    ///
-    /// # Errors
-    /// As `insert_batch`.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
-        let given = self.given(hashes);
-        self.raw.insert_all(&given)
     }
 
     /// [`remove`](Self::remove) for each item, in order; whether `items[i]` was found is written to `removed[i]`.
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn remove_batch<T>(&mut self, items: &[T], removed: &mut [bool])
-    where
-        H: HashItem<T>,
-    {
-        same_length(items.len(), removed.len());
-        let hashes = Hashed { items, hasher: &self.hasher, seed: self.raw.params().seed() };
+    pub fn remove_batch<I: Items<H> + ?Sized>(&mut self, items: &I, removed: &mut [bool]) {
+        let hashes = hashed(&self.hasher, self.raw.params(), items);
+        same_length(hashes.len(), removed.len());
         self.raw.remove_all(&hashes, answers_in_order(removed));
     }
+}
 
-    /// [`remove_batch`](Self::remove_batch) for hashes.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn remove_hashes(&mut self, hashes: &[u64], removed: &mut [bool]) {
-        same_length(hashes.len(), removed.len());
-        let given = self.given(hashes);
-        self.raw.remove_all(&given, answers_in_order(removed));
-    }
+pub(crate) fn hashed<'a, H, I: Items<H> + ?Sized>(hasher: &'a H, params: &Params, items: &'a I) -> Hashed<'a, I::Batch<'a>, H> {
+    Hashed { items: items.batch(), hasher, seed: params.seed(), addressing: params.addressing() }
 }
 
 /// Writes the answers for one batch after the other.

@@ -1,8 +1,8 @@
 //! The builder.
 
-use super::{BuildError, CuckooFilter, RawFilter};
+use super::{Batch as _, BuildError, CuckooFilter, Items, RawFilter};
 use crate::{
-    hash::{HashItem, Xxh3},
+    hash::Xxh3,
     kernel::{Dispatch, Kernel},
     params::{Addressing, ParamError, Params, Rate, Request, TableKind},
 };
@@ -158,29 +158,12 @@ impl<H> Builder<H> {
     /// assert_eq!(filter.count_members(&items), 3);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn build_from_items<T>(self, items: &[T]) -> Result<CuckooFilter<H>, BuildError>
-    where
-        H: HashItem<T>,
-    {
-        let mut filter = self.with_room_for(items.len()).build()?;
+    pub fn build_from_items<I: Items<H> + ?Sized>(mut self, items: &I) -> Result<CuckooFilter<H>, BuildError> {
+        if self.request.buckets.is_none() {
+            self.request.capacity.get_or_insert(items.batch().len());
+        }
+        let mut filter = self.build()?;
         filter.insert_batch(items)?;
         Ok(filter)
-    }
-
-    /// As [`build_from_items`](Self::build_from_items), for hashes such as [`CuckooFilter::insert_hash`] takes.
-    ///
-    /// # Errors
-    /// As `build_from_items`.
-    pub fn build_from_hashes(self, hashes: &[u64]) -> Result<CuckooFilter<H>, BuildError> {
-        let mut filter = self.with_room_for(hashes.len()).build()?;
-        filter.insert_hashes(hashes)?;
-        Ok(filter)
-    }
-
-    fn with_room_for(mut self, items: usize) -> Self {
-        if self.request.buckets.is_none() {
-            self.request.capacity.get_or_insert(items);
-        }
-        self
     }
 }

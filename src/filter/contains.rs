@@ -2,51 +2,15 @@
 
 use alloc::{boxed::Box, rc::Rc};
 
-use super::{CuckooFilter, batch::same_length};
+use super::{CuckooFilter, Prehashed};
 use crate::storage::Storage;
 
-/// A filter that can be queried: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), an
-/// [`ElasticFilter`](crate::ElasticFilter), or a filter of Go's library (`go::GoFilter`) or of RedisBloom
-/// (`redisbloom::RedisBloomFilter`).
+/// What every filter says of itself: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), an
+/// [`ElasticFilter`](crate::ElasticFilter), a `SharedFilter`, or a filter of Go's library (`go::GoFilter`) or of RedisBloom
+/// (`redisbloom::RedisBloomFilter`). [`Contains`] adds queries.
 ///
-/// The trait is dyn-compatible. It works on hashes, so that one hash can serve several filters; [`Contains`] adds the methods
-/// that take items.
-///
-/// # Example
-/// ```
-/// use koel::{CuckooFilter, Filter, FilterView};
-///
-/// /// The number of filters that probably contain the item with this hash.
-/// fn votes(filters: &[&dyn Filter], hash: u64) -> usize {
-///     filters.iter().filter(|filter| filter.contains_hash(hash)).count()
-/// }
-///
-/// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-/// filter.insert("alice")?;
-/// let view = FilterView::over(filter.to_bytes())?;
-/// assert_eq!(votes(&[&filter, &view], filter.hash("alice")), 2);
-/// # Ok::<(), Box<dyn core::error::Error>>(())
-/// ```
+/// The trait is dyn-compatible.
 pub trait Filter {
-    /// False if no item with this hash is in the filter; true if one probably is.
-    #[must_use]
-    fn contains_hash(&self, hash: u64) -> bool;
-
-    /// [`contains_hash`](Self::contains_hash) for each hash; the answer for `hashes[i]` is written to `found[i]`.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        same_length(hashes.len(), found.len());
-        for (&hash, found) in hashes.iter().zip(found) {
-            *found = self.contains_hash(hash);
-        }
-    }
-
-    /// The number of copies of the item with this hash. Fingerprint collisions can only make it too high.
-    #[must_use]
-    fn count_hash(&self, hash: u64) -> u32;
-
     /// The number of items in the filter, counting duplicates.
     #[must_use]
     fn len(&self) -> usize;
@@ -66,49 +30,67 @@ pub trait Filter {
     fn size_in_bytes(&self) -> usize;
 }
 
-/// A [`Filter`] that takes items of type `T`. Dyn-compatible: `&dyn Contains<str>` is any filter of strings.
+/// A [`Filter`] that can be queried for items of type `T`, or without a type, for their hashes.
+///
+/// The trait is dyn-compatible: `&dyn Contains<str>` is any filter of strings, and `&dyn Contains` any filter at all, queried with
+/// [`Prehashed`] keys, so that one hash can serve several filters.
 ///
 /// # Example
 /// ```
-/// use koel::{Contains, CuckooFilter};
+/// use koel::{Contains, CuckooFilter, FilterView, Prehashed};
 ///
 /// fn is_blocked(names: &impl Contains<str>, name: &str) -> bool {
 ///     names.contains(name)
 /// }
 ///
+/// /// The number of filters that probably contain the item with this hash.
+/// fn votes(filters: &[&dyn Contains], hash: u64) -> usize {
+///     filters.iter().filter(|filter| filter.contains(&Prehashed(hash))).count()
+/// }
+///
 /// let mut blocked = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
 /// blocked.insert("mallory")?;
 /// assert!(is_blocked(&blocked, "mallory"));
+/// let view = FilterView::over(blocked.to_bytes())?;
+/// assert_eq!(votes(&[&blocked, &view], blocked.hash("mallory")), 2);
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub trait Contains<T: ?Sized>: Filter {
-    /// The hash of an item, for the methods of [`Filter`].
+pub trait Contains<T: ?Sized = Prehashed>: Filter {
+    /// The hash of an item, for [`Prehashed`].
     #[must_use]
     fn hash(&self, item: &T) -> u64;
 
     /// False if the item is not in the filter; true if it probably is.
     #[must_use]
-    fn contains(&self, item: &T) -> bool {
-        self.contains_hash(self.hash(item))
-    }
+    fn contains(&self, item: &T) -> bool;
+
+    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    fn contains_batch(&self, items: &[T], found: &mut [bool])
+    where
+        T: Sized;
+
+    /// The number of copies of an item. Fingerprint collisions can only make it too high.
+    #[must_use]
+    fn count(&self, item: &T) -> u32;
+
+    /// The number of items for which [`contains`](Self::contains) returns true.
+    #[must_use]
+    fn count_members(&self, items: &[T]) -> usize
+    where
+        T: Sized;
+
+    /// The same filter, to be queried with [`Prehashed`] keys.
+    #[must_use]
+    fn by_hash(&self) -> &(dyn Contains + '_);
 }
 
 /// Implements both traits for a filter by its methods of the same names.
 macro_rules! by_own_methods {
-    ($filter:ty, $($generics:tt)*) => {
-        impl<$($generics)*> $crate::filter::Filter for $filter {
-            fn contains_hash(&self, hash: u64) -> bool {
-                self.contains_hash(hash)
-            }
-
-            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-                self.contains_hashes(hashes, found);
-            }
-
-            fn count_hash(&self, hash: u64) -> u32 {
-                self.count_hash(hash)
-            }
-
+    ($filter:ty, $hasher:ty $(, $generic:ident $(: $bound:path)?)*) => {
+        impl<$($generic $(: $bound)?),*> $crate::filter::Filter for $filter {
             fn len(&self) -> usize {
                 self.len()
             }
@@ -122,36 +104,50 @@ macro_rules! by_own_methods {
             }
         }
 
-        impl<T: ?Sized, $($generics)*> $crate::filter::Contains<T> for $filter
+        impl<T: ?Sized $(, $generic $(: $bound)?)*> $crate::filter::Contains<T> for $filter
         where
-            H: $crate::hash::HashItem<T>,
+            $hasher: $crate::hash::HashItem<T>,
         {
             fn hash(&self, item: &T) -> u64 {
                 self.hash(item)
+            }
+
+            fn contains(&self, item: &T) -> bool {
+                self.contains(item)
+            }
+
+            fn contains_batch(&self, items: &[T], found: &mut [bool])
+            where
+                T: Sized,
+            {
+                self.contains_batch(items, found);
+            }
+
+            fn count(&self, item: &T) -> u32 {
+                self.count(item)
+            }
+
+            fn count_members(&self, items: &[T]) -> usize
+            where
+                T: Sized,
+            {
+                self.count_members(items)
+            }
+
+            fn by_hash(&self) -> &(dyn $crate::filter::Contains + '_) {
+                self
             }
         }
     };
 }
 pub(crate) use by_own_methods;
 
-by_own_methods!(CuckooFilter<H, S>, H, S: Storage);
+by_own_methods!(CuckooFilter<H, S>, H, H, S: Storage);
 
 /// Implements the traits for pointers to a filter.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
         impl<F: Filter + ?Sized> Filter for $pointer {
-            fn contains_hash(&self, hash: u64) -> bool {
-                F::contains_hash(self, hash)
-            }
-
-            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-                F::contains_hashes(self, hashes, found);
-            }
-
-            fn count_hash(&self, hash: u64) -> u32 {
-                F::count_hash(self, hash)
-            }
-
             fn len(&self) -> usize {
                 F::len(self)
             }
@@ -168,6 +164,32 @@ macro_rules! pointers {
         impl<T: ?Sized, F: Contains<T> + ?Sized> Contains<T> for $pointer {
             fn hash(&self, item: &T) -> u64 {
                 F::hash(self, item)
+            }
+
+            fn contains(&self, item: &T) -> bool {
+                F::contains(self, item)
+            }
+
+            fn contains_batch(&self, items: &[T], found: &mut [bool])
+            where
+                T: Sized,
+            {
+                F::contains_batch(self, items, found);
+            }
+
+            fn count(&self, item: &T) -> u32 {
+                F::count(self, item)
+            }
+
+            fn count_members(&self, items: &[T]) -> usize
+            where
+                T: Sized,
+            {
+                F::count_members(self, items)
+            }
+
+            fn by_hash(&self) -> &(dyn Contains + '_) {
+                F::by_hash(self)
             }
         }
     )*};

@@ -11,6 +11,7 @@ mod builder;
 mod contains;
 mod error;
 mod facts;
+mod items;
 mod iter;
 mod merge;
 mod raw;
@@ -20,9 +21,12 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned, Snapshot},
 };
+#[cfg(go_files)]
+pub(crate) use batch::hashed;
 pub(crate) use {
-    batch::{Hashed, answers_in_order, same_length},
+    batch::{answers_in_order, same_length},
     contains::by_own_methods,
+    items::{Batch, Hashed},
     iter::LookUp,
     raw::{Combine, CountIn, Crowd, Located, Place, RawFilter, RemoveKnown, Sought},
 };
@@ -30,6 +34,7 @@ pub use {
     builder::Builder,
     contains::{Contains, Filter},
     error::{BuildError, Full},
+    items::{Items, Prehashed},
     iter::ContainsIter,
     merge::MergeError,
 };
@@ -62,8 +67,8 @@ pub use {
 /// (`tests/filters.rs`).
 ///
 /// # Hashes
-/// Every operation has a variant that takes a 64-bit hash, so that one hash can serve several filters or also select a shard. The
-/// hash does not have to be uniformly distributed: sequential integers, multiples of a small number, and hashes whose high bits,
+/// Every operation takes the hash of an item in place of the item, as [`Prehashed`], so that one hash can serve several filters or
+/// also select a shard. The hash does not have to be uniformly distributed: sequential integers, multiples of a small number, and hashes whose high bits,
 /// low bits or remainder have already selected a shard all reach the planned capacity and false-positive rate
 /// (`tests/hashes.rs`).
 /// [`Addressing::PowerOfTwo`](crate::Addressing::PowerOfTwo) is the exception. Like Go's library, it takes the bucket from bits

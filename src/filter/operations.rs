@@ -25,28 +25,8 @@ impl<H> CuckooFilter<H> {
         self.insert_uniform(self.uniform(item))
     }
 
-    /// [`insert`](Self::insert) for a hash: either from [`hash`](Self::hash), or any 64-bit number that identifies the item. See
-    /// [Hashes](Self#hashes) for what is required of it.
-    ///
-    /// # Errors
-    /// As `insert`.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.insert_hash(filter.hash("alice"))?;
-    /// assert!(filter.contains("alice"));
-    /// filter.insert_hash(42)?; // a user id
-    /// assert!(filter.contains_hash(42));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
     #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
-        self.insert_uniform(self.spread(hash))
-    }
-
-    #[inline]
-    fn insert_uniform(&mut self, hash: Uniform) -> Result<(), Full> {
+    pub(crate) fn insert_uniform(&mut self, hash: Uniform) -> Result<(), Full> {
         if self.raw.insert(hash) { Ok(()) } else { Err(self.raw.refusal(hash, 0)) }
     }
 
@@ -73,15 +53,6 @@ impl<H> CuckooFilter<H> {
         H: HashItem<T>,
     {
         self.insert_unique_uniform(self.uniform(item))
-    }
-
-    /// [`insert_unique`](Self::insert_unique) for a hash.
-    ///
-    /// # Errors
-    /// As `insert_unique`.
-    #[inline]
-    pub fn insert_unique_hash(&mut self, hash: u64) -> Result<bool, Full> {
-        self.insert_unique_uniform(self.spread(hash))
     }
 
     #[inline]
@@ -111,12 +82,6 @@ impl<H> CuckooFilter<H> {
         self.raw.remove(self.uniform(item))
     }
 
-    /// [`remove`](Self::remove) for a hash.
-    #[inline]
-    pub fn remove_hash(&mut self, hash: u64) -> bool {
-        self.raw.remove(self.spread(hash))
-    }
-
     /// Removes all items. The table keeps its size. Takes time proportional to the table.
     pub fn clear(&mut self) {
         self.raw.clear();
@@ -142,13 +107,6 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.raw.contains(self.uniform(item))
     }
 
-    /// [`contains`](Self::contains) for a hash.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.raw.contains(self.spread(hash))
-    }
-
     /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
     /// same fingerprint and buckets make the count too high, with probability at most ε.
     ///
@@ -169,22 +127,17 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.raw.count(self.uniform(item))
     }
 
-    /// [`count`](Self::count) for a hash.
-    #[must_use]
-    pub fn count_hash(&self, hash: u64) -> u32 {
-        self.raw.count(self.spread(hash))
-    }
-
-    /// The hash of an item, for the `*_hash` methods. Hash once and query several filters, if their addressing, hashers and seeds
-    /// are equal. See [Hashes](Self#hashes).
+    /// The hash of an item, for [`Prehashed`](crate::Prehashed). Hash once and query several filters, if their addressing, hashers
+    /// and seeds are equal. See [Hashes](Self#hashes).
     ///
     /// # Example
     /// ```
-    /// let builder = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// use koel::{CuckooFilter, Prehashed};
+    /// let builder = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
     /// let (mut today, yesterday) = (builder.clone().build()?, builder.build()?);
-    /// let hash = today.hash("alice");
-    /// today.insert_hash(hash)?;
-    /// assert!(today.contains_hash(hash) && !yesterday.contains_hash(hash));
+    /// let key = Prehashed(today.hash("alice"));
+    /// today.insert(&key)?;
+    /// assert!(today.contains(&key) && !yesterday.contains(&key));
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[inline]
@@ -196,18 +149,13 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.uniform(item).hash(self.raw.params().addressing())
     }
 
-    /// The hasher's output for an item, which is uniform.
+    /// The uniform hash of an item.
     #[inline]
-    pub(super) fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
+    pub(crate) fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
     where
         H: HashItem<T>,
     {
-        Uniform(self.hasher.hash_item(self.raw.params().seed(), item))
-    }
-
-    /// Mixes a hash given by the user.
-    #[inline]
-    fn spread(&self, hash: u64) -> Uniform {
-        Uniform::of(self.raw.params().addressing(), hash)
+        let params = self.raw.params();
+        Uniform(self.hasher.place_item(params.seed(), params.addressing(), item))
     }
 }

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     bits::wide,
-    filter::{Contains, CuckooFilter, Filter, Full},
+    filter::{CuckooFilter, Full, Items, answers_in_order, by_own_methods, hashed, same_length},
     hash::{HashItem, Hasher, MetroHash64},
-    kernel::Kernel,
+    kernel::{Hashes, Kernel},
     params::ParamError,
     snapshot::{has_length, replace_with},
     table::{Address, Uniform},
@@ -59,16 +59,12 @@ impl GoFilter {
     where
         MetroHash64: HashItem<T>,
     {
-        self.insert_hash(self.filter.hash(item))
+        self.insert_uniform(self.filter.uniform(item))
     }
 
-    /// [`insert`](Self::insert) for a hash from [`filter().hash(item)`](CuckooFilter::hash).
-    ///
-    /// # Errors
-    /// As `insert`.
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+    fn insert_uniform(&mut self, hash: Uniform) -> Result<(), Full> {
         // The item first: if there is room for only one of the two, nothing has to be undone.
-        self.filter.insert_hash(hash).map_err(|full| self.with_victim(full))?;
+        self.filter.insert_uniform(hash).map_err(|full| self.with_victim(full))?;
         // Failure is fine: the victim then stays outside the table.
         _ = self.settle();
         Ok(())
@@ -82,11 +78,11 @@ impl GoFilter {
     where
         MetroHash64: HashItem<T>,
     {
-        let hash = self.filter.hash(item);
-        if self.contains_hash(hash) {
+        let hash = self.filter.uniform(item);
+        if self.filter.raw().contains(hash) || self.is_victim(hash) {
             return Ok(false);
         }
-        self.insert_hash(hash).map(|()| true)
+        self.insert_uniform(hash).map(|()| true)
     }
 
     /// False if the item is not in the filter; true if it probably is.
@@ -95,25 +91,38 @@ impl GoFilter {
     where
         MetroHash64: HashItem<T>,
     {
-        self.contains_hash(self.filter.hash(item))
-    }
-
-    /// [`contains`](Self::contains) for a hash.
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.filter.contains_hash(hash) || self.is_victim(hash)
+        let hash = self.filter.uniform(item);
+        self.filter.raw().contains(hash) || self.is_victim(hash)
     }
 
     /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
-    where
-        MetroHash64: HashItem<T>,
-    {
-        self.filter.contains_batch(items, found);
-        self.or_victim(found, |i| self.filter.hash(&items[i]));
+    pub fn contains_batch<I: Items<MetroHash64> + ?Sized>(&self, items: &I, found: &mut [bool]) {
+        let hashes = hashed(self.filter.hasher(), self.filter.raw().params(), items);
+        same_length(hashes.len(), found.len());
+        self.each_answer(&hashes, answers_in_order(found));
+    }
+
+    /// The number of items for which [`contains`](Self::contains) returns true.
+    #[must_use]
+    pub fn count_members<I: Items<MetroHash64> + ?Sized>(&self, items: &I) -> usize {
+        let mut count = 0;
+        let hashes = hashed(self.filter.hasher(), self.filter.raw().params(), items);
+        self.each_answer(&hashes, |answers| count += answers.count_ones() as usize);
+        count
+    }
+
+    /// Looks up hashes in batches. Bit i of what `answer` is given is the answer for the i-th of a batch.
+    fn each_answer(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        hashes.each_batch(0..hashes.len(), |batch| {
+            self.filter.raw().contains_all(&batch, |found| {
+                let is_found = |(place, &hash): (u32, &u64)| found >> place & 1 == 1 || self.is_victim(Uniform(hash));
+                answer((0..).zip(batch).fold(0, |all, (place, hash)| all | u64::from(is_found((place, hash))) << place));
+            });
+            true
+        });
     }
 
     /// The number of copies of an item. Fingerprint collisions can only make it too high.
@@ -122,13 +131,8 @@ impl GoFilter {
     where
         MetroHash64: HashItem<T>,
     {
-        self.count_hash(self.filter.hash(item))
-    }
-
-    /// [`count`](Self::count) for a hash.
-    #[must_use]
-    pub fn count_hash(&self, hash: u64) -> u32 {
-        self.filter.count_hash(hash) + u32::from(self.is_victim(hash))
+        let hash = self.filter.uniform(item);
+        self.filter.raw().count(hash) + u32::from(self.is_victim(hash))
     }
 
     /// Removes one copy of an item. Returns true if a copy was found. Remove only items that were inserted: see
@@ -139,12 +143,8 @@ impl GoFilter {
     where
         MetroHash64: HashItem<T>,
     {
-        self.remove_hash(self.filter.hash(item))
-    }
-
-    /// [`remove`](Self::remove) for a hash.
-    pub fn remove_hash(&mut self, hash: u64) -> bool {
-        if self.filter.remove_hash(hash) {
+        let hash = self.filter.uniform(item);
+        if self.filter.raw_mut().remove(hash) {
             // Failure is fine: the victim then stays outside the table.
             _ = self.settle();
             return true;
@@ -152,6 +152,15 @@ impl GoFilter {
         let is_victim = self.is_victim(hash);
         self.victim.is_used &= !is_victim;
         is_victim
+    }
+
+    /// The hash of an item, for [`Prehashed`](crate::Prehashed).
+    #[must_use]
+    pub fn hash<T: ?Sized>(&self, item: &T) -> u64
+    where
+        MetroHash64: HashItem<T>,
+    {
+        self.filter.hash(item)
     }
 
     /// The number of items in the filter, counting the victim and duplicates.
@@ -170,6 +179,18 @@ impl GoFilter {
     #[must_use]
     pub fn filter(&self) -> &CuckooFilter<MetroHash64> {
         &self.filter
+    }
+
+    /// The expected false-positive rate ε at the current load, 0 to 1.
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.filter.params().false_positive_rate_at(self.len() as f64 / self.filter.slots() as f64)
+    }
+
+    /// The memory used by the filter, in bytes.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        self.filter.size_in_bytes() + size_of::<Self>() - size_of_val(&self.filter) + self.order.size_in_bytes()
     }
 
     /// True if there is a victim.
@@ -244,18 +265,9 @@ impl GoFilter {
         replace_with(path.as_ref(), |mut file| file.write_all(&bytes), |file| has_length(file, wide(bytes.len())))
     }
 
-    /// Adds to the answers for the table those for the victim.
-    fn or_victim(&self, found: &mut [bool], hash: impl Fn(usize) -> u64) {
-        if self.victim.is_used {
-            for (i, found) in found.iter_mut().enumerate().filter(|(_, found)| !**found) {
-                *found = self.is_victim(hash(i));
-            }
-        }
-    }
-
-    fn is_victim(&self, hash: u64) -> bool {
+    fn is_victim(&self, hash: Uniform) -> bool {
         self.victim.is_used && {
-            let (buckets, fingerprint) = Address::new(&self.filter.params()).buckets(Uniform(hash));
+            let (buckets, fingerprint) = Address::new(&self.filter.params()).buckets(hash);
             self.victim.is(buckets, fingerprint)
         }
     }
@@ -263,7 +275,7 @@ impl GoFilter {
     /// Stores the victim in the table, if there is one. Changes nothing if there is no room.
     fn settle(&mut self) -> Result<(), Full> {
         if let Some(hash) = self.victim.hash() {
-            self.filter.insert_hash(hash).map_err(|full| self.with_victim(full))?;
+            self.filter.insert_uniform(Uniform(hash)).map_err(|full| self.with_victim(full))?;
             self.victim.is_used = false;
         }
         Ok(())
@@ -287,38 +299,4 @@ impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
     }
 }
 
-impl Filter for GoFilter {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.filter.contains_hashes(hashes, found);
-        self.or_victim(found, |i| hashes[i]);
-    }
-
-    fn count_hash(&self, hash: u64) -> u32 {
-        self.count_hash(hash)
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        self.filter.params().false_positive_rate_at(self.len() as f64 / self.filter.slots() as f64)
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.filter.size_in_bytes() + size_of::<Self>() - size_of_val(&self.filter) + self.order.size_in_bytes()
-    }
-}
-
-impl<T: ?Sized> Contains<T> for GoFilter
-where
-    MetroHash64: HashItem<T>,
-{
-    fn hash(&self, item: &T) -> u64 {
-        self.filter.hash(item)
-    }
-}
+by_own_methods!(GoFilter, MetroHash64);

@@ -1,9 +1,11 @@
 //! The portable hashers.
 
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+
 use core::{fmt, str::FromStr};
 
 use super::{HasherId, Item};
-use crate::params::{ParamError, Parameter};
+use crate::params::{Addressing, ParamError, Parameter};
 
 /// A portable hash function: from a seed and an item's bytes to 64 uniformly distributed bits.
 ///
@@ -57,7 +59,7 @@ pub trait Hasher {
 /// A hasher that takes items of type `T`: the bound of every operation that takes an item.
 ///
 /// Every [`Hasher`] takes every [`Item`], and [`StdHasher`](super::StdHasher) takes every type that implements
-/// `core::hash::Hash`. To write a hasher, implement [`Hasher`]; to add a type of items, implement [`Item`].
+/// `core::hash::Hash`. All take keys that are hashed already, as [`Prehashed`](crate::Prehashed). To write a hasher, implement [`Hasher`]; to add a type of items, implement [`Item`].
 ///
 /// # Example
 /// A function for filters with any hasher, as long as it takes strings:
@@ -78,6 +80,13 @@ pub trait Hasher {
 pub trait HashItem<T: ?Sized> {
     /// The hash of `item` under `seed`: 64 uniformly distributed bits.
     fn hash_item(&self, seed: u64, item: &T) -> u64;
+
+    /// The same, in a filter with this addressing, on which only the mixing of [`Prehashed`](crate::Prehashed) keys depends.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn place_item(&self, seed: u64, _addressing: Addressing, item: &T) -> u64 {
+        self.hash_item(seed, item)
+    }
 }
 
 impl<H: Hasher, T: Item + ?Sized> HashItem<T> for H {

@@ -8,7 +8,7 @@ use core::ops::Range;
 use crate::table::{AnySize, Geometry};
 use crate::{
     bits::{low_half, wide},
-    params::{Addressing, Params},
+    params::Params,
     table::{Address, Read, Table, Uniform},
 };
 
@@ -69,26 +69,6 @@ impl Hashes for &[u64] {
     fn fill(&self, start: usize, hashes: &mut [u64; BATCH]) {
         for (hash, wanted) in hashes.iter_mut().zip(&self[start..]) {
             *hash = *wanted;
-        }
-    }
-}
-
-/// Hashes given by the user, which need not be uniform.
-pub(crate) struct Given<'a> {
-    pub(crate) hashes: &'a [u64],
-    pub(crate) addressing: Addressing,
-}
-
-impl Hashes for Given<'_> {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.hashes.len()
-    }
-
-    #[inline(always)]
-    fn fill(&self, start: usize, hashes: &mut [u64; BATCH]) {
-        for (hash, &given) in hashes.iter_mut().zip(&self.hashes[start..]) {
-            *hash = Uniform::of(self.addressing, given).0;
         }
     }
 }

@@ -21,6 +21,6 @@ mod x86_64;
 
 #[cfg(x86_kernels)]
 pub(crate) use batch::Tables;
-pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Given, Hashes, PREFETCH_FROM, answers, prefetch};
+pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, answers, prefetch};
 pub use choice::Kernel;
 pub(crate) use dispatch::{Dispatch, Layout, Task};

@@ -8,9 +8,11 @@ use super::{
     header::{Fields, Header},
 };
 use crate::{
-    bits::{index, wide},
-    filter::{Contains, Filter},
-    params::false_positive_rate,
+    bits::{index, low_half, wide},
+    filter::{Hashed, Items, answers_in_order, by_own_methods, same_length},
+    hash::{HashItem, RedisBloomHash},
+    kernel::Hashes,
+    params::{Addressing, false_positive_rate},
     storage::{OutOfMemory, reserved},
 };
 
@@ -60,8 +62,9 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Of a hash of [`RedisBloomHash`]: there are no more than 2³² buckets, and 255 divides 2³² − 1.
     fn new(hash: u64) -> Self {
-        Self::of_stored((hash % FINGERPRINTS) as u8 + 1, hash)
+        Self::of_stored((u64::from(low_half(hash)) % FINGERPRINTS) as u8 + 1, hash >> 32)
     }
 
     /// The place of a fingerprint that is in this bucket.
@@ -145,54 +148,76 @@ impl SubFilter {
 }
 
 impl RedisBloomFilter {
-    /// The hash of an item, for the `*_hash` methods: `MurmurHash64A` with the seed 0.
+    /// The hash of an item, for [`Prehashed`](crate::Prehashed): that of [`RedisBloomHash`] with the seed 0.
     #[must_use]
-    pub fn hash<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> u64 {
-        murmur2::murmur64a(item.as_ref(), 0)
+    pub fn hash<T: ?Sized>(&self, item: &T) -> u64
+    where
+        RedisBloomHash: HashItem<T>,
+    {
+        RedisBloomHash.place_item(0, Addressing::PowerOfTwo, item)
     }
 
     /// False if the item is not in the filter; true if it probably is. `CF.EXISTS`.
     #[must_use]
-    pub fn contains<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> bool {
-        self.contains_hash(self.hash(item))
+    pub fn contains<T: ?Sized>(&self, item: &T) -> bool
+    where
+        RedisBloomHash: HashItem<T>,
+    {
+        self.has(self.hash(item))
     }
 
-    /// [`contains`](Self::contains) for a hash.
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
+    fn has(&self, hash: u64) -> bool {
         let place = Place::new(hash);
         self.filters.iter().any(|filter| filter.contains(place))
+    }
+
+    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn contains_batch<I: Items<RedisBloomHash> + ?Sized>(&self, items: &I, found: &mut [bool]) {
+        let hashes = hashed(items);
+        same_length(hashes.len(), found.len());
+        self.each_answer(&hashes, answers_in_order(found));
+    }
+
+    /// The number of items for which [`contains`](Self::contains) returns true.
+    #[must_use]
+    pub fn count_members<I: Items<RedisBloomHash> + ?Sized>(&self, items: &I) -> usize {
+        let mut count = 0;
+        self.each_answer(&hashed(items), |answers| count += answers.count_ones() as usize);
+        count
+    }
+
+    /// Looks up hashes in batches. Bit i of what `answer` is given is the answer for the i-th of a batch.
+    fn each_answer(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer((0..).zip(batch).fold(0, |answers, (place, &hash)| answers | u64::from(self.has(hash)) << place));
+            true
+        });
     }
 
     /// The number of copies of an item. Other items with the same fingerprint and bucket make it too high, and a copy in the only
     /// bucket of an item whose two buckets are one is counted twice. `CF.COUNT`.
     #[must_use]
-    pub fn count<T: AsRef<[u8]> + ?Sized>(&self, item: &T) -> u64 {
-        self.copies(self.hash(item))
-    }
-
-    fn copies(&self, hash: u64) -> u64 {
-        let place = Place::new(hash);
-        self.filters.iter().map(|filter| wide(filter.count(place))).sum()
-    }
-
-    /// [`count`](Self::count) for a hash, at most [`u32::MAX`].
-    #[must_use]
-    pub fn count_hash(&self, hash: u64) -> u32 {
-        u32::try_from(self.copies(hash)).unwrap_or(u32::MAX)
+    pub fn count<T: ?Sized>(&self, item: &T) -> u32
+    where
+        RedisBloomHash: HashItem<T>,
+    {
+        let place = Place::new(self.hash(item));
+        // No more than 2¹⁶ sub-filters, with twice 255 slots.
+        self.filters.iter().map(|filter| low_half(wide(filter.count(place)))).sum()
     }
 
     /// Removes one copy of an item, from the last sub-filter that has one. Returns true if a copy was found. `CF.DEL`.
     ///
     /// As in RedisBloom, [compacts](Self::compact) a chain when more than a tenth as many items have been removed as are left; it
     /// stops at the first sub-filter whose items do not all fit into those before it.
-    pub fn remove<T: AsRef<[u8]> + ?Sized>(&mut self, item: &T) -> bool {
-        self.remove_hash(self.hash(item))
-    }
-
-    /// [`remove`](Self::remove) for a hash.
-    pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let place = Place::new(hash);
+    pub fn remove<T: ?Sized>(&mut self, item: &T) -> bool
+    where
+        RedisBloomHash: HashItem<T>,
+    {
+        let place = Place::new(self.hash(item));
         if !self.filters.iter_mut().rev().any(|filter| filter.replace(place, place.fingerprint, EMPTY)) {
             return false;
         }
@@ -293,32 +318,10 @@ impl RedisBloomFilter {
     }
 }
 
-impl Filter for RedisBloomFilter {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
+by_own_methods!(RedisBloomFilter, RedisBloomHash);
 
-    fn count_hash(&self, hash: u64) -> u32 {
-        self.count_hash(hash)
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        self.false_positive_rate()
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-}
-
-impl<T: AsRef<[u8]> + ?Sized> Contains<T> for RedisBloomFilter {
-    fn hash(&self, item: &T) -> u64 {
-        self.hash(item)
-    }
+fn hashed<I: Items<RedisBloomHash> + ?Sized>(items: &I) -> impl Hashes {
+    Hashed { items: items.batch(), hasher: &RedisBloomHash, seed: 0, addressing: Addressing::PowerOfTwo }
 }
 
 /// A summary in one line.

@@ -4,7 +4,7 @@
 
 use super::common::{Kind, SplitMix64};
 use bincode::config;
-use koel::{Addressing, CuckooFilter, TableKind};
+use koel::{Addressing, CuckooFilter, Prehashed, TableKind};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::iter;
@@ -16,7 +16,7 @@ pub(crate) fn filled(kind: Kind, buckets: u64) -> CuckooFilter {
     let mut filter = kind.filter(buckets);
     let items = filter.slots() / 2;
     // Small tables of few fingerprints may refuse one or two.
-    SplitMix64(1).take(items).for_each(|hash| drop(filter.insert_hash(hash)));
+    SplitMix64(1).take(items).for_each(|hash| drop(filter.insert(&Prehashed(hash))));
     filter
 }
 

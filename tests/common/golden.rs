@@ -1,7 +1,7 @@
 //! Snapshots that are made by a list of steps, and what each of them answers: `tests/data/goldens.json`, which readers
 //! in other languages use, too.
 
-use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, TableKind, backing::Storage};
+use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, Prehashed, TableKind, backing::Storage};
 use serde_json::Value;
 use std::{collections::BTreeMap, ops::Range};
 
@@ -67,26 +67,26 @@ impl Items {
     fn insert(self, filter: &mut CuckooFilter<AnyHasher>, n: u64) -> bool {
         match self.bytes("item", n, n) {
             Some(item) => filter.insert(&item).is_ok(),
-            None => filter.insert_hash(n).is_ok(),
+            None => filter.insert(&Prehashed(n)).is_ok(),
         }
     }
 
     fn remove(self, filter: &mut CuckooFilter<AnyHasher>, n: u64) -> bool {
         match self.bytes("item", n, n) {
             Some(item) => filter.remove(&item),
-            None => filter.remove_hash(n),
+            None => filter.remove(&Prehashed(n)),
         }
     }
 
     /// How many copies of item n there are.
     #[allow(dead_code, reason = "the program that writes them does not ask")]
     pub(crate) fn count<S: Storage>(self, filter: &CuckooFilter<AnyHasher, S>, n: u64) -> u32 {
-        self.bytes("item", n, n).map_or_else(|| filter.count_hash(n), |item| filter.count(&item))
+        self.bytes("item", n, n).map_or_else(|| filter.count(&Prehashed(n)), |item| filter.count(&item))
     }
 
     fn finds_probe<S: Storage>(self, filter: &CuckooFilter<AnyHasher, S>, n: u64) -> bool {
         let number = 1_000_000 + n;
-        self.bytes("probe", n, number).map_or_else(|| filter.contains_hash(number), |probe| filter.contains(&probe))
+        self.bytes("probe", n, number).map_or_else(|| filter.contains(&Prehashed(number)), |probe| filter.contains(&probe))
     }
 
     /// None of a hash.

@@ -1,7 +1,7 @@
 //! Snapshots of filters that grow, made by a list of steps, and what each of them answers: `tests/data/growing/growing.json`.
 
 use super::golden::{Answers, Entry, Items, PROBES, Step, entries, take};
-use koel::{ElasticFilter, TableKind};
+use koel::{ElasticFilter, Prehashed, TableKind};
 
 /// One snapshot: what its builder was told, and what happened to the filter then.
 #[derive(Clone, Debug)]
@@ -32,11 +32,11 @@ impl Growing {
         let mut filter = builder.build().unwrap_or_else(|error| panic!("{}: {error}", self.file));
         let insert = |filter: &mut ElasticFilter, n| match self.items.bytes("item", n, n) {
             Some(item) => filter.insert(&item).is_ok(),
-            None => filter.insert_hash(n).is_ok(),
+            None => filter.insert(&Prehashed(n)).is_ok(),
         };
         let remove = |filter: &mut ElasticFilter, n| match self.items.bytes("item", n, n) {
             Some(item) => filter.remove(&item),
-            None => filter.remove_hash(n),
+            None => filter.remove(&Prehashed(n)),
         };
         let holds = take(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
         if self.shrink {
@@ -60,7 +60,7 @@ impl Growing {
 
     fn finds(&self, filter: &ElasticFilter, prefix: &str, n: u64, number: u64) -> bool {
         let bytes = self.items.bytes(prefix, n, number);
-        bytes.map_or_else(|| filter.contains_hash(number), |item| filter.contains(&item))
+        bytes.map_or_else(|| filter.contains(&Prehashed(number)), |item| filter.contains(&item))
     }
 
     /// A list of them as it stands in a manifest.

@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use koel::{ElasticFilter, Hasher, HasherId, SharedFilter, Xxh3};
+use koel::{ElasticFilter, Hasher, HasherId, Prehashed, SharedFilter, Xxh3};
 
 fn filled() -> SharedFilter {
     let filter = ElasticFilter::builder().false_positive_rate(0.001).lanes(4).build_shared().expect("right");
@@ -83,8 +83,8 @@ impl Hasher for Asking {
     fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
         self.1.fetch_add(1, Relaxed);
         let hash = Xxh3.hash(seed, bytes);
-        let _ = self.0.insert_hash(hash);
-        assert!(self.0.contains_hash(hash));
+        let _ = self.0.insert(&Prehashed(hash));
+        assert!(self.0.contains(&Prehashed(hash)));
         hash
     }
 

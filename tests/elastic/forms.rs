@@ -1,6 +1,6 @@
 //! All forms of an operation do the same.
 
-use koel::{Contains, ElasticFilter, Filter, Kernel};
+use koel::{Contains, ElasticFilter, Filter, Kernel, Prehashed};
 
 fn filter() -> ElasticFilter {
     ElasticFilter::builder().false_positive_rate(1e-6).capacity(500).build().expect("the parameters are right")
@@ -19,8 +19,8 @@ fn batches_iterators_and_hashes_do_the_same_as_single_operations() {
     let mut others = [filter(), filter(), filter(), filter(), filter()];
     others[0].insert_batch(&items).expect("it grows");
     assert_eq!(others[1].insert_iter(&items).expect("it grows"), items.len());
-    others[2].insert_hashes(&hashes).expect("it grows");
-    hashes.iter().for_each(|&hash| others[3].insert_hash(hash).expect("it grows"));
+    others[2].insert_batch(&Prehashed(&hashes)).expect("it grows");
+    hashes.iter().for_each(|&hash| others[3].insert(&Prehashed(hash)).expect("it grows"));
     assert_eq!(others[4].insert_unique_iter(items.iter().chain(&items)).expect("it grows"), items.len());
     let asked = [items.clone(), absent].concat();
     for other in &mut others {
@@ -31,18 +31,18 @@ fn batches_iterators_and_hashes_do_the_same_as_single_operations() {
         assert_eq!(found, expected);
         found.fill(false);
         let hashes: Vec<u64> = asked.iter().map(|item| other.hash(item)).collect();
-        other.contains_hashes(&hashes, &mut found);
+        ElasticFilter::contains_batch(other, &Prehashed(&hashes), &mut found);
         assert_eq!(found, expected);
         assert!(other.contains_iter(&asked).map(|(_, found)| found).eq(expected.iter().copied()));
         assert_eq!(other.count_members(&asked), expected.iter().filter(|&&found| found).count());
-        assert!(hashes[..items.len()].iter().all(|&hash| other.count_hash(hash) == 1 && other.contains_hash(hash)));
+        assert!(hashes[..items.len()].iter().all(|&hash| other.count(&Prehashed(hash)) == 1 && other.contains(&Prehashed(hash))));
     }
     let mut removed = vec![false; items.len()];
     others[0].remove_batch(&items, &mut removed);
     assert!(removed.iter().all(|&removed| removed));
-    others[1].remove_hashes(&hashes, &mut removed);
+    others[1].remove_batch(&Prehashed(&hashes), &mut removed);
     assert!(removed.iter().all(|&removed| removed));
-    assert!(hashes.iter().all(|&hash| others[2].remove_hash(hash)));
+    assert!(hashes.iter().all(|&hash| others[2].remove(&Prehashed(hash))));
     assert!(others[..3].iter().all(ElasticFilter::is_empty));
     others[3].clear().expect("there is memory");
     assert!(others[3].is_empty() && others[3].shards() == filter().shards());
@@ -65,8 +65,8 @@ fn kernels_can_be_exchanged_at_any_size() {
 fn it_is_a_filter_like_others() {
     let mut filter = filter();
     filter.insert("alice").expect("there is room");
-    let any: &dyn Filter = &filter;
-    assert!(any.contains_hash(filter.hash("alice")) && any.len() == 1 && any.size_in_bytes() > 0);
+    let any: &dyn Contains = &filter;
+    assert!(any.contains(&Prehashed(filter.hash("alice"))) && any.len() == 1 && any.size_in_bytes() > 0);
     let names: &dyn Contains<str> = &filter;
     assert!(names.contains("alice") && !names.contains("bob"));
     assert!(any.false_positive_rate() < 1e-6);

@@ -1,7 +1,7 @@
 //! A limit of memory, and parameters at the edge.
 
 use crate::common::with_nearest;
-use koel::{ElasticFilter, GrowErrorKind, Parameter, TableKind};
+use koel::{ElasticFilter, GrowErrorKind, Parameter, Prehashed, TableKind};
 
 #[test]
 fn a_limit_is_kept_and_removals_make_room_again() {
@@ -180,7 +180,7 @@ fn chosen_items_take_little_memory() {
     let mut crowded = 0;
     for &hash in &hashes {
         let before = filter.len();
-        if let Err(error) = filter.insert_hash(hash) {
+        if let Err(error) = filter.insert(&Prehashed(hash)) {
             assert_eq!(error.kind(), GrowErrorKind::Crowded, "{error}");
             assert_eq!(filter.len(), before);
             crowded += 1;
@@ -195,7 +195,7 @@ fn chosen_items_take_little_memory() {
     let mut limited = builder.max_bytes(limit).build().unwrap();
     for &hash in &hashes {
         let before = limited.to_bytes();
-        if limited.insert_hash(hash).is_err() {
+        if limited.insert(&Prehashed(hash)).is_err() {
             assert_eq!(limited.to_bytes(), before);
         }
         assert!(limited.size_in_bytes() <= limit, "{limited}");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::snapshots::{filled, kinds, small};
-use koel::{Contains, ElasticFilter, ElasticView, Filter, Kernel, SnapshotErrorKind as Kind, Xxh3};
+use koel::{Contains, ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotErrorKind as Kind, Xxh3};
 
 /// Hashes of items that are in the filter, and of as many that are not.
 fn hashes(filter: &ElasticFilter) -> Vec<u64> {
@@ -26,14 +26,17 @@ fn a_view_answers_as_the_filter_does() {
         assert!((rate - again).abs() <= 1e-12 * rate);
         let hashes = hashes(&filter);
         let (mut found, mut found_in_view) = (vec![false; hashes.len()], vec![false; hashes.len()]);
-        filter.contains_hashes(&hashes, &mut found);
+        filter.contains_batch(&Prehashed(&hashes), &mut found);
         for kernel in Kernel::available() {
             view.set_kernel(kernel).expect("it is available");
             assert_eq!(view.kernel(), kernel);
-            view.contains_hashes(&hashes, &mut found_in_view);
+            view.contains_batch(&Prehashed(&hashes), &mut found_in_view);
             assert_eq!(found, found_in_view, "{filter}, {kernel}");
             for (&hash, &found) in hashes.iter().zip(&found) {
-                assert_eq!((view.contains_hash(hash), view.count_hash(hash)), (found, filter.count_hash(hash)));
+                assert_eq!(
+                    (view.contains(&Prehashed(hash)), view.count(&Prehashed(hash))),
+                    (found, filter.count(&Prehashed(hash)))
+                );
             }
         }
         let measured = [view.measure_false_positive_rate(10_000), filter.measure_false_positive_rate(10_000)];
@@ -60,7 +63,7 @@ fn a_view_takes_items_and_is_a_filter() {
     assert_eq!(found, [true, false]);
     assert_eq!((view.count("alice"), view.count_members(&["alice", "mallory"])), (1, 1));
     assert_eq!(view.contains_iter(["mallory", "alice"]).collect::<Vec<_>>(), [("mallory", false), ("alice", true)]);
-    let any: &dyn Filter = &view;
+    let any: &dyn Contains = &view;
     assert_eq!((any.len(), any.size_in_bytes()), (301, view.size_in_bytes()));
     assert!(view.to_string().starts_with("301 items in "), "{view}");
     assert!(format!("{view:?}").contains("len: 301"));
@@ -138,10 +141,10 @@ fn bytes_that_change_break_nothing() {
             view.set_kernel(kernel).expect("it is available");
             let mut found = vec![false; hashes.len()];
             let asked = [
-                catch_unwind(AssertUnwindSafe(|| view.contains_hashes(&hashes, &mut found))),
+                catch_unwind(AssertUnwindSafe(|| view.contains_batch(&Prehashed(&hashes), &mut found))),
                 catch_unwind(AssertUnwindSafe(|| {
-                    std::hint::black_box(hashes.iter().map(|&hash| view.count_hash(hash)).sum::<u32>());
-                    std::hint::black_box(hashes.iter().filter(|&&hash| view.contains_hash(hash)).count());
+                    std::hint::black_box(hashes.iter().map(|&hash| view.count(&Prehashed(hash))).sum::<u32>());
+                    std::hint::black_box(hashes.iter().filter(|&&hash| view.contains(&Prehashed(hash))).count());
                 })),
             ];
             for asked in asked {

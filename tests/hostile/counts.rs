@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use koel::{AnyHasher, CuckooFilter, ElasticFilter, ElasticPart, ElasticView, FilterView, Hasher as _, SnapshotExtent, Xxh3};
+use koel::{
+    AnyHasher, CuckooFilter, ElasticFilter, ElasticPart, ElasticView, FilterView, Hasher as _, Prehashed, SnapshotExtent, Xxh3,
+};
 
 use super::{
     common::{GoFile, HEADER, forged},
@@ -70,7 +72,7 @@ fn read_growing(bytes: &[u8]) -> usize {
     }
     let view = ElasticView::over_with(bytes, AnyHasher::from_id);
     if let Ok(view) = &view {
-        _ = (view.to_string(), view.len(), view.false_positive_rate(), view.size_in_bytes(), view.contains_hash(7));
+        _ = (view.to_string(), view.len(), view.false_positive_rate(), view.size_in_bytes(), view.contains(&Prehashed(7)));
     }
     let mut joined = Vec::new();
     let answers = [
@@ -103,13 +105,13 @@ fn use_anything(mut filter: ElasticFilter<AnyHasher>) {
     _ = (filter.to_string(), filter.len(), filter.size_in_bytes(), format!("{:?}", filter.params()));
     filter.set_max_bytes(filter.size_in_bytes() + (1 << 16));
     let inserted: Vec<u64> =
-        (0..100_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).filter(|&n| filter.insert_hash(n).is_ok()).collect();
-    assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{filter}");
+        (0..100_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).filter(|&n| filter.insert(&Prehashed(n)).is_ok()).collect();
+    assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{filter}");
     let read = ElasticFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("what was written");
     if let Err(error) = filter.merge(&read) {
         assert!(!error.to_string().is_empty());
     }
-    assert!(inserted.iter().all(|&hash| filter.remove_hash(hash)), "{filter}");
+    assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))), "{filter}");
 }
 
 /// Where the sections of a snapshot begin, and the lengths of their lists.
@@ -245,7 +247,7 @@ fn every_number_in_a_dump_of_redisbloom_may_be_absurd() {
                     match read {
                         Ok(mut filter) => {
                             _ = (format!("{filter:?}"), filter.len(), filter.slots(), filter.false_positive_rate());
-                            assert!((0..255).filter(|&hash| filter.remove_hash(hash)).count() <= slots.len());
+                            assert!((0..255).filter(|&hash| filter.remove(&Prehashed(hash))).count() <= slots.len());
                             filter.compact();
                             RedisBloomFilter::from_dump(&filter.to_dump()).expect("what was written");
                         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::SplitMix64;
-use koel::{BuildError, CuckooFilter, Full};
+use koel::{BuildError, CuckooFilter, Full, Prehashed};
 
 fn builder() -> koel::Builder {
     CuckooFilter::builder().fingerprint_bits(13)
@@ -32,7 +32,7 @@ fn copies_without_room_are_stored_once() {
     type Way = fn(&mut CuckooFilter) -> Result<(), Full>;
     let ways: [Way; 4] = [
         |filter| filter.insert("koel"),
-        |filter| filter.insert_hash(filter.hash("koel")),
+        |filter| filter.insert(&Prehashed(filter.hash("koel"))),
         |filter| filter.insert_batch(&["koel"; 3]),
         |filter| filter.insert_iter(["koel"; 3]).map(drop),
     ];
@@ -61,17 +61,17 @@ fn a_filter_full_of_copies_says_so() {
         let items: Vec<u64> = SplitMix64(seed).take(1000).collect();
         let mut filter = builder().capacity(2000).build().expect("right");
         let twice: Vec<u64> = items.iter().flat_map(|&item| [item, item]).collect();
-        let full = filter.insert_hashes(&twice).expect_err("copies take more room");
+        let full = filter.insert_batch(&Prehashed(&twice)).expect_err("copies take more room");
         assert!(full.is_filled_by_copies() && !full.is_duplicate() && full.items() < filter.capacity(), "{full}");
         says(&full, &["fewer than its capacity, but have many copies", "insert_unique", "build it with a larger capacity"]);
         filter.clear();
         for &hash in &twice {
-            filter.insert_unique_hash(hash).expect("each is stored once");
+            filter.insert_unique(&Prehashed(hash)).expect("each is stored once");
         }
-        builder().capacity(2500).build().expect("right").insert_hashes(&twice).expect("the capacity is larger");
+        builder().capacity(2500).build().expect("right").insert_batch(&Prehashed(&twice)).expect("the capacity is larger");
         // Different items, up to the last that fits.
         let mut filter = builder().capacity(2000).build().expect("right");
-        let full = SplitMix64(seed).find_map(|hash| filter.insert_hash(hash).err()).expect("it is not endless");
+        let full = SplitMix64(seed).find_map(|hash| filter.insert(&Prehashed(hash)).err()).expect("it is not endless");
         assert!(!full.is_filled_by_copies() && !full.to_string().contains("insert_unique"), "{full}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::SplitMix64;
-use koel::{AnyHasher, Builder, CuckooFilter, FilterView, MergeError, SnapshotErrorKind, StdHasher, TableKind, Xxh3};
+use koel::{AnyHasher, Builder, CuckooFilter, FilterView, MergeError, Prehashed, SnapshotErrorKind, StdHasher, TableKind, Xxh3};
 use std::hash::RandomState;
 
 fn builder() -> Builder {
@@ -51,7 +51,7 @@ fn filters_that_do_not_fit_together_are_built_larger() {
     for items in [600, 900, 1000] {
         let filled = |capacity, seed| {
             let mut filter = builder().capacity(capacity).build().expect("right");
-            filter.insert_hashes(&SplitMix64(seed).take(items).collect::<Vec<_>>()).expect("they fit");
+            filter.insert_batch(&Prehashed(&SplitMix64(seed).take(items).collect::<Vec<_>>())).expect("they fit");
             filter
         };
         let (mut ours, theirs) = (filled(1000, 1), filled(1000, 2));
@@ -96,7 +96,7 @@ fn filters_of_overlapping_sets_are_built_as_large_as_the_refusal_says() {
 fn filled(builder: &Builder, items: &[u64], copies: u32) -> Result<CuckooFilter, koel::Full> {
     let mut filter = builder.clone().build().expect("right");
     for item in items {
-        (0..copies).try_for_each(|_| filter.insert_hash(*item))?;
+        (0..copies).try_for_each(|_| filter.insert(&Prehashed(*item)))?;
     }
     Ok(filter)
 }
@@ -133,7 +133,7 @@ fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) 
         let mut left = filled(&builder, left, copies).expect("it is large enough for both");
         left.union(&filled(&builder, right, copies).expect("it is large enough for both"))
             .unwrap_or_else(|error| panic!("{case}: {error}"));
-        assert!(hashes[..2 * items - items * percent / 100].iter().all(|&hash| left.contains_hash(hash)), "{case}");
+        assert!(hashes[..2 * items - items * percent / 100].iter().all(|&hash| left.contains(&Prehashed(hash))), "{case}");
     }
 }
 

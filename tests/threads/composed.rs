@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koel::{ElasticFilter, GrowErrorKind, SharedFilter};
+use koel::{ElasticFilter, GrowErrorKind, Prehashed, SharedFilter};
 
 use super::{Random, THREADS, on_threads};
 
@@ -32,7 +32,7 @@ fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u
             let hashes: Vec<u64> = items.iter().map(|item| filter.hash(item)).collect();
             let result = match random.below(3) {
                 0 => filter.insert_batch(&items),
-                1 => filter.insert_hashes(&hashes),
+                1 => filter.insert_batch(&Prehashed(&hashes)),
                 _ => items.iter().try_for_each(|item| filter.insert(item)),
             };
             for item in &items {

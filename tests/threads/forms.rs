@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use koel::{ElasticFilter, Filter, Kernel, SharedFilter};
+use koel::{Contains, ElasticFilter, Filter, Kernel, Prehashed, SharedFilter};
 
 use super::{builder, shared};
 
@@ -28,12 +28,12 @@ fn batches_do_what_single_operations_do() {
             assert!(answers.iter().zip(&found).all(|((_, answer), found)| answer == found));
             let hashes: Vec<u64> = asked.iter().map(|item| filter.hash(item)).collect();
             let mut again = vec![true; asked.len()];
-            filter.contains_hashes(&hashes, &mut again);
+            filter.contains_batch(&Prehashed(&hashes), &mut again);
             assert_eq!(again, found);
-            filter.remove_hashes(&hashes, &mut again);
+            filter.remove_batch(&Prehashed(&hashes), &mut again);
             assert_eq!(again, found);
             assert_eq!(filter.len() as u64, items / 2);
-            filter.insert_hashes(&hashes).expect("it grows");
+            filter.insert_batch(&Prehashed(&hashes)).expect("it grows");
             let mut removed = vec![false; asked.len()];
             filter.remove_batch(&asked, &mut removed);
             assert!(removed.iter().all(|&removed| removed));
@@ -108,12 +108,12 @@ fn it_is_a_filter_like_others() {
     let filter = shared();
     is_shared(&filter);
     filter.insert("alice").expect("it grows");
-    let any: &dyn Filter = &filter;
-    assert!(any.contains_hash(filter.hash("alice")) && any.len() == 1 && any.count_hash(filter.hash("alice")) == 1);
+    let any: &dyn Contains = &filter;
+    assert!(any.contains(&Prehashed(filter.hash("alice"))) && any.len() == 1 && any.count(&Prehashed(filter.hash("alice"))) == 1);
     let answers = &mut [false; 2];
-    any.contains_hashes(&[filter.hash("alice"), filter.hash("bob")], answers);
+    any.contains_batch(&[filter.hash("alice"), filter.hash("bob")].map(Prehashed), answers);
     assert_eq!(*answers, [true, false]);
-    assert!((&filter as &dyn koel::Contains<str>).contains("alice"));
+    assert!((&filter as &dyn Contains<str>).contains("alice"));
     assert_eq!(Filter::false_positive_rate(&filter).to_bits(), filter.false_positive_rate().to_bits());
     assert_eq!(Filter::size_in_bytes(&filter), filter.size_in_bytes());
     assert!(format!("{filter:?}").starts_with("SharedFilter { params: "));

@@ -56,12 +56,12 @@ impl Fickle {
 type Action = (&'static str, fn(&FilterView<Fickle>, &[u64]) -> Vec<bool>);
 
 const LOOK_UPS: [Action; 7] = [
-    ("contains_hash", |view, hashes| hashes.iter().map(|&hash| view.contains_hash(hash)).collect()),
+    ("contains prehashed", |view, hashes| hashes.iter().map(|&hash| view.contains(&Prehashed(hash))).collect()),
     ("contains", |view, hashes| hashes.iter().map(|hash| view.contains(hash)).collect()),
-    ("count_hash", |view, hashes| hashes.iter().map(|&hash| view.count_hash(hash) > 0).collect()),
-    ("contains_hashes", |view, hashes| {
+    ("count prehashed", |view, hashes| hashes.iter().map(|&hash| view.count(&Prehashed(hash)) > 0).collect()),
+    ("contains_batch prehashed", |view, hashes| {
         let mut found = vec![false; hashes.len()];
-        view.contains_hashes(hashes, &mut found);
+        view.contains_batch(&Prehashed(hashes), &mut found);
         found
     }),
     ("contains_batch", |view, hashes| {
@@ -70,7 +70,7 @@ const LOOK_UPS: [Action; 7] = [
         found
     }),
     ("contains_iter", |view, hashes| view.contains_iter(hashes).map(|(_, found)| found).collect()),
-    ("count_member_hashes", |view, hashes| vec![view.count_member_hashes(hashes) > 0]),
+    ("count_members prehashed", |view, hashes| vec![view.count_members(&Prehashed(hashes)) > 0]),
 ];
 
 const OTHERS: [Action; 9] = [
@@ -90,7 +90,7 @@ const OTHERS: [Action; 9] = [
     }),
     ("merge into another", |view, _| {
         let mut filter = CuckooFilter::new(view.params(), Xxh3).expect("there is memory");
-        filter.insert_hash(7).expect("it is empty");
+        filter.insert(&Prehashed(7)).expect("it is empty");
         vec![filter.merge(view).is_ok()]
     }),
 ];
@@ -178,9 +178,11 @@ fn bytes_that_become_others_are_answered_from() {
             let mut plain = FilterView::over(&other[..honest.len()]).expect("the header is the same");
             for kernel in Kernel::available() {
                 view.set_kernel(kernel).and_then(|()| plain.set_kernel(kernel)).expect("it is available");
-                let expected: Vec<bool> = hashes.iter().map(|&hash| plain.contains_hash(hash)).collect();
+                let expected: Vec<bool> = hashes.iter().map(|&hash| plain.contains(&Prehashed(hash))).collect();
                 lie(&view, 0);
-                for action in LOOK_UPS.into_iter().filter(|(name, _)| name.contains("hash") && *name != "count_member_hashes") {
+                for action in
+                    LOOK_UPS.into_iter().filter(|(name, _)| name.contains("prehashed") && *name != "count_members prehashed")
+                {
                     assert_eq!(outcome(action, &view, &hashes).as_ref(), Some(&expected), "{} {kernel}", action.0);
                 }
             }
@@ -213,8 +215,8 @@ fn no_byte_outside_is_read() {
             let answers = |kernel| {
                 view.set_kernel(kernel).expect("it is available");
                 let mut found = vec![false; hashes.len()];
-                view.contains_hashes(&hashes, &mut found);
-                (found, hashes.iter().map(|&hash| view.count_hash(hash)).collect::<Vec<_>>())
+                view.contains_batch(&Prehashed(&hashes), &mut found);
+                (found, hashes.iter().map(|&hash| view.count(&Prehashed(hash))).collect::<Vec<_>>())
             };
             Kernel::available().map(answers).collect::<Vec<_>>()
         };

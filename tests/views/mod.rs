@@ -9,7 +9,7 @@ mod owned;
 mod prefix;
 
 use crate::common::{Kind, SplitMix64, kinds};
-use koel::{Addressing, CuckooFilter, FilterView, Hasher, Kernel, MergeError, SnapshotErrorKind, TableKind, Xxh3};
+use koel::{Addressing, CuckooFilter, FilterView, Hasher, Kernel, MergeError, Prehashed, SnapshotErrorKind, TableKind, Xxh3};
 
 const HEADER: usize = 64;
 const PACKED: Kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
@@ -24,7 +24,7 @@ fn filled(kind: Kind, buckets: u64) -> CuckooFilter {
     let items = filter.slots() * 3 / 4;
     for hash in SplitMix64(1).take(items) {
         // Small tables of few fingerprints may refuse one or two.
-        let _ = filter.insert_hash(hash);
+        let _ = filter.insert(&Prehashed(hash));
     }
     filter
 }
@@ -39,15 +39,15 @@ fn hashes(filter: &CuckooFilter) -> Vec<u64> {
 fn same<D: AsRef<[u8]>>(view: &mut FilterView<D>, filter: &CuckooFilter) {
     let hashes = hashes(filter);
     let (mut ours, mut theirs) = (vec![false; hashes.len()], vec![true; hashes.len()]);
-    filter.contains_hashes(&hashes, &mut ours);
+    filter.contains_batch(&Prehashed(&hashes), &mut ours);
     for kernel in Kernel::available() {
         view.set_kernel(kernel).expect("it is available");
-        view.contains_hashes(&hashes, &mut theirs);
+        view.contains_batch(&Prehashed(&hashes), &mut theirs);
         assert_eq!(ours, theirs, "{kernel}");
-        assert_eq!(view.count_member_hashes(&hashes), ours.iter().filter(|&&found| found).count());
+        assert_eq!(view.count_members(&Prehashed(&hashes)), ours.iter().filter(|&&found| found).count());
         for (&hash, &found) in hashes.iter().zip(&ours) {
-            assert_eq!(view.contains_hash(hash), found, "{kernel}");
-            assert_eq!(view.count_hash(hash), filter.count_hash(hash), "{kernel}");
+            assert_eq!(view.contains(&Prehashed(hash)), found, "{kernel}");
+            assert_eq!(view.count(&Prehashed(hash)), filter.count(&Prehashed(hash)), "{kernel}");
         }
     }
     assert_eq!(view.to_string(), filter.to_string());
@@ -94,7 +94,7 @@ fn no_alignment_is_asked_for() {
             moved[start..start + bytes.len()].copy_from_slice(&bytes);
             let view = FilterView::over(&moved[start..start + bytes.len()]).expect("a snapshot");
             view.verify().expect("it is as it was written");
-            assert_eq!(view.count_member_hashes(&hashes(&filter)), filter.count_member_hashes(&hashes(&filter)));
+            assert_eq!(view.count_members(&Prehashed(&hashes(&filter))), filter.count_members(&Prehashed(&hashes(&filter))));
         }
     }
 }
@@ -192,11 +192,11 @@ fn a_view_of_whatever_bytes_answers() {
             let mut found = vec![false; hashes.len()];
             for kernel in Kernel::available() {
                 view.set_kernel(kernel).expect("it is available");
-                view.contains_hashes(&hashes, &mut found);
+                view.contains_batch(&Prehashed(&hashes), &mut found);
                 for (&hash, &found) in hashes.iter().zip(&found) {
                     // All kernels agree, even about what means nothing.
-                    assert_eq!(view.contains_hash(hash), found, "{kernel} {kind:?}");
-                    assert_eq!(view.count_hash(hash) > 0, found, "{kernel} {kind:?}");
+                    assert_eq!(view.contains(&Prehashed(hash)), found, "{kernel} {kind:?}");
+                    assert_eq!(view.count(&Prehashed(hash)) > 0, found, "{kernel} {kind:?}");
                 }
             }
             let _ = (view.to_string(), view.measure_false_positive_rate(10), view.to_bytes(), view.load_factor());

@@ -215,7 +215,8 @@ impl Filter {
     }
 
     pub(crate) fn count(&self, item: &[u8]) -> u64 {
-        self.own.as_ref().map_or(0, |own| u64::from(own.count(item))) + self.imported.as_ref().map_or(0, |old| old.count(item))
+        self.own.as_ref().map_or(0, |own| u64::from(own.count(item)))
+            + self.imported.as_ref().map_or(0, |old| u64::from(old.count(item)))
     }
 
     /// Removes one copy of an item. Returns true if there was one.

@@ -1,6 +1,6 @@
 //! The experiment `load`: how full tables get before they refuse an item. The paper's section 4 and figure 2.
 
-use koel::{CuckooFilter, TableKind};
+use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -180,7 +180,7 @@ impl Filled {
         match self {
             Self::Koel(filter) => {
                 filter.clear();
-                until_refused(hashes, interrupt, |hash| filter.insert_hash(hash).is_ok())?;
+                until_refused(hashes, interrupt, |hash| filter.insert(&Prehashed(hash)).is_ok())?;
                 Ok(filter.load_factor())
             }
             Self::Random(walk, slots) => {

@@ -1,6 +1,6 @@
 //! Measuring false-positive rates with absent items, for the experiments `fpr` and `space`.
 
-use koel::{CuckooFilter, TableKind};
+use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::random::Hashes;
@@ -65,7 +65,7 @@ pub(super) fn fill(
         interrupt.check()?;
         batch.clear();
         batch.extend(hashes.take(PACE.min(items - filter.len())));
-        if filter.insert_hashes(&batch).is_err() {
+        if filter.insert_batch(&Prehashed(&batch)).is_err() {
             return Ok(false);
         }
     }
@@ -106,7 +106,7 @@ impl Probed {
             interrupt.check()?;
             batch.clear();
             batch.extend(hashes.take(usize::try_from(left).map_or(PACE, |left| left.min(PACE))));
-            hits += filter.count_member_hashes(&batch) as u64;
+            hits += filter.count_members(&Prehashed(&batch)) as u64;
             left -= batch.len() as u64;
         }
         Ok(Self { probes, hits })

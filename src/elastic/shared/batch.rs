@@ -3,6 +3,7 @@
 use super::{
     super::{
         GrowError,
+        batch::hashed,
         lane::Lane,
         look_up::{answers_at, contains_all},
         partition::Partition,
@@ -12,10 +13,9 @@ use super::{
 };
 use crate::{
     bits::index,
-    filter::{ContainsIter, Hashed, LookUp, same_length},
+    filter::{ContainsIter, Items, LookUp, same_length},
     hash::HashItem,
-    kernel::{BATCH, Given, Hashes, PREFETCH_FROM},
-    params::Addressing,
+    kernel::{BATCH, Hashes, PREFETCH_FROM},
     table::Uniform,
 };
 
@@ -54,24 +54,10 @@ impl<H> SharedFilter<H> {
     ///
     /// # Errors
     /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
-    pub fn insert_batch<T>(&self, items: &[T]) -> Result<(), GrowError>
-    where
-        H: HashItem<T>,
-    {
-        self.insert_all(&self.hashed(items))
-    }
-
-    /// [`insert_batch`](Self::insert_batch) for hashes.
-    ///
-    /// # Errors
-    /// As `insert_batch`.
-    pub fn insert_hashes(&self, hashes: &[u64]) -> Result<(), GrowError> {
-        self.insert_all(&given(hashes))
-    }
-
-    fn insert_all(&self, hashes: &impl Hashes) -> Result<(), GrowError> {
+    pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), GrowError> {
+        let hashes = hashed(&self.hasher, &self.params, items);
         let mut first: Option<GrowError> = None;
-        self.each_lane(hashes, self.together(hashes.len()), |lane, portion| {
+        self.each_lane(&hashes, self.together(hashes.len()), |lane, portion| {
             let mut lane = lane.write();
             prefetch(&lane, portion.hashes);
             for (place, hash) in portion.each() {
@@ -90,29 +76,28 @@ impl<H> SharedFilter<H> {
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn contains_batch<T>(&self, items: &[T], found: &mut [bool])
-    where
-        H: HashItem<T>,
-    {
-        self.contains_all(&self.hashed(items), found);
-    }
-
-    /// [`contains_batch`](Self::contains_batch) for hashes.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_all(&given(hashes), found);
-    }
-
-    fn contains_all(&self, hashes: &impl Hashes, found: &mut [bool]) {
+    pub fn contains_batch<I: Items<H> + ?Sized>(&self, items: &I, found: &mut [bool]) {
+        let hashes = hashed(&self.hasher, &self.params, items);
         same_length(hashes.len(), found.len());
-        self.each_lane(hashes, Together { hashes: TOGETHER, bits: 0 }, |lane, Portion { hashes, places, start }| {
-            let lane = lane.read();
-            let prefetches = lane.table_bytes() >= PREFETCH_FROM / 8;
-            let found = &mut found[start..];
-            contains_all(self.dispatch, &*lane, prefetches, &hashes, answers_at(places, found));
+        self.each_lane(&hashes, Together { hashes: TOGETHER, bits: 0 }, |lane, Portion { hashes, places, start }| {
+            self.ask(lane, hashes, answers_at(places, &mut found[start..]));
         });
+    }
+
+    /// The number of items for which [`contains`](Self::contains) returns true, each at a moment during the call.
+    #[must_use]
+    pub fn count_members<I: Items<H> + ?Sized>(&self, items: &I) -> usize {
+        let (hashes, mut count) = (hashed(&self.hasher, &self.params, items), 0);
+        self.each_lane(&hashes, Together { hashes: TOGETHER, bits: 0 }, |lane, portion| {
+            self.ask(lane, portion.hashes, |answers| count += answers.count_ones() as usize);
+        });
+        count
+    }
+
+    fn ask(&self, lane: &LockedLane, hashes: &[u64], answer: impl FnMut(u64)) {
+        let lane = lane.read();
+        let prefetches = lane.table_bytes() >= PREFETCH_FROM / 8;
+        contains_all(self.dispatch, &*lane, prefetches, &hashes, answer);
     }
 
     /// Looks up the items of an iterator and yields each one with its answer. Takes up to 64 items ahead from the iterator.
@@ -127,34 +112,16 @@ impl<H> SharedFilter<H> {
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn remove_batch<T>(&self, items: &[T], removed: &mut [bool])
-    where
-        H: HashItem<T>,
-    {
-        self.remove_all(&self.hashed(items), removed);
-    }
-
-    /// [`remove_batch`](Self::remove_batch) for hashes.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn remove_hashes(&self, hashes: &[u64], removed: &mut [bool]) {
-        self.remove_all(&given(hashes), removed);
-    }
-
-    fn remove_all(&self, hashes: &impl Hashes, removed: &mut [bool]) {
+    pub fn remove_batch<I: Items<H> + ?Sized>(&self, items: &I, removed: &mut [bool]) {
+        let hashes = hashed(&self.hasher, &self.params, items);
         same_length(hashes.len(), removed.len());
-        self.each_lane(hashes, self.together(hashes.len()), |lane, portion| {
+        self.each_lane(&hashes, self.together(hashes.len()), |lane, portion| {
             let mut lane = lane.write();
             prefetch(&lane, portion.hashes);
             for (place, hash) in portion.each() {
                 removed[place] = self.remove_from(&mut lane, hash);
             }
         });
-    }
-
-    fn hashed<'a, T>(&'a self, items: &'a [T]) -> Hashed<'a, T, H> {
-        Hashed { items, hasher: &self.hasher, seed: self.params.seed() }
     }
 
     /// How to share out so many hashes that change the filter: for large filters by shard, so that work stays in a core's cache.
@@ -195,10 +162,6 @@ impl<H> SharedFilter<H> {
             true
         });
     }
-}
-
-fn given(hashes: &[u64]) -> Given<'_> {
-    Given { hashes, addressing: Addressing::AnySize }
 }
 
 /// Prefetches the buckets of some hashes. (A lane with many has more of them in a cache by the time they are used.)

@@ -277,7 +277,7 @@ impl<H> fmt::Display for SharedFilter<H> {
     }
 }
 
-by_own_methods!(SharedFilter<H>, H);
+by_own_methods!(SharedFilter<H>, H, H);
 
 // Snapshots.
 

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::{
-    super::{GrowError, builder::empty_lanes, error::Refused, lane::Lane, operations::spread, pool::Place},
+    super::{GrowError, builder::empty_lanes, error::Refused, lane::Lane, pool::Place},
     LockedLane, SharedFilter, Writer,
 };
 use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
@@ -18,20 +18,7 @@ impl<H> SharedFilter<H> {
     where
         H: HashItem<T>,
     {
-        self.insert_uniform(self.uniform(item))
-    }
-
-    /// [`insert`](Self::insert) for a hash: from [`hash`](Self::hash), or any 64-bit number that identifies the item.
-    ///
-    /// # Errors
-    /// As `insert`.
-    #[inline]
-    pub fn insert_hash(&self, hash: u64) -> Result<(), GrowError> {
-        self.insert_uniform(spread(hash))
-    }
-
-    #[inline]
-    fn insert_uniform(&self, hash: Uniform) -> Result<(), GrowError> {
+        let hash = self.uniform(item);
         self.insert_into(&mut self.lane(hash).write(), hash)
     }
 
@@ -96,20 +83,7 @@ impl<H> SharedFilter<H> {
     where
         H: HashItem<T>,
     {
-        self.insert_unique_uniform(self.uniform(item))
-    }
-
-    /// [`insert_unique`](Self::insert_unique) for a hash.
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert).
-    #[inline]
-    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, GrowError> {
-        self.insert_unique_uniform(spread(hash))
-    }
-
-    #[inline]
-    fn insert_unique_uniform(&self, hash: Uniform) -> Result<bool, GrowError> {
+        let hash = self.uniform(item);
         let mut lane = self.lane(hash).write();
         if lane.holds(hash) {
             return Ok(false);
@@ -123,17 +97,7 @@ impl<H> SharedFilter<H> {
     where
         H: HashItem<T>,
     {
-        self.remove_uniform(self.uniform(item))
-    }
-
-    /// [`remove`](Self::remove) for a hash.
-    #[inline]
-    pub fn remove_hash(&self, hash: u64) -> bool {
-        self.remove_uniform(spread(hash))
-    }
-
-    #[inline]
-    fn remove_uniform(&self, hash: Uniform) -> bool {
+        let hash = self.uniform(item);
         self.remove_from(&mut self.lane(hash).write(), hash)
     }
 
@@ -182,13 +146,6 @@ impl<H> SharedFilter<H> {
         self.contains_uniform(self.uniform(item))
     }
 
-    /// [`contains`](Self::contains) for a hash.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_uniform(spread(hash))
-    }
-
     #[inline]
     pub(super) fn contains_uniform(&self, hash: Uniform) -> bool {
         self.lane(hash).read().contains(hash)
@@ -200,20 +157,11 @@ impl<H> SharedFilter<H> {
     where
         H: HashItem<T>,
     {
-        self.count_uniform(self.uniform(item))
-    }
-
-    /// [`count`](Self::count) for a hash.
-    #[must_use]
-    pub fn count_hash(&self, hash: u64) -> u32 {
-        self.count_uniform(spread(hash))
-    }
-
-    fn count_uniform(&self, hash: Uniform) -> u32 {
+        let hash = self.uniform(item);
         Lane::count(&self.lane(hash).read(), hash)
     }
 
-    /// The hash of an item, for the `*_hash` methods. The same as that of an [`ElasticFilter`](crate::ElasticFilter::hash).
+    /// The hash of an item, for [`Prehashed`](crate::Prehashed). The same as that of an [`ElasticFilter`](crate::ElasticFilter::hash).
     #[inline]
     #[must_use]
     pub fn hash<T: ?Sized>(&self, item: &T) -> u64
@@ -228,7 +176,7 @@ impl<H> SharedFilter<H> {
     where
         H: HashItem<T>,
     {
-        Uniform(self.hasher.hash_item(self.params.seed(), item))
+        Uniform(self.hasher.place_item(self.params.seed(), Addressing::AnySize, item))
     }
 
     #[inline]

@@ -112,10 +112,10 @@ impl Avx512 {
 macro_rules! batches {
     ($token:ty, $lanes:ty, $features:literal) => {
         impl Proof for $token {
-            #[inline(always)]
+            // The compiler (1.95) does not keep functions apart that are compiled for the same instructions, whatever they say.
+            #[inline(never)]
             fn run<W: Work>(self, work: W) -> W::Output {
                 #[target_feature(enable = $features)]
-                #[inline(never)]
                 fn run<W: Work>(work: W) -> W::Output {
                     work.run()
                 }

@@ -1,7 +1,7 @@
 //! A filter that grows: the call that builds it, and its course, by simulation.
 
 use anyhow::anyhow;
-use koel::{ElasticBuilder, ElasticFilter, ParamError, TableKind};
+use koel::{ElasticBuilder, ElasticFilter, ParamError, Prehashed, TableKind};
 
 use super::super::call::grouped;
 use crate::messages;
@@ -107,7 +107,7 @@ impl Growing {
         let mut inserted = 0;
         loop {
             let hashes: Vec<_> = (inserted..next).map(|hash| hash as u64).collect();
-            filter.insert_hashes(&hashes)?;
+            filter.insert_batch(&Prehashed(&hashes))?;
             inserted = next;
             course.stages.push(Stage {
                 items: if inserted == last { to } else { (inserted << shift).max(from) },

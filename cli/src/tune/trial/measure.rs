@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::{Context as _, ensure};
-use koel::{CuckooFilter, Params, tuning::Candidate};
+use koel::{CuckooFilter, Params, Prehashed, tuning::Candidate};
 use koel_lab::{Lap, Rounds, Stopwatch, interval};
 
 use super::{
@@ -121,7 +121,7 @@ impl Tried {
             return Ok(());
         }
         if is_first {
-            let found = filter.count_member_hashes(&keys.hashes);
+            let found = filter.count_members(&Prehashed(&keys.hashes));
             ensure!(found == keys.different(), "a {} lost a key; please report this", self.params);
             self.false_positives = Some(absent.false_positives(&filter));
         }
@@ -163,7 +163,7 @@ impl Tried {
 
 /// Inserts the hashes, up to the first one that is refused. Returns how many were inserted.
 fn insert(filter: &mut Filter, hashes: &[u64]) -> usize {
-    hashes.iter().position(|&hash| filter.insert_hash(hash).is_err()).unwrap_or(hashes.len())
+    hashes.iter().position(|&hash| filter.insert(&Prehashed(hash)).is_err()).unwrap_or(hashes.len())
 }
 
 fn time_look_ups(rounds: &mut Rounds, filter: &Filter, hashes: &[u64], watch: &mut Stopwatch) {
@@ -174,7 +174,7 @@ fn time_look_ups(rounds: &mut Rounds, filter: &Filter, hashes: &[u64], watch: &m
     let ((), lap) = watch.time(|| {
         for _ in 0..passes {
             for &hash in hashes {
-                black_box(filter.contains_hash(black_box(hash)));
+                black_box(filter.contains(&Prehashed(black_box(hash))));
             }
         }
     });

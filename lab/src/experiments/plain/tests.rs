@@ -1,6 +1,6 @@
 //! The plain table beside the library's filter.
 
-use koel::{CuckooFilter, TableKind};
+use koel::{CuckooFilter, Prehashed, TableKind};
 
 use super::{EMPTY, Plain, RandomWalk, insert_nearest};
 use crate::experiments::random::Hashes;
@@ -46,7 +46,7 @@ fn the_nearest_slot_is_the_librarys() {
             let (mut plain, mut filter) = (Plain::new(f, b, buckets), filter(f, b, buckets));
             for hash in Hashes::new(buckets ^ u64::from(f)) {
                 let moved = insert_nearest(&mut plain, hash);
-                assert_eq!(moved.is_some(), filter.insert_hash(hash).is_ok(), "{what}: one of the two refused an item");
+                assert_eq!(moved.is_some(), filter.insert(&Prehashed(hash)).is_ok(), "{what}: one of the two refused an item");
                 let Some(moved) = moved else { break };
                 evictions[moved.min(4) as usize] += 1;
             }
@@ -82,7 +82,7 @@ fn the_random_walk_puts_items_where_the_library_does() {
         let (mut walk, mut filter) = (RandomWalk::new(Plain::new(f, b, 1002), 1), filter(f, b, 1002));
         let hashes: Vec<_> = Hashes::new(u64::from(f)).take(50).collect();
         for &hash in &hashes {
-            filter.insert_hash(hash).expect("there is room");
+            filter.insert(&Prehashed(hash)).expect("there is room");
             assert_eq!(walk.insert(hash), Some(0));
         }
         let holds = |hash| {
@@ -91,7 +91,7 @@ fn the_random_walk_puts_items_where_the_library_does() {
         };
         assert!(hashes.iter().all(|&hash| holds(hash)));
         for hash in Hashes::new(9).take(20_000) {
-            assert_eq!(holds(hash), filter.contains_hash(hash), "f {f}, b {b}");
+            assert_eq!(holds(hash), filter.contains(&Prehashed(hash)), "f {f}, b {b}");
         }
     }
 }
