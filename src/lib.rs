@@ -34,7 +34,7 @@
 //! | load it, also from untrusted bytes | [`CuckooFilter::from_bytes`], [`read_from`](CuckooFilter::read_from), [`load`](CuckooFilter::load) |
 //! | query stored or mapped bytes in place | [`FilterView`], [`ElasticView`] |
 //! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash`; [`Prehashed`] for hashes |
-//! | write code for any filter | [`Filter`], [`Contains`]; [`backing`] for filters and views alike |
+//! | write code for any filter | the traits [`Contains`] and [`Insert`]; [`Filter`], which all filters are, with [`backing`] |
 //! | choose parameters | [`tuning`] |
 //! | exchange filters with Go | [`go`] |
 //! | exchange filters with RedisBloom | [`redisbloom`] |
@@ -107,11 +107,14 @@ mod storage;
 mod table;
 pub mod tuning;
 
-/// Where filters keep their tables: the `S` of `CuckooFilter<H, S>` and `ElasticFilter<H, S>`. Only code that takes filters and
-/// views alike names these.
+/// What filters are made of: the `C` of [`Filter<C, H>`](Filter), and where it keeps its tables, the `S` of `CuckooFilter<H, S>`
+/// and `ElasticFilter<H, S>`. Only code that takes filters of several kinds names these.
 pub mod backing {
+    #[cfg(feature = "std")]
+    pub use crate::elastic::{Part, Shared};
     pub use crate::{
-        elastic::{OwnedShards, ShardStorage, SnapshotShards},
+        elastic::{Elastic, OwnedShards, ShardStorage, SnapshotShards},
+        filter::{Core, CoreMut, CoreRemove, Planned, RawFilter, Refusal, SetKernel},
         storage::{Owned, Snapshot, Storage},
     };
 }
@@ -123,7 +126,10 @@ pub use elastic::{ElasticPart, JoinError, SharedFilter, Unconverted};
 pub use hash::FromHasherId;
 pub use {
     elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, GrowError, GrowErrorKind},
-    filter::{BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, Items, MergeError, Prehashed},
+    filter::{
+        AnyFilter, BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, Insert, Items,
+        MergeError, Prehashed,
+    },
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},

@@ -1,7 +1,9 @@
 //! Filters behind the traits `Filter` and `Contains`: whatever it is, and however it is reached, it answers as it does itself.
 
 use crate::common::{SplitMix64, kinds};
-use koel::{AnyHasher, Contains, CuckooFilter, Filter, FilterView, Prehashed, StdHasher, backing::Storage};
+use koel::{
+    AnyFilter, AnyHasher, Contains, CuckooFilter, ElasticFilter, FilterView, Full, Insert, Prehashed, StdHasher, backing::Storage,
+};
 use std::{hash::RandomState, rc::Rc, sync::Arc};
 
 const NAMES: [&str; 5] = ["alice", "bob", "carol", "dave", "eve"];
@@ -76,7 +78,12 @@ fn every_filter_answers_by_the_trait_as_by_itself() {
         assert_eq!(several.map(by_trait), [inherent(&filter), inherent(&view)], "{kind:?}");
     }
     let empty = CuckooFilter::builder().capacity(10).fingerprint_bits(9).build().expect("right");
-    assert!(Filter::is_empty(&empty) && by_trait(&empty).is_empty && Filter::len(&names()) == 6 && !Filter::is_empty(&names()));
+    assert!(
+        AnyFilter::is_empty(&empty)
+            && by_trait(&empty).is_empty
+            && AnyFilter::len(&names()) == 6
+            && !AnyFilter::is_empty(&names())
+    );
 }
 
 /// References, boxes and shared pointers, to what has a known type and to what has none.
@@ -196,4 +203,48 @@ fn files_of_go_are_filters() {
     // Five items in four slots.
     let rate = go.filter().params().false_positive_rate_at(1.25);
     assert!((filter.false_positive_rate() - rate).abs() < 1e-12);
+}
+
+/// The same operations, by the same names, whatever is behind them: one by one, in batches, and with hashes.
+fn changes<R: std::error::Error>(filter: &mut (impl Insert<str, Refusal = R> + Insert<&'static str, Refusal = R> + ?Sized)) {
+    Insert::<str>::insert(filter, "alice").expect("there is room");
+    assert!(!Insert::<str>::insert_unique(filter, "alice").expect("it is there"));
+    assert!(Insert::<str>::insert_unique(filter, "bob").expect("there is room"));
+    filter.insert_batch(&["carol", "dave"]).expect("there is room");
+    let mut found = [false; 3];
+    filter.contains_batch(&["alice", "dave", "mallory"], &mut found);
+    assert_eq!((found, filter.len()), ([true, true, false], 4));
+    assert!(Insert::<str>::remove(filter, "alice") && !Insert::<str>::remove(filter, "alice"));
+    let mut removed = [false; 3];
+    filter.remove_batch(&["bob", "mallory", "dave"], &mut removed);
+    assert_eq!((removed, filter.len()), ([true, false, true], 1));
+    assert!(Contains::<str>::contains(filter, "carol"));
+}
+
+#[test]
+fn every_filter_is_changed_by_the_trait() {
+    let mut fixed = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("right");
+    changes(&mut fixed);
+    changes(&mut ElasticFilter::builder().false_positive_rate(1e-6).build().expect("right"));
+    #[cfg(feature = "std")]
+    changes(&mut ElasticFilter::builder().false_positive_rate(1e-6).build_shared().expect("right"));
+    let boxed: &mut dyn Insert<Refusal = Full> = &mut fixed;
+    boxed.insert_batch(&[Prehashed(1), Prehashed(2)]).expect("there is room");
+    assert!(boxed.remove(&Prehashed(1)) && boxed.contains(&Prehashed(2)) && boxed.len() == 2);
+}
+
+/// The order of insertion matters, and so does how far a filter has grown.
+#[test]
+fn growing_filters_are_equal_if_their_tables_are() {
+    let filter = |items: std::ops::Range<u64>| {
+        let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().expect("right");
+        filter.insert_iter(items).expect("it grows");
+        filter
+    };
+    let whole = filter(0..50_000);
+    assert!(whole == filter(0..50_000) && whole == whole.clone());
+    assert!(whole != filter(0..49_999) && whole != filter(1..50_001) && whole != filter(0..0));
+    let other = ElasticFilter::builder().false_positive_rate(0.002).build().expect("right");
+    assert!(other != filter(0..0));
+    assert_eq!(ElasticFilter::from_bytes(&whole.to_bytes()).expect("a snapshot"), whole);
 }

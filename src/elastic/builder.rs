@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{ElasticFilter, ElasticParams, OwnedShards, lane::Lane, plan::Request};
+use super::{Elastic, ElasticFilter, ElasticParams, OwnedShards, lane::Lane, plan::Request};
 #[cfg(feature = "std")]
 use super::{SharedFilter, plan::SHARED_LANES};
 use crate::{
@@ -200,7 +200,7 @@ impl<H> ElasticFilter<H> {
 
     /// A filter with these lanes, as many as the parameters have.
     pub(crate) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams, hasher: H) -> Self {
-        Self { storage: OwnedShards { lanes, max_bytes: usize::MAX }, params, hasher }
+        Self { core: Elastic { storage: OwnedShards { lanes, max_bytes: usize::MAX }, params }, hasher }
     }
 }
 

@@ -2,65 +2,14 @@
 
 use core::fmt;
 
-use super::{
-    ElasticFilter, ElasticParams, ShardStorage, lane::Lane, look_up::Shards as _, pool::first_table_bytes, storage::FILTER_BYTES,
-};
-use crate::{
-    bits::wide,
-    filter::by_own_methods,
-    hash::{Hasher, split_mix},
-    kernel::{Dispatch, Kernel},
-    params::{ParamError, TableKind},
-    snapshot::ElasticView,
-    table::Uniform,
-};
+use super::{ElasticFilter, ElasticParams, ShardStorage, lane::Lane, pool::first_table_bytes, storage::FILTER_BYTES};
+use crate::{bits::wide, hash::Hasher, params::TableKind, snapshot::ElasticView};
 
 impl<H, S: ShardStorage> ElasticFilter<H, S> {
-    /// The number of items in the filter, counting duplicates.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.storage.len()
-    }
-
-    /// True if the filter holds no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The false-positive rate ε at the moment, 0 to 1: the mean of those of all shards, each in proportion to the hashes that
-    /// lead to it. Takes time proportional to the number of shards.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert_iter(0..10_000u64)?;
-    /// assert!(filter.false_positive_rate() < 0.001);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        self.storage.false_positive_rate()
-    }
-
-    /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, the same ones in every call; 0 if `samples`
-    /// is 0. The standard error is about √(ε/samples).
-    #[must_use]
-    pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
-        let (shards, hashes) = (self.all_shards(), (1..=samples as u64).map(split_mix));
-        hashes.filter(|&hash| shards.contains(Uniform(hash))).count() as f64 / samples.max(1) as f64
-    }
-
-    /// The memory used by the filter, in bytes: tables with their padding, directories, and the struct itself.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> usize {
-        size_of::<Self>() + self.storage.size_in_bytes()
-    }
-
     /// Bytes of all tables, with their padding. For a view, the length of the snapshot.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        self.storage.table_bytes()
+        self.core.storage.table_bytes()
     }
 
     /// Bits of memory per item; infinite for an empty filter.
@@ -72,50 +21,19 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
     /// The number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.storage.shard_count()
+        self.core.storage.shard_count()
     }
 
     /// The number of buckets in all shards.
     #[must_use]
     pub fn buckets(&self) -> u64 {
-        u64::from(self.params.buckets) * self.shards() as u64
+        u64::from(self.core.params.buckets) * self.shards() as u64
     }
 
     /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.
     #[must_use]
     pub fn buckets_per_lookup(&self) -> usize {
-        2 * self.storage.layers()
-    }
-
-    /// The filter's parameters.
-    #[must_use]
-    pub fn params(&self) -> ElasticParams {
-        self.params
-    }
-
-    /// The kernel that the filter uses.
-    #[must_use]
-    pub fn kernel(&self) -> Kernel {
-        self.dispatch().kernel()
-    }
-
-    pub(super) fn dispatch(&self) -> Dispatch {
-        self.storage.dispatch()
-    }
-
-    /// Selects another kernel. The answers stay the same; only the speed changes.
-    ///
-    /// # Errors
-    /// If the kernel is not [available](Kernel::is_available).
-    pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
-        self.storage.set_dispatch(kernel.dispatch()?);
-        Ok(())
-    }
-
-    /// The hasher.
-    #[must_use]
-    pub fn hasher(&self) -> &H {
-        &self.hasher
+        2 * self.core.storage.layers()
     }
 }
 
@@ -123,7 +41,7 @@ impl<H> ElasticFilter<H> {
     /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
     /// filters that were read. A filter that takes more already keeps its items, and grows no more.
     pub fn set_max_bytes(&mut self, bytes: usize) {
-        self.storage.max_bytes = bytes;
+        self.core.storage.max_bytes = bytes;
     }
 }
 
@@ -135,10 +53,10 @@ impl<H: Hasher + Clone> ElasticFilter<H> {
     /// If anything is inconsistent: a defect of this library.
     #[doc(hidden)]
     pub fn assert_consistent(&self) {
-        let lanes = &self.storage.lanes;
-        assert_eq!(lanes.len(), self.params.lanes(), "lanes");
+        let lanes = &self.core.storage.lanes;
+        assert_eq!(lanes.len(), self.core.params.lanes(), "lanes");
         for (number, lane) in lanes.iter().enumerate() {
-            assert!(*lane.params() == self.params, "lane {number} has other parameters");
+            assert!(*lane.params() == self.core.params, "lane {number} has other parameters");
             lane.assert_consistent();
         }
         let view = ElasticView::over_with(self.to_bytes(), |_| Some(self.hasher.clone()));
@@ -219,13 +137,6 @@ impl ElasticParams {
     }
 }
 
-/// The parameters and the number of items, without the tables.
-impl<H, S: ShardStorage> fmt::Debug for ElasticFilter<H, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ElasticFilter").field("params", &self.params).field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
 /// A one-line summary: shards, items, size and false-positive rate.
 impl<H, S: ShardStorage> fmt::Display for ElasticFilter<H, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -255,5 +166,3 @@ impl fmt::Display for Summary {
         }
     }
 }
-
-by_own_methods!(ElasticFilter<H, S>, H, H, S: ShardStorage);

@@ -60,11 +60,11 @@ impl<H: PartialEq> ElasticFilter<H> {
     }
 
     fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), ElasticMergeError> {
-        are_equal((&self.params, &self.hasher), (&other.params, &other.hasher))?;
-        let lanes = self.storage.lanes.iter().zip(&other.storage.lanes);
-        self.storage.lanes = merged(lanes, is_union, self.allowed()).map_err(|reason| {
+        are_equal((&self.core.params, &self.hasher), (&other.core.params, &other.hasher))?;
+        let lanes = self.core.storage.lanes.iter().zip(&other.core.storage.lanes);
+        self.core.storage.lanes = merged(lanes, is_union, self.core.allowed()).map_err(|reason| {
             let items = wide(self.len()).saturating_add(wide(other.len()));
-            ElasticMergeError::new(reason, items, &self.params, |reason| self.refuse(reason))
+            ElasticMergeError::new(reason, items, &self.core.params, |reason| self.core.refuse(reason))
         })?;
         Ok(())
     }
@@ -101,12 +101,13 @@ impl<H: PartialEq> SharedFilter<H> {
     }
 
     fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), ElasticMergeError> {
-        are_equal((&self.params, &self.hasher), (&other.params, &other.hasher))?;
-        let lanes = self.lanes.iter().zip(&other.lanes).map(|(ours, theirs)| (ours.read(), theirs.read()));
-        let locked = merged(lanes, is_union, self.allowed()).and_then(|lanes| Ok(locked(lanes, reserved(self.lanes.len())?)));
-        self.lanes = locked.map_err(|reason| {
+        are_equal((&self.core.params, &self.hasher), (&other.core.params, &other.hasher))?;
+        let lanes = self.core.lanes.iter().zip(&other.core.lanes).map(|(ours, theirs)| (ours.read(), theirs.read()));
+        let locked =
+            merged(lanes, is_union, self.core.allowed()).and_then(|lanes| Ok(locked(lanes, reserved(self.core.lanes.len())?)));
+        self.core.lanes = locked.map_err(|reason| {
             let items = wide(self.len()).saturating_add(wide(other.len()));
-            ElasticMergeError::new(reason, items, &self.params, |reason| self.refuse(reason))
+            ElasticMergeError::new(reason, items, &self.core.params, |reason| self.core.refuse(reason))
         })?;
         Ok(())
     }

@@ -7,7 +7,6 @@
 // Declared first so that rustdoc lists its methods first.
 mod operations;
 
-mod batch;
 mod builder;
 mod error;
 mod facts;
@@ -29,7 +28,7 @@ mod storage;
 mod stored;
 mod stream;
 
-use crate::hash::Xxh3;
+use crate::{filter::Filter, hash::Xxh3};
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
@@ -46,8 +45,8 @@ pub(crate) use {
 };
 #[cfg(feature = "std")]
 pub use {
-    part::{ElasticPart, JoinError},
-    shared::{SharedFilter, Unconverted},
+    part::{ElasticPart, JoinError, Part},
+    shared::{Shared, SharedFilter, Unconverted},
 };
 
 /// A cuckoo filter that grows with its items, shrinks without them, and keeps its false-positive rate at every size.
@@ -68,7 +67,7 @@ pub use {
 /// - No false negatives: an item that was inserted is found until it is removed, however the filter has grown or shrunk.
 /// - A refused insertion changes no bit.
 /// - Deterministic: the same operations in the same order give the same filter on every machine.
-/// - The [`false_positive_rate`](Self::false_positive_rate) is at most the one that was asked for, at every size.
+/// - The [`false_positive_rate`](Filter::false_positive_rate) is at most the one that was asked for, at every size.
 ///
 /// # Growth
 /// The filter consists of shards, small tables of equal numbers of buckets. A full shard is split into two. Each item gives up one
@@ -79,7 +78,7 @@ pub use {
 ///
 /// # Refusals
 /// An item is refused only for one of these reasons ([`GrowErrorKind`]):
-/// - `Copies`: copies fill its buckets; see [Duplicates](Self#duplicates).
+/// - `Copies`: copies fill its buckets; see [Duplicates](ElasticFilter#duplicates).
 /// - `Limit`: the filter would exceed [`max_bytes`](ElasticBuilder::max_bytes). There is no limit by default.
 /// - `OutOfMemory`: memory cannot be allocated.
 /// - `Layers`: the filter holds at least 1,000 times its maximal capacity, and no further layer could keep the rate.
@@ -101,9 +100,11 @@ pub use {
 /// # Storage
 /// `S` is where the shards are. With [`OwnedShards`], the filter owns its memory and can be updated. With [`SnapshotShards`], it
 /// is an [`ElasticView`](crate::ElasticView): the shards are read from a snapshot that the caller provides.
+pub type ElasticFilter<H = Xxh3, S = OwnedShards> = Filter<Elastic<S>, H>;
+
+/// Shards and their parameters: the core of an [`ElasticFilter`].
 #[derive(Clone)]
-pub struct ElasticFilter<H = Xxh3, S = OwnedShards> {
+pub struct Elastic<S = OwnedShards> {
     pub(crate) storage: S,
     pub(crate) params: ElasticParams,
-    pub(crate) hasher: H,
 }

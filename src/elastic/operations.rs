@@ -1,38 +1,97 @@
-//! Operations on single items.
+//! What a growing filter does with hashes, and what other filters do not do.
 
 use super::{
-    ElasticFilter, GrowError, ShardStorage, builder::empty_lanes, error::Refused, lane::Lane, look_up::Shards as _, pool::Place,
+    Elastic, ElasticFilter, ElasticParams, GrowError, ShardStorage,
+    builder::empty_lanes,
+    error::Refused,
+    lane::Lane,
+    look_up::{Shards as _, contains_all},
+    pool::Place,
+    shard::Shard,
+    sharing::SHARING,
     storage::sealed::Sealed as _,
 };
-use crate::{hash::HashItem, params::Addressing, storage::OutOfMemory, table::Uniform};
+use crate::{
+    filter::{Core, CoreMut, CoreRemove, Planned, Refusal, SetKernel, answers_in_order},
+    kernel::{Dispatch, Hashes, PREFETCH_FROM},
+    params::Addressing,
+    storage::OutOfMemory,
+    table::Uniform,
+};
 
-impl<H> ElasticFilter<H> {
-    /// Inserts an item, even if it is already present: see [Duplicates](Self#duplicates). The filter grows if it has to.
-    ///
-    /// Takes constant time on average; an insertion that splits a shard takes a fraction of a millisecond.
-    ///
-    /// # Errors
-    /// If copies fill the item's buckets, if the filter would exceed [`max_bytes`](super::ElasticBuilder::max_bytes), if memory
-    /// cannot be allocated, or for one of the rare reasons that [`GrowErrorKind`](super::GrowErrorKind) lists. The filter is then
-    /// unchanged, bit for bit.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// assert!(filter.contains("alice"));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl<S: ShardStorage> Core for Elastic<S> {
+    const NAME: &'static str = "ElasticFilter";
+
     #[inline]
-    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<(), GrowError>
-    where
-        H: HashItem<T>,
-    {
-        self.insert_uniform(self.uniform(item))
+    fn seed(&self) -> u64 {
+        self.params.seed
     }
 
     #[inline]
-    pub(super) fn insert_uniform(&mut self, hash: Uniform) -> Result<(), GrowError> {
+    fn addressing(&self) -> Addressing {
+        Addressing::AnySize
+    }
+
+    #[inline]
+    fn contains(&self, hash: Uniform) -> bool {
+        self.all_shards().contains(hash)
+    }
+
+    fn count(&self, hash: Uniform) -> u32 {
+        self.all_shards().count(hash)
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        let prefetches = self.storage.table_bytes() >= PREFETCH_FROM;
+        contains_all(self.storage.dispatch(), self.all_shards(), prefetches, hashes, answer);
+    }
+
+    fn contains_each(&self, hashes: &impl Hashes, found: &mut [bool]) {
+        if !self.contains_shared_out(&SHARING, hashes, found) {
+            self.contains_all(hashes, answers_in_order(found));
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.storage.len()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.storage.false_positive_rate()
+    }
+
+    fn bytes_behind(&self) -> usize {
+        self.storage.size_in_bytes()
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl<S: ShardStorage> Planned for Elastic<S> {
+    type Params = ElasticParams;
+
+    fn params(&self) -> ElasticParams {
+        self.params
+    }
+
+    fn dispatch(&self) -> Dispatch {
+        self.storage.dispatch()
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl<S: ShardStorage> SetKernel for Elastic<S> {
+    fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.storage.set_dispatch(dispatch);
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreMut for Elastic {
+    type Refusal = GrowError;
+
+    #[inline]
+    fn insert(&mut self, hash: Uniform) -> Result<(), GrowError> {
         let lane = self.lane_of(hash);
         match self.storage.lanes[lane].insert(hash) {
             Ok(()) => Ok(()),
@@ -40,6 +99,73 @@ impl<H> ElasticFilter<H> {
         }
     }
 
+    #[inline]
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, GrowError> {
+        if self.all_shards().of(hash).holds(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreRemove for Elastic {
+    #[inline]
+    fn remove(&mut self, hash: Uniform) -> bool {
+        let lane = self.lane_of(hash);
+        self.storage.lanes[lane].remove(hash)
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        if self.storage.table_bytes() >= PREFETCH_FROM {
+            for &hash in hashes {
+                self.all_shards().of(Uniform(hash)).prefetch(Uniform(hash));
+            }
+        }
+    }
+}
+
+impl Refusal for GrowError {
+    fn at(self, position: usize) -> Self {
+        self.at(position)
+    }
+
+    fn after(self, items: usize) -> Self {
+        self.after(items)
+    }
+}
+
+/// Filters are equal if their parameters, shards and tables are.
+impl PartialEq for Elastic {
+    fn eq(&self, other: &Self) -> bool {
+        self.params == other.params
+            && self.storage.lanes.iter().zip(&other.storage.lanes).all(|(ours, theirs)| same(ours, theirs))
+    }
+}
+
+fn same(ours: &Lane, theirs: &Lane) -> bool {
+    let (mut ours, mut theirs) = (shards(ours), shards(theirs));
+    loop {
+        match (ours.next(), theirs.next()) {
+            (None, None) => return true,
+            (Some((layer, prefix, shard)), Some((its_layer, its_prefix, its_shard)))
+                if (layer, prefix, shard.params().depth) == (its_layer, its_prefix, its_shard.params().depth)
+                    && shard.table() == its_shard.table() => {}
+            _ => return false,
+        }
+    }
+}
+
+/// The shards of a lane, with the numbers of their layers and their prefixes.
+fn shards(lane: &Lane) -> impl Iterator<Item = (u8, u64, Shard<'_>)> {
+    lane.layers().flat_map(|layer| layer.in_order().map(|(shard, prefix)| (layer.number(), prefix, shard)))
+}
+
+impl<S: ShardStorage> Elastic<S> {
+    #[inline]
+    pub(super) fn all_shards(&self) -> S::Shards<'_> {
+        self.storage.shards(&self.params)
+    }
+}
+
+impl Elastic {
     #[cold]
     fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), GrowError> {
         let allowed = self.allowed();
@@ -58,56 +184,18 @@ impl<H> ElasticFilter<H> {
         GrowError::new(reason.into(), self.storage.charged(), self.storage.max_bytes)
     }
 
-    /// Inserts an item unless the filter has it, as far as the stored bits tell. Returns true if it was inserted.
-    ///
-    /// All stored bits are compared, also those that only growing needs: so an item may be inserted for which
-    /// [`contains`](Self::contains) happens to return true already, and one that was not is found at every later size. The caveat of [`CuckooFilter::insert_unique`](crate::CuckooFilter::insert_unique) about removal applies.
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The index of the lane of a hash.
     #[inline]
-    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, GrowError>
-    where
-        H: HashItem<T>,
-    {
-        self.insert_unique_uniform(self.uniform(item))
+    fn lane_of(&self, hash: Uniform) -> usize {
+        self.params.shares().lane(hash)
     }
+}
 
-    #[inline]
-    pub(super) fn insert_unique_uniform(&mut self, hash: Uniform) -> Result<bool, GrowError> {
-        if self.all_shards().of(hash).holds(hash) {
-            return Ok(false);
-        }
-        self.insert_uniform(hash).map(|()| true)
-    }
-
-    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](Self#removal) first.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// assert!(filter.remove("alice") && !filter.remove("alice"));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn remove<T: ?Sized>(&mut self, item: &T) -> bool
-    where
-        H: HashItem<T>,
-    {
-        self.remove_uniform(self.uniform(item))
-    }
-
-    #[inline]
-    pub(super) fn remove_uniform(&mut self, hash: Uniform) -> bool {
-        let lane = self.lane_of(hash);
-        self.storage.lanes[lane].remove(hash)
-    }
-
+impl<H> ElasticFilter<H> {
     /// Joins all pairs of shards that fill at most nine tenths of one, to free memory; removals join those below four tenths. The next
     /// insertions may split them again. A pair stays as it is if memory for the joined shard cannot be allocated.
     pub fn shrink(&mut self) {
-        self.storage.lanes.iter_mut().for_each(Lane::shrink);
+        self.core.storage.lanes.iter_mut().for_each(Lane::shrink);
     }
 
     /// Removes all items, and gives back the memory that the filter has grown by.
@@ -115,7 +203,7 @@ impl<H> ElasticFilter<H> {
     /// # Errors
     /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
     pub fn clear(&mut self) -> Result<(), OutOfMemory> {
-        self.storage.lanes = empty_lanes(&self.params, self.dispatch())?;
+        self.core.storage.lanes = empty_lanes(&self.core.params, self.core.dispatch())?;
         Ok(())
     }
 
@@ -127,69 +215,7 @@ impl<H> ElasticFilter<H> {
     where
         H: Clone,
     {
-        Ok(Self { storage: self.storage.try_clone()?, params: self.params, hasher: self.hasher.clone() })
-    }
-
-    #[inline]
-    pub(super) fn lane(&self, hash: Uniform) -> &Lane {
-        self.storage.shards(&self.params).of(hash)
-    }
-
-    /// The index of the lane of a hash.
-    #[inline]
-    fn lane_of(&self, hash: Uniform) -> usize {
-        self.params.shares().lane(hash)
-    }
-}
-
-impl<H, S: ShardStorage> ElasticFilter<H, S> {
-    /// False if the item is not in the filter; true if it probably is.
-    #[inline]
-    #[must_use]
-    pub fn contains<T: ?Sized>(&self, item: &T) -> bool
-    where
-        H: HashItem<T>,
-    {
-        self.contains_uniform(self.uniform(item))
-    }
-
-    #[inline]
-    pub(super) fn contains_uniform(&self, hash: Uniform) -> bool {
-        self.all_shards().contains(hash)
-    }
-
-    /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
-    /// same fingerprint and buckets make the count too high, with probability at most ε. All stored bits are compared, also those that
-    /// only growing needs: so an item that [`contains`](Self::contains) finds by chance mostly counts 0.
-    #[must_use]
-    pub fn count<T: ?Sized>(&self, item: &T) -> u32
-    where
-        H: HashItem<T>,
-    {
-        self.all_shards().count(self.uniform(item))
-    }
-
-    /// The hash of an item, for [`Prehashed`](crate::Prehashed). The same as that of a [`CuckooFilter`](crate::CuckooFilter::hash) with the
-    /// same hasher and seed.
-    #[inline]
-    #[must_use]
-    pub fn hash<T: ?Sized>(&self, item: &T) -> u64
-    where
-        H: HashItem<T>,
-    {
-        self.uniform(item).hash(Addressing::AnySize)
-    }
-
-    #[inline]
-    pub(super) fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
-    where
-        H: HashItem<T>,
-    {
-        Uniform(self.hasher.place_item(self.params.seed, Addressing::AnySize, item))
-    }
-
-    #[inline]
-    pub(super) fn all_shards(&self) -> S::Shards<'_> {
-        self.storage.shards(&self.params)
+        let core = Elastic { storage: self.core.storage.try_clone()?, params: self.core.params };
+        Ok(Self { core, hasher: self.hasher.clone() })
     }
 }

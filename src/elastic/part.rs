@@ -8,13 +8,13 @@ use std::{
 };
 
 use super::{
-    ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, error::Refused, lane::Lane, plan::MOST_LANES,
-    storage::FILTER_BYTES,
+    ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, lane::Lane, plan::MOST_LANES, storage::FILTER_BYTES,
 };
 use crate::{
     bits::wide,
-    filter::BuildError,
+    filter::{BuildError, Core, Filter, Planned},
     hash::{HashItem, Hasher, HasherId, Xxh3},
+    kernel::{Dispatch, Hashes, answers},
     params::{Addressing, ParamError, Parameter},
     snapshot::{Listing, Reader, Reading, SnapshotError, Writing, open, replace, write},
     storage::{OutOfMemory, reserve, reserved},
@@ -30,7 +30,7 @@ const LANES_OF_PART: usize = 8;
 /// same; then they are joined, without the items. So a set can be larger than one machine's memory. The joined filter is the one
 /// that would have been built in one place.
 ///
-/// Which part an item belongs to follows from its hash alone. A job may give each part its own items ([`part_of`](Self::part_of)),
+/// Which part an item belongs to follows from its hash alone. A job may give each part its own items ([`part_of`](ElasticPart::part_of)),
 /// or all items to every part: what belongs to another part is left out.
 ///
 /// # Example
@@ -53,15 +53,18 @@ const LANES_OF_PART: usize = 8;
 /// assert!(filter.len() == 50_000 && filter.contains(&7u64));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct ElasticPart<H = Xxh3> {
+pub type ElasticPart<H = Xxh3> = Filter<Part, H>;
+
+/// Some lanes of a filter: the core of an [`ElasticPart`].
+pub struct Part {
     params: ElasticParams,
-    hasher: H,
-    part: usize,
+    number: usize,
     parts: usize,
     /// The number of its first lane in the filter.
     first: usize,
     lanes: Vec<Lane>,
     max_bytes: usize,
+    dispatch: Dispatch,
 }
 
 impl<H> ElasticBuilder<H> {
@@ -101,7 +104,8 @@ impl<H> ElasticBuilder<H> {
         for _ in first..end {
             lanes.push(Lane::new(&params, dispatch)?);
         }
-        Ok(ElasticPart { params, hasher, part, parts, first, lanes, max_bytes })
+        let core = Part { params, number: part, parts, first, lanes, max_bytes, dispatch };
+        Ok(ElasticPart { core, hasher })
     }
 }
 
@@ -109,65 +113,90 @@ fn wrong_parts(words: String) -> BuildError {
     ParamError::new(Parameter::Parts, words).into()
 }
 
-impl<H> ElasticPart<H> {
-    /// The number of items in the part, counting duplicates.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+impl Part {
+    /// The index of the lane of a hash, if this part has it.
+    fn lane(&self, hash: Uniform) -> Option<usize> {
+        self.params.shares().lane(hash).checked_sub(self.first).filter(|&lane| lane < self.lanes.len())
     }
 
-    /// True if the part holds no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The parameters of the whole filter.
-    #[must_use]
-    pub fn params(&self) -> ElasticParams {
-        self.params
-    }
-
-    /// The number of this part, from 0.
-    #[must_use]
-    pub fn part(&self) -> usize {
-        self.part
-    }
-
-    /// The number of parts.
-    #[must_use]
-    pub fn parts(&self) -> usize {
-        self.parts
-    }
-
-    /// The hasher.
-    #[must_use]
-    pub fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
-    /// Bytes of all tables of this part, with their padding.
-    #[must_use]
-    pub fn table_bytes(&self) -> usize {
-        self.lanes.iter().map(Lane::table_bytes).sum()
+    /// Returns false if the hash belongs to another part, or if `is_unique`, if it is there already.
+    fn insert(&mut self, hash: Uniform, is_unique: bool) -> Result<bool, GrowError> {
+        let Some(number) = self.lane(hash) else { return Ok(false) };
+        let lane = &mut self.lanes[number];
+        if is_unique && lane.holds(hash) {
+            return Ok(false);
+        }
+        if let Err(full) = lane.insert(hash) {
+            let allowed = self.max_bytes.saturating_sub(self.charged());
+            let grown = self.lanes[number].insert_growing(hash, full, allowed);
+            grown.map_err(|reason| GrowError::new(reason, self.charged(), self.max_bytes))?;
+        }
+        Ok(true)
     }
 
     /// What the part is charged against its limit.
     fn charged(&self) -> usize {
         self.lanes.iter().map(Lane::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
+}
 
-    fn refuse(&self, reason: Refused) -> GrowError {
-        GrowError::new(reason, self.charged(), self.max_bytes)
+/// What belongs to another part is not found.
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl Core for Part {
+    const NAME: &'static str = "ElasticPart";
+
+    fn seed(&self) -> u64 {
+        self.params.seed()
+    }
+
+    fn addressing(&self) -> Addressing {
+        Addressing::AnySize
+    }
+
+    fn contains(&self, hash: Uniform) -> bool {
+        self.lane(hash).is_some_and(|lane| self.lanes[lane].contains(hash))
+    }
+
+    fn count(&self, hash: Uniform) -> u32 {
+        self.lane(hash).map_or(0, |lane| self.lanes[lane].count(hash))
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer(answers(batch, |hash| self.contains(hash)));
+            true
+        });
+    }
+
+    fn len(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+
+    /// The rate of the whole filter, as far as this part has it.
+    fn false_positive_rate(&self) -> f64 {
+        self.lanes.iter().map(Lane::false_positive_rate).sum::<f64>() / self.params.lanes() as f64
+    }
+
+    fn describe(&self, debug: &mut fmt::DebugStruct<'_, '_>) {
+        debug.field("part", &self.number).field("parts", &self.parts);
+    }
+
+    fn bytes_behind(&self) -> usize {
+        self.lanes.capacity() * size_of::<Lane>() + self.lanes.iter().map(Lane::size_in_bytes).sum::<usize>()
     }
 }
 
-/// The parameters and the number of items, without the tables.
-impl<H> fmt::Debug for ElasticPart<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { params, part, parts, .. } = self;
-        let mut debug = f.debug_struct("ElasticPart");
-        debug.field("part", part).field("parts", parts).field("params", params).field("len", &self.len()).finish_non_exhaustive()
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl Planned for Part {
+    type Params = ElasticParams;
+
+    /// Those of the whole filter.
+    fn params(&self) -> ElasticParams {
+        self.params
+    }
+
+    fn dispatch(&self) -> Dispatch {
+        self.dispatch
     }
 }
 
@@ -184,7 +213,8 @@ impl<H> ElasticPart<H> {
     where
         H: HashItem<T>,
     {
-        self.insert_uniform(self.uniform(item), false)
+        let hash = self.uniform(item);
+        self.core.insert(hash, false)
     }
 
     /// [`insert`](Self::insert), unless the part probably has the item already. Returns true if the item was inserted.
@@ -196,7 +226,8 @@ impl<H> ElasticPart<H> {
     where
         H: HashItem<T>,
     {
-        self.insert_uniform(self.uniform(item), true)
+        let hash = self.uniform(item);
+        self.core.insert(hash, true)
     }
 
     /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items that belong to this part.
@@ -208,24 +239,48 @@ impl<H> ElasticPart<H> {
     where
         H: HashItem<I::Item>,
     {
+        self.insert_all(items, false)
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items inserted.
+    ///
+    /// # Errors
+    /// As [`insert_iter`](Self::insert_iter).
+    pub fn insert_unique_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, GrowError>
+    where
+        H: HashItem<I::Item>,
+    {
+        self.insert_all(items, true)
+    }
+
+    fn insert_all<I: IntoIterator>(&mut self, items: I, is_unique: bool) -> Result<usize, GrowError>
+    where
+        H: HashItem<I::Item>,
+    {
         let mut inserted = 0;
         for (position, item) in items.into_iter().enumerate() {
-            inserted += usize::from(self.insert(&item).map_err(|error| error.at(position))?);
+            let hash = self.uniform(&item);
+            inserted += usize::from(self.core.insert(hash, is_unique).map_err(|error| error.at(position))?);
         }
         Ok(inserted)
     }
 
-    fn insert_uniform(&mut self, hash: Uniform, unique: bool) -> Result<bool, GrowError> {
-        let number = self.params.shares().lane(hash).wrapping_sub(self.first);
-        let Some(lane) = self.lanes.get_mut(number) else { return Ok(false) };
-        if unique && lane.contains(hash) {
-            return Ok(false);
-        }
-        if let Err(full) = lane.insert(hash) {
-            let allowed = self.max_bytes.saturating_sub(self.charged());
-            self.lanes[number].insert_growing(hash, full, allowed).map_err(|reason| self.refuse(reason))?;
-        }
-        Ok(true)
+    /// The number of this part, from 0.
+    #[must_use]
+    pub fn part(&self) -> usize {
+        self.core.number
+    }
+
+    /// The number of parts.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.core.parts
+    }
+
+    /// Bytes of all tables of this part, with their padding.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.core.lanes.iter().map(Lane::table_bytes).sum()
     }
 
     /// The number of the part that an item belongs to, from 0. It depends on the numbers of parts and lanes, the hasher and its
@@ -235,15 +290,7 @@ impl<H> ElasticPart<H> {
     where
         H: HashItem<T>,
     {
-        self.params.shares().lane(self.uniform(item)) * self.parts / self.params.lanes()
-    }
-
-    #[inline]
-    fn uniform<T: ?Sized>(&self, item: &T) -> Uniform
-    where
-        H: HashItem<T>,
-    {
-        Uniform(self.hasher.place_item(self.params.seed(), Addressing::AnySize, item))
+        self.core.params.shares().lane(self.uniform(item)) * self.core.parts / self.core.params.lanes()
     }
 
     /// Writes the part as a snapshot for [`join_snapshots`](ElasticPart::join_snapshots).
@@ -254,8 +301,9 @@ impl<H> ElasticPart<H> {
     where
         H: Hasher,
     {
-        let lanes = (0..self.params.lanes()).map(|number| Ok(self.lanes.get(number.wrapping_sub(self.first))));
-        write(&self.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
+        let Part { params, lanes, first, .. } = &self.core;
+        let lanes = (0..params.lanes()).map(|number| Ok(lanes.get(number.wrapping_sub(*first))));
+        write(params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
     }
 
     /// Writes the part to a file, which it creates or replaces as [`ElasticFilter::save`](crate::ElasticFilter::save) does.
@@ -402,24 +450,24 @@ impl<H: PartialEq> ElasticFilter<H> {
             given.push(part);
         }
         if let Some(part) =
-            given.iter().position(|(_, part)| part.params != given[0].1.params || part.hasher != given[0].1.hasher)
+            given.iter().position(|(_, part)| part.core.params != given[0].1.core.params || part.hasher != given[0].1.hasher)
         {
             return Err(JoinError::Different { part });
         }
-        given.sort_unstable_by_key(|(index, part)| (part.first, *index));
-        let of_all = given.first().map_or(0, |(_, part)| part.params.lanes());
+        given.sort_unstable_by_key(|(index, part)| (part.core.first, *index));
+        let of_all = given.first().map_or(0, |(_, part)| part.core.params.lanes());
         let (mut lanes, mut last, mut whole) = (reserved(of_all)?, 0, None);
         for (index, part) in given {
-            if part.first < lanes.len() {
+            if part.core.first < lanes.len() {
                 return Err(JoinError::Twice { parts: [last, index] });
             }
-            if part.first > lanes.len() {
-                return Err(JoinError::Missing { lane: lanes.len(), lanes: part.params.lanes() });
+            if part.core.first > lanes.len() {
+                return Err(JoinError::Missing { lane: lanes.len(), lanes: part.core.params.lanes() });
             }
             // There is room for as many lanes as there are, and no part has more of them.
-            lanes.extend(part.lanes);
+            lanes.extend(part.core.lanes);
             last = index;
-            whole.get_or_insert((part.params, part.hasher));
+            whole.get_or_insert((part.core.params, part.hasher));
         }
         let Some((params, hasher)) = whole else { return Err(JoinError::NoParts) };
         if lanes.len() < params.lanes() {

@@ -1,12 +1,16 @@
 //! Very many items on large filters: their hashes are shared out first, by the shards that they belong to.
 
 use super::{
-    ElasticFilter, GrowError, ShardStorage,
-    batch::hashed,
+    Elastic, ElasticFilter, GrowError, ShardStorage,
     look_up::{answers_at, contains_all},
     partition::Partition,
+    storage::sealed::Sealed as _,
 };
-use crate::{filter::Items, kernel::Hashes, table::Uniform};
+use crate::{
+    filter::{CoreMut as _, CoreRemove as _, Items, hashed},
+    kernel::Hashes,
+    table::Uniform,
+};
 
 /// When and how hashes are shared out before they are used.
 pub(super) struct Sharing {
@@ -40,27 +44,25 @@ impl<H> ElasticFilter<H> {
     ///
     /// # Errors
     /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
-    pub fn insert_unordered<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), GrowError>
-    where
-        H: Clone,
-    {
-        let hasher = self.hasher.clone();
-        let params = self.params;
-        self.insert_all_unordered(&SHARING, &hashed(&hasher, &params, items))
+    pub fn insert_unordered<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), GrowError> {
+        let hashes = hashed(&self.core, &self.hasher, items);
+        self.core.insert_all_unordered(&SHARING, &hashes)
     }
+}
 
+impl Elastic {
     fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), GrowError> {
         let (len, mut start) = (hashes.len(), 0);
         let mut first: Option<GrowError> = None;
         let mut insert = |filter: &mut Self, place: usize, hash: Uniform| {
-            if let Err(error) = filter.insert_uniform(hash)
+            if let Err(error) = filter.insert(hash)
                 && first.as_ref().is_none_or(|first| place < first.position())
             {
                 first = Some(error.at(place));
             }
         };
         // What the tables will be at least.
-        let bits = sharing.bits(self.table_bytes().max(len), len);
+        let bits = sharing.bits(self.storage.table_bytes().max(len), len);
         if bits > 0
             && let Ok(mut parts) = Partition::new(self.params.shares(), len.min(sharing.most), bits)
         {
@@ -81,10 +83,10 @@ impl<H> ElasticFilter<H> {
     }
 }
 
-impl<H, S: ShardStorage> ElasticFilter<H, S> {
+impl<S: ShardStorage> Elastic<S> {
     /// Looks up all hashes, if sharing them out pays, and if there is memory for it.
     pub(super) fn contains_shared_out(&self, sharing: &Sharing, hashes: &impl Hashes, found: &mut [bool]) -> bool {
-        let bits = sharing.bits(self.table_bytes(), hashes.len());
+        let bits = sharing.bits(self.storage.table_bytes(), hashes.len());
         if bits == 0 {
             return false;
         }
@@ -97,7 +99,7 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
             start += found.len();
             parts.each_part(|_, hashes, places| {
                 // Prefetched, since the first read of each cache line would wait for it.
-                contains_all(self.dispatch(), self.all_shards(), true, &hashes, answers_at(places, found));
+                contains_all(self.storage.dispatch(), self.all_shards(), true, &hashes, answers_at(places, found));
             });
         }
         true
@@ -128,16 +130,16 @@ mod tests {
         for items in [10, 5000, 40_000] {
             let (mut filter, mut present) = (filter(), hashes(0..items));
             present.extend_from_within(..4);
-            let (params, key) = (filter.params(), Prehashed(&present));
-            let source = hashed(&Xxh3, &params, &key);
-            filter.insert_all_unordered(&SMALL, &source).unwrap();
+            let key = Prehashed(&present);
+            let source = hashed(&filter.core, &Xxh3, &key);
+            filter.core.insert_all_unordered(&SMALL, &source).unwrap();
             assert_eq!(filter.len(), present.len());
             let asked = [present, hashes(items..3 * items), vec![7; 5000]].concat();
             let (mut plain, mut shared_out) = (vec![false; asked.len()], vec![false; asked.len()]);
             let key = Prehashed(&asked);
-            let source = hashed(&Xxh3, &params, &key);
+            let source = hashed(&filter.core, &Xxh3, &key);
             filter.contains_batch(&key, &mut plain);
-            assert!(filter.contains_shared_out(&SMALL, &source, &mut shared_out));
+            assert!(filter.core.contains_shared_out(&SMALL, &source, &mut shared_out));
             assert_eq!(plain, shared_out);
         }
     }
@@ -149,12 +151,12 @@ mod tests {
         filter.insert_batch(&Prehashed(hashes(0..2000))).unwrap();
         // The ninth copy is among the last.
         let set = [hashes(2000..12_000), vec![11; 9], hashes(12_000..12_500)].concat();
-        let (params, key) = (filter.params(), Prehashed(&set));
-        let source = hashed(&Xxh3, &params, &key);
+        let key = Prehashed(&set);
+        let source = hashed(&filter.core, &Xxh3, &key);
         // Shared out, and in order, as it does not pay for so few.
         for sharing in [&SMALL, &SHARING] {
             let mut filter = filter.clone();
-            let error = filter.insert_all_unordered(sharing, &source).unwrap_err();
+            let error = filter.core.insert_all_unordered(sharing, &source).unwrap_err();
             assert_eq!((error.kind(), error.position()), (crate::GrowErrorKind::Copies, 10_008));
             assert_eq!((filter.len(), filter.count(&Prehashed(11))), (2000 + set.len() - 1, 8));
             assert!(hashes(0..12_500).into_iter().all(|hash| filter.contains(&Prehashed(hash))));

@@ -139,7 +139,7 @@ impl<H> Builder<H> {
         // Before there is a table, which may be large.
         let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
         let raw = RawFilter::new(self.request.params()?)?;
-        Ok(CuckooFilter::from_raw(raw.with_dispatch(dispatch), self.hasher))
+        Ok(CuckooFilter { core: raw.with_dispatch(dispatch), hasher: self.hasher })
     }
 
     /// A filter of a known set: these items, duplicates included. Its capacity is their number, unless a size was given.

@@ -1,16 +1,17 @@
 //! Traits for code that accepts any kind of filter.
 
 use alloc::{boxed::Box, rc::Rc};
+use core::error::Error;
 
-use super::{CuckooFilter, Prehashed};
-use crate::storage::Storage;
+use super::{Core, CoreMut, Filter, Prehashed};
+use crate::hash::HashItem;
 
-/// What every filter says of itself: a [`CuckooFilter`], a [`FilterView`](crate::FilterView), an
+/// What every filter says of itself: a [`CuckooFilter`](crate::CuckooFilter), a [`FilterView`](crate::FilterView), an
 /// [`ElasticFilter`](crate::ElasticFilter), a `SharedFilter`, or a filter of Go's library (`go::GoFilter`) or of RedisBloom
 /// (`redisbloom::RedisBloomFilter`). [`Contains`] adds queries.
 ///
 /// The trait is dyn-compatible.
-pub trait Filter {
+pub trait AnyFilter {
     /// The number of items in the filter, counting duplicates.
     #[must_use]
     fn len(&self) -> usize;
@@ -30,7 +31,7 @@ pub trait Filter {
     fn size_in_bytes(&self) -> usize;
 }
 
-/// A [`Filter`] that can be queried for items of type `T`, or without a type, for their hashes.
+/// A filter that can be queried for items of type `T`, or without a type, for their hashes.
 ///
 /// The trait is dyn-compatible: `&dyn Contains<str>` is any filter of strings, and `&dyn Contains` any filter at all, queried with
 /// [`Prehashed`] keys, so that one hash can serve several filters.
@@ -55,7 +56,7 @@ pub trait Filter {
 /// assert_eq!(votes(&[&blocked, &view], blocked.hash("mallory")), 2);
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub trait Contains<T: ?Sized = Prehashed>: Filter {
+pub trait Contains<T: ?Sized = Prehashed>: AnyFilter {
     /// The hash of an item, for [`Prehashed`].
     #[must_use]
     fn hash(&self, item: &T) -> u64;
@@ -87,67 +88,150 @@ pub trait Contains<T: ?Sized = Prehashed>: Filter {
     fn by_hash(&self) -> &(dyn Contains + '_);
 }
 
-/// Implements both traits for a filter by its methods of the same names.
-macro_rules! by_own_methods {
-    ($filter:ty, $hasher:ty $(, $generic:ident $(: $bound:path)?)*) => {
-        impl<$($generic $(: $bound)?),*> $crate::filter::Filter for $filter {
-            fn len(&self) -> usize {
-                self.len()
+impl<C: Core, H> AnyFilter for Filter<C, H> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl<T: ?Sized, C: Core, H: HashItem<T>> Contains<T> for Filter<C, H> {
+    fn hash(&self, item: &T) -> u64 {
+        self.hash(item)
+    }
+
+    fn contains(&self, item: &T) -> bool {
+        self.contains(item)
+    }
+
+    fn contains_batch(&self, items: &[T], found: &mut [bool])
+    where
+        T: Sized,
+    {
+        self.contains_batch(items, found);
+    }
+
+    fn count(&self, item: &T) -> u32 {
+        self.count(item)
+    }
+
+    fn count_members(&self, items: &[T]) -> usize
+    where
+        T: Sized,
+    {
+        self.count_members(items)
+    }
+
+    fn by_hash(&self) -> &(dyn Contains + '_) {
+        self
+    }
+}
+
+/// A filter that can be changed, for items of type `T`, or without a type, for their hashes.
+///
+/// The trait is dyn-compatible: `&mut dyn Insert<str, Refusal = Full>` is any filter of strings that has a fixed size.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, ElasticFilter, Insert};
+///
+/// fn block<F: Insert<str>>(names: &mut F, name: &str) -> Result<(), F::Refusal> {
+///     names.insert(name)
+/// }
+///
+/// let mut fixed = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+/// let mut growing = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+/// block(&mut fixed, "mallory")?;
+/// block(&mut growing, "mallory")?;
+/// assert!(fixed.contains("mallory") && growing.contains("mallory"));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
+    /// Why an item is refused: [`Full`](crate::Full) or [`GrowError`](crate::GrowError).
+    type Refusal: Error;
+
+    /// Inserts an item, even if it is already present.
+    ///
+    /// # Errors
+    /// If it is refused. The filter is then unchanged.
+    fn insert(&mut self, item: &T) -> Result<(), Self::Refusal>;
+
+    /// Inserts an item unless the filter probably has it. Returns true if it was inserted.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    fn insert_unique(&mut self, item: &T) -> Result<bool, Self::Refusal>;
+
+    /// [`insert`](Self::insert) for each item.
+    ///
+    /// # Errors
+    /// That of the first item that is refused; the filter's own method says which items are then in it.
+    fn insert_batch(&mut self, items: &[T]) -> Result<(), Self::Refusal>
+    where
+        T: Sized;
+
+    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
+    fn remove(&mut self, item: &T) -> bool;
+
+    /// [`remove`](Self::remove) for each item; whether `items[i]` was found is written to `removed[i]`.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    fn remove_batch(&mut self, items: &[T], removed: &mut [bool])
+    where
+        T: Sized;
+}
+
+/// Implements [`Insert`] for a filter by its methods of the same names.
+macro_rules! insert_by_own_methods {
+    ($filter:ty, $refusal:ty $(, $generic:ident: $bound:path)?) => {
+        impl<T: ?Sized, $($generic: $bound,)? H: $crate::hash::HashItem<T>> $crate::filter::Insert<T> for $filter {
+            type Refusal = $refusal;
+
+            fn insert(&mut self, item: &T) -> Result<(), Self::Refusal> {
+                <$filter>::insert(self, item)
             }
 
-            fn false_positive_rate(&self) -> f64 {
-                self.false_positive_rate()
+            fn insert_unique(&mut self, item: &T) -> Result<bool, Self::Refusal> {
+                <$filter>::insert_unique(self, item)
             }
 
-            fn size_in_bytes(&self) -> usize {
-                self.size_in_bytes()
-            }
-        }
-
-        impl<T: ?Sized $(, $generic $(: $bound)?)*> $crate::filter::Contains<T> for $filter
-        where
-            $hasher: $crate::hash::HashItem<T>,
-        {
-            fn hash(&self, item: &T) -> u64 {
-                self.hash(item)
-            }
-
-            fn contains(&self, item: &T) -> bool {
-                self.contains(item)
-            }
-
-            fn contains_batch(&self, items: &[T], found: &mut [bool])
+            fn insert_batch(&mut self, items: &[T]) -> Result<(), Self::Refusal>
             where
                 T: Sized,
             {
-                self.contains_batch(items, found);
+                <$filter>::insert_batch(self, items)
             }
 
-            fn count(&self, item: &T) -> u32 {
-                self.count(item)
+            fn remove(&mut self, item: &T) -> bool {
+                <$filter>::remove(self, item)
             }
 
-            fn count_members(&self, items: &[T]) -> usize
+            fn remove_batch(&mut self, items: &[T], removed: &mut [bool])
             where
                 T: Sized,
             {
-                self.count_members(items)
-            }
-
-            fn by_hash(&self) -> &(dyn $crate::filter::Contains + '_) {
-                self
+                <$filter>::remove_batch(self, items, removed);
             }
         }
     };
 }
-pub(crate) use by_own_methods;
+#[cfg(feature = "std")]
+pub(crate) use insert_by_own_methods;
 
-by_own_methods!(CuckooFilter<H, S>, H, H, S: Storage);
+insert_by_own_methods!(Filter<C, H>, C::Refusal, C: CoreMut);
 
 /// Implements the traits for pointers to a filter.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
-        impl<F: Filter + ?Sized> Filter for $pointer {
+        impl<F: AnyFilter + ?Sized> AnyFilter for $pointer {
             fn len(&self) -> usize {
                 F::len(self)
             }

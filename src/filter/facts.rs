@@ -2,21 +2,14 @@
 
 use core::fmt;
 
-use super::CuckooFilter;
-use crate::{
-    bits::wide,
-    hash::split_mix,
-    kernel::Kernel,
-    params::{ParamError, Params},
-    storage::Storage,
-    table::Uniform,
-};
+use super::{Core, CuckooFilter, Filter, Planned, SetKernel};
+use crate::{bits::wide, hash::split_mix, kernel::Kernel, params::ParamError, storage::Storage, table::Uniform};
 
-impl<H, S: Storage> CuckooFilter<H, S> {
+impl<C: Core, H> Filter<C, H> {
     /// The number of items in the filter, counting duplicates.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.raw.len()
+        self.core.len()
     }
 
     /// True if the filter holds no items.
@@ -25,7 +18,94 @@ impl<H, S: Storage> CuckooFilter<H, S> {
         self.len() == 0
     }
 
-    /// The number of different items that the filter is planned for ([`Params::capacity`]), at least the number requested. They
+    /// The memory used by the filter, in bytes: tables with their padding, directories, locks, and the struct itself, which takes at
+    /// most 96 bytes for a [`CuckooFilter`] with a zero-sized hasher on 64-bit targets. For a view, the caller's bytes are counted as
+    /// well.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() + self.core.bytes_behind()
+    }
+
+    /// The expected false-positive rate ε at the current load, 0 to 1
+    /// ([`Params::false_positive_rate_at`](crate::Params::false_positive_rate_at)). For a growing filter, the mean of those of all
+    /// shards, each in proportion to the hashes that lead to it, in time proportional to the number of shards.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..10_000u64)?;
+    /// assert!(filter.false_positive_rate() < 0.001);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.core.false_positive_rate()
+    }
+
+    /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, the same ones in every call; 0 if `samples`
+    /// is 0.
+    ///
+    /// The standard error is about √(ε/samples): 100/ε samples measure ε to within 10 %.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
+    /// filter.insert_iter(0..1000u64)?;
+    /// let measured = filter.measure_false_positive_rate(100_000);
+    /// assert!((measured / filter.false_positive_rate() - 1.0).abs() < 0.2);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
+        let hashes = (1..=samples as u64).map(split_mix);
+        let hits = hashes.filter(|&hash| self.core.contains(Uniform(hash))).count();
+        hits as f64 / samples.max(1) as f64
+    }
+
+    /// The hasher.
+    #[must_use]
+    pub fn hasher(&self) -> &H {
+        &self.hasher
+    }
+}
+
+impl<C: Planned, H> Filter<C, H> {
+    /// The filter's parameters.
+    #[must_use]
+    pub fn params(&self) -> C::Params {
+        self.core.params()
+    }
+
+    /// The kernel that the filter uses.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        self.core.dispatch().kernel()
+    }
+}
+
+impl<C: SetKernel, H> Filter<C, H> {
+    /// Selects another kernel, for tests, for comparisons, and for filters read from a snapshot. The answers stay the same; only
+    /// the speed changes.
+    ///
+    /// # Errors
+    /// If the kernel is not [available](Kernel::is_available).
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{CuckooFilter, Kernel};
+    /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// filter.set_kernel(Kernel::Portable)?; // available everywhere
+    /// assert_eq!(filter.kernel(), Kernel::Portable);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
+        self.core.set_dispatch(kernel.dispatch()?);
+        Ok(())
+    }
+}
+
+impl<H, S: Storage> CuckooFilter<H, S> {
+    /// The number of different items that the filter is planned for ([`Params::capacity`](crate::Params::capacity)), at least the number requested. They
     /// fit except with a probability below 10⁻⁴.
     ///
     /// # Example
@@ -58,76 +138,6 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     #[must_use]
     pub fn bits_per_item(&self) -> f64 {
         8.0 * self.params().table_bytes() as f64 / self.len() as f64
-    }
-
-    /// The memory used by the filter, in bytes: the table, eight bytes of padding, and the struct itself, which takes at most 96
-    /// bytes with a zero-sized hasher on 64-bit targets. For a [`FilterView`](crate::FilterView), the caller's bytes are counted
-    /// as well.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> usize {
-        size_of::<Self>() + self.raw.storage().bytes().len()
-    }
-
-    /// The expected false-positive rate ε at the current load, 0 to 1 ([`Params::false_positive_rate_at`]).
-    #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        self.params().false_positive_rate_at(self.load_factor())
-    }
-
-    /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, the same ones in every call; 0 if `samples`
-    /// is 0.
-    ///
-    /// The standard error is about √(ε/samples): 100/ε samples measure ε to within 10 %.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
-    /// filter.insert_iter(0..1000u64)?;
-    /// let measured = filter.measure_false_positive_rate(100_000);
-    /// assert!((measured / filter.false_positive_rate() - 1.0).abs() < 0.2);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
-        let hashes = (1..=samples as u64).map(split_mix);
-        let hits = hashes.filter(|&hash| self.raw.contains(Uniform(hash))).count();
-        hits as f64 / samples.max(1) as f64
-    }
-
-    /// The filter's parameters.
-    #[must_use]
-    pub fn params(&self) -> Params {
-        *self.raw.params()
-    }
-
-    /// The kernel that the filter uses.
-    #[must_use]
-    pub fn kernel(&self) -> Kernel {
-        self.raw.kernel()
-    }
-
-    /// Selects another kernel, for tests, for comparisons, and for filters read from a snapshot. The answers stay the same; only
-    /// the speed changes.
-    ///
-    /// # Errors
-    /// If the kernel is not [available](Kernel::is_available).
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{CuckooFilter, Kernel};
-    /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.set_kernel(Kernel::Portable)?; // available everywhere
-    /// assert_eq!(filter.kernel(), Kernel::Portable);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
-        self.raw.set_kernel(kernel)
-    }
-
-    /// The hasher.
-    #[must_use]
-    pub fn hasher(&self) -> &H {
-        &self.hasher
     }
 }
 
@@ -168,25 +178,24 @@ impl fmt::Display for Load {
     }
 }
 
-/// The parameters and the number of items, without the table.
-impl<H, S: Storage> fmt::Debug for CuckooFilter<H, S> {
+/// The parameters and the number of items, without the tables.
+impl<C: Planned, H> fmt::Debug for Filter<C, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CuckooFilter").field("params", &self.params()).field("len", &self.len()).finish_non_exhaustive()
+        let mut debug = f.debug_struct(C::NAME);
+        self.core.describe(&mut debug);
+        debug.field("params", &self.params()).field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
 /// Filters are equal if their parameters, hashers and tables are equal; they then give the same answers. Two filters with the
 /// same items can differ, because the order of insertion matters.
-impl<H: PartialEq, S: Storage, T: Storage> PartialEq<CuckooFilter<H, T>> for CuckooFilter<H, S> {
-    fn eq(&self, other: &CuckooFilter<H, T>) -> bool {
-        self.params() == other.params()
-            && self.hasher == other.hasher
-            && self.len() == other.len()
-            && self.raw.table() == other.raw.table()
+impl<C: PartialEq<D>, D, H: PartialEq> PartialEq<Filter<D, H>> for Filter<C, H> {
+    fn eq(&self, other: &Filter<D, H>) -> bool {
+        self.hasher == other.hasher && self.core == other.core
     }
 }
 
-impl<H: Eq, S: Storage> Eq for CuckooFilter<H, S> {}
+impl<C: Eq, H: Eq> Eq for Filter<C, H> {}
 
 #[cfg(test)]
 mod tests {

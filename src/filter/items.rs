@@ -165,3 +165,36 @@ impl<B: Batch<H>, H> Hashes for Hashed<'_, B, H> {
         B::fill(self, start, hashes);
     }
 }
+
+/// Writes the answers for one batch after the other.
+pub(crate) fn answers_in_order(found: &mut [bool]) -> impl FnMut(u64) {
+    let mut rest = found;
+    move |answers| {
+        let found = core::mem::take(&mut rest);
+        let (batch, behind) = found.split_at_mut(found.len().min(BATCH));
+        rest = behind;
+        if let Some(whole) = batch.first_chunk_mut::<BATCH>() {
+            // A fixed length lets the compiler vectorize the loop.
+            spread(answers, whole);
+        } else {
+            spread(answers, batch);
+        }
+    }
+}
+
+/// Unpacks the bits of `answers` into booleans, the lowest bit first.
+#[inline(always)]
+fn spread(answers: u64, found: &mut [bool]) {
+    for (found, answers) in found.chunks_mut(8).zip(answers.to_le_bytes()) {
+        // Byte i of the word keeps bit i of the eight.
+        let spread = u64::from(answers).wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+        for (found, bit) in found.iter_mut().zip(spread.to_le_bytes()) {
+            *found = bit != 0;
+        }
+    }
+}
+
+#[track_caller]
+pub(crate) fn same_length(items: usize, answers: usize) {
+    assert!(items == answers, "{items} items but room for {answers} answers: the two slices must have the same length");
+}

@@ -70,7 +70,7 @@ impl<H: PartialEq> CuckooFilter<H> {
         if self.hasher() != other.hasher() {
             return Err(MergeError::DifferentHasher);
         }
-        let (ours, theirs) = (self.raw_mut(), other.raw());
+        let (ours, theirs) = (&mut self.core, &other.core);
         if ours.len() == 0 {
             let copy = theirs.to_owned().map_err(MergeError::OutOfMemory)?;
             verify_copy(&copy, theirs).map_err(MergeError::Snapshot)?;

@@ -1,18 +1,18 @@
 //! The public filter type and its operations.
 //!
-//! [`CuckooFilter`] hashes items and delegates to [`RawFilter`], which works on hashes only. Neither computes bit offsets: that
-//! is the job of `table`.
+//! [`Filter`] hashes items and delegates to its core, which works on hashes only: a [`RawFilter`], which is one table, in a
+//! [`CuckooFilter`]. None of them computes bit offsets: that is the job of `table`.
 
 // Declared first so that rustdoc lists its methods first.
 mod operations;
 
-mod batch;
 mod builder;
 mod contains;
 mod error;
 mod facts;
 mod items;
 mod iter;
+mod kind;
 mod merge;
 mod raw;
 
@@ -21,23 +21,34 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned, Snapshot},
 };
-#[cfg(go_files)]
-pub(crate) use batch::hashed;
-pub(crate) use {
-    batch::{answers_in_order, same_length},
-    contains::by_own_methods,
-    items::{Batch, Hashed},
-    iter::LookUp,
-    raw::{Combine, CountIn, Crowd, Located, Place, RawFilter, RemoveKnown, Sought},
-};
 pub use {
     builder::Builder,
-    contains::{Contains, Filter},
+    contains::{AnyFilter, Contains, Insert},
     error::{BuildError, Full},
     items::{Items, Prehashed},
     iter::ContainsIter,
+    kind::{Core, CoreMut, CoreRemove, Planned, Refusal, SetKernel},
     merge::MergeError,
+    raw::RawFilter,
 };
+#[cfg(feature = "std")]
+pub(crate) use {contains::insert_by_own_methods, operations::hashed_iter};
+pub(crate) use {
+    items::{Batch, Hashed, answers_in_order, same_length},
+    operations::hashed,
+    raw::{Combine, CountIn, Crowd, Located, Place, RemoveKnown, Sought},
+};
+
+/// A filter of any kind: [`CuckooFilter`], [`FilterView`](crate::FilterView), [`ElasticFilter`](crate::ElasticFilter),
+/// [`ElasticView`](crate::ElasticView), `SharedFilter`, `GoFilter` and `RedisBloomFilter` are this type, with the operations that
+/// their kind allows.
+///
+/// `C` is the kind ([`backing`](crate::backing)), `H` the hasher.
+#[derive(Clone)]
+pub struct Filter<C, H = Xxh3> {
+    pub(crate) core: C,
+    pub(crate) hasher: H,
+}
 
 /// A cuckoo filter: an approximate set that supports removal. A query answers "not in the set" or "probably in the set", at a
 /// cost of a few bits per item.
@@ -56,13 +67,13 @@ pub use {
 /// - No false negatives: an item that was inserted is found until it is removed.
 /// - A refused insertion leaves the filter unchanged.
 /// - Deterministic: the same operations in the same order produce the same bytes on every machine.
-/// - [`contains`](Self::contains) returns true for an item that was never inserted with probability ε, the
-///   [`false_positive_rate`](Self::false_positive_rate).
+/// - [`contains`](Filter::contains) returns true for an item that was never inserted with probability ε, the
+///   [`false_positive_rate`](Filter::false_positive_rate).
 ///
 /// # Duplicates
 /// The filter is a multiset of fingerprints: an item inserted twice is stored twice and must be removed twice. An item has room
 /// for at most 2b copies, where b is the bucket size (8 copies by default), and for fewer if other items share its buckets.
-/// [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter) store an item once. The capacity
+/// [`insert_unique`](Filter::insert_unique) and [`insert_unique_iter`](Filter::insert_unique_iter) store an item once. The capacity
 /// counts different items: a filter with capacity 2000 usually refuses some of 2000 items if 500 of them occur twice
 /// (`tests/filters.rs`).
 ///
@@ -80,7 +91,7 @@ pub use {
 ///
 /// # Threads
 /// Queries take `&self`, so any number of threads can share a filter. Updates take `&mut self`: threads that both query and
-/// update put the filter behind a lock (`RwLock<CuckooFilter>`), or each fill their own filter and [`merge`](Self::merge) them at
+/// update put the filter behind a lock (`RwLock<CuckooFilter>`), or each fill their own filter and [`merge`](CuckooFilter::merge) them at
 /// the end.
 ///
 /// # Complexity
@@ -91,11 +102,7 @@ pub use {
 /// # Storage
 /// `S` is where the table lives. With [`Owned`], the filter owns its memory and can be updated. With [`Snapshot`], the table is
 /// read from a snapshot that the caller provides; this is a [`FilterView`], which has all methods that only read.
-#[derive(Clone)]
-pub struct CuckooFilter<H = Xxh3, S = Owned> {
-    raw: RawFilter<S>,
-    hasher: H,
-}
+pub type CuckooFilter<H = Xxh3, S = Owned> = Filter<RawFilter<S>, H>;
 
 /// A read-only filter that is queried in place, inside a snapshot held by `D`: a `&[u8]`, `Vec<u8>`, `Arc<[u8]>`, `Bytes` or a
 /// memory-mapped file (`memmap2::Mmap`).
@@ -146,26 +153,11 @@ impl<H> CuckooFilter<H> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn new(params: Params, hasher: H) -> Result<Self, OutOfMemory> {
-        RawFilter::new(params).map(|raw| Self { raw, hasher })
-    }
-}
-
-impl<H, S> CuckooFilter<H, S> {
-    pub(crate) fn from_raw(raw: RawFilter<S>, hasher: H) -> Self {
-        Self { raw, hasher }
+        RawFilter::new(params).map(|core| Self { core, hasher })
     }
 
-    pub(crate) fn into_raw(self) -> (RawFilter<S>, H) {
-        (self.raw, self.hasher)
-    }
-
-    pub(crate) fn raw(&self) -> &RawFilter<S> {
-        &self.raw
-    }
-}
-
-impl<H> CuckooFilter<H> {
-    pub(crate) fn raw_mut(&mut self) -> &mut RawFilter {
-        &mut self.raw
+    /// Removes all items. The table keeps its size. Takes time proportional to the table.
+    pub fn clear(&mut self) {
+        self.core.clear();
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    GoError, GoFilter,
+    GoError, GoFilter, WithVictim,
     order::{self, Order, Refusal},
 };
 use crate::{
@@ -284,7 +284,8 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
         let words = "the table holds {} items, but the header says {}";
         return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), words, [taken, items.into()]));
     }
-    Ok(GoFilter { filter: CuckooFilter::from_raw(raw.with_len(index(taken)), MetroHash64), victim, order })
+    let filter = CuckooFilter { core: raw.with_len(index(taken)), hasher: MetroHash64 };
+    Ok(GoFilter { core: WithVictim { filter, victim, order }, hasher: MetroHash64 })
 }
 
 /// Checks that the bits behind the last bucket are zero.
@@ -335,7 +336,7 @@ pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<
     // Cheap checks first: `verify` reads the whole table.
     header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
     // Go's files have no checksum that would reveal corruption later.
-    verify(filter.raw()).map_err(GoError::Snapshot)?;
+    verify(&filter.core).map_err(GoError::Snapshot)?;
     file(filter, victim, &Order::default())
 }
 
@@ -350,10 +351,10 @@ pub(super) fn file<H: Hasher, S: Storage>(
     let end = start + params.table_bytes();
     let mut bytes = reserved(end + PADDING).map_err(GoError::OutOfMemory)?;
     header.encode(&mut bytes);
-    bytes.extend_from_slice(filter.raw().table());
+    bytes.extend_from_slice(filter.core.table());
     if params.table() == TableKind::Packed {
         bytes.resize(end + PADDING, 0);
-        order::restore(order, filter.raw(), &mut bytes[start..]);
+        order::restore(order, &filter.core, &mut bytes[start..]);
         bytes.truncate(end + padding(params));
     }
     Ok(bytes)

@@ -38,6 +38,6 @@ mod order;
 pub use crate::hash::MetroHash64;
 pub use {
     error::GoError,
-    filter::GoFilter,
+    filter::{GoFilter, WithVictim},
     format::{decode, encode},
 };

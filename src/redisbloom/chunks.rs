@@ -156,7 +156,7 @@ impl Loader {
     /// The same of chunks that end at this offset.
     pub(super) fn finish_at(self, offset: u64) -> Result<RedisBloomFilter, SnapshotError> {
         match self.next_slots() {
-            None => Ok(RedisBloomFilter { header: self.header, filters: self.filters }),
+            None => Ok(RedisBloomFilter::of(self.header, self.filters)),
             Some(whole) => Err(cut_off(offset, offset + whole - wide(self.slots.len()))),
         }
     }
@@ -195,7 +195,7 @@ impl RedisBloomFilter {
     /// The chunks of the filter, in the order in which `CF.LOADCHUNK` takes them, with the iterator of each. They have 16 MiB at
     /// most.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        in_chunks(&self.header, self.filters.iter().map(SubFilter::slots))
+        in_chunks(&self.core.header, self.core.filters.iter().map(SubFilter::slots))
     }
 
     /// The chunk that follows the one with this iterator, of so many bytes at most, and its own iterator; `None` at the end. The
@@ -208,10 +208,10 @@ impl RedisBloomFilter {
     #[must_use]
     pub fn chunk_after(&self, iterator: u64, most_bytes: usize) -> Option<(u64, &[u8])> {
         let Some(mut skipped) = iterator.checked_sub(FIRST) else {
-            return Some((FIRST, &self.header.bytes()[..]));
+            return Some((FIRST, &self.core.header.bytes()[..]));
         };
         assert!(most_bytes > 0, "a chunk has room for a byte");
-        for filter in &self.filters {
+        for filter in &self.core.filters {
             let slots = filter.slots();
             if let Some(rest) =
                 usize::try_from(skipped).ok().and_then(|skipped| slots.get(skipped..)).filter(|rest| !rest.is_empty())

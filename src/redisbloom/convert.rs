@@ -53,7 +53,7 @@ impl RedisBloomFilter {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn to_filter(&self) -> Result<CuckooFilter<RedisBloomHash>, Error> {
-        let [filter] = &self.filters[..] else { return Err(Error::SubFilters(self.filters.len())) };
+        let [filter] = &self.core.filters[..] else { return Err(Error::SubFilters(self.core.filters.len())) };
         let b = self.bucket_size();
         if !TableKind::Single.bucket_sizes().contains(&b) {
             return Err(Error::BucketSize(b));
@@ -63,7 +63,7 @@ impl RedisBloomFilter {
         let params = Params::new(TableKind::Single, FINGERPRINT_BITS, b, filter.buckets(), Addressing::PowerOfTwo, SEED).ok();
         let made = params.and_then(|params| Some((params, Owned::copied(slots)?)));
         let (params, storage) = made.ok_or(OutOfMemory::of(slots.len()))?;
-        Ok(CuckooFilter::from_raw(RawFilter::from_parts(params, storage, index(filter.taken())), RedisBloomHash))
+        Ok(CuckooFilter { core: RawFilter::from_parts(params, storage, index(filter.taken())), hasher: RedisBloomHash })
     }
 
     /// Copies a [`CuckooFilter`] that RedisBloom could have: with the hasher [`RedisBloomHash`], the seed 0, the single table,
@@ -81,8 +81,8 @@ impl RedisBloomFilter {
         let params = filter.params();
         check(&params, filter.hasher().id())?;
         // Dumps have no checksum that would reveal corruption later.
-        verify(filter.raw()).map_err(Error::Snapshot)?;
-        let (bucket_size, table) = (params.bucket_size(), filter.raw().table());
+        verify(&filter.core).map_err(Error::Snapshot)?;
+        let (bucket_size, table) = (params.bucket_size(), filter.core.table());
         let (mut slots, mut filters) = (reserved(table.len())?, reserved(1)?);
         slots.extend_from_slice(table);
         let filter = SubFilter::new(slots, index(bucket_size.into()));
@@ -96,7 +96,7 @@ impl RedisBloomFilter {
             expansion: DEFAULT_EXPANSION,
         });
         filters.push(filter);
-        Ok(Self { header, filters })
+        Ok(Self::of(header, filters))
     }
 }
 

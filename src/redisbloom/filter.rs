@@ -9,11 +9,12 @@ use super::{
 };
 use crate::{
     bits::{index, low_half, wide},
-    filter::{Hashed, Items, answers_in_order, by_own_methods, same_length},
-    hash::{HashItem, RedisBloomHash},
-    kernel::Hashes,
+    filter::{Core, CoreRemove, Filter},
+    hash::RedisBloomHash,
+    kernel::{Hashes, answers},
     params::{Addressing, false_positive_rate},
     storage::{OutOfMemory, reserved},
+    table::Uniform,
 };
 
 /// The constant of `MurmurHash2`: a fingerprint times it is the distance between its two buckets.
@@ -30,13 +31,22 @@ pub(super) const EMPTY: u8 = 0;
 
 /// A cuckoo filter of RedisBloom: a chain of sub-filters with fingerprints of 8 bits.
 ///
-/// Made by [`from_chunks`](Self::from_chunks), by [`from_dump`](Self::from_dump), or piece by piece by a
+/// Made by [`from_chunks`](RedisBloomFilter::from_chunks), by [`from_dump`](RedisBloomFilter::from_dump), or piece by piece by a
 /// [`Loader`](super::Loader).
 ///
+/// # Counting
+/// `count` counts a copy twice that is in the only bucket of an item whose two buckets are one, as `CF.COUNT` does.
+/// `len` is what the filter itself counts: a dump that was taken while clients wrote may have other items than it says.
+///
 /// # Removal
-/// Remove only items that were added, as with a [`CuckooFilter`](crate::CuckooFilter#removal).
+/// Remove only items that were added, as with a [`CuckooFilter`](crate::CuckooFilter#removal). A copy is removed from the last
+/// sub-filter that has one. As in RedisBloom, that [compacts](RedisBloomFilter::compact) a chain when more than a tenth as many items
+/// have been removed as are left; it stops at the first sub-filter whose items do not all fit into those before it.
+pub type RedisBloomFilter = Filter<SubFilters, RedisBloomHash>;
+
+/// A chain of sub-filters: the core of a [`RedisBloomFilter`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct RedisBloomFilter {
+pub struct SubFilters {
     pub(super) header: Header,
     pub(super) filters: Vec<SubFilter>,
 }
@@ -63,7 +73,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Of a hash of [`RedisBloomHash`]: there are no more than 2³² buckets, and 255 divides 2³² − 1.
-    fn new(hash: u64) -> Self {
+    fn new(Uniform(hash): Uniform) -> Self {
         Self::of_stored((u64::from(low_half(hash)) % FINGERPRINTS) as u8 + 1, hash >> 32)
     }
 
@@ -148,87 +158,8 @@ impl SubFilter {
 }
 
 impl RedisBloomFilter {
-    /// The hash of an item, for [`Prehashed`](crate::Prehashed): that of [`RedisBloomHash`] with the seed 0.
-    #[must_use]
-    pub fn hash<T: ?Sized>(&self, item: &T) -> u64
-    where
-        RedisBloomHash: HashItem<T>,
-    {
-        RedisBloomHash.place_item(0, Addressing::PowerOfTwo, item)
-    }
-
-    /// False if the item is not in the filter; true if it probably is. `CF.EXISTS`.
-    #[must_use]
-    pub fn contains<T: ?Sized>(&self, item: &T) -> bool
-    where
-        RedisBloomHash: HashItem<T>,
-    {
-        self.has(self.hash(item))
-    }
-
-    fn has(&self, hash: u64) -> bool {
-        let place = Place::new(hash);
-        self.filters.iter().any(|filter| filter.contains(place))
-    }
-
-    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn contains_batch<I: Items<RedisBloomHash> + ?Sized>(&self, items: &I, found: &mut [bool]) {
-        let hashes = hashed(items);
-        same_length(hashes.len(), found.len());
-        self.each_answer(&hashes, answers_in_order(found));
-    }
-
-    /// The number of items for which [`contains`](Self::contains) returns true.
-    #[must_use]
-    pub fn count_members<I: Items<RedisBloomHash> + ?Sized>(&self, items: &I) -> usize {
-        let mut count = 0;
-        self.each_answer(&hashed(items), |answers| count += answers.count_ones() as usize);
-        count
-    }
-
-    /// Looks up hashes in batches. Bit i of what `answer` is given is the answer for the i-th of a batch.
-    fn each_answer(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
-        hashes.each_batch(0..hashes.len(), |batch| {
-            answer((0..).zip(batch).fold(0, |answers, (place, &hash)| answers | u64::from(self.has(hash)) << place));
-            true
-        });
-    }
-
-    /// The number of copies of an item. Other items with the same fingerprint and bucket make it too high, and a copy in the only
-    /// bucket of an item whose two buckets are one is counted twice. `CF.COUNT`.
-    #[must_use]
-    pub fn count<T: ?Sized>(&self, item: &T) -> u32
-    where
-        RedisBloomHash: HashItem<T>,
-    {
-        let place = Place::new(self.hash(item));
-        // No more than 2¹⁶ sub-filters, with twice 255 slots.
-        self.filters.iter().map(|filter| low_half(wide(filter.count(place)))).sum()
-    }
-
-    /// Removes one copy of an item, from the last sub-filter that has one. Returns true if a copy was found. `CF.DEL`.
-    ///
-    /// As in RedisBloom, [compacts](Self::compact) a chain when more than a tenth as many items have been removed as are left; it
-    /// stops at the first sub-filter whose items do not all fit into those before it.
-    pub fn remove<T: ?Sized>(&mut self, item: &T) -> bool
-    where
-        RedisBloomHash: HashItem<T>,
-    {
-        let place = Place::new(self.hash(item));
-        if !self.filters.iter_mut().rev().any(|filter| filter.replace(place, place.fingerprint, EMPTY)) {
-            return false;
-        }
-        self.header.update(|Fields { items, deleted, .. }| {
-            *items = items.saturating_sub(1);
-            *deleted = deleted.saturating_add(1);
-        });
-        if self.filters.len() > 1 && self.header.deleted as f64 > self.header.items as f64 * 0.1 {
-            self.compact_while_it_frees();
-        }
-        true
+    pub(super) fn of(header: Header, filters: Vec<SubFilter>) -> Self {
+        Self { core: SubFilters { header, filters }, hasher: RedisBloomHash }
     }
 
     /// A copy. Unlike `clone`, it reports that there is no memory for it.
@@ -236,98 +167,67 @@ impl RedisBloomFilter {
     /// # Errors
     /// If memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut filters = reserved(self.filters.len())?;
-        for filter in &self.filters {
+        let mut filters = reserved(self.core.filters.len())?;
+        for filter in &self.core.filters {
             filters.push(filter.try_clone()?);
         }
-        Ok(Self { header: self.header, filters })
-    }
-
-    /// The number of items in the filter, as the filter itself counts them. A dump that was taken while clients wrote may have
-    /// others than it says.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        usize::try_from(self.header.items).unwrap_or(usize::MAX)
-    }
-
-    /// True if the filter holds no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.header.items == 0
+        Ok(RedisBloomFilter::of(self.core.header, filters))
     }
 
     /// The number of slots of all sub-filters.
     #[must_use]
     pub fn slots(&self) -> u64 {
-        self.filters.iter().map(|filter| wide(filter.slots.len())).sum()
+        self.core.filters.iter().map(|filter| wide(filter.slots.len())).sum()
     }
 
     /// The number of slots that are taken.
     #[must_use]
     pub fn taken(&self) -> u64 {
-        self.filters.iter().map(|filter| filter.taken).sum()
+        self.core.filters.iter().map(|filter| filter.taken).sum()
     }
 
     /// The number of items removed since the filter was made or compacted.
     #[must_use]
     pub fn deleted(&self) -> u64 {
-        self.header.deleted
+        self.core.header.deleted
     }
 
     /// The number of sub-filters.
     #[must_use]
     pub fn sub_filters(&self) -> usize {
-        self.filters.len()
+        self.core.filters.len()
     }
 
     /// Buckets of the first sub-filter, a power of two.
     #[must_use]
     pub fn buckets(&self) -> u64 {
-        self.header.buckets
+        self.core.header.buckets
     }
 
     /// Slots of a bucket, 1 to 255.
     #[must_use]
     pub fn bucket_size(&self) -> u32 {
-        self.header.bucket_size.into()
+        self.core.header.bucket_size.into()
     }
 
     /// How many times as many buckets each sub-filter has as the one before; 0 if the filter does not grow.
     #[must_use]
     pub fn expansion(&self) -> u32 {
-        self.header.expansion.into()
+        self.core.header.expansion.into()
     }
 
     /// The most evictions of an insertion, as it was reserved.
     #[must_use]
     pub fn max_iterations(&self) -> u32 {
-        self.header.max_iterations.into()
+        self.core.header.max_iterations.into()
     }
-
-    /// The expected false-positive rate ε, 0 to 1: those of the sub-filters add up. (The paper, section 5.1, for each of them.)
-    #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        let items_of_a_bucket: f64 = self.filters.iter().map(|filter| filter.taken as f64 / filter.buckets() as f64).sum();
-        false_positive_rate(FINGERPRINT_BITS, 1, items_of_a_bucket)
-    }
-
-    /// The memory used by the filter, in bytes.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> usize {
-        size_of::<Self>() + size_of_filters(&self.filters)
-    }
-}
-
-by_own_methods!(RedisBloomFilter, RedisBloomHash);
-
-fn hashed<I: Items<RedisBloomHash> + ?Sized>(items: &I) -> impl Hashes {
-    Hashed { items: items.batch(), hasher: &RedisBloomHash, seed: 0, addressing: Addressing::PowerOfTwo }
 }
 
 /// A summary in one line.
 impl fmt::Display for RedisBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (slots, items, filters, size) = (self.slots(), self.header.items, self.filters.len(), self.header.bucket_size);
+        let (slots, items, filters, size) =
+            (self.slots(), self.core.header.items, self.core.filters.len(), self.core.header.bucket_size);
         let some = if filters == 1 { "" } else { "s" };
         write!(
             f,
@@ -340,7 +240,74 @@ impl fmt::Display for RedisBloomFilter {
 
 impl fmt::Debug for RedisBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisBloomFilter").field("header", &*self.header).finish_non_exhaustive()
+        f.debug_struct("RedisBloomFilter").field("header", &*self.core.header).finish_non_exhaustive()
+    }
+}
+
+/// RedisBloom's commands: `CF.EXISTS`, `CF.MEXISTS`, `CF.COUNT`.
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl Core for SubFilters {
+    const NAME: &'static str = "RedisBloomFilter";
+
+    fn seed(&self) -> u64 {
+        0
+    }
+
+    fn addressing(&self) -> Addressing {
+        Addressing::PowerOfTwo
+    }
+
+    fn contains(&self, hash: Uniform) -> bool {
+        let place = Place::new(hash);
+        self.filters.iter().any(|filter| filter.contains(place))
+    }
+
+    /// A copy in the only bucket of an item whose two buckets are one is counted twice.
+    fn count(&self, hash: Uniform) -> u32 {
+        let place = Place::new(hash);
+        // No more than 2¹⁶ sub-filters, with twice 255 slots.
+        self.filters.iter().map(|filter| low_half(wide(filter.count(place)))).sum()
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer(answers(batch, |hash| self.contains(hash)));
+            true
+        });
+    }
+
+    /// As the filter itself counts them. A dump that was taken while clients wrote may have others than it says.
+    fn len(&self) -> usize {
+        usize::try_from(self.header.items).unwrap_or(usize::MAX)
+    }
+
+    /// Those of the sub-filters add up. (The paper, section 5.1, for each of them.)
+    fn false_positive_rate(&self) -> f64 {
+        let items_of_a_bucket: f64 = self.filters.iter().map(|filter| filter.taken as f64 / filter.buckets() as f64).sum();
+        false_positive_rate(FINGERPRINT_BITS, 1, items_of_a_bucket)
+    }
+
+    fn bytes_behind(&self) -> usize {
+        size_of_filters(&self.filters)
+    }
+}
+
+/// `CF.DEL`: from the last sub-filter that has a copy.
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreRemove for SubFilters {
+    fn remove(&mut self, hash: Uniform) -> bool {
+        let place = Place::new(hash);
+        if !self.filters.iter_mut().rev().any(|filter| filter.replace(place, place.fingerprint, EMPTY)) {
+            return false;
+        }
+        self.header.update(|Fields { items, deleted, .. }| {
+            *items = items.saturating_sub(1);
+            *deleted = deleted.saturating_add(1);
+        });
+        if self.filters.len() > 1 && self.header.deleted as f64 > self.header.items as f64 * 0.1 {
+            self.compact_while_it_frees();
+        }
+        true
     }
 }
 
@@ -353,12 +320,14 @@ impl RedisBloomFilter {
     /// Where sub-filters differ in size, an item that moves to a smaller one is found for more other items than before: the
     /// false-positive rate rises. Takes time proportional to the slots, times the sub-filters.
     pub fn compact(&mut self) {
-        for filter in (1..self.filters.len()).rev() {
-            self.empty_into_earlier(filter);
+        for filter in (1..self.core.filters.len()).rev() {
+            self.core.empty_into_earlier(filter);
         }
-        self.header.update(|fields| fields.deleted = 0);
+        self.core.header.update(|fields| fields.deleted = 0);
     }
+}
 
+impl SubFilters {
     /// The same, but stops at the first sub-filter that cannot be emptied.
     pub(super) fn compact_while_it_frees(&mut self) {
         let _ = (1..self.filters.len()).rev().all(|filter| self.empty_into_earlier(filter));

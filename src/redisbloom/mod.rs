@@ -32,4 +32,8 @@ mod filter;
 mod header;
 
 pub use crate::hash::RedisBloomHash;
-pub use {chunks::Loader, error::RedisBloomError, filter::RedisBloomFilter};
+pub use {
+    chunks::Loader,
+    error::RedisBloomError,
+    filter::{RedisBloomFilter, SubFilters},
+};

@@ -116,8 +116,8 @@ impl<H: Hasher> CuckooFilter<H> {
     /// ```
     pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         // Twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
-        let (raw, hasher) = FilterView::over_with(bytes, hasher)?.into_raw();
-        verified_copy(&raw).map(|raw| Self::from_raw(raw, hasher))
+        let FilterView { core: raw, hasher } = FilterView::over_with(bytes, hasher)?;
+        verified_copy(&raw).map(|raw| Self { core: raw, hasher })
     }
 
     /// [`read_from`](CuckooFilter::read_from) for filters with other hashers. See
@@ -136,7 +136,7 @@ impl<H: Hasher> CuckooFilter<H> {
         let reading = Reading::<_, Fixed>::start(source)?;
         let hasher = reading.header.hasher(hasher)?;
         let (raw, end) = reading.filter()?;
-        Ok((Self::from_raw(raw, hasher), end))
+        Ok((Self { core: raw, hasher }, end))
     }
 }
 

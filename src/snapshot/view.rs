@@ -10,7 +10,7 @@ use super::{
 use crate::{
     backing::SnapshotShards,
     bits::{index, wide},
-    elastic::{ElasticFilter, ElasticParams},
+    elastic::{Elastic, ElasticFilter, ElasticParams},
     filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
     storage::Snapshot,
@@ -110,7 +110,7 @@ fn open<H: Hasher>(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> 
 
 /// The view of a snapshot that ends at `end`. The trailer serves as the table's padding.
 fn view<D: AsRef<[u8]>, H>(data: D, header: &Fixed, hasher: H, end: u64) -> FilterView<D, H> {
-    CuckooFilter::from_raw(RawFilter::from_parts(header.params, Snapshot::new(data, index(end)), header.len), hasher)
+    CuckooFilter { core: RawFilter::from_parts(header.params, Snapshot::new(data, index(end)), header.len), hasher }
 }
 
 impl<D: AsRef<[u8]>, H> FilterView<D, H> {
@@ -130,7 +130,7 @@ impl<D: AsRef<[u8]>, H> FilterView<D, H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn verify(&self) -> Result<(), SnapshotError> {
-        verify(self.raw())
+        verify(&self.core)
     }
 
     /// Copies the view into a filter that owns its table and can be updated. The copy is [verified](Self::verify).
@@ -150,19 +150,19 @@ impl<D: AsRef<[u8]>, H> FilterView<D, H> {
     where
         H: Clone,
     {
-        verified_copy(self.raw()).map(|raw| CuckooFilter::from_raw(raw, self.hasher().clone()))
+        verified_copy(&self.core).map(|raw| CuckooFilter { core: raw, hasher: self.hasher().clone() })
     }
 
     /// The data that the view was made from.
     #[must_use]
     pub fn data(&self) -> &D {
-        self.raw().storage().data()
+        self.core.storage().data()
     }
 
     /// Converts the view back into its data.
     #[must_use]
     pub fn into_data(self) -> D {
-        self.into_raw().0.into_storage().into_data()
+        self.core.into_storage().into_data()
     }
 }
 
@@ -250,7 +250,7 @@ impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
     pub fn over_prefix_with(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, usize), SnapshotError> {
         let (storage, params, hasher) = SnapshotShards::open(data, hasher)?;
         let end = storage.snapshot().end();
-        Ok((Self { storage, params, hasher }, end))
+        Ok((Self { core: Elastic { storage, params }, hasher }, end))
     }
 
     /// Copies the view into a filter that owns its shards and can be updated. The copy is [verified](Self::verify).
@@ -286,7 +286,7 @@ impl<D: AsRef<[u8]>, H> ElasticView<D, H> {
     /// ```
     pub fn verify(&self) -> Result<(), SnapshotError> {
         let mut reading = Reading::<_, ElasticParams>::start(Slice(self.snapshot()))?;
-        for lane in 0..wide(self.params.lanes()) {
+        for lane in 0..wide(self.core.params.lanes()) {
             let listing = reading.present(lane)?;
             reading.tables(&listing, |_| true)?;
         }
@@ -295,18 +295,18 @@ impl<D: AsRef<[u8]>, H> ElasticView<D, H> {
 
     /// The snapshot, without what follows it.
     pub(super) fn snapshot(&self) -> &[u8] {
-        self.storage.snapshot().all()
+        self.core.storage.snapshot().all()
     }
 
     /// The data that the view was made from.
     #[must_use]
     pub fn data(&self) -> &D {
-        self.storage.snapshot().data()
+        self.core.storage.snapshot().data()
     }
 
     /// Converts the view back into its data.
     #[must_use]
     pub fn into_data(self) -> D {
-        self.storage.into_data()
+        self.core.storage.into_data()
     }
 }

@@ -53,11 +53,11 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     where
         H: Hasher,
     {
-        let ((header, seed), table) = (self.header(), self.raw().table());
+        let ((header, seed), table) = (self.header(), self.core.table());
         bytes.extend_from_slice(&header);
         bytes.extend_from_slice(table);
         // All at once: a program has the code for it anyway, for items, and none for a table in pieces.
-        let stored = self.raw().storage().stored_checksums();
+        let stored = self.core.storage().stored_checksums();
         bytes.extend_from_slice(&stored.map_or_else(|| checksum(table, seed), |[_, stored]| stored).to_le_bytes());
     }
 
@@ -71,10 +71,10 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     where
         H: Hasher,
     {
-        let ((header, seed), stored) = (self.header(), self.raw().storage().stored_checksums());
+        let ((header, seed), stored) = (self.header(), self.core.storage().stored_checksums());
         writer.write_all(&header)?;
         let mut checksum = Checksum::new(seed);
-        for piece in self.raw().table().chunks(super::read::MOST) {
+        for piece in self.core.table().chunks(super::read::MOST) {
             // It is still in the cache when it is written.
             if stored.is_none() {
                 checksum.update(piece);
@@ -126,10 +126,11 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let Ok(()) = write(&self.params, self.hasher.id(), self.storage.lanes.iter().map(|lane| Ok(Some(lane))), |piece| {
-            bytes.extend_from_slice(piece);
-            Ok::<(), Infallible>(())
-        });
+        let Ok(()) =
+            write(&self.core.params, self.hasher.id(), self.core.storage.lanes.iter().map(|lane| Ok(Some(lane))), |piece| {
+                bytes.extend_from_slice(piece);
+                Ok::<(), Infallible>(())
+            });
     }
 
     /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the tables. Writes in large pieces, so the writer
@@ -142,8 +143,8 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let lanes = self.storage.lanes.iter().map(|lane| Ok(Some(lane)));
-        write(&self.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
+        let lanes = self.core.storage.lanes.iter().map(|lane| Ok(Some(lane)));
+        write(&self.core.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
     }
 
     /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.
@@ -157,7 +158,7 @@ impl<H> ElasticFilter<H> {
     /// ```
     #[must_use]
     pub fn snapshot_bytes(&self) -> u64 {
-        let sections = self.storage.lanes.iter().map(|lane| wide(SECTION_BYTES) + section(lane).length);
+        let sections = self.core.storage.lanes.iter().map(|lane| wide(SECTION_BYTES) + section(lane).length);
         wide(HEADER_BYTES) + sections.sum::<u64>() + wide(TRAILER_BYTES)
     }
 }
@@ -329,10 +330,10 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let lanes = &self.storage.lanes;
+        let lanes = &self.core.storage.lanes;
         let lists = |lane: &Lane| SECTION_BYTES + lane.shards() * RECORD_BYTES;
         let mut outline = reserved(HEADER_BYTES + lanes.iter().map(lists).sum::<usize>() + TRAILER_BYTES)?;
-        let mut writing = Writing::start(&self.params, self.hasher.id(), |piece| {
+        let mut writing = Writing::start(&self.core.params, self.hasher.id(), |piece| {
             outline.extend_from_slice(piece);
             Ok::<(), OutOfMemory>(())
         })?;
@@ -371,7 +372,7 @@ impl<H> ElasticFilter<H> {
     pub fn read_snapshot(&self, index: &SnapshotIndex, offset: u64, bytes: &mut [u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() && offset.saturating_add(wide(done)) < index.bytes {
-            done += index.read_once(&self.storage.lanes, offset + wide(done), &mut bytes[done..]);
+            done += index.read_once(&self.core.storage.lanes, offset + wide(done), &mut bytes[done..]);
         }
         done
     }

@@ -1,6 +1,6 @@
 //! All forms of an operation do the same.
 
-use koel::{Contains, ElasticFilter, Filter, Kernel, Prehashed};
+use koel::{Contains, ElasticFilter, Kernel, Prehashed};
 
 fn filter() -> ElasticFilter {
     ElasticFilter::builder().false_positive_rate(1e-6).capacity(500).build().expect("the parameters are right")

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use koel::{Contains, ElasticFilter, Filter, Kernel, Prehashed, SharedFilter};
+use koel::{AnyFilter, Contains, ElasticFilter, GrowErrorKind, Kernel, Prehashed, SharedFilter};
 
 use super::{builder, shared};
 
@@ -103,6 +103,19 @@ fn a_filter_becomes_shared_and_owned_again() {
 }
 
 #[test]
+fn iterators_do_what_single_operations_do() {
+    let filter = shared();
+    assert_eq!(filter.insert_iter(items(0..ITEMS)).expect("it grows") as u64, ITEMS);
+    assert_eq!(filter.insert_unique_iter(items(0..ITEMS)).expect("it grows"), 0);
+    assert_eq!(filter.count_members(&items(0..ITEMS)) as u64, ITEMS);
+    assert!(filter.contains_iter(items(0..ITEMS)).all(|(_, found)| found));
+    let error = filter.insert_iter(items(ITEMS..ITEMS + 100).into_iter().chain([7; 20])).unwrap_err();
+    // One of them is in the filter, and seven more have room.
+    assert_eq!((error.kind(), error.position()), (GrowErrorKind::Copies, 107));
+    assert_eq!(filter.len() as u64, ITEMS + 107);
+}
+
+#[test]
 fn it_is_a_filter_like_others() {
     fn is_shared<T: Send + Sync>(_: &T) {}
     let filter = shared();
@@ -114,8 +127,8 @@ fn it_is_a_filter_like_others() {
     any.contains_batch(&[filter.hash("alice"), filter.hash("bob")].map(Prehashed), answers);
     assert_eq!(*answers, [true, false]);
     assert!((&filter as &dyn Contains<str>).contains("alice"));
-    assert_eq!(Filter::false_positive_rate(&filter).to_bits(), filter.false_positive_rate().to_bits());
-    assert_eq!(Filter::size_in_bytes(&filter), filter.size_in_bytes());
+    assert_eq!(AnyFilter::false_positive_rate(&filter).to_bits(), filter.false_positive_rate().to_bits());
+    assert_eq!(AnyFilter::size_in_bytes(&filter), filter.size_in_bytes());
     assert!(format!("{filter:?}").starts_with("SharedFilter { params: "));
     assert!(filter.to_string().starts_with("1 items in ") && filter.bits_per_item() > 0.0);
     assert_eq!(filter.kernel(), Kernel::best());

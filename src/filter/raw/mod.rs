@@ -1,5 +1,6 @@
 //! A filter of uniform hashes: everything that [`CuckooFilter`](super::CuckooFilter) does, except hashing items.
 
+#![allow(private_bounds, private_interfaces, reason = "only this crate uses what is inside a filter")]
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 mod batch;
@@ -11,8 +12,8 @@ use core::ops::Range;
 use super::{Full, error::Why};
 use crate::{
     bits::{PADDING, index, wide},
-    kernel::{Dispatch, Hashes, Kernel, Layout},
-    params::{ParamError, Params},
+    kernel::{Dispatch, Hashes, Layout},
+    params::Params,
     storage::{OutOfMemory, Owned, Storage, StorageMut},
     table::{Address, Change, Corrupt, Fingerprint, Pair, Read, Table, TableMut, TableParams, Uniform, place},
 };
@@ -23,10 +24,10 @@ use scan::{
 };
 pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown, Sought};
 
-/// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: a whole filter, or one of
-/// the shards that make up a larger one.
+/// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
+/// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
 #[derive(Clone)]
-pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
+pub struct RawFilter<S = Owned, P: TableParams = Params> {
     params: P,
     geometry: P::Geometry,
     storage: S,
@@ -113,13 +114,8 @@ impl<S: Storage> RawFilter<S> {
         self.storage
     }
 
-    pub(crate) fn kernel(&self) -> Kernel {
-        self.dispatch.kernel()
-    }
-
-    pub(crate) fn set_kernel(&mut self, kernel: Kernel) -> Result<(), ParamError> {
-        self.dispatch = kernel.dispatch()?;
-        Ok(())
+    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.dispatch = dispatch;
     }
 
     /// A copy of the filter that owns its table. The table must be valid, or be verified next.
@@ -241,38 +237,20 @@ impl RawFilter {
         is_found
     }
 
-    /// Inserts the hashes until one is refused.
-    pub(crate) fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), Full> {
-        let before = self.len;
-        let mut result = Ok(());
-        hashes.each_batch(0..hashes.len(), |batch| {
-            result = self.insert_batch(batch);
-            result.is_ok()
-        });
-        result.map_err(|full| full.at(self.len - before))
-    }
-
-    /// Removes one copy of each hash's fingerprint. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order;
-    /// bit i of its argument says whether the i-th hash of the batch was found.
-    pub(crate) fn remove_all(&mut self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
-        hashes.each_batch(0..hashes.len(), |batch| {
-            answer(self.remove_batch(batch));
-            true
-        });
-    }
-
     // These are functions of their own: inlined, they would be compiled anew for every type of items.
 
+    /// Inserts at most 64 hashes, until one is refused.
     #[inline(never)]
-    fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), Full> {
+    pub(crate) fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), Full> {
         let Self { params, geometry, storage, len, dispatch } = self;
         let inserted = dispatch.change(geometry, storage.bytes_mut(), InsertBatch { params, hashes, len: *len });
         *len += inserted;
         hashes.get(inserted).map_or(Ok(()), |&refused| Err(self.refusal(Uniform(refused), inserted)))
     }
 
+    /// Removes one copy of each of at most 64 hashes. Bit i of the result says whether the i-th was found.
     #[inline(never)]
-    fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
+    pub(crate) fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
         let Self { params, geometry, storage, len, dispatch } = self;
         let found = dispatch.change(geometry, storage.bytes_mut(), RemoveBatch { params, hashes });
         *len -= found.count_ones() as usize;

@@ -83,7 +83,7 @@ fn agree_at(params: &Params, load: u64, step: usize) {
     let mut filter = filled(params, &hashes, load, &mut random);
     let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&filter, hash)).collect();
     for kernel in Kernel::available() {
-        filter.set_kernel(kernel).unwrap();
+        filter.set_dispatch(kernel.dispatch().unwrap());
         let what = format!("{kernel}, {params:?}, load {load}/4");
         for (&hash, &expected) in hashes.iter().zip(&expected) {
             assert_eq!(filter.contains(Uniform(hash)), expected, "{what}");
@@ -157,7 +157,7 @@ fn all_kernels_agree_on_large_tables() {
             assert!(expected.iter().filter(|&&expected| expected).count() > 30_000);
             for kernel in Kernel::available() {
                 let mut found = vec![];
-                filter.set_kernel(kernel).unwrap();
+                filter.set_dispatch(kernel.dispatch().unwrap());
                 filter.contains_all(&&hashes[..], |answers| {
                     found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
                 });

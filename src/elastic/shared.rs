@@ -1,0 +1,753 @@
+//! A growing filter for many threads: its lanes are behind locks.
+//!
+//! ```text
+//! SharedFilter ──hash──▶ LockedLane ──lock──▶ Lane, as in an ElasticFilter
+//! ```
+
+use alloc::vec::Vec;
+use core::{
+    error::Error,
+    fmt,
+    ops::{Deref, DerefMut},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+use std::{
+    io::{self, Write},
+    path::Path,
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use super::{
+    Elastic, ElasticFilter, ElasticParams, GrowError, OwnedShards,
+    builder::empty_lanes,
+    error::Refused,
+    facts::Summary,
+    lane::{LANE_BYTES, Lane},
+    look_up::{answers_at, contains_all},
+    partition::Partition,
+    pool::Place,
+    sharing::SHARING,
+    storage::FILTER_BYTES,
+};
+use crate::{
+    bits::index,
+    filter::{Core, Filter, Items, Planned, hashed, hashed_iter, insert_by_own_methods, same_length},
+    hash::{HashItem, Hasher, Xxh3},
+    kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, answers},
+    params::Addressing,
+    snapshot::{replace, write},
+    storage::{OutOfMemory, reserved},
+    table::Uniform,
+};
+
+/// An [`ElasticFilter`] that many threads read and write: all methods take `&self`, but for [`merge`](SharedFilter::merge) and
+/// [`union`](SharedFilter::union).
+///
+/// Built by [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), or made of an `ElasticFilter` by
+/// [`ElasticFilter::into_shared`]. It grows, and keeps its false-positive rate, as an `ElasticFilter` does.
+///
+/// ```
+/// use koel::{ElasticFilter, GrowError};
+/// use std::thread;
+///
+/// let seen = ElasticFilter::builder().false_positive_rate(0.001).build_shared()?;
+/// let items: Vec<u64> = (0..100_000).collect();
+/// thread::scope(|scope| -> Result<(), GrowError> {
+///     let threads: Vec<_> = items.chunks(25_000).map(|part| scope.spawn(|| seen.insert_batch(part))).collect();
+///     threads.into_iter().try_for_each(|thread| thread.join().expect("no item panics"))
+/// })?;
+/// assert!(seen.len() == 100_000 && seen.contains(&12_345u64));
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+///
+/// # Guarantees
+/// - Operations on an item are linearizable: each takes effect at one moment between its call and its return. What one thread has
+///   inserted, all threads find as soon as `insert` has returned.
+/// - [`insert_unique`](SharedFilter::insert_unique) is one operation: of several threads that insert the same new item, one is told that
+///   it did.
+/// - A panic in the code of an item or a hasher leaves the filter as it was: hashing is done before a lock is taken.
+/// - What concerns the whole filter ([`len`](SharedFilter::len), [`false_positive_rate`](SharedFilter::false_positive_rate), …) is read lane after
+///   lane. While other threads write, the result is one that each lane had at some moment of the call.
+///
+/// docs/CONCURRENCY.md has more, and says which filter to choose.
+///
+/// # Locks
+/// The filter has 64 lanes by default, each with a lock of its own. Threads that read the same lane do not wait for each other.
+/// A thread that writes to a lane stops the other threads only there, for the fraction of a microsecond that an insertion takes,
+/// or a fraction of a millisecond if a shard is split. With [`max_bytes`](super::ElasticBuilder::max_bytes), lanes grow one after the
+/// other. Methods never wait for anything else, and never call other code while they hold a lock, so that they cannot deadlock.
+pub type SharedFilter<H = Xxh3> = Filter<Shared, H>;
+
+/// Lanes behind locks: the core of a [`SharedFilter`].
+pub struct Shared {
+    pub(super) lanes: Vec<LockedLane>,
+    pub(super) params: ElasticParams,
+    /// The most bytes that the filter may be charged.
+    max_bytes: usize,
+    /// Held by a thread that makes a lane larger, if there is a limit.
+    growth: Mutex<()>,
+    dispatch: Dispatch,
+}
+
+impl<H> SharedFilter<H> {
+    /// Inserts an item, even if it is already present, as [`ElasticFilter::insert`](crate::ElasticFilter::insert) does.
+    ///
+    /// # Errors
+    /// As `ElasticFilter::insert`. The call has then changed nothing.
+    #[inline]
+    pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), GrowError>
+    where
+        H: HashItem<T>,
+    {
+        let hash = self.uniform(item);
+        self.core.insert_into(&mut self.core.lane(hash).write(), hash)
+    }
+
+    /// [`ElasticFilter::insert_unique`](crate::ElasticFilter::insert_unique) as one operation: no other thread inserts or removes the
+    /// item between the look-up and the insertion. Returns true if it was inserted.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    ///
+    /// # Example
+    /// Each item is processed once, by whichever thread comes first:
+    /// ```
+    /// use std::{sync::atomic::{AtomicUsize, Ordering}, thread};
+    /// let seen = koel::ElasticFilter::builder().false_positive_rate(1e-6).build_shared()?;
+    /// let processed = AtomicUsize::new(0);
+    /// thread::scope(|scope| {
+    ///     for _ in 0..3 {
+    ///         scope.spawn(|| {
+    ///             for item in 0..1000u64 {
+    ///                 if seen.insert_unique(&item).expect("there is memory") {
+    ///                     processed.fetch_add(1, Ordering::Relaxed);
+    ///                 }
+    ///             }
+    ///         });
+    ///     }
+    /// });
+    /// assert_eq!(processed.into_inner(), 1000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn insert_unique<T: ?Sized>(&self, item: &T) -> Result<bool, GrowError>
+    where
+        H: HashItem<T>,
+    {
+        self.core.insert_unique(self.uniform(item))
+    }
+
+    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
+    #[inline]
+    pub fn remove<T: ?Sized>(&self, item: &T) -> bool
+    where
+        H: HashItem<T>,
+    {
+        let hash = self.uniform(item);
+        self.core.remove_from(&mut self.core.lane(hash).write(), hash)
+    }
+
+    /// [`insert`](Self::insert) for each item, in any order. While other threads use the filter, this takes less time than single
+    /// insertions, since a lane is locked once for many items.
+    ///
+    /// Twelve bytes more are needed for each item meanwhile, up to 192 MiB; without that memory it takes longer.
+    ///
+    /// # Errors
+    /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
+    pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), GrowError> {
+        let hashes = hashed(&self.core, &self.hasher, items);
+        let mut first: Option<GrowError> = None;
+        self.core.each_lane(&hashes, self.core.together(hashes.len()), |lane, portion| {
+            let mut lane = lane.write();
+            prefetch(&lane, portion.hashes);
+            for (place, hash) in portion.each() {
+                if let Err(error) = self.core.insert_into(&mut lane, hash)
+                    && first.as_ref().is_none_or(|first| place < first.position())
+                {
+                    first = Some(error.at(place));
+                }
+            }
+        });
+        first.map_or(Ok(()), Err)
+    }
+
+    /// [`remove`](Self::remove) for each item, in any order; whether `items[i]` was found is written to `removed[i]`.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn remove_batch<I: Items<H> + ?Sized>(&self, items: &I, removed: &mut [bool]) {
+        let hashes = hashed(&self.core, &self.hasher, items);
+        same_length(hashes.len(), removed.len());
+        self.core.each_lane(&hashes, self.core.together(hashes.len()), |lane, portion| {
+            let mut lane = lane.write();
+            prefetch(&lane, portion.hashes);
+            for (place, hash) in portion.each() {
+                removed[place] = self.core.remove_from(&mut lane, hash);
+            }
+        });
+    }
+
+    /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items.
+    ///
+    /// # Errors
+    /// As [`Filter::insert_iter`].
+    pub fn insert_iter<I: IntoIterator>(&self, items: I) -> Result<usize, GrowError>
+    where
+        H: HashItem<I::Item>,
+    {
+        let mut inserted = 0;
+        hashed_iter(&self.core, &self.hasher, items).each_batch(|batch| {
+            for &hash in batch {
+                let mut lane = self.core.lane(Uniform(hash)).write();
+                self.core.insert_into(&mut lane, Uniform(hash)).map_err(|error| error.at(inserted))?;
+                inserted += 1;
+            }
+            Ok(())
+        })?;
+        Ok(inserted)
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
+    ///
+    /// # Errors
+    /// As [`Filter::insert_unique_iter`].
+    pub fn insert_unique_iter<I: IntoIterator>(&self, items: I) -> Result<usize, GrowError>
+    where
+        H: HashItem<I::Item>,
+    {
+        let (mut stored, mut position) = (0, 0);
+        hashed_iter(&self.core, &self.hasher, items).each_batch(|batch| {
+            for &hash in batch {
+                stored += usize::from(self.core.insert_unique(Uniform(hash)).map_err(|error| error.at(position))?);
+                position += 1;
+            }
+            Ok(())
+        })?;
+        Ok(stored)
+    }
+
+    /// Joins all shards that are thin enough, as [`ElasticFilter::shrink`](crate::ElasticFilter::shrink) does, lane after lane.
+    pub fn shrink(&self) {
+        for lane in &self.core.lanes {
+            let mut lane = lane.write();
+            lane.shrink();
+            lane.publish();
+        }
+    }
+
+    /// Removes all items, lane after lane, and gives back the memory that the filter has grown by. An item that another thread
+    /// inserts meanwhile may be removed, or stay.
+    ///
+    /// # Errors
+    /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
+    pub fn clear(&self) -> Result<(), OutOfMemory> {
+        let empty = empty_lanes(&self.core.params, self.core.dispatch)?;
+        for (lane, empty) in self.core.lanes.iter().zip(empty) {
+            let mut lane = lane.write();
+            *lane = empty;
+            lane.publish();
+        }
+        Ok(())
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl Core for Shared {
+    const NAME: &'static str = "SharedFilter";
+
+    #[inline]
+    fn seed(&self) -> u64 {
+        self.params.seed()
+    }
+
+    #[inline]
+    fn addressing(&self) -> Addressing {
+        Addressing::AnySize
+    }
+
+    #[inline]
+    fn contains(&self, hash: Uniform) -> bool {
+        self.lane(hash).read().contains(hash)
+    }
+
+    fn count(&self, hash: Uniform) -> u32 {
+        Lane::count(&self.lane(hash).read(), hash)
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer(answers(batch, |hash| self.contains(hash)));
+            true
+        });
+    }
+
+    fn contains_each(&self, hashes: &impl Hashes, found: &mut [bool]) {
+        self.each_lane(hashes, Together { hashes: TOGETHER, bits: 0 }, |lane, Portion { hashes, places, start }| {
+            self.ask(lane, hashes, answers_at(places, &mut found[start..]));
+        });
+    }
+
+    fn count_members(&self, hashes: &impl Hashes) -> usize {
+        let mut count = 0;
+        self.each_lane(hashes, Together { hashes: TOGETHER, bits: 0 }, |lane, portion| {
+            self.ask(lane, portion.hashes, |answers| count += answers.count_ones() as usize);
+        });
+        count
+    }
+
+    fn len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.read().len()).sum()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.lanes.iter().map(|lane| lane.read().false_positive_rate()).sum::<f64>() / self.lanes.len() as f64
+    }
+
+    fn bytes_behind(&self) -> usize {
+        let lanes = self.lanes.capacity() * size_of::<LockedLane>();
+        lanes + self.lanes.iter().map(|lane| lane.read().size_in_bytes()).sum::<usize>()
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl Planned for Shared {
+    type Params = ElasticParams;
+
+    fn params(&self) -> ElasticParams {
+        self.params
+    }
+
+    fn dispatch(&self) -> Dispatch {
+        self.dispatch
+    }
+}
+
+// On hashes. Those of batches are shared out by lane, so that each lane is locked once for many of them.
+
+/// Hashes that are shared out at a time: so many that a lane gets some hundreds, and that they stay in a core's cache.
+const TOGETHER: usize = 1 << 14;
+
+/// Fewer hashes than so many for each lane are used one after the other.
+const FEWEST_PER_LANE: usize = 4;
+
+/// How many hashes are shared out at a time, and log₂ of the number of parts, if that is more than there are lanes.
+#[derive(Clone, Copy)]
+struct Together {
+    hashes: usize,
+    bits: u32,
+}
+
+/// Hashes of one lane, and the index of each among those of the call.
+struct Portion<'a> {
+    hashes: &'a [u64],
+    places: &'a [u32],
+    start: usize,
+}
+
+impl Portion<'_> {
+    fn each(&self) -> impl Iterator<Item = (usize, Uniform)> {
+        let start = self.start;
+        self.places.iter().zip(self.hashes).map(move |(&place, &hash)| (start + index(place.into()), Uniform(hash)))
+    }
+}
+
+impl Shared {
+    fn insert_unique(&self, hash: Uniform) -> Result<bool, GrowError> {
+        let mut lane = self.lane(hash).write();
+        if lane.holds(hash) { Ok(false) } else { self.insert_into(&mut lane, hash).map(|()| true) }
+    }
+
+    /// Inserts a hash into its lane.
+    #[inline]
+    pub(super) fn insert_into(&self, lane: &mut Writer<'_>, hash: Uniform) -> Result<(), GrowError> {
+        match lane.insert(hash) {
+            Ok(()) => Ok(()),
+            Err(full) => self.insert_growing(lane, hash, full),
+        }
+    }
+
+    /// If there is a limit, lanes grow one after the other, so that together they do not exceed it. A thread that waits holds the
+    /// lock of one lane, and the one for which it waits needs no further lock.
+    #[cold]
+    fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), GrowError> {
+        let is_limited = self.max_bytes < usize::MAX;
+        let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = lane.insert_growing(hash, full, self.allowed());
+        lane.publish();
+        drop(turn);
+        result.map_err(|refused| self.refuse(refused))
+    }
+
+    /// By how many bytes the charge may rise.
+    pub(super) fn allowed(&self) -> usize {
+        if self.max_bytes < usize::MAX { self.max_bytes.saturating_sub(self.charged()) } else { usize::MAX }
+    }
+
+    pub(super) fn refuse(&self, reason: Refused) -> GrowError {
+        GrowError::new(reason, self.charged(), self.max_bytes)
+    }
+
+    /// Removes a hash from its lane.
+    #[inline]
+    pub(super) fn remove_from(&self, lane: &mut Writer<'_>, hash: Uniform) -> bool {
+        let is_removed = lane.remove(hash);
+        // Two shards may have been joined.
+        if self.max_bytes < usize::MAX {
+            lane.publish();
+        }
+        is_removed
+    }
+
+    #[inline]
+    fn lane(&self, hash: Uniform) -> &LockedLane {
+        &self.lanes[self.params.shares().lane(hash)]
+    }
+
+    /// What the filter is charged against its limit.
+    pub(super) fn charged(&self) -> usize {
+        self.lanes.iter().map(LockedLane::charged).fold(FILTER_BYTES, usize::saturating_add)
+    }
+
+    fn ask(&self, lane: &LockedLane, hashes: &[u64], answer: impl FnMut(u64)) {
+        let lane = lane.read();
+        let prefetches = lane.table_bytes() >= PREFETCH_FROM / 8;
+        contains_all(self.dispatch, &*lane, prefetches, &hashes, answer);
+    }
+
+    /// How to share out so many hashes that change the filter: for large filters by shard, so that work stays in a core's cache.
+    fn together(&self, hashes: usize) -> Together {
+        // What the tables will be at least.
+        match SHARING.bits(self.lanes.iter().map(|lane| lane.read().table_bytes()).sum::<usize>().max(hashes), hashes) {
+            0 => Together { hashes: TOGETHER, bits: 0 },
+            bits => Together { hashes: SHARING.most, bits },
+        }
+    }
+
+    /// Calls `act` with all hashes, many of the same lane at a time if there are enough of them and memory to share them out.
+    /// Hashing, which may be the user's code, is done before.
+    fn each_lane(&self, hashes: &impl Hashes, together: Together, mut act: impl FnMut(&LockedLane, Portion<'_>)) {
+        let (len, lane_bits) = (hashes.len(), u32::from(self.params.shares().lane_bits()));
+        let mut start = 0;
+        if len >= FEWEST_PER_LANE * self.lanes.len() {
+            let parts = Partition::new(self.params.shares(), len.min(together.hashes), together.bits.max(lane_bits));
+            if let Ok(mut parts) = parts {
+                while start < len {
+                    let end = len.min(start + together.hashes);
+                    if parts.fill(hashes, start..end).is_err() {
+                        break;
+                    }
+                    parts.each_part(|part, hashes, places| {
+                        act(&self.lanes[part >> (parts.bits() - lane_bits)], Portion { hashes, places, start });
+                    });
+                    start = end;
+                }
+            }
+        }
+        hashes.each_batch(start..len, |batch| {
+            for (place, hash) in (start..).zip(batch) {
+                let lane = &self.lanes[self.params.shares().lane(Uniform(*hash))];
+                act(lane, Portion { hashes: &[*hash], places: &[0], start: place });
+            }
+            start += batch.len();
+            true
+        });
+    }
+}
+
+/// Prefetches the buckets of some hashes. (A lane with many has more of them in a cache by the time they are used.)
+fn prefetch(lane: &Writer<'_>, hashes: &[u64]) {
+    if hashes.len() > 1 && Lane::table_bytes(lane) >= PREFETCH_FROM / 8 {
+        for &hash in hashes.iter().take(2 * BATCH) {
+            lane.prefetch(Uniform(hash));
+        }
+    }
+}
+impl<H> ElasticFilter<H> {
+    /// The same filter for many threads, without copying. It keeps its number of lanes, each of which has a lock.
+    ///
+    /// **A filter built without [`ElasticBuilder::lanes`](super::ElasticBuilder::lanes) has one lane: all its writers wait for one
+    /// lock.** To have several threads write at the same time, build it with lanes, a power of two and more than there are writers
+    /// (64 are usual), or with [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), which makes 64 by itself.
+    /// Lanes cannot be changed later. One lane is enough for one writer and many readers.
+    ///
+    /// # Errors
+    /// If memory for the locks cannot be allocated. The filter is in the error.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::ElasticFilter;
+    /// let mut seen = ElasticFilter::builder().false_positive_rate(0.001).lanes(64).build()?;
+    /// seen.insert_iter(0..1000u64)?; // by one thread, without locks
+    /// let seen = seen.into_shared()?;
+    /// std::thread::scope(|scope| {
+    ///     for thread in 1..4u64 {
+    ///         let seen = &seen;
+    ///         scope.spawn(move || (0..1000u64).try_for_each(|n| seen.insert(&(1000 * thread + n))));
+    ///     }
+    /// });
+    /// assert_eq!(seen.len(), 4000);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn into_shared(self) -> Result<SharedFilter<H>, Unconverted<Self>> {
+        let room = match reserved(self.core.storage.lanes.len()) {
+            Ok(room) => room,
+            Err(error) => return Err(Unconverted::new(self, error)),
+        };
+        let dispatch = self.core.dispatch();
+        let Self { core: Elastic { storage: OwnedShards { lanes, max_bytes }, params }, hasher } = self;
+        let core = Shared { lanes: locked(lanes, room), params, max_bytes, growth: Mutex::new(()), dispatch };
+        Ok(SharedFilter { core, hasher })
+    }
+}
+
+impl<H> SharedFilter<H> {
+    /// The same filter for one owner, without copying. Threads that share it can then read without locks.
+    ///
+    /// # Errors
+    /// If memory for the list of lanes cannot be allocated. The filter is in the error.
+    pub fn into_elastic(self) -> Result<ElasticFilter<H>, Unconverted<Self>> {
+        let room = match reserved(self.core.lanes.len()) {
+            Ok(room) => room,
+            Err(error) => return Err(Unconverted::new(self, error)),
+        };
+        let Self { core: Shared { lanes, params, max_bytes, .. }, hasher } = self;
+        let core = Elastic { storage: OwnedShards { lanes: unlocked(lanes, room), max_bytes }, params };
+        Ok(ElasticFilter { core, hasher })
+    }
+}
+
+/// A filter could not be converted to another type, since there is no memory. It is in here, as it was.
+///
+/// # Example
+/// ```
+/// let filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+/// let seen = match filter.into_shared() {
+///     Ok(seen) => seen,
+///     // Free memory that is not needed, and try again.
+///     Err(error) => error.into_filter().into_shared()?,
+/// };
+/// assert!(seen.is_empty());
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub struct Unconverted<F> {
+    filter: F,
+    error: OutOfMemory,
+}
+
+impl<F> Unconverted<F> {
+    fn new(filter: F, error: OutOfMemory) -> Self {
+        Self { filter, error }
+    }
+
+    /// The filter, as it was.
+    pub fn into_filter(self) -> F {
+        self.filter
+    }
+}
+
+impl<F> From<Unconverted<F>> for OutOfMemory {
+    fn from(unconverted: Unconverted<F>) -> Self {
+        unconverted.error
+    }
+}
+
+/// The error, without the filter.
+impl<F> fmt::Debug for Unconverted<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unconverted").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Display for Unconverted<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<F> Error for Unconverted<F> {}
+
+// Properties: size, false-positive rate, parameters.
+
+impl<H> SharedFilter<H> {
+    /// Bytes of all tables, with their padding.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.core.lanes.iter().map(|lane| lane.read().table_bytes()).sum()
+    }
+
+    /// Bits of memory per item; infinite for an empty filter.
+    #[must_use]
+    pub fn bits_per_item(&self) -> f64 {
+        8.0 * self.size_in_bytes() as f64 / self.len() as f64
+    }
+
+    /// The number of lanes, each of which has a lock.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        self.core.lanes.len()
+    }
+
+    /// The number of shards.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.core.lanes.iter().map(|lane| lane.read().shards()).sum()
+    }
+}
+
+/// A one-line summary: shards, items, size and false-positive rate.
+impl<H> fmt::Display for SharedFilter<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (items, shards, bytes) = (self.len(), self.shards(), self.size_in_bytes());
+        Summary { items, shards, bytes, false_positive_rate: self.false_positive_rate() }.fmt(f)
+    }
+}
+
+insert_by_own_methods!(SharedFilter<H>, GrowError);
+
+// Snapshots.
+
+impl<H: Hasher> SharedFilter<H> {
+    /// Writes a snapshot, which [`ElasticFilter::read_from`](crate::ElasticFilter::read_from) reads, while other threads use the filter.
+    ///
+    /// Each lane is written as it is at one moment; lanes are written one after the other. So an item that was inserted before the
+    /// call, and is not removed, is in the snapshot; one that is inserted during the call may be.
+    ///
+    /// A lane is copied under its lock, and the copy is written, so that no thread waits for the writer, and the writer may use the
+    /// filter itself. Takes the memory of one lane meanwhile.
+    ///
+    /// # Errors
+    /// The writer's error; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if a lane cannot be copied. What the writer has received by
+    /// then is not a valid snapshot.
+    ///
+    /// # Example
+    /// ```
+    /// let seen = koel::ElasticFilter::builder().false_positive_rate(0.001).build_shared()?;
+    /// seen.insert("alice")?;
+    /// let mut bytes = Vec::new();
+    /// seen.write_to(&mut bytes)?;
+    /// let read = koel::ElasticFilter::from_bytes(&bytes)?.into_shared()?;
+    /// assert!(read.contains("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
+        let copy = |lane: &LockedLane| lane.read().try_clone();
+        // An error without text: there is no memory for one.
+        let lanes = self.core.lanes.iter().map(|lane| copy(lane).map(Some).map_err(|_| io::ErrorKind::OutOfMemory.into()));
+        write(&self.core.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
+    }
+
+    /// Writes a snapshot to a file, which it creates or replaces as [`ElasticFilter::save`](crate::ElasticFilter::save) does, while other threads use the
+    /// filter as in [`write_to`](Self::write_to).
+    ///
+    /// # Errors
+    /// As `ElasticFilter::save`.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        replace(path.as_ref(), |file| self.write_to(file))
+    }
+}
+
+// A lane behind a lock.
+
+/// Processors fetch cache lines in pairs. Locks that are used by different threads are not in the same pair.
+#[repr(align(128))]
+pub(super) struct LockedLane {
+    lane: RwLock<Lane>,
+    /// What it is charged, for threads that do not hold the lock.
+    charged: AtomicUsize,
+}
+
+const _: () = assert!(size_of::<LockedLane>() <= LANE_BYTES);
+
+impl LockedLane {
+    /// For reading. A lock is never poisoned in a way that matters: nothing that may panic runs while it is held.
+    #[inline]
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Lane> {
+        self.lane.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For writing.
+    #[inline]
+    pub(super) fn write(&self) -> Writer<'_> {
+        Writer { lane: self.lane.write().unwrap_or_else(PoisonError::into_inner), charged: &self.charged }
+    }
+
+    /// What it was charged at some moment.
+    pub(super) fn charged(&self) -> usize {
+        self.charged.load(Ordering::Relaxed)
+    }
+}
+
+/// A lane that the thread may change.
+pub(super) struct Writer<'a> {
+    lane: RwLockWriteGuard<'a, Lane>,
+    charged: &'a AtomicUsize,
+}
+
+impl Writer<'_> {
+    /// Makes known what the lane is charged. To be called after everything that may have changed it.
+    pub(super) fn publish(&self) {
+        self.charged.store(self.lane.charged(), Ordering::Relaxed);
+    }
+}
+
+impl Deref for Writer<'_> {
+    type Target = Lane;
+
+    #[inline]
+    fn deref(&self) -> &Lane {
+        &self.lane
+    }
+}
+
+impl DerefMut for Writer<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Lane {
+        &mut self.lane
+    }
+}
+
+/// Puts lanes behind locks, into a vector that has room for them.
+pub(super) fn locked(lanes: Vec<Lane>, mut locked: Vec<LockedLane>) -> Vec<LockedLane> {
+    locked
+        .extend(lanes.into_iter().map(|lane| LockedLane { charged: AtomicUsize::new(lane.charged()), lane: RwLock::new(lane) }));
+    locked
+}
+
+/// The reverse.
+pub(super) fn unlocked(locked: Vec<LockedLane>, mut lanes: Vec<Lane>) -> Vec<Lane> {
+    lanes.extend(locked.into_iter().map(|lane| lane.lane.into_inner().unwrap_or_else(PoisonError::into_inner)));
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ElasticFilter, hash::split_mix};
+    use alloc::{vec, vec::Vec};
+
+    /// However hashes are shared out, each comes once, with its place and its lane.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn every_hash_comes_to_its_lane_once() {
+        let builder = ElasticFilter::builder().false_positive_rate(0.01).lanes(8);
+        for filter in [builder.clone().build_shared().unwrap(), builder.capacity(9000).max_capacity(9000).build_shared().unwrap()]
+        {
+            let mut hashes: Vec<u64> = (0..5000).map(split_mix).collect();
+            hashes.extend(vec![hashes[3]; 700]);
+            let some = hashes.len() / 5;
+            for together in
+                [Together { hashes: some, bits: 0 }, Together { hashes: 1 << 20, bits: 8 }, Together { hashes: 7, bits: 2 }]
+            {
+                let mut seen = vec![0; hashes.len()];
+                filter.core.each_lane(&hashes.as_slice(), together, |lane, portion| {
+                    for (place, hash) in portion.each() {
+                        assert_eq!(hash.0, hashes[place]);
+                        assert!(core::ptr::eq(lane, &raw const filter.core.lanes[filter.core.params.shares().lane(hash)]));
+                        seen[place] += 1;
+                    }
+                });
+                assert!(seen.iter().all(|&times| times == 1));
+            }
+        }
+    }
+}
