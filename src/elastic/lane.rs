@@ -5,14 +5,7 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{
-    ElasticParams,
-    error::Refused,
-    layer::{Directory, Layer},
-    pool::Place,
-    shard::Key,
-    stream::Shares,
-};
+use super::{ElasticParams, error::Refused, layer::Layer, pool::Place, shard::Key, stream::Shares};
 use crate::{
     filter::{Located, Sought},
     kernel::{Dispatch, Task},
@@ -129,7 +122,7 @@ impl Lane {
     /// What leads to the tables of the first layer.
     #[cfg(x86_kernels)]
     #[inline(always)]
-    pub(super) fn directory(&self) -> Directory<'_> {
+    pub(super) fn directory(&self) -> super::layer::Directory<'_> {
         self.first.directory()
     }
 

@@ -17,7 +17,7 @@ use core::iter;
 use super::{
     error::Refused,
     plan::LayerPlan,
-    pool::{Blocks, Place, Pool, Record, charged_when_empty},
+    pool::{Place, Pool, Record, charged_when_empty},
     shard::{self, Key, Probe, Shard, ShardMut},
     stream::Window,
 };
@@ -65,13 +65,15 @@ pub(super) struct Layer {
 }
 
 /// What leads from streams to tables.
+#[cfg(x86_kernels)]
 #[derive(Clone, Copy)]
 pub(super) struct Directory<'a> {
     places: &'a [Place],
     first_bits: Window,
-    blocks: Blocks<'a>,
+    blocks: super::pool::Blocks<'a>,
 }
 
+#[cfg(x86_kernels)]
 impl<'a> Directory<'a> {
     /// The table to which a stream leads, and what follows it in its block; none if the layer has none.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
@@ -166,6 +168,7 @@ impl Layer {
         self.directory.get(index(self.first_bits.of(stream))).copied()
     }
 
+    #[cfg(x86_kernels)]
     #[allow(clippy::inline_always, reason = "the compiler keeps in registers what a loop needs of it")]
     #[inline(always)]
     pub(super) fn directory(&self) -> Directory<'_> {
