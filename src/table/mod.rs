@@ -138,6 +138,19 @@ pub(crate) trait TableMut: Table + Sized {
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Stores the fingerprint in an empty slot of the bucket. Returns false, and changes nothing, if the bucket is full.
     fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
+    /// [`put`](Self::put) for each of these that is not 0, in order, as long as there is room. Returns how many were looked at.
+    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+    #[inline(always)]
+    fn put_all(&mut self, bucket: u64, values: &[u32]) -> usize {
+        for (done, &value) in values.iter().enumerate() {
+            if let Some(fingerprint) = Fingerprint::new(value)
+                && !self.put(bucket, fingerprint)
+            {
+                return done;
+            }
+        }
+        values.len()
+    }
     /// Replaces a copy of `old`, which must be in the bucket, with `new`.
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
     /// Runs a rarely needed change in a separate function, compiled for the same instructions.

@@ -327,10 +327,11 @@ impl<P: TableParams> Change for Receive<'_, P> {
         let placement = self.params.placement();
         let buckets = (self.first_bucket..).zip(self.values.chunks_exact(index(self.params.bucket_size().into())));
         for (bucket, values) in buckets {
-            for fingerprint in fingerprints(&values) {
-                let is_stored = table.put(bucket, fingerprint)
-                    || place(table, placement, (bucket, placement.alternate(bucket, fingerprint)), fingerprint);
-                if !is_stored {
+            let done = table.put_all(bucket, values);
+            *self.len += fingerprints(&&values[..done]).count();
+            for fingerprint in fingerprints(&&values[done..]) {
+                let buckets = (bucket, placement.alternate(bucket, fingerprint));
+                if !place(table, placement, buckets, fingerprint) {
                     return false;
                 }
                 *self.len += 1;

@@ -371,6 +371,23 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
         room
     }
 
+    /// Encodes the bucket once.
+    #[inline(always)]
+    fn put_all(&mut self, bucket: u64, values: &[u32]) -> usize {
+        let (mut keys, mut done) = (F::load(self, bucket), 0);
+        for &value in values {
+            if let Some(fingerprint) = Fingerprint::new(value) {
+                if keys.free() == 0 {
+                    break;
+                }
+                keys = keys.insert(F::Keys::key(fingerprint));
+            }
+            done += 1;
+        }
+        F::store(self, bucket, keys);
+        done
+    }
+
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         let keys = F::load(self, bucket);
