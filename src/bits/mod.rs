@@ -84,7 +84,7 @@ pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
 
 /// A mask of `width` < 64 ones.
 #[inline]
-const fn mask(width: u32) -> u64 {
+pub(crate) const fn mask(width: u32) -> u64 {
     (1 << width) - 1
 }
 

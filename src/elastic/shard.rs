@@ -179,8 +179,8 @@ impl Key {
 
     /// Inserts the item into a shard with these parameters and upper bits.
     #[inline]
-    pub(crate) fn place(self, params: &ShardParams, upper: Window) -> Place<ShardPlacement> {
-        Place { placement: params.placement(), buckets: self.buckets, fingerprint: self.fingerprint(upper) }
+    pub(crate) fn place(self, params: &ShardParams, upper: Window) -> Place<'_, ShardParams> {
+        Place { params, buckets: self.buckets, fingerprint: self.fingerprint(upper) }
     }
 
     /// Counts the copies of the item in a shard with these upper bits.

@@ -31,7 +31,7 @@ pub(crate) trait Instructions: Copy {
     fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Prefetches the cache line of the byte at `position`.
     fn prefetch(self, bytes: &[u8], position: usize);
-    /// Runs a change in a separate function, compiled for these instructions.
+    /// Runs a change compiled for these instructions, in a function that is not.
     fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output;
 }
 
@@ -80,8 +80,7 @@ impl Instructions for Portable {
         black_box(bytes[position]);
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output {
         change.run(table)
     }

@@ -86,6 +86,9 @@ impl Fingerprint {
 /// pending store to the table is known.
 pub(crate) type Pair = (u64, u64);
 
+/// Slots of the largest bucket.
+pub(crate) const MOST_SLOTS: usize = 16;
+
 /// The fingerprints in a bucket: the values of its occupied slots.
 #[inline]
 pub(crate) fn fingerprints(values: &impl AsRef<[u32]>) -> impl Iterator<Item = Fingerprint> {
@@ -130,6 +133,11 @@ pub(crate) trait Table {
 
 /// Write access to a table, all buckets of which are valid: written by this library, or checked.
 pub(crate) trait TableMut: Table + Sized {
+    /// The same table as a walk sees it.
+    type Walked<'a>: TableMut
+    where
+        Self: 'a;
+
     /// Stores the fingerprint in the emptier of the two buckets, in the first if they are equally full. Returns false, and
     /// changes nothing, if both are full.
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
@@ -153,7 +161,9 @@ pub(crate) trait TableMut: Table + Sized {
     }
     /// Replaces a copy of `old`, which must be in the bucket, with `new`.
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
-    /// Runs a rarely needed change in a separate function, compiled for the same instructions.
+    /// For a walk: with portable code, where that is as fast.
+    fn walked(&mut self) -> Self::Walked<'_>;
+    /// Runs a change compiled for the table's instructions, in a function that is not.
     fn outlined<C: Change>(&mut self, change: C) -> C::Output;
 }
 

@@ -31,7 +31,7 @@ impl Change for InsertBatch<'_> {
         }
         let refused = hashes.iter().position(|&hash| {
             let (buckets, fingerprint) = address.buckets(Uniform(hash));
-            !place(table, address, buckets, fingerprint)
+            !place(table, params, buckets, fingerprint)
         });
         refused.unwrap_or(hashes.len())
     }

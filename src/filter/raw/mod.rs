@@ -15,13 +15,11 @@ use crate::{
     kernel::{Dispatch, Hashes, Layout},
     params::Params,
     storage::{OutOfMemory, Owned, Storage, StorageMut},
-    table::{Address, Change, Corrupt, Fingerprint, Pair, Read, Table, TableMut, TableParams, Uniform, place},
+    table::{Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform, place},
 };
 use batch::{InsertBatch, RemoveBatch};
 pub(crate) use combine::Combine;
-use scan::{
-    CopyValues, EachClass, EachFingerprint, FirstCorrupt, MOST_SLOTS, Prefetch, Receive, Taken, Values, copies, is_crowded,
-};
+use scan::{CopyValues, EachClass, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken, Values, copies, is_crowded};
 pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown, Sought};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
@@ -222,7 +220,7 @@ impl RawFilter {
     /// Inserts a fingerprint into these two buckets. Returns false, and changes nothing, if no slot was found.
     #[inline]
     pub(crate) fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let place = Place { placement: Address::new(&self.params), buckets, fingerprint };
+        let place = Place { params: &self.params, buckets, fingerprint };
         let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), place);
         self.len += usize::from(is_placed);
         is_placed
@@ -315,9 +313,8 @@ impl Change for Insert<'_> {
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let address = Address::new(self.params);
-        let (buckets, fingerprint) = address.buckets(self.hash);
-        place(table, address, buckets, fingerprint)
+        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
+        place(table, self.params, buckets, fingerprint)
     }
 }
 

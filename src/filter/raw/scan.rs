@@ -8,11 +8,11 @@ use crate::{
     bits::{index, low_half, wide},
     kernel::prefetch,
     params::Params,
-    table::{Address, Change, Corrupt, Fingerprint, Pair, Placement, Read, Table, TableMut, TableParams, fingerprints, place},
+    table::{
+        Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement, Read, Table, TableMut, TableParams, fingerprints,
+        place,
+    },
 };
-
-/// Slots of the largest bucket.
-pub(super) const MOST_SLOTS: usize = 16;
 
 pub(super) struct Prefetch<'a> {
     pub(super) params: &'a Params,
@@ -260,18 +260,18 @@ impl Change for RemoveKnown {
 }
 
 /// Inserts a fingerprint into these two buckets, if a slot can be found.
-pub(crate) struct Place<P> {
-    pub(crate) placement: P,
+pub(crate) struct Place<'a, P> {
+    pub(crate) params: &'a P,
     pub(crate) buckets: Pair,
     pub(crate) fingerprint: Fingerprint,
 }
 
-impl<P: Placement> Change for Place<P> {
+impl<P: TableParams> Change for Place<'_, P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        place(table, self.placement, self.buckets, self.fingerprint)
+        place(table, self.params, self.buckets, self.fingerprint)
     }
 }
 
@@ -331,7 +331,7 @@ impl<P: TableParams> Change for Receive<'_, P> {
             *self.len += fingerprints(&&values[..done]).count();
             for fingerprint in fingerprints(&&values[done..]) {
                 let buckets = (bucket, placement.alternate(bucket, fingerprint));
-                if !place(table, placement, buckets, fingerprint) {
+                if !place(table, self.params, buckets, fingerprint) {
                     return false;
                 }
                 *self.len += 1;

@@ -138,7 +138,6 @@ impl Instructions for Bmi2 {
 
     #[inline(always)]
     fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output {
-        #[cold]
         #[inline(never)]
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
         fn run<T: TableMut, C: Change>(table: &mut T, change: C) -> C::Output {

@@ -8,7 +8,7 @@ use core::ops::{Deref, DerefMut};
 use super::{Code, Instructions, Keys, Packed, PackedGeometry, Pair, SLOTS, codebook};
 use crate::{
     bits::{self, index, low_half, low_quarter, window_bits},
-    table::{Column, Fingerprint},
+    table::{Column, Fingerprint, Portable},
 };
 use codebook::CODEWORD_BITS;
 
@@ -45,6 +45,12 @@ impl Code for Deep {
     type Keys = [u32; 4];
     type Geometry = (PackedGeometry, Column);
     type Column = Column;
+    type Walked<I: Instructions> = Portable;
+
+    #[inline(always)]
+    fn walked<I: Instructions>(_: I) -> Portable {
+        Portable
+    }
 
     #[inline(always)]
     fn parts((geometry, column): &(PackedGeometry, Column)) -> (&PackedGeometry, Column) {
@@ -108,11 +114,6 @@ impl Code for Deep {
     ) -> bool {
         let key = <[u32; 4]>::key(fingerprint);
         Self::load(table, first).find(key) | Self::load(table, second).find(key) != 0
-    }
-
-    #[inline(always)]
-    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
-        bits::word(&table.bytes, table.geometry.high_bit(table.geometry.bit(bucket), 0))
     }
 
     #[inline(always)]

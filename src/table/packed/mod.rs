@@ -55,6 +55,8 @@ pub(crate) struct PackedGeometry {
     reciprocal: u32,
     bucket_bits: u8,
     high_bits: u8,
+    /// The length of the codeword and the first high part.
+    first_bits: u8,
 }
 
 impl PackedGeometry {
@@ -65,7 +67,8 @@ impl PackedGeometry {
         let high_bits = fingerprint_bits - 4;
         let is_narrow = fingerprint_bits <= Self::LONGEST_NARROW;
         #[expect(clippy::cast_possible_truncation, reason = "124 and 28 at most")]
-        let (bucket_bits, narrow_high_bits) = ((SLOTS * (fingerprint_bits - 1)) as u8, high_bits as u8);
+        let (bucket_bits, narrow_high_bits, first_bits) =
+            ((SLOTS * (fingerprint_bits - 1)) as u8, high_bits as u8, (CODEWORD_BITS + high_bits) as u8);
         Self {
             ones: Fields::new(high_bits, if is_narrow { SLOTS } else { SLOTS / 2 }).ones(),
             #[cfg(x86_kernels)]
@@ -73,6 +76,7 @@ impl PackedGeometry {
             reciprocal: (1 << 16) / high_bits.max(1) + 1,
             bucket_bits,
             high_bits: narrow_high_bits,
+            first_bits,
         }
     }
 
@@ -137,7 +141,10 @@ pub(crate) trait Code: Sized {
     type Keys: Keys;
     type Geometry;
     type Column: Copy;
+    /// Of instructions, those with which a walk is done: portable ones are as good, if they do not spread and gather fields.
+    type Walked<I: Instructions>: Instructions;
 
+    fn walked<I: Instructions>(instructions: I) -> Self::Walked<I>;
     /// The layout of the buckets, and the column.
     fn parts(geometry: &Self::Geometry) -> (&PackedGeometry, Self::Column);
     fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Self::Keys;
@@ -148,8 +155,6 @@ pub(crate) trait Code: Sized {
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool;
-    /// The word that begins with the first high part.
-    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64;
     /// Prefetches what a bucket has in the column.
     #[inline(always)]
     fn prefetch<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _bucket: u64) {}
@@ -227,6 +232,13 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
         low_half(self.word(bucket)) & ((1 << CODEWORD_BITS) - 1)
     }
 
+    /// The codeword and the first high part: below [`CODEWORDS_WITH_ZERO`] if the bucket has an empty slot. Empty slots come first,
+    /// and all their bits are zero: the lowest nibble, and the high part next to the codeword.
+    #[inline(always)]
+    fn first_slot(&self, bucket: u64) -> u64 {
+        self.word(bucket) & bits::mask(self.geometry.first_bits.into())
+    }
+
     /// The slot of the lowest mark.
     #[inline(always)]
     fn slot(&self, marks: u64) -> u32 {
@@ -289,9 +301,7 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
 
     #[inline(always)]
     fn has_room(&self, bucket: u64) -> bool {
-        // Empty slots come first, and all their bits are zero.
-        let first_is_empty = F::first_high(self, bucket) & self.geometry.high_mask() == 0;
-        (self.codeword(bucket) < u32::from(CODEWORDS_WITH_ZERO)) & first_is_empty
+        self.first_slot(bucket) < CODEWORDS_WITH_ZERO.into()
     }
 
     #[inline(always)]
@@ -332,13 +342,19 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
 }
 
 impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'_, F, B, I> {
+    type Walked<'a>
+        = Packed<'a, F, &'a mut [u8], F::Walked<I>>
+    where
+        Self: 'a;
+
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        let (keys, others) = (F::load(self, first), F::load(self, second));
-        let (free, others_free) = (keys.free(), others.free());
-        if free + others_free == 0 {
+        // Nothing is decoded in vain. (Two comparisons would be two branches.)
+        if self.first_slot(first).min(self.first_slot(second)) >= CODEWORDS_WITH_ZERO.into() {
             return false;
         }
+        let (keys, others) = (F::load(self, first), F::load(self, second));
+        let (free, others_free) = (keys.free(), others.free());
         let second_is_emptier = others_free > free;
         let bucket = select_unpredictable(second_is_emptier, second, first);
         let keys = F::Keys::select(second_is_emptier, others, keys);
@@ -395,6 +411,16 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
         let marks = keys.find(old);
         debug_assert!(marks != 0);
         F::store(self, bucket, keys.remove(old, marks).insert(F::Keys::key(new)));
+    }
+
+    #[inline(always)]
+    fn walked(&mut self) -> Self::Walked<'_> {
+        Packed {
+            geometry: self.geometry,
+            column: self.column,
+            bytes: &mut self.bytes,
+            instructions: F::walked(self.instructions),
+        }
     }
 
     #[inline(always)]

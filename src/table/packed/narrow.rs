@@ -24,6 +24,12 @@ impl Code for Narrow {
     type Keys = Quad;
     type Geometry = PackedGeometry;
     type Column = ();
+    type Walked<I: Instructions> = I;
+
+    #[inline(always)]
+    fn walked<I: Instructions>(instructions: I) -> I {
+        instructions
+    }
 
     #[inline(always)]
     fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
@@ -51,11 +57,6 @@ impl Code for Narrow {
         fingerprint: Fingerprint,
     ) -> bool {
         I::in_narrow(table, buckets, fingerprint)
-    }
-
-    #[inline(always)]
-    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
-        table.word(bucket) >> CODEWORD_BITS
     }
 }
 

@@ -10,7 +10,7 @@ use core::{
 use super::{Code, Instructions, Keys, Marks, Packed, PackedGeometry, Pair, codebook};
 use crate::{
     bits::{self, low_half, low_quarter},
-    table::Fingerprint,
+    table::{Fingerprint, Portable},
 };
 use codebook::CODEWORD_BITS;
 
@@ -21,6 +21,12 @@ impl Code for Wide {
     type Keys = [u32; 4];
     type Geometry = PackedGeometry;
     type Column = ();
+    type Walked<I: Instructions> = Portable;
+
+    #[inline(always)]
+    fn walked<I: Instructions>(_: I) -> Portable {
+        Portable
+    }
 
     #[inline(always)]
     fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
@@ -64,11 +70,6 @@ impl Code for Wide {
         fingerprint: Fingerprint,
     ) -> bool {
         table.contains_by_high_parts(buckets, fingerprint)
-    }
-
-    #[inline(always)]
-    fn first_high<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64) -> u64 {
-        bits::word(&table.bytes, table.geometry.high_bit(table.geometry.bit(bucket), 0))
     }
 }
 

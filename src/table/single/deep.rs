@@ -7,10 +7,10 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{MAX_BUCKET_SIZE, SingleGeometry, Values};
+use super::{SingleGeometry, Values};
 use crate::{
     bits::{self, index},
-    table::{Change, Column, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut},
+    table::{Change, Column, Corrupt, Fingerprint, Form, Instructions, MOST_SLOTS, Pair, Portable, Read, Table, TableMut},
 };
 
 /// A single table with a column, bound to its bytes and to instructions for one operation.
@@ -84,7 +84,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for PlainDeep<'_, B, I> {
     #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let b = self.geometry.bucket_size();
-        let mut values = Values { slots: [0; MAX_BUCKET_SIZE], len: b as usize };
+        let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
         for (value, slot) in values.slots.iter_mut().zip(0..b) {
             *value = self.value(bucket, slot);
         }
@@ -131,6 +131,11 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for PlainDeep<'_, B, I> {
 }
 
 impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, I> {
+    type Walked<'a>
+        = PlainDeep<'a, &'a mut [u8], Portable>
+    where
+        Self: 'a;
+
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let emptier = select_unpredictable(self.free(second) > self.free(first), second, first);
@@ -151,6 +156,11 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, 
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         let found = self.set(bucket, self.find(bucket, old.get()), new.get());
         debug_assert!(found);
+    }
+
+    #[inline(always)]
+    fn walked(&mut self) -> Self::Walked<'_> {
+        PlainDeep { geometry: self.geometry, column: self.column, bytes: &mut self.bytes, instructions: Portable }
     }
 
     #[inline(always)]

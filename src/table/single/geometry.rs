@@ -60,6 +60,12 @@ impl SingleGeometry {
         self.bucket_size.into()
     }
 
+    /// True for nearly all tables: those that have one are read without a loop, which is faster.
+    #[inline]
+    pub(super) fn has_one_window(&self) -> bool {
+        self.windows == 1
+    }
+
     /// The first bit of a bucket.
     #[inline]
     pub(super) fn bit(&self, bucket: u64) -> u64 {
@@ -75,12 +81,11 @@ impl SingleGeometry {
             .map(move |(window, offset)| (offset, if window < self.windows { self.slots } else { last }))
     }
 
-    /// Folds the marks of all windows, which are set at the slots that hold `value`, starting with 0. Nearly all tables have one
-    /// window, which is faster without a loop.
+    /// Folds the marks of all windows, which are set at the slots that hold `value`, starting with 0.
     #[inline(always)]
     pub(super) fn fold(&self, bytes: &[u8], bucket: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
         let bit = self.bit(bucket);
-        if self.windows == 1 {
+        if self.has_one_window() {
             add(0, self.slots.equal(bits::word(bytes, bit), value))
         } else {
             self.fold_all(bytes, bit, value, add)
@@ -103,7 +108,7 @@ impl SingleGeometry {
     #[inline(always)]
     pub(super) fn contains(&self, bytes: &[u8], (first, second): Pair, value: u32) -> bool {
         let (first, second) = (self.bit(first), self.bit(second));
-        if self.windows == 1 {
+        if self.has_one_window() {
             let marks = |bit| self.slots.equal(bits::word(bytes, bit), value);
             marks(first) | marks(second) != 0
         } else {
@@ -122,7 +127,7 @@ impl SingleGeometry {
     #[inline(always)]
     pub(super) fn find(&self, bytes: &[u8], bucket: u64, value: u32) -> Option<u64> {
         let bit = self.bit(bucket);
-        if self.windows == 1 { self.find_in(self.slots, bytes, bit, value) } else { self.find_in_all(bytes, bit, value) }
+        if self.has_one_window() { self.find_in(self.slots, bytes, bit, value) } else { self.find_in_all(bytes, bit, value) }
     }
 
     #[inline(never)]

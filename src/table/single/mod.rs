@@ -10,12 +10,9 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
+use super::{Change, Corrupt, Fingerprint, Form, Instructions, MOST_SLOTS, Pair, Portable, Read, Table, TableMut};
 use crate::bits::{self, index};
 pub(crate) use {deep::SingleDeep, geometry::SingleGeometry};
-
-/// The largest bucket size.
-const MAX_BUCKET_SIZE: usize = 16;
 
 /// A single table, bound to its bytes and to instructions for one operation. Slot j of bucket i is the f-bit field at bit (i·b +
 /// j)·f.
@@ -25,9 +22,9 @@ pub(crate) struct Plain<'a, B, I> {
     instructions: I,
 }
 
-/// The values of the slots of a bucket.
+/// The values of the slots of a bucket, in order; 0 for empty slots.
 pub(crate) struct Values {
-    slots: [u32; MAX_BUCKET_SIZE],
+    slots: [u32; MOST_SLOTS],
     len: usize,
 }
 
@@ -79,9 +76,16 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
-        let mut values = Values { slots: [0; MAX_BUCKET_SIZE], len: b as usize };
-        for (value, slot) in values.slots.iter_mut().zip(0..b) {
-            *value = bits::get(&self.bytes, first + u64::from(slot * f), f);
+        let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
+        if self.geometry.has_one_window() {
+            let word = bits::word(&self.bytes, first);
+            for (value, slot) in values.slots.iter_mut().zip(0..b) {
+                *value = bits::low_half(word >> (slot * f) & bits::mask(f));
+            }
+        } else {
+            for (value, slot) in values.slots.iter_mut().zip(0..b) {
+                *value = bits::get(&self.bytes, first + u64::from(slot * f), f);
+            }
         }
         values
     }
@@ -119,6 +123,11 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
 }
 
 impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
+    type Walked<'a>
+        = Plain<'a, &'a mut [u8], Portable>
+    where
+        Self: 'a;
+
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
@@ -140,6 +149,11 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         let found = self.change(bucket, old.get(), new.get());
         debug_assert!(found);
+    }
+
+    #[inline(always)]
+    fn walked(&mut self) -> Self::Walked<'_> {
+        Plain { geometry: self.geometry, bytes: &mut self.bytes, instructions: Portable }
     }
 
     #[inline(always)]

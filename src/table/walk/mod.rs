@@ -5,61 +5,303 @@
 //! with room is found. So a walk that gives up has changed nothing and needs no rollback, and since it uses no random numbers, it
 //! is reproducible.
 //!
-//! With several slots in a bucket, that is a breadth-first [`Search`]. With one, there are only two [`Chains`] to follow.
+//! With several slots in a bucket, that is a breadth-first search. With one, there are only two chains to follow.
+//!
+//! A walk sees a table as [`Buckets`]: it is compiled once, and not for each kind of table and each kernel.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-mod chains;
-mod search;
 #[cfg(test)]
 mod tests;
 
-use super::{Change, Fingerprint, Pair, Placement, TableMut, fingerprints};
-use chains::Chains;
-use search::Search;
+use alloc::vec::Vec;
+
+use super::{Change, Fingerprint, MOST_SLOTS, Pair, Placement, TableMut, TableParams, fingerprints};
+use crate::bits::index;
 
 /// The number of full buckets whose residents a walk examines before it gives up. With a quarter of it, large tables refuse items
 /// at a load lower by 0.002; measure with `cargo run --release --example tables -- max_load 4 12`.
 const MAX_EXPANDED: usize = 4096;
 
-/// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false, and changes nothing, if no slot
-/// was found.
-#[inline(always)]
-pub(crate) fn place<T: TableMut>(table: &mut T, placement: impl Placement, buckets: Pair, fingerprint: Fingerprint) -> bool {
-    table.insert(buckets, fingerprint) || table.outlined(Eviction { placement, buckets, fingerprint })
+/// The number of nodes above which tracking visited buckets pays. Most walks are shorter.
+const LONG_WALK: usize = 64;
+
+/// What a walk needs of a table, whose kind it does not know.
+trait Buckets<P> {
+    fn expand(&mut self, expand: Expand<'_, P>) -> bool;
+    fn put(&mut self, put: Put);
+    fn replace(&mut self, replace: Replace);
 }
 
-/// Inserts a fingerprint whose two buckets are full.
-struct Eviction<P> {
-    placement: P,
-    buckets: Pair,
-    fingerprint: Fingerprint,
+impl<T: TableMut, P: Placement> Buckets<P> for T {
+    fn expand(&mut self, expand: Expand<'_, P>) -> bool {
+        self.outlined(expand)
+    }
+
+    fn put(&mut self, put: Put) {
+        self.outlined(put);
+    }
+
+    fn replace(&mut self, replace: Replace) {
+        self.outlined(replace);
+    }
 }
 
-impl<P: Placement> Change for Eviction<P> {
+/// Examines the residents of one node's bucket after the other: adds nodes for their alternates, until one has room, and returns
+/// true; or until there are more than so many nodes.
+struct Expand<'a, P> {
+    search: &'a mut Search<P>,
+    nodes: &'a mut [Node],
+    most: usize,
+}
+
+impl<P: Placement> Change for Expand<'_, P> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        self.one_step(table) || if table.bucket_size() == 1 { table.outlined(Chains(self)) } else { table.outlined(Search(self)) }
+        let Self { search, nodes, most } = self;
+        while index(search.next.into()) < search.len && search.len <= most {
+            let (parent, is_tracking) = (search.next, search.visited.is_tracking());
+            let bucket = nodes[index(parent.into())].bucket;
+            for resident in fingerprints(&table.values(bucket)) {
+                let alternate = search.placement.alternate(bucket, resident);
+                if is_tracking && !search.visited.is_new(alternate, search.len < MAX_EXPANDED) {
+                    continue;
+                }
+                nodes[search.len] = Node { bucket: alternate, incoming: resident.get(), parent };
+                if table.has_room(alternate) {
+                    return true;
+                }
+                search.len += 1;
+            }
+            search.len = search.len.min(MAX_EXPANDED);
+            search.next += 1;
+        }
+        false
     }
 }
 
-impl<P: Placement> Eviction<P> {
-    /// The first step of the walk: moves one resident of the two buckets to its alternate. Usually this is enough, and it needs
-    /// no list of nodes.
+/// [`TableMut::put`].
+struct Put(u64, Fingerprint);
+
+impl Change for Put {
+    type Output = ();
+
     #[inline(always)]
-    fn one_step<T: TableMut>(&self, table: &mut T) -> bool {
-        for bucket in [self.buckets.0, self.buckets.1] {
-            for resident in fingerprints(&table.values(bucket)) {
-                let alternate = self.placement.alternate(bucket, resident);
-                if table.has_room(alternate) {
-                    table.put(alternate, resident);
-                    table.replace(bucket, resident, self.fingerprint);
+    fn run<T: TableMut>(self, table: &mut T) {
+        let has_room = table.put(self.0, self.1);
+        debug_assert!(has_room);
+    }
+}
+
+/// [`TableMut::replace`].
+struct Replace(u64, Fingerprint, Fingerprint);
+
+impl Change for Replace {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) {
+        table.replace(self.0, self.1, self.2);
+    }
+}
+
+/// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false, and changes nothing, if no slot
+/// was found.
+#[inline(always)]
+pub(crate) fn place<T: TableMut, P: TableParams>(table: &mut T, params: &P, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint)
+}
+
+/// The same for a fingerprint whose two buckets are full.
+#[cold]
+#[inline(never)]
+fn walk<P: TableParams>(table: &mut dyn Buckets<P::Placement>, params: &P, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    let search = Search { placement: params.placement(), visited: Visited::default(), len: 2, next: 0 };
+    let slots = index(params.bucket_size().into());
+    if slots == 1 { search.follow(table, buckets, fingerprint) } else { search.breadth_first(table, slots, buckets, fingerprint) }
+}
+
+/// A bucket on the walk.
+#[derive(Clone, Copy)]
+struct Node {
+    bucket: u64,
+    /// The fingerprint that moves into this bucket: the item's, or that of the resident whose alternate is this bucket.
+    incoming: u32,
+    /// The node with that resident; the node itself for the item's own buckets.
+    parent: u32,
+}
+
+impl Node {
+    const NONE: Self = Self { bucket: 0, incoming: 0, parent: 0 };
+}
+
+/// How far a walk has come.
+struct Search<P> {
+    placement: P,
+    visited: Visited,
+    /// The number of nodes, and the next one to expand.
+    len: usize,
+    next: u32,
+}
+
+impl<P: Placement> Search<P> {
+    /// The breadth-first search, for buckets of several slots.
+    ///
+    /// A path never contains a bucket twice: if its second occurrence led to room, the first one, expanded earlier, would have
+    /// found that room.
+    fn breadth_first(mut self, table: &mut dyn Buckets<P>, slots: usize, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        // Usually one step is enough. The nodes of the first steps need no allocation.
+        let mut few = [Node::NONE; 2 + MOST_SLOTS];
+        let mut many = Vec::new();
+        few[0] = Node { bucket: buckets.0, incoming: fingerprint.get(), parent: 0 };
+        few[1] = Node { bucket: buckets.1, incoming: fingerprint.get(), parent: 1 };
+        let mut nodes = &mut few[..];
+        loop {
+            let mut most = nodes.len() - slots;
+            if !self.visited.is_tracking() {
+                most = most.min(LONG_WALK - 1);
+            }
+            if table.expand(Expand { search: &mut self, nodes, most }) {
+                shift(table, nodes, self.len);
+                return true;
+            }
+            if index(self.next.into()) == self.len {
+                return false;
+            }
+            // Without memory for the walk there is no room for the item.
+            if self.len >= LONG_WALK && !self.visited.is_tracking() && !self.visited.track(&nodes[..self.len]) {
+                return false;
+            }
+            if nodes.len() - self.len < slots {
+                let was_empty = many.is_empty();
+                if many.try_reserve(LONG_WALK + MOST_SLOTS).is_err() {
+                    return false;
+                }
+                if was_empty {
+                    many.extend_from_slice(&few);
+                }
+                many.resize(many.capacity(), Node::NONE);
+                nodes = &mut many;
+            }
+        }
+    }
+
+    /// The walk for buckets of one slot. Such a bucket leads to one other, the alternate of its resident, so that all that
+    /// evictions can reach are two chains, one from each bucket of the item. A chain ends at a bucket whose resident has room, or
+    /// runs in a circle.
+    ///
+    /// Follows the two chains in turn, up to the nearer empty bucket. It needs no memory: a chain that ends contains no bucket
+    /// twice, and circles are noticed by Brent's algorithm.
+    fn follow(mut self, table: &mut dyn Buckets<P>, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        let starts = [buckets.0, buckets.1];
+        let mut chains = starts.map(Chain::new);
+        for step in 0..MAX_EXPANDED / chains.len() {
+            for (chain, start) in chains.iter_mut().zip(starts) {
+                if chain.is_circle {
+                    continue;
+                }
+                let (next, has_room) = self.step(table, chain.bucket);
+                if has_room {
+                    self.push(table, start, fingerprint);
                     return true;
                 }
+                chain.bucket = next.bucket;
+                chain.is_circle = chain.bucket == chain.milestone;
+                if step.is_power_of_two() {
+                    chain.milestone = chain.bucket;
+                }
+            }
+            if chains.iter().all(|chain| chain.is_circle) {
+                return false;
             }
         }
         false
+    }
+
+    /// Where the resident of a bucket of one slot may go, and whether there is room.
+    fn step(&mut self, table: &mut dyn Buckets<P>, bucket: u64) -> (Node, bool) {
+        let mut nodes = [Node { bucket, ..Node::NONE }, Node::NONE];
+        (self.next, self.len) = (0, 1);
+        let has_room = table.expand(Expand { search: self, nodes: &mut nodes, most: 1 });
+        (nodes[1], has_room)
+    }
+
+    /// Stores the fingerprint in the first bucket of a chain, its resident in the next one, and so on, up to the empty bucket at
+    /// its end.
+    fn push(&mut self, table: &mut dyn Buckets<P>, mut bucket: u64, mut fingerprint: Fingerprint) {
+        loop {
+            let (next, has_room) = self.step(table, bucket);
+            let Some(resident) = Fingerprint::new(next.incoming) else { return };
+            table.replace(Replace(bucket, resident, fingerprint));
+            (bucket, fingerprint) = (next.bucket, resident);
+            if has_room {
+                return table.put(Put(bucket, fingerprint));
+            }
+        }
+    }
+}
+
+/// Moves the fingerprints along the path that ends at a node, the last one first.
+fn shift<P>(table: &mut dyn Buckets<P>, nodes: &[Node], mut at: usize) {
+    let mut node = nodes[at];
+    let Some(mut outgoing) = Fingerprint::new(node.incoming) else { return };
+    table.put(Put(node.bucket, outgoing));
+    while at != index(node.parent.into()) {
+        at = index(node.parent.into());
+        node = nodes[at];
+        let Some(incoming) = Fingerprint::new(node.incoming) else { return };
+        table.replace(Replace(node.bucket, outgoing, incoming));
+        outgoing = incoming;
+    }
+}
+
+/// The buckets that a walk has visited, one bit each. Buckets a multiple of [`Visited::BITS`] apart share a bit, so a walk in a
+/// large table may skip a bucket that it has not visited. That costs less than visiting buckets repeatedly does in small tables.
+#[derive(Default)]
+struct Visited(Vec<u64>);
+
+impl Visited {
+    const BITS: usize = 1 << 14;
+
+    /// False as long as nothing is remembered.
+    fn is_tracking(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Begins with these nodes. Returns false if there is no memory.
+    fn track(&mut self, nodes: &[Node]) -> bool {
+        let has_memory = self.0.try_reserve_exact(Self::BITS / 64).is_ok();
+        if has_memory {
+            self.0.resize(Self::BITS / 64, 0);
+            nodes.iter().for_each(|node| _ = self.is_new(node.bucket, true));
+        }
+        has_memory
+    }
+
+    /// Whether a bucket has not been visited; it has been from now on, if it is to be remembered.
+    fn is_new(&mut self, bucket: u64, remember: bool) -> bool {
+        let bit = index(bucket) % Self::BITS;
+        let Some(word) = self.0.get_mut(bit / 64) else { return true };
+        let is_new = *word >> (bit % 64) & 1 == 0;
+        *word |= u64::from(remember) << (bit % 64);
+        is_new
+    }
+}
+
+/// How far a chain of full buckets has been followed.
+#[derive(Clone, Copy)]
+struct Chain {
+    bucket: u64,
+    /// The bucket after the last step whose number is a power of two. The chain runs in a circle if it comes back to it: which it
+    /// does as soon as the milestone is on the circle, and the way to the next one is longer than the circle.
+    milestone: u64,
+    is_circle: bool,
+}
+
+impl Chain {
+    fn new(bucket: u64) -> Self {
+        Self { bucket, milestone: bucket, is_circle: false }
     }
 }

@@ -3,7 +3,7 @@
 use alloc::{format, vec, vec::Vec};
 use core::{cell::Cell, ops::Range};
 
-use super::{MAX_EXPANDED, place, search::LONG_WALK};
+use super::{LONG_WALK, MAX_EXPANDED, place};
 use crate::{
     bits::index,
     params::{Addressing, Params, TableKind},
@@ -15,10 +15,15 @@ use crate::{
 };
 
 /// Counts the calls of `has_room` and of `values`.
-struct Counting<'a, T> {
-    table: &'a mut T,
+#[derive(Default)]
+struct Counts {
     asked: Cell<usize>,
     read: Cell<usize>,
+}
+
+struct Counting<'c, T> {
+    table: T,
+    counts: &'c Counts,
 }
 
 impl<T: Table> Table for Counting<'_, T> {
@@ -31,11 +36,11 @@ impl<T: Table> Table for Counting<'_, T> {
         self.table.bucket_size()
     }
     fn values(&self, bucket: u64) -> T::Values {
-        self.read.set(self.read.get() + 1);
+        self.counts.read.set(self.counts.read.get() + 1);
         self.table.values(bucket)
     }
     fn has_room(&self, bucket: u64) -> bool {
-        self.asked.set(self.asked.get() + 1);
+        self.counts.asked.set(self.counts.asked.get() + 1);
         self.table.has_room(bucket)
     }
     fn prefetch(&self, bucket: u64) {
@@ -52,7 +57,12 @@ impl<T: Table> Table for Counting<'_, T> {
     }
 }
 
-impl<T: TableMut> TableMut for Counting<'_, T> {
+impl<'c, T: TableMut> TableMut for Counting<'c, T> {
+    type Walked<'a>
+        = Counting<'c, T::Walked<'a>>
+    where
+        Self: 'a;
+
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         self.table.insert(buckets, fingerprint)
     }
@@ -65,22 +75,26 @@ impl<T: TableMut> TableMut for Counting<'_, T> {
     fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
         self.table.replace(bucket, old, new);
     }
+    fn walked(&mut self) -> Self::Walked<'_> {
+        Counting { table: self.table.walked(), counts: self.counts }
+    }
     fn outlined<C: Change>(&mut self, change: C) -> C::Output {
         change.run(self)
     }
 }
 
 /// Runs [`place`], and also returns how many buckets were asked for room, and of how many the residents were read.
-struct Counted(Address, u64);
+struct Counted(Params, u64);
 
 impl Change for Counted {
     type Output = (bool, usize, usize);
 
     fn run<T: TableMut>(self, table: &mut T) -> (bool, usize, usize) {
-        let mut counting = Counting { table, asked: Cell::new(0), read: Cell::new(0) };
-        let (buckets, fingerprint) = self.0.buckets(Uniform(self.1));
-        let is_placed = place(&mut counting, self.0, buckets, fingerprint);
-        (is_placed, counting.asked.get(), counting.read.get())
+        let counts = Counts::default();
+        let mut counting = Counting { table: table.walked(), counts: &counts };
+        let (buckets, fingerprint) = Address::new(&self.0).buckets(Uniform(self.1));
+        let is_placed = place(&mut counting, &self.0, buckets, fingerprint);
+        (is_placed, counts.asked.get(), counts.read.get())
     }
 }
 
@@ -104,7 +118,7 @@ impl Filling {
     }
 
     fn insert(&mut self, hash: u64) -> (bool, usize, usize) {
-        let (bytes, counted) = (self.storage.bytes_mut(), Counted(Address::new(&self.params), hash));
+        let (bytes, counted) = (self.storage.bytes_mut(), Counted(self.params, hash));
         match &self.geometry {
             Geometry::Single(geometry) => Single::change(geometry, bytes, Portable, counted),
             Geometry::Narrow(geometry) => Narrow::change(geometry, bytes, Portable, counted),
