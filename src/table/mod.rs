@@ -39,7 +39,7 @@ pub(crate) use packed::{Deep, Narrow, PackedGeometry, Wide};
 #[cfg(x86_kernels)]
 pub(crate) use packed::{Packed, codebook};
 pub(crate) use single::{Single, SingleDeep, SingleGeometry};
-pub(crate) use walk::place;
+pub(crate) use walk::{place, place_elsewhere};
 
 /// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. (Held in 64 bits, since the addressing
 /// arithmetic has 64 bits.)

@@ -10,7 +10,7 @@ use crate::{
     params::Params,
     table::{
         Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement, Read, Table, TableMut, TableParams, fingerprints,
-        place,
+        place, place_elsewhere,
     },
 };
 
@@ -324,14 +324,12 @@ impl<P: TableParams> Change for Receive<'_, P> {
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let placement = self.params.placement();
         let buckets = (self.first_bucket..).zip(self.values.chunks_exact(index(self.params.bucket_size().into())));
         for (bucket, values) in buckets {
             let done = table.put_all(bucket, values);
             *self.len += fingerprints(&&values[..done]).count();
             for fingerprint in fingerprints(&&values[done..]) {
-                let buckets = (bucket, placement.alternate(bucket, fingerprint));
-                if !place(table, self.params, buckets, fingerprint) {
+                if !place_elsewhere(&mut table.walked(), self.params, bucket, fingerprint) {
                     return false;
                 }
                 *self.len += 1;

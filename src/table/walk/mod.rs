@@ -27,9 +27,9 @@ const MAX_EXPANDED: usize = 4096;
 const LONG_WALK: usize = 64;
 
 /// What a walk needs of a table, whose kind it does not know.
-trait Buckets<P> {
+pub(crate) trait Buckets<P> {
     fn expand(&mut self, expand: Expand<'_, P>) -> bool;
-    fn put(&mut self, put: Put);
+    fn put(&mut self, put: Put) -> bool;
     fn replace(&mut self, replace: Replace);
 }
 
@@ -38,8 +38,8 @@ impl<T: TableMut, P: Placement> Buckets<P> for T {
         self.outlined(expand)
     }
 
-    fn put(&mut self, put: Put) {
-        self.outlined(put);
+    fn put(&mut self, put: Put) -> bool {
+        self.outlined(put)
     }
 
     fn replace(&mut self, replace: Replace) {
@@ -49,7 +49,7 @@ impl<T: TableMut, P: Placement> Buckets<P> for T {
 
 /// Examines the residents of one node's bucket after the other: adds nodes for their alternates, until one has room, and returns
 /// true; or until there are more than so many nodes.
-struct Expand<'a, P> {
+pub(crate) struct Expand<'a, P> {
     search: &'a mut Search<P>,
     nodes: &'a mut [Node],
     most: usize,
@@ -83,20 +83,19 @@ impl<P: Placement> Change for Expand<'_, P> {
 }
 
 /// [`TableMut::put`].
-struct Put(u64, Fingerprint);
+pub(crate) struct Put(u64, Fingerprint);
 
 impl Change for Put {
-    type Output = ();
+    type Output = bool;
 
     #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) {
-        let has_room = table.put(self.0, self.1);
-        debug_assert!(has_room);
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        table.put(self.0, self.1)
     }
 }
 
 /// [`TableMut::replace`].
-struct Replace(u64, Fingerprint, Fingerprint);
+pub(crate) struct Replace(u64, Fingerprint, Fingerprint);
 
 impl Change for Replace {
     type Output = ();
@@ -114,6 +113,18 @@ pub(crate) fn place<T: TableMut, P: TableParams>(table: &mut T, params: &P, buck
     table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint)
 }
 
+/// The same for a fingerprint of which one bucket is known to be full.
+#[cold]
+pub(crate) fn place_elsewhere<P: TableParams>(
+    table: &mut dyn Buckets<P::Placement>,
+    params: &P,
+    full: u64,
+    fingerprint: Fingerprint,
+) -> bool {
+    let alternate = params.placement().alternate(full, fingerprint);
+    table.put(Put(alternate, fingerprint)) || walk(table, params, (full, alternate), fingerprint)
+}
+
 /// The same for a fingerprint whose two buckets are full.
 #[cold]
 #[inline(never)]
@@ -125,7 +136,7 @@ fn walk<P: TableParams>(table: &mut dyn Buckets<P::Placement>, params: &P, bucke
 
 /// A bucket on the walk.
 #[derive(Clone, Copy)]
-struct Node {
+pub(crate) struct Node {
     bucket: u64,
     /// The fingerprint that moves into this bucket: the item's, or that of the resident whose alternate is this bucket.
     incoming: u32,
@@ -138,7 +149,7 @@ impl Node {
 }
 
 /// How far a walk has come.
-struct Search<P> {
+pub(crate) struct Search<P> {
     placement: P,
     visited: Visited,
     /// The number of nodes, and the next one to expand.
@@ -237,7 +248,9 @@ impl<P: Placement> Search<P> {
             table.replace(Replace(bucket, resident, fingerprint));
             (bucket, fingerprint) = (next.bucket, resident);
             if has_room {
-                return table.put(Put(bucket, fingerprint));
+                let is_stored = table.put(Put(bucket, fingerprint));
+                debug_assert!(is_stored);
+                return;
             }
         }
     }
@@ -247,7 +260,8 @@ impl<P: Placement> Search<P> {
 fn shift<P>(table: &mut dyn Buckets<P>, nodes: &[Node], mut at: usize) {
     let mut node = nodes[at];
     let Some(mut outgoing) = Fingerprint::new(node.incoming) else { return };
-    table.put(Put(node.bucket, outgoing));
+    let is_stored = table.put(Put(node.bucket, outgoing));
+    debug_assert!(is_stored);
     while at != index(node.parent.into()) {
         at = index(node.parent.into());
         node = nodes[at];
