@@ -197,7 +197,7 @@ impl GoFilter {
     /// # Errors
     /// If the table has no room for the victim. Returns this filter, unchanged: remove an item first, or continue with the
     /// `GoFilter`.
-    #[expect(clippy::result_large_err, reason = "the error returns the filter itself, which is hardly larger than the result")]
+    #[allow(clippy::result_large_err, reason = "the error returns the filter itself, which is hardly larger than the result")]
     pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, Self> {
         match self.core.settle() {
             Ok(()) => Ok(self.core.filter),
