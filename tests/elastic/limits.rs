@@ -54,6 +54,7 @@ fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
     let builder = || ElasticFilter::builder().false_positive_rate(0.001);
     let builders = [
         builder(),
+        builder().capacity(20_000),
         builder().capacity(100_000),
         builder().capacity(100_000).max_capacity(100_000),
         builder().capacity(3).max_capacity(5),
