@@ -67,7 +67,7 @@ impl<H> ElasticBuilder<H> {
     }
 
     /// The number of different items that the filter has room for from the beginning: no shard is split before. By default, the
-    /// filter begins without tables, and takes 2 KB with its first item.
+    /// filter begins without tables, and takes 3 KB with its first item.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(wide(items));
         self
