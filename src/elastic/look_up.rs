@@ -40,7 +40,7 @@ pub(crate) trait Shards<'a>: Copy {
     /// The tables of many hashes with their streams, where there is one for each.
     #[cfg(x86_kernels)]
     #[inline(always)]
-    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
         for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
             *written = place(self.table_of_all(Uniform(hash), stream));
         }
@@ -88,7 +88,7 @@ impl<'a> Shards<'a> for &'a Lane {
 
     #[cfg(x86_kernels)]
     #[inline(always)]
-    fn each_table(self, _: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+    fn each_table(self, _: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
         let directory = self.directory();
         for (written, &stream) in places.iter_mut().zip(streams) {
             *written = match directory.table(stream) {
@@ -154,7 +154,7 @@ impl<'a> Shards<'a> for Lanes<'a> {
 
     #[cfg(x86_kernels)]
     #[inline(always)]
-    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
         if let [lane] = self.lanes {
             return lane.each_table(hashes, streams, places, place);
         }
@@ -254,7 +254,7 @@ impl<'a, S: Shards<'a>> Tables<'a> for FirstLayer<S> {
     }
 
     #[inline(always)]
-    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
         self.shards.each_table(hashes, streams, places, place);
     }
 }

@@ -55,7 +55,7 @@ pub(crate) trait Tables<'a>: Copy {
 
     /// Writes what `place` makes of the table, with its padding, where each hash with its stream is. Other bytes may follow. Should be
     /// `#[inline(always)]`, and so should `place`.
-    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64);
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8);
 }
 
 /// Hashes that are uniform already.

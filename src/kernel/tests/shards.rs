@@ -62,7 +62,7 @@ impl<'a> Tables<'a> for &'a Many {
         &self.geometry
     }
 
-    fn each_table(self, _: &[u64], streams: &[u64], places: &mut [u64], place: impl Fn(&'a [u8]) -> u64) {
+    fn each_table(self, _: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
         for (written, &stream) in places.iter_mut().zip(streams) {
             *written = place(self.tables[self.place(stream)].storage().bytes());
         }

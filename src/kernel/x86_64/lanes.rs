@@ -52,11 +52,11 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// The eight bytes at each address must be inside the same allocation as `base`.
     unsafe fn gather(self, base: *const u8) -> Self;
-    /// Loads eight bytes from each address.
+    /// Loads eight bytes from each address `starts[i] + self`.
     ///
     /// # Safety
-    /// Each eight bytes must be inside an allocation that is borrowed meanwhile, of which the provenance is exposed.
-    unsafe fn gather_from(self) -> Self;
+    /// The eight bytes at each address must be inside the same allocation as `starts[i]`, of which the provenance is exposed.
+    unsafe fn gather_from(self, starts: &[*const u8]) -> Self;
     /// Loads eight bytes from each address `base + 2·self`.
     ///
     /// # Safety
@@ -159,9 +159,11 @@ lanes! {
     }
 
     #[inline(always)]
-    unsafe fn gather_from(self) -> Self {
+    unsafe fn gather_from(self, starts: &[*const u8]) -> Self {
+        let starts = &starts[..Self::COUNT];
+        let addresses = self.add(Self(proved!(_mm256_loadu_si256(starts.as_ptr().cast()))));
         // SAFETY: the caller guarantees that all addresses are inside allocations.
-        Self(unsafe { _mm256_i64gather_epi64::<1>(ptr::with_exposed_provenance(0), self.0) })
+        Self(unsafe { _mm256_i64gather_epi64::<1>(ptr::with_exposed_provenance(0), addresses.0) })
     }
 
     #[inline(always)]
@@ -225,9 +227,11 @@ lanes! {
     }
 
     #[inline(always)]
-    unsafe fn gather_from(self) -> Self {
+    unsafe fn gather_from(self, starts: &[*const u8]) -> Self {
+        let starts = &starts[..Self::COUNT];
+        let addresses = self.add(Self(proved!(_mm512_loadu_si512(starts.as_ptr().cast()))));
         // SAFETY: the caller guarantees that all addresses are inside allocations.
-        Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, ptr::with_exposed_provenance(0)) })
+        Self(unsafe { _mm512_i64gather_epi64::<1>(addresses.0, ptr::with_exposed_provenance(0)) })
     }
 
     #[inline(always)]

@@ -13,7 +13,7 @@ use super::{
     stages::Stages,
 };
 use crate::{
-    bits::{PADDING, beyond, index, wide},
+    bits::{PADDING, beyond, index},
     kernel::{BATCH, Tables},
     table::{Geometry, PackedGeometry, Uniform, codebook::CODEWORD_BITS},
 };
@@ -35,7 +35,7 @@ pub(super) struct ShardsVector<'a, L: Lanes, T> {
 
 /// Where to look up a batch. Each of the first items, up to the end of a vector, has the address of a table, and two buckets inside it.
 pub(super) struct Targets {
-    tables: [u64; BATCH],
+    tables: [*const u8; BATCH],
     /// The first bit of each of the two buckets.
     firsts: [[u64; BATCH]; 2],
     fingerprints: [u64; BATCH],
@@ -60,13 +60,32 @@ impl<'a, L: Lanes, T: Tables<'a>> ShardsVector<'a, L, T> {
     /// # Safety
     /// As for [`Lanes::gather_from`], for the byte of each bit.
     #[inline(always)]
-    unsafe fn words(&self, tables: L, [first, second]: [L; 2], behind: u32) -> [L; 2] {
+    unsafe fn words(&self, tables: &[*const u8], [first, second]: [L; 2], behind: u32) -> [L; 2] {
         let (behind, seven) = (L::splat(self.proof, behind.into()), L::splat(self.proof, 7));
         let (first, second) = (first.add(behind), second.add(behind));
         // SAFETY: the caller guarantees it.
         let (words, others) =
-            unsafe { (tables.add(first.shift_right::<3>()).gather_from(), tables.add(second.shift_right::<3>()).gather_from()) };
+            unsafe { (self.gather(tables, first.shift_right::<3>()), self.gather(tables, second.shift_right::<3>())) };
         [words.shift_right_by(first.and(seven)), others.shift_right_by(second.and(seven))]
+    }
+
+    /// [`Lanes::gather_from`], or the same without addresses: Miri checks pointers.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn gather(&self, tables: &[*const u8], bytes: L) -> L {
+        if cfg!(miri) {
+            let mut words = [0; BATCH];
+            bytes.store(&mut words);
+            for (word, table) in words.iter_mut().zip(&tables[..L::COUNT]) {
+                // SAFETY: the caller guarantees it.
+                *word = unsafe { table.add(index(*word)).cast::<u64>().read_unaligned() };
+            }
+            return L::load(self.proof, &words);
+        }
+        // SAFETY: the caller guarantees it.
+        unsafe { bytes.gather_from(tables) }
     }
 
     /// The answers for the items of a vector from this index on.
@@ -75,7 +94,7 @@ impl<'a, L: Lanes, T: Tables<'a>> ShardsVector<'a, L, T> {
     /// Targets from there to the end of the vector must have been located.
     #[inline(always)]
     unsafe fn compare(&self, targets: &Targets, at: usize, is_narrow: bool) -> u32 {
-        let tables = L::load(self.proof, &targets.tables[at..]);
+        let tables = &targets.tables[at..];
         let bits = [L::load(self.proof, &targets.firsts[0][at..]), L::load(self.proof, &targets.firsts[1][at..])];
         // SAFETY: buckets are below the number of them, whatever the hash, and `locate` has checked that each table has so many, with
         // as many bytes of padding as a word has. All words begin inside their bucket.
@@ -106,7 +125,7 @@ impl<'a, L: Lanes, T: Tables<'a>> Stages for ShardsVector<'a, L, T> {
 
     #[inline(always)]
     fn targets(&self) -> Targets {
-        Targets { tables: [0; BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
+        Targets { tables: [ptr::null(); BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
     }
 
     #[inline(always)]
@@ -124,7 +143,9 @@ impl<'a, L: Lanes, T: Tables<'a>> Stages for ShardsVector<'a, L, T> {
             if table.len() < needed {
                 beyond();
             }
-            wide(table.as_ptr().expose_provenance())
+            let start = table.as_ptr();
+            _ = start.expose_provenance();
+            start
         });
         let bucket_bits = L::splat(self.proof, self.geometry.bucket_bits().into());
         for at in (0..end).step_by(L::COUNT) {
@@ -137,7 +158,7 @@ impl<'a, L: Lanes, T: Tables<'a>> Stages for ShardsVector<'a, L, T> {
         if self.prefetches {
             for bits in &targets.firsts {
                 for (table, bits) in targets.tables.iter().zip(bits).take(len) {
-                    prefetch(ptr::without_provenance(index(table + bits / 8)));
+                    prefetch(table.wrapping_add(index(bits / 8)));
                 }
             }
         }
