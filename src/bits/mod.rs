@@ -1,10 +1,8 @@
 //! Bit fields of any width at any bit of a byte slice, least significant bit first. Tables access their bytes only through this
 //! module; a field may straddle bytes and words.
 
-mod casts;
 mod fields;
 
-pub(crate) use casts::{index, low_half, low_quarter, product, wide};
 pub(crate) use fields::Fields;
 
 /// Bytes of padding behind a table, so that eight bytes can be loaded from the first byte of any field, even of an empty field at
@@ -86,6 +84,45 @@ pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
 #[inline]
 pub(crate) const fn mask(width: u32) -> u64 {
     (1 << width) - 1
+}
+
+// Named casts, each with the reason why it is correct.
+
+/// Converts a position inside a table in memory. No table is longer than `isize::MAX` bytes ([`crate::Params`]), so the position
+/// fits into a `usize`.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "positions inside a table in memory")]
+pub(crate) const fn index(position: u64) -> usize {
+    debug_assert!(position <= usize::MAX as u64, "a position is beyond the address space");
+    position as usize
+}
+
+/// Converts a `usize`, which has at most 64 bits on every target.
+#[inline]
+pub(crate) const fn wide(value: usize) -> u64 {
+    value as u64
+}
+
+/// The upper and lower 64 bits of a 128-bit product.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
+pub(crate) const fn product(a: u64, b: u64) -> (u64, u64) {
+    let product = a as u128 * b as u128;
+    ((product >> 64) as u64, product as u64)
+}
+
+/// The lower 32 bits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
+pub(crate) const fn low_half(value: u64) -> u32 {
+    value as u32
+}
+
+/// The lowest 16 bits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lowest quarter")]
+pub(crate) const fn low_quarter(value: u64) -> u16 {
+    value as u16
 }
 
 #[cfg(test)]

@@ -681,10 +681,10 @@ impl Layer {
     }
 }
 
-/// The number of items from which on a shard of a layer is split.
+/// The number of items from which on a shard of a layer is split: for fewer than 16 slots, always. So small a table is soon too full
+/// for an item of which both buckets are taken.
 fn full_from(plan: &LayerPlan) -> usize {
-    let slots = plan.whole.slots();
-    slots - slots / FULL.1 * (FULL.1 - FULL.0)
+    plan.whole.slots() / FULL.1 * FULL.0
 }
 
 /// Writes a directory's entries for a shard.

@@ -16,7 +16,6 @@ mod look_up;
 mod merge;
 #[cfg(feature = "std")]
 mod part;
-mod partition;
 mod plan;
 mod pool;
 mod refusal;

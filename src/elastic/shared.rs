@@ -24,9 +24,8 @@ use super::{
     facts::Summary,
     lane::{LANE_BYTES, Lane},
     look_up::{answers_at, contains_all},
-    partition::Partition,
     pool::Place,
-    sharing::SHARING,
+    sharing::{Partition, SHARING},
     storage::FILTER_BYTES,
 };
 use crate::{

@@ -6,7 +6,6 @@
 //! operations need.
 
 mod hasher;
-mod id;
 mod item;
 mod std_hasher;
 
@@ -18,8 +17,7 @@ pub use hasher::MetroHash64;
 pub use hasher::RedisBloomHash;
 pub(crate) use std_hasher::split_mix;
 pub use {
-    hasher::{AnyHasher, HashItem, Hasher, Xxh3},
-    id::HasherId,
+    hasher::{AnyHasher, HashItem, Hasher, HasherId, Xxh3},
     item::Item,
     std_hasher::StdHasher,
 };

@@ -12,15 +12,131 @@
 //! instructions.
 
 mod batch;
-mod choice;
 mod dispatch;
 #[cfg(test)]
 mod tests;
 #[cfg(x86_kernels)]
 mod x86_64;
 
+use core::{fmt, str::FromStr};
+
+use crate::{
+    params::{ParamError, Parameter},
+    text::Listed,
+};
 #[cfg(x86_kernels)]
 pub(crate) use batch::Tables;
 pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, answers, prefetch};
-pub use choice::Kernel;
 pub(crate) use dispatch::{Dispatch, Layout, Task};
+
+/// The instruction set that a filter's operations are compiled for. All kernels give the same answers and write the same bytes;
+/// only their speed differs (docs/PERFORMANCE.md).
+///
+/// By default, a filter uses the [`best`](Self::best) kernel; [`Builder::kernel`](crate::Builder::kernel) selects another.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, Kernel};
+/// let builder = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
+/// for kernel in Kernel::available() {
+///     let mut filter = builder.clone().kernel(kernel).build()?;
+///     filter.insert("alice")?;
+///     assert!(filter.contains("alice"));
+/// }
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kernel {
+    /// Safe Rust, available on every target.
+    Portable,
+    /// x86-64 with BMI1, BMI2 and POPCNT: unpacks buckets with `pdep`, and prefetches batches.
+    Bmi2,
+    /// The same with AVX2: looks up batches, four hashes at a time.
+    Avx2,
+    /// The same with AVX-512 F and DQ: looks up batches, eight hashes at a time.
+    Avx512,
+}
+
+impl Kernel {
+    /// All kernels. Each needs the instructions of those before it.
+    const ALL: [Self; 4] = [Self::Portable, Self::Bmi2, Self::Avx2, Self::Avx512];
+
+    /// The kernels of this build that the processor supports, from the fewest instructions to the most.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+    }
+
+    /// True if the kernel is compiled in (feature `kernels`, on x86-64) and the processor supports it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        Dispatch::of(self).is_some()
+    }
+
+    /// The kernel that filters use by default: the fastest one available. Detected once per process.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::ALL[fastest()]
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Bmi2 => "bmi2",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// The kernel's implementation, or an error if it is not available.
+    pub(crate) fn dispatch(self) -> Result<Dispatch, ParamError> {
+        Dispatch::of(self).ok_or_else(|| unavailable(self.name()))
+    }
+}
+
+fn unavailable(given: &str) -> ParamError {
+    let available = Listed(Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()));
+    let words = text!(
+        "{given} given, but this build on this processor has {available}; choose one of these, or none for the default, {}",
+        Kernel::best()
+    );
+    ParamError::new(Parameter::Kernel, words)
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Parses a kernel's name: `portable`, `bmi2`, `avx2` or `avx512`. An error if the kernel is not available.
+impl FromStr for Kernel {
+    type Err = ParamError;
+
+    fn from_str(name: &str) -> Result<Self, ParamError> {
+        let known = Self::ALL.into_iter().find(|kernel| kernel.name() == name);
+        known.filter(|kernel| kernel.is_available()).ok_or_else(|| unavailable(name))
+    }
+}
+
+/// The index of the fastest kernel in [`Kernel::ALL`].
+#[cfg(x86_kernels)]
+fn fastest() -> usize {
+    use core::num::NonZeroUsize;
+    use once_cell::race::OnceNonZeroUsize;
+    use x86_64::has_slow_deposits;
+
+    // One more than the index, since it must not be zero.
+    static FASTEST: OnceNonZeroUsize = OnceNonZeroUsize::new();
+    let place = FASTEST.get_or_init(|| {
+        let is_fast = |kernel: Kernel| kernel == Kernel::Portable || kernel.is_available() && !has_slow_deposits();
+        let place = Kernel::ALL.iter().rposition(|&kernel| is_fast(kernel));
+        NonZeroUsize::MIN.saturating_add(place.unwrap_or(0))
+    });
+    place.get() - 1
+}
+
+#[cfg(not(x86_kernels))]
+fn fastest() -> usize {
+    0
+}

@@ -32,9 +32,8 @@ mod aligned {
     /// Bytes that a filter owns.
     pub(crate) struct Memory {
         start: NonNull<u8>,
-        len: usize,
-        /// Log₂ of the alignment of the allocation; a byte, which fits into padding.
-        log2_align: u8,
+        /// That of the allocation, which has as many bytes.
+        layout: Layout,
     }
 
     // SAFETY: `Memory` owns its bytes exclusively, as a `Vec<u8>` does.
@@ -74,12 +73,7 @@ mod aligned {
                 // Before the first write, which is when the kernel assigns pages. The incomplete page at the end is left out.
                 advise(start, len - len % HUGE_PAGE, &[libc::MADV_HUGEPAGE]);
             }
-            Some(Self { start, len, log2_align: log2(align) })
-        }
-
-        fn layout(&self) -> Layout {
-            // Never fails: the allocation was made with this layout, or by a vector of this length.
-            Layout::from_size_align(self.len, 1 << self.log2_align).unwrap_or(Layout::new::<()>())
+            Some(Self { start, layout })
         }
 
         /// Takes over the vector's bytes; moves them only if the vector has spare capacity. `None` if there are no bytes, or if the
@@ -92,12 +86,11 @@ mod aligned {
             }
             let mut bytes = ManuallyDrop::new(bytes);
             let mut start = NonNull::new(bytes.as_mut_ptr())?;
-            // The layout is computed from the length, so there must be no spare capacity. `Vec::shrink_to_fit` would abort the
-            // program where the allocator fails.
+            let [layout, whole] = [Layout::array::<u8>(len).ok()?, Layout::array::<u8>(capacity).ok()?];
+            // `Vec::shrink_to_fit` would abort the program where the allocator fails.
             if capacity > len {
-                let layout = Layout::array::<u8>(capacity).ok()?;
                 // SAFETY: a vector of bytes is an allocation with the layout of an array of so many; `len` is neither 0 nor larger.
-                let shrunk = NonNull::new(unsafe { realloc(start.as_ptr(), layout, len) });
+                let shrunk = NonNull::new(unsafe { realloc(start.as_ptr(), whole, len) });
                 let Some(shrunk) = shrunk else {
                     // The allocation is as it was.
                     drop(ManuallyDrop::into_inner(bytes));
@@ -106,21 +99,14 @@ mod aligned {
                 start = shrunk;
             }
             collapse(start, len);
-            Some(Self { start, len, log2_align: log2(align_of::<u8>()) })
+            Some(Self { start, layout })
         }
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "an alignment has fewer than 64 bits")]
-    const fn log2(align: usize) -> u8 {
-        align.ilog2() as u8
     }
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            if self.len > 0 {
-                // SAFETY: `start` was allocated with this layout, and is not used afterwards.
-                unsafe { dealloc(self.start.as_ptr(), self.layout()) };
-            }
+            // SAFETY: `start` was allocated with this layout, and is not used afterwards.
+            unsafe { dealloc(self.start.as_ptr(), self.layout) };
         }
     }
 
@@ -148,8 +134,8 @@ mod aligned {
 
         #[inline]
         fn deref(&self) -> &[u8] {
-            // SAFETY: `start` points to `len` bytes, all of which the constructors have initialized.
-            unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+            // SAFETY: `start` points to as many bytes as the layout has, all of which the constructors have initialized.
+            unsafe { slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
         }
     }
 
@@ -157,13 +143,13 @@ mod aligned {
         #[inline]
         fn deref_mut(&mut self) -> &mut [u8] {
             // SAFETY: as for `deref`; and `self` is borrowed mutably, so nothing else accesses them.
-            unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+            unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
         }
     }
 
     impl Clone for Memory {
         fn clone(&self) -> Self {
-            Self::copied(self, 0).unwrap_or_else(|| handle_alloc_error(self.layout()))
+            Self::copied(self, 0).unwrap_or_else(|| handle_alloc_error(self.layout))
         }
     }
 }

@@ -1,15 +1,12 @@
 //! Storage of a table: memory owned by the filter, or a snapshot held by the caller.
 
-mod error;
 mod memory;
-mod reserve;
 
-use core::fmt;
+use alloc::vec::Vec;
+use core::{error::Error, fmt};
 
 use crate::bits::PADDING;
-pub use error::OutOfMemory;
 use memory::Memory;
-pub(crate) use reserve::{reserve, reserve_exact, reserved, shrink_to};
 
 /// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -187,4 +184,68 @@ impl<D> fmt::Debug for Snapshot<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot").field("bytes", &self.end).finish_non_exhaustive()
     }
+}
+
+// Memory that may be refused.
+
+/// Memory for a table, or for a copy of one, could not be allocated. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    bytes: usize,
+}
+
+impl OutOfMemory {
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self { bytes }
+    }
+
+    /// The number of bytes requested.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a machine \
+             with more memory",
+            self.bytes
+        )
+    }
+}
+
+impl Error for OutOfMemory {}
+
+/// An empty vector with room for so many.
+pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(len).map_err(|_| OutOfMemory::of(len.saturating_mul(size_of::<T>())))?;
+    Ok(vector)
+}
+
+/// Makes room for so many more, and no others.
+pub(crate) fn reserve_exact<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
+    let needed = (vector.len() + more).saturating_mul(size_of::<T>());
+    vector.try_reserve_exact(more).map_err(|_| OutOfMemory::of(needed))
+}
+
+/// Frees memory beyond that for `capacity` elements, or for those that there are. `Vec::shrink_to` would abort the process if the
+/// allocator refuses: here the vector stays as it is.
+pub(crate) fn shrink_to<T>(vector: &mut Vec<T>, capacity: usize) {
+    let capacity = vector.len().max(capacity);
+    if vector.capacity() > capacity
+        && let Ok(mut smaller) = reserved(capacity)
+    {
+        smaller.append(vector);
+        *vector = smaller;
+    }
+}
+
+/// Makes room for so many more.
+pub(crate) fn reserve<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
+    let needed = (vector.len() + more).saturating_mul(size_of::<T>());
+    vector.try_reserve(more).map_err(|_| OutOfMemory::of(needed))
 }

@@ -3,7 +3,6 @@
 #![allow(private_bounds, private_interfaces, reason = "only this crate uses what is inside a filter")]
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-mod batch;
 mod combine;
 mod scan;
 
@@ -17,9 +16,11 @@ use crate::{
     storage::{OutOfMemory, Owned, Storage, StorageMut},
     table::{Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform, place},
 };
-use batch::{InsertBatch, RemoveBatch};
 pub(crate) use combine::Combine;
-use scan::{CopyValues, EachClass, EachFingerprint, FirstCorrupt, Prefetch, Receive, Taken, Values, copies, is_crowded};
+use scan::{
+    CopyValues, EachClass, EachFingerprint, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken, Values, copies,
+    is_crowded,
+};
 pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown, Sought};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a

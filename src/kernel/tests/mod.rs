@@ -1,6 +1,6 @@
 //! Every kernel that this processor supports, compared with an oracle that reads buckets slot by slot.
 
-use alloc::{format, vec, vec::Vec};
+use alloc::{format, string::ToString, vec, vec::Vec};
 
 #[cfg(x86_kernels)]
 mod shards;
@@ -8,7 +8,7 @@ mod shards;
 use super::{BATCH, Kernel};
 use crate::{
     filter::RawFilter,
-    params::{Addressing, Params, TableKind},
+    params::{Addressing, Parameter, Params, TableKind},
     table::{Address, Change, Fingerprint, Read, Table, TableMut, Uniform, fingerprints},
 };
 
@@ -165,4 +165,26 @@ fn all_kernels_agree_on_large_tables() {
             }
         }
     }
+}
+
+#[test]
+fn the_best_is_available_and_stays_the_same() {
+    assert!(Kernel::best().is_available());
+    assert_eq!(Kernel::best(), Kernel::best());
+    assert!(Kernel::available().any(|kernel| kernel == Kernel::Portable));
+}
+
+#[test]
+fn names_are_read_back() {
+    for kernel in Kernel::ALL {
+        match kernel.to_string().parse::<Kernel>() {
+            Ok(read) => assert_eq!(read, kernel),
+            Err(error) => {
+                assert!(!kernel.is_available());
+                assert_eq!(error.parameter(), Parameter::Kernel);
+            }
+        }
+    }
+    let error = "mmx".parse::<Kernel>().unwrap_err().to_string();
+    assert!(error.starts_with("kernel: mmx given, but this build on this processor has portable"), "{error}");
 }
