@@ -620,6 +620,7 @@ mod tests {
 
     /// Tables that begin beyond 2³² bytes, in one block and in many, without the memory for them.
     #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
     #[cfg(target_pointer_width = "64")]
     fn places_beyond_four_gigabytes_are_found() {
         for capacity in [None, Some(800_000_000_000)] {
