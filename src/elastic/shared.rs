@@ -9,6 +9,7 @@ use core::{
     error::Error,
     fmt,
     ops::{Deref, DerefMut},
+    slice,
     sync::atomic::{AtomicUsize, Ordering},
 };
 use std::{
@@ -25,11 +26,10 @@ use super::{
     lane::{LANE_BYTES, Lane},
     look_up::{answers_at, contains_all},
     pool::Place,
-    sharing::{Partition, SHARING},
+    sharing::{FirstRefused, Portion, SHARING, Together, share_out},
     storage::FILTER_BYTES,
 };
 use crate::{
-    bits::index,
     filter::{Core, Filter, Items, Planned, hashed, hashed_iter, insert_by_own_methods, same_length},
     hash::{HashItem, Hasher, Xxh3},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, answers},
@@ -155,19 +155,15 @@ impl<H> SharedFilter<H> {
     /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
     pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), GrowError> {
         let hashes = hashed(&self.core, &self.hasher, items);
-        let mut first: Option<GrowError> = None;
-        self.core.each_lane(&hashes, self.core.together(hashes.len()), |lane, portion| {
+        let mut refused = FirstRefused::default();
+        self.core.each_lane(&hashes, self.core.by_shard(hashes.len()), |lane, portion| {
             let mut lane = lane.write();
             prefetch(&lane, portion.hashes);
             for (place, hash) in portion.each() {
-                if let Err(error) = self.core.insert_into(&mut lane, hash)
-                    && first.as_ref().is_none_or(|first| place < first.position())
-                {
-                    first = Some(error.at(place));
-                }
+                refused.note(place, self.core.insert_into(&mut lane, hash));
             }
         });
-        first.map_or(Ok(()), Err)
+        refused.result()
     }
 
     /// [`remove`](Self::remove) for each item, in any order; whether `items[i]` was found is written to `removed[i]`.
@@ -177,7 +173,7 @@ impl<H> SharedFilter<H> {
     pub fn remove_batch<I: Items<H> + ?Sized>(&self, items: &I, removed: &mut [bool]) {
         let hashes = hashed(&self.core, &self.hasher, items);
         same_length(hashes.len(), removed.len());
-        self.core.each_lane(&hashes, self.core.together(hashes.len()), |lane, portion| {
+        self.core.each_lane(&hashes, self.core.by_shard(hashes.len()), |lane, portion| {
             let mut lane = lane.write();
             prefetch(&lane, portion.hashes);
             for (place, hash) in portion.each() {
@@ -281,14 +277,14 @@ impl Core for Shared {
     }
 
     fn contains_each(&self, hashes: &impl Hashes, found: &mut [bool]) {
-        self.each_lane(hashes, Together { hashes: TOGETHER, bits: 0 }, |lane, Portion { hashes, places, start }| {
+        self.each_lane(hashes, self.by_lane(hashes.len()), |lane, Portion { hashes, places, start }| {
             self.ask(lane, hashes, answers_at(places, &mut found[start..]));
         });
     }
 
     fn count_members(&self, hashes: &impl Hashes) -> usize {
         let mut count = 0;
-        self.each_lane(hashes, Together { hashes: TOGETHER, bits: 0 }, |lane, portion| {
+        self.each_lane(hashes, self.by_lane(hashes.len()), |lane, portion| {
             self.ask(lane, portion.hashes, |answers| count += answers.count_ones() as usize);
         });
         count
@@ -328,27 +324,6 @@ const TOGETHER: usize = 1 << 14;
 
 /// Fewer hashes than so many for each lane are used one after the other.
 const FEWEST_PER_LANE: usize = 4;
-
-/// How many hashes are shared out at a time, and log₂ of the number of parts, if that is more than there are lanes.
-#[derive(Clone, Copy)]
-struct Together {
-    hashes: usize,
-    bits: u32,
-}
-
-/// Hashes of one lane, and the index of each among those of the call.
-struct Portion<'a> {
-    hashes: &'a [u64],
-    places: &'a [u32],
-    start: usize,
-}
-
-impl Portion<'_> {
-    fn each(&self) -> impl Iterator<Item = (usize, Uniform)> {
-        let start = self.start;
-        self.places.iter().zip(self.hashes).map(move |(&place, &hash)| (start + index(place.into()), Uniform(hash)))
-    }
-}
 
 impl Shared {
     fn insert_unique(&self, hash: Uniform) -> Result<bool, GrowError> {
@@ -413,41 +388,28 @@ impl Shared {
         contains_all(self.dispatch, &*lane, prefetches, &hashes, answer);
     }
 
-    /// How to share out so many hashes that change the filter: for large filters by shard, so that work stays in a core's cache.
-    fn together(&self, hashes: usize) -> Together {
-        // What the tables will be at least.
-        match SHARING.bits(self.lanes.iter().map(|lane| lane.read().table_bytes()).sum::<usize>().max(hashes), hashes) {
-            0 => Together { hashes: TOGETHER, bits: 0 },
-            bits => Together { hashes: SHARING.most, bits },
-        }
+    /// How to share out so many hashes by their lanes; none of few.
+    fn by_lane(&self, hashes: usize) -> Option<Together> {
+        (hashes >= FEWEST_PER_LANE * self.lanes.len()).then_some(Together { hashes: TOGETHER, bits: 0 })
     }
 
-    /// Calls `act` with all hashes, many of the same lane at a time if there are enough of them and memory to share them out.
-    /// Hashing, which may be the user's code, is done before.
-    fn each_lane(&self, hashes: &impl Hashes, together: Together, mut act: impl FnMut(&LockedLane, Portion<'_>)) {
-        let (len, lane_bits) = (hashes.len(), u32::from(self.params.shares().lane_bits()));
-        let mut start = 0;
-        if len >= FEWEST_PER_LANE * self.lanes.len() {
-            let parts = Partition::new(self.params.shares(), len.min(together.hashes), together.bits.max(lane_bits));
-            if let Ok(mut parts) = parts {
-                while start < len {
-                    let end = len.min(start + together.hashes);
-                    if parts.fill(hashes, start..end).is_err() {
-                        break;
-                    }
-                    parts.each_part(|part, hashes, places| {
-                        act(&self.lanes[part >> (parts.bits() - lane_bits)], Portion { hashes, places, start });
-                    });
-                    start = end;
-                }
+    /// The same of hashes that change the filter: for large filters by shard, so that work stays in a core's cache.
+    fn by_shard(&self, hashes: usize) -> Option<Together> {
+        // What the tables will be at least.
+        let bytes = self.lanes.iter().map(|lane| lane.read().table_bytes()).sum::<usize>().max(hashes);
+        SHARING.together(bytes, hashes).or_else(|| self.by_lane(hashes))
+    }
+
+    /// Calls `act` with all hashes, many of the same lane at a time if they can be shared out.
+    fn each_lane(&self, hashes: &impl Hashes, together: Option<Together>, mut act: impl FnMut(&LockedLane, Portion<'_>)) {
+        let mut start = share_out(self.params.shares(), together, hashes, |portion| {
+            act(self.lane(Uniform(portion.hashes[0])), portion);
+        });
+        hashes.each_batch(start..hashes.len(), |batch| {
+            for hash in batch {
+                act(self.lane(Uniform(*hash)), Portion { hashes: slice::from_ref(hash), places: &[0], start });
+                start += 1;
             }
-        }
-        hashes.each_batch(start..len, |batch| {
-            for (place, hash) in (start..).zip(batch) {
-                let lane = &self.lanes[self.params.shares().lane(Uniform(*hash))];
-                act(lane, Portion { hashes: &[*hash], places: &[0], start: place });
-            }
-            start += batch.len();
             true
         });
     }
@@ -738,7 +700,7 @@ mod tests {
                 [Together { hashes: some, bits: 0 }, Together { hashes: 1 << 20, bits: 8 }, Together { hashes: 7, bits: 2 }]
             {
                 let mut seen = vec![0; hashes.len()];
-                filter.core.each_lane(&hashes.as_slice(), together, |lane, portion| {
+                filter.core.each_lane(&hashes.as_slice(), Some(together), |lane, portion| {
                     for (place, hash) in portion.each() {
                         assert_eq!(hash.0, hashes[place]);
                         assert!(core::ptr::eq(lane, &raw const filter.core.lanes[filter.core.params.shares().lane(hash)]));

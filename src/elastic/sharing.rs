@@ -27,18 +27,75 @@ pub(super) struct Sharing {
     /// Bytes of tables in a part: what a core has in its cache of the second level.
     part: usize,
     /// The most hashes at a time. Each takes twelve bytes meanwhile.
-    pub(super) most: usize,
+    most: usize,
 }
 
 pub(super) const SHARING: Sharing = Sharing { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
 
 impl Sharing {
-    /// Log₂ of the number of parts into which so many hashes are shared out; 0 if that does not pay.
-    pub(super) fn bits(&self, table_bytes: usize, hashes: usize) -> u32 {
-        if table_bytes < self.least_tables || table_bytes / self.bytes_per_hash > hashes {
-            return 0;
+    /// How to share out so many hashes; none if that does not pay.
+    pub(super) fn together(&self, table_bytes: usize, hashes: usize) -> Option<Together> {
+        let pays = table_bytes >= self.least_tables && table_bytes / self.bytes_per_hash <= hashes;
+        pays.then(|| Together { hashes: self.most, bits: (table_bytes / self.part).next_power_of_two().trailing_zeros() })
+    }
+}
+
+/// How many hashes are shared out at a time, and log₂ of the number of parts, if that is more than there are lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Together {
+    pub(super) hashes: usize,
+    pub(super) bits: u32,
+}
+
+/// Hashes of one part, all of the same lane, and the index of each among those from `start` on.
+#[derive(Clone, Copy)]
+pub(super) struct Portion<'a> {
+    pub(super) hashes: &'a [u64],
+    pub(super) places: &'a [u32],
+    pub(super) start: usize,
+}
+
+impl Portion<'_> {
+    /// The hashes, and the index of each among those of the call.
+    pub(super) fn each(&self) -> impl Iterator<Item = (usize, Uniform)> {
+        let start = self.start;
+        self.places.iter().zip(self.hashes).map(move |(&place, &hash)| (start + index(place.into()), Uniform(hash)))
+    }
+}
+
+/// Shares out hashes and calls `act` with each portion. Returns how many were used, the first ones: fewer than all if there is no
+/// memory to share them out, and none if that does not pay. Hashing, which may be the user's code, is done before.
+pub(super) fn share_out(
+    shares: Shares,
+    together: Option<Together>,
+    hashes: &impl Hashes,
+    mut act: impl FnMut(Portion<'_>),
+) -> usize {
+    let (len, mut done) = (hashes.len(), 0);
+    let Some(Together { hashes: most, bits }) = together else { return 0 };
+    let Ok(mut parts) = Partition::new(shares, len.min(most), bits) else { return 0 };
+    while done < len && parts.fill(hashes, done..len.min(done + most)).is_ok() {
+        parts.each(|hashes, places| act(Portion { hashes, places, start: done }));
+        done = len.min(done + most);
+    }
+    done
+}
+
+/// The error of the first item of a call that was refused, whatever the order in which they were used.
+#[derive(Default)]
+pub(super) struct FirstRefused(Option<GrowError>);
+
+impl FirstRefused {
+    pub(super) fn note(&mut self, place: usize, result: Result<(), GrowError>) {
+        if let Err(error) = result
+            && self.0.as_ref().is_none_or(|first| place < first.position())
+        {
+            self.0 = Some(error.at(place));
         }
-        (table_bytes / self.part).next_power_of_two().trailing_zeros()
+    }
+
+    pub(super) fn result(self) -> Result<(), GrowError> {
+        self.0.map_or(Ok(()), Err)
     }
 }
 
@@ -58,57 +115,33 @@ impl<H> ElasticFilter<H> {
 
 impl Elastic {
     fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), GrowError> {
-        let (len, mut start) = (hashes.len(), 0);
-        let mut first: Option<GrowError> = None;
-        let mut insert = |filter: &mut Self, place: usize, hash: Uniform| {
-            if let Err(error) = filter.insert(hash)
-                && first.as_ref().is_none_or(|first| place < first.position())
-            {
-                first = Some(error.at(place));
-            }
-        };
+        let (len, mut refused) = (hashes.len(), FirstRefused::default());
         // What the tables will be at least.
-        let bits = sharing.bits(self.storage.table_bytes().max(len), len);
-        if bits > 0
-            && let Ok(mut parts) = Partition::new(self.params.shares(), len.min(sharing.most), bits)
-        {
-            while start < len && parts.fill(hashes, start..len.min(start + sharing.most)).is_ok() {
-                parts.each(|place, hash| insert(self, start + place, hash));
-                start = len.min(start + sharing.most);
-            }
-        }
+        let together = sharing.together(self.storage.table_bytes().max(len), len);
+        let mut start = share_out(self.params.shares(), together, hashes, |portion| {
+            portion.each().for_each(|(place, hash)| refused.note(place, self.insert(hash)));
+        });
         hashes.each_batch(start..len, |batch| {
             self.prefetch(batch);
-            for (place, &hash) in (start..).zip(batch) {
-                insert(self, place, Uniform(hash));
+            for &hash in batch {
+                refused.note(start, self.insert(Uniform(hash)));
+                start += 1;
             }
-            start += batch.len();
             true
         });
-        first.map_or(Ok(()), Err)
+        refused.result()
     }
 }
 
 impl<S: ShardStorage> Elastic<S> {
     /// Looks up all hashes, if sharing them out pays, and if there is memory for it.
     pub(super) fn contains_shared_out(&self, sharing: &Sharing, hashes: &impl Hashes, found: &mut [bool]) -> bool {
-        let bits = sharing.bits(self.storage.table_bytes(), hashes.len());
-        if bits == 0 {
-            return false;
-        }
-        let Ok(mut parts) = Partition::new(self.params.shares(), hashes.len().min(sharing.most), bits) else { return false };
-        let mut start = 0;
-        for found in found.chunks_mut(sharing.most) {
-            if parts.fill(hashes, start..start + found.len()).is_err() {
-                return false;
-            }
-            start += found.len();
-            parts.each_part(|_, hashes, places| {
-                // Prefetched, since the first read of each cache line would wait for it.
-                contains_all(self.storage.dispatch(), self.all_shards(), true, &hashes, answers_at(places, found));
-            });
-        }
-        true
+        let together = sharing.together(self.storage.table_bytes(), hashes.len());
+        let asked = share_out(self.params.shares(), together, hashes, |Portion { hashes, places, start }| {
+            // Prefetched, since the first read of each cache line would wait for it.
+            contains_all(self.storage.dispatch(), self.all_shards(), true, &hashes, answers_at(places, &mut found[start..]));
+        });
+        asked == hashes.len()
     }
 }
 
@@ -119,7 +152,7 @@ const MOST_BITS: u32 = 8;
 ///
 /// Hashes are uniform, so that the lengths of the parts are nearly known, and need not be counted first. What exceeds a part's
 /// room, as copies may, is spilt.
-pub(super) struct Partition {
+struct Partition {
     shares: Shares,
     bits: u32,
     /// Where each part begins, and where the last one ends.
@@ -133,7 +166,7 @@ pub(super) struct Partition {
 
 impl Partition {
     /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸: at least one for each lane.
-    pub(super) fn new(shares: Shares, len: usize, bits: u32) -> Result<Self, OutOfMemory> {
+    fn new(shares: Shares, len: usize, bits: u32) -> Result<Self, OutOfMemory> {
         let bits = bits.min(MOST_BITS).max(shares.lane_bits().into());
         let mut starts = reserved((1 << bits) + 1)?;
         let mut start = 0;
@@ -157,7 +190,7 @@ impl Partition {
     }
 
     /// Shares out the hashes in `range`, instead of those before.
-    pub(super) fn fill(&mut self, source: &impl Hashes, range: Range<usize>) -> Result<(), OutOfMemory> {
+    fn fill(&mut self, source: &impl Hashes, range: Range<usize>) -> Result<(), OutOfMemory> {
         self.lens.fill(0);
         self.spilt.clear();
         let (mut place, mut result) = (0, Ok(()));
@@ -181,29 +214,14 @@ impl Partition {
         result
     }
 
-    /// Log₂ of the number of parts.
-    #[cfg(feature = "std")]
-    pub(super) fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    /// Calls `act` with the number of each part, its hashes, and their indices among those that were shared out.
-    pub(super) fn each_part(&self, mut act: impl FnMut(usize, &[u64], &[u32])) {
-        for (part, (&start, &len)) in self.starts.iter().zip(&self.lens).enumerate().filter(|(_, (_, len))| **len > 0) {
-            act(part, &self.hashes[start..start + len], &self.places[start..start + len]);
+    /// Calls `act` with the hashes of each part, and their indices among those that were shared out.
+    fn each(&self, mut act: impl FnMut(&[u64], &[u32])) {
+        for (&start, &len) in self.starts.iter().zip(&self.lens).filter(|(_, len)| **len > 0) {
+            act(&self.hashes[start..start + len], &self.places[start..start + len]);
         }
         for &(place, hash) in &self.spilt {
-            act(self.shares.first_bits(Uniform(hash), self.bits), &[hash], &[place]);
+            act(&[hash], &[place]);
         }
-    }
-
-    /// All hashes, part after part, with their indices among those that were shared out.
-    pub(super) fn each(&self, mut act: impl FnMut(usize, Uniform)) {
-        self.each_part(|_, hashes, places| {
-            for (&hash, &place) in hashes.iter().zip(places) {
-                act(index(place.into()), Uniform(hash));
-            }
-        });
     }
 }
 
@@ -266,8 +284,8 @@ mod tests {
 
     #[test]
     fn only_many_hashes_for_large_filters_are_shared_out() {
-        assert_eq!(SHARING.bits(1 << 20, usize::MAX), 0);
-        assert_eq!(SHARING.bits(1 << 30, 1 << 20), 0);
-        assert_eq!(SHARING.bits(1 << 28, 1 << 24), 8);
+        assert!(SHARING.together(1 << 20, usize::MAX).is_none());
+        assert!(SHARING.together(1 << 30, 1 << 20).is_none());
+        assert_eq!(SHARING.together(1 << 28, 1 << 24).map(|together| together.bits), Some(8));
     }
 }
