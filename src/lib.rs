@@ -113,8 +113,8 @@ pub mod backing {
     #[cfg(feature = "std")]
     pub use crate::elastic::{Part, Shared};
     pub use crate::{
-        elastic::{Elastic, OwnedShards, ShardStorage, SnapshotShards},
-        filter::{Core, CoreMut, CoreRemove, Planned, RawFilter, Refusal, SetKernel},
+        elastic::{CoreGrow, Elastic, OwnedShards, ShardStorage, SnapshotShards},
+        filter::{Core, CoreMut, CoreRemove, Planned, RawFilter, Refusal},
         storage::{Owned, Snapshot, Storage},
     };
 }

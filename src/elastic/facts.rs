@@ -1,15 +1,39 @@
-//! Properties of a growing filter: size, false-positive rate, parameters.
+//! Properties of growing filters, whatever their shards are kept in: size, shards, parameters.
+
+#![allow(private_interfaces, private_bounds, reason = "the trait is sealed: nobody else can implement or call it")]
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, ShardStorage, lane::Lane, pool::first_table_bytes, storage::FILTER_BYTES};
-use crate::{bits::wide, hash::Hasher, params::TableKind, snapshot::ElasticView};
+use super::{ElasticFilter, ElasticParams, lane::Lane, pool::first_table_bytes, storage::FILTER_BYTES};
+use crate::{
+    bits::wide,
+    filter::{Filter, Planned, write_rates},
+    hash::Hasher,
+    params::TableKind,
+    snapshot::ElasticView,
+};
 
-impl<H, S: ShardStorage> ElasticFilter<H, S> {
+/// A core of many shards.
+///
+/// This trait is sealed.
+pub trait CoreGrow: Planned<Params = ElasticParams> {
+    #[doc(hidden)]
+    fn shards(&self) -> usize;
+
+    /// The most layers of a lane.
+    #[doc(hidden)]
+    fn layers(&self) -> usize;
+
+    /// Bytes of all tables, with their padding.
+    #[doc(hidden)]
+    fn table_bytes(&self) -> usize;
+}
+
+impl<C: CoreGrow, H> Filter<C, H> {
     /// Bytes of all tables, with their padding. For a view, the length of the snapshot.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        self.core.storage.table_bytes()
+        self.core.table_bytes()
     }
 
     /// Bits of memory per item; infinite for an empty filter.
@@ -18,22 +42,37 @@ impl<H, S: ShardStorage> ElasticFilter<H, S> {
         8.0 * self.size_in_bytes() as f64 / self.len() as f64
     }
 
+    /// The number of lanes of the whole filter: [`ElasticBuilder::lanes`](super::ElasticBuilder::lanes).
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        self.params().lanes()
+    }
+
     /// The number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.core.storage.shard_count()
+        self.core.shards()
     }
 
     /// The number of buckets in all shards.
     #[must_use]
     pub fn buckets(&self) -> u64 {
-        u64::from(self.core.params.buckets) * self.shards() as u64
+        u64::from(self.params().buckets) * self.shards() as u64
     }
 
     /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.
     #[must_use]
     pub fn buckets_per_lookup(&self) -> usize {
-        2 * self.core.storage.layers()
+        2 * self.core.layers()
+    }
+}
+
+/// A one-line summary: shards, items, size and false-positive rate.
+impl<C: CoreGrow, H> fmt::Display for Filter<C, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (items, shards, bytes) = (self.len(), self.shards(), self.size_in_bytes());
+        write!(f, "{items} items in {shards} shards, {bytes} bytes, ")?;
+        write_rates(f, self, bytes)
     }
 }
 
@@ -134,35 +173,5 @@ impl ElasticParams {
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
-    }
-}
-
-/// A one-line summary: shards, items, size and false-positive rate.
-impl<H, S: ShardStorage> fmt::Display for ElasticFilter<H, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (items, shards, bytes) = (self.len(), self.shards(), self.size_in_bytes());
-        Summary { items, shards, bytes, false_positive_rate: self.false_positive_rate() }.fmt(f)
-    }
-}
-
-/// What a growing filter says of itself in a line.
-pub(super) struct Summary {
-    pub(super) items: usize,
-    pub(super) shards: usize,
-    pub(super) bytes: usize,
-    pub(super) false_positive_rate: f64,
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { items, shards, bytes, false_positive_rate } = *self;
-        write!(f, "{items} items in {shards} shards, {bytes} bytes, ")?;
-        if items > 0 {
-            write!(f, "{:.2} bits per item, ", 8.0 * bytes as f64 / items as f64)?;
-        }
-        match false_positive_rate {
-            0.0 => f.write_str("false-positive rate 0"),
-            rate => write!(f, "false-positive rate {rate:.2e}"),
-        }
     }
 }

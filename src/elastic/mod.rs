@@ -31,6 +31,7 @@ use crate::{filter::Filter, hash::Xxh3};
 pub use {
     builder::ElasticBuilder,
     error::{GrowError, GrowErrorKind},
+    facts::CoreGrow,
     merge::ElasticMergeError,
     plan::ElasticParams,
     storage::{OwnedShards, ShardStorage, SnapshotShards},

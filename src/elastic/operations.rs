@@ -1,7 +1,7 @@
 //! What a growing filter does with hashes, and what other filters do not do.
 
 use super::{
-    Elastic, ElasticFilter, ElasticParams, GrowError, ShardStorage,
+    CoreGrow, Elastic, ElasticFilter, ElasticParams, GrowError, ShardStorage,
     builder::empty_lanes,
     error::Refused,
     lane::Lane,
@@ -12,7 +12,7 @@ use super::{
     storage::sealed::Sealed as _,
 };
 use crate::{
-    filter::{Core, CoreMut, CoreRemove, Planned, Refusal, SetKernel, answers_in_order},
+    filter::{Core, CoreMut, CoreRemove, Planned, Refusal, answers_in_order},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
     params::Addressing,
     storage::OutOfMemory,
@@ -77,12 +77,24 @@ impl<S: ShardStorage> Planned for Elastic<S> {
     fn dispatch(&self) -> Dispatch {
         self.storage.dispatch()
     }
+
+    fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.storage.set_dispatch(dispatch);
+    }
 }
 
 #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
-impl<S: ShardStorage> SetKernel for Elastic<S> {
-    fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.storage.set_dispatch(dispatch);
+impl<S: ShardStorage> CoreGrow for Elastic<S> {
+    fn shards(&self) -> usize {
+        self.storage.shard_count()
+    }
+
+    fn layers(&self) -> usize {
+        self.storage.layers()
+    }
+
+    fn table_bytes(&self) -> usize {
+        self.storage.table_bytes()
     }
 }
 

@@ -8,7 +8,8 @@ use std::{
 };
 
 use super::{
-    ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, lane::Lane, plan::MOST_LANES, storage::FILTER_BYTES,
+    CoreGrow, ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, lane::Lane, plan::MOST_LANES,
+    storage::FILTER_BYTES,
 };
 use crate::{
     bits::wide,
@@ -64,7 +65,6 @@ pub struct Part {
     first: usize,
     lanes: Vec<Lane>,
     max_bytes: usize,
-    dispatch: Dispatch,
 }
 
 impl<H> ElasticBuilder<H> {
@@ -104,7 +104,7 @@ impl<H> ElasticBuilder<H> {
         for _ in first..end {
             lanes.push(Lane::new(&params, dispatch)?);
         }
-        let core = Part { params, number: part, parts, first, lanes, max_bytes, dispatch };
+        let core = Part { params, number: part, parts, first, lanes, max_bytes };
         Ok(ElasticPart { core, hasher })
     }
 }
@@ -196,7 +196,27 @@ impl Planned for Part {
     }
 
     fn dispatch(&self) -> Dispatch {
-        self.dispatch
+        // There are as many lanes as parts at least.
+        self.lanes[0].dispatch()
+    }
+
+    fn set_dispatch(&mut self, dispatch: Dispatch) {
+        self.lanes.iter_mut().for_each(|lane| lane.set_dispatch(dispatch));
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreGrow for Part {
+    fn shards(&self) -> usize {
+        self.lanes.iter().map(Lane::shards).sum()
+    }
+
+    fn layers(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
+    }
+
+    fn table_bytes(&self) -> usize {
+        self.lanes.iter().map(Lane::table_bytes).sum()
     }
 }
 
@@ -275,12 +295,6 @@ impl<H> ElasticPart<H> {
     #[must_use]
     pub fn parts(&self) -> usize {
         self.core.parts
-    }
-
-    /// Bytes of all tables of this part, with their padding.
-    #[must_use]
-    pub fn table_bytes(&self) -> usize {
-        self.core.lanes.iter().map(Lane::table_bytes).sum()
     }
 
     /// The number of the part that an item belongs to, from 0. It depends on the numbers of parts and lanes, the hasher and its

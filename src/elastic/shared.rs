@@ -19,10 +19,9 @@ use std::{
 };
 
 use super::{
-    Elastic, ElasticFilter, ElasticParams, GrowError, OwnedShards,
+    CoreGrow, Elastic, ElasticFilter, ElasticParams, GrowError, OwnedShards,
     builder::empty_lanes,
     error::Refused,
-    facts::Summary,
     lane::{LANE_BYTES, Lane},
     look_up::{answers_at, contains_all},
     pool::Place,
@@ -85,7 +84,6 @@ pub struct Shared {
     max_bytes: usize,
     /// Held by a thread that makes a lane larger, if there is a limit.
     growth: Mutex<()>,
-    dispatch: Dispatch,
 }
 
 impl<H> SharedFilter<H> {
@@ -236,7 +234,7 @@ impl<H> SharedFilter<H> {
     /// # Errors
     /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
     pub fn clear(&self) -> Result<(), OutOfMemory> {
-        let empty = empty_lanes(&self.core.params, self.core.dispatch)?;
+        let empty = empty_lanes(&self.core.params, self.core.dispatch())?;
         for (lane, empty) in self.core.lanes.iter().zip(empty) {
             let mut lane = lane.write();
             *lane = empty;
@@ -278,14 +276,14 @@ impl Core for Shared {
 
     fn contains_each(&self, hashes: &impl Hashes, found: &mut [bool]) {
         self.each_lane(hashes, self.by_lane(hashes.len()), |lane, Portion { hashes, places, start }| {
-            self.ask(lane, hashes, answers_at(places, &mut found[start..]));
+            Self::ask(lane, hashes, answers_at(places, &mut found[start..]));
         });
     }
 
     fn count_members(&self, hashes: &impl Hashes) -> usize {
         let mut count = 0;
         self.each_lane(hashes, self.by_lane(hashes.len()), |lane, portion| {
-            self.ask(lane, portion.hashes, |answers| count += answers.count_ones() as usize);
+            Self::ask(lane, portion.hashes, |answers| count += answers.count_ones() as usize);
         });
         count
     }
@@ -313,7 +311,28 @@ impl Planned for Shared {
     }
 
     fn dispatch(&self) -> Dispatch {
-        self.dispatch
+        self.lanes[0].read().dispatch()
+    }
+
+    fn set_dispatch(&mut self, dispatch: Dispatch) {
+        for lane in &mut self.lanes {
+            lane.lane.get_mut().unwrap_or_else(PoisonError::into_inner).set_dispatch(dispatch);
+        }
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreGrow for Shared {
+    fn shards(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.read().shards()).sum()
+    }
+
+    fn layers(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.read().layers().count()).max().unwrap_or(0)
+    }
+
+    fn table_bytes(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.read().table_bytes()).sum()
     }
 }
 
@@ -382,10 +401,10 @@ impl Shared {
         self.lanes.iter().map(LockedLane::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
 
-    fn ask(&self, lane: &LockedLane, hashes: &[u64], answer: impl FnMut(u64)) {
+    fn ask(lane: &LockedLane, hashes: &[u64], answer: impl FnMut(u64)) {
         let lane = lane.read();
         let prefetches = lane.table_bytes() >= PREFETCH_FROM / 8;
-        contains_all(self.dispatch, &*lane, prefetches, &hashes, answer);
+        contains_all(lane.dispatch(), &*lane, prefetches, &hashes, answer);
     }
 
     /// How to share out so many hashes by their lanes; none of few.
@@ -396,7 +415,7 @@ impl Shared {
     /// The same of hashes that change the filter: for large filters by shard, so that work stays in a core's cache.
     fn by_shard(&self, hashes: usize) -> Option<Together> {
         // What the tables will be at least.
-        let bytes = self.lanes.iter().map(|lane| lane.read().table_bytes()).sum::<usize>().max(hashes);
+        let bytes = self.table_bytes().max(hashes);
         SHARING.together(bytes, hashes).or_else(|| self.by_lane(hashes))
     }
 
@@ -454,9 +473,8 @@ impl<H> ElasticFilter<H> {
             Ok(room) => room,
             Err(error) => return Err(Unconverted::new(self, error)),
         };
-        let dispatch = self.core.dispatch();
         let Self { core: Elastic { storage: OwnedShards { lanes, max_bytes }, params }, hasher } = self;
-        let core = Shared { lanes: locked(lanes, room), params, max_bytes, growth: Mutex::new(()), dispatch };
+        let core = Shared { lanes: locked(lanes, room), params, max_bytes, growth: Mutex::new(()) };
         Ok(SharedFilter { core, hasher })
     }
 }
@@ -526,42 +544,6 @@ impl<F> fmt::Display for Unconverted<F> {
 }
 
 impl<F> Error for Unconverted<F> {}
-
-// Properties: size, false-positive rate, parameters.
-
-impl<H> SharedFilter<H> {
-    /// Bytes of all tables, with their padding.
-    #[must_use]
-    pub fn table_bytes(&self) -> usize {
-        self.core.lanes.iter().map(|lane| lane.read().table_bytes()).sum()
-    }
-
-    /// Bits of memory per item; infinite for an empty filter.
-    #[must_use]
-    pub fn bits_per_item(&self) -> f64 {
-        8.0 * self.size_in_bytes() as f64 / self.len() as f64
-    }
-
-    /// The number of lanes, each of which has a lock.
-    #[must_use]
-    pub fn lanes(&self) -> usize {
-        self.core.lanes.len()
-    }
-
-    /// The number of shards.
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        self.core.lanes.iter().map(|lane| lane.read().shards()).sum()
-    }
-}
-
-/// A one-line summary: shards, items, size and false-positive rate.
-impl<H> fmt::Display for SharedFilter<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (items, shards, bytes) = (self.len(), self.shards(), self.size_in_bytes());
-        Summary { items, shards, bytes, false_positive_rate: self.false_positive_rate() }.fmt(f)
-    }
-}
 
 insert_by_own_methods!(SharedFilter<H>, GrowError);
 

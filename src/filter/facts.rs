@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Core, CuckooFilter, Filter, Planned, SetKernel};
+use super::{Core, CuckooFilter, Filter, Planned};
 use crate::{bits::wide, hash::split_mix, kernel::Kernel, params::ParamError, storage::Storage, table::Uniform};
 
 impl<C: Core, H> Filter<C, H> {
@@ -81,9 +81,7 @@ impl<C: Planned, H> Filter<C, H> {
     pub fn kernel(&self) -> Kernel {
         self.core.dispatch().kernel()
     }
-}
 
-impl<C: SetKernel, H> Filter<C, H> {
     /// Selects another kernel, for tests, for comparisons, and for filters read from a snapshot. The answers stay the same; only
     /// the speed changes.
     ///
@@ -147,13 +145,18 @@ impl<H, S: Storage> fmt::Display for CuckooFilter<H, S> {
         let (params, items, slots) = (self.params(), self.len(), self.slots());
         let bytes = params.table_bytes();
         write!(f, "{params}: {items} of {slots} slots taken ({}), {bytes} bytes, ", Load { items, slots })?;
-        if !self.is_empty() {
-            write!(f, "{:.2} bits per item, ", self.bits_per_item())?;
-        }
-        match self.false_positive_rate() {
-            0.0 => f.write_str("false-positive rate 0"),
-            rate => write!(f, "false-positive rate {rate:.2e}"),
-        }
+        write_rates(f, self, bytes)
+    }
+}
+
+/// The end of every summary: bits of these bytes for each item, and the false-positive rate.
+pub(crate) fn write_rates<C: Core, H>(f: &mut fmt::Formatter<'_>, filter: &Filter<C, H>, bytes: usize) -> fmt::Result {
+    if !filter.is_empty() {
+        write!(f, "{:.2} bits per item, ", 8.0 * bytes as f64 / filter.len() as f64)?;
+    }
+    match filter.false_positive_rate() {
+        0.0 => f.write_str("false-positive rate 0"),
+        rate => write!(f, "false-positive rate {rate:.2e}"),
     }
 }
 

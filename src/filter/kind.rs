@@ -78,10 +78,7 @@ pub trait Planned: Core {
 
     #[doc(hidden)]
     fn dispatch(&self) -> Dispatch;
-}
 
-/// A [`Planned`] core whose kernel can be changed.
-pub trait SetKernel: Planned {
     #[doc(hidden)]
     fn set_dispatch(&mut self, dispatch: Dispatch);
 }
@@ -212,9 +209,7 @@ impl<S: Storage> Planned for RawFilter<S> {
     fn dispatch(&self) -> Dispatch {
         self.dispatch()
     }
-}
 
-impl<S: Storage> SetKernel for RawFilter<S> {
     fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.set_dispatch(dispatch);
     }

@@ -27,13 +27,14 @@ pub use {
     error::{BuildError, Full},
     items::{Items, Prehashed},
     iter::ContainsIter,
-    kind::{Core, CoreMut, CoreRemove, Planned, Refusal, SetKernel},
+    kind::{Core, CoreMut, CoreRemove, Planned, Refusal},
     merge::MergeError,
     raw::RawFilter,
 };
 #[cfg(feature = "std")]
 pub(crate) use {contains::insert_by_own_methods, operations::hashed_iter};
 pub(crate) use {
+    facts::write_rates,
     items::{Batch, Hashed, answers_in_order, same_length},
     operations::hashed,
     raw::{Combine, CountIn, Crowd, Located, Place, RemoveKnown, Sought},

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     bits::wide,
-    filter::{Core, CoreMut, CoreRemove, CuckooFilter, Filter, Full, Planned, SetKernel},
+    filter::{Core, CoreMut, CoreRemove, CuckooFilter, Filter, Full, Planned},
     hash::{Hasher, MetroHash64},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
@@ -137,10 +137,7 @@ impl Planned for WithVictim {
     fn dispatch(&self) -> Dispatch {
         self.filter.core.dispatch()
     }
-}
 
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
-impl SetKernel for WithVictim {
     fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.filter.core.set_dispatch(dispatch);
     }
