@@ -43,6 +43,18 @@ impl<I: Iterator<Item: fmt::Display> + Clone> fmt::Display for Listed<I> {
     }
 }
 
+/// The words about a filter that another program cannot have.
+#[cfg(any(go_files, feature = "redisbloom"))]
+pub(crate) fn other_wanted(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    given: &dyn fmt::Display,
+    but: &str,
+    with: &str,
+) -> fmt::Result {
+    write!(f, "{what}: {given} given, but {but}; build the filter with {with}")
+}
+
 /// The error of a system call or of bytes that are wrong, in words.
 ///
 /// `std` boxes them, and aborts the program where it cannot. So it is not asked to unless there is memory: without, the error is

@@ -1,5 +1,7 @@
 //! A Go filter: a table and the victim.
 
+#![allow(private_bounds, private_interfaces, reason = "the traits are sealed")]
+
 use alloc::vec::Vec;
 use core::fmt;
 use std::{
@@ -9,8 +11,7 @@ use std::{
 
 use super::{
     GoError,
-    format::{self, Victim},
-    order::Order,
+    format::{self, Order, Victim},
 };
 use crate::{
     bits::wide,
@@ -78,7 +79,6 @@ impl WithVictim {
 }
 
 /// The victim is looked up and counted as if it were in the table.
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl Core for WithVictim {
     const NAME: &'static str = "GoFilter";
 
@@ -126,7 +126,6 @@ impl Core for WithVictim {
     }
 }
 
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl Planned for WithVictim {
     type Params = Params;
 
@@ -144,7 +143,6 @@ impl Planned for WithVictim {
 }
 
 /// If there is a victim, an insertion then tries to store it in the table, too.
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl CoreMut for WithVictim {
     type Refusal = Full;
 
@@ -158,7 +156,6 @@ impl CoreMut for WithVictim {
 }
 
 /// A copy in the table is removed in preference to the victim, which is then stored in the table if there is room, as in Go.
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl CoreRemove for WithVictim {
     fn remove(&mut self, hash: Uniform) -> bool {
         if self.filter.core.remove(hash) {

@@ -1,66 +1,52 @@
-//! Go's files: the layout and validation of the header, reading and writing.
+//! Go's files: the layout and validation of the header, the order of slots, reading and writing.
 
 use alloc::vec::Vec;
 
-use super::{
-    GoError, GoFilter, WithVictim,
-    order::{self, Order, Refusal},
-};
+use super::{GoError, GoFilter, WithVictim};
 use crate::{
-    bits::{PADDING, index, low_half, wide},
+    bits::{self, PADDING, index, low_half, wide},
     filter::{CuckooFilter, RawFilter},
     hash::{Hasher, HasherId, MetroHash64},
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind, too_short, verify},
     storage::{OutOfMemory, Owned, Storage, reserved},
-    table::{Fingerprint, Pair},
+    table::{CODEWORD_BITS, Corrupt, Fingerprint, Pair},
 };
 
 /// The seed that Go's library always uses.
-pub(super) const SEED: u64 = 1337;
+const SEED: u64 = 1337;
 /// The largest power of two that fits into four bytes.
-pub(super) const MOST_BUCKETS: u64 = 1 << 31;
-pub(super) const MOST_ITEMS: u64 = u32::MAX as u64;
+const MOST_BUCKETS: u64 = 1 << 31;
 
-// Each field begins where the previous one ends. From `TABLE_AT` on, the layouts of the two tables differ.
-pub(super) const ITEMS_AT: usize = 0;
+// Each field begins where the previous one ends. Behind `TABLE_AT`, only the single table has the size of its buckets.
+const ITEMS_AT: usize = 0;
 const VICTIM_BUCKET_AT: usize = ITEMS_AT + 4;
 const VICTIM_FINGERPRINT_AT: usize = VICTIM_BUCKET_AT + 4;
 const VICTIM_USED_AT: usize = VICTIM_FINGERPRINT_AT + 4;
 const TABLE_AT: usize = VICTIM_USED_AT + 1;
-const TABLE_END: usize = TABLE_AT + 1;
+const BUCKET_SIZE_AT: usize = TABLE_AT + 1;
+/// The length of a fingerprint, a byte, and the number of buckets, four, end the header.
+const FINGERPRINT_BITS_BEFORE_END: usize = 5;
+const BUCKETS_BEFORE_END: usize = 4;
 
 const SINGLE: u8 = 0;
 const PACKED: u8 = 1;
 
-/// The offsets of the fields behind `TABLE_AT`.
-struct Offsets {
-    /// `None` for the packed table, which has no such field.
-    bucket_size_at: Option<usize>,
-    fingerprint_bits_at: usize,
-    buckets_at: usize,
-    header: usize,
-    /// Zero bytes behind the table.
-    padding: usize,
-}
-
-const fn offsets(table: TableKind) -> Offsets {
-    let (bucket_size_at, fingerprint_bits_at, padding) = match table {
-        TableKind::Single => (Some(TABLE_END), TABLE_END + 1, 0),
-        TableKind::Packed => (None, TABLE_END, 7),
-    };
-    let buckets_at = fingerprint_bits_at + 1;
-    Offsets { bucket_size_at, fingerprint_bits_at, buckets_at, header: buckets_at + 4, padding }
-}
-
-/// The number of zero bytes behind a table.
-pub(super) fn padding(params: &Params) -> usize {
-    offsets(params.table()).padding
-}
-
 /// The length of the header, which is the offset of the table.
-pub(super) fn header_bytes(params: &Params) -> usize {
-    offsets(params.table()).header
+const fn header_bytes(table: TableKind) -> usize {
+    FINGERPRINT_BITS_BEFORE_END
+        + match table {
+            TableKind::Single => BUCKET_SIZE_AT + 1,
+            TableKind::Packed => BUCKET_SIZE_AT,
+        }
+}
+
+/// The number of zero bytes behind the table.
+const fn padding(table: TableKind) -> usize {
+    match table {
+        TableKind::Single => 0,
+        TableKind::Packed => 7,
+    }
 }
 
 /// The item for which Go found no slot or, if `is_used` is false, the last one, which has been stored since.
@@ -112,14 +98,13 @@ impl Header {
     /// Validates everything that does not require the table, including the total length.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let kind = match bytes.get(TABLE_AT) {
-            None => return Err(header_too_short(bytes, offsets(TableKind::Packed).header)),
+            None => return Err(header_too_short(bytes, header_bytes(TableKind::Packed))),
             Some(&SINGLE) => TableKind::Single,
             Some(&PACKED) => TableKind::Packed,
             Some(&other) => return Err(parameter(TABLE_AT, "table type {}: 0 is single, 1 is packed", [other.into()])),
         };
-        let header = offsets(kind).header;
-        if bytes.len() < header {
-            return Err(header_too_short(bytes, header));
+        if bytes.len() < header_bytes(kind) {
+            return Err(header_too_short(bytes, header_bytes(kind)));
         }
         let params = params(bytes, kind)?;
         check_length(bytes, &params)?;
@@ -151,15 +136,16 @@ impl Header {
 }
 
 fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
-    let Offsets { bucket_size_at, fingerprint_bits_at, buckets_at, .. } = offsets(kind);
-    let b = bucket_size_at.map_or(DEFAULT_BUCKET_SIZE, |at| bytes[at].into());
+    let end = header_bytes(kind);
+    let (fingerprint_bits_at, buckets_at) = (end - FINGERPRINT_BITS_BEFORE_END, end - BUCKETS_BEFORE_END);
+    let b = if kind == TableKind::Single { bytes[BUCKET_SIZE_AT].into() } else { DEFAULT_BUCKET_SIZE };
     let f = bytes[fingerprint_bits_at].into();
     let addressing = Addressing::PowerOfTwo;
     let buckets = number(bytes, buckets_at).into();
     let params = Params::new(kind, f, b, buckets, addressing, SEED).map_err(|error| {
         let at = match error.parameter() {
             Parameter::FingerprintBits => fingerprint_bits_at,
-            Parameter::BucketSize => bucket_size_at.unwrap_or(TABLE_AT),
+            Parameter::BucketSize => BUCKET_SIZE_AT,
             _ => buckets_at,
         };
         SnapshotError::params(refusal(&error, kind, f, b), at, kind, [f, b], addressing, buckets)
@@ -219,8 +205,8 @@ pub(super) fn header(params: &Params, hasher: HasherId, len: u64, victim: Victim
 }
 
 fn check_length(bytes: &[u8], params: &Params) -> Result<(), SnapshotError> {
-    let Offsets { header, padding, .. } = offsets(params.table());
-    let (given, expected) = (wide(bytes.len()), wide(params.table_bytes()) + wide(header + padding));
+    let around = header_bytes(params.table()) + padding(params.table());
+    let (given, expected) = (wide(bytes.len()), wide(params.table_bytes()) + wide(around));
     if given == expected {
         return Ok(());
     }
@@ -248,12 +234,102 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(number)
 }
 
+// The order of slots in a packed bucket: Go leaves fingerprints with equal low nibbles as they come, this library sorts them by their
+// high parts. Codewords are the same in both.
+
+/// The order in which Go had the slots of each bucket, a byte for each: see [`places`]. Empty if all were sorted.
+///
+/// It is a hint, checked when it is used: a bucket may have changed since.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Order(Vec<u8>);
+
+/// The places of sorted values.
+const SORTED: u8 = 0b11_10_01_00;
+
+/// The places that four values have among them when they are sorted, two bits each.
+fn places(values: [u32; 4]) -> u8 {
+    let keys = values.map(|value| value.rotate_right(4));
+    (0..4).rev().fold(0, |places, slot| {
+        let before = |&other: &usize| (keys[other], other) < (keys[slot], slot);
+        places << 2 | (0..4).filter(before).fold(0, |place, _| place + 1)
+    })
+}
+
+/// The values in this library's order of slots: by low nibbles, then by high parts.
+fn sorted(mut values: [u32; 4]) -> [u32; 4] {
+    values.sort_unstable_by_key(|&value| value.rotate_right(4));
+    values
+}
+
+/// Sorted values in the order of these places. `None` if Go cannot have them so.
+fn in_order(places: u8, sorted: [u32; 4]) -> Option<[u32; 4]> {
+    let values = [0, 2, 4, 6].map(|shift| sorted[usize::from(places >> shift & 3)]);
+    is_gos(values).then_some(values)
+}
+
+/// True if low nibbles ascend, as in Go.
+fn is_gos(values: [u32; 4]) -> bool {
+    values.is_sorted_by_key(|value| value & 15)
+}
+
+impl Order {
+    /// Sorts every bucket of a packed table, and returns the order that it had.
+    fn sort(filter: &mut RawFilter) -> Result<Self, SnapshotError> {
+        let params = *filter.params();
+        let mut order = Vec::new();
+        for bucket in 0..params.buckets() {
+            match filter.first_corrupt(bucket..bucket + 1) {
+                None => {}
+                Some((_, Corrupt::Codeword(codeword))) => {
+                    let words = "bucket {} has the codeword {}, which is not in the codebook";
+                    let at = wide(header_bytes(TableKind::Packed)) + bucket * u64::from(params.bucket_bits()) / 8;
+                    return Err(SnapshotError::new(Kind::Table, at, words, [bucket, codeword.into()]));
+                }
+                Some(_) => {
+                    if order.is_empty() {
+                        let buckets = index(params.buckets());
+                        order = reserved(buckets)?;
+                        order.resize(buckets, SORTED);
+                    }
+                    let values = filter.packed_values(bucket);
+                    order[index(bucket)] = places(values);
+                    put_high_parts(&params, filter.bytes_mut(), bucket, sorted(values));
+                }
+            }
+        }
+        Ok(Self(order))
+    }
+
+    /// Restores the order of buckets in `bytes`, a copy of the table and its padding, where it is still one that Go can have.
+    fn restore<S: Storage>(&self, filter: &RawFilter<S>, bytes: &mut [u8]) {
+        for (bucket, &places) in (0..).zip(&self.0).filter(|&(_, &places)| places != SORTED) {
+            if let Some(values) = in_order(places, filter.packed_values(bucket)) {
+                put_high_parts(filter.params(), bytes, bucket, values);
+            }
+        }
+    }
+
+    /// The heap memory in bytes.
+    pub(super) fn size_in_bytes(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
+/// Writes the high parts of the four fingerprints of a bucket.
+fn put_high_parts(params: &Params, bytes: &mut [u8], bucket: u64, values: [u32; 4]) {
+    let width = params.fingerprint_bits() - 4;
+    let first = bucket * u64::from(params.bucket_bits()) + u64::from(CODEWORD_BITS);
+    for (value, slot) in values.into_iter().zip(0..) {
+        bits::set(bytes, first + slot * u64::from(width), width, u64::from(value >> 4));
+    }
+}
+
 // Reading, from untrusted bytes.
 
 /// Reads a filter from the output of Go's `Encode`, with nothing after it.
 ///
 /// Safe for untrusted input: validates everything. Takes time proportional to the input. Allocates memory for the table and, if
-/// it is packed, at most nine bits more per bucket.
+/// it is packed, at most a byte more per bucket.
 ///
 /// # Errors
 /// If the bytes are not a valid file; the error says what is wrong and at which offset. Two kinds do not mean that the file is
@@ -269,14 +345,14 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
     let Header { params, items, victim } = Header::decode(bytes)?;
-    let start = header_bytes(&params);
+    let start = header_bytes(params.table());
     let (table, padding) = bytes[start..].split_at(params.table_bytes());
     check_end(&params, table, padding)?;
     let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
     let mut raw = RawFilter::from_parts(params, storage, 0);
     let order = match params.table() {
         TableKind::Single => Order::default(),
-        TableKind::Packed => order::sort(&mut raw).map_err(|refusal| refused(&params, refusal))?,
+        TableKind::Packed => Order::sort(&mut raw)?,
     };
     // The buckets are sorted now, so the table is valid.
     let taken = raw.taken(0..params.buckets()).unwrap_or_default();
@@ -294,19 +370,8 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
     let last = table.last().map_or(0, |&byte| if used_bits == 0 { 0 } else { byte >> used_bits });
     let mut behind = core::iter::once(last).chain(padding.iter().copied());
     let Some(byte) = behind.position(|byte| byte != 0) else { return Ok(()) };
-    let at = header_bytes(params) + table.len() - 1 + byte;
+    let at = header_bytes(params.table()) + table.len() - 1 + byte;
     Err(SnapshotError::new(Kind::Table, wide(at), "bits beyond the last bucket are set", []))
-}
-
-fn refused(params: &Params, refusal: Refusal) -> SnapshotError {
-    match refusal {
-        Refusal::Codeword { bucket, codeword } => {
-            let words = "bucket {} has the codeword {}, which is not in the codebook";
-            let at = wide(header_bytes(params)) + bucket * u64::from(params.bucket_bits()) / 8;
-            SnapshotError::new(Kind::Table, at, words, [bucket, codeword.into()])
-        }
-        Refusal::OutOfMemory(error) => error.into(),
-    }
 }
 
 // Writing.
@@ -347,15 +412,15 @@ pub(super) fn file<H: Hasher, S: Storage>(
 ) -> Result<Vec<u8>, GoError> {
     let params = &filter.params();
     let header = self::header(params, filter.hasher().id(), wide(filter.len()), victim)?;
-    let start = header_bytes(params);
+    let start = header_bytes(params.table());
     let end = start + params.table_bytes();
     let mut bytes = reserved(end + PADDING).map_err(GoError::OutOfMemory)?;
     header.encode(&mut bytes);
     bytes.extend_from_slice(filter.core.table());
     if params.table() == TableKind::Packed {
         bytes.resize(end + PADDING, 0);
-        order::restore(order, &filter.core, &mut bytes[start..]);
-        bytes.truncate(end + padding(params));
+        order.restore(&filter.core, &mut bytes[start..]);
+        bytes.truncate(end + padding(params.table()));
     }
     Ok(bytes)
 }
@@ -366,6 +431,25 @@ mod tests {
 
     fn params(table: TableKind, f: u32, b: u32, buckets: u64) -> Params {
         Params::new(table, f, b, buckets, Addressing::PowerOfTwo, SEED).unwrap()
+    }
+
+    /// Every order of quadruples, including equal values, comes back if Go could have written it.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn every_order_comes_back() {
+        for n in 0..256_usize {
+            for highs_and_lows in [[0x10, 0x20, 0x30, 0x40], [0, 0x13, 3, 5], [7, 7, 0x17, 0xffff_fff7]] {
+                let values = [n, n >> 2, n >> 4, n >> 6].map(|n| highs_and_lows[n & 3]);
+                let places = places(values);
+                assert_eq!(in_order(places, sorted(values)), is_gos(values).then_some(values));
+                assert_eq!(places == SORTED, values == sorted(values), "{values:x?}");
+                // Whatever the bucket holds now, an old order keeps its contents.
+                for changed in [[0x31, 2, 1, 0x11], [3; 4], [0x40, 0x30, 0x20, 0x10]].map(sorted) {
+                    let restored = in_order(places, changed);
+                    assert!(restored.is_none_or(|restored| is_gos(restored) && sorted(restored) == changed));
+                }
+            }
+        }
     }
 
     /// Tests the limits without allocating such tables.
