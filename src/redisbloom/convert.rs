@@ -1,18 +1,20 @@
 //! Conversion to filters of this crate, and back. A sub-filter has its fingerprints in the order of the single table, and places
 //! of [`Addressing::PowerOfTwo`] for the hashes of [`RedisBloomHash`]; so the slots are copied.
 
+use core::{error::Error, fmt};
+
 use super::{
-    RedisBloomError as Error, RedisBloomFilter,
-    filter::{FINGERPRINT_BITS, SubFilter},
-    header::{Fields, Header, MOST_SLOTS},
+    FINGERPRINT_BITS, RedisBloomFilter, SubFilter,
+    format::{Fields, Header, MOST_SLOTS},
 };
 use crate::{
     bits::{index, low_quarter, wide},
     filter::{CuckooFilter, RawFilter},
     hash::{Hasher, HasherId, RedisBloomHash},
     params::{Addressing, Params, TableKind},
-    snapshot::verify,
+    snapshot::{SnapshotError, verify},
     storage::{OutOfMemory, Owned, Storage, reserved},
+    text::other_wanted,
 };
 
 /// The seed that RedisBloom always uses.
@@ -52,18 +54,18 @@ impl RedisBloomFilter {
     /// assert!(RedisBloomFilter::from_filter(&filter)?.contains("bob"));
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn to_filter(&self) -> Result<CuckooFilter<RedisBloomHash>, Error> {
-        let [filter] = &self.core.filters[..] else { return Err(Error::SubFilters(self.core.filters.len())) };
+    pub fn to_filter(&self) -> Result<CuckooFilter<RedisBloomHash>, RedisBloomError> {
+        let [filter] = &self.core.filters[..] else { return Err(RedisBloomError::SubFilters(self.core.filters.len())) };
         let b = self.bucket_size();
         if !TableKind::Single.bucket_sizes().contains(&b) {
-            return Err(Error::BucketSize(b));
+            return Err(RedisBloomError::BucketSize(b));
         }
-        let slots = filter.slots();
+        let slots = &filter.slots;
         // With 2³² slots or fewer, there are no more buckets than a table may have; only memory may be too small for it.
         let params = Params::new(TableKind::Single, FINGERPRINT_BITS, b, filter.buckets(), Addressing::PowerOfTwo, SEED).ok();
         let made = params.and_then(|params| Some((params, Owned::copied(slots)?)));
         let (params, storage) = made.ok_or(OutOfMemory::of(slots.len()))?;
-        Ok(CuckooFilter { core: RawFilter::from_parts(params, storage, index(filter.taken())), hasher: RedisBloomHash })
+        Ok(CuckooFilter { core: RawFilter::from_parts(params, storage, index(filter.taken)), hasher: RedisBloomHash })
     }
 
     /// Copies a [`CuckooFilter`] that RedisBloom could have: with the hasher [`RedisBloomHash`], the seed 0, the single table,
@@ -76,18 +78,18 @@ impl RedisBloomFilter {
     ///
     /// # Errors
     /// If the filter is another, or has more than 2³² slots; if a view's snapshot is corrupt; if memory cannot be allocated.
-    pub fn from_filter<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Self, Error> {
+    pub fn from_filter<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Self, RedisBloomError> {
         // Cheap checks first: `verify` reads the whole table.
         let params = filter.params();
         check(&params, filter.hasher().id())?;
         // Dumps have no checksum that would reveal corruption later.
-        verify(&filter.core).map_err(Error::Snapshot)?;
+        verify(&filter.core).map_err(RedisBloomError::Snapshot)?;
         let (bucket_size, table) = (params.bucket_size(), filter.core.table());
         let (mut slots, mut filters) = (reserved(table.len())?, reserved(1)?);
         slots.extend_from_slice(table);
         let filter = SubFilter::new(slots, index(bucket_size.into()));
         let header = Header::new(Fields {
-            items: filter.taken(),
+            items: filter.taken,
             buckets: params.buckets(),
             deleted: 0,
             filters: 1,
@@ -101,24 +103,98 @@ impl RedisBloomFilter {
 }
 
 /// Fails if RedisBloom cannot have a filter with these parameters and this hasher.
-fn check(params: &Params, hasher: HasherId) -> Result<(), Error> {
+fn check(params: &Params, hasher: HasherId) -> Result<(), RedisBloomError> {
     if hasher != HasherId::REDIS_BLOOM {
-        return Err(Error::Hasher(hasher));
+        return Err(RedisBloomError::Hasher(hasher));
     }
     if params.seed() != SEED {
-        return Err(Error::Seed(params.seed()));
+        return Err(RedisBloomError::Seed(params.seed()));
     }
     if params.table() != TableKind::Single {
-        return Err(Error::Table(params.table()));
+        return Err(RedisBloomError::Table(params.table()));
     }
     if params.fingerprint_bits() != FINGERPRINT_BITS {
-        return Err(Error::FingerprintBits(params.fingerprint_bits()));
+        return Err(RedisBloomError::FingerprintBits(params.fingerprint_bits()));
     }
     if params.addressing() != Addressing::PowerOfTwo {
-        return Err(Error::Addressing(params.addressing()));
+        return Err(RedisBloomError::Addressing(params.addressing()));
     }
     let slots = wide(params.slots());
-    if slots > MOST_SLOTS { Err(Error::Slots(slots)) } else { Ok(()) }
+    if slots > MOST_SLOTS { Err(RedisBloomError::Slots(slots)) } else { Ok(()) }
+}
+
+/// RedisBloom's filter cannot become a [`CuckooFilter`](crate::CuckooFilter), or the other way round.
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, redisbloom::{RedisBloomError, RedisBloomFilter}};
+/// let filter = CuckooFilter::builder().capacity(10).fingerprint_bits(8).build()?;
+/// let error = RedisBloomFilter::from_filter(&filter).unwrap_err();
+/// assert!(matches!(error, RedisBloomError::Hasher(_)));
+/// assert_eq!(error.to_string(), "hasher: xxh3 given, but RedisBloom's is redisbloom; build the filter with that hasher");
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RedisBloomError {
+    /// RedisBloom's filter has grown: it has several sub-filters.
+    SubFilters(usize),
+    /// RedisBloom's filter has buckets of more than 16 slots.
+    BucketSize(u32),
+    /// The hasher must be `RedisBloomHash`.
+    Hasher(HasherId),
+    /// The seed must be 0.
+    Seed(u64),
+    /// The table must be the single one.
+    Table(TableKind),
+    /// Fingerprints must have 8 bits.
+    FingerprintBits(u32),
+    /// The number of buckets must be a power of two.
+    Addressing(Addressing),
+    /// There are more than 2³² slots, in which RedisBloom finds nothing.
+    Slots(u64),
+    /// The filter is a view of a corrupt snapshot.
+    Snapshot(SnapshotError),
+    /// The memory for the table could not be allocated.
+    OutOfMemory(OutOfMemory),
+}
+
+impl fmt::Display for RedisBloomError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const AS_IT_IS: &str = "query the dump as it is, or insert the items into a new filter";
+        match self {
+            Self::SubFilters(filters) => {
+                write!(f, "sub-filters: {filters} given, but a filter of fixed size has 1 table; {AS_IT_IS}")
+            }
+            Self::BucketSize(slots) => {
+                write!(f, "bucket size: {slots} given, but the single table takes 1 to 16; {AS_IT_IS}")
+            }
+            Self::Hasher(given) => other_wanted(f, "hasher", given, "RedisBloom's is redisbloom", "that hasher"),
+            Self::Seed(given) => other_wanted(f, "seed", given, "RedisBloom always uses 0", "that seed"),
+            Self::Table(given) => other_wanted(f, "table", given, "RedisBloom's is single", "that table"),
+            Self::FingerprintBits(given) => other_wanted(f, "fingerprint bits", given, "RedisBloom's have 8", "that length"),
+            Self::Addressing(given) => other_wanted(f, "addressing", given, "RedisBloom uses power-of-two", "that addressing"),
+            Self::Slots(given) => other_wanted(f, "slots", given, "RedisBloom can use at most 4294967296", "a smaller capacity"),
+            Self::Snapshot(_) => f.write_str("the snapshot to convert is corrupt"),
+            Self::OutOfMemory(_) => f.write_str("the filter cannot be copied"),
+        }
+    }
+}
+
+impl Error for RedisBloomError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Snapshot(error) => Some(error),
+            Self::OutOfMemory(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<OutOfMemory> for RedisBloomError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::OutOfMemory(error)
+    }
 }
 
 #[cfg(all(test, target_pointer_width = "64"))]
@@ -136,7 +212,7 @@ mod tests {
             assert!(checked(b, buckets).is_ok());
         }
         for (b, buckets) in [(2, 1 << 32), (3, 1 << 31), (16, 1 << 29)] {
-            assert!(matches!(checked(b, buckets), Err(Error::Slots(slots)) if slots == u64::from(b) * buckets));
+            assert!(matches!(checked(b, buckets), Err(RedisBloomError::Slots(slots)) if slots == u64::from(b) * buckets));
         }
     }
 }

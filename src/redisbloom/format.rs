@@ -1,0 +1,517 @@
+//! The format: chunks, as `CF.SCANDUMP` gives and `CF.LOADCHUNK` takes them, of which the first one is the header; and files of them.
+
+use alloc::vec::Vec;
+use core::{fmt, iter, mem, ops::Deref};
+
+use super::{RedisBloomFilter, SubFilter};
+use crate::{
+    bits::{index, wide},
+    snapshot::{Slice, SnapshotError, SnapshotErrorKind as Kind, Source, too_short},
+    storage::OutOfMemory,
+};
+
+// The header.
+
+/// The length of the first chunk. Some versions of RedisBloom do not pack it, and add two bytes of padding.
+const HEADER_BYTES: usize = 38;
+const UNPACKED_BYTES: usize = 40;
+
+/// RedisBloom computes places in a sub-filter in 32 bits, and finds nothing in larger ones.
+pub(super) const MOST_SLOTS: u64 = 1 << 32;
+
+/// The most slots of a bucket: RedisBloom looks into so many.
+const MOST_BUCKET_SIZE: u16 = 255;
+
+/// The most sub-filters: RedisBloom has 16 bits for their number.
+const MOST_FILTERS: u64 = (1 << 16) - 1;
+
+// The offsets of the fields.
+const ITEMS_AT: usize = 0;
+const BUCKETS_AT: usize = 8;
+const DELETED_AT: usize = 16;
+const FILTERS_AT: usize = 24;
+const BUCKET_SIZE_AT: usize = 32;
+const MAX_ITERATIONS_AT: usize = 34;
+const EXPANSION_AT: usize = 36;
+
+/// The error for a first chunk of the wrong length.
+fn not_as_long(given: u64, offset: u64) -> SnapshotError {
+    let words = "the first chunk has {} bytes, but RedisBloom's has {} or {}";
+    SnapshotError::new(Kind::Length, offset, words, [given, wide(HEADER_BYTES), wide(UNPACKED_BYTES)])
+}
+
+/// The numbers of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    fields: Fields,
+    /// The fields as a chunk, which can so be given away without an allocation.
+    bytes: [u8; HEADER_BYTES],
+}
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    pub(super) items: u64,
+    /// Buckets of the first sub-filter, a power of two.
+    pub(super) buckets: u64,
+    pub(super) deleted: u64,
+    /// The number of sub-filters.
+    pub(super) filters: u64,
+    pub(super) bucket_size: u16,
+    pub(super) max_iterations: u16,
+    /// How many times as many buckets each sub-filter has as the one before: a power of two, or 0 if there is only one.
+    pub(super) expansion: u16,
+}
+
+impl Header {
+    /// Reads and validates the first chunk, which begins at this offset.
+    pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Self, SnapshotError> {
+        if bytes.len() != HEADER_BYTES && bytes.len() != UNPACKED_BYTES {
+            return Err(not_as_long(wide(bytes.len()), offset));
+        }
+        let word = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let fields = Fields {
+            items: word(ITEMS_AT),
+            buckets: word(BUCKETS_AT),
+            deleted: word(DELETED_AT),
+            filters: word(FILTERS_AT),
+            bucket_size: half(BUCKET_SIZE_AT),
+            max_iterations: half(MAX_ITERATIONS_AT),
+            expansion: half(EXPANSION_AT),
+        };
+        match fields.refused() {
+            None => Ok(Self::new(fields)),
+            Some((at, words, numbers)) => Err(SnapshotError::new(Kind::Parameter, offset + wide(at), words, numbers)),
+        }
+    }
+
+    /// The header with these fields, which RedisBloom could have.
+    pub(super) fn new(fields: Fields) -> Self {
+        Self { fields, bytes: fields.encode() }
+    }
+
+    /// Changes the fields.
+    pub(super) fn update(&mut self, change: impl FnOnce(&mut Fields)) {
+        change(&mut self.fields);
+        self.bytes = self.fields.encode();
+    }
+
+    /// The first chunk.
+    pub(super) fn bytes(&self) -> &[u8; HEADER_BYTES] {
+        &self.bytes
+    }
+}
+
+impl Deref for Header {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        &self.fields
+    }
+}
+
+impl Fields {
+    /// Where something is wrong, and what: words, and the numbers in their gaps.
+    fn refused(&self) -> Option<(usize, &'static str, [u64; 2])> {
+        let Self { buckets, filters, bucket_size, expansion, .. } = *self;
+        if !buckets.is_power_of_two() {
+            return Some((BUCKETS_AT, "{} buckets, but RedisBloom's number is a power of two", [buckets, 0]));
+        }
+        if bucket_size == 0 || bucket_size > MOST_BUCKET_SIZE {
+            let words = "buckets of {} slots, but they have 1 to {}";
+            return Some((BUCKET_SIZE_AT, words, [bucket_size.into(), MOST_BUCKET_SIZE.into()]));
+        }
+        if filters == 0 || filters > MOST_FILTERS {
+            return Some((FILTERS_AT, "{} sub-filters, but there are 1 to {}", [filters, MOST_FILTERS]));
+        }
+        if !expansion.is_power_of_two() && (expansion > 0 || filters > 1) {
+            let words = "expansion {}, but it is a power of two, or 0 for a filter that does not grow";
+            return Some((EXPANSION_AT, words, [expansion.into(), 0]));
+        }
+        // The last sub-filter is the largest.
+        if self.slots(filters - 1).is_none() {
+            let words = "sub-filter {} has more than {} slots, more than RedisBloom can use";
+            return Some((FILTERS_AT, words, [filters, MOST_SLOTS]));
+        }
+        None
+    }
+
+    /// The number of slots of a sub-filter, counted from 0, or `None` if there are more than RedisBloom can use.
+    pub(super) fn slots(&self, filter: u64) -> Option<u64> {
+        let growth = u64::from(self.expansion).checked_pow(if filter > 0 { u32::try_from(filter).ok()? } else { 0 })?;
+        let slots = self.buckets.checked_mul(growth)?.checked_mul(self.bucket_size.into())?;
+        (slots <= MOST_SLOTS).then_some(slots)
+    }
+
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        for (at, word) in
+            [(ITEMS_AT, self.items), (BUCKETS_AT, self.buckets), (DELETED_AT, self.deleted), (FILTERS_AT, self.filters)]
+        {
+            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        for (at, half) in
+            [(BUCKET_SIZE_AT, self.bucket_size), (MAX_ITERATIONS_AT, self.max_iterations), (EXPANSION_AT, self.expansion)]
+        {
+            bytes[at..at + 2].copy_from_slice(&half.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+// Chunks.
+
+/// The iterator of the first chunk, which has the header.
+const FIRST: u64 = 1;
+
+/// The longest chunk that is written. RedisBloom's are no longer.
+const MOST_BYTES: usize = 16 << 20;
+
+const IN_ORDER: &str = "give the chunks in the order in which CF.SCANDUMP gave them, each once";
+
+/// Takes the chunks of a filter one by one, as `CF.LOADCHUNK` does, and makes the filter of them when all have come.
+///
+/// # Example
+/// ```
+/// use koel::redisbloom::{Loader, RedisBloomFilter};
+/// # let header = [&[1, 0, 0, 0, 0, 0, 0, 0, 2][..], &[0; 15], &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 20, 0, 1, 0]].concat();
+/// # let filter = RedisBloomFilter::from_chunks([(1, &header[..]), (5, &[0, 213, 0, 0])])?;
+/// let mut chunks = filter.chunks(); // or from a server
+/// let Some((iterator, header)) = chunks.next() else { unreachable!("there is always a header") };
+/// let mut loader = Loader::new(iterator, &header)?;
+/// for (iterator, bytes) in chunks {
+///     loader.load(iterator, &bytes)?;
+/// }
+/// assert!(loader.finish()? == filter);
+/// # Ok::<(), koel::SnapshotError>(())
+/// ```
+#[derive(Clone)]
+pub struct Loader {
+    header: Header,
+    filters: Vec<SubFilter>,
+    /// The slots of the next sub-filter that have come.
+    slots: Vec<u8>,
+    /// The number of slots that have come.
+    loaded: u64,
+    /// The offset of what comes next.
+    offset: u64,
+}
+
+impl Loader {
+    /// Takes the first chunk, the header.
+    ///
+    /// # Errors
+    /// If it is not the header of a filter that RedisBloom could have, or has the wrong iterator. Offsets count from the start of
+    /// the first chunk's bytes, in all chunks' bytes together.
+    pub fn new(iterator: u64, header: &[u8]) -> Result<Self, SnapshotError> {
+        Self::at(iterator, header, 0)
+    }
+
+    /// The same of a chunk at this offset.
+    fn at(iterator: u64, header: &[u8], offset: u64) -> Result<Self, SnapshotError> {
+        if iterator != FIRST {
+            return Err(not_in_order(iterator, wide(header.len()), FIRST, offset));
+        }
+        let end = offset + wide(header.len());
+        Ok(Self { header: Header::decode(header, offset)?, filters: Vec::new(), slots: Vec::new(), loaded: 0, offset: end })
+    }
+
+    /// Takes the next chunk. Allocates memory for its bytes, and at most a quarter of those before.
+    ///
+    /// # Errors
+    /// If it is not the next one, or memory cannot be allocated. Nothing has changed then.
+    pub fn load(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), SnapshotError> {
+        self.expect(iterator, wide(bytes.len()))?;
+        Ok(self.take(bytes)?)
+    }
+
+    /// Fails unless a chunk of so many bytes comes next.
+    fn expect(&self, iterator: u64, len: u64) -> Result<(), SnapshotError> {
+        let offset = self.offset;
+        let Some(whole) = self.next_slots() else {
+            let words = "all chunks of the filter have come, but there is another one";
+            return Err(SnapshotError::new(Kind::TrailingBytes, offset, words, []).with_remedy(IN_ORDER));
+        };
+        let next = (FIRST + self.loaded).saturating_add(len);
+        if iterator != next || len == 0 {
+            return Err(not_in_order(iterator, len, next, offset));
+        }
+        let missing = whole - wide(self.slots.len());
+        if len > missing {
+            let words = "a chunk of {} bytes, but its sub-filter lacks {}";
+            return Err(SnapshotError::new(Kind::Parameter, offset, words, [len, missing]));
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of a chunk that was expected.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        let whole = self.next_slots().unwrap_or(0);
+        let needed = self.slots.len() + bytes.len();
+        if needed > self.slots.capacity() {
+            let enough = needed.max(self.slots.len() / 4 * 5);
+            let enough = usize::try_from(whole).map_or(enough, |whole| enough.min(whole));
+            self.slots.try_reserve_exact(enough - self.slots.len()).map_err(|_| OutOfMemory::of(enough))?;
+        }
+        self.filters.try_reserve(1).map_err(|_| OutOfMemory::of(size_of::<SubFilter>()))?;
+        self.slots.extend_from_slice(bytes);
+        self.loaded += wide(bytes.len());
+        self.offset += wide(bytes.len());
+        if wide(self.slots.len()) == whole {
+            self.filters.push(SubFilter::new(mem::take(&mut self.slots), self.header.bucket_size.into()));
+        }
+        Ok(())
+    }
+
+    /// The number of slots of the sub-filter that comes next, if there is one.
+    fn next_slots(&self) -> Option<u64> {
+        let next = wide(self.filters.len());
+        if next < self.header.filters { self.header.slots(next) } else { None }
+    }
+
+    /// What has come so far, in chunks of 16 MiB at most, for another loader that is to go on from here. They need not be those
+    /// that were loaded.
+    pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let whole = self.filters.iter().map(|filter| &filter.slots[..]);
+        in_chunks(&self.header, whole.chain(iter::once(&self.slots[..])))
+    }
+
+    /// The number of slots of all sub-filters, one byte each, that will come according to the header.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        (0..self.header.filters).map(|filter| self.header.slots(filter).unwrap_or(0)).fold(0, u64::saturating_add)
+    }
+
+    /// The memory used, in bytes.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_filters(&self.filters) + self.slots.capacity()
+    }
+
+    /// True if all chunks have come.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.next_slots().is_none()
+    }
+
+    /// The filter.
+    ///
+    /// # Errors
+    /// If chunks are missing.
+    pub fn finish(self) -> Result<RedisBloomFilter, SnapshotError> {
+        match self.next_slots() {
+            None => Ok(RedisBloomFilter::of(self.header, self.filters)),
+            Some(whole) => Err(cut_off(self.offset, self.offset + whole - wide(self.slots.len()))),
+        }
+    }
+}
+
+impl fmt::Debug for Loader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loader").field("header", &*self.header).field("loaded", &self.loaded).finish_non_exhaustive()
+    }
+}
+
+fn not_in_order(iterator: u64, len: u64, next: u64, offset: u64) -> SnapshotError {
+    let words = "a chunk of {} bytes with the iterator {}, where {} comes next";
+    SnapshotError::new(Kind::Parameter, offset, words, [len, iterator, next]).with_remedy(IN_ORDER)
+}
+
+impl RedisBloomFilter {
+    /// Reads the chunks that `CF.SCANDUMP` gave: each with the iterator that came with it, in order.
+    ///
+    /// Safe for untrusted input: validates everything that RedisBloom relies on, and allocates memory only for bytes that exist.
+    /// Chunks have no checksum: other damage goes unnoticed.
+    ///
+    /// # Errors
+    /// If the chunks are not those of one filter; the error says what is wrong and at which offset, counted in all chunks' bytes
+    /// together. If there are none: of an empty filter, RedisBloom dumps nothing.
+    pub fn from_chunks<'a>(chunks: impl IntoIterator<Item = (u64, &'a [u8])>) -> Result<Self, SnapshotError> {
+        let mut chunks = chunks.into_iter();
+        let (iterator, header) = chunks.next().ok_or_else(no_chunks)?;
+        let mut loader = Loader::new(iterator, header)?;
+        for (iterator, bytes) in chunks {
+            loader.load(iterator, bytes)?;
+        }
+        loader.finish()
+    }
+
+    /// The chunks of the filter, in the order in which `CF.LOADCHUNK` takes them, with the iterator of each. They have 16 MiB at
+    /// most.
+    pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        in_chunks(&self.core.header, self.core.filters.iter().map(|filter| &filter.slots[..]))
+    }
+
+    /// The chunk that follows the one with this iterator, of so many bytes at most, and its own iterator; `None` at the end. The
+    /// first one, the header, follows iterator 0, and has 38 bytes.
+    ///
+    /// Takes time proportional to the number of sub-filters.
+    ///
+    /// # Panics
+    /// If `most_bytes` is 0.
+    #[must_use]
+    pub fn chunk_after(&self, iterator: u64, most_bytes: usize) -> Option<(u64, &[u8])> {
+        let Some(mut skipped) = iterator.checked_sub(FIRST) else {
+            return Some((FIRST, &self.core.header.bytes()[..]));
+        };
+        assert!(most_bytes > 0, "a chunk has room for a byte");
+        for filter in &self.core.filters {
+            let slots = &filter.slots;
+            if let Some(rest) =
+                usize::try_from(skipped).ok().and_then(|skipped| slots.get(skipped..)).filter(|rest| !rest.is_empty())
+            {
+                let bytes = &rest[..rest.len().min(most_bytes)];
+                return Some((iterator + wide(bytes.len()), bytes));
+            }
+            skipped -= wide(slots.len());
+        }
+        None
+    }
+}
+
+/// A header and the slots of sub-filters, in chunks.
+fn in_chunks<'a>(header: &'a Header, filters: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (u64, &'a [u8])> {
+    let mut iterator = FIRST;
+    let slots = filters.flat_map(|slots| slots.chunks(MOST_BYTES)).map(move |bytes| {
+        iterator += wide(bytes.len());
+        (iterator, bytes)
+    });
+    iter::once((FIRST, &header.bytes()[..])).chain(slots)
+}
+
+/// The memory behind a list of sub-filters, in bytes.
+pub(super) fn size_of_filters(filters: &Vec<SubFilter>) -> usize {
+    filters.capacity() * size_of::<SubFilter>() + filters.iter().map(|filter| filter.slots.capacity()).sum::<usize>()
+}
+
+/// The error for chunks that end at this offset.
+fn cut_off(offset: u64, expected: u64) -> SnapshotError {
+    too_short(offset, expected).with_remedy("the dump is cut off, use another copy or dump the filter again")
+}
+
+fn no_chunks() -> SnapshotError {
+    SnapshotError::new(Kind::Length, 0_u64, "there are no chunks", [])
+        .with_remedy("make an empty filter: RedisBloom dumps nothing of one without items")
+}
+
+// Chunks in a file: of each, the iterator, the length, and the bytes.
+
+/// The iterator and the length before the bytes of a chunk.
+const FRAME_BYTES: usize = 16;
+
+/// Bytes of a chunk that are taken together.
+const PIECE_BYTES: usize = 16 << 10;
+
+impl RedisBloomFilter {
+    /// Reads chunks from the bytes of a file. Of each chunk it has the iterator, the length, both as 64-bit little-endian numbers,
+    /// and the bytes. (RedisBloom has no file format; [`guide::redisbloom`](crate::guide::redisbloom) has a script that writes
+    /// these files.)
+    ///
+    /// Safe for untrusted input, as [`from_chunks`](Self::from_chunks).
+    ///
+    /// # Errors
+    /// As `from_chunks`; offsets count from the beginning of the file.
+    pub fn from_dump(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        read(Slice(bytes))
+    }
+
+    /// [`from_dump`](Self::from_dump) for a reader, which is read to its end. Memory grows as bytes arrive. Reads in large pieces,
+    /// so the reader needs no buffer.
+    ///
+    /// # Errors
+    /// As `from_dump`, and if the reader fails: then the kind is [`Io`](crate::SnapshotErrorKind::Io).
+    #[cfg(feature = "std")]
+    pub fn read_dump(reader: impl std::io::Read) -> Result<Self, SnapshotError> {
+        read(crate::snapshot::Reader(reader))
+    }
+
+    /// The bytes of a file with the chunks, for [`from_dump`](Self::from_dump).
+    #[must_use]
+    pub fn to_dump(&self) -> Vec<u8> {
+        let mut dump = Vec::new();
+        for (iterator, bytes) in self.chunks() {
+            dump.extend_from_slice(&frame_of(iterator, bytes));
+            dump.extend_from_slice(bytes);
+        }
+        dump
+    }
+
+    /// Writes the bytes of [`to_dump`](Self::to_dump), without a copy of all of them.
+    ///
+    /// # Errors
+    /// The writer's error. What it has received by then is not a valid dump.
+    #[cfg(feature = "std")]
+    pub fn write_dump<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
+        self.chunks().try_for_each(|(iterator, bytes)| {
+            writer.write_all(&frame_of(iterator, bytes))?;
+            writer.write_all(bytes)
+        })
+    }
+
+    /// Writes the bytes of [`to_dump`](Self::to_dump) to a file, which is created or replaced as by
+    /// [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// # Errors
+    /// The error of the operating system, with the path. The old file is unchanged, unless the message says otherwise.
+    #[cfg(feature = "std")]
+    pub fn save_dump(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+        // Nothing but the chunks themselves says how many belong together, so that all of them are read.
+        let check = |mut file: &std::fs::File| {
+            let begun = std::io::Seek::rewind(&mut file);
+            begun.map_err(|error| SnapshotError::io(0, "the file cannot be read again", error))?;
+            read(crate::snapshot::Reader(file)).map(drop)
+        };
+        crate::snapshot::replace_with(path.as_ref(), |file| self.write_dump(file), check)
+    }
+}
+
+fn read(mut source: impl Source) -> Result<RedisBloomFilter, SnapshotError> {
+    let mut piece = [0; PIECE_BYTES];
+    let (iterator, len) = frame(&mut source, 0)?.ok_or_else(no_chunks)?;
+    let offset = wide(FRAME_BYTES);
+    if len > wide(UNPACKED_BYTES) {
+        return Err(not_as_long(len, offset));
+    }
+    let header = &mut piece[..index(len)];
+    all(&mut source, header, offset)?;
+    let mut loader = Loader::at(iterator, header, offset)?;
+    while let Some((iterator, len)) = frame(&mut source, loader.offset)? {
+        loader.offset += wide(FRAME_BYTES);
+        loader.expect(iterator, len)?;
+        let mut left = len;
+        while left > 0 {
+            let piece = &mut piece[..index(left.min(wide(PIECE_BYTES)))];
+            all(&mut source, piece, loader.offset)?;
+            loader.take(piece)?;
+            left -= wide(piece.len());
+        }
+    }
+    loader.finish()
+}
+
+/// What comes before a chunk: its iterator and its length.
+fn frame_of(iterator: u64, bytes: &[u8]) -> [u8; FRAME_BYTES] {
+    let mut frame = [0; FRAME_BYTES];
+    frame[..8].copy_from_slice(&iterator.to_le_bytes());
+    frame[8..].copy_from_slice(&wide(bytes.len()).to_le_bytes());
+    frame
+}
+
+/// The iterator and the length of the next chunk, or `None` at the end.
+fn frame(source: &mut impl Source, offset: u64) -> Result<Option<(u64, u64)>, SnapshotError> {
+    let (mut iterator, mut len) = ([0; 8], [0; 8]);
+    match source.fill(&mut iterator, offset)? {
+        0 => return Ok(None),
+        8 => {}
+        read => return Err(cut_off(offset + wide(read), offset + wide(FRAME_BYTES))),
+    }
+    all(source, &mut len, offset + 8)?;
+    Ok(Some((u64::from_le_bytes(iterator), u64::from_le_bytes(len))))
+}
+
+/// Fills all of `bytes`.
+fn all(source: &mut impl Source, bytes: &mut [u8], offset: u64) -> Result<(), SnapshotError> {
+    let read = source.fill(bytes, offset)?;
+    if read < bytes.len() { Err(cut_off(offset + wide(read), offset + wide(bytes.len()))) } else { Ok(()) }
+}
