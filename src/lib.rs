@@ -9,7 +9,7 @@
 //!     .false_positive_rate(0.001) // at most, when it holds them
 //!     .build()?;
 //!
-//! filter.insert("alice")?; // Err(Full) if there is no room
+//! filter.insert("alice")?; // an error if there is no room
 //! filter.insert(&42u64)?;
 //! assert!(filter.contains("alice"));
 //! assert!(filter.remove("alice"));
@@ -114,7 +114,7 @@ pub mod backing {
     pub use crate::elastic::{Part, Shared};
     pub use crate::{
         elastic::{CoreGrow, Elastic, OwnedShards, ShardStorage, SnapshotShards},
-        filter::{Core, CoreMut, CoreRemove, Planned, RawFilter, Refusal},
+        filter::{Core, CoreMut, CoreRemove, Planned, RawFilter},
         storage::{Owned, Snapshot, Storage},
     };
 }
@@ -125,10 +125,10 @@ pub use elastic::{ElasticPart, JoinError, SharedFilter, Unconverted};
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 pub use {
-    elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams, GrowError, GrowErrorKind},
+    elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams},
     filter::{
-        AnyFilter, BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Full, Insert, Items,
-        MergeError, Prehashed,
+        AnyFilter, BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Insert, InsertError,
+        InsertErrorKind, Items, MergeError, Prehashed,
     },
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,

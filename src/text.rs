@@ -2,7 +2,7 @@
 //! where `format!` would abort the program.
 
 use alloc::string::String;
-use core::fmt::{self, Write};
+use core::fmt::{self, Display as _, Write};
 
 /// `format!`, as far as there is memory.
 macro_rules! text {
@@ -16,6 +16,17 @@ pub(crate) fn formatted(arguments: fmt::Arguments<'_>) -> (String, bool) {
     let mut text = Text(String::new());
     let is_whole = text.write_fmt(arguments).is_ok();
     (text.0, is_whole)
+}
+
+/// Writes words, with a number between every two pieces of them. What is kept so takes no code where nothing is displayed.
+pub(crate) fn filled(f: &mut fmt::Formatter<'_>, pieces: &[&str], numbers: &[usize]) -> fmt::Result {
+    for (at, piece) in pieces.iter().enumerate() {
+        if at > 0 {
+            numbers[at - 1].fmt(f)?;
+        }
+        f.write_str(piece)?;
+    }
+    Ok(())
 }
 
 struct Text(String);

@@ -14,7 +14,7 @@ use std::{
 
 use koel::{
     Addressing, AnyHasher, BuildError, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, FilterView,
-    GrowErrorKind, HasherId, Kernel, SnapshotError, SnapshotErrorKind, SnapshotExtent, TableKind, tuning::nearest,
+    HasherId, InsertErrorKind, Kernel, SnapshotError, SnapshotErrorKind, SnapshotExtent, TableKind, tuning::nearest,
 };
 
 /// Which allocations of this thread fail.
@@ -386,7 +386,7 @@ fn growing_filters() {
     operation("insert a batch into a growing filter", &filter).run(
         |filter| filter.insert_batch(&more),
         |filter, inserted| {
-            assert!(inserted.err().is_none_or(|error| error.kind() == GrowErrorKind::OutOfMemory));
+            assert!(inserted.err().is_none_or(|error| error.kind() == InsertErrorKind::OutOfMemory));
             let items = 5000 + inserted.map_or_else(|error| error.position() as u64, |()| 1000);
             has_all(filter, items);
         },
@@ -737,7 +737,7 @@ fn a_thousand_splits_are_interrupted() {
             let (result, has_failed) = with_allocations(Failing::FromThenOn, allocations, false, || filter.insert(&key(items)));
             let Err(error) = result else { break };
             assert!(has_failed);
-            assert_eq!(error.kind(), GrowErrorKind::OutOfMemory);
+            assert_eq!(error.kind(), InsertErrorKind::OutOfMemory);
             assert_eq!(filter.to_string(), before);
             (refused, allocations) = (refused + 1, allocations + 1);
         }

@@ -157,7 +157,6 @@ fn a_victim_without_room_stays_what_it_is() {
         }
         assert!(!go.contains(&Prehashed(hash(0, 6))));
         let error = go.insert(&Prehashed(hash(0, 6))).expect_err("there is no room");
-        assert_eq!((error.items(), error.slots()), (5, 4));
         assert_eq!(go.encode().expect("as it was"), bytes);
         assert!(error.to_string().contains("5 items in 4 slots"), "{error}");
         go = go.into_filter().expect_err("there is no room");

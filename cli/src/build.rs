@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, Full, ParamError, Parameter, Prehashed};
+use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, InsertError, ParamError, Parameter, Prehashed};
 
 use crate::{
     facts::{self, Facts},
@@ -170,11 +170,11 @@ fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter
 }
 
 /// True if the item was stored, false if it was skipped.
-fn insert(filter: &mut Filter, hash: u64, unique: bool) -> Result<bool, Full> {
+fn insert(filter: &mut Filter, hash: u64, unique: bool) -> Result<bool, InsertError> {
     if unique { filter.insert_unique(&Prehashed(hash)) } else { filter.insert(&Prehashed(hash)).map(|()| true) }
 }
 
-fn refused(place: &str, full: &Full, filter: &Filter, larger: &str) -> anyhow::Error {
+fn refused(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> anyhow::Error {
     anyhow::anyhow!("{}; nothing was written", messages::full(place, full, filter, larger))
 }
 
@@ -235,7 +235,7 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
 }
 
 /// How many items were stored, not skipped; and if one was refused, how many came before it, and why.
-fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option<(u64, Full)>) {
+fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option<(u64, InsertError)>) {
     if !unique {
         let refusal = filter.insert_batch(&Prehashed(hashes)).err().map(|full| (full.position() as u64, full));
         return (hashes.len() as u64, refusal);

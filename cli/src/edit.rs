@@ -100,9 +100,9 @@ impl Add {
             match edit.filter.insert(item, self.unique) {
                 Ok(true) => added += 1,
                 Ok(false) => skipped += 1,
-                Err(refusal) => {
+                Err(error) => {
                     let (place, filter) = (edit.items.place(), &edit.filter);
-                    let why = messages::refusal(&place, &refusal, filter, "build a new filter with");
+                    let why = messages::refusal(&place, &error, filter, "build a new filter with");
                     bail!("{why}; {} is unchanged", edit.output.name());
                 }
             }

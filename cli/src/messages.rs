@@ -5,10 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use koel::{BuildError, Full, GrowError, GrowErrorKind, ParamError, Parameter, tuning::nearest};
+use koel::{BuildError, InsertError, InsertErrorKind, ParamError, Parameter, tuning::nearest};
 
 use crate::{
-    file::{Changing, Filter, Refusal},
+    file::{Changing, Filter},
     stdout::{self, Closed},
     streams::Stream,
 };
@@ -85,18 +85,17 @@ pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
 }
 
 /// Why a filter of either type refused an item, and what to do. `larger` is as in [`full`].
-pub(crate) fn refusal(place: &str, refusal: &Refusal, filter: &Changing, larger: &str) -> String {
-    match (refusal, filter) {
-        (Refusal::Full(why), Changing::Fixed(filter)) => full(place, why, filter, larger),
-        (Refusal::Full(why), _) => format!("{place}: {why}"),
-        (Refusal::Grow(error), _) => grow(place, error),
+pub(crate) fn refusal(place: &str, error: &InsertError, filter: &Changing, larger: &str) -> String {
+    match filter {
+        Changing::Fixed(filter) => full(place, error, filter, larger),
+        Changing::Growing(_) => grow(place, error),
     }
 }
 
 /// Why a filter that grows refused an item, and what to do.
-pub(crate) fn grow(place: &str, error: &GrowError) -> String {
+pub(crate) fn grow(place: &str, error: &InsertError) -> String {
     match error.kind() {
-        GrowErrorKind::Copies => format!(
+        InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => format!(
             "{place}: no room for another copy of this item: copies fill both of its buckets, and growing would not help; --unique \
              stores an item once"
         ),
@@ -105,15 +104,15 @@ pub(crate) fn grow(place: &str, error: &GrowError) -> String {
 }
 
 /// Why there is no room for an item, and what to do. `larger` is the start of the remedy for a filter that is too small.
-pub(crate) fn full(place: &str, full: &Full, filter: &Filter, larger: &str) -> String {
+pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
     let capacity = filter.capacity();
-    if full.is_duplicate() {
+    if full.kind() == InsertErrorKind::Copies {
         return format!(
             "{place}: no room for another copy of this item: both of its buckets are full of copies; --unique stores an item \
              once"
         );
     }
-    let (len, slots) = (full.items(), full.slots());
+    let (len, slots) = (filter.len(), filter.slots());
     // A filter that is full below its capacity holds many copies of some items.
     let or_unique = if len < capacity { ", or --unique, which stores repeated items once" } else { "" };
     format!(

@@ -5,7 +5,7 @@
 
 use super::split_mix::SplitMix64;
 use koel::{
-    ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticPart, ElasticView, GrowError, GrowErrorKind, Kernel, Prehashed,
+    ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticPart, ElasticView, InsertError, InsertErrorKind, Kernel, Prehashed,
     SharedFilter, SnapshotExtent, TableKind,
 };
 use std::{
@@ -216,9 +216,9 @@ struct Asked {
 }
 
 /// Why an item was refused, and its position in the call.
-type Said = Result<(), (GrowErrorKind, usize)>;
+type Said = Result<(), (InsertErrorKind, usize)>;
 
-fn said(result: Result<(), GrowError>) -> Said {
+fn said(result: Result<(), InsertError>) -> Said {
     result.map_err(|error| {
         assert!(!error.to_string().is_empty());
         (error.kind(), error.position())
@@ -258,7 +258,7 @@ impl Filter {
     /// Inserts several items; what was said of each, or of the call.
     fn insert(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Vec<Said> {
         let each =
-            |insert: &mut dyn FnMut(usize) -> Result<(), GrowError>| (0..hashes.len()).map(|at| said(insert(at))).collect();
+            |insert: &mut dyn FnMut(usize) -> Result<(), InsertError>| (0..hashes.len()).map(|at| said(insert(at))).collect();
         match (self, form, numbers) {
             (Own(filter), Form::One, Some(numbers)) => each(&mut |at| filter.insert(&numbers[at])),
             (Own(filter), Form::One, None) => each(&mut |at| filter.insert(&Prehashed(hashes[at]))),
@@ -277,8 +277,8 @@ impl Filter {
     }
 
     /// Inserts items that are not found; the number of those that were inserted.
-    fn insert_unique(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Result<usize, GrowErrorKind> {
-        let each = |insert: &mut dyn FnMut(usize) -> Result<bool, GrowError>| {
+    fn insert_unique(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Result<usize, InsertErrorKind> {
+        let each = |insert: &mut dyn FnMut(usize) -> Result<bool, InsertError>| {
             (0..hashes.len()).try_fold(0, |inserted, at| insert(at).map(|is_new| inserted + usize::from(is_new)))
         };
         let inserted = match (self, form, numbers) {
@@ -671,14 +671,14 @@ impl State {
     }
 
     /// A refusal has a reason. These hashes were inserted before, or refused.
-    fn judge(&self, kind: GrowErrorKind, before: &[u64]) {
+    fn judge(&self, kind: InsertErrorKind, before: &[u64]) {
         let Side { model, limit, .. } = &self.sides[0];
         // Buckets of one slot: beyond the plan, three different items in two buckets may look like copies, or crowded (docs/GROWTH.md).
         let is_planned = self.header.max_capacity.is_none_or(|most| before.len() + model.len <= most);
         let may_look_so = self.header.bucket_size == Some(1) && !is_planned;
         match kind {
-            GrowErrorKind::Limit => assert!(*limit < usize::MAX, "refused for a limit that there is not"),
-            GrowErrorKind::Copies => {
+            InsertErrorKind::Limit => assert!(*limit < usize::MAX, "refused for a limit that there is not"),
+            InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => {
                 let is_a_set = || {
                     model.is_a_set()
                         && before.iter().chain(model.copies.keys()).collect::<BTreeSet<_>>().len() == before.len() + model.len

@@ -5,7 +5,7 @@ use super::{
     split_mix::SplitMix64,
 };
 use arbitrary::{Arbitrary, Unstructured};
-use koel::{Addressing, CuckooFilter, FilterView, Full, Kernel, MergeError, Prehashed, TableKind};
+use koel::{Addressing, CuckooFilter, FilterView, InsertError, InsertErrorKind, Kernel, MergeError, Prehashed, TableKind};
 use std::{collections::BTreeMap, fmt::Debug};
 
 /// What an input says. Numbers are brought into their ranges.
@@ -185,11 +185,13 @@ impl State {
         true
     }
 
-    fn refused(&mut self, full: &Full, hash: u64, before: &[u8]) {
+    fn refused(&mut self, full: &InsertError, hash: u64, before: &[u8]) {
         self.both(|filter| assert_eq!(filter.to_bytes(), before, "a refused insertion changed something"));
-        assert_eq!((full.items(), full.slots()), (self.len(), self.twins[0].slots()));
         let key = self.model.key(hash);
-        assert_eq!(full.is_duplicate(), self.copies(hash) == self.model.slots_of(key), "{full}");
+        let is_duplicate = full.kind() == InsertErrorKind::Copies;
+        assert_eq!(is_duplicate, self.copies(hash) == self.model.slots_of(key), "{full}");
+        let counts = format!("{} items in {} slots", self.len(), self.twins[0].slots());
+        assert!(is_duplicate || full.to_string().contains(&counts), "{full}");
     }
 
     fn insert_unique(&mut self, hash: u64) {

@@ -5,9 +5,9 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{ElasticParams, error::Refused, layer::Layer, pool::Place, shard::Key, stream::Shares};
+use super::{ElasticParams, layer::Layer, pool::Place, shard::Key, stream::Shares};
 use crate::{
-    filter::{Located, Sought},
+    filter::{InsertError, InsertErrorKind, Located, Sought},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
     table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform},
@@ -174,7 +174,7 @@ impl Lane {
     /// Inserts a hash for which [`insert`](Self::insert) has found this shard full. What the lane is charged may rise by `allowed`
     /// bytes. If it fails, nothing has changed.
     #[cold]
-    pub(super) fn insert_growing(&mut self, hash: Uniform, full: Place, allowed: usize) -> Result<(), Refused> {
+    pub(super) fn insert_growing(&mut self, hash: Uniform, full: Place, allowed: usize) -> Result<(), InsertError> {
         let key = self.key(hash);
         let last = self.last_mut();
         let refused = match last.insert_growing(full, key, allowed) {
@@ -187,20 +187,21 @@ impl Lane {
         };
         // Whether there is memory must not decide on where an item goes: other copies of this filter may have more. And copies of the
         // item are bounded.
-        let may_go_elsewhere = matches!(refused, Refused::OthersCopies | Refused::Crowded | Refused::Layers);
+        let may_go_elsewhere =
+            matches!(refused.kind(), InsertErrorKind::CopiesOfOthers | InsertErrorKind::Crowded | InsertErrorKind::Layers);
         let has_room = may_go_elsewhere && self.layers_mut().rev().skip(1).any(|layer| layer.insert_as_it_is(key));
         if has_room { Ok(()) } else { Err(refused) }
     }
 
     /// Adds a layer with an item, before the later layer with this index. If that is not possible, nothing has changed.
-    fn insert_into_new_layer(&mut self, at: usize, key: Key, allowed: usize) -> Result<(), Refused> {
+    fn insert_into_new_layer(&mut self, at: usize, key: Key, allowed: usize) -> Result<(), InsertError> {
         let before = if at == 0 { &self.first } else { &self.later[at - 1] };
         let number = before.number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_layers());
-        let number = number.ok_or(Refused::Layers)?;
+        let number = number.ok_or(InsertError::LAYERS)?;
         let plan = self.params.layer(number);
         let needed = Layer::charged_when_empty(&plan).saturating_add(size_of::<Layer>());
         if needed > allowed {
-            return Err(Refused::Limit { needed });
+            return Err(InsertError::limit(needed));
         }
         let mut layer = Layer::new(plan, self.dispatch)?;
         reserve_exact(&mut self.later, 1)?;
@@ -222,7 +223,7 @@ impl Lane {
 
     /// Inserts all items of another lane with the same number; or if `is_union`, of each item as many copies as this lane lacks. What
     /// the lane is charged may rise by `allowed` bytes. If it fails, some have been inserted.
-    pub(super) fn merge(&mut self, other: &Self, is_union: bool, allowed: usize) -> Result<(), Refused> {
+    pub(super) fn merge(&mut self, other: &Self, is_union: bool, allowed: usize) -> Result<(), InsertError> {
         let most = self.charged().saturating_add(allowed);
         for layer in other.layers() {
             for (shard, prefix) in layer.in_order() {
@@ -265,9 +266,9 @@ impl Lane {
     }
 
     /// Inserts an item of which a layer with this number, and no later one, knows enough bits.
-    fn insert_stored(&mut self, key: Key, number: u8, most: usize) -> Result<(), Refused> {
+    fn insert_stored(&mut self, key: Key, number: u8, most: usize) -> Result<(), InsertError> {
         let after = self.later.partition_point(|layer| layer.number() <= number);
-        let mut reason = Refused::BitsUsedUp;
+        let mut reason = InsertError::BITS_USED_UP;
         for at in (0..=after).rev() {
             let Err(full) = self.layer_mut(at).insert(key) else { return Ok(()) };
             let allowed = most.saturating_sub(self.charged());
@@ -276,7 +277,9 @@ impl Lane {
                 Ok(true) => return Ok(()),
                 Ok(false) if at == after && layer.number() < number => return self.insert_into_new_layer(after, key, allowed),
                 Ok(false) => {}
-                Err(refused @ (Refused::Copies(_) | Refused::OthersCopies)) => reason = refused,
+                Err(refused) if matches!(refused.kind(), InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers) => {
+                    reason = refused;
+                }
                 Err(refused) => return Err(refused),
             }
         }

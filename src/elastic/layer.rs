@@ -15,7 +15,6 @@ use alloc::vec::Vec;
 use core::iter;
 
 use super::{
-    error::Refused,
     plan::LayerPlan,
     pool::{Place, Pool, Record, charged_when_empty},
     shard::{self, Key, Probe, Shard, ShardMut},
@@ -23,7 +22,7 @@ use super::{
 };
 use crate::{
     bits::{beyond, index, low_half, wide},
-    filter::RemoveKnown,
+    filter::{InsertError, RemoveKnown},
     kernel::Dispatch,
     storage::{OutOfMemory, PartMut, reserved, shrink_to},
     table::{Geometry, Placement as _, TableParams as _},
@@ -402,22 +401,22 @@ impl Layer {
     ///
     /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters of
     /// equal content stay equal.
-    pub(super) fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, Refused> {
+    pub(super) fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
         if self.is_unused() {
             let needed = Self::charged_when_empty(&self.plan);
             if needed > allowed {
-                return Err(Refused::Limit { needed });
+                return Err(InsertError::limit(needed));
             }
             self.begin()?;
             return Ok(self.insert(key).is_ok());
         }
         let copies = self.count_in(place, key);
         if copies == self.room_for_copies() {
-            return Err(Refused::Copies(copies));
+            return Err(InsertError::copies(copies));
         }
         let mut for_copies = self.is_crowded_by_copies(place, key);
         if for_copies && self.is_thin(place, LEAST_TO_SPLIT) {
-            return Err(Refused::OthersCopies);
+            return Err(InsertError::COPIES_OF_OTHERS);
         }
         for depth in self.depth_of(place) + 1..=self.greatest_depth() {
             let mut is_thin = false;
@@ -432,7 +431,7 @@ impl Layer {
                 return Ok(true);
             }
             if is_thin && for_copies {
-                return Err(Refused::OthersCopies);
+                return Err(InsertError::COPIES_OF_OTHERS);
             }
         }
         if self.insert_at(place, key) {
@@ -441,8 +440,8 @@ impl Layer {
         let is_for_a_layer = self.has_grown_up() && !(for_copies && self.is_thin(place, LEAST_FOR_A_LAYER));
         match for_copies {
             _ if is_for_a_layer => Ok(false),
-            true => Err(Refused::OthersCopies),
-            false => Err(Refused::Crowded),
+            true => Err(InsertError::COPIES_OF_OTHERS),
+            false => Err(InsertError::CROWDED),
         }
     }
 
@@ -492,11 +491,11 @@ impl Layer {
         stream: u64,
         allowed: usize,
         act: impl FnOnce(&mut Self, Place) -> bool,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, InsertError> {
         let from = self.depth_of(place);
         let needed = self.charge_of_splits(from, depth);
         if needed > allowed {
-            return Err(Refused::Limit { needed });
+            return Err(InsertError::limit(needed));
         }
         // The bits of the stream that lead from the shard to a part of this depth.
         let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into(), 0).of(stream));

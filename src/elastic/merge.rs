@@ -5,8 +5,12 @@ use core::{error::Error, fmt, ops::Deref};
 
 #[cfg(feature = "std")]
 use super::shared::{SharedFilter, locked};
-use super::{ElasticFilter, ElasticParams, GrowError, error::Refused, lane::Lane};
-use crate::{bits::wide, storage::reserved};
+use super::{ElasticFilter, ElasticParams, lane::Lane};
+use crate::{
+    bits::wide,
+    filter::{InsertError, InsertErrorKind},
+    storage::reserved,
+};
 
 impl<H: PartialEq> ElasticFilter<H> {
     /// Inserts all items of `other`, copies included, into this filter. The filters must have equal parameters; how far each has
@@ -129,7 +133,7 @@ fn merged<L: Deref<Target = Lane>>(
     pairs: impl ExactSizeIterator<Item = (L, L)>,
     is_union: bool,
     allowed: usize,
-) -> Result<Vec<Lane>, Refused> {
+) -> Result<Vec<Lane>, InsertError> {
     let (mut lanes, mut allowed) = (reserved(pairs.len())?, allowed);
     for (ours, theirs) in pairs {
         let mut lane = ours.try_clone()?;
@@ -159,13 +163,13 @@ pub enum ElasticMergeError {
         sufficient: Option<u64>,
     },
     /// An item of the other filter was refused.
-    Refused(GrowError),
+    Refused(InsertError),
 }
 
 impl ElasticMergeError {
     /// The error for this reason, where two filters have so many items together. `refuse` makes the error of an insertion.
-    fn new(reason: Refused, items: u64, params: &ElasticParams, refuse: impl FnOnce(Refused) -> GrowError) -> Self {
-        if !matches!(reason, Refused::BitsUsedUp | Refused::Layers) {
+    fn new(reason: InsertError, items: u64, params: &ElasticParams, refuse: impl FnOnce(InsertError) -> InsertError) -> Self {
+        if reason.kind() != InsertErrorKind::Layers {
             return Self::Refused(refuse(reason));
         }
         Self::Full { items, max_capacity: params.max_capacity, sufficient: params.sufficient_capacity(items) }

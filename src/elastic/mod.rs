@@ -8,7 +8,6 @@
 mod operations;
 
 mod builder;
-mod error;
 mod facts;
 mod lane;
 mod layer;
@@ -30,7 +29,6 @@ mod stream;
 use crate::{filter::Filter, hash::Xxh3};
 pub use {
     builder::ElasticBuilder,
-    error::{GrowError, GrowErrorKind},
     facts::CoreGrow,
     merge::ElasticMergeError,
     plan::ElasticParams,
@@ -77,8 +75,8 @@ pub use {
 /// fingerprints have bits for the rate: to at least 1,000 times the maximal capacity. (docs/GROWTH.md)
 ///
 /// # Refusals
-/// An item is refused only for one of these reasons ([`GrowErrorKind`]):
-/// - `Copies`: copies fill its buckets; see [Duplicates](ElasticFilter#duplicates).
+/// An item is refused only for one of these reasons ([`InsertErrorKind`](crate::InsertErrorKind)):
+/// - `Copies`, `CopiesOfOthers`: copies fill its buckets; see [Duplicates](ElasticFilter#duplicates).
 /// - `Limit`: the filter would exceed [`max_bytes`](ElasticBuilder::max_bytes). There is no limit by default.
 /// - `OutOfMemory`: memory cannot be allocated.
 /// - `Layers`: the filter holds at least 1,000 times its maximal capacity, and no further layer could keep the rate.

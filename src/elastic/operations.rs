@@ -1,9 +1,8 @@
 //! What a growing filter does with hashes, and what other filters do not do.
 
 use super::{
-    CoreGrow, Elastic, ElasticFilter, ElasticParams, GrowError, ShardStorage,
+    CoreGrow, Elastic, ElasticFilter, ElasticParams, ShardStorage,
     builder::empty_lanes,
-    error::Refused,
     lane::Lane,
     look_up::{Shards as _, contains_all},
     pool::Place,
@@ -12,7 +11,7 @@ use super::{
     storage::sealed::Sealed as _,
 };
 use crate::{
-    filter::{Core, CoreMut, CoreRemove, Planned, Refusal, answers_in_order},
+    filter::{Core, CoreMut, CoreRemove, InsertError, Planned, answers_in_order},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
     params::Addressing,
     storage::OutOfMemory,
@@ -100,10 +99,8 @@ impl<S: ShardStorage> CoreGrow for Elastic<S> {
 
 #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl CoreMut for Elastic {
-    type Refusal = GrowError;
-
     #[inline]
-    fn insert(&mut self, hash: Uniform) -> Result<(), GrowError> {
+    fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
         let lane = self.lane_of(hash);
         match self.storage.lanes[lane].insert(hash) {
             Ok(()) => Ok(()),
@@ -112,7 +109,7 @@ impl CoreMut for Elastic {
     }
 
     #[inline]
-    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, GrowError> {
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
         if self.all_shards().of(hash).holds(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 }
@@ -131,16 +128,6 @@ impl CoreRemove for Elastic {
                 self.all_shards().of(Uniform(hash)).prefetch(Uniform(hash));
             }
         }
-    }
-}
-
-impl Refusal for GrowError {
-    fn at(self, position: usize) -> Self {
-        self.at(position)
-    }
-
-    fn after(self, items: usize) -> Self {
-        self.after(items)
     }
 }
 
@@ -179,9 +166,9 @@ impl<S: ShardStorage> Elastic<S> {
 
 impl Elastic {
     #[cold]
-    fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), GrowError> {
+    fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
         let allowed = self.allowed();
-        self.storage.lanes[lane].insert_growing(hash, full, allowed).map_err(|refused| self.refuse(refused))
+        self.storage.lanes[lane].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
     }
 
     /// By how many bytes the charge may rise.
@@ -192,8 +179,8 @@ impl Elastic {
         }
     }
 
-    pub(super) fn refuse(&self, reason: impl Into<Refused>) -> GrowError {
-        GrowError::new(reason.into(), self.storage.charged(), self.storage.max_bytes)
+    pub(super) fn refuse(&self, error: InsertError) -> InsertError {
+        error.within(self.storage.charged(), self.storage.max_bytes)
     }
 
     /// The index of the lane of a hash.

@@ -8,12 +8,11 @@ use std::{
 };
 
 use super::{
-    CoreGrow, ElasticBuilder, ElasticFilter, ElasticParams, GrowError, builder::Plan, lane::Lane, plan::MOST_LANES,
-    storage::FILTER_BYTES,
+    CoreGrow, ElasticBuilder, ElasticFilter, ElasticParams, builder::Plan, lane::Lane, plan::MOST_LANES, storage::FILTER_BYTES,
 };
 use crate::{
     bits::wide,
-    filter::{BuildError, Core, Filter, Planned},
+    filter::{BuildError, Core, Filter, InsertError, Planned},
     hash::{HashItem, Hasher, HasherId, Xxh3},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, ParamError, Parameter},
@@ -120,7 +119,7 @@ impl Part {
     }
 
     /// Returns false if the hash belongs to another part, or if `is_unique`, if it is there already.
-    fn insert(&mut self, hash: Uniform, is_unique: bool) -> Result<bool, GrowError> {
+    fn insert(&mut self, hash: Uniform, is_unique: bool) -> Result<bool, InsertError> {
         let Some(number) = self.lane(hash) else { return Ok(false) };
         let lane = &mut self.lanes[number];
         if is_unique && lane.holds(hash) {
@@ -129,7 +128,7 @@ impl Part {
         if let Err(full) = lane.insert(hash) {
             let allowed = self.max_bytes.saturating_sub(self.charged());
             let grown = self.lanes[number].insert_growing(hash, full, allowed);
-            grown.map_err(|reason| GrowError::new(reason, self.charged(), self.max_bytes))?;
+            grown.map_err(|error| error.within(self.charged(), self.max_bytes))?;
         }
         Ok(true)
     }
@@ -229,7 +228,7 @@ impl<H> ElasticPart<H> {
     /// # Errors
     /// As `ElasticFilter::insert`.
     #[inline]
-    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<bool, GrowError>
+    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<bool, InsertError>
     where
         H: HashItem<T>,
     {
@@ -242,7 +241,7 @@ impl<H> ElasticPart<H> {
     /// # Errors
     /// As `ElasticFilter::insert`.
     #[inline]
-    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, GrowError>
+    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, InsertError>
     where
         H: HashItem<T>,
     {
@@ -253,9 +252,9 @@ impl<H> ElasticPart<H> {
     /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items that belong to this part.
     ///
     /// # Errors
-    /// [`GrowError`] at the first item that is refused; [`GrowError::position`] is the number of items before it, of whichever
+    /// [`InsertError`] at the first item that is refused; [`InsertError::position`] is the number of items before it, of whichever
     /// part. Those that belong to this one are in it.
-    pub fn insert_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, GrowError>
+    pub fn insert_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
@@ -266,14 +265,14 @@ impl<H> ElasticPart<H> {
     ///
     /// # Errors
     /// As [`insert_iter`](Self::insert_iter).
-    pub fn insert_unique_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, GrowError>
+    pub fn insert_unique_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
         self.insert_all(items, true)
     }
 
-    fn insert_all<I: IntoIterator>(&mut self, items: I, is_unique: bool) -> Result<usize, GrowError>
+    fn insert_all<I: IntoIterator>(&mut self, items: I, is_unique: bool) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {

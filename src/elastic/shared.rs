@@ -19,9 +19,8 @@ use std::{
 };
 
 use super::{
-    CoreGrow, Elastic, ElasticFilter, ElasticParams, GrowError, OwnedShards,
+    CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards,
     builder::empty_lanes,
-    error::Refused,
     lane::{LANE_BYTES, Lane},
     look_up::{answers_at, contains_all},
     pool::Place,
@@ -29,7 +28,7 @@ use super::{
     storage::FILTER_BYTES,
 };
 use crate::{
-    filter::{Core, Filter, Items, Planned, hashed, hashed_iter, insert_by_own_methods, same_length},
+    filter::{Core, Filter, InsertError, Items, Planned, hashed, hashed_iter, insert_by_own_methods, same_length},
     hash::{HashItem, Hasher, Xxh3},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, answers},
     params::Addressing,
@@ -45,12 +44,12 @@ use crate::{
 /// [`ElasticFilter::into_shared`]. It grows, and keeps its false-positive rate, as an `ElasticFilter` does.
 ///
 /// ```
-/// use koel::{ElasticFilter, GrowError};
+/// use koel::{ElasticFilter, InsertError};
 /// use std::thread;
 ///
 /// let seen = ElasticFilter::builder().false_positive_rate(0.001).build_shared()?;
 /// let items: Vec<u64> = (0..100_000).collect();
-/// thread::scope(|scope| -> Result<(), GrowError> {
+/// thread::scope(|scope| -> Result<(), InsertError> {
 ///     let threads: Vec<_> = items.chunks(25_000).map(|part| scope.spawn(|| seen.insert_batch(part))).collect();
 ///     threads.into_iter().try_for_each(|thread| thread.join().expect("no item panics"))
 /// })?;
@@ -92,7 +91,7 @@ impl<H> SharedFilter<H> {
     /// # Errors
     /// As `ElasticFilter::insert`. The call has then changed nothing.
     #[inline]
-    pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), GrowError>
+    pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), InsertError>
     where
         H: HashItem<T>,
     {
@@ -127,7 +126,7 @@ impl<H> SharedFilter<H> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     #[inline]
-    pub fn insert_unique<T: ?Sized>(&self, item: &T) -> Result<bool, GrowError>
+    pub fn insert_unique<T: ?Sized>(&self, item: &T) -> Result<bool, InsertError>
     where
         H: HashItem<T>,
     {
@@ -150,8 +149,8 @@ impl<H> SharedFilter<H> {
     /// Twelve bytes more are needed for each item meanwhile, up to 192 MiB; without that memory it takes longer.
     ///
     /// # Errors
-    /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
-    pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), GrowError> {
+    /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
+    pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), InsertError> {
         let hashes = hashed(&self.core, &self.hasher, items);
         let mut refused = FirstRefused::default();
         self.core.each_lane(&hashes, self.core.by_shard(hashes.len()), |lane, portion| {
@@ -184,7 +183,7 @@ impl<H> SharedFilter<H> {
     ///
     /// # Errors
     /// As [`Filter::insert_iter`].
-    pub fn insert_iter<I: IntoIterator>(&self, items: I) -> Result<usize, GrowError>
+    pub fn insert_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
@@ -204,7 +203,7 @@ impl<H> SharedFilter<H> {
     ///
     /// # Errors
     /// As [`Filter::insert_unique_iter`].
-    pub fn insert_unique_iter<I: IntoIterator>(&self, items: I) -> Result<usize, GrowError>
+    pub fn insert_unique_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
@@ -345,14 +344,14 @@ const TOGETHER: usize = 1 << 14;
 const FEWEST_PER_LANE: usize = 4;
 
 impl Shared {
-    fn insert_unique(&self, hash: Uniform) -> Result<bool, GrowError> {
+    fn insert_unique(&self, hash: Uniform) -> Result<bool, InsertError> {
         let mut lane = self.lane(hash).write();
         if lane.holds(hash) { Ok(false) } else { self.insert_into(&mut lane, hash).map(|()| true) }
     }
 
     /// Inserts a hash into its lane.
     #[inline]
-    pub(super) fn insert_into(&self, lane: &mut Writer<'_>, hash: Uniform) -> Result<(), GrowError> {
+    pub(super) fn insert_into(&self, lane: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
         match lane.insert(hash) {
             Ok(()) => Ok(()),
             Err(full) => self.insert_growing(lane, hash, full),
@@ -362,13 +361,13 @@ impl Shared {
     /// If there is a limit, lanes grow one after the other, so that together they do not exceed it. A thread that waits holds the
     /// lock of one lane, and the one for which it waits needs no further lock.
     #[cold]
-    fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), GrowError> {
+    fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), InsertError> {
         let is_limited = self.max_bytes < usize::MAX;
         let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
         let result = lane.insert_growing(hash, full, self.allowed());
         lane.publish();
         drop(turn);
-        result.map_err(|refused| self.refuse(refused))
+        result.map_err(|error| self.refuse(error))
     }
 
     /// By how many bytes the charge may rise.
@@ -376,8 +375,8 @@ impl Shared {
         if self.max_bytes < usize::MAX { self.max_bytes.saturating_sub(self.charged()) } else { usize::MAX }
     }
 
-    pub(super) fn refuse(&self, reason: Refused) -> GrowError {
-        GrowError::new(reason, self.charged(), self.max_bytes)
+    pub(super) fn refuse(&self, error: InsertError) -> InsertError {
+        error.within(self.charged(), self.max_bytes)
     }
 
     /// Removes a hash from its lane.
@@ -545,7 +544,7 @@ impl<F> fmt::Display for Unconverted<F> {
 
 impl<F> Error for Unconverted<F> {}
 
-insert_by_own_methods!(SharedFilter<H>, GrowError);
+insert_by_own_methods!(SharedFilter<H>);
 
 // Snapshots.
 

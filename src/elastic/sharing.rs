@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{
-    Elastic, ElasticFilter, GrowError, ShardStorage,
+    Elastic, ElasticFilter, ShardStorage,
     look_up::{answers_at, contains_all},
     storage::sealed::Sealed as _,
     stream::Shares,
 };
 use crate::{
     bits::index,
-    filter::{CoreMut as _, CoreRemove as _, Items, hashed},
+    filter::{CoreMut as _, CoreRemove as _, InsertError, Items, hashed},
     kernel::Hashes,
     storage::{OutOfMemory, reserve, reserved},
     table::Uniform,
@@ -83,10 +83,10 @@ pub(super) fn share_out(
 
 /// The error of the first item of a call that was refused, whatever the order in which they were used.
 #[derive(Default)]
-pub(super) struct FirstRefused(Option<GrowError>);
+pub(super) struct FirstRefused(Option<InsertError>);
 
 impl FirstRefused {
-    pub(super) fn note(&mut self, place: usize, result: Result<(), GrowError>) {
+    pub(super) fn note(&mut self, place: usize, result: Result<(), InsertError>) {
         if let Err(error) = result
             && self.0.as_ref().is_none_or(|first| place < first.position())
         {
@@ -94,7 +94,7 @@ impl FirstRefused {
         }
     }
 
-    pub(super) fn result(self) -> Result<(), GrowError> {
+    pub(super) fn result(self) -> Result<(), InsertError> {
         self.0.map_or(Ok(()), Err)
     }
 }
@@ -106,15 +106,15 @@ impl<H> ElasticFilter<H> {
     /// Where that pays, twelve bytes more are needed for each item meanwhile, up to 192 MiB; without that memory it takes longer.
     ///
     /// # Errors
-    /// The [`GrowError`] of the first item that is refused. Refused items are not in the filter; all others are.
-    pub fn insert_unordered<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), GrowError> {
+    /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
+    pub fn insert_unordered<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), InsertError> {
         let hashes = hashed(&self.core, &self.hasher, items);
         self.core.insert_all_unordered(&SHARING, &hashes)
     }
 }
 
 impl Elastic {
-    fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), GrowError> {
+    fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), InsertError> {
         let (len, mut refused) = (hashes.len(), FirstRefused::default());
         // What the tables will be at least.
         let together = sharing.together(self.storage.table_bytes().max(len), len);
@@ -276,7 +276,7 @@ mod tests {
         for sharing in [&SMALL, &SHARING] {
             let mut filter = filter.clone();
             let error = filter.core.insert_all_unordered(sharing, &source).unwrap_err();
-            assert_eq!((error.kind(), error.position()), (crate::GrowErrorKind::Copies, 10_008));
+            assert_eq!((error.kind(), error.position()), (crate::InsertErrorKind::Copies, 10_008));
             assert_eq!((filter.len(), filter.count(&Prehashed(11))), (2000 + set.len() - 1, 8));
             assert!(hashes(0..12_500).into_iter().all(|hash| filter.contains(&Prehashed(hash))));
         }

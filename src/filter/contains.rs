@@ -1,9 +1,8 @@
 //! Traits for code that accepts any kind of filter.
 
 use alloc::{boxed::Box, rc::Rc};
-use core::error::Error;
 
-use super::{Core, CoreMut, Filter, Prehashed};
+use super::{Core, CoreMut, Filter, InsertError, Prehashed};
 use crate::hash::HashItem;
 
 /// What every filter says of itself: a [`CuckooFilter`](crate::CuckooFilter), a [`FilterView`](crate::FilterView), an
@@ -136,13 +135,13 @@ impl<T: ?Sized, C: Core, H: HashItem<T>> Contains<T> for Filter<C, H> {
 
 /// A filter that can be changed, for items of type `T`, or without a type, for their hashes.
 ///
-/// The trait is dyn-compatible: `&mut dyn Insert<str, Refusal = Full>` is any filter of strings that has a fixed size.
+/// The trait is dyn-compatible: `&mut dyn Insert<str>` is any filter of strings that can be changed.
 ///
 /// # Example
 /// ```
-/// use koel::{CuckooFilter, ElasticFilter, Insert};
+/// use koel::{CuckooFilter, ElasticFilter, Insert, InsertError};
 ///
-/// fn block<F: Insert<str>>(names: &mut F, name: &str) -> Result<(), F::Refusal> {
+/// fn block(names: &mut impl Insert<str>, name: &str) -> Result<(), InsertError> {
 ///     names.insert(name)
 /// }
 ///
@@ -154,26 +153,23 @@ impl<T: ?Sized, C: Core, H: HashItem<T>> Contains<T> for Filter<C, H> {
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
-    /// Why an item is refused: [`Full`](crate::Full) or [`GrowError`](crate::GrowError).
-    type Refusal: Error;
-
     /// Inserts an item, even if it is already present.
     ///
     /// # Errors
     /// If it is refused. The filter is then unchanged.
-    fn insert(&mut self, item: &T) -> Result<(), Self::Refusal>;
+    fn insert(&mut self, item: &T) -> Result<(), InsertError>;
 
     /// Inserts an item unless the filter probably has it. Returns true if it was inserted.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
-    fn insert_unique(&mut self, item: &T) -> Result<bool, Self::Refusal>;
+    fn insert_unique(&mut self, item: &T) -> Result<bool, InsertError>;
 
     /// [`insert`](Self::insert) for each item.
     ///
     /// # Errors
     /// That of the first item that is refused; the filter's own method says which items are then in it.
-    fn insert_batch(&mut self, items: &[T]) -> Result<(), Self::Refusal>
+    fn insert_batch(&mut self, items: &[T]) -> Result<(), InsertError>
     where
         T: Sized;
 
@@ -191,19 +187,17 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
 
 /// Implements [`Insert`] for a filter by its methods of the same names.
 macro_rules! insert_by_own_methods {
-    ($filter:ty, $refusal:ty $(, $generic:ident: $bound:path)?) => {
+    ($filter:ty $(, $generic:ident: $bound:path)?) => {
         impl<T: ?Sized, $($generic: $bound,)? H: $crate::hash::HashItem<T>> $crate::filter::Insert<T> for $filter {
-            type Refusal = $refusal;
-
-            fn insert(&mut self, item: &T) -> Result<(), Self::Refusal> {
+            fn insert(&mut self, item: &T) -> Result<(), $crate::filter::InsertError> {
                 <$filter>::insert(self, item)
             }
 
-            fn insert_unique(&mut self, item: &T) -> Result<bool, Self::Refusal> {
+            fn insert_unique(&mut self, item: &T) -> Result<bool, $crate::filter::InsertError> {
                 <$filter>::insert_unique(self, item)
             }
 
-            fn insert_batch(&mut self, items: &[T]) -> Result<(), Self::Refusal>
+            fn insert_batch(&mut self, items: &[T]) -> Result<(), $crate::filter::InsertError>
             where
                 T: Sized,
             {
@@ -226,7 +220,7 @@ macro_rules! insert_by_own_methods {
 #[cfg(feature = "std")]
 pub(crate) use insert_by_own_methods;
 
-insert_by_own_methods!(Filter<C, H>, C::Refusal, C: CoreMut);
+insert_by_own_methods!(Filter<C, H>, C: CoreMut);
 
 /// Implements the traits for pointers to a filter.
 macro_rules! pointers {

@@ -1,85 +1,175 @@
-//! Errors of a filter: it is full, or cannot be built.
+//! What goes wrong with a filter: it cannot be built, or an item is refused.
 
 use core::{error::Error, fmt};
 
-use super::facts::Load;
-use crate::{params::ParamError, storage::OutOfMemory};
+use crate::{bits::index, params::ParamError, storage::OutOfMemory, text::filled};
 
-/// No slot was found for an item. If a single item was inserted, the filter is unchanged. If several were, those before the
-/// refused one are in the filter.
+/// An item was refused, and is not in the filter. A single insertion has then changed nothing, bit for bit; the methods for several
+/// items say which of them are in the filter.
 ///
 /// # Example
 /// ```
+/// use koel::InsertErrorKind;
 /// let mut filter = koel::CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
-/// let full = filter.insert_batch(&[7u8; 20]).unwrap_err();
-/// assert_eq!(full.position(), 8); // eight copies are in the filter, the ninth was refused
-/// assert!(full.is_duplicate());
+/// let error = filter.insert_batch(&[7u8; 20]).unwrap_err();
+/// // Eight copies are in the filter, the ninth was refused.
+/// assert_eq!((error.kind(), error.position()), (InsertErrorKind::Copies, 8));
 /// assert_eq!(filter.count(&7u8), 8);
 /// # Ok::<(), koel::BuildError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Full {
-    items: usize,
-    slots: usize,
-    why: Why,
+#[derive(Clone, PartialEq, Eq)]
+pub struct InsertError {
+    refusal: &'static Refusal,
+    /// What its words name.
+    numbers: [usize; 2],
     position: usize,
 }
 
-/// Why an item has no room.
+/// Why an item was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    /// There are too many items.
-    Items,
-    /// So many copies of its fingerprint fill both its buckets.
-    Copies(u32),
-    /// Copies of other items fill the table below its capacity.
-    OthersCopies,
+#[non_exhaustive]
+pub enum InsertErrorKind {
+    /// The table has no room for another item. (Only a filter of fixed size is ever full.)
+    Full,
+    /// Copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item. Other items may still
+    /// fit. [`insert_unique`](crate::CuckooFilter::insert_unique) stores an item once.
+    Copies,
+    /// Copies of a few other items take most slots in the item's two buckets: in a table below its
+    /// [`capacity`](crate::CuckooFilter::capacity), or where growing would take much memory for few items (a shard less than a
+    /// quarter full, or one that cannot be split and is less than half full). Copies of an item share two buckets, so that they
+    /// need more room than different items.
+    CopiesOfOthers,
+    /// The filter would take more bytes than [`max_bytes`](crate::ElasticBuilder::max_bytes).
+    Limit,
+    /// The filter holds so many times its maximal capacity, at least a thousand times, that it can have no further layer.
+    Layers,
+    /// Too many items have hashes that begin with the same bits, so that splitting their shard does not help them. Hashes are not
+    /// uniform, or an attacker who knows the seed chose the items.
+    Crowded,
+    /// Memory could not be allocated.
+    OutOfMemory,
 }
 
-impl Full {
-    pub(super) fn new(items: usize, slots: usize, why: Why, position: usize) -> Self {
-        Self { items, slots, why, position }
+/// A kind, and the words for it, around its numbers: a program has those of the refusals that it can meet.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Refusal {
+    kind: InsertErrorKind,
+    words: &'static [&'static str],
+}
+
+impl InsertError {
+    const fn new(refusal: &'static Refusal, numbers: [usize; 2]) -> Self {
+        Self { refusal, numbers, position: 0 }
     }
 
-    /// The number of items in the filter, counting duplicates.
+    /// There are too many items.
+    pub(crate) fn full(items: usize, slots: usize) -> Self {
+        const REFUSAL: &Refusal = &Refusal {
+            kind: InsertErrorKind::Full,
+            words: &["the filter is full: ", " items in ", " slots left no room for another; build it with a larger capacity"],
+        };
+        Self::new(REFUSAL, [items, slots])
+    }
+
+    /// Copies of other items fill the table below its capacity.
+    pub(crate) fn full_of_copies(items: usize, slots: usize) -> Self {
+        const REFUSAL: &Refusal = &Refusal {
+            kind: InsertErrorKind::CopiesOfOthers,
+            words: &[
+                "the filter is full: ",
+                " items in ",
+                " slots left no room for another; they are fewer than its capacity, but have \
+                 many copies: store an item once with insert_unique, or build it with a larger capacity",
+            ],
+        };
+        Self::new(REFUSAL, [items, slots])
+    }
+
+    /// So many copies of the item's fingerprint fill both its buckets.
+    pub(crate) fn copies(copies: u32) -> Self {
+        const REFUSAL: &Refusal = &Refusal {
+            kind: InsertErrorKind::Copies,
+            words: &[
+                "no room for one more copy of the item: ",
+                " with its fingerprint fill its two buckets; insert_unique stores an item \
+                 once",
+            ],
+        };
+        Self::new(REFUSAL, [index(copies.into()), 0])
+    }
+
+    /// Copies of other items, for which the filter does not grow.
+    pub(crate) const COPIES_OF_OTHERS: Self = Self::new(
+        &Refusal {
+            kind: InsertErrorKind::CopiesOfOthers,
+            words: &[
+                "no room for the item: copies of a few other items fill its two buckets, and the filter does not grow for copies; \
+                 insert_unique stores an item once",
+            ],
+        },
+        [0; 2],
+    );
+
+    /// So many bytes are needed: besides those that there are, until [`within`](Self::within) adds them.
+    pub(crate) fn limit(needed: usize) -> Self {
+        const REFUSAL: &Refusal = &Refusal {
+            kind: InsertErrorKind::Limit,
+            words: &[
+                "the filter would take ",
+                " bytes, and the limit is ",
+                "; remove items, or build the filter with a higher max_bytes",
+            ],
+        };
+        Self::new(REFUSAL, [needed, 0])
+    }
+
+    /// No further layer could keep the rate.
+    pub(crate) const LAYERS: Self = Self::new(
+        &Refusal {
+            kind: InsertErrorKind::Layers,
+            words: &[
+                "the filter holds many times its maximal capacity, and a further layer could not keep its false-positive rate; \
+                 build it with a higher max_capacity",
+            ],
+        },
+        [0; 2],
+    );
+
+    /// A merged item finds no room in the layers that know as many of its bits, and for another one not enough are known.
+    pub(crate) const BITS_USED_UP: Self = Self::new(
+        &Refusal {
+            kind: InsertErrorKind::Layers,
+            words: &[
+                "the merged filter would hold more than its maximal capacity, and of the items that are there already not enough \
+                 bits are known for a further layer; build both with a higher max_capacity",
+            ],
+        },
+        [0; 2],
+    );
+
+    /// Splitting shards does not make room, though the filter is far from its planned size.
+    pub(crate) const CROWDED: Self = Self::new(
+        &Refusal {
+            kind: InsertErrorKind::Crowded,
+            words: &[
+                "no room for the item: too many items have hashes that begin with the same bits; insert items instead of hashes, \
+                 use another hasher, or a seed that nobody else knows",
+            ],
+        },
+        [0; 2],
+    );
+
+    /// Why the item was refused.
     #[must_use]
-    pub fn items(&self) -> usize {
-        self.items
+    pub fn kind(&self) -> InsertErrorKind {
+        self.refusal.kind
     }
 
-    /// The number of slots in the table, occupied or empty.
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        self.slots
-    }
-
-    /// The index of the refused item among the items of the call; those before it were inserted or, by `insert_unique_iter`,
-    /// skipped. 0 for a single item.
+    /// The index of the refused item among the items of the call, whether those before it were inserted or, by
+    /// `insert_unique_iter`, skipped. 0 for a single item.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
-    }
-
-    /// True if copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item. Other items
-    /// may still fit, but this one does not.
-    #[must_use]
-    pub fn is_duplicate(&self) -> bool {
-        matches!(self.why, Why::Copies(_))
-    }
-
-    /// True if copies, and not the number of different items, fill the filter: it has fewer items than its
-    /// [`capacity`](crate::CuckooFilter::capacity), and items of which there are several copies take most slots in the two buckets
-    /// of the refused one. Copies of an item share two buckets, so that they need more room than different items. Then
-    /// [`insert_unique`](crate::CuckooFilter::insert_unique) helps, which stores an item once.
-    #[must_use]
-    pub fn is_filled_by_copies(&self) -> bool {
-        self.why == Why::OthersCopies
-    }
-
-    /// The same error, for a filter with this number of items.
-    #[cfg(go_files)]
-    pub(crate) fn with_items(self, items: usize) -> Self {
-        Self { items, ..self }
     }
 
     /// The same error, for the item at this index.
@@ -88,34 +178,53 @@ impl Full {
     }
 
     /// The same, if `items` others were inserted before these.
-    pub(super) fn after(self, items: usize) -> Self {
+    pub(crate) fn after(self, items: usize) -> Self {
         Self { position: items + self.position, ..self }
     }
-}
 
-impl fmt::Display for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { items, slots, why, position } = self;
-        if *position > 0 {
-            write!(f, "item {position}, counted from 0, was refused, and those before it are in the filter: ")?;
+    /// The same error, for a filter that is charged so many bytes and may take so many.
+    pub(crate) fn within(self, charged: usize, max_bytes: usize) -> Self {
+        match self.kind() {
+            InsertErrorKind::Limit => Self { numbers: [charged.saturating_add(self.numbers[0]), max_bytes], ..self },
+            _ => self,
         }
-        if let Why::Copies(copies) = why {
-            return write!(
-                f,
-                "no room for one more copy of the item: {copies} with its fingerprint fill its two buckets; insert_unique stores \
-                 an item once"
-            );
+    }
+
+    /// The same error, for a full filter that has an item besides those in its table.
+    #[cfg(go_files)]
+    pub(crate) fn with_one_more(self) -> Self {
+        let [items, slots] = self.numbers;
+        match self.kind() {
+            InsertErrorKind::Copies => self,
+            _ => Self { numbers: [items + 1, slots], ..self },
         }
-        let load = Load { items: *items, slots: *slots };
-        write!(f, "the filter is full: {items} items in {slots} slots ({load}) left no room for another; ")?;
-        if *why == Why::OthersCopies {
-            f.write_str("they are fewer than its capacity, but have many copies: store an item once with insert_unique, or ")?;
-        }
-        f.write_str("build it with a larger capacity")
     }
 }
 
-impl Error for Full {}
+impl From<OutOfMemory> for InsertError {
+    fn from(error: OutOfMemory) -> Self {
+        const REFUSAL: &Refusal = &Refusal { kind: InsertErrorKind::OutOfMemory, words: OutOfMemory::WORDS };
+        Self::new(REFUSAL, [error.bytes(), 0])
+    }
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.position > 0 {
+            write!(f, "item {}, counted from 0, was refused: ", self.position)?;
+        }
+        filled(f, self.refusal.words, &self.numbers)
+    }
+}
+
+/// The kind and the words.
+impl fmt::Debug for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InsertError({:?}: {self})", self.kind())
+    }
+}
+
+impl Error for InsertError {}
 
 /// A filter could not be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +235,7 @@ pub enum BuildError {
     /// The memory for the table could not be allocated.
     OutOfMemory(OutOfMemory),
     /// Not all items of the known set fit.
-    Full(Full),
+    Insert(InsertError),
 }
 
 impl From<ParamError> for BuildError {
@@ -141,9 +250,9 @@ impl From<OutOfMemory> for BuildError {
     }
 }
 
-impl From<Full> for BuildError {
-    fn from(error: Full) -> Self {
-        Self::Full(error)
+impl From<InsertError> for BuildError {
+    fn from(error: InsertError) -> Self {
+        Self::Insert(error)
     }
 }
 
@@ -152,7 +261,7 @@ impl fmt::Display for BuildError {
         match self {
             Self::Param(error) => error.fmt(f),
             Self::OutOfMemory(error) => error.fmt(f),
-            Self::Full(error) => error.fmt(f),
+            Self::Insert(error) => error.fmt(f),
         }
     }
 }
@@ -163,7 +272,7 @@ impl Error for BuildError {
         match self {
             Self::Param(error) => error.source(),
             Self::OutOfMemory(error) => error.source(),
-            Self::Full(error) => error.source(),
+            Self::Insert(error) => error.source(),
         }
     }
 }

@@ -161,9 +161,9 @@ pub(crate) fn write_rates<C: Core, H>(f: &mut fmt::Formatter<'_>, filter: &Filte
 }
 
 /// A load in per cent. Only an empty filter has 0.0 %, and only one without a free slot 100.0 %.
-pub(super) struct Load {
-    pub(super) items: usize,
-    pub(super) slots: usize,
+struct Load {
+    items: usize,
+    slots: usize,
 }
 
 impl fmt::Display for Load {

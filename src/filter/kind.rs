@@ -3,9 +3,9 @@
 #![allow(clippy::inline_always, reason = "what only forwards")]
 #![allow(private_interfaces, private_bounds, reason = "the traits are sealed: nobody else can implement or call them")]
 
-use core::{error::Error, fmt};
+use core::fmt;
 
-use super::{Full, RawFilter, answers_in_order};
+use super::{InsertError, RawFilter, answers_in_order};
 use crate::{
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
@@ -106,53 +106,25 @@ pub trait CoreRemove: Core {
 ///
 /// This trait is sealed.
 pub trait CoreMut: CoreRemove {
-    /// Why an item is refused.
-    type Refusal: Refusal;
-
     /// If it fails, nothing has changed.
     #[doc(hidden)]
-    fn insert(&mut self, hash: Uniform) -> Result<(), Self::Refusal>;
+    fn insert(&mut self, hash: Uniform) -> Result<(), InsertError>;
 
     /// Returns true if the hash was inserted.
     #[doc(hidden)]
     #[inline]
-    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, Self::Refusal> {
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
         if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 
     /// Inserts at most 64 hashes, until one is refused.
     #[doc(hidden)]
-    fn insert_some(&mut self, hashes: &[u64]) -> Result<(), Self::Refusal> {
+    fn insert_some(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         self.prefetch(hashes);
         for (position, &hash) in hashes.iter().enumerate() {
-            self.insert(Uniform(hash)).map_err(|refusal| refusal.at(position))?;
+            self.insert(Uniform(hash)).map_err(|error| error.at(position))?;
         }
         Ok(())
-    }
-}
-
-/// The error of an insertion: [`Full`] or [`GrowError`](crate::GrowError).
-///
-/// This trait is sealed.
-pub trait Refusal: Error + Sized {
-    /// The same error, for the item at this index.
-    #[doc(hidden)]
-    #[must_use]
-    fn at(self, position: usize) -> Self;
-
-    /// The same error, if `items` others were inserted before these.
-    #[doc(hidden)]
-    #[must_use]
-    fn after(self, items: usize) -> Self;
-}
-
-impl Refusal for Full {
-    fn at(self, position: usize) -> Self {
-        self.at(position)
-    }
-
-    fn after(self, items: usize) -> Self {
-        self.after(items)
     }
 }
 
@@ -216,14 +188,12 @@ impl<S: Storage> Planned for RawFilter<S> {
 }
 
 impl CoreMut for RawFilter {
-    type Refusal = Full;
-
     #[inline(always)]
-    fn insert(&mut self, hash: Uniform) -> Result<(), Full> {
+    fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
         if self.insert(hash) { Ok(()) } else { Err(self.refusal(hash, 0)) }
     }
 
-    fn insert_some(&mut self, hashes: &[u64]) -> Result<(), Full> {
+    fn insert_some(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         self.insert_batch(hashes)
     }
 }

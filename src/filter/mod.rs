@@ -24,10 +24,10 @@ use crate::{
 pub use {
     builder::Builder,
     contains::{AnyFilter, Contains, Insert},
-    error::{BuildError, Full},
+    error::{BuildError, InsertError, InsertErrorKind},
     items::{Items, Prehashed},
     iter::ContainsIter,
-    kind::{Core, CoreMut, CoreRemove, Planned, Refusal},
+    kind::{Core, CoreMut, CoreRemove, Planned},
     merge::MergeError,
     raw::RawFilter,
 };

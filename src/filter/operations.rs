@@ -2,7 +2,7 @@
 
 #![allow(clippy::inline_always, reason = "a call takes as long as the rest of a look-up in a cache")]
 
-use super::{ContainsIter, Core, CoreMut, CoreRemove, Filter, Hashed, Items, Refusal as _, answers_in_order, same_length};
+use super::{ContainsIter, Core, CoreMut, CoreRemove, Filter, Hashed, InsertError, Items, answers_in_order, same_length};
 use crate::{
     hash::HashItem,
     kernel::{BATCH, Hashes as _},
@@ -16,8 +16,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// Takes constant time on average; an insertion that splits a shard of a growing filter takes a fraction of a millisecond.
     ///
     /// # Errors
-    /// [`Full`](crate::Full) if no slot was found for the item. A growing filter refuses it only for the reasons that
-    /// [`GrowErrorKind`](crate::GrowErrorKind) lists. The filter is then unchanged, bit for bit.
+    /// If the item is refused, for a reason that [`InsertErrorKind`](crate::InsertErrorKind) lists. The filter is then unchanged, bit for bit.
     ///
     /// # Example
     /// ```
@@ -28,7 +27,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<(), C::Refusal>
+    pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<(), InsertError>
     where
         H: HashItem<T>,
     {
@@ -57,7 +56,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, C::Refusal>
+    pub fn insert_unique<T: ?Sized>(&mut self, item: &T) -> Result<bool, InsertError>
     where
         H: HashItem<T>,
     {
@@ -68,7 +67,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// [`insert`](Self::insert) for each item, in order. Prefetches the buckets of 64 items at once.
     ///
     /// # Errors
-    /// That of the first item that is refused. Items before its [`position`](crate::Full::position) are in the filter; the refused
+    /// That of the first item that is refused. Items before its [`position`](InsertError::position) are in the filter; the refused
     /// item and those after it are not.
     ///
     /// # Example
@@ -78,11 +77,11 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// assert_eq!(filter.len(), 2);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn insert_batch<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), C::Refusal> {
+    pub fn insert_batch<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), InsertError> {
         let hashes = hashed(&self.core, &self.hasher, items);
         let (mut inserted, mut result) = (0, Ok(()));
         hashes.each_batch(0..hashes.len(), |batch| {
-            result = self.core.insert_some(batch).map_err(|refusal| refusal.after(inserted));
+            result = self.core.insert_some(batch).map_err(|error| error.after(inserted));
             inserted += batch.len();
             result.is_ok()
         });
@@ -93,7 +92,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// fast as [`insert_batch`](Self::insert_batch).
     ///
     /// # Errors
-    /// That of the first item that is refused. Items before its [`position`](crate::Full::position) are in the filter; the refused
+    /// That of the first item that is refused. Items before its [`position`](InsertError::position) are in the filter; the refused
     /// item and those after it are not. Up to 63 items after it have already been taken from the iterator, so resume from the
     /// original sequence at that position.
     ///
@@ -104,13 +103,13 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// assert_eq!((inserted, words.len(), words.count("to")), (6, 6, 2));
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn insert_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, C::Refusal>
+    pub fn insert_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
         let (hashed, mut inserted) = (hashed_iter(&self.core, &self.hasher, items), 0);
         hashed.each_batch(|batch| {
-            self.core.insert_some(batch).map_err(|refusal| refusal.after(inserted))?;
+            self.core.insert_some(batch).map_err(|error| error.after(inserted))?;
             inserted += batch.len();
             Ok(())
         })?;
@@ -120,7 +119,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
     ///
     /// # Errors
-    /// That of the first item that is refused. Its [`position`](crate::Full::position) is the number of items before it, stored or
+    /// That of the first item that is refused. Its [`position`](InsertError::position) is the number of items before it, stored or
     /// skipped. The refused item and those after it are not in the filter; up to 63 items after it have already been taken from
     /// the iterator.
     ///
@@ -132,7 +131,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// assert_eq!(words.len(), 4);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn insert_unique_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, C::Refusal>
+    pub fn insert_unique_iter<I: IntoIterator>(&mut self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
@@ -140,7 +139,7 @@ impl<C: CoreMut, H> Filter<C, H> {
         hashed.each_batch(|batch| {
             self.core.prefetch(batch);
             for &hash in batch {
-                stored += usize::from(self.core.insert_unique(Uniform(hash)).map_err(|refusal| refusal.at(position))?);
+                stored += usize::from(self.core.insert_unique(Uniform(hash)).map_err(|error| error.at(position))?);
                 position += 1;
             }
             Ok(())
@@ -329,7 +328,7 @@ pub(crate) fn hashed_iter<'a, H, I: IntoIterator>(core: &impl Core, hasher: &'a 
 
 impl<I: Iterator, H: HashItem<I::Item>> Hashed<'_, I, H> {
     /// Calls `act` with the hashes of 64 items after the other, and at the end of fewer.
-    pub(crate) fn each_batch<E>(mut self, mut act: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_batch(mut self, mut act: impl FnMut(&[u64]) -> Result<(), InsertError>) -> Result<(), InsertError> {
         loop {
             let (mut hashes, mut len) = ([0; BATCH], 0);
             for (hash, item) in hashes.iter_mut().zip(&mut self.items) {

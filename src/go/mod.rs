@@ -44,7 +44,7 @@ use std::{
 pub use crate::hash::MetroHash64;
 use crate::{
     bits::wide,
-    filter::{Core, CoreMut, CoreRemove, CuckooFilter, Filter, Full, Planned},
+    filter::{Core, CoreMut, CoreRemove, CuckooFilter, Filter, InsertError, Planned},
     hash::{Hasher, HasherId},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
@@ -96,17 +96,12 @@ impl WithVictim {
     }
 
     /// Stores the victim in the table, if there is one. Changes nothing if there is no room.
-    fn settle(&mut self) -> Result<(), Full> {
+    fn settle(&mut self) -> Result<(), InsertError> {
         if let Some(hash) = self.victim.hash() {
-            CoreMut::insert(&mut self.filter.core, Uniform(hash)).map_err(|full| self.with_victim(full))?;
+            CoreMut::insert(&mut self.filter.core, Uniform(hash)).map_err(InsertError::with_one_more)?;
             self.victim.is_used = false;
         }
         Ok(())
-    }
-
-    /// Adds the victim to the number of items in the error.
-    fn with_victim(&self, full: Full) -> Full {
-        full.with_items(self.len())
     }
 }
 
@@ -176,11 +171,9 @@ impl Planned for WithVictim {
 
 /// If there is a victim, an insertion then tries to store it in the table, too.
 impl CoreMut for WithVictim {
-    type Refusal = Full;
-
-    fn insert(&mut self, hash: Uniform) -> Result<(), Full> {
+    fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
         // The item first: if there is room for only one of the two, nothing has to be undone.
-        CoreMut::insert(&mut self.filter.core, hash).map_err(|full| self.with_victim(full))?;
+        CoreMut::insert(&mut self.filter.core, hash).map_err(InsertError::with_one_more)?;
         // Failure is fine: the victim then stays outside the table.
         _ = self.settle();
         Ok(())

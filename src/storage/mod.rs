@@ -5,7 +5,7 @@ mod memory;
 use alloc::vec::Vec;
 use core::{error::Error, fmt};
 
-use crate::bits::PADDING;
+use crate::{bits::PADDING, text::filled};
 use memory::Memory;
 
 /// The length of a snapshot's header in bytes; the table follows it.
@@ -195,6 +195,12 @@ pub struct OutOfMemory {
 }
 
 impl OutOfMemory {
+    pub(crate) const WORDS: &[&str] = &[
+        "",
+        " bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a \
+         machine with more memory",
+    ];
+
     pub(crate) fn of(bytes: usize) -> Self {
         Self { bytes }
     }
@@ -208,12 +214,7 @@ impl OutOfMemory {
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a machine \
-             with more memory",
-            self.bytes
-        )
+        filled(f, Self::WORDS, &[self.bytes])
     }
 }
 

@@ -1,7 +1,7 @@
 //! A limit of memory, and parameters at the edge.
 
 use crate::common::with_nearest;
-use koel::{ElasticFilter, GrowErrorKind, Parameter, Prehashed, TableKind};
+use koel::{ElasticFilter, InsertErrorKind, Parameter, Prehashed, TableKind};
 
 #[test]
 fn a_limit_is_kept_and_removals_make_room_again() {
@@ -9,7 +9,7 @@ fn a_limit_is_kept_and_removals_make_room_again() {
     let mut filter = builder.build().unwrap();
     let refused = (0..1_000_000u64).find_map(|n| filter.insert(&n).err().map(|error| (n, error))).unwrap();
     let (items, error) = refused;
-    assert_eq!(error.kind(), GrowErrorKind::Limit);
+    assert_eq!(error.kind(), InsertErrorKind::Limit);
     assert!(error.to_string().contains("the limit is 100000"), "{error}");
     assert!(filter.size_in_bytes() <= 100_000);
     assert_eq!(filter.len() as u64, items);
@@ -120,7 +120,7 @@ fn layers_come_to_an_end() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-7).capacity(1).max_capacity(1);
     let mut filter = builder.build().unwrap();
     let (items, error) = (0..).find_map(|n: u64| filter.insert(&n).err().map(|error| (n, error))).unwrap();
-    assert_eq!(error.kind(), GrowErrorKind::Layers);
+    assert_eq!(error.kind(), InsertErrorKind::Layers);
     assert!(error.to_string().ends_with("build it with a higher max_capacity"), "{error}");
     assert_eq!((filter.len() as u64, filter.buckets_per_lookup()), (items, 12));
     assert!(items > 1000 && filter.false_positive_rate() <= 1e-7, "{filter}");
@@ -182,7 +182,7 @@ fn chosen_items_take_little_memory() {
     for &hash in &hashes {
         let before = filter.len();
         if let Err(error) = filter.insert(&Prehashed(hash)) {
-            assert_eq!(error.kind(), GrowErrorKind::Crowded, "{error}");
+            assert_eq!(error.kind(), InsertErrorKind::Crowded, "{error}");
             assert_eq!(filter.len(), before);
             crowded += 1;
         }

@@ -1,6 +1,6 @@
 //! Merging filters that have grown differently.
 
-use koel::{ElasticBuilder, ElasticFilter, ElasticMergeError, GrowErrorKind};
+use koel::{ElasticBuilder, ElasticFilter, ElasticMergeError, InsertErrorKind};
 
 fn key(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
@@ -94,7 +94,7 @@ fn the_remedy_of_a_refused_merge_works_for_copies_too() {
             let (mut left, right) = pair(max);
             if let Err(error) = left.merge(&right) {
                 let ElasticMergeError::Full { sufficient, .. } = error else {
-                    assert!(matches!(error, ElasticMergeError::Refused(error) if error.kind() == GrowErrorKind::Copies));
+                    assert!(matches!(error, ElasticMergeError::Refused(error) if error.kind() == InsertErrorKind::Copies));
                     continue;
                 };
                 let (mut left, right) = pair(sufficient.unwrap().try_into().unwrap());
@@ -174,7 +174,7 @@ fn a_refused_merge_changes_nothing() {
     let other = filled(builder.clone(), 0..50_000);
     let before = filter.to_string();
     match filter.merge(&other).unwrap_err() {
-        ElasticMergeError::Refused(error) => assert_eq!(error.kind(), GrowErrorKind::Limit),
+        ElasticMergeError::Refused(error) => assert_eq!(error.kind(), InsertErrorKind::Limit),
         error => panic!("{error}"),
     }
     assert_eq!(filter.to_string(), before);
@@ -184,7 +184,7 @@ fn a_refused_merge_changes_nothing() {
     (0..8).for_each(|_| copies.insert("alice").unwrap());
     let mut more = other.clone();
     more.insert("alice").unwrap();
-    assert!(matches!(copies.merge(&more), Err(ElasticMergeError::Refused(error)) if error.kind() == GrowErrorKind::Copies));
+    assert!(matches!(copies.merge(&more), Err(ElasticMergeError::Refused(error)) if error.kind() == InsertErrorKind::Copies));
     assert_eq!(copies.count("alice"), 8);
     let mut seeded = builder.seed(1).build().unwrap();
     assert_eq!(seeded.merge(&other), Err(ElasticMergeError::DifferentParams));

@@ -4,7 +4,7 @@ use std::io;
 
 use super::snapshots::{filled, key, small};
 use koel::{
-    ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, GrowErrorKind, JoinError, Parameter, SnapshotErrorKind as Kind,
+    ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, InsertErrorKind, JoinError, Parameter, SnapshotErrorKind as Kind,
 };
 
 fn part(builder: ElasticBuilder, part: usize, parts: usize, items: u64) -> ElasticPart {
@@ -78,10 +78,10 @@ fn a_part_takes_its_share_of_the_memory() {
 fn a_part_refuses_what_a_filter_refuses() {
     let mut part = small().build_part(0, 1).expect("right");
     let error = part.insert_iter([1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4_u64]).unwrap_err();
-    assert_eq!((error.kind(), error.position(), part.len()), (GrowErrorKind::Copies, 10, 10));
+    assert_eq!((error.kind(), error.position(), part.len()), (InsertErrorKind::Copies, 10, 10));
     let mut limited = small().lanes(2).max_bytes(30_000).build_part(1, 2).expect("right");
     let error = limited.insert_iter((0..100_000).map(key)).unwrap_err();
-    assert!(error.kind() == GrowErrorKind::Limit && limited.table_bytes() <= 30_000, "{error}");
+    assert!(error.kind() == InsertErrorKind::Limit && limited.table_bytes() <= 30_000, "{error}");
     assert!(format!("{limited:?}").contains("part: 1, parts: 2"));
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::SplitMix64;
-use koel::{BuildError, CuckooFilter, Full, Prehashed};
+use koel::{BuildError, CuckooFilter, InsertError, InsertErrorKind, Prehashed};
 
 fn builder() -> koel::Builder {
     CuckooFilter::builder().fingerprint_bits(13)
@@ -13,7 +13,7 @@ fn a_full_filter_is_built_with_a_larger_capacity() {
     let items: Vec<u64> = SplitMix64(1).take(5000).collect();
     let mut filter = builder().capacity(1000).build().expect("right");
     let full = filter.insert_batch(&items).expect_err("five times as many");
-    assert!(!full.is_duplicate());
+    assert_eq!(full.kind(), InsertErrorKind::Full);
     says(&full, &["the filter is full", "build it with a larger capacity", &format!("item {}, counted from 0", full.position())]);
     let mut larger = builder().capacity(5000).build().expect("right");
     larger.insert_batch(&items).expect("the capacity is larger");
@@ -29,7 +29,7 @@ fn a_full_filter_is_built_with_a_larger_capacity() {
 
 #[test]
 fn copies_without_room_are_stored_once() {
-    type Way = fn(&mut CuckooFilter) -> Result<(), Full>;
+    type Way = fn(&mut CuckooFilter) -> Result<(), InsertError>;
     let ways: [Way; 4] = [
         |filter| filter.insert("koel"),
         |filter| filter.insert(&Prehashed(filter.hash("koel"))),
@@ -39,7 +39,7 @@ fn copies_without_room_are_stored_once() {
     for insert in ways {
         let mut filter = builder().capacity(1000).build().expect("right");
         let full = (0..9).find_map(|_| insert(&mut filter).err()).expect("there is room for eight");
-        assert!(full.is_duplicate());
+        assert_eq!(full.kind(), InsertErrorKind::Copies);
         let message = says(&full, &["one more copy of the item", "insert_unique stores an item once"]);
         assert_eq!(number_before(&message, " with its fingerprint"), 8);
         filter.clear();
@@ -48,7 +48,7 @@ fn copies_without_room_are_stored_once() {
         assert_eq!(filter.insert_unique_iter(["koel"; 20]), Ok(0));
     }
     // In a known set, too.
-    let BuildError::Full(full) = builder().build_from_items(&["koel"; 20]).expect_err("20 copies") else { panic!("full") };
+    let BuildError::Insert(full) = builder().build_from_items(&["koel"; 20]).expect_err("20 copies") else { panic!("full") };
     says(&full, &["insert_unique"]);
     let mut filter = builder().capacity(20).build().expect("right");
     assert_eq!(filter.insert_unique_iter(["koel"; 20]), Ok(1));
@@ -62,7 +62,7 @@ fn a_filter_full_of_copies_says_so() {
         let mut filter = builder().capacity(2000).build().expect("right");
         let twice: Vec<u64> = items.iter().flat_map(|&item| [item, item]).collect();
         let full = filter.insert_batch(&Prehashed(&twice)).expect_err("copies take more room");
-        assert!(full.is_filled_by_copies() && !full.is_duplicate() && full.items() < filter.capacity(), "{full}");
+        assert!(full.kind() == InsertErrorKind::CopiesOfOthers && filter.len() < filter.capacity(), "{full}");
         says(&full, &["fewer than its capacity, but have many copies", "insert_unique", "build it with a larger capacity"]);
         filter.clear();
         for &hash in &twice {
@@ -72,7 +72,7 @@ fn a_filter_full_of_copies_says_so() {
         // Different items, up to the last that fits.
         let mut filter = builder().capacity(2000).build().expect("right");
         let full = SplitMix64(seed).find_map(|hash| filter.insert(&Prehashed(hash)).err()).expect("it is not endless");
-        assert!(!full.is_filled_by_copies() && !full.to_string().contains("insert_unique"), "{full}");
+        assert!(full.kind() != InsertErrorKind::CopiesOfOthers && !full.to_string().contains("insert_unique"), "{full}");
     }
 }
 

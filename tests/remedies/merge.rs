@@ -93,7 +93,7 @@ fn filters_of_overlapping_sets_are_built_as_large_as_the_refusal_says() {
 }
 
 /// Fills a filter with `copies` of each item.
-fn filled(builder: &Builder, items: &[u64], copies: u32) -> Result<CuckooFilter, koel::Full> {
+fn filled(builder: &Builder, items: &[u64], copies: u32) -> Result<CuckooFilter, koel::InsertError> {
     let mut filter = builder.clone().build().expect("right");
     for item in items {
         (0..copies).try_for_each(|_| filter.insert(&Prehashed(*item)))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koel::{ElasticFilter, GrowErrorKind, Prehashed, SharedFilter};
+use koel::{ElasticFilter, InsertErrorKind, Prehashed, SharedFilter};
 
 use super::{Random, THREADS, on_threads};
 
@@ -44,7 +44,7 @@ fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u
             }
             refused = result.is_err();
             if let Err(error) = result {
-                assert_eq!(error.kind(), GrowErrorKind::Limit, "{error}");
+                assert_eq!(error.kind(), InsertErrorKind::Limit, "{error}");
             }
         }
         4 => {
@@ -56,7 +56,7 @@ fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u
                     }
                     Err(error) => {
                         refused = true;
-                        assert_eq!(error.kind(), GrowErrorKind::Limit, "{error}");
+                        assert_eq!(error.kind(), InsertErrorKind::Limit, "{error}");
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Limits: of memory, which all lanes share, and of parameters.
 
-use koel::{ElasticFilter, GrowErrorKind, Parameter};
+use koel::{ElasticFilter, InsertErrorKind, Parameter};
 
 use super::{THREADS, builder, on_threads};
 
@@ -23,7 +23,7 @@ fn lanes_together_keep_a_limit() {
     });
     let mut items = 0;
     for (thread, (accepted, error)) in (0..).zip(&refused) {
-        assert_eq!(error.kind(), GrowErrorKind::Limit);
+        assert_eq!(error.kind(), InsertErrorKind::Limit);
         assert!(error.to_string().contains("the limit is 3000000"), "{error}");
         assert!((0..*accepted).all(|n| filter.contains(&(n * THREADS + thread))));
         items += accepted;

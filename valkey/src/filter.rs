@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, iter};
 
-use koel::{ElasticFilter, GrowErrorKind, SnapshotIndex, Xxh3, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, InsertError, InsertErrorKind, SnapshotIndex, Xxh3, redisbloom::RedisBloomFilter};
 
 use crate::{
     plan::Plan,
@@ -170,7 +170,7 @@ impl Filter {
             };
             let some = &left[..left.len().min(room)];
             let result = own.insert_batch(some);
-            let inserted = result.as_ref().map_or_else(koel::GrowError::position, |()| some.len());
+            let inserted = result.as_ref().map_or_else(InsertError::position, |()| some.len());
             answers.extend(iter::repeat_n(Answer::Inserted, inserted));
             answers.extend(result.is_err().then_some(Answer::Refused));
             left = &left[inserted + usize::from(result.is_err())..];
@@ -319,11 +319,11 @@ impl Filter {
     }
 }
 
-fn refusal(kind: GrowErrorKind) -> Refusal {
+fn refusal(kind: InsertErrorKind) -> Refusal {
     match kind {
-        GrowErrorKind::Copies => Refusal::Copies,
-        GrowErrorKind::Limit => Refusal::Limit,
-        GrowErrorKind::OutOfMemory => Refusal::OutOfMemory,
+        InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => Refusal::Copies,
+        InsertErrorKind::Limit => Refusal::Limit,
+        InsertErrorKind::OutOfMemory => Refusal::OutOfMemory,
         _ => Refusal::Growth,
     }
 }

@@ -1,6 +1,6 @@
 //! Filters of either type that a command changes.
 
-use koel::{Full, GrowError};
+use koel::InsertError;
 use koel_lab::percent;
 
 use super::{Filter, Growing, Stored};
@@ -9,12 +9,6 @@ use super::{Filter, Growing, Stored};
 pub(crate) enum Changing {
     Fixed(Filter),
     Growing(Growing),
-}
-
-/// Why an item was refused.
-pub(crate) enum Refusal {
-    Full(Full),
-    Grow(GrowError),
 }
 
 impl Changing {
@@ -27,12 +21,12 @@ impl Changing {
     }
 
     /// Inserts an item, with `unique` only if it is not reported as present. True if it was inserted.
-    pub(crate) fn insert(&mut self, item: &[u8], unique: bool) -> Result<bool, Refusal> {
+    pub(crate) fn insert(&mut self, item: &[u8], unique: bool) -> Result<bool, InsertError> {
         match (self, unique) {
-            (Self::Fixed(filter), true) => filter.insert_unique(item).map_err(Refusal::Full),
-            (Self::Fixed(filter), false) => filter.insert(item).map(|()| true).map_err(Refusal::Full),
-            (Self::Growing(filter), true) => filter.insert_unique(item).map_err(Refusal::Grow),
-            (Self::Growing(filter), false) => filter.insert(item).map(|()| true).map_err(Refusal::Grow),
+            (Self::Fixed(filter), true) => filter.insert_unique(item),
+            (Self::Fixed(filter), false) => filter.insert(item).map(|()| true),
+            (Self::Growing(filter), true) => filter.insert_unique(item),
+            (Self::Growing(filter), false) => filter.insert(item).map(|()| true),
         }
     }
 

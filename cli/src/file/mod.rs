@@ -18,7 +18,7 @@ use memmap2::Mmap;
 
 use crate::streams::Stream;
 
-pub(crate) use changing::{Changing, Refusal};
+pub(crate) use changing::Changing;
 pub(crate) use descriptor::Descriptor;
 pub(crate) use read::{Opened, Stored, load, load_any, load_changing, only_with_growing, open, open_file, refused};
 pub(crate) use write::{Output, ignore_file_size_limit, kind_of};

@@ -8,7 +8,7 @@ mod scan;
 
 use core::ops::Range;
 
-use super::{Full, error::Why};
+use super::InsertError;
 use crate::{
     bits::{PADDING, index, wide},
     kernel::{Dispatch, Hashes, Layout},
@@ -162,19 +162,19 @@ impl<S: Storage> RawFilter<S> {
 
     /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
-    pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> Full {
+    pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> InsertError {
         let placement = Address::new(&self.params);
         let (buckets, fingerprint) = placement.buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
         let values = |bucket| self.read(Values(bucket));
         let is_crowded = || is_crowded(&Crowd { placement, buckets }, self.params.bucket_size(), &values);
-        let why = match copies(buckets, fingerprint, &values) {
-            copies if copies == room => Why::Copies(copies),
+        let error = match copies(buckets, fingerprint, &values) {
+            copies if copies == room => InsertError::copies(copies),
             // Up to the capacity, different items have room.
-            _ if self.len < self.params.capacity() && is_crowded() => Why::OthersCopies,
-            _ => Why::Items,
+            _ if self.len < self.params.capacity() && is_crowded() => InsertError::full_of_copies(self.len, self.params.slots()),
+            _ => InsertError::full(self.len, self.params.slots()),
         };
-        Full::new(self.len, self.params.slots(), why, position)
+        error.at(position)
     }
 }
 
@@ -240,7 +240,7 @@ impl RawFilter {
 
     /// Inserts at most 64 hashes, until one is refused.
     #[inline(never)]
-    pub(crate) fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), Full> {
+    pub(crate) fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let Self { params, geometry, storage, len, dispatch } = self;
         let inserted = dispatch.change(geometry, storage.bytes_mut(), InsertBatch { params, hashes, len: *len });
         *len += inserted;
