@@ -114,13 +114,19 @@ pub trait Item {
     /// Different values must have different bytes, and a value always the same.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
 
+    /// Whether all values have as many bytes.
+    #[doc(hidden)]
+    const IS_FIXED: bool = false;
+
     /// Appends the bytes that the item has as a part of another. No part may be a prefix of another value's, so that parts can
     /// follow one another; none is empty.
     #[doc(hidden)]
     #[inline]
     fn write_part(&self, parts: &mut Parts) {
         self.with_bytes(|bytes| {
-            parts.push_len(bytes.len());
+            if !Self::IS_FIXED {
+                parts.push_len(bytes.len());
+            }
             parts.push(bytes);
         });
     }
@@ -196,40 +202,45 @@ impl Parts {
     }
 }
 
-// References, and what owns an item: they are what they lead to.
+// References, and what owns an item: they are what they lead to. As parts, arrays have their length in front, too, though the type has
+// it: an array and a slice of the same elements are the same item.
 
 macro_rules! owners {
-    ($($owner:ty $(where T: $bound:path)?;)+) => {$(
-        impl<T: Item + ?Sized $(+ $bound)?> Item for $owner {
+    ($([$($generic:tt)+] $owner:ty: $owned:ty;)+) => {$(
+        impl<$($generic)+> Item for $owner {
             #[inline]
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-                T::with_bytes(self, read)
+                <$owned>::with_bytes(self, read)
             }
 
             #[inline]
             fn write_part(&self, parts: &mut Parts) {
-                T::write_part(self, parts);
+                <$owned>::write_part(self, parts);
             }
         }
     )+};
 }
 owners! {
-    &T;
-    &mut T;
-    Box<T>;
-    Rc<T>;
-    Cow<'_, T> where T: ToOwned;
+    [T: Item + ?Sized] &T: T;
+    [T: Item + ?Sized] &mut T: T;
+    [T: Item + ?Sized] Box<T>: T;
+    [T: Item + ?Sized] Rc<T>: T;
+    [T: Item + ?Sized + ToOwned] Cow<'_, T>: T;
+    [T: Item] Vec<T>: [T];
+    [T: Item, const N: usize] [T; N]: [T];
 }
 // Some of the smallest processors have no atomic pointers.
 #[cfg(target_has_atomic = "ptr")]
-owners!(alloc::sync::Arc<T>;);
+owners!([T: Item + ?Sized] alloc::sync::Arc<T>: T;);
 
-// Items that are bytes of any length. As parts they have their length in front.
+// Items that are bytes of any length, or of one fixed width. As parts, only the former have their length in front.
 
-macro_rules! texts {
-    ($($(#[$attribute:meta])* $text:ty: |$value:ident| $bytes:expr;)+) => {$(
+macro_rules! bytes {
+    ($is_fixed:literal: $($(#[$attribute:meta])* $item:ty: |$value:ident| $bytes:expr;)+) => {$(
         $(#[$attribute])*
-        impl Item for $text {
+        impl Item for $item {
+            const IS_FIXED: bool = $is_fixed;
+
             #[inline]
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
                 let $value = self;
@@ -238,7 +249,7 @@ macro_rules! texts {
         }
     )+};
 }
-texts! {
+bytes! { false:
     str: |text| text.as_bytes();
     String: |text| text.as_bytes();
     CStr: |text| text.to_bytes();
@@ -247,7 +258,7 @@ texts! {
 
 // Elsewhere a path is not made of bytes, and how the standard library keeps it is not specified.
 #[cfg(all(feature = "std", unix))]
-texts! {
+bytes! { false:
     /// On Unix only.
     OsStr: |text| text.as_bytes();
     /// On Unix only.
@@ -258,60 +269,36 @@ texts! {
     PathBuf: |path| path.as_os_str().as_bytes();
 }
 
-// Items of one fixed width: no part of them needs a length.
-
-macro_rules! scalars {
-    ($($scalar:ty: |$value:ident| $bytes:expr;)+) => {$(
-        impl Item for $scalar {
-            #[inline]
-            fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-                let $value = *self;
-                read(&$bytes)
-            }
-
-            #[inline]
-            fn write_part(&self, parts: &mut Parts) {
-                self.with_bytes(|bytes| parts.push(bytes));
-            }
-        }
-    )+};
-}
-scalars! {
-    bool: |value| [u8::from(value)];
-    char: |value| u32::from(value).to_le_bytes();
-    Ipv4Addr: |address| address.octets();
-    Ipv6Addr: |address| address.octets();
+bytes! { true:
+    bool: |value| &[u8::from(*value)];
+    char: |value| &u32::from(*value).to_le_bytes();
+    Ipv4Addr: |address| &address.octets();
+    Ipv6Addr: |address| &address.octets();
+    // As wide as on the largest machines.
+    usize: |value| &wide(*value).to_le_bytes();
+    isize: |value| &(*value as i64).to_le_bytes();
+    NonZero<u8>: |value| &[value.get()];
+    NonZero<usize>: |value| &wide(value.get()).to_le_bytes();
+    NonZero<isize>: |value| &(value.get() as i64).to_le_bytes();
 }
 
 macro_rules! integers {
     ($($integer:ty),+) => {$(
-        scalars! {
-            $integer: |value| value.to_le_bytes();
-            NonZero<$integer>: |value| value.get().to_le_bytes();
+        bytes! { true:
+            $integer: |value| &value.to_le_bytes();
+            NonZero<$integer>: |value| &value.get().to_le_bytes();
         }
     )+};
 }
 integers!(u16, u32, u64, u128, i8, i16, i32, i64, i128);
 
-// As wide as on the largest machines.
-scalars! {
-    usize: |value| wide(value).to_le_bytes();
-    isize: |value| (value as i64).to_le_bytes();
-    NonZero<u8>: |value| [value.get()];
-    NonZero<usize>: |value| wide(value.get()).to_le_bytes();
-    NonZero<isize>: |value| (value.get() as i64).to_le_bytes();
-}
-
 /// Not one of the above, as slices of it are read where they are.
 impl Item for u8 {
+    const IS_FIXED: bool = true;
+
     #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         read(&[*self])
-    }
-
-    #[inline]
-    fn write_part(&self, parts: &mut Parts) {
-        parts.push(&[*self]);
     }
 
     #[inline]
@@ -320,8 +307,7 @@ impl Item for u8 {
     }
 }
 
-// Slices, arrays and vectors: the parts of their elements, and for bytes the bytes themselves.
-
+/// The parts of the elements, and for bytes the bytes themselves.
 impl<T: Item> Item for [T] {
     #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
@@ -339,27 +325,6 @@ impl<T: Item> Item for [T] {
             None => self.iter().for_each(|item| item.write_part(parts)),
         }
     }
-}
-
-macro_rules! like_slices {
-    ($($(const $len:ident,)? $sequence:ty;)+) => {$(
-        impl<T: Item, $(const $len: usize)?> Item for $sequence {
-            #[inline]
-            fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-                self.as_slice().with_bytes(read)
-            }
-
-            #[inline]
-            fn write_part(&self, parts: &mut Parts) {
-                self.as_slice().write_part(parts);
-            }
-        }
-    )+};
-}
-like_slices! {
-    // With their length as parts, too, though the type has it: an array and a slice of the same elements are the same item.
-    const N, [T; N];
-    Vec<T>;
 }
 
 // Tuples, options and addresses: the parts of what they are made of. As parts they are the same bytes, which say themselves where
@@ -406,45 +371,27 @@ composites! {
     };
 }
 
+/// Tuples of these fields, and of those that follow the first one.
 macro_rules! tuples {
-    ($([$($field:ident)+])+) => {$(
+    () => {};
+    ($first:ident $($field:ident)*) => {
         composites! {
-            [$($field)+] ($($field,)+): |tuple, parts| {
+            [$first $($field)*] ($first, $($field,)*): |tuple, parts| {
                 #[allow(non_snake_case, reason = "the fields have the names of their types")]
-                let ($($field,)+) = tuple;
-                $($field.write_part(parts);)+
+                let ($first, $($field,)*) = tuple;
+                $first.write_part(parts);
+                $($field.write_part(parts);)*
             };
         }
-    )+};
+        tuples!($($field)*);
+    };
 }
-tuples! {
-    [A]
-    [A B]
-    [A B C]
-    [A B C D]
-    [A B C D E]
-    [A B C D E F]
-    [A B C D E F G]
-    [A B C D E F G H]
-    [A B C D E F G H I]
-    [A B C D E F G H I J]
-    [A B C D E F G H I J K]
-    [A B C D E F G H I J K L]
-}
+tuples!(A B C D E F G H I J K L);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::vec;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn parts_are_what_was_pushed(pushed in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..70), 0..8)) {
-            let bytes = Parts::collect(|parts| pushed.iter().for_each(|part| parts.push(part)), <[u8]>::to_vec);
-            prop_assert_eq!(bytes, pushed.concat());
-        }
-    }
 
     #[test]
     fn parts_may_end_where_the_stack_does() {
