@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     bits::{beyond, index, low_half, wide},
-    filter::{InsertError, RemoveKnown},
+    filter::{InsertError, Located, is_crowded},
     kernel::Dispatch,
     storage::{OutOfMemory, PartMut, reserved, shrink_to},
     table::{Geometry, Placement as _, TableParams as _},
@@ -231,8 +231,9 @@ impl Layer {
             let Some(&place) = self.directory.get(next) else { return false };
             let (shape, header, table) = self.pool.open(place);
             let depth = header.record.depth();
-            let remove = RemoveKnown(key.count_known(&shape.params, shape.upper, known.saturating_sub(depth)));
-            if self.dispatch.change(&shape.geometry, table, remove) {
+            let copies = key.copies_known(&shape.params, shape.upper, known.saturating_sub(depth));
+            let (_, found) = copies.find(&|bucket| shape.slots(self.dispatch, table, bucket));
+            if found.is_some_and(|found| self.dispatch.change(&shape.geometry, table, Located::new(key.buckets, found))) {
                 let items = header.record.items();
                 header.set_items(items - 1);
                 self.len -= 1;
@@ -314,19 +315,23 @@ impl Layer {
         })
     }
 
-    /// Their tables, without padding.
-    pub(super) fn tables_in_order(&self) -> impl Iterator<Item = &[u8]> {
+    /// Their records, and their tables without padding.
+    pub(super) fn tables_in_order(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
         self.places().map(|place| self.pool.whole_table(place))
     }
 
     /// Where they are.
     fn places(&self) -> impl Iterator<Item = Place> + Clone {
         let mut next = 0;
-        iter::from_fn(move || {
-            let place = *self.directory.get(next)?;
-            next += 1 << (self.depth - self.depth_of(place));
-            Some(place)
-        })
+        iter::from_fn(move || self.next_place(&mut next))
+    }
+
+    /// Where the shard is to which this entry of the directory leads, which becomes the first entry of the next one.
+    #[inline(never)]
+    fn next_place(&self, next: &mut usize) -> Option<Place> {
+        let place = *self.directory.get(*next)?;
+        *next += 1 << (self.depth - self.depth_of(place));
+        Some(place)
     }
 
     fn set_depth(&mut self, depth: u8) {
@@ -464,7 +469,8 @@ impl Layer {
     /// True if copies of a few items, and not too many different ones, leave no room for an item in a shard.
     fn is_crowded_by_copies(&self, place: Place, key: Key) -> bool {
         let shape = &self.pool.level(self.depth_of(place)).shape;
-        self.dispatch.read(&shape.geometry, self.pool.table(place), key.crowd(&shape.params))
+        let slots = |bucket| shape.slots(self.dispatch, self.pool.table(place), bucket);
+        is_crowded(&shape.params.placement(), key.buckets, shape.params.bucket_size(), &slots)
     }
 
     /// True if a further layer takes little memory beside this one: one in sixteen slots of those that it may have is taken, or it may

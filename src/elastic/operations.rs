@@ -6,7 +6,6 @@ use super::{
     lane::Lane,
     look_up::{Shards as _, contains_all},
     pool::Place,
-    shard::Shard,
     sharing::SHARING,
     storage::sealed::Sealed as _,
 };
@@ -135,26 +134,8 @@ impl CoreRemove for Elastic {
 impl PartialEq for Elastic {
     fn eq(&self, other: &Self) -> bool {
         self.params == other.params
-            && self.storage.lanes.iter().zip(&other.storage.lanes).all(|(ours, theirs)| same(ours, theirs))
+            && self.storage.lanes.iter().zip(&other.storage.lanes).all(|(ours, theirs)| ours.records().eq(theirs.records()))
     }
-}
-
-fn same(ours: &Lane, theirs: &Lane) -> bool {
-    let (mut ours, mut theirs) = (shards(ours), shards(theirs));
-    loop {
-        match (ours.next(), theirs.next()) {
-            (None, None) => return true,
-            (Some((layer, prefix, shard)), Some((its_layer, its_prefix, its_shard)))
-                if (layer, prefix, shard.params().depth) == (its_layer, its_prefix, its_shard.params().depth)
-                    && shard.table() == its_shard.table() => {}
-            _ => return false,
-        }
-    }
-}
-
-/// The shards of a lane, with the numbers of their layers and their prefixes.
-fn shards(lane: &Lane) -> impl Iterator<Item = (u8, u64, Shard<'_>)> {
-    lane.layers().flat_map(|layer| layer.in_order().map(|(shard, prefix)| (layer.number(), prefix, shard)))
 }
 
 impl<S: ShardStorage> Elastic<S> {

@@ -239,9 +239,15 @@ fn spare_bits(rate: f64, matches: f64) -> u8 {
     bits
 }
 
+/// The number of items that fit into a shard.
+#[inline(never)]
+fn fit(buckets: u64, b: u32, f: u32) -> u64 {
+    safe_load(Addressing::AnySize, b, f, buckets).of(buckets * u64::from(b))
+}
+
 /// Items that a shard is planned for, fewer than fit: the numbers of items in the shards vary.
 fn planned_items(buckets: u64, b: u32, f: u32) -> u64 {
-    let fit = safe_load(Addressing::AnySize, b, f, buckets).of(buckets * u64::from(b));
+    let fit = fit(buckets, b, f);
     fit.saturating_sub(5 * fit.isqrt()).max(fit / 2)
 }
 
@@ -259,10 +265,11 @@ fn planned_copies(buckets: u64, b: u32) -> u64 {
 }
 
 /// The fewest buckets of a shard that takes so many items on average.
+#[inline(never)]
 fn buckets_for(items: u64, b: u32, f: u32) -> Option<u32> {
     let most = items + 6 * items.isqrt();
     let mut buckets = most.div_ceil(b.into()).next_multiple_of(2).max(FEWEST_BUCKETS);
-    while safe_load(Addressing::AnySize, b, f, buckets).of(buckets * u64::from(b)) < most {
+    while fit(buckets, b, f) < most {
         buckets += (buckets / 128).next_multiple_of(2).max(2);
     }
     u32::try_from(buckets).ok()

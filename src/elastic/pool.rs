@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     bits::{PADDING, beyond, index, low_half, wide},
+    filter::{Slots, slots},
     kernel::Dispatch,
     params::{at_least_one, mean_matches},
     storage::{OutOfMemory, Owned, Part, Sealed as _, StorageMut as _, reserve_exact, reserved, shrink_to},
@@ -124,7 +125,13 @@ impl Shape {
 
     /// The number of copies of an item in such a shard.
     pub(super) fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        dispatch.read(&self.geometry, bytes, key.count(self.upper))
+        key.copies(self.upper).count(&|bucket| self.slots(dispatch, bytes, bucket))
+    }
+
+    /// The slots of a bucket in such a shard.
+    #[inline(never)]
+    pub(super) fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> Slots {
+        slots(dispatch, &self.geometry, bytes, bucket)
     }
 
     /// The probability that an absent item is found in a shard with so many items.
@@ -375,10 +382,10 @@ impl Pool {
         (self.level(record.depth()).shape.shard(dispatch, self.table(place), record.items()), record.prefix())
     }
 
-    /// A table without what follows it.
-    pub(super) fn whole_table(&self, place: Place) -> &[u8] {
-        let params = self.level(self.record(place).depth()).shape.params;
-        &self.table(place)[..params.table_bytes()]
+    /// A table without what follows it, and its record.
+    pub(super) fn whole_table(&self, place: Place) -> (Record, &[u8]) {
+        let record = self.record(place);
+        (record, &self.table(place)[..self.level(record.depth()).shape.params.table_bytes()])
     }
 
     /// Makes room for so many more tables. If that fails, nothing has changed.
@@ -580,7 +587,7 @@ mod tests {
                 let depth = depths[random % 3];
                 pool.reserve(depth, 1).unwrap();
                 let place = pool.push(Record::new(depth, step & 1, step));
-                assert!(pool.whole_table(place).iter().all(|&byte| byte == 0));
+                assert!(pool.whole_table(place).1.iter().all(|&byte| byte == 0));
                 let bytes = plan.shard(depth).table_bytes();
                 pool.table_mut(place)[..bytes].fill(step.to_le_bytes()[0] | 1);
                 model.push((place, depth, step));
@@ -598,7 +605,7 @@ mod tests {
             for &(place, depth, step) in &model {
                 assert_eq!(pool.record(place), Record::new(depth, step & 1, step));
                 let content = step.to_le_bytes()[0] | 1;
-                assert_eq!(pool.whole_table(place), vec![content; plan.shard(depth).table_bytes()]);
+                assert_eq!(pool.whole_table(place).1, vec![content; plan.shard(depth).table_bytes()]);
             }
             assert!(pool.size_in_bytes() <= pool.charged());
         }

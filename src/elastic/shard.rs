@@ -12,7 +12,7 @@
 use super::stream::Window;
 use crate::{
     bits::{PADDING, low_half},
-    filter::{CountIn, Crowd, Located, Place, RawFilter},
+    filter::{Copies, Located, Place, RawFilter},
     params::TableKind,
     storage::{Part, PartMut},
     table::{AnySize, DeepGeometry, Fingerprint, Geometry, Pair, Placement, TableParams, Uniform},
@@ -143,7 +143,7 @@ pub(crate) type ShardMut<'a> = RawFilter<PartMut<'a>, ShardParams>;
 /// What a lane knows of an item: enough to find it in any of its shards.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
-    buckets: Pair,
+    pub(crate) buckets: Pair,
     low: Fingerprint,
     /// The bits of its stream. Those that are not known are 0.
     pub(crate) stream: u64,
@@ -183,20 +183,15 @@ impl Key {
         Place { params, buckets: self.buckets, fingerprint: self.fingerprint(upper) }
     }
 
-    /// Counts the copies of the item in a shard with these upper bits.
-    pub(crate) fn count(self, upper: Window) -> CountIn {
-        CountIn { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
+    /// The copies of the item in a shard with these upper bits.
+    pub(crate) fn copies(self, upper: Window) -> Copies {
+        Copies { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
     }
 
     /// The same where only so many of the upper bits are known: what the item may be a copy of.
-    pub(crate) fn count_known(self, params: &ShardParams, upper: Window, known: u8) -> CountIn {
+    pub(crate) fn copies_known(self, params: &ShardParams, upper: Window, known: u8) -> Copies {
         let unknown = (1_u64 << params.upper_bits.saturating_sub(known)) - 1;
-        CountIn { unknown: low_half(unknown << params.low_bits), ..self.count(upper) }
-    }
-
-    /// Finds out what leaves no room for the item in a shard with these parameters.
-    pub(crate) fn crowd(self, params: &ShardParams) -> Crowd<ShardPlacement> {
-        Crowd { placement: params.placement(), buckets: self.buckets }
+        Copies { unknown: low_half(unknown << params.low_bits), ..self.copies(upper) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{ElasticFilter, lane::Lane, layer::Layer, shard::Shard};
+use super::{ElasticFilter, lane::Lane, layer::Layer};
 use crate::{
     bits::{low_half, wide},
     kernel::Dispatch,
@@ -11,19 +11,14 @@ use crate::{
 };
 
 impl Lane {
-    /// All shards with what the list says of them, but for their checksums.
-    pub(crate) fn records(&self) -> impl Iterator<Item = (Record, Shard<'_>)> + Clone {
+    /// What the list says of all shards, but for their checksums, and their tables without padding.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
         self.layers().flat_map(|layer| {
-            layer.in_order().map(|(shard, prefix)| {
-                let (depth, items) = (shard.params().depth, low_half(wide(shard.len())));
-                (Record { layer: layer.number(), depth, prefix: low_half(prefix), items, checksum: 0 }, shard)
+            layer.tables_in_order().map(|(record, table)| {
+                let items = low_half(wide(record.items()));
+                (Record { layer: layer.number(), depth: record.depth(), prefix: record.prefix(), items, checksum: 0 }, table)
             })
         })
-    }
-
-    /// The tables of all shards, without padding.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &[u8]> {
-        self.layers().flat_map(Layer::tables_in_order)
     }
 
     /// Reads the section of the lane with this number.

@@ -86,10 +86,13 @@ impl Shares {
     }
 
     /// How many of so many items of a lane have their first `depth` bits in common, of those bits that most have.
+    #[inline(never)]
     pub(super) fn largest(self, items: u64, depth: u8) -> u64 {
         let (depth, first) = (u32::from(depth), u32::from(depth).min(QUARTER_BITS));
         let choices = u128::from(self.choices((1 << first) - 1, first));
-        let largest = (u128::from(items) * choices).div_ceil(1 << (CHOICE_BITS + depth - first));
+        let bits = CHOICE_BITS + depth - first;
+        // As a division that rounds up, which is kilobytes of code.
+        let largest = (u128::from(items) * choices + (1 << bits) - 1) >> bits;
         u64::try_from(largest).unwrap_or(u64::MAX)
     }
 

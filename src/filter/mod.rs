@@ -37,7 +37,7 @@ pub(crate) use {
     facts::write_rates,
     items::{Batch, Hashed, answers_in_order, same_length},
     operations::hashed,
-    raw::{Combine, CountIn, Crowd, Located, Place, RemoveKnown, Sought},
+    raw::{Combine, Copies, Located, Place, Slots, Sought, is_crowded, slots},
 };
 
 /// A filter of any kind: [`CuckooFilter`], [`FilterView`](crate::FilterView), [`ElasticFilter`](crate::ElasticFilter),

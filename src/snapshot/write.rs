@@ -11,11 +11,10 @@ use super::format::{
 };
 use crate::{
     bits::{index, wide},
-    elastic::{ElasticFilter, ElasticParams, Lane, Shard},
+    elastic::{ElasticFilter, ElasticParams, Lane},
     filter::CuckooFilter,
     hash::{Hasher, HasherId},
     storage::{OutOfMemory, Storage, reserved},
-    table::TableParams as _,
 };
 
 impl<H, S: Storage> CuckooFilter<H, S> {
@@ -178,8 +177,8 @@ pub(crate) fn write<L: Borrow<Lane>, E>(
             continue;
         };
         writing.section_of(lane.borrow())?;
-        for (_, shard) in lane.borrow().records() {
-            writing.table(shard.table())?;
+        for (_, table) in lane.borrow().records() {
+            writing.table(table)?;
         }
     }
     writing.finish()
@@ -224,7 +223,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 
     /// The same for this lane. Each table's checksum is computed twice, instead of keeping them in memory.
     fn section_of(&mut self, lane: &Lane) -> Result<(), E> {
-        let with_checksum = |(record, shard): (Record, Shard<'_>)| Record { checksum: checksum(shard.table(), 0), ..record };
+        let with_checksum = |(record, table): (Record, &[u8])| Record { checksum: checksum(table, 0), ..record };
         self.section(&section(lane), lane.records().map(with_checksum))
     }
 
@@ -247,7 +246,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 
 /// The header of a lane's section.
 fn section(lane: &Lane) -> Section {
-    let of_shard = |(_, shard): (Record, Shard<'_>)| wide(RECORD_BYTES + padded(shard.params().table_bytes()));
+    let of_shard = |(_, table): (Record, &[u8])| wide(RECORD_BYTES + padded(table.len()));
     Section { items: wide(lane.len()), shards: wide(lane.shards()), length: lane.records().map(of_shard).sum() }
 }
 
@@ -383,7 +382,7 @@ impl<H> ElasticFilter<H> {
 fn read_tables(lane: Option<&Lane>, mut offset: usize, bytes: &mut [u8]) {
     let mut done = 0;
     // Most of them come before the offset, so nothing else of a shard is looked at.
-    for table in lane.into_iter().flat_map(Lane::tables) {
+    for (_, table) in lane.into_iter().flat_map(Lane::records) {
         let padded = padded(table.len());
         if offset >= padded {
             offset -= padded;

@@ -113,8 +113,6 @@ pub(crate) trait Table {
 
     /// True if the fingerprint is in one of the two buckets.
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// The number of slots in a bucket.
-    fn bucket_size(&self) -> u32;
     /// The values of all slots of the bucket.
     fn values(&self, bucket: u64) -> Self::Values;
     /// True if the bucket has an empty slot.
@@ -144,23 +142,22 @@ pub(crate) trait TableMut: Table + Sized {
     /// Removes one copy of the fingerprint, from the first bucket if both have one. Returns false, and changes nothing, if
     /// neither has one.
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Stores the fingerprint in an empty slot of the bucket. Returns false, and changes nothing, if the bucket is full.
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool;
-    /// [`put`](Self::put) for each of these that is not 0, in order, as long as there is room. Returns how many were looked at.
+    /// Stores `new` in the place of a copy of `old`, or for `None` in an empty slot. Returns false, and changes nothing, if the
+    /// bucket has none.
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool;
+    /// Stores each of these that is not 0 in an empty slot, in order, as long as there is room. Returns how many were looked at.
     #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
     #[inline(always)]
     fn put_all(&mut self, bucket: u64, values: &[u32]) -> usize {
         for (done, &value) in values.iter().enumerate() {
             if let Some(fingerprint) = Fingerprint::new(value)
-                && !self.put(bucket, fingerprint)
+                && !self.replace(bucket, None, fingerprint)
             {
                 return done;
             }
         }
         values.len()
     }
-    /// Replaces a copy of `old`, which must be in the bucket, with `new`.
-    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint);
     /// For a walk: with portable code, where that is as fast.
     fn walked(&mut self) -> Self::Walked<'_>;
     /// Runs a change compiled for the table's instructions, in a function that is not.

@@ -205,10 +205,9 @@ operations!(Read: contains(buckets: (u64, u64), fingerprint: Fingerprint) -> boo
 operations!(Read: has_room(bucket: u64) -> bool, Table);
 operations!(Read: taken(buckets: core::ops::Range<u64>, low: Option<Fingerprint>) -> Option<u64>, Table);
 operations!(Read: corrupt(bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>, Table);
-operations!(Change: put(bucket: u64, fingerprint: Fingerprint) -> bool, TableMut, mut);
 operations!(Change: insert(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
 operations!(Change: remove(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
-operations!(Change: replace(bucket: u64, old: Fingerprint, new: Fingerprint) -> (), TableMut, mut);
+operations!(Change: replace(bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool, TableMut, mut);
 
 struct Residents(u64);
 
@@ -241,7 +240,7 @@ fn agree(
         match step {
             Step::Put => {
                 let expected = oracle.change(bucket, 0, fingerprint.get());
-                prop_assert_eq!(table.change(put(bucket, fingerprint)), expected);
+                prop_assert_eq!(table.change(replace(bucket, None, fingerprint)), expected);
             }
             Step::Insert => {
                 let emptier = if oracle.taken(other) < oracle.taken(bucket) { other } else { bucket };
@@ -257,7 +256,7 @@ fn agree(
             Step::Replace => {
                 let old = *index.get(&residents);
                 oracle.change(bucket, old.get(), fingerprint.get());
-                table.change(replace(bucket, old, fingerprint));
+                prop_assert!(table.change(replace(bucket, Some(old), fingerprint)));
             }
         }
         let values: Vec<u32> = oracle.buckets[bucket as usize].iter().copied().filter(|&value| value != 0).collect();
@@ -356,7 +355,7 @@ fn fingerprints_out_of_order_are_refused() {
     let params = params(TableKind::Packed, 13, 4, 2);
     let mut table = Bound::new(&params);
     for value in [0x15, 0x25] {
-        assert!(table.change(put(0, Fingerprint::new(value).unwrap())));
+        assert!(table.change(replace(0, None, Fingerprint::new(value).unwrap())));
     }
     let mut storage = Owned::copied(table.table()).unwrap();
     let bytes = storage.bytes_mut();

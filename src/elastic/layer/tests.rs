@@ -54,7 +54,7 @@ fn state(layer: &Layer) -> (Vec<(u64, Vec<Stored>)>, u8, usize, usize) {
 }
 
 fn tables(layer: &Layer) -> Vec<Vec<u8>> {
-    layer.tables_in_order().map(<[u8]>::to_vec).collect()
+    layer.tables_in_order().map(|(_, table)| table.to_vec()).collect()
 }
 
 /// Splits a shard in two, unless no upper bits are left.

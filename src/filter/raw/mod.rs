@@ -10,18 +10,18 @@ use core::ops::Range;
 
 use super::InsertError;
 use crate::{
-    bits::{PADDING, index, wide},
+    bits::{PADDING, index, low_half, wide},
     kernel::{Dispatch, Hashes, Layout},
     params::Params,
     storage::{OutOfMemory, Owned, Storage, StorageMut},
-    table::{Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform, place},
+    table::{
+        Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform,
+        fingerprints, place,
+    },
 };
 pub(crate) use combine::Combine;
-use scan::{
-    CopyValues, EachClass, EachFingerprint, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken, Values, copies,
-    is_crowded,
-};
-pub(crate) use scan::{CountIn, Crowd, Located, Place, RemoveKnown, Sought};
+pub(crate) use scan::{Copies, Located, Place, Slots, Sought, is_crowded, slots};
+use scan::{CopyValues, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
 /// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
@@ -91,15 +91,52 @@ impl<S: Storage, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
         self.read(FirstCorrupt(buckets, self.params.low_bits()))
     }
 
+    /// The values of a bucket's slots.
+    fn slots(&self, bucket: u64) -> Slots {
+        slots(self.dispatch, &self.geometry, self.storage.bytes(), bucket)
+    }
+
+    /// Calls `act` with the number of each bucket and the values of its slots until it returns false. Returns false if it did.
+    fn each_bucket(&self, mut act: impl FnMut(u64, &[u32]) -> bool) -> bool {
+        let slots = index(self.params.bucket_size().into());
+        self.each_piece(&mut |first, values| {
+            (first..).zip(values.chunks_exact(slots)).all(|(bucket, values)| act(bucket, values))
+        })
+    }
+
+    /// The same for some buckets at a time, of which the first one has that number.
+    fn each_piece(&self, act: &mut dyn FnMut(u64, &mut [u32]) -> bool) -> bool {
+        const BUCKETS: usize = 64;
+        let mut values = [0; BUCKETS * MOST_SLOTS];
+        let buckets = self.params.buckets();
+        (0..buckets).step_by(BUCKETS).all(|first| {
+            let end = buckets.min(first + wide(BUCKETS));
+            let values = &mut values[..index((end - first) * u64::from(self.params.bucket_size()))];
+            self.read(CopyValues { buckets: first..end, values });
+            act(first, values)
+        })
+    }
+
     /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
-    pub(crate) fn each_fingerprint(&self, act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
-        self.read(EachFingerprint { buckets: self.params.buckets(), act })
+    pub(crate) fn each_fingerprint(&self, mut act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
+        self.each_bucket(|bucket, values| fingerprints(&values).all(|fingerprint| act(bucket, fingerprint)))
     }
 
     /// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies, until it
     /// returns false. Returns false if it did.
-    pub(crate) fn each_class(&self, act: impl FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
-        self.read(EachClass { placement: self.params.placement(), buckets: self.params.buckets(), act })
+    pub(crate) fn each_class(&self, mut act: impl FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
+        let placement = self.params.placement();
+        let count = |values: &[u32], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
+        self.each_bucket(|bucket, values| {
+            values.iter().enumerate().all(|(slot, &value)| {
+                let Some(fingerprint) = Fingerprint::new(value) else { return true };
+                let alternate = placement.alternate(bucket, fingerprint);
+                let there = if alternate == bucket { 0 } else { count(&self.slots(alternate), value) };
+                // At the first of the copies in the table.
+                let was_before = values[..slot].contains(&value) || alternate < bucket && there > 0;
+                was_before || act((bucket, alternate), fingerprint, count(values, value) + there)
+            })
+        })
     }
 }
 
@@ -132,9 +169,9 @@ impl<S: Storage> RawFilter<S> {
     }
 
     /// The number of copies of the hash's fingerprint in its two buckets.
-    #[inline]
     pub(crate) fn count(&self, hash: Uniform) -> u32 {
-        self.read(Count { params: &self.params, hash })
+        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
+        self.copies(buckets, fingerprint)
     }
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
@@ -145,7 +182,7 @@ impl<S: Storage> RawFilter<S> {
 
     /// The number of copies of a fingerprint in its two buckets.
     fn copies(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
-        self.read(CountIn { buckets, fingerprint, unknown: 0 })
+        Copies { buckets, fingerprint, unknown: 0 }.count(&|bucket| self.slots(bucket))
     }
 
     /// Prefetches the buckets of the hashes.
@@ -156,7 +193,7 @@ impl<S: Storage> RawFilter<S> {
     /// The values of the slots of a packed bucket; 0 for empty slots.
     #[cfg(go_files)]
     pub(crate) fn packed_values(&self, bucket: u64) -> [u32; 4] {
-        let [first, second, third, fourth, ..] = self.read(Values(bucket));
+        let [first, second, third, fourth, ..] = self.slots(bucket);
         [first, second, third, fourth]
     }
 
@@ -166,9 +203,8 @@ impl<S: Storage> RawFilter<S> {
         let placement = Address::new(&self.params);
         let (buckets, fingerprint) = placement.buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
-        let values = |bucket| self.read(Values(bucket));
-        let is_crowded = || is_crowded(&Crowd { placement, buckets }, self.params.bucket_size(), &values);
-        let error = match copies(buckets, fingerprint, &values) {
+        let is_crowded = || is_crowded(&placement, buckets, self.params.bucket_size(), &|bucket| self.slots(bucket));
+        let error = match self.copies(buckets, fingerprint) {
             copies if copies == room => InsertError::copies(copies),
             // Up to the capacity, different items have room.
             _ if self.len < self.params.capacity() && is_crowded() => InsertError::full_of_copies(self.len, self.params.slots()),
@@ -191,13 +227,7 @@ impl<S: StorageMut, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
         other: &RawFilter<T, P>,
         map: impl Fn(Fingerprint) -> Option<Fingerprint>,
     ) -> bool {
-        const BUCKETS: usize = 64;
-        let mut values = [0; BUCKETS * MOST_SLOTS];
-        let buckets = other.params.buckets();
-        (0..buckets).step_by(BUCKETS).all(|first_bucket| {
-            let end = buckets.min(first_bucket + wide(BUCKETS));
-            let values = &mut values[..index((end - first_bucket) * u64::from(other.params.bucket_size()))];
-            other.read(CopyValues { buckets: first_bucket..end, values });
+        other.each_piece(&mut |first_bucket, values| {
             // Here, and not where they are stored: that is compiled for each kind of table and each kernel.
             for value in values.iter_mut() {
                 *value = Fingerprint::new(*value).and_then(&map).map_or(0, Fingerprint::get);
@@ -286,21 +316,6 @@ impl Read for Contains<'_> {
     fn run<T: Table>(self, table: &T) -> bool {
         let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
         table.contains(buckets, fingerprint)
-    }
-}
-
-struct Count<'a> {
-    params: &'a Params,
-    hash: Uniform,
-}
-
-impl Read for Count<'_> {
-    type Output = u32;
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> u32 {
-        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
-        CountIn { buckets, fingerprint, unknown: 0 }.run(table)
     }
 }
 

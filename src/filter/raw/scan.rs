@@ -5,8 +5,8 @@
 use core::ops::Range;
 
 use crate::{
-    bits::{index, low_half, wide},
-    kernel::{PREFETCH_FROM, answers, prefetch},
+    bits::{index, low_half},
+    kernel::{Dispatch, Layout, PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
         Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement, Read, Table, TableMut, TableParams, Uniform,
@@ -51,107 +51,56 @@ impl Read for FirstCorrupt {
 }
 
 /// The values of a bucket's slots; 0 for empty ones, and behind the last.
-pub(super) struct Values(pub(super) u64);
+pub(crate) type Slots = [u32; MOST_SLOTS];
 
-impl Read for Values {
-    type Output = [u32; MOST_SLOTS];
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> [u32; MOST_SLOTS] {
-        let values = table.values(self.0);
-        let mut all = [0; MOST_SLOTS];
-        all[..values.as_ref().len()].copy_from_slice(values.as_ref());
-        all
-    }
-}
-
-pub(super) struct EachFingerprint<A> {
-    pub(super) buckets: u64,
-    pub(super) act: A,
-}
-
-impl<A: FnMut(u64, Fingerprint) -> bool> Read for EachFingerprint<A> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: Table>(mut self, table: &T) -> bool {
-        (0..self.buckets).all(|bucket| fingerprints(&table.values(bucket)).all(|fingerprint| (self.act)(bucket, fingerprint)))
-    }
-}
-
-/// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies: at the first of
-/// them in the table. Stops when `act` returns false.
-pub(super) struct EachClass<P, A> {
-    pub(super) placement: P,
-    pub(super) buckets: u64,
-    pub(super) act: A,
-}
-
-impl<P: Placement, A: FnMut(Pair, Fingerprint, u32) -> bool> Read for EachClass<P, A> {
-    /// Whether all were visited.
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: Table>(mut self, table: &T) -> bool {
-        let count = |bucket, fingerprint| fingerprints(&table.values(bucket)).filter(|other| *other == fingerprint).count();
-        (0..self.buckets).all(|bucket| {
-            let values = table.values(bucket);
-            values.as_ref().iter().enumerate().all(|(slot, &value)| {
-                let Some(fingerprint) = Fingerprint::new(value) else { return true };
-                let alternate = self.placement.alternate(bucket, fingerprint);
-                let there = if alternate == bucket { 0 } else { count(alternate, fingerprint) };
-                let was_before = values.as_ref()[..slot].contains(&value) || alternate < bucket && there > 0;
-                let copies = low_half(wide(count(bucket, fingerprint) + there));
-                was_before || (self.act)((bucket, alternate), fingerprint, copies)
-            })
-        })
+/// Calls `act` with each fingerprint in these buckets. What reads buckets through `slots` is compiled once, and not for each kind
+/// of table and each kernel.
+fn each_in((first, second): Pair, slots: &dyn Fn(u64) -> Slots, mut act: impl FnMut(u64, Fingerprint)) {
+    for bucket in [first, second] {
+        fingerprints(&slots(bucket)).for_each(|fingerprint| act(bucket, fingerprint));
+        if second == first {
+            break;
+        }
     }
 }
 
 /// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two
 /// buckets.
-pub(crate) struct Crowd<P> {
-    pub(crate) placement: P,
-    pub(crate) buckets: Pair,
-}
-
-impl<P: Placement> Read for Crowd<P> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> bool {
-        is_crowded(&self, table.bucket_size(), &|bucket| Values(bucket).run(table))
-    }
-}
-
-/// The same, for any table of which `values` gives those of a bucket: this is compiled once, and not for each kind of table.
 #[cold]
-pub(super) fn is_crowded<P: Placement>(crowd: &Crowd<P>, bucket_size: u32, values: &dyn Fn(u64) -> [u32; MOST_SLOTS]) -> bool {
-    let &Crowd { placement, buckets: (first, second) } = crowd;
+pub(crate) fn is_crowded(placement: &impl Placement, buckets: Pair, bucket_size: u32, slots: &dyn Fn(u64) -> Slots) -> bool {
     let mut repeated = 0;
-    for bucket in [first, second] {
-        for fingerprint in fingerprints(&values(bucket)) {
-            let buckets = (bucket, placement.alternate(bucket, fingerprint));
-            repeated += u32::from(copies(buckets, fingerprint, values) > 1);
-        }
-        if second == first {
-            break;
-        }
-    }
-    let room = if second == first { 1 } else { 2 };
+    each_in(buckets, slots, |bucket, fingerprint| {
+        let buckets = (bucket, placement.alternate(bucket, fingerprint));
+        repeated += u32::from(Copies { buckets, fingerprint, unknown: 0 }.count(slots) > 1);
+    });
+    let room = if buckets.0 == buckets.1 { 1 } else { 2 };
     2 * repeated >= room * bucket_size
 }
 
-/// The number of copies of a fingerprint in its two buckets.
-pub(super) fn copies((first, second): Pair, fingerprint: Fingerprint, values: &dyn Fn(u64) -> [u32; MOST_SLOTS]) -> u32 {
-    let mut copies = 0;
-    for bucket in [first, second] {
-        copies += fingerprints(&values(bucket)).map(|other| u32::from(other == fingerprint)).sum::<u32>();
-        if second == first {
-            break;
-        }
+/// The copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
+#[derive(Clone, Copy)]
+pub(crate) struct Copies {
+    pub(crate) buckets: Pair,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) unknown: u32,
+}
+
+impl Copies {
+    pub(crate) fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
+        self.find(slots).0
     }
-    copies
+
+    /// Their number, and the first one.
+    #[inline(never)]
+    pub(crate) fn find(self, slots: &dyn Fn(u64) -> Slots) -> (u32, Option<Fingerprint>) {
+        let (mut copies, mut first) = (0, None);
+        each_in(self.buckets, slots, |_, other| {
+            if (other.get() ^ self.fingerprint.get()) & !self.unknown == 0 {
+                (copies, first) = (copies + 1, first.or(Some(other)));
+            }
+        });
+        (copies, first)
+    }
 }
 
 /// Looks up a fingerprint in these two buckets.
@@ -216,49 +165,6 @@ impl Change for Located {
     }
 }
 
-/// The number of copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
-#[derive(Clone, Copy)]
-pub(crate) struct CountIn {
-    pub(crate) buckets: Pair,
-    pub(crate) fingerprint: Fingerprint,
-    pub(crate) unknown: u32,
-}
-
-impl CountIn {
-    fn is_copy(&self, other: Fingerprint) -> bool {
-        (other.get() ^ self.fingerprint.get()) & !self.unknown == 0
-    }
-}
-
-impl Read for CountIn {
-    type Output = u32;
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> u32 {
-        let copies = |bucket| -> u32 { fingerprints(&table.values(bucket)).map(|other| u32::from(self.is_copy(other))).sum() };
-        let (first, second) = self.buckets;
-        let in_second = if second == first { 0 } else { copies(second) };
-        in_second + copies(first)
-    }
-}
-
-/// Removes one of the copies that it counts.
-pub(crate) struct RemoveKnown(pub(crate) CountIn);
-
-impl Change for RemoveKnown {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (first, second) = self.0.buckets;
-        let found = [first, second].into_iter().find_map(|bucket| {
-            let values = table.values(bucket);
-            fingerprints(&values).find(|&other| self.0.is_copy(other))
-        });
-        found.is_some_and(|found| table.remove((first, second), found))
-    }
-}
-
 /// Inserts a fingerprint into these two buckets, if a slot can be found.
 pub(crate) struct Place<'a, P> {
     pub(crate) params: &'a P,
@@ -290,9 +196,16 @@ impl Read for PrefetchLocated {
 }
 
 /// Copies the values of the slots of buckets, bucket after bucket.
-pub(super) struct CopyValues<'a> {
-    pub(super) buckets: Range<u64>,
-    pub(super) values: &'a mut [u32],
+pub(crate) struct CopyValues<'a> {
+    pub(crate) buckets: Range<u64>,
+    pub(crate) values: &'a mut [u32],
+}
+
+/// The values of one bucket's slots.
+pub(crate) fn slots<L: Layout>(dispatch: Dispatch, geometry: &L, bytes: &[u8], bucket: u64) -> Slots {
+    let mut values = [0; MOST_SLOTS];
+    dispatch.read(geometry, bytes, CopyValues { buckets: bucket..bucket + 1, values: &mut values });
+    values
 }
 
 impl Read for CopyValues<'_> {

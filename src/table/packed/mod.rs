@@ -169,7 +169,7 @@ pub(crate) trait Marks: Code {
 /// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. 0 is an empty
 /// slot, so empty slots come first. No method branches on the contents of a bucket, since such branches are unpredictable.
 pub(crate) trait Keys: Copy {
-    type Key: Copy;
+    type Key: Copy + Default;
 
     fn key(fingerprint: Fingerprint) -> Self::Key;
     /// The number of empty slots.
@@ -290,11 +290,6 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
     }
 
     #[inline(always)]
-    fn bucket_size(&self) -> u32 {
-        SLOTS
-    }
-
-    #[inline(always)]
     fn values(&self, bucket: u64) -> [u32; 4] {
         F::load(self, bucket).values()
     }
@@ -378,13 +373,15 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     }
 
     #[inline(always)]
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
         let keys = F::load(self, bucket);
-        let room = keys.free() > 0;
-        if room {
-            F::store(self, bucket, keys.insert(F::Keys::key(fingerprint)));
+        let old = old.map_or_else(Default::default, F::Keys::key);
+        let marks = keys.find(old);
+        if marks != 0 {
+            // An empty slot that is removed is one afterwards, too.
+            F::store(self, bucket, keys.remove(old, marks).insert(F::Keys::key(new)));
         }
-        room
+        marks != 0
     }
 
     /// Encodes the bucket once.
@@ -402,15 +399,6 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
         }
         F::store(self, bucket, keys);
         done
-    }
-
-    #[inline(always)]
-    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
-        let keys = F::load(self, bucket);
-        let old = F::Keys::key(old);
-        let marks = keys.find(old);
-        debug_assert!(marks != 0);
-        F::store(self, bucket, keys.remove(old, marks).insert(F::Keys::key(new)));
     }
 
     #[inline(always)]

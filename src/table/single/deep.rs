@@ -77,11 +77,6 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for PlainDeep<'_, B, I> {
     }
 
     #[inline(always)]
-    fn bucket_size(&self) -> u32 {
-        self.geometry.bucket_size()
-    }
-
-    #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let b = self.geometry.bucket_size();
         let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
@@ -139,7 +134,7 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, 
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let emptier = select_unpredictable(self.free(second) > self.free(first), second, first);
-        self.put(emptier, fingerprint)
+        self.replace(emptier, None, fingerprint)
     }
 
     #[inline(always)]
@@ -148,14 +143,9 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, 
     }
 
     #[inline(always)]
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        self.set(bucket, self.first_free(bucket), fingerprint.get())
-    }
-
-    #[inline(always)]
-    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
-        let found = self.set(bucket, self.find(bucket, old.get()), new.get());
-        debug_assert!(found);
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
+        let slot = old.map_or_else(|| self.first_free(bucket), |old| self.find(bucket, old.get()));
+        self.set(bucket, slot, new.get())
     }
 
     #[inline(always)]

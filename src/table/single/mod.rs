@@ -69,11 +69,6 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     }
 
     #[inline(always)]
-    fn bucket_size(&self) -> u32 {
-        self.geometry.bucket_size()
-    }
-
-    #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
         let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
@@ -141,14 +136,8 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
     }
 
     #[inline(always)]
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        self.change(bucket, 0, fingerprint.get())
-    }
-
-    #[inline(always)]
-    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
-        let found = self.change(bucket, old.get(), new.get());
-        debug_assert!(found);
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
+        self.change(bucket, old.map_or(0, Fingerprint::get), new.get())
     }
 
     #[inline(always)]

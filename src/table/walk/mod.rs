@@ -29,8 +29,7 @@ const LONG_WALK: usize = 64;
 /// What a walk needs of a table, whose kind it does not know.
 pub(crate) trait Buckets<P> {
     fn expand(&mut self, expand: Expand<'_, P>) -> bool;
-    fn put(&mut self, put: Put) -> bool;
-    fn replace(&mut self, replace: Replace);
+    fn replace(&mut self, replace: Replace) -> bool;
 }
 
 impl<T: TableMut, P: Placement> Buckets<P> for T {
@@ -38,12 +37,8 @@ impl<T: TableMut, P: Placement> Buckets<P> for T {
         self.outlined(expand)
     }
 
-    fn put(&mut self, put: Put) -> bool {
-        self.outlined(put)
-    }
-
-    fn replace(&mut self, replace: Replace) {
-        self.outlined(replace);
+    fn replace(&mut self, replace: Replace) -> bool {
+        self.outlined(replace)
     }
 }
 
@@ -82,27 +77,15 @@ impl<P: Placement> Change for Expand<'_, P> {
     }
 }
 
-/// [`TableMut::put`].
-pub(crate) struct Put(u64, Fingerprint);
+/// [`TableMut::replace`].
+pub(crate) struct Replace(u64, Option<Fingerprint>, Fingerprint);
 
-impl Change for Put {
+impl Change for Replace {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        table.put(self.0, self.1)
-    }
-}
-
-/// [`TableMut::replace`].
-pub(crate) struct Replace(u64, Fingerprint, Fingerprint);
-
-impl Change for Replace {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) {
-        table.replace(self.0, self.1, self.2);
+        table.replace(self.0, self.1, self.2)
     }
 }
 
@@ -122,7 +105,7 @@ pub(crate) fn place_elsewhere<P: TableParams>(
     fingerprint: Fingerprint,
 ) -> bool {
     let alternate = params.placement().alternate(full, fingerprint);
-    table.put(Put(alternate, fingerprint)) || walk(table, params, (full, alternate), fingerprint)
+    table.replace(Replace(alternate, None, fingerprint)) || walk(table, params, (full, alternate), fingerprint)
 }
 
 /// The same for a fingerprint whose two buckets are full.
@@ -245,10 +228,11 @@ impl<P: Placement> Search<P> {
         loop {
             let (next, has_room) = self.step(table, bucket);
             let Some(resident) = Fingerprint::new(next.incoming) else { return };
-            table.replace(Replace(bucket, resident, fingerprint));
+            let is_stored = table.replace(Replace(bucket, Some(resident), fingerprint));
+            debug_assert!(is_stored);
             (bucket, fingerprint) = (next.bucket, resident);
             if has_room {
-                let is_stored = table.put(Put(bucket, fingerprint));
+                let is_stored = table.replace(Replace(bucket, None, fingerprint));
                 debug_assert!(is_stored);
                 return;
             }
@@ -258,16 +242,16 @@ impl<P: Placement> Search<P> {
 
 /// Moves the fingerprints along the path that ends at a node, the last one first.
 fn shift<P>(table: &mut dyn Buckets<P>, nodes: &[Node], mut at: usize) {
-    let mut node = nodes[at];
-    let Some(mut outgoing) = Fingerprint::new(node.incoming) else { return };
-    let is_stored = table.put(Put(node.bucket, outgoing));
-    debug_assert!(is_stored);
-    while at != index(node.parent.into()) {
-        at = index(node.parent.into());
-        node = nodes[at];
-        let Some(incoming) = Fingerprint::new(node.incoming) else { return };
-        table.replace(Replace(node.bucket, outgoing, incoming));
-        outgoing = incoming;
+    let mut outgoing = None;
+    loop {
+        let Node { bucket, incoming, parent } = nodes[at];
+        let Some(incoming) = Fingerprint::new(incoming) else { return };
+        let is_stored = table.replace(Replace(bucket, outgoing, incoming));
+        debug_assert!(is_stored);
+        if at == index(parent.into()) {
+            return;
+        }
+        (at, outgoing) = (index(parent.into()), Some(incoming));
     }
 }
 

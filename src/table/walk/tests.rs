@@ -32,9 +32,6 @@ impl<T: Table> Table for Counting<'_, T> {
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         self.table.contains(buckets, fingerprint)
     }
-    fn bucket_size(&self) -> u32 {
-        self.table.bucket_size()
-    }
     fn values(&self, bucket: u64) -> T::Values {
         self.counts.read.set(self.counts.read.get() + 1);
         self.table.values(bucket)
@@ -69,11 +66,8 @@ impl<'c, T: TableMut> TableMut for Counting<'c, T> {
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         self.table.remove(buckets, fingerprint)
     }
-    fn put(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
-        self.table.put(bucket, fingerprint)
-    }
-    fn replace(&mut self, bucket: u64, old: Fingerprint, new: Fingerprint) {
-        self.table.replace(bucket, old, new);
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
+        self.table.replace(bucket, old, new)
     }
     fn walked(&mut self) -> Self::Walked<'_> {
         Counting { table: self.table.walked(), counts: self.counts }
