@@ -121,11 +121,11 @@ pub mod backing {
 
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use elastic::{ElasticPart, JoinError, SharedFilter, Unconverted};
+pub use elastic::{ElasticPart, SharedFilter, Unconverted};
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 pub use {
-    elastic::{ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticParams},
+    elastic::{ElasticBuilder, ElasticFilter, ElasticParams},
     filter::{
         AnyFilter, BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Insert, InsertError,
         InsertErrorKind, Items, MergeError, Prehashed,

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, CuckooFilter, ElasticMergeError, MergeError, backing::Storage};
+use koel::{AnyHasher, CuckooFilter, MergeError, backing::Storage};
 
 use crate::{
     facts::{self, Facts},
@@ -73,11 +73,11 @@ impl Merge {
         };
         let merged = if self.union { filter.union(&other) } else { filter.merge(&other) };
         merged.map_err(|error| match error {
-            ElasticMergeError::DifferentParams => anyhow::anyhow!(
+            MergeError::DifferentPlans => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same parameters can be merged; build both with the same --fpr, --capacity, \
                  --max-capacity and other options"
             ),
-            ElasticMergeError::DifferentHasher => anyhow::anyhow!(
+            MergeError::DifferentHasher => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same hasher can be merged, but the first has {}, and the second {}; build \
                  both with the same --hasher",
                 filter.hasher(),

@@ -5,7 +5,7 @@
 
 use super::split_mix::SplitMix64;
 use koel::{
-    ElasticBuilder, ElasticFilter, ElasticMergeError, ElasticPart, ElasticView, InsertError, InsertErrorKind, Kernel, Prehashed,
+    ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, InsertError, InsertErrorKind, Kernel, MergeError, Prehashed,
     SharedFilter, SnapshotExtent, TableKind,
 };
 use std::{
@@ -28,8 +28,8 @@ const MOST_BYTES: u64 = 1 << 17;
 /// Absent hashes of each kind that the false-positive rate is measured with.
 const PROBES: u64 = if cfg!(miri) { 20 } else { 20_000 };
 
-type Merge = fn(&mut ElasticFilter, &ElasticFilter) -> Result<(), ElasticMergeError>;
-type SharedMerge = fn(&mut SharedFilter, &SharedFilter) -> Result<(), ElasticMergeError>;
+type Merge = fn(&mut ElasticFilter, &ElasticFilter) -> Result<(), MergeError>;
+type SharedMerge = fn(&mut SharedFilter, &SharedFilter) -> Result<(), MergeError>;
 
 /// A form of storage: it gives the filter back that it was given.
 pub type Format = fn(&ElasticFilter) -> ElasticFilter;
@@ -757,9 +757,9 @@ impl State {
             }
             _ => first.own().zip(second.own()).map(|(one, other)| merge(one, other)).collect(),
         };
-        let refusal = |result: &Result<(), ElasticMergeError>| match result {
+        let refusal = |result: &Result<(), MergeError>| match result {
             Ok(()) => None,
-            Err(ElasticMergeError::Refused(error)) => Some(format!("{:?}", error.kind())),
+            Err(MergeError::Insert(error)) => Some(format!("{:?}", error.kind())),
             Err(error) => Some(error.to_string()),
         };
         let refusals: Vec<_> = results.iter().map(refusal).collect();

@@ -1,14 +1,14 @@
 //! Merging two filters, which may have grown differently, and their union.
 
 use alloc::vec::Vec;
-use core::{error::Error, fmt, ops::Deref};
+use core::ops::Deref;
 
 #[cfg(feature = "std")]
 use super::shared::{SharedFilter, locked};
 use super::{ElasticFilter, ElasticParams, lane::Lane};
 use crate::{
     bits::wide,
-    filter::{InsertError, InsertErrorKind},
+    filter::{InsertError, InsertErrorKind, MergeError},
     storage::reserved,
 };
 
@@ -36,7 +36,7 @@ impl<H: PartialEq> ElasticFilter<H> {
     /// assert!(left.contains("alice") && left.contains(&7u64) && left.len() == 100_001);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn merge(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         self.merge_or_unite(other, false)
     }
 
@@ -59,16 +59,16 @@ impl<H: PartialEq> ElasticFilter<H> {
     /// assert_eq!((monday.len(), monday.count("bob")), (3, 1));
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn union(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
+    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
         self.merge_or_unite(other, true)
     }
 
-    fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), ElasticMergeError> {
+    fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), MergeError> {
         are_equal((&self.core.params, &self.hasher), (&other.core.params, &other.hasher))?;
         let lanes = self.core.storage.lanes.iter().zip(&other.core.storage.lanes);
-        self.core.storage.lanes = merged(lanes, is_union, self.core.allowed()).map_err(|reason| {
+        self.core.storage.lanes = merged(lanes, is_union, self.core.allowed()).map_err(|error| {
             let items = wide(self.len()).saturating_add(wide(other.len()));
-            ElasticMergeError::new(reason, items, &self.core.params, |reason| self.core.refuse(reason))
+            merge_error(error, items, &self.core.params, |error| self.core.refuse(error))
         })?;
         Ok(())
     }
@@ -92,7 +92,7 @@ impl<H: PartialEq> SharedFilter<H> {
     /// assert_eq!(seen.count("alice"), 1);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn merge(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         self.merge_or_unite(other, false)
     }
 
@@ -100,29 +100,29 @@ impl<H: PartialEq> SharedFilter<H> {
     ///
     /// # Errors
     /// As [`merge`](Self::merge).
-    pub fn union(&mut self, other: &Self) -> Result<(), ElasticMergeError> {
+    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
         self.merge_or_unite(other, true)
     }
 
-    fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), ElasticMergeError> {
+    fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), MergeError> {
         are_equal((&self.core.params, &self.hasher), (&other.core.params, &other.hasher))?;
         let lanes = self.core.lanes.iter().zip(&other.core.lanes).map(|(ours, theirs)| (ours.read(), theirs.read()));
         let locked =
             merged(lanes, is_union, self.core.allowed()).and_then(|lanes| Ok(locked(lanes, reserved(self.core.lanes.len())?)));
-        self.core.lanes = locked.map_err(|reason| {
+        self.core.lanes = locked.map_err(|error| {
             let items = wide(self.len()).saturating_add(wide(other.len()));
-            ElasticMergeError::new(reason, items, &self.core.params, |reason| self.core.refuse(reason))
+            merge_error(error, items, &self.core.params, |error| self.core.refuse(error))
         })?;
         Ok(())
     }
 }
 
 /// Only filters of equal parameters and hashers can be merged.
-fn are_equal<H: PartialEq>(ours: (&ElasticParams, &H), theirs: (&ElasticParams, &H)) -> Result<(), ElasticMergeError> {
+fn are_equal<H: PartialEq>(ours: (&ElasticParams, &H), theirs: (&ElasticParams, &H)) -> Result<(), MergeError> {
     if ours.0 != theirs.0 {
-        Err(ElasticMergeError::DifferentParams)
+        Err(MergeError::DifferentPlans)
     } else if ours.1 != theirs.1 {
-        Err(ElasticMergeError::DifferentHasher)
+        Err(MergeError::DifferentHasher)
     } else {
         Ok(())
     }
@@ -144,63 +144,15 @@ fn merged<L: Deref<Target = Lane>>(
     Ok(lanes)
 }
 
-/// Two growing filters could not be merged. Both are unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ElasticMergeError {
-    /// The filters have different parameters.
-    DifferentParams,
-    /// The filters have different hashers.
-    DifferentHasher,
-    /// Together the filters hold more than their maximal capacity.
-    #[non_exhaustive]
-    Full {
-        /// The number of items in both filters together.
-        items: u64,
-        /// The maximal capacity of the filters.
-        max_capacity: u64,
-        /// A number that as capacity and as maximal capacity makes room for all of them; `None` if no filter can have so many.
-        sufficient: Option<u64>,
-    },
-    /// An item of the other filter was refused.
-    Refused(InsertError),
-}
-
-impl ElasticMergeError {
-    /// The error for this reason, where two filters have so many items together. `refuse` makes the error of an insertion.
-    fn new(reason: InsertError, items: u64, params: &ElasticParams, refuse: impl FnOnce(InsertError) -> InsertError) -> Self {
-        if reason.kind() != InsertErrorKind::Layers {
-            return Self::Refused(refuse(reason));
-        }
-        Self::Full { items, max_capacity: params.max_capacity, sufficient: params.sufficient_capacity(items) }
+/// The error for this reason, where two filters have so many items together. `refuse` completes that of an insertion.
+fn merge_error(
+    error: InsertError,
+    items: u64,
+    params: &ElasticParams,
+    refuse: impl FnOnce(InsertError) -> InsertError,
+) -> MergeError {
+    if error.kind() != InsertErrorKind::Layers {
+        return MergeError::Insert(refuse(error));
     }
-}
-
-impl fmt::Display for ElasticMergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DifferentParams => {
-                f.write_str("the filters have different parameters; build both from those of one of them: ElasticFilter::new")
-            }
-            Self::DifferentHasher => f.write_str("the filters have different hashers; insert the items of one into the other"),
-            Self::Full { items, max_capacity, sufficient } => {
-                write!(f, "{items} items do not fit into one filter, planned for at most {max_capacity}; ")?;
-                match sufficient {
-                    Some(sufficient) => write!(f, "build both with {sufficient} as capacity and max_capacity"),
-                    None => f.write_str("build both with a higher false-positive rate"),
-                }?;
-                f.write_str(", or insert the items of one into the other")
-            }
-            Self::Refused(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ElasticMergeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Refused(error) => error.source(),
-            _ => None,
-        }
-    }
+    MergeError::MaxCapacity { items, max_capacity: params.max_capacity, needed: params.sufficient_capacity(items) }
 }

@@ -30,7 +30,6 @@ use crate::{filter::Filter, hash::Xxh3};
 pub use {
     builder::ElasticBuilder,
     facts::CoreGrow,
-    merge::ElasticMergeError,
     plan::ElasticParams,
     storage::{OwnedShards, ShardStorage, SnapshotShards},
 };
@@ -43,7 +42,7 @@ pub(crate) use {
 };
 #[cfg(feature = "std")]
 pub use {
-    part::{ElasticPart, JoinError, Part},
+    part::{ElasticPart, Part},
     shared::{Shared, SharedFilter, Unconverted},
 };
 

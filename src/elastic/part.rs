@@ -1,7 +1,7 @@
 //! Parts of a growing filter, which are built on their own and joined: a set that is larger than one machine's memory.
 
 use alloc::{string::String, vec::Vec};
-use core::{error::Error, fmt, ops::Range};
+use core::{fmt, ops::Range};
 use std::{
     io::{self, Read, Write},
     path::Path,
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     bits::wide,
-    filter::{BuildError, Core, Filter, InsertError, Planned},
+    filter::{BuildError, Core, Filter, InsertError, MergeError, Planned},
     hash::{HashItem, Hasher, HasherId, Xxh3},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, ParamError, Parameter},
-    snapshot::{Listing, Reader, Reading, SnapshotError, Writing, open, replace, write},
-    storage::{OutOfMemory, reserve, reserved},
+    snapshot::{Listing, Reader, Reading, Writing, open, replace, write},
+    storage::{reserve, reserved},
     table::Uniform,
 };
 
@@ -346,22 +346,22 @@ impl ElasticPart {
     ///
     /// # Example
     /// See [`ElasticPart`].
-    pub fn join_snapshots<R: Read, W: Write>(parts: impl IntoIterator<Item = R>, mut writer: W) -> Result<u64, JoinError> {
+    pub fn join_snapshots<R: Read, W: Write>(parts: impl IntoIterator<Item = R>, mut writer: W) -> Result<u64, MergeError> {
         let mut readings = Vec::new();
         for (part, reader) in parts.into_iter().enumerate() {
             reserve(&mut readings, 1)?;
-            readings.push(Reading::start(Reader(reader)).map_err(|error| JoinError::Snapshot { part, error })?);
+            readings.push(Reading::start(Reader(reader)).map_err(|error| MergeError::Part { part, error })?);
         }
-        let Some(first) = readings.first() else { return Err(JoinError::NoParts) };
+        let Some(first) = readings.first() else { return Err(MergeError::NoParts) };
         let (params, hasher): (ElasticParams, HasherId) = (first.header.fields, first.header.hasher);
         if let Some(part) = readings.iter().position(|other| (other.header.fields, other.header.hasher) != (params, hasher)) {
-            return Err(JoinError::Different { part });
+            return Err(MergeError::DifferentPart { part });
         }
         let mut writing = Writing::start(&params, hasher, |piece: &[u8]| writer.write_all(piece))?;
         let mut items = 0;
         for lane in 0..params.lanes() {
             let Some((part, listing)) = owner(&mut readings, lane)? else {
-                return Err(JoinError::Missing { lane, lanes: params.lanes() });
+                return Err(MergeError::MissingPart { lane, lanes: params.lanes() });
             };
             items += listing.items();
             writing.list(&listing)?;
@@ -371,11 +371,11 @@ impl ElasticPart {
                 written.is_ok()
             });
             written?;
-            copied.map_err(|error| JoinError::Snapshot { part, error })?;
+            copied.map_err(|error| MergeError::Part { part, error })?;
             readings[part].release();
         }
         for (part, reading) in readings.into_iter().enumerate() {
-            reading.finish_at_end().map_err(|error| JoinError::Snapshot { part, error })?;
+            reading.finish_at_end().map_err(|error| MergeError::Part { part, error })?;
         }
         writing.finish()?;
         Ok(items)
@@ -386,11 +386,11 @@ impl ElasticPart {
     ///
     /// # Errors
     /// As `join_snapshots`.
-    pub fn join_files<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>, path: impl AsRef<Path>) -> Result<u64, JoinError> {
+    pub fn join_files<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>, path: impl AsRef<Path>) -> Result<u64, MergeError> {
         let mut files = Vec::new();
         for (part, path) in parts.into_iter().enumerate() {
             let path = path.as_ref();
-            let file = open(path).map_err(|error| JoinError::Snapshot { part, error })?;
+            let file = open(path).map_err(|error| MergeError::Part { part, error })?;
             reserve(&mut files, 1)?;
             files.push(file);
         }
@@ -400,7 +400,7 @@ impl ElasticPart {
                 items = joined;
                 Ok(())
             }
-            Err(JoinError::Io(error)) => Err(error),
+            Err(MergeError::Io(error)) => Err(error),
             Err(error) => {
                 refused = Some(error);
                 // Never seen: `refused` is returned.
@@ -415,15 +415,15 @@ impl ElasticPart {
 }
 
 /// The index of the part that has a lane, and what its list says.
-fn owner<R: Read>(readings: &mut [Reading<Reader<R>>], lane: usize) -> Result<Option<(usize, Listing)>, JoinError> {
+fn owner<R: Read>(readings: &mut [Reading<Reader<R>>], lane: usize) -> Result<Option<(usize, Listing)>, MergeError> {
     let mut owner: Option<(usize, Listing)> = None;
     for (part, reading) in readings.iter_mut().enumerate() {
-        let listing = reading.listing(wide(lane)).map_err(|error| JoinError::Snapshot { part, error })?;
+        let listing = reading.listing(wide(lane)).map_err(|error| MergeError::Part { part, error })?;
         if listing.is_absent() {
             continue;
         }
         if let Some((first, _)) = owner {
-            return Err(JoinError::Twice { parts: [first, part] });
+            return Err(MergeError::SamePart { parts: [first, part] });
         }
         owner = Some((part, listing));
     }
@@ -456,7 +456,7 @@ impl<H: PartialEq> ElasticFilter<H> {
     /// assert_eq!(filter.len(), 50_000);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn join(parts: impl IntoIterator<Item = ElasticPart<H>>) -> Result<Self, JoinError> {
+    pub fn join(parts: impl IntoIterator<Item = ElasticPart<H>>) -> Result<Self, MergeError> {
         let mut given = Vec::new();
         for part in parts.into_iter().enumerate() {
             reserve(&mut given, 1)?;
@@ -465,111 +465,27 @@ impl<H: PartialEq> ElasticFilter<H> {
         if let Some(part) =
             given.iter().position(|(_, part)| part.core.params != given[0].1.core.params || part.hasher != given[0].1.hasher)
         {
-            return Err(JoinError::Different { part });
+            return Err(MergeError::DifferentPart { part });
         }
         given.sort_unstable_by_key(|(index, part)| (part.core.first, *index));
         let of_all = given.first().map_or(0, |(_, part)| part.core.params.lanes());
         let (mut lanes, mut last, mut whole) = (reserved(of_all)?, 0, None);
         for (index, part) in given {
             if part.core.first < lanes.len() {
-                return Err(JoinError::Twice { parts: [last, index] });
+                return Err(MergeError::SamePart { parts: [last, index] });
             }
             if part.core.first > lanes.len() {
-                return Err(JoinError::Missing { lane: lanes.len(), lanes: part.core.params.lanes() });
+                return Err(MergeError::MissingPart { lane: lanes.len(), lanes: part.core.params.lanes() });
             }
             // There is room for as many lanes as there are, and no part has more of them.
             lanes.extend(part.core.lanes);
             last = index;
             whole.get_or_insert((part.core.params, part.hasher));
         }
-        let Some((params, hasher)) = whole else { return Err(JoinError::NoParts) };
+        let Some((params, hasher)) = whole else { return Err(MergeError::NoParts) };
         if lanes.len() < params.lanes() {
-            return Err(JoinError::Missing { lane: lanes.len(), lanes: params.lanes() });
+            return Err(MergeError::MissingPart { lane: lanes.len(), lanes: params.lanes() });
         }
         Ok(Self::from_lanes(lanes, params, hasher))
-    }
-}
-
-impl From<OutOfMemory> for JoinError {
-    fn from(error: OutOfMemory) -> Self {
-        Self::OutOfMemory(error)
-    }
-}
-
-impl From<io::Error> for JoinError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-// The error of parts that could not be joined.
-
-/// Parts of a growing filter could not be joined.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum JoinError {
-    /// No part was given.
-    NoParts,
-    /// The part with this index among those given has other parameters, or another hasher, than the first one.
-    Different {
-        /// The index.
-        part: usize,
-    },
-    /// A lane is in none of the parts: one is missing, or they are not all of the same number of parts.
-    Missing {
-        /// The number of the first such lane.
-        lane: usize,
-        /// The number of all lanes.
-        lanes: usize,
-    },
-    /// Two parts have the same lane: they are the same part, not of the same number of parts, or one is a whole filter.
-    Twice {
-        /// The indices of the two.
-        parts: [usize; 2],
-    },
-    /// A part is not a valid snapshot of a growing filter, or could not be read.
-    Snapshot {
-        /// The index of the part.
-        part: usize,
-        /// What is wrong with it.
-        error: SnapshotError,
-    },
-    /// The writer failed.
-    Io(io::Error),
-    /// Memory for the list of parts cannot be allocated.
-    OutOfMemory(OutOfMemory),
-}
-
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoParts => f.write_str("no parts to join; give all parts of a filter"),
-            Self::Different { part } => {
-                write!(f, "part {part}, counted from 0, has other parameters than the first one; build all with the same ones")
-            }
-            Self::Missing { lane, lanes } => write!(
-                f,
-                "no part has lane {lane} of {lanes}, counted from 0; give all parts, each built as one of the same number of parts"
-            ),
-            Self::Twice { parts: [first, second] } => write!(
-                f,
-                "parts {first} and {second}, counted from 0, have the same items; give each part once, built as one of the same \
-                 number of parts, and no whole filter"
-            ),
-            Self::Snapshot { part, error } => write!(f, "part {part}, counted from 0: {error}"),
-            Self::Io(error) => write!(f, "the joined filter cannot be written: {error}"),
-            Self::OutOfMemory(_) => f.write_str("the parts cannot be listed"),
-        }
-    }
-}
-
-impl Error for JoinError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Snapshot { error, .. } => error.source(),
-            Self::Io(error) => Some(error),
-            Self::OutOfMemory(error) => Some(error),
-            _ => None,
-        }
     }
 }

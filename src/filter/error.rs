@@ -1,8 +1,14 @@
-//! What goes wrong with a filter: it cannot be built, or an item is refused.
+//! What goes wrong with a filter: it cannot be built, an item is refused, or two cannot be merged.
 
 use core::{error::Error, fmt};
 
-use crate::{bits::index, params::ParamError, storage::OutOfMemory, text::filled};
+use crate::{
+    bits::index,
+    params::{ParamError, Params},
+    snapshot::SnapshotError,
+    storage::OutOfMemory,
+    text::filled,
+};
 
 /// An item was refused, and is not in the filter. A single insertion has then changed nothing, bit for bit; the methods for several
 /// items say which of them are in the filter.
@@ -273,6 +279,180 @@ impl Error for BuildError {
             Self::Param(error) => error.source(),
             Self::OutOfMemory(error) => error.source(),
             Self::Insert(error) => error.source(),
+        }
+    }
+}
+
+/// Filters could not be merged, or parts not be joined. Filters to merge are unchanged.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// The filters have different parameters, so an item has different buckets or fingerprints in them.
+    #[non_exhaustive]
+    DifferentParams {
+        /// The parameters of the filter to merge into.
+        ours: Params,
+        /// The parameters of the filter to merge from.
+        theirs: Params,
+    },
+    /// Filters that grow have different parameters.
+    DifferentPlans,
+    /// The filters have different hashers.
+    DifferentHasher,
+    /// The items of both filters do not fit into one of fixed size.
+    #[non_exhaustive]
+    Full {
+        /// The number of items that the filter would hold, counting duplicates.
+        items: usize,
+        /// The number of slots in one filter.
+        slots: usize,
+        /// The number of distinct items that one filter is planned for.
+        capacity: usize,
+        /// The number of items of either filter that the other one has, too, or reports by mistake.
+        in_both: usize,
+        /// The least [`capacity`](crate::Builder::capacity) with which both filters should be built. It is more than the number of
+        /// items if some occur several times, because copies of an item share its two buckets. `None` if no capacity of a
+        /// sensible size would do: then items have too many copies.
+        needed: Option<usize>,
+        /// The capacity that [`union`](crate::CuckooFilter::union) needs instead of [`merge`](crate::CuckooFilter::merge). `None` if
+        /// it would not need less, or if it is the union that was refused.
+        union: Option<usize>,
+    },
+    /// Together, filters that grow hold more than their maximal capacity.
+    #[non_exhaustive]
+    MaxCapacity {
+        /// The number of items in both filters together.
+        items: u64,
+        /// The maximal capacity of the filters.
+        max_capacity: u64,
+        /// A number that as capacity and as maximal capacity makes room for all of them; `None` if no filter can have so many.
+        needed: Option<u64>,
+    },
+    /// A filter that grows refused an item of the other one.
+    Insert(InsertError),
+    /// The filter to merge from is a view of a corrupt snapshot.
+    Snapshot(SnapshotError),
+    /// A merge works on a copy, and this copy, or the list of parts, could not be allocated.
+    OutOfMemory(OutOfMemory),
+    /// There is no part to join.
+    NoParts,
+    /// The part with this index among those given has other parameters, or another hasher, than the first one.
+    DifferentPart {
+        /// The index.
+        part: usize,
+    },
+    /// A lane is in none of the parts: one is missing, or they are not all of the same number of parts.
+    MissingPart {
+        /// The number of the first such lane.
+        lane: usize,
+        /// The number of all lanes.
+        lanes: usize,
+    },
+    /// Two parts have the same lane: they are the same part, not of the same number of parts, or one is a whole filter.
+    SamePart {
+        /// The indices of the two.
+        parts: [usize; 2],
+    },
+    /// A part is not a valid snapshot of a growing filter, or could not be read.
+    Part {
+        /// The index of the part.
+        part: usize,
+        /// What is wrong with it.
+        error: SnapshotError,
+    },
+    /// The joined filter could not be written.
+    #[cfg(feature = "std")]
+    Io(std::io::Error),
+}
+
+impl From<InsertError> for MergeError {
+    fn from(error: InsertError) -> Self {
+        Self::Insert(error)
+    }
+}
+
+impl From<OutOfMemory> for MergeError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::OutOfMemory(error)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<std::io::Error> for MergeError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DifferentParams { ours, theirs } => write!(
+                f,
+                "only filters with the same parameters can be merged, but this one has a {ours}, and the other a {theirs}; build \
+                 both from the same parameters"
+            ),
+            Self::DifferentPlans => {
+                f.write_str("the filters have different parameters; build both from those of one of them: ElasticFilter::new")
+            }
+            Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
+            Self::Full { items, slots, capacity, in_both, needed, union } => {
+                write!(f, "{items} items do not fit into one filter of {slots} slots, planned for {capacity}; ")?;
+                if let Some(union) = union {
+                    write!(
+                        f,
+                        "{in_both} are in both filters: union, which does not add up copies, needs a capacity of {union}; "
+                    )?;
+                }
+                match needed {
+                    Some(needed) => write!(f, "build both with a capacity of at least {needed}"),
+                    None => f.write_str(
+                        "copies of single items fill their buckets, and a larger capacity hardly helps: store items once, with \
+                         insert_unique",
+                    ),
+                }
+            }
+            Self::MaxCapacity { items, max_capacity, needed } => {
+                write!(f, "{items} items do not fit into one filter, planned for at most {max_capacity}; ")?;
+                match needed {
+                    Some(needed) => write!(f, "build both with {needed} as capacity and max_capacity"),
+                    None => f.write_str("build both with a higher false-positive rate"),
+                }?;
+                f.write_str(", or insert the items of one into the other")
+            }
+            Self::Insert(error) => error.fmt(f),
+            Self::Snapshot(_) => f.write_str("the snapshot to merge is corrupt"),
+            Self::OutOfMemory(_) => f.write_str("the copy on which a merge works, or the list of parts, cannot be allocated"),
+            Self::NoParts => f.write_str("no parts to join; give all parts of a filter"),
+            Self::DifferentPart { part } => {
+                write!(f, "part {part}, counted from 0, has other parameters than the first one; build all with the same ones")
+            }
+            Self::MissingPart { lane, lanes } => write!(
+                f,
+                "no part has lane {lane} of {lanes}, counted from 0; give all parts, each built as one of the same number of parts"
+            ),
+            Self::SamePart { parts: [first, second] } => write!(
+                f,
+                "parts {first} and {second}, counted from 0, have the same items; give each part once, built as one of the same \
+                 number of parts, and no whole filter"
+            ),
+            Self::Part { part, error } => write!(f, "part {part}, counted from 0: {error}"),
+            #[cfg(feature = "std")]
+            Self::Io(error) => write!(f, "the joined filter cannot be written: {error}"),
+        }
+    }
+}
+
+impl Error for MergeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Insert(error) => error.source(),
+            Self::Snapshot(error) => Some(error),
+            Self::OutOfMemory(error) => Some(error),
+            Self::Part { error, .. } => error.source(),
+            #[cfg(feature = "std")]
+            Self::Io(error) => Some(error),
+            _ => None,
         }
     }
 }

@@ -1,13 +1,11 @@
 //! Merging and uniting two filters. The one to merge from may be a view, which must be verified first.
 
-use core::{error::Error, fmt};
-
-use super::{Combine, CuckooFilter, RawFilter};
+use super::{Combine, CuckooFilter, MergeError, RawFilter};
 use crate::{
     bits::index,
-    params::{Params, explained},
-    snapshot::{SnapshotError, verify, verify_copy},
-    storage::{OutOfMemory, Storage},
+    params::explained,
+    snapshot::{verify, verify_copy},
+    storage::Storage,
 };
 
 impl<H: PartialEq> CuckooFilter<H> {
@@ -72,13 +70,13 @@ impl<H: PartialEq> CuckooFilter<H> {
         }
         let (ours, theirs) = (&mut self.core, &other.core);
         if ours.len() == 0 {
-            let copy = theirs.to_owned().map_err(MergeError::OutOfMemory)?;
+            let copy = theirs.to_owned()?;
             verify_copy(&copy, theirs).map_err(MergeError::Snapshot)?;
             *ours = copy.with_dispatch(ours.dispatch());
             return Ok(());
         }
         verify(theirs).map_err(MergeError::Snapshot)?;
-        if theirs.len() == 0 || ours.combine(theirs, how).map_err(MergeError::OutOfMemory)? {
+        if theirs.len() == 0 || ours.combine(theirs, how)? {
             return Ok(());
         }
         Err(refusal(ours, theirs, how))
@@ -110,85 +108,5 @@ fn refusal<S: Storage>(ours: &RawFilter, theirs: &RawFilter<S>, how: Combine) ->
         in_both: together.in_both,
         needed,
         union,
-    }
-}
-
-/// Two filters could not be merged. Both are unchanged.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum MergeError {
-    /// The filters have different parameters, so an item has different buckets or fingerprints in them.
-    #[non_exhaustive]
-    DifferentParams {
-        /// The parameters of the filter to merge into.
-        ours: Params,
-        /// The parameters of the filter to merge from.
-        theirs: Params,
-    },
-    /// The filters have different hashers.
-    DifferentHasher,
-    /// The items of both filters do not fit into one.
-    #[non_exhaustive]
-    Full {
-        /// The number of items that the filter would hold, counting duplicates.
-        items: usize,
-        /// The number of slots in one filter.
-        slots: usize,
-        /// The number of distinct items that one filter is planned for.
-        capacity: usize,
-        /// The number of items of either filter that the other one has, too, or reports by mistake.
-        in_both: usize,
-        /// The least [`capacity`](crate::Builder::capacity) with which both filters should be built. It is more than the number of
-        /// items if some occur several times, because copies of an item share its two buckets. `None` if no capacity of a
-        /// sensible size would do: then items have too many copies.
-        needed: Option<usize>,
-        /// The capacity that [`union`](CuckooFilter::union) needs instead of [`merge`](CuckooFilter::merge). `None` if it would not
-        /// need less, or if it is the union that was refused.
-        union: Option<usize>,
-    },
-    /// The filter to merge from is a view of a corrupt snapshot.
-    Snapshot(SnapshotError),
-    /// A merge works on a copy of the table, and this copy could not be allocated.
-    OutOfMemory(OutOfMemory),
-}
-
-impl fmt::Display for MergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DifferentParams { ours, theirs } => write!(
-                f,
-                "only filters with the same parameters can be merged, but this one has a {ours}, and the other a {theirs}; build \
-                 both from the same parameters"
-            ),
-            Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
-            Self::Full { items, slots, capacity, in_both, needed, union } => {
-                write!(f, "{items} items do not fit into one filter of {slots} slots, planned for {capacity}; ")?;
-                if let Some(union) = union {
-                    write!(
-                        f,
-                        "{in_both} are in both filters: union, which does not add up copies, needs a capacity of {union}; "
-                    )?;
-                }
-                match needed {
-                    Some(needed) => write!(f, "build both with a capacity of at least {needed}"),
-                    None => f.write_str(
-                        "copies of single items fill their buckets, and a larger capacity hardly helps: store items once, with \
-                         insert_unique",
-                    ),
-                }
-            }
-            Self::Snapshot(_) => f.write_str("the snapshot to merge is corrupt"),
-            Self::OutOfMemory(_) => f.write_str("the copy of the table on which a merge works cannot be allocated"),
-        }
-    }
-}
-
-impl Error for MergeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Snapshot(error) => Some(error),
-            Self::OutOfMemory(error) => Some(error),
-            Self::DifferentParams { .. } | Self::DifferentHasher | Self::Full { .. } => None,
-        }
     }
 }

@@ -24,11 +24,10 @@ use crate::{
 pub use {
     builder::Builder,
     contains::{AnyFilter, Contains, Insert},
-    error::{BuildError, InsertError, InsertErrorKind},
+    error::{BuildError, InsertError, InsertErrorKind, MergeError},
     items::{Items, Prehashed},
     iter::ContainsIter,
     kind::{Core, CoreMut, CoreRemove, Planned},
-    merge::MergeError,
     raw::RawFilter,
 };
 #[cfg(feature = "std")]

@@ -4,7 +4,7 @@ use std::io;
 
 use super::snapshots::{filled, key, small};
 use koel::{
-    ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, InsertErrorKind, JoinError, Parameter, SnapshotErrorKind as Kind,
+    ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, InsertErrorKind, MergeError, Parameter, SnapshotErrorKind as Kind,
 };
 
 fn part(builder: ElasticBuilder, part: usize, parts: usize, items: u64) -> ElasticPart {
@@ -19,7 +19,7 @@ fn snapshot(part: &ElasticPart) -> Vec<u8> {
     bytes
 }
 
-fn join(snapshots: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, JoinError> {
+fn join(snapshots: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, MergeError> {
     let mut joined = Vec::new();
     let items = ElasticPart::join_snapshots(snapshots.iter().map(AsRef::as_ref), &mut joined)?;
     assert_eq!(items, ElasticView::over(&joined).expect("a whole filter").len() as u64);
@@ -136,7 +136,7 @@ fn what_does_not_make_up_a_filter_is_not_joined() {
     let of_four = snapshot(&part(small(), 1, 4, 500));
     assert_eq!(said(&[first, &of_four, third]), twice([0, 1]));
     let error = join(&[first, second, &[&third[..], b"x"].concat()]).unwrap_err();
-    assert!(matches!(&error, JoinError::Snapshot { part: 2, error } if error.kind() == Kind::TrailingBytes), "{error}");
+    assert!(matches!(&error, MergeError::Part { part: 2, error } if error.kind() == Kind::TrailingBytes), "{error}");
     assert!(join(&[&whole]).expect("a whole filter is one, too") == whole);
 
     // The same of those in memory.
@@ -176,13 +176,13 @@ fn every_altered_bit_of_a_part_is_noticed() {
         let mut altered = parts.clone();
         altered[1][bit / 8] ^= 1 << (bit % 8);
         match join(&altered).unwrap_err() {
-            JoinError::Snapshot { part: 1, .. } => {}
+            MergeError::Part { part: 1, .. } => {}
             error => panic!("bit {bit}: {error}"),
         }
     }
     for len in (0..parts[1].len()).step_by(7) {
         let error = join(&[&parts[0], &parts[1][..len].to_vec()]).unwrap_err();
-        assert!(matches!(&error, JoinError::Snapshot { part: 1, error } if error.kind() == Kind::Length), "{error}");
+        assert!(matches!(&error, MergeError::Part { part: 1, error } if error.kind() == Kind::Length), "{error}");
     }
 }
 
@@ -222,12 +222,12 @@ fn parts_in_files_are_joined_into_a_file() {
     assert_eq!(ElasticPart::join_files(&files, &joined).expect("all parts"), 500);
     let before = std::fs::read(&joined).expect("it was written");
     // If it fails, the file is as it was, and the error says why.
-    assert!(matches!(ElasticPart::join_files(&files[..2], &joined), Err(JoinError::Missing { lane: 22, lanes: 32 })));
+    assert!(matches!(ElasticPart::join_files(&files[..2], &joined), Err(MergeError::MissingPart { lane: 22, lanes: 32 })));
     assert!(std::fs::read(&joined).expect("it is there") == before);
     let error = ElasticPart::join_files([name("none")], &joined).unwrap_err();
     assert!(error.to_string().contains("none.koel: cannot be opened"), "{error}");
     let error = ElasticPart::join_files(&files, joined.join("below")).unwrap_err();
-    assert!(matches!(&error, JoinError::Io(error) if error.kind() == io::ErrorKind::NotADirectory), "{error}");
+    assert!(matches!(&error, MergeError::Io(error) if error.kind() == io::ErrorKind::NotADirectory), "{error}");
     for path in files.iter().chain([&joined]) {
         std::fs::remove_file(path).expect("it was written");
     }

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use koel::{ElasticPart, JoinError, SnapshotErrorKind};
+use koel::{ElasticPart, MergeError, SnapshotErrorKind};
 
 use crate::file::{self, Output};
 
@@ -44,12 +44,12 @@ impl Join {
         let files = self.parts.iter().map(|path| file::open_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
         let output = Output::new(&self.output)?;
         let (items, refused) = (Cell::new(0), RefCell::new(None));
-        let keep = |result: Result<u64, JoinError>| match result {
+        let keep = |result: Result<u64, MergeError>| match result {
             Ok(joined) => {
                 items.set(joined);
                 Ok(())
             }
-            Err(JoinError::Io(error)) => Err(error),
+            Err(MergeError::Io(error)) => Err(error),
             Err(error) => {
                 let failed = io::Error::other(error.to_string());
                 *refused.borrow_mut() = Some(error);
@@ -70,26 +70,26 @@ impl Join {
     }
 
     /// The error with the names of files.
-    fn explain(&self, error: JoinError) -> anyhow::Error {
+    fn explain(&self, error: MergeError) -> anyhow::Error {
         let name = |part: usize| file::name(&self.parts[part]);
         match error {
-            JoinError::Snapshot { part, error } => match error.kind() {
+            MergeError::Part { part, error } => match error.kind() {
                 SnapshotErrorKind::OtherType => {
                     anyhow::anyhow!("{}: is a filter of fixed size; give parts, which `koel shard build` writes", name(part))
                 }
                 _ => file::refused(&name(part), error),
             },
-            JoinError::Different { part } => anyhow::anyhow!(
+            MergeError::DifferentPart { part } => anyhow::anyhow!(
                 "{} and {}: these are parts of different filters; build all parts with the same --capacity and other options",
                 name(0),
                 name(part)
             ),
-            JoinError::Twice { parts: [first, second] } => anyhow::anyhow!(
+            MergeError::SamePart { parts: [first, second] } => anyhow::anyhow!(
                 "{} and {}: these have the same items; give each part once, all of the same N of `--part I/N`, and no whole filter",
                 name(first),
                 name(second)
             ),
-            JoinError::Missing { .. } => {
+            MergeError::MissingPart { .. } => {
                 anyhow::anyhow!("a part is missing; give all parts, from 1/N to N/N of the same N of `--part I/N`")
             }
             error => error.into(),
