@@ -121,7 +121,7 @@ pub mod backing {
 
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use elastic::{ElasticPart, SharedFilter, Unconverted};
+pub use elastic::{ElasticPart, SharedFilter};
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 pub use {

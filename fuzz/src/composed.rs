@@ -379,8 +379,8 @@ impl Filter {
 
     fn clear(&mut self) {
         match self {
-            Own(filter) => filter.clear().expect("there is memory"),
-            Shared(filter) => filter.clear().expect("there is memory"),
+            Own(filter) => filter.clear(),
+            Shared(filter) => filter.clear(),
         }
     }
 

@@ -181,7 +181,9 @@ impl<H> ElasticBuilder<H> {
     /// As [`build`](Self::build).
     pub fn build_shared(mut self) -> Result<SharedFilter<H>, BuildError> {
         self.lanes_or(SHARED_LANES);
-        Ok(self.build()?.into_shared().map_err(OutOfMemory::from)?)
+        let filter = self.build()?;
+        let room = reserved(filter.core.storage.lanes.len())?;
+        Ok(filter.with_locks(room))
     }
 }
 

@@ -327,6 +327,17 @@ impl Lane {
         }
     }
 
+    /// Removes all items, and gives back the memory that the lane has grown by; without memory for the tables that it begins with, it
+    /// keeps those of the first layer.
+    pub(super) fn clear(&mut self) {
+        if let Ok(empty) = Self::new(&self.params, self.dispatch) {
+            *self = empty;
+        } else {
+            self.later = Vec::new();
+            self.first.empty();
+        }
+    }
+
     /// The probability that a hash of this lane is found that was never inserted.
     pub(super) fn false_positive_rate(&self) -> f64 {
         self.layers().map(Layer::false_positive_rate).sum::<f64>().min(1.0)

@@ -678,6 +678,16 @@ impl Layer {
         }
     }
 
+    /// Removes all items. Shards stay as they are.
+    pub(super) fn empty(&mut self) {
+        for &place in &self.directory {
+            let (shape, header, table) = self.pool.open(place);
+            table[..shape.params.table_bytes()].fill(0);
+            header.set_items(0);
+        }
+        self.len = 0;
+    }
+
     /// Gives up all shards of a layer that began without any, if it has no items: what it takes follows from its items.
     pub(super) fn release(&mut self) {
         if self.len == 0 && self.plan.begins_unused() {

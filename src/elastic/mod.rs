@@ -43,7 +43,7 @@ pub(crate) use {
 #[cfg(feature = "std")]
 pub use {
     part::{ElasticPart, Part},
-    shared::{Shared, SharedFilter, Unconverted},
+    shared::{Shared, SharedFilter},
 };
 
 /// A cuckoo filter that grows with its items, shrinks without them, and keeps its false-positive rate at every size.

@@ -2,7 +2,6 @@
 
 use super::{
     CoreGrow, Elastic, ElasticFilter, ElasticParams, ShardStorage,
-    builder::empty_lanes,
     lane::Lane,
     look_up::{Shards as _, contains_all},
     pool::Place,
@@ -111,6 +110,10 @@ impl CoreMut for Elastic {
     fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
         if self.all_shards().of(hash).holds(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
+
+    fn clear(&mut self) {
+        self.storage.lanes.iter_mut().for_each(Lane::clear);
+    }
 }
 
 #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
@@ -176,15 +179,6 @@ impl<H> ElasticFilter<H> {
     /// insertions may split them again. A pair stays as it is if memory for the joined shard cannot be allocated.
     pub fn shrink(&mut self) {
         self.core.storage.lanes.iter_mut().for_each(Lane::shrink);
-    }
-
-    /// Removes all items, and gives back the memory that the filter has grown by.
-    ///
-    /// # Errors
-    /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
-    pub fn clear(&mut self) -> Result<(), OutOfMemory> {
-        self.core.storage.lanes = empty_lanes(&self.core.params, self.core.dispatch())?;
-        Ok(())
     }
 
     /// A copy, as `clone` makes it, but with an error where that aborts the process.

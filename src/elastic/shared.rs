@@ -6,8 +6,6 @@
 
 use alloc::vec::Vec;
 use core::{
-    error::Error,
-    fmt,
     ops::{Deref, DerefMut},
     slice,
     sync::atomic::{AtomicUsize, Ordering},
@@ -20,7 +18,6 @@ use std::{
 
 use super::{
     CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards,
-    builder::empty_lanes,
     lane::{LANE_BYTES, Lane},
     look_up::{answers_at, contains_all},
     pool::Place,
@@ -33,7 +30,7 @@ use crate::{
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, answers},
     params::Addressing,
     snapshot::{replace, write},
-    storage::{OutOfMemory, reserved},
+    storage::reserved,
     table::Uniform,
 };
 
@@ -229,17 +226,12 @@ impl<H> SharedFilter<H> {
 
     /// Removes all items, lane after lane, and gives back the memory that the filter has grown by. An item that another thread
     /// inserts meanwhile may be removed, or stay.
-    ///
-    /// # Errors
-    /// If memory for the empty tables cannot be allocated. The filter is then unchanged.
-    pub fn clear(&self) -> Result<(), OutOfMemory> {
-        let empty = empty_lanes(&self.core.params, self.core.dispatch())?;
-        for (lane, empty) in self.core.lanes.iter().zip(empty) {
+    pub fn clear(&self) {
+        for lane in &self.core.lanes {
             let mut lane = lane.write();
-            *lane = empty;
+            lane.clear();
             lane.publish();
         }
-        Ok(())
     }
 }
 
@@ -450,14 +442,14 @@ impl<H> ElasticFilter<H> {
     /// Lanes cannot be changed later. One lane is enough for one writer and many readers.
     ///
     /// # Errors
-    /// If memory for the locks cannot be allocated. The filter is in the error.
+    /// This filter, as it was, if memory for the locks cannot be allocated.
     ///
     /// # Example
     /// ```
     /// use koel::ElasticFilter;
     /// let mut seen = ElasticFilter::builder().false_positive_rate(0.001).lanes(64).build()?;
     /// seen.insert_iter(0..1000u64)?; // by one thread, without locks
-    /// let seen = seen.into_shared()?;
+    /// let seen = seen.into_shared().expect("there is memory for the locks");
     /// std::thread::scope(|scope| {
     ///     for thread in 1..4u64 {
     ///         let seen = &seen;
@@ -467,14 +459,19 @@ impl<H> ElasticFilter<H> {
     /// assert_eq!(seen.len(), 4000);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn into_shared(self) -> Result<SharedFilter<H>, Unconverted<Self>> {
-        let room = match reserved(self.core.storage.lanes.len()) {
-            Ok(room) => room,
-            Err(error) => return Err(Unconverted::new(self, error)),
-        };
+    #[allow(clippy::result_large_err, reason = "the error is the filter itself, which is hardly larger than the result")]
+    pub fn into_shared(self) -> Result<SharedFilter<H>, Self> {
+        match reserved(self.core.storage.lanes.len()) {
+            Ok(room) => Ok(self.with_locks(room)),
+            Err(_) => Err(self),
+        }
+    }
+
+    /// The same filter, with locks in this vector, which has room for them.
+    pub(super) fn with_locks(self, room: Vec<LockedLane>) -> SharedFilter<H> {
         let Self { core: Elastic { storage: OwnedShards { lanes, max_bytes }, params }, hasher } = self;
         let core = Shared { lanes: locked(lanes, room), params, max_bytes, growth: Mutex::new(()) };
-        Ok(SharedFilter { core, hasher })
+        SharedFilter { core, hasher }
     }
 }
 
@@ -482,67 +479,15 @@ impl<H> SharedFilter<H> {
     /// The same filter for one owner, without copying. Threads that share it can then read without locks.
     ///
     /// # Errors
-    /// If memory for the list of lanes cannot be allocated. The filter is in the error.
-    pub fn into_elastic(self) -> Result<ElasticFilter<H>, Unconverted<Self>> {
-        let room = match reserved(self.core.lanes.len()) {
-            Ok(room) => room,
-            Err(error) => return Err(Unconverted::new(self, error)),
-        };
+    /// This filter, as it was, if memory for the list of lanes cannot be allocated.
+    #[allow(clippy::result_large_err, reason = "the error is the filter itself, which is hardly larger than the result")]
+    pub fn into_elastic(self) -> Result<ElasticFilter<H>, Self> {
+        let Ok(room) = reserved(self.core.lanes.len()) else { return Err(self) };
         let Self { core: Shared { lanes, params, max_bytes, .. }, hasher } = self;
         let core = Elastic { storage: OwnedShards { lanes: unlocked(lanes, room), max_bytes }, params };
         Ok(ElasticFilter { core, hasher })
     }
 }
-
-/// A filter could not be converted to another type, since there is no memory. It is in here, as it was.
-///
-/// # Example
-/// ```
-/// let filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
-/// let seen = match filter.into_shared() {
-///     Ok(seen) => seen,
-///     // Free memory that is not needed, and try again.
-///     Err(error) => error.into_filter().into_shared()?,
-/// };
-/// assert!(seen.is_empty());
-/// # Ok::<(), Box<dyn core::error::Error>>(())
-/// ```
-pub struct Unconverted<F> {
-    filter: F,
-    error: OutOfMemory,
-}
-
-impl<F> Unconverted<F> {
-    fn new(filter: F, error: OutOfMemory) -> Self {
-        Self { filter, error }
-    }
-
-    /// The filter, as it was.
-    pub fn into_filter(self) -> F {
-        self.filter
-    }
-}
-
-impl<F> From<Unconverted<F>> for OutOfMemory {
-    fn from(unconverted: Unconverted<F>) -> Self {
-        unconverted.error
-    }
-}
-
-/// The error, without the filter.
-impl<F> fmt::Debug for Unconverted<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unconverted").field("error", &self.error).finish_non_exhaustive()
-    }
-}
-
-impl<F> fmt::Display for Unconverted<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl<F> Error for Unconverted<F> {}
 
 insert_by_own_methods!(SharedFilter<H>);
 
@@ -567,7 +512,7 @@ impl<H: Hasher> SharedFilter<H> {
     /// seen.insert("alice")?;
     /// let mut bytes = Vec::new();
     /// seen.write_to(&mut bytes)?;
-    /// let read = koel::ElasticFilter::from_bytes(&bytes)?.into_shared()?;
+    /// let read = koel::ElasticFilter::from_bytes(&bytes)?.into_shared().expect("there is memory for the locks");
     /// assert!(read.contains("alice"));
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```

@@ -117,6 +117,10 @@ pub trait CoreMut: CoreRemove {
         if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 
+    /// Removes all items.
+    #[doc(hidden)]
+    fn clear(&mut self);
+
     /// Inserts at most 64 hashes, until one is refused.
     #[doc(hidden)]
     fn insert_some(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
@@ -195,6 +199,10 @@ impl CoreMut for RawFilter {
 
     fn insert_some(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         self.insert_batch(hashes)
+    }
+
+    fn clear(&mut self) {
+        self.clear();
     }
 }
 

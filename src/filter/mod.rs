@@ -155,9 +155,4 @@ impl<H> CuckooFilter<H> {
     pub fn new(params: Params, hasher: H) -> Result<Self, OutOfMemory> {
         RawFilter::new(params).map(|core| Self { core, hasher })
     }
-
-    /// Removes all items. The table keeps its size. Takes time proportional to the table.
-    pub fn clear(&mut self) {
-        self.core.clear();
-    }
 }

@@ -148,6 +148,14 @@ impl<C: CoreMut, H> Filter<C, H> {
     }
 }
 
+impl<C: CoreMut, H> Filter<C, H> {
+    /// Removes all items. A table of fixed size keeps its size; a growing filter gives back the memory that it has grown by. Takes time
+    /// proportional to the tables.
+    pub fn clear(&mut self) {
+        self.core.clear();
+    }
+}
+
 impl<C: CoreRemove, H> Filter<C, H> {
     /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
     ///

@@ -178,6 +178,11 @@ impl CoreMut for WithVictim {
         _ = self.settle();
         Ok(())
     }
+
+    fn clear(&mut self) {
+        self.filter.clear();
+        (self.victim, self.order) = (Victim::default(), Order::default());
+    }
 }
 
 /// A copy in the table is removed in preference to the victim, which is then stored in the table if there is room, as in Go.
