@@ -1,8 +1,41 @@
-//! The two choices between kinds of filters, and their names.
+//! The two choices between kinds of filters: their names, and their limits.
 
-use core::{fmt, str::FromStr};
+use core::{fmt, ops::RangeInclusive, str::FromStr};
 
 use super::{ParamError, Parameter};
+
+/// The names of choices, which are all that there is to [`Display`](fmt::Display) and [`FromStr`].
+macro_rules! named {
+    ($kind:ident, $parameter:ident, $all:literal: $($variant:ident $name:literal)+) => {
+        impl $kind {
+            /// All of them, in the order of their numbers in a snapshot.
+            pub(crate) const ALL: [Self; $all] = [$(Self::$variant),+];
+
+            /// Its name.
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        /// By its name, in small letters.
+        impl FromStr for $kind {
+            type Err = ParamError;
+
+            fn from_str(name: &str) -> Result<Self, ParamError> {
+                let named = Self::ALL.into_iter().find(|kind| kind.name() == name);
+                named.ok_or_else(|| ParamError::unknown_name(Parameter::$parameter, name, Self::ALL.into_iter().map(Self::name)))
+            }
+        }
+    };
+}
 
 /// How the table stores its fingerprints.
 ///
@@ -25,15 +58,37 @@ pub enum TableKind {
     Packed,
 }
 
-impl TableKind {
-    /// All of them; the simplest first, which takes whatever the others take.
-    pub(crate) const ALL: [Self; 2] = [Self::Single, Self::Packed];
+// The simplest first, which takes whatever the others take.
+named!(TableKind, Table, 2: Single "single" Packed "packed");
 
-    /// Its name.
-    pub(crate) const fn name(self) -> &'static str {
+impl TableKind {
+    /// The fingerprint lengths that the table takes, in bits: 2 to 32 in the single table, 4 to 32 in the packed one, whose
+    /// codewords stand for four bits of each fingerprint.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(koel::TableKind::Packed.fingerprint_bits(), 4..=32);
+    /// ```
+    #[must_use]
+    pub const fn fingerprint_bits(self) -> RangeInclusive<u32> {
         match self {
-            Self::Single => "single",
-            Self::Packed => "packed",
+            Self::Single => 2..=32,
+            Self::Packed => 4..=32,
+        }
+    }
+
+    /// The bucket sizes that the table takes, in slots: 1 to 16 in the single table, 4 in the packed one, whose codewords
+    /// stand for four slots.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(koel::TableKind::Single.bucket_sizes(), 1..=16);
+    /// ```
+    #[must_use]
+    pub const fn bucket_sizes(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Single => 1..=16,
+            Self::Packed => 4..=4,
         }
     }
 
@@ -44,22 +99,6 @@ impl TableKind {
             // 12 bits of codeword stand for the 16 of four low nibbles.
             Self::Packed => b * (f - 1),
         }
-    }
-}
-
-impl fmt::Display for TableKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// By its name: `single` or `packed`, in small letters.
-impl FromStr for TableKind {
-    type Err = ParamError;
-
-    fn from_str(name: &str) -> Result<Self, ParamError> {
-        let kind = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.ok_or_else(|| ParamError::unknown_name(Parameter::Table, name, Self::ALL.into_iter().map(Self::name)))
     }
 }
 
@@ -85,32 +124,33 @@ pub enum Addressing {
     PowerOfTwo,
 }
 
-impl Addressing {
-    /// All of them, the default first.
-    pub(crate) const ALL: [Self; 2] = [Self::AnySize, Self::PowerOfTwo];
+// The default first.
+named!(Addressing, Addressing, 2: AnySize "any-size" PowerOfTwo "power-of-two");
 
-    /// Its name.
-    pub(crate) const fn name(self) -> &'static str {
+impl Addressing {
+    /// The least number of buckets.
+    pub(super) const fn fewest_buckets(self) -> u64 {
         match self {
-            Self::AnySize => "any-size",
-            Self::PowerOfTwo => "power-of-two",
+            // A bucket and its alternate.
+            Self::AnySize => 2,
+            Self::PowerOfTwo => 1,
         }
     }
-}
 
-impl fmt::Display for Addressing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+    /// Which numbers of buckets there can be, in words.
+    pub(super) const fn rule(self) -> &'static str {
+        match self {
+            Self::AnySize => "even numbers",
+            Self::PowerOfTwo => "powers of two",
+        }
     }
-}
 
-/// By its name: `any-size` or `power-of-two`, in small letters.
-impl FromStr for Addressing {
-    type Err = ParamError;
-
-    fn from_str(name: &str) -> Result<Self, ParamError> {
-        let addressing = Self::ALL.into_iter().find(|addressing| addressing.name() == name);
-        addressing.ok_or_else(|| ParamError::unknown_name(Parameter::Addressing, name, Self::ALL.into_iter().map(Self::name)))
+    /// Whether this is a number of buckets, apart from their being too many.
+    pub(super) fn takes(self, buckets: u64) -> bool {
+        match self {
+            Self::AnySize => buckets >= self.fewest_buckets() && buckets.is_multiple_of(2),
+            Self::PowerOfTwo => buckets.is_power_of_two(),
+        }
     }
 }
 

@@ -64,45 +64,37 @@ impl Display for Nearest {
     }
 }
 
-/// The nearest value that works in place of the one that was refused, of a filter of fixed size. `None` if there is none.
+/// The nearest value that works in place of the one that was refused, of a filter of fixed size: the first of those that could be
+/// with which there is a table; or if there is none, the first for which this is another parameter's fault. `None` if there is none.
 pub(crate) fn nearest(error: &ParamError) -> Option<Nearest> {
     let Why::Fixed(request, _) = error.why() else { return None };
-    let numbers = |values: Vec<u64>, with: &dyn Fn(u64) -> Request| {
-        first(error.parameter(), values.into_iter().map(Value::Number), |value| match value {
-            Value::Number(number) => with(number),
-            _ => *request,
-        })
+    let kind = request.widest_kind();
+    let values = match error.parameter() {
+        Parameter::BucketSize => by_distance(request.bucket_size?, kind.bucket_sizes()),
+        Parameter::FingerprintBits => by_distance(request.fingerprint_bits?, kind.fingerprint_bits()),
+        Parameter::Buckets => request.near_buckets(request.buckets?),
+        Parameter::Capacity => request.capacities()?,
+        Parameter::FalsePositiveRate => request.rates()?,
+        _ => return None,
     };
-    #[expect(clippy::cast_possible_truncation, reason = "within the limits of 32 bits; capacities are those of tables")]
-    match error.parameter() {
-        Parameter::BucketSize => {
-            let limits = request.widest_kind().bucket_sizes();
-            let values = by_distance(request.bucket_size?.into(), limits.map(u64::from));
-            numbers(values, &|b| Request { bucket_size: Some(b as u32), ..*request })
+    let mut not_enough = None;
+    for value in values {
+        match request.with(error.parameter(), value).plan() {
+            Ok(_) => return Some(Nearest::alone(value)),
+            Err((other, _)) if other != error.parameter() => {
+                not_enough = not_enough.or(Some(Nearest { value, other: Some(other) }));
+            }
+            Err(_) => {}
         }
-        Parameter::FingerprintBits => {
-            let limits = request.widest_kind().fingerprint_bits();
-            let values = by_distance(request.fingerprint_bits?.into(), limits.map(u64::from));
-            numbers(values, &|f| Request { fingerprint_bits: Some(f as u32), ..*request })
-        }
-        Parameter::Buckets => {
-            let values = request.near_buckets(request.buckets?);
-            numbers(values, &|buckets| Request { buckets: Some(buckets), ..*request })
-        }
-        Parameter::Capacity => {
-            request.capacity.filter(|_| request.buckets.is_none())?;
-            numbers(request.capacities(), &|capacity| Request { capacity: Some(capacity as usize), ..*request })
-        }
-        Parameter::FalsePositiveRate => request.near_rate(),
-        _ => None,
     }
+    not_enough
 }
 
 /// These values, the nearest to `given` first, and of two the smaller.
-fn by_distance(given: u64, values: impl Iterator<Item = u64>) -> Vec<u64> {
+fn by_distance(given: u32, values: impl Iterator<Item = u32>) -> Vec<Value> {
     let mut values = collected(values);
     values.sort_unstable_by_key(|&value| (value.abs_diff(given), value));
-    values
+    collected(values.into_iter().map(|value| Value::Number(value.into())))
 }
 
 /// All ranges of equal loads of tables of a kind, ascending.
@@ -112,6 +104,20 @@ fn all_equal_loads(least: Params) -> impl Iterator<Item = (u64, u64)> {
 }
 
 impl Request {
+    /// The request with another value of a parameter.
+    #[expect(clippy::cast_possible_truncation, reason = "within the limits of 32 bits; capacities are those of tables")]
+    fn with(mut self, parameter: Parameter, value: Value) -> Self {
+        match (parameter, value) {
+            (Parameter::BucketSize, Value::Number(slots)) => self.bucket_size = Some(slots as u32),
+            (Parameter::FingerprintBits, Value::Number(bits)) => self.fingerprint_bits = Some(bits as u32),
+            (Parameter::Buckets, Value::Number(buckets)) => self.buckets = Some(buckets),
+            (_, Value::Number(capacity)) => self.capacity = Some(capacity as usize),
+            (_, Value::Rate(rate)) => self.false_positive_rate = Some(rate),
+            _ => {}
+        }
+        self
+    }
+
     /// The tables with the fewest buckets, of all kinds that the request allows.
     fn kinds(&self) -> Vec<Params> {
         let mut tables = Vec::new();
@@ -125,7 +131,7 @@ impl Request {
     }
 
     /// Numbers of buckets, the nearest to `given` first.
-    fn near_buckets(&self, given: u64) -> Vec<u64> {
+    fn near_buckets(&self, given: u64) -> Vec<Value> {
         let tables = self.kinds();
         // Over a range of equal loads, the nearest number does if any does; unless that is too many for some fingerprints.
         let near = |(first, last): (u64, u64)| {
@@ -138,11 +144,12 @@ impl Request {
         // The larger one of two that are equally near.
         values.sort_unstable_by_key(|&buckets| (buckets.abs_diff(given), Reverse(buckets)));
         values.dedup();
-        values
+        collected(values.into_iter().map(Value::Number))
     }
 
     /// Capacities below one that no table has: the greatest first.
-    fn capacities(&self) -> Vec<u64> {
+    fn capacities(&self) -> Option<Vec<Value>> {
+        self.capacity.filter(|_| self.buckets.is_none())?;
         let largest = |least: &Params| {
             let least = *least;
             all_equal_loads(least).filter_map(move |(_, last)| least.with_buckets(last))
@@ -154,22 +161,19 @@ impl Request {
         let tables = || tables.iter().map(|(_, _, table)| table);
         // If none is precise enough, the rate has to change, too.
         let precise = tables().filter(|table| self.precision().is_ok_and(|precision| precision.allows(table)));
-        collected(precise.chain(tables().next()).map(|table| wide(table.capacity())))
+        Some(collected(precise.chain(tables().next()).map(|table| Value::Number(wide(table.capacity())))))
     }
 
-    fn near_rate(&self) -> Option<Nearest> {
+    /// Rates in more and more digits: those just below 1 in place of too high a rate, otherwise the lowest of all tables.
+    fn rates(&self) -> Option<Vec<Value>> {
         let Rate(given) = self.false_positive_rate.filter(|_| self.fingerprint_bits.is_none())?;
-        let with = |value| match value {
-            Value::Rate(rate) => Self { false_positive_rate: Some(rate), ..*self },
-            _ => *self,
-        };
         if given >= 1.0 {
-            return first(Parameter::FalsePositiveRate, (3..=16).map(|digits| Value::Rate(just_below_one(digits))), with);
+            return Some(collected((3..=16).map(|digits| Value::Rate(just_below_one(digits)))));
         }
         let tables = self.kinds();
         let sized = tables.iter().filter_map(|least| sized(*least, self.size().ok()?));
         let lowest = sized.map(|table| table.false_positive_rate_at_capacity()).min_by(f64::total_cmp)?;
-        first(Parameter::FalsePositiveRate, (3..=17).map(|digits| Value::Rate(no_less_than(lowest, digits))), with)
+        Some(collected((3..=17).map(|digits| Value::Rate(no_less_than(lowest, digits)))))
     }
 }
 
@@ -183,22 +187,6 @@ fn collected<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
         collected.push(value);
     }
     collected
-}
-
-/// The first of these values with which there is a table; or if there is none, the first for which this is another parameter's
-/// fault.
-fn first(parameter: Parameter, values: impl IntoIterator<Item = Value>, with: impl Fn(Value) -> Request) -> Option<Nearest> {
-    let mut not_enough = None;
-    for value in values {
-        match with(value).plan() {
-            Ok(_) => return Some(Nearest::alone(value)),
-            Err((other, _)) if other != parameter => {
-                not_enough = not_enough.or(Some(Nearest { value, other: Some(other) }));
-            }
-            Err(_) => {}
-        }
-    }
-    not_enough
 }
 
 /// The largest rate below 1 with so many digits: 0.999.
