@@ -115,6 +115,7 @@ pub mod backing {
     pub use crate::{
         elastic::{CoreGrow, Elastic, OwnedShards, ShardStorage, SnapshotShards},
         filter::{Core, CoreMut, CoreRemove, Planned, RawFilter},
+        snapshot::{FromSnapshot, ToSnapshot, ViewSnapshot},
         storage::{Owned, Snapshot, Storage},
     };
 }

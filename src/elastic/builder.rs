@@ -197,12 +197,14 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        Ok(Self::from_lanes(empty_lanes(&params, dispatch)?, params, hasher))
+        Ok(Self { core: Elastic::from_lanes(empty_lanes(&params, dispatch)?, params), hasher })
     }
+}
 
+impl Elastic {
     /// A filter with these lanes, as many as the parameters have.
-    pub(crate) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams, hasher: H) -> Self {
-        Self { core: Elastic { storage: OwnedShards { lanes, max_bytes: usize::MAX }, params }, hasher }
+    pub(super) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams) -> Self {
+        Self { storage: OwnedShards { lanes, max_bytes: usize::MAX }, params }
     }
 }
 

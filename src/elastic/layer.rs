@@ -24,7 +24,7 @@ use crate::{
     bits::{beyond, index, low_half, wide},
     filter::{InsertError, Located, is_crowded},
     kernel::Dispatch,
-    storage::{OutOfMemory, PartMut, reserved, shrink_to},
+    storage::{OutOfMemory, reserved, shrink_to},
     table::{Geometry, Placement as _, TableParams as _},
 };
 
@@ -585,7 +585,7 @@ impl Layer {
         let [source_shape, shape] = [source, target].map(|record| self.pool.level(record.depth()).shape);
         let (read, written) = self.pool.two_tables(from, to);
         let source = source_shape.shard(self.dispatch, read, source.items());
-        let written = PartMut(&mut written[..shape.params.padded_bytes()]);
+        let written = &mut written[..shape.params.padded_bytes()];
         let mut shard = ShardMut::from_parts(shape.params, written, target.items()).with_dispatch(self.dispatch);
         let (is_filled, items) = (fill(&mut shard, &source), shard.len());
         self.pool.set_items(to, target, items);

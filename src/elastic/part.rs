@@ -8,15 +8,16 @@ use std::{
 };
 
 use super::{
-    CoreGrow, ElasticBuilder, ElasticFilter, ElasticParams, builder::Plan, lane::Lane, plan::MOST_LANES, storage::FILTER_BYTES,
+    CoreGrow, Elastic, ElasticBuilder, ElasticFilter, ElasticParams, builder::Plan, lane::Lane, plan::MOST_LANES,
+    storage::FILTER_BYTES,
 };
 use crate::{
     bits::wide,
     filter::{BuildError, Core, Filter, InsertError, MergeError, Planned},
-    hash::{HashItem, Hasher, HasherId, Xxh3},
+    hash::{HashItem, HasherId, Xxh3},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, ParamError, Parameter},
-    snapshot::{Listing, Reader, Reading, Writing, open, replace, write},
+    snapshot::{Listing, Reader, Reading, Writing, open, replace},
     storage::{reserve, reserved},
     table::Uniform,
 };
@@ -57,7 +58,7 @@ pub type ElasticPart<H = Xxh3> = Filter<Part, H>;
 
 /// Some lanes of a filter: the core of an [`ElasticPart`].
 pub struct Part {
-    params: ElasticParams,
+    pub(super) params: ElasticParams,
     number: usize,
     parts: usize,
     /// The number of its first lane in the filter.
@@ -131,6 +132,11 @@ impl Part {
             grown.map_err(|error| error.within(self.charged(), self.max_bytes))?;
         }
         Ok(true)
+    }
+
+    /// All lanes of the filter, as far as this part has them.
+    pub(super) fn each_lane(&self) -> impl Iterator<Item = Option<&Lane>> {
+        (0..self.params.lanes()).map(|number| self.lanes.get(number.wrapping_sub(self.first)))
     }
 
     /// What the part is charged against its limit.
@@ -305,30 +311,6 @@ impl<H> ElasticPart<H> {
     {
         self.core.params.shares().lane(self.uniform(item)) * self.core.parts / self.core.params.lanes()
     }
-
-    /// Writes the part as a snapshot for [`join_snapshots`](ElasticPart::join_snapshots).
-    ///
-    /// # Errors
-    /// The writer's error. What it has received by then is not a valid snapshot.
-    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
-    where
-        H: Hasher,
-    {
-        let Part { params, lanes, first, .. } = &self.core;
-        let lanes = (0..params.lanes()).map(|number| Ok(lanes.get(number.wrapping_sub(*first))));
-        write(params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
-    }
-
-    /// Writes the part to a file, which it creates or replaces as [`ElasticFilter::save`](crate::ElasticFilter::save) does.
-    ///
-    /// # Errors
-    /// As `ElasticFilter::save`.
-    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()>
-    where
-        H: Hasher,
-    {
-        replace(path.as_ref(), |file| self.write_to(file))
-    }
 }
 
 // Joining parts: lanes are put side by side as they are.
@@ -486,6 +468,6 @@ impl<H: PartialEq> ElasticFilter<H> {
         if lanes.len() < params.lanes() {
             return Err(MergeError::MissingPart { lane: lanes.len(), lanes: params.lanes() });
         }
-        Ok(Self::from_lanes(lanes, params, hasher))
+        Ok(Self { core: Elastic::from_lanes(lanes, params), hasher })
     }
 }

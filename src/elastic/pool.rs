@@ -21,7 +21,7 @@ use crate::{
     filter::{Slots, slots},
     kernel::Dispatch,
     params::{at_least_one, mean_matches},
-    storage::{OutOfMemory, Owned, Part, Sealed as _, StorageMut as _, reserve_exact, reserved, shrink_to},
+    storage::{OutOfMemory, Owned, Storage as _, StorageMut as _, reserve_exact, reserved, shrink_to},
     table::{DeepGeometry, TableParams as _},
 };
 
@@ -120,7 +120,7 @@ impl Shape {
 
     /// A whole shard with this table and so many items.
     pub(super) fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
-        Shard::from_parts(self.params, Part(&bytes[..self.params.padded_bytes()]), items).with_dispatch(dispatch)
+        Shard::from_parts(self.params, &bytes[..self.params.padded_bytes()], items).with_dispatch(dispatch)
     }
 
     /// The number of copies of an item in such a shard.

@@ -14,7 +14,6 @@ use crate::{
     bits::{PADDING, low_half},
     filter::{Copies, Located, Place, RawFilter},
     params::TableKind,
-    storage::{Part, PartMut},
     table::{AnySize, DeepGeometry, Fingerprint, Geometry, Pair, Placement, TableParams, Uniform},
 };
 
@@ -135,10 +134,10 @@ impl TableParams for ShardParams {
 }
 
 /// A table of items whose stream begins with the same bits.
-pub(crate) type Shard<'a> = RawFilter<Part<'a>, ShardParams>;
+pub(crate) type Shard<'a> = RawFilter<&'a [u8], ShardParams>;
 
 /// The same, to be changed.
-pub(crate) type ShardMut<'a> = RawFilter<PartMut<'a>, ShardParams>;
+pub(crate) type ShardMut<'a> = RawFilter<&'a mut [u8], ShardParams>;
 
 /// What a lane knows of an item: enough to find it in any of its shards.
 #[derive(Clone, Copy)]

@@ -187,7 +187,7 @@ impl Place {
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     /// Opens the snapshot at the start of the data. Also returns its parameters and hasher.
-    pub(crate) fn open<H: Hasher>(
+    pub(super) fn open<H: Hasher>(
         data: D,
         hasher: impl FnOnce(HasherId) -> Option<H>,
     ) -> Result<(Self, ElasticParams, H), SnapshotError> {
@@ -224,12 +224,12 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 }
 
 impl<D> SnapshotShards<D> {
-    pub(crate) fn snapshot(&self) -> &Snapshot<D> {
+    pub(super) fn snapshot(&self) -> &Snapshot<D> {
         &self.snapshot
     }
 
-    pub(crate) fn into_data(self) -> D {
-        self.snapshot.into_data()
+    pub(super) fn into_snapshot(self) -> Snapshot<D> {
+        self.snapshot
     }
 }
 

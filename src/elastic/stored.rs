@@ -1,13 +1,21 @@
 //! What snapshots ask of a growing filter: each lane is a section, from which it is read again.
 
-use alloc::vec::Vec;
+#![allow(private_interfaces, private_bounds, reason = "the traits are sealed")]
 
-use super::{ElasticFilter, lane::Lane, layer::Layer};
+use super::{Elastic, ElasticParams, SnapshotShards, lane::Lane, layer::Layer};
+#[cfg(feature = "std")]
+use super::{Part, Shared};
+#[cfg(feature = "std")]
+use crate::storage::OutOfMemory;
 use crate::{
     bits::{low_half, wide},
+    filter::Filter,
+    hash::{Hasher, HasherId},
     kernel::Dispatch,
-    snapshot::{Listed, Reading, Record, SnapshotError, Source},
-    storage::reserved,
+    snapshot::{
+        FromSnapshot, Listed, Reading, Record, Slice, SnapshotError, Source, ToSnapshot, ViewSnapshot, snapshot_bytes, write,
+    },
+    storage::{Snapshot, reserved},
 };
 
 impl Lane {
@@ -51,14 +59,112 @@ impl Layer {
     }
 }
 
-impl<H> ElasticFilter<H> {
-    /// Reads all lanes of a snapshot.
-    pub(crate) fn read_lanes<S: Source>(reading: &mut Reading<S>) -> Result<Vec<Lane>, SnapshotError> {
-        let lanes = reading.header.fields.lanes();
-        let mut list = reserved(lanes)?;
-        for number in 0..wide(lanes) {
-            list.push(Lane::read(reading, number)?);
+impl ToSnapshot for Elastic {
+    fn snapshot_bytes(&self) -> u64 {
+        snapshot_bytes(self.storage.lanes.iter().map(Some))
+    }
+
+    fn write<E>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        write(&self.params, hasher, self.storage.lanes.iter().map(|lane| Ok(Some(lane))), piece)
+    }
+}
+
+impl FromSnapshot for Elastic {
+    fn read<H: Hasher>(
+        source: impl Source,
+        hasher: impl FnOnce(HasherId) -> Option<H>,
+    ) -> Result<(Filter<Self, H>, u64), SnapshotError> {
+        let reading = Reading::start(source)?;
+        let hasher = reading.header.hasher(hasher)?;
+        let (core, end) = Self::read_lanes(reading)?;
+        Ok((Filter { core, hasher }, end))
+    }
+}
+
+impl Elastic {
+    fn read_lanes<S: Source>(mut reading: Reading<S>) -> Result<(Self, u64), SnapshotError> {
+        let params = reading.header.fields;
+        let mut lanes = reserved(params.lanes())?;
+        for number in 0..wide(params.lanes()) {
+            lanes.push(Lane::read(&mut reading, number)?);
         }
-        Ok(list)
+        Ok((Self::from_lanes(lanes, params), reading.finish()?))
+    }
+}
+
+/// Each lane is copied under its lock, and the copy is written, so that no thread waits for the writer, which may use the filter.
+#[cfg(feature = "std")]
+impl ToSnapshot for Shared {
+    fn snapshot_bytes(&self) -> u64 {
+        snapshot_bytes(self.lanes.iter().map(|lane| Some(lane.read())))
+    }
+
+    fn write<E: From<OutOfMemory>>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        write(&self.params, hasher, self.lanes.iter().map(|lane| Ok(Some(lane.read().try_clone()?))), piece)
+    }
+}
+
+#[cfg(feature = "std")]
+impl FromSnapshot for Shared {
+    fn read<H: Hasher>(
+        source: impl Source,
+        hasher: impl FnOnce(HasherId) -> Option<H>,
+    ) -> Result<(Filter<Self, H>, u64), SnapshotError> {
+        let (filter, end) = Elastic::read(source, hasher)?;
+        let room = reserved(filter.core.params.lanes())?;
+        Ok((filter.with_locks(room), end))
+    }
+}
+
+#[cfg(feature = "std")]
+impl ToSnapshot for Part {
+    fn snapshot_bytes(&self) -> u64 {
+        snapshot_bytes(self.each_lane())
+    }
+
+    fn write<E>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        write(&self.params, hasher, self.each_lane().map(Ok), piece)
+    }
+}
+
+impl<D: AsRef<[u8]>> ToSnapshot for Elastic<SnapshotShards<D>> {
+    fn snapshot_bytes(&self) -> u64 {
+        wide(self.snapshot().end())
+    }
+
+    fn write<E>(&self, _: HasherId, mut piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        piece(self.snapshot().all())
+    }
+}
+
+impl<D: AsRef<[u8]>> ViewSnapshot for Elastic<SnapshotShards<D>> {
+    type Data = D;
+    type Owned = Elastic;
+
+    fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Filter<Self, H>, SnapshotError> {
+        let (storage, params, hasher) = SnapshotShards::open(data, hasher)?;
+        Ok(Filter { core: Self { storage, params }, hasher })
+    }
+
+    fn verify(&self) -> Result<(), SnapshotError> {
+        let mut reading = Reading::<_, ElasticParams>::start(Slice(self.snapshot().all()))?;
+        for lane in 0..wide(self.params.lanes()) {
+            let listing = reading.present(lane)?;
+            reading.tables(&listing, |_| true)?;
+        }
+        reading.finish().map(|_| ())
+    }
+
+    fn to_owned(&self) -> Result<Elastic, SnapshotError> {
+        let (owned, _) = Elastic::read_lanes(Reading::start(Slice(self.snapshot().all()))?)?;
+        Ok(owned)
+    }
+
+    fn snapshot(&self) -> &Snapshot<D> {
+        self.storage.snapshot()
+    }
+
+    fn into_snapshot(self) -> Snapshot<D> {
+        self.storage.into_snapshot()
     }
 }

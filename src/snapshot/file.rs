@@ -15,140 +15,16 @@ use std::{
 use super::{
     SnapshotError, SnapshotErrorKind,
     format::{Fixed, Header, is_growing},
-    read::{Reader, check_lists, header_bytes, nothing_follows, too_long, too_short, xxh3},
+    read::{Reader, check_lists, header_bytes, too_long, too_short},
 };
-use crate::{
-    elastic::ElasticFilter,
-    filter::CuckooFilter,
-    hash::{Hasher, HasherId},
-    storage::Storage,
-    text::{formatted, io_error},
-};
+use crate::text::{formatted, io_error};
 
 /// The number of symbolic links to follow before assuming a cycle.
 const MOST_LINKS: usize = 40;
 
-impl<H, S: Storage> CuckooFilter<H, S> {
-    /// Writes the filter to a file, which it creates or replaces.
-    ///
-    /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed
-    /// over the old file once it is complete, on the disk, and has been read back as far as [`FilterView::over`](crate::FilterView::over) reads. If
-    /// anything fails before that (an error, a full disk, a power cut), the old file is still there. When `save` returns, the new file survives a power cut, as far as the operating system can
-    /// guarantee it: a folder that the process may write to but not read cannot be synced. Only a killed process leaves its
-    /// temporary file behind. (On Unix, the signal `SIGXFSZ`, which comes with a limit of the length of files, kills a process that
-    /// does not ignore it.)
-    ///
-    /// Because the file is replaced, and not overwritten:
-    /// - Processes that have the old file open or mapped keep its content.
-    /// - Hard links are broken: the other names of the old file keep the old content.
-    /// - The file's permissions are kept. Its owner and group are kept if the process may set them. Access-control lists,
-    ///   extended attributes, and the set-user-ID, set-group-ID and sticky bits are not. A new file gets the permissions that the
-    ///   umask allows.
-    /// - A read-only file is replaced, too: what counts is write access to the folder.
-    /// - A symbolic link is kept, and the file that it points to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and the
-    ///   like on Linux; to write to an open descriptor, use [`write_to`](CuckooFilter::write_to).
-    ///
-    /// Processes that load, update and save the same file concurrently need a lock; otherwise updates are lost.
-    ///
-    /// # Errors
-    /// The error of the operating system, with the path. The old file is unchanged, unless the message says that it was replaced
-    /// but might come back after a power cut.
-    ///
-    /// # Example
-    /// ```
-    /// # let folder = std::env::temp_dir();
-    /// # let path = folder.join(format!("koel-doc-{}.koel", std::process::id()));
-    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// filter.save(&path)?;
-    /// let read = koel::CuckooFilter::read_from(std::fs::File::open(&path)?)?;
-    /// assert!(read.contains("alice"));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()>
-    where
-        H: Hasher,
-    {
-        replace(path.as_ref(), |file| self.write_to(file))
-    }
-}
-
-impl CuckooFilter {
-    /// Reads a filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
-    ///
-    /// # Errors
-    /// If the file is not a valid snapshot, or cannot be opened or read (the kind is then [`Io`](SnapshotErrorKind::Io)).
-    ///
-    /// # Example
-    /// ```
-    /// # let path = std::env::temp_dir().join(format!("koel-load-{}.koel", std::process::id()));
-    /// # koel::CuckooFilter::builder().capacity(9).false_positive_rate(0.1).build()?.save(&path)?;
-    /// # /*
-    /// let path = "seen.koel";
-    /// # */
-    /// let filter = koel::CuckooFilter::load(&path)?;
-    /// assert!(filter.is_empty());
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        Self::load_with(path, xxh3)
-    }
-}
-
-impl<H: Hasher> CuckooFilter<H> {
-    /// [`load`](CuckooFilter::load) for filters with other hashers. See [`from_bytes_with`](Self::from_bytes_with) for `hasher`.
-    ///
-    /// # Errors
-    /// As `load`.
-    pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        load(path.as_ref(), |reader| Self::read(reader, hasher))
-    }
-}
-
-impl ElasticFilter {
-    /// Reads a growing filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::load`].
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        Self::load_with(path, xxh3)
-    }
-}
-
-impl<H: Hasher> ElasticFilter<H> {
-    /// [`load`](ElasticFilter::load) for filters with other hashers.
-    ///
-    /// # Errors
-    /// As `load`.
-    pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        load(path.as_ref(), |reader| Self::read(reader, hasher))
-    }
-
-    /// Writes the filter to a file, which it creates or replaces, as [`CuckooFilter::save`] does: at any time, even after a power
-    /// cut, the file has either the old content or the new one.
-    ///
-    /// # Errors
-    /// As `CuckooFilter::save`.
-    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        replace(path.as_ref(), |file| self.write_to(file))
-    }
-}
-
 /// Opens a file to read it.
 pub(crate) fn open(path: &Path) -> Result<File, SnapshotError> {
     File::open(path).map_err(|error| SnapshotError::io(0, "cannot be opened", error).in_file(path))
-}
-
-/// Reads a filter from a file, in which nothing must follow it.
-fn load<F>(path: &Path, read: impl FnOnce(Reader<&File>) -> Result<(F, u64), SnapshotError>) -> Result<F, SnapshotError> {
-    let file = open(path)?;
-    let filter = read(Reader(&file)).and_then(|(filter, end)| {
-        nothing_follows(&mut Reader(&file), end, "the file goes on after the snapshot's end")?;
-        Ok(filter)
-    });
-    filter.map_err(|error| error.in_file(path))
 }
 
 /// Creates or replaces a file with the snapshot that `write` writes. It is [read back](read_back) first: what no reader would take
@@ -338,7 +214,7 @@ fn sync(_: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elastic::ElasticFilter;
+    use crate::{elastic::ElasticFilter, filter::CuckooFilter};
     use alloc::{string::ToString as _, vec::Vec};
     use std::io::Write as _;
 

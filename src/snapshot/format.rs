@@ -44,7 +44,7 @@ const BUCKETS_AT: usize = SEED_AT + 8;
 pub(super) const ITEMS_AT: usize = BUCKETS_AT + 8;
 const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
 const RESERVED_AT: usize = TABLE_BYTES_AT + 8;
-const CHECKSUM_AT: usize = RESERVED_AT + 8;
+pub(super) const CHECKSUM_AT: usize = RESERVED_AT + 8;
 /// The offset of the table: a multiple of 64, so that in a mapped file the table begins at a cache line.
 pub(crate) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);

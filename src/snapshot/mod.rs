@@ -3,14 +3,17 @@
 //!
 //! | file | what it has |
 //! |---|---|
+//! | `filters` | what filters of all kinds do with snapshots |
 //! | `format` | header, sections, records: bytes into fields and back |
 //! | `read` | the walk over a snapshot's sections, whatever the bytes come from |
-//! | `view` | snapshots that are queried in place |
 //! | `verify` | what a table must be |
 //! | `write` | the bytes of a snapshot, all at once or from wherever a reader is |
 //! | `extent` | where a snapshot ends, found while it arrives |
-//! | `file` | loading files, and replacing them atomically |
+//! | `file` | replacing files atomically |
 //! | `serde` | the same bytes in serde's formats |
+
+// Declared first so that rustdoc lists its methods first.
+mod filters;
 
 mod error;
 mod extent;
@@ -21,7 +24,6 @@ mod read;
 #[cfg(feature = "serde")]
 mod serde;
 mod verify;
-mod view;
 mod write;
 
 #[cfg(go_files)]
@@ -33,17 +35,18 @@ pub(crate) use read::too_short;
 pub use {
     error::{SnapshotError, SnapshotErrorKind},
     extent::SnapshotExtent,
-    view::ElasticView,
+    filters::{ElasticView, FromSnapshot, ToSnapshot, ViewSnapshot},
     write::SnapshotIndex,
 };
 #[cfg(feature = "std")]
 pub(crate) use {
     file::{open, replace},
     read::{Listing, Reader},
-    write::{Writing, write},
+    write::Writing,
 };
 pub(crate) use {
     format::{Record, padded},
     read::{Listed, Reading, Slice, Source},
     verify::{verify, verify_copy},
+    write::{snapshot_bytes, write},
 };

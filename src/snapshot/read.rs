@@ -12,21 +12,18 @@ use std::{
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{
-        Checksum, Fields, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
-        checksum, not_a_snapshot, padded, section_checksum,
+        Checksum, Fields, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section,
+        TRAILER_BYTES, checksum, not_a_snapshot, padded, section_checksum,
     },
-    verify::{self, verified_copy},
+    verify,
 };
 use crate::{
     bits::{PADDING, index, wide},
-    elastic::{ElasticFilter, ElasticParams, LayerPlan, Shard, ShardParams},
-    filter::{CuckooFilter, FilterView},
-    hash::{Hasher, HasherId, Xxh3},
-    storage::{OutOfMemory, Part, reserved},
+    elastic::{ElasticParams, LayerPlan, Shard, ShardParams},
+    filter::RawFilter,
+    storage::{OutOfMemory, Owned, reserved},
     table::TableParams as _,
 };
-#[cfg(any(feature = "std", feature = "serde"))]
-use crate::{filter::RawFilter, snapshot::format::Fixed, storage::Owned};
 
 /// The size of the first pieces in bytes; a forged header makes a reader allocate no more than this.
 const LEAST: usize = 32 << 10;
@@ -37,187 +34,6 @@ pub(super) const MOST: usize = 256 << 10;
 /// The most bytes of directories that are allocated without as many bytes of input. Filters that have grown from uniform hashes
 /// need far fewer.
 const MOST_DIRECTORIES: u64 = 16 << 20;
-
-impl CuckooFilter {
-    /// Reads a filter from the bytes of one snapshot, with nothing after it.
-    ///
-    /// Safe for untrusted input: validates everything, and allocates no more memory than the input is long. Takes time
-    /// proportional to the input.
-    ///
-    /// # Errors
-    /// If the bytes are not a valid snapshot; the error says what is wrong and at which offset. If the filter's hasher is not
-    /// [`Xxh3`]: then use [`from_bytes_with`](Self::from_bytes_with).
-    ///
-    /// # Example
-    /// ```
-    /// use koel::CuckooFilter;
-    /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
-    /// let filter = CuckooFilter::from_bytes(&bytes)?;
-    /// assert!(CuckooFilter::from_bytes(&bytes[1..]).is_err());
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes_with(bytes, xxh3)
-    }
-
-    /// Reads one snapshot from a reader, and not one byte more, so that other data may follow.
-    ///
-    /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows as bytes arrive,
-    /// whatever the header claims: at most a quarter more than has arrived, plus 32 KiB. If the allocator can grow memory in
-    /// place or by remapping pages, as Linux's can, reading takes no more than 1 MiB besides the filter itself, whatever its
-    /// size.
-    ///
-    /// Reads in large pieces, so the reader needs no buffer. At the end of a stream of snapshots, the error has the kind
-    /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.
-    ///
-    /// # Errors
-    /// If the bytes are not a valid snapshot; the error says what is wrong and at which offset. If the reader fails: then the
-    /// kind is [`Io`](crate::SnapshotErrorKind::Io).
-    ///
-    /// # Example
-    /// ```
-    /// use koel::CuckooFilter;
-    /// let filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// let mut stream = Vec::new(); // or a file, or a socket
-    /// filter.write_to(&mut stream)?;
-    /// assert_eq!(CuckooFilter::read_from(&stream[..])?, filter);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
-        Self::read_from_with(reader, xxh3)
-    }
-}
-
-/// Reads a snapshot with [`from_bytes`](CuckooFilter::from_bytes).
-impl TryFrom<&[u8]> for CuckooFilter {
-    type Error = SnapshotError;
-
-    fn try_from(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes(bytes)
-    }
-}
-
-impl<H: Hasher> CuckooFilter<H> {
-    /// [`from_bytes`](CuckooFilter::from_bytes) for filters with other hashers. `hasher` maps the hasher id in the snapshot to a
-    /// hasher, or to `None` to reject the snapshot. A hasher with a different id is rejected, too.
-    /// [`AnyHasher::from_id`](crate::AnyHasher::from_id) accepts all hashers of this crate.
-    ///
-    /// # Errors
-    /// As `from_bytes`.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{AnyHasher, CuckooFilter};
-    /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
-    /// let filter = CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id)?;
-    /// assert!(filter.is_empty());
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        // Twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
-        let FilterView { core: raw, hasher } = FilterView::over_with(bytes, hasher)?;
-        verified_copy(&raw).map(|raw| Self { core: raw, hasher })
-    }
-
-    /// [`read_from`](CuckooFilter::read_from) for filters with other hashers. See
-    /// [`from_bytes_with`](Self::from_bytes_with) for `hasher`.
-    ///
-    /// # Errors
-    /// As `read_from`.
-    #[cfg(feature = "std")]
-    pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        Self::read(Reader(reader), hasher).map(|(filter, _)| filter)
-    }
-
-    /// Reads one snapshot, and not one byte more. Also returns its length.
-    #[cfg(any(feature = "std", feature = "serde"))]
-    pub(super) fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
-        let reading = Reading::<_, Fixed>::start(source)?;
-        let hasher = reading.header.hasher(hasher)?;
-        let (raw, end) = reading.filter()?;
-        Ok((Self { core: raw, hasher }, end))
-    }
-}
-
-impl ElasticFilter {
-    /// Reads a filter from the bytes of one snapshot of a growing filter, with nothing after it.
-    ///
-    /// Safe for untrusted input: validates everything, and allocates no more than a few times the length of the input, and 32 MiB.
-    /// Takes time proportional to the input. A limit of memory is not a part of a snapshot:
-    /// [`set_max_bytes`](Self::set_max_bytes) sets it again.
-    ///
-    /// # Errors
-    /// As [`CuckooFilter::from_bytes`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes_with(bytes, xxh3)
-    }
-
-    /// Reads one snapshot of a growing filter from a reader, and not one byte more, so that other data may follow. Memory grows as
-    /// bytes arrive. Reads in large pieces, so the reader needs no buffer.
-    ///
-    /// # Errors
-    /// As `from_bytes`, and if the reader fails: then the kind is [`Io`](Kind::Io).
-    ///
-    /// # Example
-    /// ```
-    /// use koel::ElasticFilter;
-    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// let mut stream = Vec::new(); // or a file, or a socket
-    /// filter.write_to(&mut stream)?;
-    /// assert!(ElasticFilter::read_from(&stream[..])?.contains("alice"));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
-        Self::read_from_with(reader, xxh3)
-    }
-}
-
-/// Reads a snapshot with [`from_bytes`](ElasticFilter::from_bytes).
-impl TryFrom<&[u8]> for ElasticFilter {
-    type Error = SnapshotError;
-
-    fn try_from(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes(bytes)
-    }
-}
-
-impl<H: Hasher> ElasticFilter<H> {
-    /// [`from_bytes`](ElasticFilter::from_bytes) for filters with other hashers. See
-    /// [`CuckooFilter::from_bytes_with`] for `hasher`.
-    ///
-    /// # Errors
-    /// As `from_bytes`.
-    pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        let (filter, end) = Self::read(Slice(bytes), hasher)?;
-        if end < wide(bytes.len()) { Err(too_long(wide(bytes.len()), end)) } else { Ok(filter) }
-    }
-
-    /// [`read_from`](ElasticFilter::read_from) for filters with other hashers. See
-    /// [`CuckooFilter::from_bytes_with`] for `hasher`.
-    ///
-    /// # Errors
-    /// As `read_from`.
-    #[cfg(feature = "std")]
-    pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        Self::read(Reader(reader), hasher).map(|(filter, _)| filter)
-    }
-
-    /// Reads one snapshot, and not one byte more. Also returns its length.
-    pub(super) fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
-        let mut reading = Reading::start(source)?;
-        let hasher = reading.header.hasher(hasher)?;
-        let lanes = Self::read_lanes(&mut reading)?;
-        let params = reading.header.fields;
-        Ok((Self::from_lanes(lanes, params, hasher), reading.finish()?))
-    }
-}
-
-pub(super) fn xxh3(id: HasherId) -> Option<Xxh3> {
-    (id == Xxh3.id()).then_some(Xxh3)
-}
 
 /// A source of bytes.
 pub(crate) trait Source {
@@ -326,10 +142,9 @@ impl<S: Source, F: Fields> Reading<S, F> {
     }
 }
 
-#[cfg(any(feature = "std", feature = "serde"))]
 impl<S: Source> Reading<S, Fixed> {
     /// Reads table and trailer. The buffer becomes the table's memory. Also returns the length of the snapshot.
-    fn filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
+    pub(super) fn filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
         let Fixed { params, len } = self.header.fields;
         let whole = params.table_bytes();
         self.next(whole, Checksum::update)?;
@@ -381,7 +196,7 @@ impl<S: Source> Reading<S> {
             return Err(SnapshotError::new(Kind::Table, start + wide(bytes), "the bytes behind a table are not zero", []));
         }
         self.buffer.resize(bytes + PADDING, 0);
-        verify::shard(&Shard::from_parts(params, Part(&self.buffer), index(record.items.into())), start)?;
+        verify::shard(&Shard::from_parts(params, &self.buffer, index(record.items.into())), start)?;
         Ok(&self.buffer)
     }
 

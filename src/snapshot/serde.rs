@@ -4,7 +4,6 @@
 //! Values that are not filters have one visitor of their own, [`Single`]: serde's errors repeat a wrong text, however long, and so
 //! could take more memory than the input.
 
-use alloc::vec::Vec;
 use core::{
     fmt::{self, Display},
     marker::PhantomData,
@@ -18,117 +17,74 @@ use serde::{
 };
 
 use super::{
-    ElasticView, SnapshotError, SnapshotErrorKind as Kind,
+    FromSnapshot, SnapshotError, SnapshotErrorKind as Kind, ToSnapshot,
     read::{Source, too_long},
 };
 use crate::{
     bits::{index, low_half, wide},
-    elastic::ElasticFilter,
-    filter::CuckooFilter,
+    filter::Filter,
     hash::{FromHasherId, Hasher},
     params::{Addressing, Params, TableKind, nearest},
-    storage::{Storage, reserved},
+    storage::reserved,
 };
 
-/// Serialises to the bytes of [`to_bytes`](CuckooFilter::to_bytes) in binary formats, and to a text, these bytes in base64, in
-/// human-readable formats. Both need a temporary copy of the snapshot.
-impl<H: Hasher, M: Storage> Serialize for CuckooFilter<H, M> {
+/// Serialises to the bytes of [`to_bytes`](Filter::to_bytes) in binary formats, and to a text, these bytes in base64, in
+/// human-readable formats. Both need a temporary copy of the snapshot. A view serialises to what the filter in it does.
+impl<C: ToSnapshot, H: Hasher> Serialize for Filter<C, H> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_copy(self.params().snapshot_bytes(), |bytes| self.append_to(bytes), serializer)
+        let snapshot = reserved(usize::try_from(self.snapshot_bytes()).unwrap_or(usize::MAX)).and_then(|mut snapshot| {
+            self.core.append_to(self.hasher.id(), &mut snapshot)?;
+            Ok(snapshot)
+        });
+        let snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
+        if serializer.is_human_readable() {
+            serializer.collect_str(&Base64Display::new(&snapshot, &STANDARD))
+        } else {
+            serializer.serialize_bytes(&snapshot)
+        }
     }
 }
 
-/// Serialises to the bytes of [`to_bytes`](ElasticFilter::to_bytes) in binary formats, and to a text, these bytes in base64, in
-/// human-readable formats. Both need a temporary copy of the snapshot.
-impl<H: Hasher> Serialize for ElasticFilter<H> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_copy(self.snapshot_bytes(), |bytes| self.append_to(bytes), serializer)
-    }
-}
-
-/// Serialises to what the filter in the snapshot serialises to.
-impl<H: Hasher, D: AsRef<[u8]>> Serialize for ElasticView<D, H> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write(self.snapshot(), serializer)
-    }
-}
-
-/// Writes a snapshot of this length, which `append` appends to a vector.
-fn write_copy<S: Serializer>(len: u64, append: impl FnOnce(&mut Vec<u8>), serializer: S) -> Result<S::Ok, S::Error> {
-    let snapshot = reserved(usize::try_from(len).unwrap_or(usize::MAX));
-    let mut snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
-    append(&mut snapshot);
-    write(&snapshot, serializer)
-}
-
-fn write<S: Serializer>(snapshot: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    if serializer.is_human_readable() {
-        serializer.collect_str(&Base64Display::new(snapshot, &STANDARD))
-    } else {
-        serializer.serialize_bytes(snapshot)
-    }
-}
-
-/// Safe for untrusted input: validates everything, as [`from_bytes`](CuckooFilter::from_bytes) does. Apart from what the format
+/// Safe for untrusted input: validates everything, as [`from_bytes`](Filter::from_bytes) does. Apart from what the format
 /// itself allocates, memory is allocated only for bytes that exist, whatever length the input claims.
 ///
 /// Custom hashers must implement [`FromHasherId`].
-impl<'de, H: FromHasherId> Deserialize<'de> for CuckooFilter<H> {
+impl<'de, C: FromSnapshot, H: FromHasherId> Deserialize<'de> for Filter<C, H> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let from_slice = |bytes: &[u8]| Self::from_bytes_with(bytes, H::from_hasher_id);
-        read(deserializer, Snapshot { from_slice, from_source: |source| Self::read(source, H::from_hasher_id) })
+        let visitor = Snapshot(PhantomData);
+        if deserializer.is_human_readable() {
+            // Not `deserialize_str`: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable
+            // even if they come from a binary format.
+            deserializer.deserialize_any(visitor)
+        } else {
+            deserializer.deserialize_bytes(visitor)
+        }
     }
 }
-
-/// Safe for untrusted input: validates everything, as [`from_bytes`](ElasticFilter::from_bytes) does, and allocates no more.
-///
-/// Custom hashers must implement [`FromHasherId`].
-impl<'de, H: FromHasherId> Deserialize<'de> for ElasticFilter<H> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let from_slice = |bytes: &[u8]| Self::from_bytes_with(bytes, H::from_hasher_id);
-        read(deserializer, Snapshot { from_slice, from_source: |source| Self::read(source, H::from_hasher_id) })
-    }
-}
-
-fn read<'de, F, D: Deserializer<'de>>(deserializer: D, visitor: Snapshot<F>) -> Result<F, D::Error> {
-    if deserializer.is_human_readable() {
-        // Not `deserialize_str`: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable
-        // even if they come from a binary format.
-        deserializer.deserialize_any(visitor)
-    } else {
-        deserializer.deserialize_bytes(visitor)
-    }
-}
-
-type FromSource<F> = fn(&mut dyn Source) -> Result<(F, u64), SnapshotError>;
 
 /// Accepts a filter as bytes, as a sequence of numbers, or as a text.
-struct Snapshot<F> {
-    /// From one snapshot in memory, with nothing after it: twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
-    from_slice: fn(&[u8]) -> Result<F, SnapshotError>,
-    /// From one snapshot that arrives in pieces, and not one byte more. Also returns its length.
-    from_source: FromSource<F>,
-}
+struct Snapshot<F>(PhantomData<F>);
 
-impl<'de, F> Visitor<'de> for Snapshot<F> {
-    type Value = F;
+impl<'de, C: FromSnapshot, H: FromHasherId> Visitor<'de> for Snapshot<Filter<C, H>> {
+    type Value = Filter<C, H>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a koel filter: the bytes of its snapshot, or a text with these in base64")
     }
 
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<F, E> {
-        (self.from_slice)(bytes).map_err(|error| refused(&error))
+    /// Twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+        C::from_slice(bytes, H::from_hasher_id).map_err(|error| refused(&error))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<F, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
         let mut list = List { seq, failed: None, of: PhantomData };
-        let filter = self.read_all(&mut list);
+        let filter = read_all(&mut list);
         list.failed.map_or_else(|| filter.map_err(|error| refused(&error)), Err)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
-        self.read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
     }
 }
 
@@ -137,17 +93,15 @@ fn refused<E: Error>(error: &SnapshotError) -> E {
     E::custom(format_args!("koel filter: {error}"))
 }
 
-impl<F> Snapshot<F> {
-    /// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
-    fn read_all(&self, source: &mut dyn Source) -> Result<F, SnapshotError> {
-        let (filter, end) = (self.from_source)(source)?;
-        let (mut piece, mut more) = ([0; 64], 0);
-        loop {
-            let arrived = source.fill(&mut piece, end + more)?;
-            more += wide(arrived);
-            if arrived < piece.len() {
-                return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
-            }
+/// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
+fn read_all<C: FromSnapshot, H: FromHasherId>(mut source: &mut dyn Source) -> Result<Filter<C, H>, SnapshotError> {
+    let (filter, end) = C::read(&mut source, H::from_hasher_id)?;
+    let (mut piece, mut more) = ([0; 64], 0);
+    loop {
+        let arrived = source.fill(&mut piece, end + more)?;
+        more += wide(arrived);
+        if arrived < piece.len() {
+            return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
         }
     }
 }

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    format::{Checksum, HEADER_BYTES, ITEMS_AT},
+    format::{CHECKSUM_AT, Checksum, HEADER_BYTES, ITEMS_AT, TRAILER_BYTES, number},
     read::check_sum,
 };
 use crate::{
@@ -27,7 +27,12 @@ pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotEr
 
 /// Validates a copy of a filter if the original is in a snapshot.
 pub(crate) fn verify_copy<S: Storage, O: Storage>(copy: &RawFilter<S>, original: &RawFilter<O>) -> Result<(), SnapshotError> {
-    original.storage().stored_checksums().map_or(Ok(()), |checksums| table(copy, Some(checksums)))
+    original.storage().snapshot().map_or(Ok(()), |snapshot| table(copy, Some(checksums(snapshot))))
+}
+
+/// The checksums of header and table that are stored in a snapshot of a filter of fixed size.
+fn checksums(snapshot: &[u8]) -> [u64; 2] {
+    [number(snapshot, CHECKSUM_AT), number(snapshot, snapshot.len() - TRAILER_BYTES)]
 }
 
 /// A validated copy of a filter that owns its table. Validates the copy, not the original, because mapped bytes may change at any

@@ -1,166 +1,17 @@
 //! Writing snapshots: to memory, to writers, or piece by piece from wherever a reader is.
 
 use alloc::vec::Vec;
-use core::{borrow::Borrow, convert::Infallible, fmt, iter};
-#[cfg(feature = "std")]
-use std::io::{self, Write};
+use core::{borrow::Borrow, fmt, iter, ops::Deref};
 
 use super::format::{
-    Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum,
-    padded,
+    Checksum, HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum, padded,
 };
 use crate::{
     bits::{index, wide},
     elastic::{ElasticFilter, ElasticParams, Lane},
-    filter::CuckooFilter,
     hash::{Hasher, HasherId},
-    storage::{OutOfMemory, Storage, reserved},
+    storage::{OutOfMemory, reserved},
 };
-
-impl<H, S: Storage> CuckooFilter<H, S> {
-    /// The filter as a snapshot: a header of 64 bytes, the table, and a checksum of 8 bytes (docs/FORMAT.md). Takes time
-    /// proportional to the table.
-    ///
-    /// Equal filters give equal bytes on every machine. For a view, these are the bytes of its snapshot with the checksum stored
-    /// there, so a corrupt snapshot stays one that [`verify`](crate::FilterView::verify) rejects.
-    ///
-    /// # Panics
-    /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
-    /// program aborts, as with any vector. [`write_to`](Self::write_to) needs no memory.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::CuckooFilter;
-    /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// let read = CuckooFilter::from_bytes(&filter.to_bytes())?;
-    /// assert!(read.contains("alice"));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8>
-    where
-        H: Hasher,
-    {
-        // On 32-bit targets the length may exceed `usize` by a few bytes; then the vector grows, and panics.
-        let mut bytes = Vec::with_capacity(index(self.params().snapshot_bytes()));
-        self.append_to(&mut bytes);
-        bytes
-    }
-
-    pub(super) fn append_to(&self, bytes: &mut Vec<u8>)
-    where
-        H: Hasher,
-    {
-        let ((header, seed), table) = (self.header(), self.core.table());
-        bytes.extend_from_slice(&header);
-        bytes.extend_from_slice(table);
-        // All at once: a program has the code for it anyway, for items, and none for a table in pieces.
-        let stored = self.core.storage().stored_checksums();
-        bytes.extend_from_slice(&stored.map_or_else(|| checksum(table, seed), |[_, stored]| stored).to_le_bytes());
-    }
-
-    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the table. Writes in large pieces, so the writer
-    /// needs no buffer.
-    ///
-    /// # Errors
-    /// The writer's error. What it has received by then is not a valid snapshot.
-    #[cfg(feature = "std")]
-    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
-    where
-        H: Hasher,
-    {
-        let ((header, seed), stored) = (self.header(), self.core.storage().stored_checksums());
-        writer.write_all(&header)?;
-        let mut checksum = Checksum::new(seed);
-        for piece in self.core.table().chunks(super::read::MOST) {
-            // It is still in the cache when it is written.
-            if stored.is_none() {
-                checksum.update(piece);
-            }
-            writer.write_all(piece)?;
-        }
-        writer.write_all(&stored.map_or_else(|| checksum.finish(), |[_, stored]| stored).to_le_bytes())
-    }
-
-    /// The header and its checksum.
-    fn header(&self) -> (HeaderBytes, u64)
-    where
-        H: Hasher,
-    {
-        Header::encode(&Fixed { params: self.params(), len: self.len() }, self.hasher().id())
-    }
-}
-
-impl<H> ElasticFilter<H> {
-    /// The filter as a snapshot: a header, and for each lane a list of its shards and their tables (docs/FORMAT.md). Takes time
-    /// proportional to the tables.
-    ///
-    /// The same operations in the same order give the same bytes on every machine.
-    ///
-    /// # Panics
-    /// As [`CuckooFilter::to_bytes`].
-    ///
-    /// # Example
-    /// ```
-    /// use koel::ElasticFilter;
-    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert_iter(0..100_000u64)?;
-    /// let mut read = ElasticFilter::from_bytes(&filter.to_bytes())?;
-    /// assert!(read.contains(&7u64) && read.len() == 100_000);
-    /// read.insert("alice")?; // it goes on growing
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8>
-    where
-        H: Hasher,
-    {
-        let mut bytes = Vec::with_capacity(index(self.snapshot_bytes()));
-        self.append_to(&mut bytes);
-        bytes
-    }
-
-    pub(super) fn append_to(&self, bytes: &mut Vec<u8>)
-    where
-        H: Hasher,
-    {
-        let Ok(()) =
-            write(&self.core.params, self.hasher.id(), self.core.storage.lanes.iter().map(|lane| Ok(Some(lane))), |piece| {
-                bytes.extend_from_slice(piece);
-                Ok::<(), Infallible>(())
-            });
-    }
-
-    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without making a copy of the tables. Writes in large pieces, so the writer
-    /// needs no buffer. Allocates nothing.
-    ///
-    /// # Errors
-    /// The writer's error. What it has received by then is not a valid snapshot.
-    #[cfg(feature = "std")]
-    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()>
-    where
-        H: Hasher,
-    {
-        let lanes = self.core.storage.lanes.iter().map(|lane| Ok(Some(lane)));
-        write(&self.core.params, self.hasher.id(), lanes, |piece| writer.write_all(piece))
-    }
-
-    /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert_iter(0..100_000u64)?;
-    /// assert_eq!(filter.snapshot_bytes(), filter.to_bytes().len() as u64);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn snapshot_bytes(&self) -> u64 {
-        let sections = self.core.storage.lanes.iter().map(|lane| wide(SECTION_BYTES) + section(lane).length);
-        wide(HEADER_BYTES) + sections.sum::<u64>() + wide(TRAILER_BYTES)
-    }
-}
 
 /// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each lane when it is that one's turn; `None`
 /// for a lane that is in another part. Allocates nothing, so that where there is no memory left a filter can still be saved.
@@ -242,6 +93,12 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     pub(crate) fn finish(mut self) -> Result<(), E> {
         (self.write)(&self.checksum.finish().to_le_bytes())
     }
+}
+
+/// The length of a snapshot with these lanes; `None` for those that are in another part.
+pub(crate) fn snapshot_bytes<L: Deref<Target = Lane>>(lanes: impl Iterator<Item = Option<L>>) -> u64 {
+    let sections = lanes.map(|lane| wide(SECTION_BYTES) + lane.map_or(0, |lane| section(&lane).length));
+    wide(HEADER_BYTES) + sections.sum::<u64>() + wide(TRAILER_BYTES)
 }
 
 /// The header of a lane's section.

@@ -78,7 +78,6 @@ mod aligned {
 
         /// Takes over the vector's bytes; moves them only if the vector has spare capacity. `None` if there are no bytes, or if the
         /// allocator cannot give the spare capacity back.
-        #[cfg(any(feature = "std", feature = "serde", test))]
         pub(crate) fn from_vec(bytes: Vec<u8>) -> Option<Self> {
             let (len, capacity) = (bytes.len(), bytes.capacity());
             if len == 0 {
@@ -173,7 +172,6 @@ mod vector {
         }
 
         /// Takes over the vector.
-        #[cfg(any(feature = "std", feature = "serde", test))]
         #[expect(clippy::unnecessary_wraps, reason = "with huge pages it may fail")]
         pub(crate) fn from_vec(bytes: Vec<u8>) -> Option<Self> {
             Some(Self(bytes))

@@ -14,60 +14,47 @@ pub(crate) const HEADER_BYTES: usize = 64;
 /// Where a filter's table is stored: in memory that the filter owns ([`Owned`]), or in a [`Snapshot`] that the caller provides.
 ///
 /// This trait is sealed.
-pub trait Storage: sealed::Sealed {}
+pub trait Storage: sealed::Sealed {
+    /// The table and the [`PADDING`] behind it.
+    #[doc(hidden)]
+    fn bytes(&self) -> &[u8];
 
-impl Storage for Owned {}
-impl<D: AsRef<[u8]>> Storage for Snapshot<D> {}
-
-pub(crate) mod sealed {
-    pub trait Sealed {
-        /// The table and the [`PADDING`](crate::bits::PADDING) behind it.
-        fn bytes(&self) -> &[u8];
-
-        /// The checksums of header and table as stored in a snapshot, whose table may be unverified. `None` for an owned table,
-        /// which is always valid.
-        fn stored_checksums(&self) -> Option<[u64; 2]>;
+    /// The snapshot that the table is in, if it is in one, and may be unverified. All other tables are valid.
+    #[doc(hidden)]
+    fn snapshot(&self) -> Option<&[u8]> {
+        None
     }
 }
-pub(crate) use sealed::Sealed;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Owned {}
+    impl<D> Sealed for super::Snapshot<D> {}
+    impl Sealed for &[u8] {}
+    impl Sealed for &mut [u8] {}
+}
 
 /// Storage of a table that can be changed.
 pub(crate) trait StorageMut: Storage {
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
-/// A table that is a part of other memory, with at least as many bytes behind it as its padding.
-pub(crate) struct Part<'a>(pub(crate) &'a [u8]);
-
-/// The same, to be changed.
-pub(crate) struct PartMut<'a>(pub(crate) &'a mut [u8]);
-
-impl Storage for Part<'_> {}
-impl Storage for PartMut<'_> {}
-
-impl Sealed for Part<'_> {
+/// A table that is a part of other memory.
+impl Storage for &[u8] {
     fn bytes(&self) -> &[u8] {
-        self.0
-    }
-
-    fn stored_checksums(&self) -> Option<[u64; 2]> {
-        None
+        self
     }
 }
 
-impl Sealed for PartMut<'_> {
+impl Storage for &mut [u8] {
     fn bytes(&self) -> &[u8] {
-        self.0
-    }
-
-    fn stored_checksums(&self) -> Option<[u64; 2]> {
-        None
+        self
     }
 }
 
-impl StorageMut for PartMut<'_> {
+impl StorageMut for &mut [u8] {
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.0
+        self
     }
 }
 
@@ -87,8 +74,7 @@ impl Owned {
     }
 
     /// Takes over a vector that holds a table and its padding, or `None` if memory cannot be allocated.
-    #[cfg(any(feature = "std", feature = "serde"))]
-    pub(crate) fn from_vec(padded: alloc::vec::Vec<u8>) -> Option<Self> {
+    pub(crate) fn from_vec(padded: Vec<u8>) -> Option<Self> {
         Memory::from_vec(padded).map(Self)
     }
 }
@@ -100,14 +86,10 @@ impl StorageMut for Owned {
     }
 }
 
-impl Sealed for Owned {
+impl Storage for Owned {
     #[inline]
     fn bytes(&self) -> &[u8] {
         &self.0
-    }
-
-    fn stored_checksums(&self) -> Option<[u64; 2]> {
-        None
     }
 }
 
@@ -157,20 +139,14 @@ impl<D: AsRef<[u8]>> Snapshot<D> {
     }
 }
 
-impl<D: AsRef<[u8]>> Sealed for Snapshot<D> {
+impl<D: AsRef<[u8]>> Storage for Snapshot<D> {
     #[inline]
     fn bytes(&self) -> &[u8] {
         &self.all()[HEADER_BYTES..]
     }
 
-    fn stored_checksums(&self) -> Option<[u64; 2]> {
-        let bytes = self.all();
-        let number = |end: usize| {
-            let mut number = [0; 8];
-            number.copy_from_slice(&bytes[end - 8..end]);
-            u64::from_le_bytes(number)
-        };
-        Some([number(HEADER_BYTES), number(bytes.len())])
+    fn snapshot(&self) -> Option<&[u8]> {
+        Some(self.all())
     }
 }
 
@@ -209,6 +185,14 @@ impl OutOfMemory {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+/// With the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), and no more: words would need memory.
+#[cfg(feature = "std")]
+impl From<OutOfMemory> for std::io::Error {
+    fn from(_: OutOfMemory) -> Self {
+        std::io::ErrorKind::OutOfMemory.into()
     }
 }
 

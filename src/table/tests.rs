@@ -15,7 +15,7 @@ use super::{
 use crate::{
     bits::{self, PADDING},
     params::{Addressing, Params, TableKind},
-    storage::{Owned, Sealed as _, StorageMut as _},
+    storage::{Owned, Storage as _, StorageMut as _},
     table::{Change, Read},
 };
 

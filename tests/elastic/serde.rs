@@ -2,7 +2,7 @@
 
 use super::snapshots::{filled, kinds, small};
 use crate::formats::{from_bincode, from_json, from_postcard, to_bincode, to_json, to_postcard};
-use koel::{CuckooFilter, ElasticFilter, ElasticView, Xxh3};
+use koel::{CuckooFilter, ElasticFilter, ElasticView, SharedFilter, Xxh3};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,7 +32,9 @@ fn every_kind_comes_back_as_it_was() {
         is(&serde_json::from_reader(text.to_string().as_bytes()).expect("JSON, from a reader"), &bytes);
         is(&from_json(json!(bytes)).expect("JSON, a list of numbers"), &bytes);
         let view = ElasticView::over(&bytes).expect("as it was written");
-        assert_eq!((to_bincode(&view), to_json(&view)), (bincode, text));
+        assert_eq!((to_bincode(&view), to_json(&view)), (bincode.clone(), text.clone()));
+        let shared: SharedFilter = from_bincode(&bincode).expect("bincode");
+        assert_eq!((to_bincode(&shared), to_json(&shared)), (bincode, text));
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{env, fs, process};
 
-use koel::{CuckooFilter, ElasticBuilder, ElasticFilter, Hasher, SnapshotError, SnapshotErrorKind as Kind, TableKind, Xxh3};
+use koel::{
+    CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, Hasher, SharedFilter, SnapshotError, SnapshotErrorKind as Kind,
+    TableKind, Xxh3,
+};
 
 const HEADER: usize = 64;
 const SECTION: usize = 32;
@@ -36,6 +39,34 @@ pub(super) fn kinds() -> Vec<ElasticFilter> {
         filled(single(2), 5000),
         filled(single(7), 5000),
     ]
+}
+
+/// Filters of the same content have the same bytes, whichever type holds it and in whichever way they are written.
+#[test]
+#[cfg(not(target_family = "wasm"))]
+fn every_type_is_written_and_read_in_the_same_ways() {
+    let path = env::temp_dir().join(format!("koel-types-{}.koel", process::id()));
+    for filter in kinds() {
+        let bytes = filter.to_bytes();
+        let view = ElasticView::over(&bytes).expect("as it was written");
+        let shared = SharedFilter::from_bytes(&bytes).expect("as it was written");
+        let (mut of_view, mut of_shared) = (Vec::new(), Vec::new());
+        view.write_to(&mut of_view).expect("there is room");
+        shared.write_to(&mut of_shared).expect("there is room");
+        assert!([view.to_bytes(), shared.to_bytes(), of_view, of_shared].iter().all(|written| *written == bytes));
+        assert_eq!([view.snapshot_bytes(), shared.snapshot_bytes()], [bytes.len() as u64; 2]);
+        shared.save(&path).expect("there is room");
+        let read = SharedFilter::load(&path).expect("as it was saved").into_elastic().expect("there is memory");
+        assert!(read == filter);
+        let read = SharedFilter::read_from(&bytes[..]).expect("as it was written").into_elastic().expect("there is memory");
+        assert!(read == filter);
+    }
+    fs::remove_file(path).expect("it is there");
+    let mut part = small().build_part(1, 3).expect("the parameters are right");
+    part.insert_iter((0..5000).map(key)).expect("it grows");
+    let mut written = Vec::new();
+    part.write_to(&mut written).expect("there is room");
+    assert!(written == part.to_bytes() && written.len() as u64 == part.snapshot_bytes());
 }
 
 #[test]

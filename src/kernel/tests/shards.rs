@@ -7,7 +7,7 @@ use crate::{
     filter::RawFilter,
     kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Kernel, Tables},
     params::{Addressing, Params, TableKind},
-    storage::Sealed as _,
+    storage::Storage as _,
     table::{AnySize, Fingerprint, Geometry, Uniform},
 };
 

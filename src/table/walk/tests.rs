@@ -7,7 +7,7 @@ use super::{LONG_WALK, MAX_EXPANDED, place};
 use crate::{
     bits::index,
     params::{Addressing, Params, TableKind},
-    storage::{Owned, Sealed as _, StorageMut as _},
+    storage::{Owned, Storage as _, StorageMut as _},
     table::{
         Address, Change, Corrupt, Fingerprint, Form, Geometry, Pair, Portable, Read, Single, Table, TableMut, Uniform,
         packed::Narrow,
