@@ -14,6 +14,7 @@ mod hashers;
 mod hashes;
 mod items;
 mod iterators;
+mod kinds;
 mod multiset;
 mod std_hasher;
 mod traits;

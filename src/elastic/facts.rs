@@ -7,7 +7,7 @@ use core::fmt;
 use super::{ElasticFilter, ElasticParams, lane::Lane, pool::first_table_bytes, storage::FILTER_BYTES};
 use crate::{
     bits::wide,
-    filter::{Filter, Planned, write_rates},
+    filter::{Filter, Planned},
     hash::Hasher,
     params::TableKind,
     snapshot::ElasticView,
@@ -36,12 +36,6 @@ impl<C: CoreGrow, H> Filter<C, H> {
         self.core.table_bytes()
     }
 
-    /// Bits of memory per item; infinite for an empty filter.
-    #[must_use]
-    pub fn bits_per_item(&self) -> f64 {
-        8.0 * self.size_in_bytes() as f64 / self.len() as f64
-    }
-
     /// The number of lanes of the whole filter: [`ElasticBuilder::lanes`](super::ElasticBuilder::lanes).
     #[must_use]
     pub fn lanes(&self) -> usize {
@@ -67,13 +61,9 @@ impl<C: CoreGrow, H> Filter<C, H> {
     }
 }
 
-/// A one-line summary: shards, items, size and false-positive rate.
-impl<C: CoreGrow, H> fmt::Display for Filter<C, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (items, shards, bytes) = (self.len(), self.shards(), self.size_in_bytes());
-        write!(f, "{items} items in {shards} shards, {bytes} bytes, ")?;
-        write_rates(f, self, bytes)
-    }
+/// The beginning of a summary.
+pub(super) fn summarize(core: &impl CoreGrow, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+    write!(f, "{} items in {} shards, {bytes} bytes", core.len(), core.shards())
 }
 
 impl<H> ElasticFilter<H> {

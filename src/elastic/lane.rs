@@ -377,6 +377,15 @@ impl Lane {
     }
 }
 
+/// Equal shards, with equal tables.
+impl PartialEq for Lane {
+    fn eq(&self, other: &Self) -> bool {
+        self.records().eq(other.records())
+    }
+}
+
+impl Eq for Lane {}
+
 /// A look-up in the first layer, as one function from the hash to the bits of the table; later layers are looked up behind it.
 struct Find<'a> {
     lane: &'a Lane,

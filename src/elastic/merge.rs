@@ -66,9 +66,9 @@ impl<H: PartialEq> ElasticFilter<H> {
     fn merge_or_unite(&mut self, other: &Self, is_union: bool) -> Result<(), MergeError> {
         are_equal((&self.core.params, &self.hasher), (&other.core.params, &other.hasher))?;
         let lanes = self.core.storage.lanes.iter().zip(&other.core.storage.lanes);
-        self.core.storage.lanes = merged(lanes, is_union, self.core.allowed()).map_err(|error| {
+        self.core.storage.lanes = merged(lanes, is_union, self.core.storage.allowed()).map_err(|error| {
             let items = wide(self.len()).saturating_add(wide(other.len()));
-            merge_error(error, items, &self.core.params, |error| self.core.refuse(error))
+            merge_error(error, items, &self.core.params, |error| self.core.storage.refuse(error))
         })?;
         Ok(())
     }

@@ -1,7 +1,10 @@
 //! What a growing filter does with hashes, and what other filters do not do.
 
+use core::fmt;
+
 use super::{
-    CoreGrow, Elastic, ElasticFilter, ElasticParams, ShardStorage,
+    CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards, ShardStorage,
+    facts::summarize,
     lane::Lane,
     look_up::{Shards as _, contains_all},
     pool::Place,
@@ -9,7 +12,8 @@ use super::{
     storage::sealed::Sealed as _,
 };
 use crate::{
-    filter::{Core, CoreMut, CoreRemove, InsertError, Planned, answers_in_order},
+    filter::{Core, CoreMut, CoreRemove, Filter, InsertError, Planned, answers_in_order},
+    hash::HashItem,
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
     params::Addressing,
     storage::OutOfMemory,
@@ -58,6 +62,10 @@ impl<S: ShardStorage> Core for Elastic<S> {
         self.storage.false_positive_rate()
     }
 
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        summarize(self, f, bytes)
+    }
+
     fn bytes_behind(&self) -> usize {
         self.storage.size_in_bytes()
     }
@@ -100,10 +108,7 @@ impl CoreMut for Elastic {
     #[inline]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
         let lane = self.lane_of(hash);
-        match self.storage.lanes[lane].insert(hash) {
-            Ok(()) => Ok(()),
-            Err(full) => self.insert_growing(lane, hash, full),
-        }
+        self.storage.insert(lane, hash)
     }
 
     #[inline]
@@ -136,10 +141,11 @@ impl CoreRemove for Elastic {
 /// Filters are equal if their parameters, shards and tables are.
 impl PartialEq for Elastic {
     fn eq(&self, other: &Self) -> bool {
-        self.params == other.params
-            && self.storage.lanes.iter().zip(&other.storage.lanes).all(|(ours, theirs)| ours.records().eq(theirs.records()))
+        self.params == other.params && self.storage.lanes == other.storage.lanes
     }
 }
+
+impl Eq for Elastic {}
 
 impl<S: ShardStorage> Elastic<S> {
     #[inline]
@@ -149,28 +155,39 @@ impl<S: ShardStorage> Elastic<S> {
 }
 
 impl Elastic {
-    #[cold]
-    fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
-        let allowed = self.allowed();
-        self.storage.lanes[lane].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
-    }
-
-    /// By how many bytes the charge may rise.
-    pub(super) fn allowed(&self) -> usize {
-        match self.storage.max_bytes {
-            usize::MAX => usize::MAX,
-            max_bytes => max_bytes.saturating_sub(self.storage.charged()),
-        }
-    }
-
-    pub(super) fn refuse(&self, error: InsertError) -> InsertError {
-        error.within(self.storage.charged(), self.storage.max_bytes)
-    }
-
     /// The index of the lane of a hash.
     #[inline]
     fn lane_of(&self, hash: Uniform) -> usize {
         self.params.shares().lane(hash)
+    }
+}
+
+impl OwnedShards {
+    /// Inserts a hash into the lane with this index.
+    #[inline]
+    pub(super) fn insert(&mut self, lane: usize, hash: Uniform) -> Result<(), InsertError> {
+        match self.lanes[lane].insert(hash) {
+            Ok(()) => Ok(()),
+            Err(full) => self.insert_growing(lane, hash, full),
+        }
+    }
+
+    #[cold]
+    fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
+        let allowed = self.allowed();
+        self.lanes[lane].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
+    }
+
+    /// By how many bytes the charge may rise.
+    pub(super) fn allowed(&self) -> usize {
+        match self.max_bytes {
+            usize::MAX => usize::MAX,
+            max_bytes => max_bytes.saturating_sub(self.charged()),
+        }
+    }
+
+    pub(super) fn refuse(&self, error: InsertError) -> InsertError {
+        error.within(self.charged(), self.max_bytes)
     }
 }
 
@@ -191,5 +208,22 @@ impl<H> ElasticFilter<H> {
     {
         let core = Elastic { storage: self.core.storage.try_clone()?, params: self.core.params };
         Ok(Self { core, hasher: self.hasher.clone() })
+    }
+}
+
+/// [`insert_unique_iter`](Filter::insert_unique_iter).
+///
+/// # Panics
+/// If an item is refused.
+impl<T, C: Core + CoreMut + CoreGrow, H: HashItem<T>> Extend<T> for Filter<C, H> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        extended(self.insert_unique_iter(items));
+    }
+}
+
+/// What becomes of an extension that cannot be refused.
+pub(super) fn extended(result: Result<usize, InsertError>) {
+    if let Err(error) = result {
+        panic!("the filter cannot be extended: {error}");
     }
 }

@@ -8,12 +8,12 @@ use std::{
 };
 
 use super::{
-    CoreGrow, Elastic, ElasticBuilder, ElasticFilter, ElasticParams, builder::Plan, lane::Lane, plan::MOST_LANES,
-    storage::FILTER_BYTES,
+    CoreGrow, Elastic, ElasticBuilder, ElasticFilter, ElasticParams, OwnedShards, builder::Plan, facts::summarize, lane::Lane,
+    plan::MOST_LANES, storage::sealed::Sealed as _,
 };
 use crate::{
     bits::wide,
-    filter::{BuildError, Core, Filter, InsertError, MergeError, Planned},
+    filter::{BuildError, Core, CoreRemove, Filter, InsertError, MergeError, Planned},
     hash::{HashItem, HasherId, Xxh3},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, ParamError, Parameter},
@@ -63,8 +63,7 @@ pub struct Part {
     parts: usize,
     /// The number of its first lane in the filter.
     first: usize,
-    lanes: Vec<Lane>,
-    max_bytes: usize,
+    storage: OwnedShards,
 }
 
 impl<H> ElasticBuilder<H> {
@@ -104,7 +103,7 @@ impl<H> ElasticBuilder<H> {
         for _ in first..end {
             lanes.push(Lane::new(&params, dispatch)?);
         }
-        let core = Part { params, number: part, parts, first, lanes, max_bytes };
+        let core = Part { params, number: part, parts, first, storage: OwnedShards { lanes, max_bytes } };
         Ok(ElasticPart { core, hasher })
     }
 }
@@ -115,33 +114,25 @@ fn wrong_parts(words: String) -> BuildError {
 
 impl Part {
     /// The index of the lane of a hash, if this part has it.
-    fn lane(&self, hash: Uniform) -> Option<usize> {
-        self.params.shares().lane(hash).checked_sub(self.first).filter(|&lane| lane < self.lanes.len())
+    fn place(&self, hash: Uniform) -> Option<usize> {
+        self.params.shares().lane(hash).checked_sub(self.first).filter(|&lane| lane < self.storage.lanes.len())
+    }
+
+    fn lane(&self, hash: Uniform) -> Option<&Lane> {
+        self.place(hash).map(|lane| &self.storage.lanes[lane])
     }
 
     /// Returns false if the hash belongs to another part, or if `is_unique`, if it is there already.
     fn insert(&mut self, hash: Uniform, is_unique: bool) -> Result<bool, InsertError> {
-        let Some(number) = self.lane(hash) else { return Ok(false) };
-        let lane = &mut self.lanes[number];
-        if is_unique && lane.holds(hash) {
-            return Ok(false);
+        match self.place(hash) {
+            Some(lane) if !is_unique || !self.storage.lanes[lane].holds(hash) => self.storage.insert(lane, hash).map(|()| true),
+            _ => Ok(false),
         }
-        if let Err(full) = lane.insert(hash) {
-            let allowed = self.max_bytes.saturating_sub(self.charged());
-            let grown = self.lanes[number].insert_growing(hash, full, allowed);
-            grown.map_err(|error| error.within(self.charged(), self.max_bytes))?;
-        }
-        Ok(true)
     }
 
     /// All lanes of the filter, as far as this part has them.
     pub(super) fn each_lane(&self) -> impl Iterator<Item = Option<&Lane>> {
-        (0..self.params.lanes()).map(|number| self.lanes.get(number.wrapping_sub(self.first)))
-    }
-
-    /// What the part is charged against its limit.
-    fn charged(&self) -> usize {
-        self.lanes.iter().map(Lane::charged).fold(FILTER_BYTES, usize::saturating_add)
+        (0..self.params.lanes()).map(|number| self.storage.lanes.get(number.wrapping_sub(self.first)))
     }
 }
 
@@ -159,11 +150,11 @@ impl Core for Part {
     }
 
     fn contains(&self, hash: Uniform) -> bool {
-        self.lane(hash).is_some_and(|lane| self.lanes[lane].contains(hash))
+        self.lane(hash).is_some_and(|lane| lane.contains(hash))
     }
 
     fn count(&self, hash: Uniform) -> u32 {
-        self.lane(hash).map_or(0, |lane| self.lanes[lane].count(hash))
+        self.lane(hash).map_or(0, |lane| lane.count(hash))
     }
 
     fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
@@ -174,20 +165,24 @@ impl Core for Part {
     }
 
     fn len(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+        self.storage.len()
     }
 
     /// The rate of the whole filter, as far as this part has it.
     fn false_positive_rate(&self) -> f64 {
-        self.lanes.iter().map(Lane::false_positive_rate).sum::<f64>() / self.params.lanes() as f64
+        self.storage.false_positive_rate() * self.storage.lanes.len() as f64 / self.params.lanes() as f64
     }
 
     fn describe(&self, debug: &mut fmt::DebugStruct<'_, '_>) {
         debug.field("part", &self.number).field("parts", &self.parts);
     }
 
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        summarize(self, f, bytes)
+    }
+
     fn bytes_behind(&self) -> usize {
-        self.lanes.capacity() * size_of::<Lane>() + self.lanes.iter().map(Lane::size_in_bytes).sum::<usize>()
+        self.storage.size_in_bytes()
     }
 }
 
@@ -201,27 +196,33 @@ impl Planned for Part {
     }
 
     fn dispatch(&self) -> Dispatch {
-        // There are as many lanes as parts at least.
-        self.lanes[0].dispatch()
+        self.storage.dispatch()
     }
 
     fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.lanes.iter_mut().for_each(|lane| lane.set_dispatch(dispatch));
+        self.storage.set_dispatch(dispatch);
     }
 }
 
 #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl CoreGrow for Part {
     fn shards(&self) -> usize {
-        self.lanes.iter().map(Lane::shards).sum()
+        self.storage.shard_count()
     }
 
     fn layers(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
+        self.storage.layers()
     }
 
     fn table_bytes(&self) -> usize {
-        self.lanes.iter().map(Lane::table_bytes).sum()
+        self.storage.table_bytes()
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreRemove for Part {
+    fn remove(&mut self, hash: Uniform) -> bool {
+        self.place(hash).is_some_and(|lane| self.storage.lanes[lane].remove(hash))
     }
 }
 
@@ -460,7 +461,7 @@ impl<H: PartialEq> ElasticFilter<H> {
                 return Err(MergeError::MissingPart { lane: lanes.len(), lanes: part.core.params.lanes() });
             }
             // There is room for as many lanes as there are, and no part has more of them.
-            lanes.extend(part.core.lanes);
+            lanes.extend(part.core.storage.lanes);
             last = index;
             whole.get_or_insert((part.core.params, part.hasher));
         }

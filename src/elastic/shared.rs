@@ -6,26 +6,31 @@
 
 use alloc::vec::Vec;
 use core::{
+    fmt,
     ops::{Deref, DerefMut},
-    slice,
+    ptr, slice,
     sync::atomic::{AtomicUsize, Ordering},
 };
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{
     CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards,
+    facts::summarize,
     lane::{LANE_BYTES, Lane},
     look_up::{answers_at, contains_all},
+    operations::extended,
     pool::Place,
     sharing::{FirstRefused, Portion, SHARING, Together, share_out},
     storage::FILTER_BYTES,
 };
 use crate::{
-    filter::{Core, Filter, InsertError, Items, Planned, hashed, hashed_iter, insert_by_own_methods, same_length},
+    filter::{
+        Core, CoreMut, CoreRemove, Filter, InsertError, Items, Planned, hashed, hashed_iter, insert_by_own_methods, same_length,
+    },
     hash::{HashItem, Xxh3},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, answers},
     params::Addressing,
-    storage::reserved,
+    storage::{OutOfMemory, reserved},
     table::Uniform,
 };
 
@@ -77,25 +82,24 @@ pub struct Shared {
     growth: Mutex<()>,
 }
 
+/// The operations of all filters, through a shared reference.
 impl<H> SharedFilter<H> {
-    /// Inserts an item, even if it is already present, as [`ElasticFilter::insert`](crate::ElasticFilter::insert) does.
+    /// [`Filter::insert`].
     ///
     /// # Errors
-    /// As `ElasticFilter::insert`. The call has then changed nothing.
+    /// As `Filter::insert`.
     #[inline]
     pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), InsertError>
     where
         H: HashItem<T>,
     {
-        let hash = self.uniform(item);
-        self.core.insert_into(&mut self.core.lane(hash).write(), hash)
+        (&self.core).insert(self.uniform(item))
     }
 
-    /// [`ElasticFilter::insert_unique`](crate::ElasticFilter::insert_unique) as one operation: no other thread inserts or removes the
-    /// item between the look-up and the insertion. Returns true if it was inserted.
+    /// [`Filter::insert_unique`] as one operation: no other thread inserts or removes the item between the look-up and the insertion.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// As `Filter::insert_unique`.
     ///
     /// # Example
     /// Each item is processed once, by whichever thread comes first:
@@ -122,17 +126,16 @@ impl<H> SharedFilter<H> {
     where
         H: HashItem<T>,
     {
-        self.core.insert_unique(self.uniform(item))
+        (&self.core).insert_unique(self.uniform(item))
     }
 
-    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
+    /// [`Filter::remove`].
     #[inline]
     pub fn remove<T: ?Sized>(&self, item: &T) -> bool
     where
         H: HashItem<T>,
     {
-        let hash = self.uniform(item);
-        self.core.remove_from(&mut self.core.lane(hash).write(), hash)
+        (&self.core).remove(self.uniform(item))
     }
 
     /// [`insert`](Self::insert) for each item, in any order. While other threads use the filter, this takes less time than single
@@ -143,71 +146,39 @@ impl<H> SharedFilter<H> {
     /// # Errors
     /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
     pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), InsertError> {
-        let hashes = hashed(&self.core, &self.hasher, items);
-        let mut refused = FirstRefused::default();
-        self.core.each_lane(&hashes, self.core.by_shard(hashes.len()), |lane, portion| {
-            let mut lane = lane.write();
-            prefetch(&lane, portion.hashes);
-            for (place, hash) in portion.each() {
-                refused.note(place, self.core.insert_into(&mut lane, hash));
-            }
-        });
-        refused.result()
+        (&self.core).insert_all(&hashed(&self.core, &self.hasher, items))
     }
 
-    /// [`remove`](Self::remove) for each item, in any order; whether `items[i]` was found is written to `removed[i]`.
+    /// [`Filter::remove_batch`], in any order.
     ///
     /// # Panics
     /// If the slices differ in length.
     pub fn remove_batch<I: Items<H> + ?Sized>(&self, items: &I, removed: &mut [bool]) {
         let hashes = hashed(&self.core, &self.hasher, items);
         same_length(hashes.len(), removed.len());
-        self.core.each_lane(&hashes, self.core.by_shard(hashes.len()), |lane, portion| {
-            let mut lane = lane.write();
-            prefetch(&lane, portion.hashes);
-            for (place, hash) in portion.each() {
-                removed[place] = self.core.remove_from(&mut lane, hash);
-            }
-        });
+        (&self.core).remove_all(&hashes, removed);
     }
 
-    /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items.
+    /// [`Filter::insert_iter`].
     ///
     /// # Errors
-    /// As [`Filter::insert_iter`].
+    /// As `Filter::insert_iter`.
     pub fn insert_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
-        let mut inserted = 0;
-        hashed_iter(&self.core, &self.hasher, items).each_batch(|batch| {
-            for &hash in batch {
-                let mut lane = self.core.lane(Uniform(hash)).write();
-                self.core.insert_into(&mut lane, Uniform(hash)).map_err(|error| error.at(inserted))?;
-                inserted += 1;
-            }
-            Ok(())
-        })?;
-        Ok(inserted)
+        (&self.core).insert_each(hashed_iter(&self.core, &self.hasher, items))
     }
 
-    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
+    /// [`Filter::insert_unique_iter`].
     ///
     /// # Errors
-    /// As [`Filter::insert_unique_iter`].
+    /// As `Filter::insert_unique_iter`.
     pub fn insert_unique_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
-        let (mut stored, mut position) = (0, 0);
-        hashed_iter(&self.core, &self.hasher, items).each_batch(|batch| {
-            for &hash in batch {
-                stored += usize::from(self.core.insert_unique(Uniform(hash)).map_err(|error| error.at(position))?);
-                position += 1;
-            }
-            Ok(())
-        })?;
-        Ok(stored)
+        (&self.core).insert_each_unique(hashed_iter(&self.core, &self.hasher, items))
     }
 
     /// Joins all shards that are thin enough, as [`ElasticFilter::shrink`](crate::ElasticFilter::shrink) does, lane after lane.
@@ -222,13 +193,58 @@ impl<H> SharedFilter<H> {
     /// Removes all items, lane after lane, and gives back the memory that the filter has grown by. An item that another thread
     /// inserts meanwhile may be removed, or stay.
     pub fn clear(&self) {
+        (&self.core).clear();
+    }
+
+    /// A copy. Each lane is copied as it is at one moment, one after the other.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory>
+    where
+        H: Clone,
+    {
+        let (mut lanes, room) = (reserved(self.core.lanes.len())?, reserved(self.core.lanes.len())?);
         for lane in &self.core.lanes {
-            let mut lane = lane.write();
-            lane.clear();
-            lane.publish();
+            lanes.push(lane.read().try_clone()?);
         }
+        Ok(Self { core: Shared::new(lanes, room, self.core.params, self.core.max_bytes), hasher: self.hasher.clone() })
     }
 }
+
+/// [`insert_unique_iter`](SharedFilter::insert_unique_iter).
+///
+/// # Panics
+/// If an item is refused.
+impl<T, H: HashItem<T>> Extend<T> for &SharedFilter<H> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        extended(self.insert_unique_iter(items));
+    }
+}
+
+/// As that of a reference to it.
+impl<T, H: HashItem<T>> Extend<T> for SharedFilter<H> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        extended(self.insert_unique_iter(items));
+    }
+}
+
+/// Filters are equal if their parameters, hashers, shards and tables are. Lanes are compared one after the other, each pair as it is at
+/// one moment.
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        // The locks of two filters are taken in the order of their addresses, so that threads which compare the same two do not wait
+        // for each other.
+        let (first, second) = if ptr::from_ref(self) < ptr::from_ref(other) { (self, other) } else { (other, self) };
+        let is_same = |(first, second): (&LockedLane, &LockedLane)| {
+            let first = first.read();
+            *first == *second.read()
+        };
+        ptr::eq(self, other) || self.params == other.params && first.lanes.iter().zip(&second.lanes).all(is_same)
+    }
+}
+
+impl Eq for Shared {}
 
 #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl Core for Shared {
@@ -282,6 +298,10 @@ impl Core for Shared {
         self.lanes.iter().map(|lane| lane.read().false_positive_rate()).sum::<f64>() / self.lanes.len() as f64
     }
 
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        summarize(self, f, bytes)
+    }
+
     fn bytes_behind(&self) -> usize {
         let lanes = self.lanes.capacity() * size_of::<LockedLane>();
         lanes + self.lanes.iter().map(|lane| lane.read().size_in_bytes()).sum::<usize>()
@@ -330,15 +350,59 @@ const TOGETHER: usize = 1 << 14;
 /// Fewer hashes than so many for each lane are used one after the other.
 const FEWEST_PER_LANE: usize = 4;
 
-impl Shared {
-    fn insert_unique(&self, hash: Uniform) -> Result<bool, InsertError> {
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreMut for &Shared {
+    #[inline]
+    fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
+        self.insert_into(&mut self.lane(hash).write(), hash)
+    }
+
+    #[inline]
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
         let mut lane = self.lane(hash).write();
         if lane.holds(hash) { Ok(false) } else { self.insert_into(&mut lane, hash).map(|()| true) }
     }
 
+    fn clear(&mut self) {
+        for lane in &self.lanes {
+            let mut lane = lane.write();
+            lane.clear();
+            lane.publish();
+        }
+    }
+
+    fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), InsertError> {
+        let mut refused = FirstRefused::default();
+        self.change_each_lane(hashes, |lane, portion| {
+            portion.each().for_each(|(place, hash)| refused.note(place, self.insert_into(lane, hash)));
+        });
+        refused.result()
+    }
+}
+
+#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+impl CoreRemove for &Shared {
+    #[inline]
+    fn remove(&mut self, hash: Uniform) -> bool {
+        self.remove_from(&mut self.lane(hash).write(), hash)
+    }
+
+    fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
+        self.change_each_lane(hashes, |lane, portion| {
+            portion.each().for_each(|(place, hash)| removed[place] = self.remove_from(lane, hash));
+        });
+    }
+}
+
+impl Shared {
+    /// Puts lanes behind locks, for which there is room.
+    fn new(lanes: Vec<Lane>, room: Vec<LockedLane>, params: ElasticParams, max_bytes: usize) -> Self {
+        Self { lanes: locked(lanes, room), params, max_bytes, growth: Mutex::new(()) }
+    }
+
     /// Inserts a hash into its lane.
     #[inline]
-    pub(super) fn insert_into(&self, lane: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
+    fn insert_into(&self, lane: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
         match lane.insert(hash) {
             Ok(()) => Ok(()),
             Err(full) => self.insert_growing(lane, hash, full),
@@ -368,7 +432,7 @@ impl Shared {
 
     /// Removes a hash from its lane.
     #[inline]
-    pub(super) fn remove_from(&self, lane: &mut Writer<'_>, hash: Uniform) -> bool {
+    fn remove_from(&self, lane: &mut Writer<'_>, hash: Uniform) -> bool {
         let is_removed = lane.remove(hash);
         // Two shards may have been joined.
         if self.max_bytes < usize::MAX {
@@ -398,13 +462,6 @@ impl Shared {
         (hashes >= FEWEST_PER_LANE * self.lanes.len()).then_some(Together { hashes: TOGETHER, bits: 0 })
     }
 
-    /// The same of hashes that change the filter: for large filters by shard, so that work stays in a core's cache.
-    fn by_shard(&self, hashes: usize) -> Option<Together> {
-        // What the tables will be at least.
-        let bytes = self.table_bytes().max(hashes);
-        SHARING.together(bytes, hashes).or_else(|| self.by_lane(hashes))
-    }
-
     /// Calls `act` with all hashes, many of the same lane at a time if they can be shared out.
     fn each_lane(&self, hashes: &impl Hashes, together: Option<Together>, mut act: impl FnMut(&LockedLane, Portion<'_>)) {
         let mut start = share_out(self.params.shares(), together, hashes, |portion| {
@@ -418,16 +475,22 @@ impl Shared {
             true
         });
     }
-}
 
-/// Prefetches the buckets of some hashes. (A lane with many has more of them in a cache by the time they are used.)
-fn prefetch(lane: &Writer<'_>, hashes: &[u64]) {
-    if hashes.len() > 1 && Lane::table_bytes(lane) >= PREFETCH_FROM / 8 {
-        for &hash in hashes.iter().take(2 * BATCH) {
-            lane.prefetch(Uniform(hash));
-        }
+    /// The same with lanes that may be changed: those of large filters shard by shard, so that work stays in a core's cache.
+    fn change_each_lane(&self, hashes: &impl Hashes, mut act: impl FnMut(&mut Writer<'_>, Portion<'_>)) {
+        // What the tables will be at least.
+        let together = SHARING.together(self.table_bytes().max(hashes.len()), hashes.len());
+        self.each_lane(hashes, together.or_else(|| self.by_lane(hashes.len())), |lane, portion| {
+            let mut lane = lane.write();
+            // Of a lane with many hashes, more of its tables are in a cache by the time they are used.
+            if portion.hashes.len() > 1 && Lane::table_bytes(&lane) >= PREFETCH_FROM / 8 {
+                portion.hashes.iter().take(2 * BATCH).for_each(|&hash| lane.prefetch(Uniform(hash)));
+            }
+            act(&mut lane, portion);
+        });
     }
 }
+
 impl<H> ElasticFilter<H> {
     /// The same filter for many threads, without copying. It keeps its number of lanes, each of which has a lock.
     ///
@@ -465,8 +528,7 @@ impl<H> ElasticFilter<H> {
     /// The same filter, with locks in this vector, which has room for them.
     pub(super) fn with_locks(self, room: Vec<LockedLane>) -> SharedFilter<H> {
         let Self { core: Elastic { storage: OwnedShards { lanes, max_bytes }, params }, hasher } = self;
-        let core = Shared { lanes: locked(lanes, room), params, max_bytes, growth: Mutex::new(()) };
-        SharedFilter { core, hasher }
+        SharedFilter { core: Shared::new(lanes, room, params, max_bytes), hasher }
     }
 }
 
@@ -484,7 +546,7 @@ impl<H> SharedFilter<H> {
     }
 }
 
-insert_by_own_methods!(SharedFilter<H>);
+insert_by_own_methods!([] SharedFilter<H>);
 
 // A lane behind a lock.
 

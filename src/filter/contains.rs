@@ -187,9 +187,9 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
 
 /// Implements [`Insert`] for a filter by its methods of the same names.
 macro_rules! insert_by_own_methods {
-    ($filter:ty $(, $generic:ident: $bound:path)?) => {
-        impl<T: ?Sized, $($generic: $bound,)? H: $crate::hash::HashItem<T>> $crate::filter::Insert<T> for $filter {
-            fn insert(&mut self, item: &T) -> Result<(), $crate::filter::InsertError> {
+    ([$($generics:tt)*] $filter:ty) => {
+        impl<T: ?Sized, $($generics)* H: $crate::hash::HashItem<T>> $crate::filter::Insert<T> for $filter {
+                    fn insert(&mut self, item: &T) -> Result<(), InsertError> {
                 <$filter>::insert(self, item)
             }
 
@@ -220,7 +220,7 @@ macro_rules! insert_by_own_methods {
 #[cfg(feature = "std")]
 pub(crate) use insert_by_own_methods;
 
-insert_by_own_methods!(Filter<C, H>, C: CoreMut);
+insert_by_own_methods!([C: Core + CoreMut,] Filter<C, H>);
 
 /// Implements the traits for pointers to a filter.
 macro_rules! pointers {

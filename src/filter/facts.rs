@@ -26,6 +26,13 @@ impl<C: Core, H> Filter<C, H> {
         size_of::<Self>() + self.core.bytes_behind()
     }
 
+    /// Bits per item; infinite for an empty filter. Of a [`CuckooFilter`], bits of its table; of others, of all memory that
+    /// [`size_in_bytes`](Self::size_in_bytes) counts.
+    #[must_use]
+    pub fn bits_per_item(&self) -> f64 {
+        8.0 * self.core.bytes_of_items(self.size_in_bytes()) as f64 / self.len() as f64
+    }
+
     /// The expected false-positive rate ε at the current load, 0 to 1
     /// ([`Params::false_positive_rate_at`](crate::Params::false_positive_rate_at)). For a growing filter, the mean of those of all
     /// shards, each in proportion to the hashes that lead to it, in time proportional to the number of shards.
@@ -131,39 +138,26 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.slots() as f64
     }
-
-    /// Bits of table per item; infinite for an empty filter.
-    #[must_use]
-    pub fn bits_per_item(&self) -> f64 {
-        8.0 * self.params().table_bytes() as f64 / self.len() as f64
-    }
 }
 
-/// A one-line summary: parameters, load, size and false-positive rate.
-impl<H, S: Storage> fmt::Display for CuckooFilter<H, S> {
+/// A one-line summary: kind, items, size, bits per item and false-positive rate.
+impl<C: Core, H> fmt::Display for Filter<C, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (params, items, slots) = (self.params(), self.len(), self.slots());
-        let bytes = params.table_bytes();
-        write!(f, "{params}: {items} of {slots} slots taken ({}), {bytes} bytes, ", Load { items, slots })?;
-        write_rates(f, self, bytes)
-    }
-}
-
-/// The end of every summary: bits of these bytes for each item, and the false-positive rate.
-pub(crate) fn write_rates<C: Core, H>(f: &mut fmt::Formatter<'_>, filter: &Filter<C, H>, bytes: usize) -> fmt::Result {
-    if !filter.is_empty() {
-        write!(f, "{:.2} bits per item, ", 8.0 * bytes as f64 / filter.len() as f64)?;
-    }
-    match filter.false_positive_rate() {
-        0.0 => f.write_str("false-positive rate 0"),
-        rate => write!(f, "false-positive rate {rate:.2e}"),
+        self.core.summarize(f, self.core.bytes_of_items(self.size_in_bytes()))?;
+        if !self.is_empty() {
+            write!(f, ", {:.2} bits per item", self.bits_per_item())?;
+        }
+        match self.false_positive_rate() {
+            0.0 => f.write_str(", false-positive rate 0"),
+            rate => write!(f, ", false-positive rate {rate:.2e}"),
+        }
     }
 }
 
 /// A load in per cent. Only an empty filter has 0.0 %, and only one without a free slot 100.0 %.
-struct Load {
-    items: usize,
-    slots: usize,
+pub(super) struct Load {
+    pub(super) items: usize,
+    pub(super) slots: usize,
 }
 
 impl fmt::Display for Load {

@@ -5,8 +5,9 @@
 
 use core::fmt;
 
-use super::{InsertError, RawFilter, answers_in_order};
+use super::{Hashed, InsertError, RawFilter, answers_in_order, facts::Load};
 use crate::{
+    hash::HashItem,
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
     storage::Storage,
@@ -63,9 +64,19 @@ pub trait Core {
     #[doc(hidden)]
     fn describe(&self, _debug: &mut fmt::DebugStruct<'_, '_>) {}
 
+    /// The beginning of a summary, before bits per item and the false-positive rate.
+    #[doc(hidden)]
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result;
+
     /// Bytes of memory behind the struct.
     #[doc(hidden)]
     fn bytes_behind(&self) -> usize;
+
+    /// The bytes of which an item has its share, of a filter that takes so many.
+    #[doc(hidden)]
+    fn bytes_of_items(&self, all: usize) -> usize {
+        all
+    }
 }
 
 /// A [`Core`] with parameters and a kernel.
@@ -83,10 +94,10 @@ pub trait Planned: Core {
     fn set_dispatch(&mut self, dispatch: Dispatch);
 }
 
-/// A [`Core`] from which items can be removed.
+/// A core from which items can be removed. A reference to one that is shared is such a core, too, as a `&File` is a writer.
 ///
 /// This trait is sealed.
-pub trait CoreRemove: Core {
+pub trait CoreRemove {
     #[doc(hidden)]
     fn remove(&mut self, hash: Uniform) -> bool;
 
@@ -100,9 +111,19 @@ pub trait CoreRemove: Core {
         self.prefetch(hashes);
         answers(hashes, |hash| self.remove(hash))
     }
+
+    /// Removes all hashes, and writes which were found.
+    #[doc(hidden)]
+    fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
+        let mut answer = answers_in_order(removed);
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer(self.remove_some(batch));
+            true
+        });
+    }
 }
 
-/// A [`Core`] that can be changed.
+/// A core that can be changed, as [`CoreRemove`] is.
 ///
 /// This trait is sealed.
 pub trait CoreMut: CoreRemove {
@@ -112,10 +133,7 @@ pub trait CoreMut: CoreRemove {
 
     /// Returns true if the hash was inserted.
     #[doc(hidden)]
-    #[inline]
-    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
-        if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
-    }
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError>;
 
     /// Removes all items.
     #[doc(hidden)]
@@ -129,6 +147,45 @@ pub trait CoreMut: CoreRemove {
             self.insert(Uniform(hash)).map_err(|error| error.at(position))?;
         }
         Ok(())
+    }
+
+    /// Inserts all hashes: those before one that is refused, or all others.
+    #[doc(hidden)]
+    fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), InsertError> {
+        let (mut inserted, mut result) = (0, Ok(()));
+        hashes.each_batch(0..hashes.len(), |batch| {
+            result = self.insert_some(batch).map_err(|refusal| refusal.after(inserted));
+            inserted += batch.len();
+            result.is_ok()
+        });
+        result
+    }
+
+    /// Inserts the items of an iterator until one is refused. Returns their number.
+    #[doc(hidden)]
+    fn insert_each<I: Iterator, H: HashItem<I::Item>>(&mut self, items: Hashed<'_, I, H>) -> Result<usize, InsertError> {
+        let mut inserted = 0;
+        items.each_batch(|batch| {
+            self.insert_some(batch).map_err(|refusal| refusal.after(inserted))?;
+            inserted += batch.len();
+            Ok(())
+        })?;
+        Ok(inserted)
+    }
+
+    /// The same with [`insert_unique`](Self::insert_unique). Returns the number of those that were inserted.
+    #[doc(hidden)]
+    fn insert_each_unique<I: Iterator, H: HashItem<I::Item>>(&mut self, items: Hashed<'_, I, H>) -> Result<usize, InsertError> {
+        let (mut stored, mut position) = (0, 0);
+        items.each_batch(|batch| {
+            self.prefetch(batch);
+            for &hash in batch {
+                stored += usize::from(self.insert_unique(Uniform(hash)).map_err(|refusal| refusal.at(position))?);
+                position += 1;
+            }
+            Ok(())
+        })?;
+        Ok(stored)
     }
 }
 
@@ -170,8 +227,18 @@ impl<S: Storage> Core for RawFilter<S> {
         self.params().false_positive_rate_at(self.len() as f64 / self.params().slots() as f64)
     }
 
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        let (params, items, slots) = (self.params(), self.len(), self.params().slots());
+        write!(f, "{params}: {items} of {slots} slots taken ({}), {bytes} bytes", Load { items, slots })
+    }
+
     fn bytes_behind(&self) -> usize {
         self.storage().bytes().len()
+    }
+
+    /// The table alone, as planned.
+    fn bytes_of_items(&self, _: usize) -> usize {
+        self.params().table_bytes()
     }
 }
 
@@ -195,6 +262,11 @@ impl CoreMut for RawFilter {
     #[inline(always)]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
         if self.insert(hash) { Ok(()) } else { Err(self.refusal(hash, 0)) }
+    }
+
+    #[inline]
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
+        if self.contains(hash) { Ok(false) } else { CoreMut::insert(self, hash).map(|()| true) }
     }
 
     fn insert_some(&mut self, hashes: &[u64]) -> Result<(), InsertError> {

@@ -33,7 +33,6 @@ pub use {
 #[cfg(feature = "std")]
 pub(crate) use {contains::insert_by_own_methods, operations::hashed_iter};
 pub(crate) use {
-    facts::write_rates,
     items::{Batch, Hashed, answers_in_order, same_length},
     operations::hashed,
     raw::{Combine, Copies, Located, Place, Slots, Sought, is_crowded, slots},

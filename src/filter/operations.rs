@@ -2,14 +2,14 @@
 
 #![allow(clippy::inline_always, reason = "a call takes as long as the rest of a look-up in a cache")]
 
-use super::{ContainsIter, Core, CoreMut, CoreRemove, Filter, Hashed, InsertError, Items, answers_in_order, same_length};
+use super::{ContainsIter, Core, CoreMut, CoreRemove, Filter, Hashed, InsertError, Items, same_length};
 use crate::{
     hash::HashItem,
     kernel::{BATCH, Hashes as _},
     table::Uniform,
 };
 
-impl<C: CoreMut, H> Filter<C, H> {
+impl<C: Core + CoreMut, H> Filter<C, H> {
     /// Inserts an item, even if it is already present: see [Duplicates](crate::CuckooFilter#duplicates). A growing filter grows if it
     /// has to.
     ///
@@ -78,14 +78,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn insert_batch<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), InsertError> {
-        let hashes = hashed(&self.core, &self.hasher, items);
-        let (mut inserted, mut result) = (0, Ok(()));
-        hashes.each_batch(0..hashes.len(), |batch| {
-            result = self.core.insert_some(batch).map_err(|error| error.after(inserted));
-            inserted += batch.len();
-            result.is_ok()
-        });
-        result
+        self.core.insert_all(&hashed(&self.core, &self.hasher, items))
     }
 
     /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items. Works in batches of 64, as
@@ -107,13 +100,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     where
         H: HashItem<I::Item>,
     {
-        let (hashed, mut inserted) = (hashed_iter(&self.core, &self.hasher, items), 0);
-        hashed.each_batch(|batch| {
-            self.core.insert_some(batch).map_err(|error| error.after(inserted))?;
-            inserted += batch.len();
-            Ok(())
-        })?;
-        Ok(inserted)
+        self.core.insert_each(hashed_iter(&self.core, &self.hasher, items))
     }
 
     /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
@@ -135,20 +122,11 @@ impl<C: CoreMut, H> Filter<C, H> {
     where
         H: HashItem<I::Item>,
     {
-        let (hashed, mut stored, mut position) = (hashed_iter(&self.core, &self.hasher, items), 0, 0);
-        hashed.each_batch(|batch| {
-            self.core.prefetch(batch);
-            for &hash in batch {
-                stored += usize::from(self.core.insert_unique(Uniform(hash)).map_err(|error| error.at(position))?);
-                position += 1;
-            }
-            Ok(())
-        })?;
-        Ok(stored)
+        self.core.insert_each_unique(hashed_iter(&self.core, &self.hasher, items))
     }
 }
 
-impl<C: CoreMut, H> Filter<C, H> {
+impl<C: Core + CoreMut, H> Filter<C, H> {
     /// Removes all items. A table of fixed size keeps its size; a growing filter gives back the memory that it has grown by. Takes time
     /// proportional to the tables.
     pub fn clear(&mut self) {
@@ -156,7 +134,7 @@ impl<C: CoreMut, H> Filter<C, H> {
     }
 }
 
-impl<C: CoreRemove, H> Filter<C, H> {
+impl<C: Core + CoreRemove, H> Filter<C, H> {
     /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
     ///
     /// # Example
@@ -184,11 +162,7 @@ impl<C: CoreRemove, H> Filter<C, H> {
     pub fn remove_batch<I: Items<H> + ?Sized>(&mut self, items: &I, removed: &mut [bool]) {
         let hashes = hashed(&self.core, &self.hasher, items);
         same_length(hashes.len(), removed.len());
-        let mut answer = answers_in_order(removed);
-        hashes.each_batch(0..hashes.len(), |batch| {
-            answer(self.core.remove_some(batch));
-            true
-        });
+        self.core.remove_all(&hashes, removed);
     }
 }
 

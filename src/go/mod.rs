@@ -148,6 +148,11 @@ impl Core for WithVictim {
         debug.field("has_victim", &self.victim.is_used);
     }
 
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        self.filter.core.summarize(f, bytes)?;
+        f.write_str(if self.victim.is_used { ", and a victim" } else { "" })
+    }
+
     fn bytes_behind(&self) -> usize {
         self.filter.core.bytes_behind() + self.order.size_in_bytes()
     }
@@ -182,6 +187,10 @@ impl CoreMut for WithVictim {
     fn clear(&mut self) {
         self.filter.clear();
         (self.victim, self.order) = (Victim::default(), Order::default());
+    }
+
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
+        if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 }
 

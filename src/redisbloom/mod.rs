@@ -186,13 +186,13 @@ impl RedisBloomFilter {
     /// The number of slots of all sub-filters.
     #[must_use]
     pub fn slots(&self) -> u64 {
-        self.core.filters.iter().map(|filter| wide(filter.slots.len())).sum()
+        self.core.slots()
     }
 
     /// The number of slots that are taken.
     #[must_use]
     pub fn taken(&self) -> u64 {
-        self.core.filters.iter().map(|filter| filter.taken).sum()
+        self.core.taken()
     }
 
     /// The number of items removed since the filter was made or compacted.
@@ -229,21 +229,6 @@ impl RedisBloomFilter {
     #[must_use]
     pub fn max_iterations(&self) -> u32 {
         self.core.header.max_iterations.into()
-    }
-}
-
-/// A summary in one line.
-impl fmt::Display for RedisBloomFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (slots, items, filters, size) =
-            (self.slots(), self.core.header.items, self.core.filters.len(), self.core.header.bucket_size);
-        let some = if filters == 1 { "" } else { "s" };
-        write!(
-            f,
-            "RedisBloom: {items} items in {filters} sub-filter{some} of buckets of {size}: {} of {slots} slots taken",
-            self.taken()
-        )?;
-        write!(f, ", false-positive rate {:.2e}", self.false_positive_rate())
     }
 }
 
@@ -295,6 +280,13 @@ impl Core for SubFilters {
         false_positive_rate(FINGERPRINT_BITS, 1, items_of_a_bucket)
     }
 
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        let (items, filters, size) = (self.header.items, self.filters.len(), self.header.bucket_size);
+        let some = if filters == 1 { "" } else { "s" };
+        write!(f, "RedisBloom: {items} items in {filters} sub-filter{some} of buckets of {size}: ")?;
+        write!(f, "{} of {} slots taken, {bytes} bytes", self.taken(), self.slots())
+    }
+
     fn bytes_behind(&self) -> usize {
         size_of_filters(&self.filters)
     }
@@ -339,6 +331,14 @@ impl SubFilters {
     fn compact_while_it_frees(&mut self) {
         let _ = (1..self.filters.len()).rev().all(|filter| self.empty_into_earlier(filter));
         self.header.update(|fields| fields.deleted = 0);
+    }
+
+    fn slots(&self) -> u64 {
+        self.filters.iter().map(|filter| wide(filter.slots.len())).sum()
+    }
+
+    fn taken(&self) -> u64 {
+        self.filters.iter().map(|filter| filter.taken).sum()
     }
 
     /// Moves what it can from a sub-filter. Returns true if that was everything; then the sub-filter is dropped, if it is the last.

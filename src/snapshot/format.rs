@@ -321,7 +321,7 @@ pub(super) fn section_checksum(
 }
 
 /// What the list says of a shard.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) layer: u8,
     pub(crate) depth: u8,
