@@ -168,3 +168,47 @@ fn a_snapshot_is_taken_while_others_write() {
     assert_eq!((read.len(), read.lanes(), read.params()), (filter.len(), filter.lanes(), filter.params()));
     assert!((0..3 * ITEMS).all(|n| read.contains(&n) == (n < ITEMS || n % 2 == 0)));
 }
+
+/// In both directions, and with itself, while others write to both: no thread waits for another one for ever.
+#[test]
+fn filters_are_compared_and_copied_while_others_write() {
+    let (first, second) = (shared(), shared());
+    first.insert_batch(&items(0..ITEMS / 10)).expect("it grows");
+    thread::scope(|scope| {
+        for filter in [&first, &second] {
+            scope.spawn(|| {
+                for n in ITEMS..ITEMS + ITEMS / 10 {
+                    filter.insert(&n).expect("it grows");
+                    assert!(filter.remove(&n));
+                }
+            });
+        }
+        for (one, other) in [(&first, &second), (&second, &first), (&first, &first)] {
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    assert_eq!(one == other, std::ptr::eq(one, other));
+                    assert!(one.try_clone().expect("there is memory").len() as u64 <= ITEMS);
+                }
+            });
+        }
+    });
+    let copy = first.try_clone().expect("there is memory");
+    assert!(copy == first && copy.params() == first.params());
+    copy.insert(&7_u64).expect("it grows");
+    assert!(copy != first);
+}
+
+/// Items that are there already are not inserted again, so that copies are not refused.
+#[test]
+fn filters_are_extended() {
+    let words = || "to be or not to be ".repeat(20);
+    let (filter, mut owned) = (shared(), builder().build().expect("the parameters are right"));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let mut filter = &filter;
+            scope.spawn(move || filter.extend(words().split_whitespace()));
+        }
+    });
+    owned.extend(words().split_whitespace());
+    assert!(filter.len() == 4 && owned.len() == 4 && filter.contains("be") && owned.contains("be"));
+}
