@@ -156,10 +156,9 @@ class Table:
         bit, high = i * self.bucket_bits, self.f - 4
         codeword = self._field(bit, 12)
         need(codeword < len(CODEBOOK), "table", f"bucket {i} has the codeword {codeword}, which does not occur")
-        parts = [self._field(bit + 12 + j * high, high) | self._above(i, j) << high for j in range(4)]
-        slots = list(zip(CODEBOOK[codeword], parts))
+        slots = [(CODEBOOK[codeword][j], self._field(bit + 12 + j * high, high), self._above(i, j)) for j in range(4)]
         need(slots == sorted(slots), "table", f"the fingerprints of bucket {i} are not in order")
-        return [part << 4 | low for low, part in slots]
+        return [above << self.f | part << 4 | low for low, part, above in slots]
 
 
 class Filter:

@@ -673,9 +673,6 @@ impl State {
     /// A refusal has a reason. These hashes were inserted before, or refused.
     fn judge(&self, kind: InsertErrorKind, before: &[u64]) {
         let Side { model, limit, .. } = &self.sides[0];
-        // Buckets of one slot: beyond the plan, three different items in two buckets may look like copies, or crowded (docs/GROWTH.md).
-        let is_planned = self.header.max_capacity.is_none_or(|most| before.len() + model.len <= most);
-        let may_look_so = self.header.bucket_size == Some(1) && !is_planned;
         match kind {
             InsertErrorKind::Limit => assert!(*limit < usize::MAX, "refused for a limit that there is not"),
             InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => {
@@ -683,9 +680,9 @@ impl State {
                     model.is_a_set()
                         && before.iter().chain(model.copies.keys()).collect::<BTreeSet<_>>().len() == before.len() + model.len
                 };
-                assert!(may_look_so || !is_a_set(), "refused for copies, of which there are none");
+                assert!(!is_a_set(), "refused for copies, of which there are none");
             }
-            kind => assert!(may_look_so || self.header.universe != Universe::Items, "refused as {kind:?}"),
+            kind => assert!(self.header.universe != Universe::Items, "refused as {kind:?}"),
         }
     }
 

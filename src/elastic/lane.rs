@@ -291,15 +291,20 @@ impl Lane {
     #[inline]
     pub(super) fn remove(&mut self, hash: Uniform) -> bool {
         let key = self.key(hash);
-        let is_removed = self.layers_mut().rev().any(|layer| {
-            let Some(place) = layer.remove(key) else { return false };
-            let most = share(layer, MOST_TO_JOIN);
-            if layer.items(place) <= most / 2 {
-                // Without memory for the joined shard, they stay two.
-                let _ = layer.join(place, most);
-            }
-            true
-        });
+        if self.has_later() && self.remove_later(key) {
+            return true;
+        }
+        let is_removed = remove_and_join(&mut self.first, key);
+        if self.first.len() == 0 {
+            self.drop_empty_layers();
+        }
+        is_removed
+    }
+
+    /// The same, from later layers.
+    #[cold]
+    fn remove_later(&mut self, key: Key) -> bool {
+        let is_removed = self.later.iter_mut().rev().any(|layer| remove_and_join(layer, key));
         if is_removed {
             self.drop_empty_layers();
         }
@@ -410,6 +415,18 @@ impl Task for Find<'_> {
             geometry => lane.dispatch.read(geometry, table, Located::new(buckets, fingerprint)),
         }
     }
+}
+
+/// Removes one copy of an item from a layer, and joins its shard with another one if both have become thin.
+#[inline]
+fn remove_and_join(layer: &mut Layer, key: Key) -> bool {
+    let Some((place, items)) = layer.remove(key) else { return false };
+    let most = share(layer, MOST_TO_JOIN);
+    if items <= most / 2 {
+        // Without memory for the joined shard, they stay two.
+        let _ = layer.join(place, most);
+    }
+    true
 }
 
 /// A share of the slots of a layer's shards.

@@ -273,18 +273,18 @@ impl Layer {
         is_placed
     }
 
-    /// Removes one copy of an item. Returns the place of the shard that had one.
+    /// Removes one copy of an item. Returns the place of the shard that had one, and how many items it has now.
     #[inline]
-    pub(super) fn remove(&mut self, key: Key) -> Option<Place> {
+    pub(super) fn remove(&mut self, key: Key) -> Option<(Place, usize)> {
         let place = self.find(key.stream)?;
         let (shape, header, table) = self.pool.open(place);
         if !self.dispatch.change(&shape.geometry, table, key.locate(shape.upper.of(key.stream))) {
             return None;
         }
-        let items = header.record.items();
-        header.set_items(items - 1);
+        let items = header.record.items() - 1;
+        header.set_items(items);
         self.len -= 1;
-        Some(place)
+        Some((place, items))
     }
 
     #[inline]
@@ -470,14 +470,16 @@ impl Layer {
     fn is_crowded_by_copies(&self, place: Place, key: Key) -> bool {
         let shape = &self.pool.level(self.depth_of(place)).shape;
         let slots = |bucket| shape.slots(self.dispatch, self.pool.table(place), bucket);
-        is_crowded(&shape.params.placement(), key.buckets, shape.params.bucket_size(), &slots)
+        is_crowded(&shape.params, key.buckets, &slots)
     }
 
     /// True if a further layer takes little memory beside this one: one in sixteen slots of those that it may have is taken, or it may
-    /// have few. Otherwise it is for unequal hashes that a shard is full.
+    /// have few. Otherwise it is for unequal hashes that a shard is full. In buckets of one slot, it may be for three items in two
+    /// buckets long before, and hashes are as good as any.
     fn has_grown_up(&self) -> bool {
         let slots = wide(self.slots_of_a_shard()) << self.plan.most_depth;
-        wide(self.len) >= slots >> 4 || slots <= FEW_SLOTS
+        let share = if self.plan.whole.bucket_size == 1 { 8 } else { 4 };
+        wide(self.len) >= slots >> share || slots <= FEW_SLOTS
     }
 
     /// The greatest depth to which a shard may be split.

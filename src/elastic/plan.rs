@@ -52,6 +52,10 @@ const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 /// item while the layer is small, and each further layer costs a look-up two buckets: docs/GROWTH.md has the figures.
 const MOST_DOUBLINGS: u8 = 4;
 
+/// So many times as many items as planned hardly ever look like copies of each other, and at least so many.
+const TOLD_APART: u64 = 32;
+const FEWEST_TOLD_APART: u64 = 1 << 16;
+
 /// A filter can double so many times beyond its maximal capacity, at least: further layers have bits to spare for that, and keep
 /// the rate. A lower rate, for which they would not, is refused.
 const FEWEST_DOUBLINGS_BEYOND: u8 = 10;
@@ -124,7 +128,7 @@ impl Request {
         let suffices = |&f: &u32| {
             let matches = matches_when_full(f, b, max_capacity);
             33.0 / 32.0 * at_least_one(matches) <= rate
-                && tells_apart(max_capacity, f, b)
+                && tells_apart(max_capacity.saturating_mul(TOLD_APART).max(FEWEST_TOLD_APART), f, b)
                 && doublings_beyond(f, spare_bits(rate, matches)) >= FEWEST_DOUBLINGS_BEYOND
         };
         let f = table.fingerprint_bits().find(suffices).ok_or(Parameter::FalsePositiveRate)?;
@@ -422,7 +426,7 @@ mod tests {
                 };
                 let sum: f64 = (0..6).map(full).sum();
                 assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
-                let tells_apart = |f| tells_apart(LEAST_MAX_CAPACITY, f, b);
+                let tells_apart = |f| tells_apart(TOLD_APART * LEAST_MAX_CAPACITY, f, b);
                 let is_needed = !tells_apart(u32::from(params.low_bits) - 1);
                 assert!(full(0) > rate / 4.0 || is_needed, "fingerprints are no longer than they must be");
                 assert!(tells_apart(params.low_bits.into()));

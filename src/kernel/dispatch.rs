@@ -11,7 +11,9 @@ use super::{
 };
 use crate::{
     params::Params,
-    table::{Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, SingleDeep, Wide},
+    table::{
+        Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, SingleDeep, Wide, WideDeep,
+    },
 };
 
 /// A kernel that the processor supports: detection is the only way to make the tokens.
@@ -231,8 +233,12 @@ impl Layout for DeepGeometry {
         match self.table {
             // Of a filter that was planned for its size; all others have columns most of the time.
             Geometry::Narrow(geometry) if self.column.width() == 0 => dispatch.read_form(Narrow, &geometry, bytes, read),
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+            Geometry::Narrow(geometry) if self.column.width() <= Deep::MOST_COLUMN_BITS => {
                 dispatch.read_form(Deep, &(geometry, self.column), bytes, read)
+            }
+            // Has nothing to spread and gather.
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+                read_portably(WideDeep, &(geometry, self.column), bytes, read)
             }
             Geometry::Single(geometry) => dispatch.read_form(SingleDeep, &(geometry, self.column), bytes, read),
         }
@@ -242,8 +248,12 @@ impl Layout for DeepGeometry {
     fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output {
         match self.table {
             Geometry::Narrow(geometry) if self.column.width() == 0 => dispatch.change_form(Narrow, &geometry, bytes, change),
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+            Geometry::Narrow(geometry) if self.column.width() <= Deep::MOST_COLUMN_BITS => {
                 dispatch.change_form(Deep, &(geometry, self.column), bytes, change)
+            }
+            // Has nothing to spread and gather.
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+                change_portably(WideDeep, &(geometry, self.column), bytes, change)
             }
             Geometry::Single(geometry) => dispatch.change_form(SingleDeep, &(geometry, self.column), bytes, change),
         }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Fingerprints that are longer than look-ups need have their upper bits in a [`Column`] behind the table, which look-ups do not
-//! read (`SingleDeep`, `Deep`).
+//! read (`SingleDeep`, `Deep`, `WideDeep`).
 //!
 //! A [`Geometry`] is the bit layout of a table and is stored in the filter. A [`Table`] is a geometry bound to bytes and to
 //! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]; each is
@@ -35,7 +35,7 @@ pub(crate) use address::{Address, AnySize, Placement, Uniform};
 pub(crate) use instructions::{Instructions, Portable};
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
-pub(crate) use packed::{Deep, Narrow, PackedGeometry, Wide};
+pub(crate) use packed::{Deep, Narrow, PackedGeometry, Wide, WideDeep};
 #[cfg(x86_kernels)]
 pub(crate) use packed::{Packed, codebook};
 pub(crate) use single::{Single, SingleDeep, SingleGeometry};
@@ -125,6 +125,13 @@ pub(crate) trait Table {
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64>;
     /// What is wrong with the bucket if it is corrupt.
     fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>;
+    /// Writes those of its fingerprints whose bits in the column begin with `prefix` to an empty table of as many buckets, whose column
+    /// lacks these bits. Returns how many they are, or `None` if there is no quicker way than one by one.
+    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+    #[inline(always)]
+    fn fill_part(&self, _buckets: u64, _part: &mut [u8], _column: Column, _prefix: u32) -> Option<usize> {
+        None
+    }
     /// The length of the table and its padding, in bytes.
     fn len_in_bytes(&self) -> usize;
 }
@@ -157,6 +164,13 @@ pub(crate) trait TableMut: Table + Sized {
             }
         }
         values.len()
+    }
+    /// Adds what a bucket has in one of two halves of the table, whose column lacks the first bit, which is `bit`. Returns how many
+    /// fingerprints found no room, which are in `left`; or `None`, and has done nothing, if there is no quicker way than one by one.
+    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+    #[inline(always)]
+    fn add_bucket(&mut self, _bucket: u64, _half: (&[u8], Column), _bit: u32, _left: &mut [u32; 4]) -> Option<usize> {
+        None
     }
     /// For a walk: with portable code, where that is as fast.
     fn walked(&mut self) -> Self::Walked<'_>;

@@ -10,7 +10,7 @@ use proptest::{
 
 use super::{
     Address, Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, Narrow, Portable, Single, SingleDeep, Table, TableMut,
-    TableParams, Wide, fingerprints, packed::codebook,
+    TableParams, Wide, WideDeep, fingerprints, packed::codebook,
 };
 use crate::{
     bits::{self, PADDING},
@@ -44,7 +44,8 @@ impl Oracle {
         let Some(slot) = bucket.iter().position(|&value| value == old) else { return false };
         bucket[slot] = new;
         if self.kind == TableKind::Packed {
-            bucket.sort_by_key(|value| (value % 16, value / 16));
+            let in_table = (u64::from(u32::MAX) + 1) >> (32 - (self.f - self.column));
+            bucket.sort_by_key(|&value| (value % 16, u64::from(value) % in_table, value));
         }
         true
     }
@@ -164,7 +165,10 @@ impl Bound {
             Geometry::Narrow(geometry) if self.is_plain => Narrow::read(&geometry, bytes, Portable, read),
             Geometry::Wide(geometry) if self.is_plain => Wide::read(&geometry, bytes, Portable, read),
             Geometry::Single(geometry) => SingleDeep::read(&(geometry, column), bytes, Portable, read),
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => Deep::read(&(geometry, column), bytes, Portable, read),
+            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+                Deep::read(&(geometry, column), bytes, Portable, read)
+            }
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => WideDeep::read(&(geometry, column), bytes, Portable, read),
         }
     }
 
@@ -175,7 +179,12 @@ impl Bound {
             Geometry::Narrow(geometry) if self.is_plain => Narrow::change(&geometry, bytes, Portable, change),
             Geometry::Wide(geometry) if self.is_plain => Wide::change(&geometry, bytes, Portable, change),
             Geometry::Single(geometry) => SingleDeep::change(&(geometry, column), bytes, Portable, change),
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => Deep::change(&(geometry, column), bytes, Portable, change),
+            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+                Deep::change(&(geometry, column), bytes, Portable, change)
+            }
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+                WideDeep::change(&(geometry, column), bytes, Portable, change)
+            }
         }
     }
 

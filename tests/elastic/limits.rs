@@ -156,6 +156,36 @@ fn the_smallest_filters_work() {
     }
 }
 
+/// Different items are accepted far beyond the plan, whatever their hashes. In buckets of one slot, three in two buckets are enough to
+/// be in each other's way, and two that are alike to look like copies.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn different_items_are_not_refused_beyond_the_plan() {
+    let hash = |n: u64| {
+        let folded = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let folded = (folded ^ folded >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        folded ^ folded >> 31
+    };
+    let mut next = 0;
+    for (bucket_size, rounds) in [(1, 60), (2, 15), (3, 5), (4, 5)] {
+        for max_capacity in [1, 2, 7, 17, 44, 100, 400, 1334] {
+            for (rate, capacity) in [(0.5, 0), (0.5, max_capacity), (0.03, max_capacity / 5), (1e-5, 0)] {
+                let builder = ElasticFilter::builder().false_positive_rate(rate).bucket_size(bucket_size);
+                let builder = builder.capacity(capacity).max_capacity(max_capacity);
+                for round in 0..rounds {
+                    let mut filter = builder.clone().build().unwrap();
+                    let items = if round == 0 { 12_000 } else { 400.max(20 * max_capacity as u64).min(3000) };
+                    for n in 0..items {
+                        next += 1;
+                        let inserted = filter.insert(&Prehashed(hash(next)));
+                        assert!(inserted.is_ok(), "item {n}, {next} of all: {inserted:?} {filter:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Hashes that begin with the same bits of the stream, found by trying. Anyone who knows the seed can do so.
 #[cfg(target_pointer_width = "64")]
 fn chosen(alike: u32, count: usize) -> Vec<u64> {

@@ -15,13 +15,13 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned, Storage, StorageMut},
     table::{
-        Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement as _, Read, Table, TableMut, TableParams, Uniform,
-        fingerprints, place,
+        Address, Change, Corrupt, DeepGeometry, Fingerprint, MOST_SLOTS, Pair, Placement as _, Read, Table, TableMut,
+        TableParams, Uniform, fingerprints, place,
     },
 };
 pub(crate) use combine::Combine;
+use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
 pub(crate) use scan::{Copies, Located, Place, Slots, Sought, is_crowded, slots};
-use scan::{CopyValues, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
 /// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
@@ -203,7 +203,7 @@ impl<S: Storage> RawFilter<S> {
         let placement = Address::new(&self.params);
         let (buckets, fingerprint) = placement.buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
-        let is_crowded = || is_crowded(&placement, buckets, self.params.bucket_size(), &|bucket| self.slots(bucket));
+        let is_crowded = || is_crowded(&self.params, buckets, &|bucket| self.slots(bucket));
         let error = match self.copies(buckets, fingerprint) {
             copies if copies == room => InsertError::copies(copies),
             // Up to the capacity, different items have room.
@@ -235,6 +235,27 @@ impl<S: StorageMut, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
             let Self { params, geometry, storage, len, dispatch } = self;
             dispatch.change(geometry, storage.bytes_mut(), Receive { params, first_bucket, values, len })
         })
+    }
+}
+
+impl<S: StorageMut, P: TableParams<Geometry = DeepGeometry>> RawFilter<S, P> {
+    /// Adds to an empty filter those fingerprints of another one with as many buckets whose bits in the column begin with `prefix`:
+    /// those that are more than this one's. Returns false, and has done nothing, if there is no quicker way than one by one.
+    pub(crate) fn take_part<T: Storage>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
+        let (buckets, column) = (self.params.buckets(), self.geometry.column);
+        let items = whole.read(FillPart { buckets, part: self.storage.bytes_mut(), column, prefix });
+        self.len += items.unwrap_or(0);
+        items.is_some()
+    }
+
+    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: for all of them, it is
+    /// `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
+    pub(crate) fn add_half<T: Storage>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
+        let Self { params, geometry, storage, len, dispatch } = self;
+        let add = AddHalf { params, half: (half.storage.bytes(), half.geometry.column), bit };
+        let is_added = dispatch.change(geometry, storage.bytes_mut(), add);
+        *len += if is_added == Some(true) { half.len } else { 0 };
+        is_added
     }
 }
 

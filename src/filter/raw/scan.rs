@@ -9,7 +9,7 @@ use crate::{
     kernel::{Dispatch, Layout, PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement, Read, Table, TableMut, TableParams, Uniform,
+        Address, Change, Column, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement, Read, Table, TableMut, TableParams, Uniform,
         fingerprints, place, place_elsewhere,
     },
 };
@@ -65,16 +65,30 @@ fn each_in((first, second): Pair, slots: &dyn Fn(u64) -> Slots, mut act: impl Fn
 }
 
 /// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two
-/// buckets.
+/// buckets, and there are more such fingerprints in the table than chance explains. (Different items may share fingerprint and buckets.)
 #[cold]
-pub(crate) fn is_crowded(placement: &impl Placement, buckets: Pair, bucket_size: u32, slots: &dyn Fn(u64) -> Slots) -> bool {
-    let mut repeated = 0;
-    each_in(buckets, slots, |bucket, fingerprint| {
+pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn Fn(u64) -> Slots) -> bool {
+    let placement = params.placement();
+    let is_repeated = |bucket, fingerprint| {
         let buckets = (bucket, placement.alternate(bucket, fingerprint));
-        repeated += u32::from(Copies { buckets, fingerprint, unknown: 0 }.count(slots) > 1);
-    });
+        Copies { buckets, fingerprint, unknown: 0 }.count(slots) > 1
+    };
+    let mut here = 0;
+    each_in(buckets, slots, |bucket, fingerprint| here += u32::from(is_repeated(bucket, fingerprint)));
     let room = if buckets.0 == buckets.1 { 1 } else { 2 };
-    2 * repeated >= room * bucket_size
+    if 2 * here < room * params.bucket_size() {
+        return false;
+    }
+    let (mut repeated, mut all) = (0, 0);
+    for bucket in 0..params.buckets() {
+        each_in((bucket, bucket), slots, |bucket, fingerprint| {
+            repeated += u64::from(is_repeated(bucket, fingerprint));
+            all += 1;
+        });
+    }
+    // Of n items, 2n² / (m·2ᶠ) are expected. A few more are as probable as a pair is.
+    let bits = params.fingerprint_bits() + params.column_bits();
+    repeated > 2 + ((8 * all * all / params.buckets()) >> bits)
 }
 
 /// The copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
@@ -220,6 +234,51 @@ impl Read for CopyValues<'_> {
             copy.copy_from_slice(values.as_ref());
             rest = behind;
         }
+    }
+}
+
+/// [`Table::fill_part`].
+pub(super) struct FillPart<'a> {
+    pub(super) buckets: u64,
+    pub(super) part: &'a mut [u8],
+    pub(super) column: Column,
+    pub(super) prefix: u32,
+}
+
+impl Read for FillPart<'_> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> Option<usize> {
+        table.fill_part(self.buckets, self.part, self.column, self.prefix)
+    }
+}
+
+/// [`TableMut::add_bucket`] for all buckets.
+pub(super) struct AddHalf<'a, P> {
+    pub(super) params: &'a P,
+    pub(super) half: (&'a [u8], Column),
+    pub(super) bit: u32,
+}
+
+impl<P: TableParams> Change for AddHalf<'_, P> {
+    /// Whether all found room, or `None` if nothing was done.
+    type Output = Option<bool>;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> Option<bool> {
+        let mut left = [0; 4];
+        for bucket in 0..self.params.buckets() {
+            let over = table.add_bucket(bucket, self.half, self.bit, &mut left)?;
+            if over > 0 {
+                for fingerprint in fingerprints(&&left[..over]) {
+                    if !place_elsewhere(&mut table.walked(), self.params, bucket, fingerprint) {
+                        return Some(false);
+                    }
+                }
+            }
+        }
+        Some(true)
     }
 }
 

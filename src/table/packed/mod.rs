@@ -17,25 +17,22 @@
 //! Slots are sorted by nibble, then by high part. An empty slot is the fingerprint 0, so empty slots come first. The order is
 //! total: the bits of a bucket depend only on its contents, not on the order of updates.
 //!
-//! An update decodes a bucket into [`Keys`], changes one key and encodes the bucket again. [`Narrow`] buckets fit into a word,
-//! [`Wide`] buckets do not.
+//! An update decodes a bucket into [`Keys`], changes one key and encodes the bucket again.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 pub(crate) mod codebook;
-mod deep;
-mod narrow;
-mod wide;
+mod encodings;
 
 use core::{
     hint::select_unpredictable,
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
+use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
 use crate::bits::{self, Fields, index, low_half};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
-pub(crate) use {deep::Deep, narrow::Narrow, wide::Wide};
+pub(crate) use encodings::{Deep, Narrow, Wide, WideDeep};
 
 /// With shorter high parts, a bucket usually has one that matches by chance.
 const MIN_HIGH_BITS: u32 = 4;
@@ -136,19 +133,40 @@ pub(crate) struct Packed<'a, F: Code, B, I> {
     instructions: I,
 }
 
-/// The encoding of a bucket: [`Narrow`], [`Wide`] or, with a column, [`Deep`].
+/// The encoding of a bucket: [`Narrow`], [`Wide`] or, with a column, [`Deep`] and [`WideDeep`].
 pub(crate) trait Code: Sized {
+    /// What is in the table of a bucket's fingerprints: enough to know how full it is, and hardly ever is a fingerprint elsewhere if it
+    /// seems to be there.
+    type Low: Keys;
     type Keys: Keys;
     type Geometry;
     type Column: Copy;
+    /// Whether keys have more than [`Low`](Self::Low) has.
+    const HAS_COLUMN: bool = false;
     /// Of instructions, those with which a walk is done: portable ones are as good, if they do not spread and gather fields.
     type Walked<I: Instructions>: Instructions;
 
     fn walked<I: Instructions>(instructions: I) -> Self::Walked<I>;
     /// The layout of the buckets, and the column.
     fn parts(geometry: &Self::Geometry) -> (&PackedGeometry, Self::Column);
-    fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Self::Keys;
+    fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Self::Low;
+    /// The whole keys of a bucket.
+    fn complete<B: Deref<Target = [u8]>, I: Instructions>(
+        table: &Packed<'_, Self, B, I>,
+        bucket: u64,
+        low: Self::Low,
+    ) -> Self::Keys;
+    #[inline(always)]
+    fn load<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Self::Keys {
+        Self::complete(table, bucket, Self::low(table, bucket))
+    }
     fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: Self::Keys);
+    /// A fingerprint as a number that sorts like the slots.
+    fn key<B, I>(table: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> <Self::Keys as Keys>::Key;
+    /// The part of it that is in the table.
+    fn low_key(key: <Self::Keys as Keys>::Key) -> <Self::Low as Keys>::Key;
+    /// The fingerprints in the slots; 0 for empty ones.
+    fn values<B, I>(table: &Packed<'_, Self, B, I>, keys: Self::Keys) -> [u32; 4];
     /// [`Table::contains`].
     fn contains<B: Deref<Target = [u8]>, I: Instructions>(
         table: &Packed<'_, Self, B, I>,
@@ -158,6 +176,28 @@ pub(crate) trait Code: Sized {
     /// Prefetches what a bucket has in the column.
     #[inline(always)]
     fn prefetch<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _bucket: u64) {}
+    /// [`Table::fill_part`].
+    #[inline(always)]
+    fn fill_part<B: Deref<Target = [u8]>, I: Instructions>(
+        _: &Packed<'_, Self, B, I>,
+        _buckets: u64,
+        _part: &mut [u8],
+        _column: Column,
+        _prefix: u32,
+    ) -> Option<usize> {
+        None
+    }
+    /// [`TableMut::add_bucket`].
+    #[inline(always)]
+    fn add_bucket<B: DerefMut<Target = [u8]>, I: Instructions>(
+        _: &mut Packed<'_, Self, B, I>,
+        _bucket: u64,
+        _half: (&[u8], Column),
+        _bit: u32,
+        _left: &mut [u32; 4],
+    ) -> Option<usize> {
+        None
+    }
 }
 
 /// An encoding in which high parts can be compared all at once.
@@ -171,19 +211,18 @@ pub(crate) trait Marks: Code {
 pub(crate) trait Keys: Copy {
     type Key: Copy + Default;
 
-    fn key(fingerprint: Fingerprint) -> Self::Key;
     /// The number of empty slots.
     fn free(self) -> u32;
     /// Marks the slots that hold `key`; 0 if there are none.
     fn find(self, key: Self::Key) -> u64;
+    /// The same, of slots where [`Code::Low`] has a match.
+    fn exact(self, key: Self::Key, marks: u64) -> u64;
     /// Replaces an empty slot, of which there must be one, with `key`.
     fn insert(self, key: Self::Key) -> Self;
     /// Removes one of the copies of `key` that [`find`](Self::find) has marked.
     fn remove(self, key: Self::Key, marks: u64) -> Self;
     /// `keys` if `condition` holds, otherwise `others`.
     fn select(condition: bool, keys: Self, others: Self) -> Self;
-    /// The values of the slots; 0 for empty slots.
-    fn values(self) -> [u32; 4];
     /// 0 if the keys are sorted, as in every valid bucket.
     fn disorder(self) -> u64;
     /// 0 if every key, of a slot that is not empty, has one of the bits of `mask`.
@@ -260,7 +299,7 @@ impl<F: Marks, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
     #[inline(always)]
     pub(super) fn contains_by_high_parts(&self, (mut first, second): Pair, fingerprint: Fingerprint) -> bool {
         if self.geometry.high_bits() < MIN_HIGH_BITS {
-            let key = F::Keys::key(fingerprint);
+            let key = F::key(self, fingerprint);
             return F::load(self, first).find(key) | F::load(self, second).find(key) != 0;
         }
         let high = fingerprint.get() >> 4;
@@ -291,7 +330,7 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
 
     #[inline(always)]
     fn values(&self, bucket: u64) -> [u32; 4] {
-        F::load(self, bucket).values()
+        F::values(self, F::load(self, bucket))
     }
 
     #[inline(always)]
@@ -305,11 +344,16 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
         F::prefetch(self, bucket);
     }
 
+    #[inline(always)]
+    fn fill_part(&self, buckets: u64, part: &mut [u8], column: Column, prefix: u32) -> Option<usize> {
+        F::fill_part(self, buckets, part, column, prefix)
+    }
+
     /// Collects errors instead of returning at the first one: the loop has no branch except its end.
     #[inline(always)]
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
         let (mut empty, mut disorder, mut highest) = (0, 0, 0);
-        let low = low.map(F::Keys::key);
+        let low = low.map(|low| F::key(self, low));
         let slots = (buckets.end - buckets.start) * u64::from(SLOTS);
         for bucket in buckets {
             let keys = F::load(self, bucket);
@@ -348,38 +392,49 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
         if self.first_slot(first).min(self.first_slot(second)) >= CODEWORDS_WITH_ZERO.into() {
             return false;
         }
-        let (keys, others) = (F::load(self, first), F::load(self, second));
-        let (free, others_free) = (keys.free(), others.free());
-        let second_is_emptier = others_free > free;
+        let (low, other_low) = (F::low(self, first), F::low(self, second));
+        let second_is_emptier = other_low.free() > low.free();
         let bucket = select_unpredictable(second_is_emptier, second, first);
-        let keys = F::Keys::select(second_is_emptier, others, keys);
-        F::store(self, bucket, keys.insert(F::Keys::key(fingerprint)));
+        let keys = F::complete(self, bucket, F::Low::select(second_is_emptier, other_low, low));
+        F::store(self, bucket, keys.insert(F::key(self, fingerprint)));
         true
     }
 
     #[inline(always)]
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        let key = F::Keys::key(fingerprint);
-        let (keys, others) = (F::load(self, first), F::load(self, second));
-        let (marks, other_marks) = (keys.find(key), others.find(key));
+        let key = F::key(self, fingerprint);
+        let (low, other_low) = (F::low(self, first), F::low(self, second));
+        let (marks, other_marks) = (low.find(F::low_key(key)), other_low.find(F::low_key(key)));
         if marks | other_marks == 0 {
             return false;
         }
         let in_first = marks != 0;
         let bucket = select_unpredictable(in_first, first, second);
-        let marks = select_unpredictable(in_first, marks, other_marks);
-        F::store(self, bucket, F::Keys::select(in_first, keys, others).remove(key, marks));
-        true
+        let low = F::Low::select(in_first, low, other_low);
+        let keys = F::complete(self, bucket, low);
+        let exact = keys.exact(key, select_unpredictable(in_first, marks, other_marks));
+        if !F::HAS_COLUMN || exact != 0 {
+            F::store(self, bucket, keys.remove(key, exact));
+            return true;
+        }
+        // What is in the column differs. The second bucket may have the fingerprint all the same.
+        let keys = F::complete(self, second, other_low);
+        let exact = keys.exact(key, other_marks);
+        let is_found = in_first && exact != 0;
+        if is_found {
+            F::store(self, second, keys.remove(key, exact));
+        }
+        is_found
     }
 
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
         let keys = F::load(self, bucket);
-        let old = old.map_or_else(Default::default, F::Keys::key);
+        let old = old.map_or_else(Default::default, |old| F::key(self, old));
         let marks = keys.find(old);
         if marks != 0 {
             // An empty slot that is removed is one afterwards, too.
-            F::store(self, bucket, keys.remove(old, marks).insert(F::Keys::key(new)));
+            F::store(self, bucket, keys.remove(old, marks).insert(F::key(self, new)));
         }
         marks != 0
     }
@@ -393,7 +448,7 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
                 if keys.free() == 0 {
                     break;
                 }
-                keys = keys.insert(F::Keys::key(fingerprint));
+                keys = keys.insert(F::key(self, fingerprint));
             }
             done += 1;
         }
@@ -402,6 +457,10 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     }
 
     #[inline(always)]
+    fn add_bucket(&mut self, bucket: u64, half: (&[u8], Column), bit: u32, left: &mut [u32; 4]) -> Option<usize> {
+        F::add_bucket(self, bucket, half, bit, left)
+    }
+
     fn walked(&mut self) -> Self::Walked<'_> {
         Packed {
             geometry: self.geometry,
