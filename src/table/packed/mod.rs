@@ -209,7 +209,7 @@ pub(crate) trait Marks: Code {
 /// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. 0 is an empty
 /// slot, so empty slots come first. No method branches on the contents of a bucket, since such branches are unpredictable.
 pub(crate) trait Keys: Copy {
-    type Key: Copy + Default;
+    type Key: Copy;
 
     /// The number of empty slots.
     fn free(self) -> u32;
@@ -429,14 +429,20 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
 
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
-        let keys = F::load(self, bucket);
-        let old = old.map_or_else(Default::default, |old| F::key(self, old));
-        let marks = keys.find(old);
-        if marks != 0 {
-            // An empty slot that is removed is one afterwards, too.
-            F::store(self, bucket, keys.remove(old, marks).insert(F::key(self, new)));
+        let mut keys = F::load(self, bucket);
+        if let Some(old) = old {
+            let old = F::key(self, old);
+            let marks = keys.find(old);
+            if marks == 0 {
+                return false;
+            }
+            keys = keys.remove(old, marks);
         }
-        marks != 0
+        let has_room = keys.free() > 0;
+        if has_room {
+            F::store(self, bucket, keys.insert(F::key(self, new)));
+        }
+        has_room
     }
 
     /// Encodes the bucket once.
