@@ -107,15 +107,16 @@ mod storage;
 mod table;
 pub mod tuning;
 
-/// What filters are made of: the `C` of [`Filter<C, H>`](Filter), and where it keeps its tables, the `S` of `CuckooFilter<H, S>`
-/// and `ElasticFilter<H, S>`. Only code that takes filters of several kinds names these.
+/// Types and traits that few programs name: what filters are made of, which is the `C` of [`Filter<C, H>`](Filter) and the `S` of
+/// `CuckooFilter<H, S>` and `ElasticFilter<H, S>`, where the tables are; the iterator of `contains_iter`; what servers need that send
+/// and receive snapshots in pieces.
 pub mod backing {
     #[cfg(feature = "std")]
     pub use crate::elastic::{Part, Shared};
     pub use crate::{
         elastic::{CoreGrow, Elastic, OwnedShards, ShardStorage, SnapshotShards},
-        filter::{Core, CoreMut, CoreRemove, Planned, RawFilter},
-        snapshot::{FromSnapshot, ToSnapshot, ViewSnapshot},
+        filter::{ContainsIter, Core, CoreMut, CoreRemove, Planned, RawFilter},
+        snapshot::{FromSnapshot, SnapshotExtent, SnapshotIndex, ToSnapshot, ViewSnapshot},
         storage::{Owned, Snapshot, Storage},
     };
 }
@@ -128,12 +129,12 @@ pub use hash::FromHasherId;
 pub use {
     elastic::{ElasticBuilder, ElasticFilter, ElasticParams},
     filter::{
-        AnyFilter, BuildError, Builder, Contains, ContainsIter, CuckooFilter, Filter, FilterView, Insert, InsertError,
-        InsertErrorKind, Items, MergeError, Prehashed,
+        AnyFilter, BuildError, Builder, Contains, CuckooFilter, Filter, FilterView, Insert, InsertError, InsertErrorKind, Items,
+        MergeError, Prehashed,
     },
     hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},
-    snapshot::{ElasticView, SnapshotError, SnapshotErrorKind, SnapshotExtent, SnapshotIndex},
+    snapshot::{ElasticView, SnapshotError, SnapshotErrorKind},
     storage::OutOfMemory,
 };

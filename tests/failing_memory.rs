@@ -14,7 +14,7 @@ use std::{
 
 use koel::{
     Addressing, AnyHasher, BuildError, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, FilterView,
-    HasherId, InsertErrorKind, Kernel, SnapshotError, SnapshotErrorKind, SnapshotExtent, TableKind, tuning::nearest,
+    HasherId, InsertErrorKind, Kernel, SnapshotError, SnapshotErrorKind, TableKind, backing::SnapshotExtent, tuning::nearest,
 };
 
 /// Which allocations of this thread fail.

@@ -6,7 +6,7 @@
 use super::split_mix::SplitMix64;
 use koel::{
     ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, InsertError, InsertErrorKind, Kernel, MergeError, Prehashed,
-    SharedFilter, SnapshotExtent, TableKind,
+    SharedFilter, TableKind, backing::SnapshotExtent,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use koel::{CuckooFilter, ElasticFilter, Hasher as _, SnapshotError, SnapshotErrorKind as Kind, SnapshotExtent, Xxh3};
+use koel::{CuckooFilter, ElasticFilter, Hasher as _, SnapshotError, SnapshotErrorKind as Kind, Xxh3, backing::SnapshotExtent};
 use proptest::{prelude::*, sample::Index, test_runner::RngSeed};
 
 use super::snapshots::{filled, small};

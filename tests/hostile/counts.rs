@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use koel::{
-    AnyHasher, CuckooFilter, ElasticFilter, ElasticPart, ElasticView, FilterView, Hasher as _, Prehashed, SnapshotExtent, Xxh3,
+    AnyHasher, CuckooFilter, ElasticFilter, ElasticPart, ElasticView, FilterView, Hasher as _, Prehashed, Xxh3,
+    backing::SnapshotExtent,
 };
 
 use super::{

@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, iter};
 
-use koel::{ElasticFilter, InsertError, InsertErrorKind, SnapshotIndex, Xxh3, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, InsertError, InsertErrorKind, Xxh3, backing::SnapshotIndex, redisbloom::RedisBloomFilter};
 
 use crate::{
     plan::Plan,

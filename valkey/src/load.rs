@@ -6,7 +6,8 @@ use std::{
 };
 
 use koel::{
-    ElasticFilter, SnapshotError, SnapshotErrorKind, SnapshotExtent,
+    ElasticFilter, SnapshotError, SnapshotErrorKind,
+    backing::SnapshotExtent,
     redisbloom::{Loader, RedisBloomFilter},
 };
 
