@@ -190,6 +190,28 @@ fn growing_contains_absent(prepared: Growing) -> Growing {
     prepared
 }
 
+// Between two doublings: some shards split.
+#[library_benchmark(setup = growing)]
+#[bench::grown(false, Kernel::Bmi2)]
+fn growing_insert(mut prepared: Growing) -> Growing {
+    assert_eq!(count(&prepared.keys, |key| prepared.filter.insert(key).is_ok()), OPERATIONS);
+    prepared
+}
+
+/// Has the items that it is asked to remove.
+fn growing_present(is_planned: bool, kernel: Kernel) -> Growing {
+    let step = usize::try_from(ITEMS / OPERATIONS).expect("small");
+    Growing { keys: (0..ITEMS).step_by(step).map(key).collect(), ..growing(is_planned, kernel) }
+}
+
+#[library_benchmark(setup = growing_present)]
+#[bench::planned(true, Kernel::Bmi2)]
+#[bench::grown(false, Kernel::Bmi2)]
+fn growing_remove(mut prepared: Growing) -> Growing {
+    assert_eq!(count(&prepared.keys, |key| prepared.filter.remove(key)), OPERATIONS);
+    prepared
+}
+
 fn none_found_growing(Growing { found, .. }: Growing) {
     assert!(trues(&found) < OPERATIONS / 100);
 }
@@ -215,7 +237,9 @@ library_benchmark_group!(
         insert_batch,
         remove_batch,
         growing_contains_absent,
-        growing_contains_batch
+        growing_contains_batch,
+        growing_insert,
+        growing_remove
     ]
 );
 main!(
