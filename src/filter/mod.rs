@@ -11,7 +11,6 @@ mod contains;
 mod error;
 mod facts;
 mod items;
-mod iter;
 mod kind;
 mod merge;
 mod raw;
@@ -26,8 +25,8 @@ pub use {
     contains::{AnyFilter, Contains, Insert},
     error::{BuildError, InsertError, InsertErrorKind, MergeError},
     items::{Items, Prehashed},
-    iter::ContainsIter,
     kind::{Core, CoreMut, CoreRemove, Planned},
+    operations::ContainsIter,
     raw::RawFilter,
 };
 #[cfg(feature = "std")]

@@ -15,15 +15,20 @@
 //! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]; each is
 //! compiled once for every kind of table and instruction set, and `kernel` chooses among these.
 
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+
 mod address;
-mod instructions;
 mod packed;
 mod single;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-use core::{num::NonZeroU64, ops::Range};
+use core::{
+    hint::black_box,
+    num::NonZeroU64,
+    ops::{Deref, Range},
+};
 
 use crate::{
     bits::{index, low_half, wide},
@@ -32,12 +37,11 @@ use crate::{
 #[cfg(x86_kernels)]
 pub(crate) use address::MULTIPLIER;
 pub(crate) use address::{Address, AnySize, Placement, Uniform};
-pub(crate) use instructions::{Instructions, Portable};
+#[cfg(x86_kernels)]
+pub(crate) use packed::codebook;
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
-pub(crate) use packed::{Deep, Narrow, PackedGeometry, Wide, WideDeep};
-#[cfg(x86_kernels)]
-pub(crate) use packed::{Packed, codebook};
+pub(crate) use packed::{Deep, Narrow, Packed, PackedGeometry, Wide, WideDeep};
 pub(crate) use single::{Single, SingleDeep, SingleGeometry};
 pub(crate) use walk::{place, place_elsewhere};
 
@@ -127,7 +131,6 @@ pub(crate) trait Table {
     fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>;
     /// Writes those of its fingerprints whose bits in the column begin with `prefix` to an empty table of as many buckets, whose column
     /// lacks these bits. Returns how many they are, or `None` if there is no quicker way than one by one.
-    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
     #[inline(always)]
     fn fill_part(&self, _buckets: u64, _part: &mut [u8], _column: Column, _prefix: u32) -> Option<usize> {
         None
@@ -153,7 +156,6 @@ pub(crate) trait TableMut: Table + Sized {
     /// bucket has none.
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool;
     /// Stores each of these that is not 0 in an empty slot, in order, as long as there is room. Returns how many were looked at.
-    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
     #[inline(always)]
     fn put_all(&mut self, bucket: u64, values: &[u32]) -> usize {
         for (done, &value) in values.iter().enumerate() {
@@ -167,7 +169,6 @@ pub(crate) trait TableMut: Table + Sized {
     }
     /// Adds what a bucket has in one of two halves of the table, whose column lacks the first bit, which is `bit`. Returns how many
     /// fingerprints found no room, which are in `left`; or `None`, and has done nothing, if there is no quicker way than one by one.
-    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
     #[inline(always)]
     fn add_bucket(&mut self, _bucket: u64, _half: (&[u8], Column), _bit: u32, _left: &mut [u32; 4]) -> Option<usize> {
         None
@@ -324,7 +325,6 @@ impl TableParams for Params {
 
 impl Geometry {
     /// Runs a [`Read`] on a table with this layout.
-    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
     #[inline(always)]
     pub(crate) fn read_with<I: Instructions, R: Read>(&self, bytes: &[u8], instructions: I, read: R) -> R::Output {
         match self {
@@ -342,5 +342,83 @@ impl Geometry {
                 if geometry.is_narrow() { Self::Narrow(geometry) } else { Self::Wide(geometry) }
             }
         }
+    }
+}
+
+// What tables need of a processor.
+
+/// Bits of a lane; a word has four lanes.
+const LANE: u32 = u16::BITS;
+
+/// The lowest bit of each half of a word.
+const HALVES: u64 = 0x0000_0001_0000_0001;
+
+/// Packs and unpacks the fields of a word, and prefetches memory. A value of an implementing type proves that the processor
+/// supports the instructions.
+pub(crate) trait Instructions: Copy {
+    /// Unpacks the four lowest fields, of `width` < 16 bits each, into the lowest bits of the lanes.
+    fn spread(self, fields: u64, width: u32) -> u64;
+    /// The inverse of [`spread`](Self::spread). Ignores the other bits of the lanes.
+    fn gather(self, lanes: u64, width: u32) -> u64;
+    /// Unpacks four nibbles into the highest bits of the lanes.
+    fn spread_nibbles(self, nibbles: u16) -> u64;
+    /// The inverse of [`spread_nibbles`](Self::spread_nibbles).
+    fn gather_nibbles(self, lanes: u64) -> u16;
+    /// [`Table::contains`](Table::contains) for narrow buckets.
+    fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
+    /// Prefetches the cache line of the byte at `position`.
+    fn prefetch(self, bytes: &[u8], position: usize);
+    /// Runs a change compiled for these instructions, in a function that is not.
+    fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output;
+}
+
+/// Safe Rust: shifts and masks.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+impl Instructions for Portable {
+    #[inline(always)]
+    fn spread(self, fields: u64, width: u32) -> u64 {
+        // First two fields into each half of the word, then one into each lane.
+        let pairs = fields & u64::from(u32::MAX) | fields >> (2 * width) << (2 * LANE);
+        let mask = ((1 << width) - 1) * HALVES;
+        pairs & mask | (pairs >> width & mask) << LANE
+    }
+
+    #[inline(always)]
+    fn gather(self, lanes: u64, width: u32) -> u64 {
+        let mask = ((1 << width) - 1) * HALVES;
+        let pairs = lanes & mask | (lanes >> LANE & mask) << width;
+        pairs & u64::from(u32::MAX) | pairs >> (2 * LANE) << (2 * width)
+    }
+
+    #[inline(always)]
+    fn spread_nibbles(self, nibbles: u16) -> u64 {
+        let pairs = u64::from(nibbles);
+        let pairs = (pairs | pairs << 24) & 0x0000_00ff_0000_00ff;
+        (pairs | pairs << 12) << 12 & 0xf000_f000_f000_f000
+    }
+
+    #[inline(always)]
+    fn gather_nibbles(self, lanes: u64) -> u16 {
+        let nibbles = lanes >> 12 & 0x000f_000f_000f_000f;
+        let pairs = (nibbles | nibbles >> 12) & 0x0000_00ff_0000_00ff;
+        crate::bits::low_quarter(pairs | pairs >> 24)
+    }
+
+    #[inline(always)]
+    fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        table.contains_by_high_parts(buckets, fingerprint)
+    }
+
+    /// Safe Rust has no prefetch: reads the byte, and nothing waits for the result.
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8], position: usize) {
+        black_box(bytes[position]);
+    }
+
+    #[inline(always)]
+    fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output {
+        change.run(table)
     }
 }

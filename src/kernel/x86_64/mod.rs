@@ -6,10 +6,8 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 #![allow(unsafe_code, reason = "functions that are compiled for particular instructions, and prefetching")]
 
-mod address;
 mod bmi2;
 mod lanes;
-mod packed;
 mod shards;
 mod stages;
 mod vector;

@@ -6,11 +6,10 @@
 use core::{marker::PhantomData, ptr};
 
 use super::{
-    address::AddressLanes,
     bmi2::prefetch,
     lanes::Lanes,
-    packed::{found, narrow_highs},
     stages::Stages,
+    vector::{AddressLanes, found, narrow_highs},
 };
 use crate::{
     bits::{PADDING, beyond, index},
