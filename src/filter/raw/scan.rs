@@ -64,6 +64,9 @@ fn each_in((first, second): Pair, slots: &dyn Fn(u64) -> Slots, mut act: impl Fn
     }
 }
 
+/// The most buckets of a table in which [`is_crowded`] counts.
+const MOST_COUNTED: u64 = 1 << 12;
+
 /// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two
 /// buckets, and there are more such fingerprints in the table than chance explains. (Different items may share fingerprint and buckets.)
 #[cold]
@@ -79,8 +82,12 @@ pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn 
     if 2 * here < room * params.bucket_size() {
         return false;
     }
+    // Counts those two buckets, and of a large table a part: a refusal must not take time in proportion to the table.
     let (mut repeated, mut all) = (0, 0);
-    for bucket in 0..params.buckets() {
+    let counted = params.buckets().min(MOST_COUNTED);
+    let others = (0..counted).filter(|&bucket| bucket != buckets.0 && bucket != buckets.1);
+    let own = [buckets.0, buckets.1].into_iter().take(if buckets.0 == buckets.1 { 1 } else { 2 });
+    for bucket in own.chain(others) {
         each_in((bucket, bucket), slots, |bucket, fingerprint| {
             repeated += u64::from(is_repeated(bucket, fingerprint));
             all += 1;
@@ -88,7 +95,7 @@ pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn 
     }
     // Of n items, 2n² / (m·2ᶠ) are expected. A few more are as probable as a pair is.
     let bits = params.fingerprint_bits() + params.column_bits();
-    repeated > 2 + ((8 * all * all / params.buckets()) >> bits)
+    repeated > 2 + ((8 * all * all / counted) >> bits)
 }
 
 /// The copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.

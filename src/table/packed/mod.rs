@@ -135,8 +135,7 @@ pub(crate) struct Packed<'a, F: Code, B, I> {
 
 /// The encoding of a bucket: [`Narrow`], [`Wide`] or, with a column, [`Deep`] and [`WideDeep`].
 pub(crate) trait Code: Sized {
-    /// What is in the table of a bucket's fingerprints: enough to know how full it is, and hardly ever is a fingerprint elsewhere if it
-    /// seems to be there.
+    /// What is in the table of a bucket's fingerprints: enough to know how full it is, and nearly always whether a fingerprint is in it.
     type Low: Keys;
     type Keys: Keys;
     type Geometry;
