@@ -115,7 +115,7 @@ pub mod backing {
     pub use crate::elastic::{Part, Shared};
     pub use crate::{
         elastic::{CoreGrow, Elastic, OwnedShards, ShardStorage, SnapshotShards},
-        filter::{ContainsIter, Core, CoreMut, CoreRemove, Planned, RawFilter},
+        filter::{ContainsIter, Core, CoreMerge, CoreMut, CoreRemove, Planned, RawFilter},
         snapshot::{FromSnapshot, SnapshotExtent, SnapshotIndex, ToSnapshot, ViewSnapshot},
         storage::{Owned, Snapshot, Storage},
     };

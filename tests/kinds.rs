@@ -111,6 +111,58 @@ fn go() -> koel::go::GoFilter {
     filter.try_into().expect("one of Go's")
 }
 
+/// Merges two halves, and unites two that overlap, of which the second is a view or not.
+macro_rules! merged {
+    ($make:expr, $view:ident) => {{
+        let all: Vec<u64> = items();
+        #[allow(unused_mut, reason = "shared filters are changed through a shared reference")]
+        let [mut both, mut left, mut right] = std::array::from_fn(|_| $make);
+        both.insert_batch(&all).expect("there is room");
+        left.insert_batch(&all[..70]).expect("there is room");
+        right.insert_batch(&all[70..]).expect("there is room");
+        left.merge(&right).expect("there is room");
+        assert!(left.len() == both.len() && all.iter().all(|item| left.count(item) == 1));
+        left.union(&both).expect("there is room");
+        assert_eq!(left.len(), both.len());
+        left.merge(&merged!(@ $view, both)).expect("there is room");
+        assert!(all.iter().all(|item| left.count(item) == 2));
+        left.union(&merged!(@ $view, right)).expect("there is room");
+        assert_eq!(left.len(), 2 * both.len());
+    }};
+    (@ itself, $filter:ident) => {
+        $filter
+    };
+    (@ $view:ident, $filter:ident) => {{
+        let views = [$view::over($filter.to_bytes()), $view::over($filter.to_bytes())].map(|view| view.expect("a snapshot"));
+        assert!(views[0] == views[1]);
+        let [view, _] = views;
+        view
+    }};
+}
+
+#[test]
+fn filters_and_views_are_merged() {
+    merged!(fixed(), itself);
+    merged!(fixed(), FilterView);
+    merged!(growing().build().expect("right"), itself);
+    merged!(growing().build().expect("right"), ElasticView);
+    #[cfg(feature = "std")]
+    merged!(growing().build_shared().expect("right"), itself);
+}
+
+/// As `&File` is a writer, a reference to a shared filter is a filter that can be changed.
+#[cfg(feature = "std")]
+#[test]
+fn a_reference_to_a_shared_filter_can_insert() {
+    fn fill(mut filter: impl Insert<u64>) {
+        filter.insert_batch(&items()).expect("there is room");
+        assert!(filter.insert_unique(&ITEMS).expect("there is room") && filter.remove(&ITEMS));
+    }
+    let shared = growing().build_shared().expect("right");
+    fill(&shared);
+    asked!("SharedFilter", shared, items());
+}
+
 #[test]
 fn every_kind_answers_alike() {
     let (mut fixed, mut growing_) = (fixed(), growing().build().expect("right"));

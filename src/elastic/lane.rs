@@ -7,7 +7,7 @@ use core::iter;
 
 use super::{ElasticParams, layer::Layer, pool::Place, shard::Key, stream::Shares};
 use crate::{
-    filter::{InsertError, InsertErrorKind, Located, Sought},
+    filter::{Combine, InsertError, InsertErrorKind, Located, Sought},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
     table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform},
@@ -221,18 +221,18 @@ impl Lane {
         Ok(Self { first: self.first.try_clone()?, later, ..*self })
     }
 
-    /// Inserts all items of another lane with the same number; or if `is_union`, of each item as many copies as this lane lacks. What
+    /// Inserts all items of another lane with the same number; or for a union, of each item as many copies as this lane lacks. What
     /// the lane is charged may rise by `allowed` bytes. If it fails, some have been inserted.
-    pub(super) fn merge(&mut self, other: &Self, is_union: bool, allowed: usize) -> Result<(), InsertError> {
+    pub(super) fn merge(&mut self, other: &Self, how: Combine, allowed: usize) -> Result<(), InsertError> {
         let most = self.charged().saturating_add(allowed);
         for layer in other.layers() {
             for (shard, prefix) in layer.in_order() {
                 let mut result = Ok(());
                 shard.each_class(|(bucket, _), fingerprint, copies| {
                     let key = Key::of_stored(shard.params(), prefix, bucket, fingerprint);
-                    let missing = if is_union { self.missing(other, layer, key, copies) } else { copies };
+                    let missing = if how == Combine::Union { self.missing(other, layer, key, copies) } else { copies };
                     result = (0..missing).try_for_each(|_| self.insert_stored(key, layer.number(), most));
-                    if is_union {
+                    if how == Combine::Union {
                         self.remove_finer(key, layer, missing);
                     }
                     result.is_ok()

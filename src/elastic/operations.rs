@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{
-    CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards, ShardStorage,
+    CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards, ShardStorage, SnapshotShards,
     facts::summarize,
     lane::Lane,
     look_up::{Shards as _, contains_all},
@@ -146,6 +146,15 @@ impl PartialEq for Elastic {
 }
 
 impl Eq for Elastic {}
+
+/// Views are equal if their snapshots are, byte for byte.
+impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<Elastic<SnapshotShards<E>>> for Elastic<SnapshotShards<D>> {
+    fn eq(&self, other: &Elastic<SnapshotShards<E>>) -> bool {
+        self.storage.snapshot().all() == other.storage.snapshot().all()
+    }
+}
+
+impl<D: AsRef<[u8]>> Eq for Elastic<SnapshotShards<D>> {}
 
 impl<S: ShardStorage> Elastic<S> {
     #[inline]

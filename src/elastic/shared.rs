@@ -546,7 +546,8 @@ impl<H> SharedFilter<H> {
     }
 }
 
-insert_by_own_methods!([] SharedFilter<H>);
+insert_by_own_methods!([] SharedFilter<H>, SharedFilter<H>);
+insert_by_own_methods!([] SharedFilter<H>, &SharedFilter<H>);
 
 // A lane behind a lock.
 

@@ -185,11 +185,11 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
         T: Sized;
 }
 
-/// Implements [`Insert`] for a filter by its methods of the same names.
+/// Implements [`Insert`] for a filter, or a pointer to one, by the filter's methods of the same names.
 macro_rules! insert_by_own_methods {
-    ([$($generics:tt)*] $filter:ty) => {
-        impl<T: ?Sized, $($generics)* H: $crate::hash::HashItem<T>> $crate::filter::Insert<T> for $filter {
-                    fn insert(&mut self, item: &T) -> Result<(), InsertError> {
+    ([$($generics:tt)*] $filter:ty, $pointer:ty) => {
+        impl<T: ?Sized, $($generics)* H: $crate::hash::HashItem<T>> $crate::filter::Insert<T> for $pointer {
+            fn insert(&mut self, item: &T) -> Result<(), InsertError> {
                 <$filter>::insert(self, item)
             }
 
@@ -220,7 +220,7 @@ macro_rules! insert_by_own_methods {
 #[cfg(feature = "std")]
 pub(crate) use insert_by_own_methods;
 
-insert_by_own_methods!([C: Core + CoreMut,] Filter<C, H>);
+insert_by_own_methods!([C: Core + CoreMut,] Filter<C, H>, Filter<C, H>);
 
 /// Implements the traits for pointers to a filter.
 macro_rules! pointers {

@@ -1,6 +1,8 @@
-//! Merging and uniting two filters. The one to merge from may be a view, which must be verified first.
+//! Merging and uniting two filters.
 
-use super::{Combine, CuckooFilter, MergeError, RawFilter};
+#![allow(private_interfaces, private_bounds, reason = "the trait is sealed: nobody else can implement or call it")]
+
+use super::{Combine, Core, Filter, MergeError, RawFilter};
 use crate::{
     bits::index,
     params::explained,
@@ -8,39 +10,59 @@ use crate::{
     storage::Storage,
 };
 
-impl<H: PartialEq> CuckooFilter<H> {
-    /// Inserts all items of `other`, duplicates included, into this filter: an item of both has the sum of its copies. For the
-    /// larger number instead, see [`union`](Self::union). Takes time proportional to the table. Merging into an empty filter copies
-    /// the other table; merging an empty filter changes nothing.
+/// A core into which another one can be merged.
+///
+/// This trait is sealed.
+pub trait CoreMerge<Other>: Core {
+    /// Only filters of equal parameters can be merged.
+    #[doc(hidden)]
+    fn have_equal_params(&self, other: &Other) -> Result<(), MergeError>;
+
+    /// Merges one of equal parameters. If that fails, nothing has changed.
+    #[doc(hidden)]
+    fn combine(&mut self, other: &Other, how: Combine) -> Result<(), MergeError>;
+}
+
+impl<C, H: PartialEq> Filter<C, H> {
+    /// Inserts all items of `other`, copies included, into this filter: an item of both has the sum of its copies. For the larger
+    /// number instead, see [`union`](Self::union). Takes time proportional to both filters.
     ///
-    /// The merge is atomic: it works on a copy of the table, which temporarily doubles this filter's memory. A view of a snapshot
-    /// is [verified](crate::FilterView::verify) first.
+    /// `other` may be a view, which is [verified](crate::FilterView::verify) first. Growing filters may have grown differently. Other threads may use `other` meanwhile if it is a [`SharedFilter`](crate::SharedFilter): each
+    /// of its lanes is merged as it is at one moment.
+    ///
+    /// The merge is atomic: it works on a copy, which temporarily doubles this filter's memory. The merged filter keeps the
+    /// false-positive rate. A growing filter stores only some bits of an item's hash: enough up to
+    /// [`max_capacity`](crate::ElasticBuilder::max_capacity), but not for a further layer. So what exceeds it cannot be merged, although
+    /// it could have been inserted.
     ///
     /// # Errors
-    /// If the filters have different parameters (the seed included) or hashers, if `other` is a view of a corrupt snapshot, if
-    /// not all items fit, or if the copy cannot be allocated. This filter is then unchanged, bit for bit.
+    /// If the filters have different parameters (the seed included) or hashers, if `other` is a view of a corrupt snapshot, if not
+    /// all items fit (into a growing filter, if they are more than the maximal capacity or one is refused, as by
+    /// [`insert`](Self::insert)), or if memory for the copy cannot be allocated. This filter is then unchanged, bit for bit.
     ///
     /// # Example
     /// ```
-    /// let builder = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// let builder = koel::ElasticFilter::builder().false_positive_rate(0.001);
     /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);
     /// left.insert("alice")?;
-    /// right.insert("bob")?;
+    /// right.insert_iter(0..100_000u64)?;
     /// left.merge(&right)?;
-    /// assert!(left.contains("alice") && left.contains("bob"));
+    /// assert!(left.contains("alice") && left.contains(&7u64) && left.len() == 100_001);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn merge<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
+    pub fn merge<D>(&mut self, other: &Filter<D, H>) -> Result<(), MergeError>
+    where
+        C: CoreMerge<D>,
+    {
         self.combine(other, Combine::Sum)
     }
 
-    /// Inserts the items of `other` that this filter does not have. An item of both has the larger number of its copies, not the
-    /// sum as after [`merge`](Self::merge): the union of a filter with itself, or with an earlier copy, is the filter.
+    /// Inserts the items of `other` that this filter does not have: of each item, it has as many copies afterwards as the filter that
+    /// had more of them. The union of a filter with itself, or with an earlier copy, is the filter. The rest is as for
+    /// [`merge`](Self::merge).
     ///
     /// An item of `other` that this filter reports as present by mistake, which has the probability ε, is not stored again, as
     /// with [`insert_unique`](Self::insert_unique): it is found, but removing it would remove the other item.
-    ///
-    /// Takes time proportional to the table, and is atomic, as `merge` is.
     ///
     /// # Errors
     /// As `merge`. This filter is then unchanged, bit for bit.
@@ -55,31 +77,43 @@ impl<H: PartialEq> CuckooFilter<H> {
     /// assert!((0..900u64).all(|n| monday.contains(&n)) && monday.len() <= 900);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn union<S: Storage>(&mut self, other: &CuckooFilter<H, S>) -> Result<(), MergeError> {
+    pub fn union<D>(&mut self, other: &Filter<D, H>) -> Result<(), MergeError>
+    where
+        C: CoreMerge<D>,
+    {
         self.combine(other, Combine::Union)
     }
 
-    fn combine<S: Storage>(&mut self, other: &CuckooFilter<H, S>, how: Combine) -> Result<(), MergeError> {
-        // Cheap checks first: `verify` reads the whole table.
-        let (ours, theirs) = (self.params(), other.params());
-        if ours != theirs {
-            return Err(MergeError::DifferentParams { ours, theirs });
-        }
-        if self.hasher() != other.hasher() {
+    fn combine<D>(&mut self, other: &Filter<D, H>, how: Combine) -> Result<(), MergeError>
+    where
+        C: CoreMerge<D>,
+    {
+        self.core.have_equal_params(&other.core)?;
+        if self.hasher != other.hasher {
             return Err(MergeError::DifferentHasher);
         }
-        let (ours, theirs) = (&mut self.core, &other.core);
-        if ours.len() == 0 {
-            let copy = theirs.to_owned()?;
-            verify_copy(&copy, theirs).map_err(MergeError::Snapshot)?;
-            *ours = copy.with_dispatch(ours.dispatch());
+        self.core.combine(&other.core, how)
+    }
+}
+
+impl<S: Storage> CoreMerge<RawFilter<S>> for RawFilter {
+    fn have_equal_params(&self, other: &RawFilter<S>) -> Result<(), MergeError> {
+        let (ours, theirs) = (*self.params(), *other.params());
+        if ours == theirs { Ok(()) } else { Err(MergeError::DifferentParams { ours, theirs }) }
+    }
+
+    fn combine(&mut self, other: &RawFilter<S>, how: Combine) -> Result<(), MergeError> {
+        if self.len() == 0 {
+            let copy = other.to_owned()?;
+            verify_copy(&copy, other).map_err(MergeError::Snapshot)?;
+            *self = copy.with_dispatch(self.dispatch());
             return Ok(());
         }
-        verify(theirs).map_err(MergeError::Snapshot)?;
-        if theirs.len() == 0 || ours.combine(theirs, how)? {
+        verify(other).map_err(MergeError::Snapshot)?;
+        if other.len() == 0 || self.combine_verified(other, how)? {
             return Ok(());
         }
-        Err(refusal(ours, theirs, how))
+        Err(refusal(self, other, how))
     }
 }
 

@@ -26,6 +26,7 @@ pub use {
     error::{BuildError, InsertError, InsertErrorKind, MergeError},
     items::{Items, Prehashed},
     kind::{Core, CoreMut, CoreRemove, Planned},
+    merge::CoreMerge,
     operations::ContainsIter,
     raw::RawFilter,
 };

@@ -391,7 +391,7 @@ impl Combine {
 impl RawFilter {
     /// Adds the fingerprints of a verified filter with the same parameters. Returns false, and changes nothing, if they do not fit.
     /// They are counted again while they are inserted, because mapped bytes may have changed since they were verified.
-    pub(crate) fn combine<S: Storage>(&mut self, other: &RawFilter<S>, how: Combine) -> Result<bool, OutOfMemory> {
+    pub(crate) fn combine_verified<S: Storage>(&mut self, other: &RawFilter<S>, how: Combine) -> Result<bool, OutOfMemory> {
         // Do not copy the table if the items cannot fit.
         if how == Combine::Sum && self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
             return Ok(false);
