@@ -13,13 +13,6 @@ use crate::{
     table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform},
 };
 
-/// Two siblings are joined by a removal if together they fill less than this share of one shard's slots, so that the joined one
-/// is far from full.
-const MOST_TO_JOIN: (usize, usize) = (2, 5);
-
-/// Two siblings are joined on request if together they fill at most this share.
-const MOST_TO_SHRINK: (usize, usize) = (9, 10);
-
 /// What a lane is charged against a limit beside its layers: its struct, and the lock of one that is shared.
 pub(super) const LANE_BYTES: usize = 1 << 10;
 const _: () = assert!(size_of::<Lane>() <= LANE_BYTES);
@@ -294,7 +287,7 @@ impl Lane {
         if self.has_later() && self.remove_later(key) {
             return true;
         }
-        let is_removed = remove_and_join(&mut self.first, key);
+        let is_removed = self.first.remove_and_join(key);
         if self.first.len() == 0 {
             self.drop_empty_layers();
         }
@@ -304,7 +297,7 @@ impl Lane {
     /// The same, from later layers.
     #[cold]
     fn remove_later(&mut self, key: Key) -> bool {
-        let is_removed = self.later.iter_mut().rev().any(|layer| remove_and_join(layer, key));
+        let is_removed = self.later.iter_mut().rev().any(|layer| layer.remove_and_join(key));
         if is_removed {
             self.drop_empty_layers();
         }
@@ -327,8 +320,7 @@ impl Lane {
     pub(super) fn shrink(&mut self) {
         self.drop_empty_layers();
         for layer in self.layers_mut() {
-            let most = share(layer, MOST_TO_SHRINK);
-            layer.join_all(most);
+            layer.join_all();
         }
     }
 
@@ -415,23 +407,6 @@ impl Task for Find<'_> {
             geometry => lane.dispatch.read(geometry, table, Located::new(buckets, fingerprint)),
         }
     }
-}
-
-/// Removes one copy of an item from a layer, and joins its shard with another one if both have become thin.
-#[inline]
-fn remove_and_join(layer: &mut Layer, key: Key) -> bool {
-    let Some((place, items)) = layer.remove(key) else { return false };
-    let most = share(layer, MOST_TO_JOIN);
-    if items <= most / 2 {
-        // Without memory for the joined shard, they stay two.
-        let _ = layer.join(place, most);
-    }
-    true
-}
-
-/// A share of the slots of a layer's shards.
-fn share(layer: &Layer, (numerator, denominator): (usize, usize)) -> usize {
-    layer.slots_of_a_shard() / denominator * numerator
 }
 
 /// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).

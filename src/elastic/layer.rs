@@ -32,6 +32,11 @@ use crate::{
 /// in space.
 const FULL: (usize, usize) = (15, 16);
 
+/// Two siblings are joined by a removal if each fills at most this share of its slots, so that the joined shard is far from full; and on
+/// request if together they fill at most the other share of one.
+const THIN: (usize, usize) = (1, 5);
+const MOST_TO_SHRINK: (usize, usize) = (9, 10);
+
 /// Where copies of a few items leave no room for another one, a shard is split only if one slot in so many is taken, and a new layer
 /// is begun only if one in so many is: otherwise copies would make the filter many times as large as its items.
 const LEAST_TO_SPLIT: usize = 4;
@@ -58,6 +63,8 @@ pub(super) struct Layer {
     pool: Pool,
     /// The number of items from which on a shard is split.
     full_from: usize,
+    /// The number of items up to which it may be joined with another one.
+    thin_to: usize,
     /// The number of items.
     len: usize,
     dispatch: Dispatch,
@@ -91,7 +98,8 @@ impl Layer {
             first_bits: Window::new(0, 0, 0),
             depth: plan.least_depth,
             pool: Pool::new(&plan),
-            full_from: full_from(&plan),
+            full_from: share(&plan, FULL),
+            thin_to: share(&plan, THIN),
             len: 0,
             plan,
             dispatch,
@@ -275,7 +283,7 @@ impl Layer {
 
     /// Removes one copy of an item. Returns the place of the shard that had one, and how many items it has now.
     #[inline]
-    pub(super) fn remove(&mut self, key: Key) -> Option<(Place, usize)> {
+    fn remove(&mut self, key: Key) -> Option<(Place, usize)> {
         let place = self.find(key.stream)?;
         let (shape, header, table) = self.pool.open(place);
         if !self.dispatch.change(&shape.geometry, table, key.locate(shape.upper.of(key.stream))) {
@@ -285,6 +293,17 @@ impl Layer {
         header.set_items(items);
         self.len -= 1;
         Some((place, items))
+    }
+
+    /// Removes one copy of an item, and joins its shard with another one if both have become thin. Returns whether there was one.
+    #[inline]
+    pub(super) fn remove_and_join(&mut self, key: Key) -> bool {
+        let Some((place, items)) = self.remove(key) else { return false };
+        if items <= self.thin_to {
+            // Without memory for the joined shard, they stay two.
+            let _ = self.join(place, 2 * self.thin_to);
+        }
+        true
     }
 
     #[inline]
@@ -630,13 +649,16 @@ impl Layer {
     /// The other half of the shard that was split to make this one, unless it has been split further.
     fn sibling(&self, place: Place) -> Option<Place> {
         let record = self.pool.record(place);
+        if record.depth() == self.plan.least_depth {
+            return None;
+        }
         let first = index((record.prefix() ^ 1).into()) << (self.depth - record.depth());
         let other = *self.directory.get(first)?;
-        (record.depth() > self.plan.least_depth && self.depth_of(other) == record.depth()).then_some(other)
+        (self.depth_of(other) == record.depth()).then_some(other)
     }
 
     /// Joins a shard with its sibling if the two hold at most `most` items. Returns whether it did; otherwise nothing has changed.
-    pub(super) fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
+    fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
         let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
             return Ok(false);
         };
@@ -667,8 +689,9 @@ impl Layer {
         Ok(true)
     }
 
-    /// Joins all shards that can be, siblings of `most` items together at most. Those for which there is no memory stay two.
-    pub(super) fn join_all(&mut self, most: usize) {
+    /// Joins all shards that can be, as far as there is memory for it.
+    pub(super) fn join_all(&mut self) {
+        let most = share(&self.plan, MOST_TO_SHRINK);
         for depth in (self.plan.least_depth + 1..=self.depth).rev() {
             let mut number = 0;
             while depth <= self.depth && number < self.pool.level(depth).len() {
@@ -698,10 +721,10 @@ impl Layer {
     }
 }
 
-/// The number of items from which on a shard of a layer is split: for fewer than 16 slots, always. So small a table is soon too full
-/// for an item of which both buckets are taken.
-fn full_from(plan: &LayerPlan) -> usize {
-    plan.whole.slots() / FULL.1 * FULL.0
+/// A share of the slots of a layer's shards. A shard of fewer than 16 slots is always split: so small a table is soon too full for an
+/// item of which both buckets are taken.
+fn share(plan: &LayerPlan, (numerator, denominator): (usize, usize)) -> usize {
+    plan.whole.slots() / denominator * numerator
 }
 
 /// Writes a directory's entries for a shard.
@@ -727,7 +750,7 @@ impl Layer {
         let number = plan.number;
         assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");
-        assert_eq!(self.full_from, full_from(plan));
+        assert_eq!((self.full_from, self.thin_to), (share(plan, FULL), share(plan, THIN)));
         if self.is_unused() {
             assert!(plan.begins_unused() && self.len == 0 && self.size_in_bytes() == 0, "layer {number} has no directory");
             return;

@@ -43,7 +43,7 @@ pub(crate) use packed::codebook;
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Deep, Narrow, Packed, PackedGeometry, Wide, WideDeep};
 pub(crate) use single::{Single, SingleDeep, SingleGeometry};
-pub(crate) use walk::{place, place_elsewhere};
+pub(crate) use walk::{place, place_all, place_elsewhere};
 
 /// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. (Held in 64 bits, since the addressing
 /// arithmetic has 64 bits.)
@@ -155,18 +155,6 @@ pub(crate) trait TableMut: Table + Sized {
     /// Stores `new` in the place of a copy of `old`, or for `None` in an empty slot. Returns false, and changes nothing, if the
     /// bucket has none.
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool;
-    /// Stores each of these that is not 0 in an empty slot, in order, as long as there is room. Returns how many were looked at.
-    #[inline(always)]
-    fn put_all(&mut self, bucket: u64, values: &[u32]) -> usize {
-        for (done, &value) in values.iter().enumerate() {
-            if let Some(fingerprint) = Fingerprint::new(value)
-                && !self.replace(bucket, None, fingerprint)
-            {
-                return done;
-            }
-        }
-        values.len()
-    }
     /// Adds what a bucket has in one of two halves of the table, whose column lacks the first bit, which is `bit`. Returns how many
     /// fingerprints found no room, which are in `left`; or `None`, and has done nothing, if there is no quicker way than one by one.
     #[inline(always)]

@@ -110,7 +110,7 @@ fn directories_double_and_halve() {
         }
         let last = layer.pool.place(deepest, 0);
         assert!(cfg!(miri) || matches!(split(&mut layer, last, usize::MAX), Ok(false)), "there are no upper bits left");
-        layer.join_all(usize::MAX);
+        layer.join_all();
         assert_found(&params, &layer, &keys);
         assert!(state(&layer) == before, "buckets of {bucket_size}");
     }
@@ -146,7 +146,7 @@ fn a_layer_grows_until_its_upper_bits_are_used_up() {
         _ = layer.join(place, layer.slots_of_a_shard() / 2);
     }
     assert_found(&params, &layer, &inserted);
-    layer.join_all(usize::MAX);
+    layer.join_all();
     assert_eq!(layer.shards(), least);
     assert_found(&params, &layer, &inserted);
 }

@@ -231,7 +231,8 @@ impl<S: StorageMut, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
                 *value = Fingerprint::new(*value).and_then(&map).map_or(0, Fingerprint::get);
             }
             let Self { params, geometry, storage, len, dispatch } = self;
-            dispatch.change(geometry, storage.bytes_mut(), Receive { params, first_bucket, values, len })
+            *len += fingerprints(&&*values).count();
+            dispatch.change(geometry, storage.bytes_mut(), Receive { params, first_bucket, values })
         })
     }
 }

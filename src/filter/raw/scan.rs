@@ -5,12 +5,12 @@
 use core::ops::Range;
 
 use crate::{
-    bits::{index, low_half},
+    bits::low_half,
     kernel::{Dispatch, Layout, PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
         Address, Change, Column, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement, Read, Table, TableMut, TableParams, Uniform,
-        fingerprints, place, place_elsewhere,
+        fingerprints, place, place_all, place_elsewhere,
     },
 };
 
@@ -289,12 +289,11 @@ impl<P: TableParams> Change for AddHalf<'_, P> {
     }
 }
 
-/// Stores the values of another table's slots, each in its bucket if that has room.
+/// Stores the values of another table's slots, each in its bucket or its alternate.
 pub(super) struct Receive<'a, P> {
     pub(super) params: &'a P,
     pub(super) first_bucket: u64,
     pub(super) values: &'a [u32],
-    pub(super) len: &'a mut usize,
 }
 
 impl<P: TableParams> Change for Receive<'_, P> {
@@ -303,18 +302,7 @@ impl<P: TableParams> Change for Receive<'_, P> {
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let buckets = (self.first_bucket..).zip(self.values.chunks_exact(index(self.params.bucket_size().into())));
-        for (bucket, values) in buckets {
-            let done = table.put_all(bucket, values);
-            *self.len += fingerprints(&&values[..done]).count();
-            for fingerprint in fingerprints(&&values[done..]) {
-                if !place_elsewhere(&mut table.walked(), self.params, bucket, fingerprint) {
-                    return false;
-                }
-                *self.len += 1;
-            }
-        }
-        true
+        place_all(&mut table.walked(), self.params, self.first_bucket, self.values)
     }
 }
 

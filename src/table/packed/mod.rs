@@ -444,23 +444,6 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
         has_room
     }
 
-    /// Encodes the bucket once.
-    #[inline(always)]
-    fn put_all(&mut self, bucket: u64, values: &[u32]) -> usize {
-        let (mut keys, mut done) = (F::load(self, bucket), 0);
-        for &value in values {
-            if let Some(fingerprint) = Fingerprint::new(value) {
-                if keys.free() == 0 {
-                    break;
-                }
-                keys = keys.insert(F::key(self, fingerprint));
-            }
-            done += 1;
-        }
-        F::store(self, bucket, keys);
-        done
-    }
-
     #[inline(always)]
     fn add_bucket(&mut self, bucket: u64, half: (&[u8], Column), bit: u32, left: &mut [u32; 4]) -> Option<usize> {
         F::add_bucket(self, bucket, half, bit, left)

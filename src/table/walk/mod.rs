@@ -108,6 +108,23 @@ pub(crate) fn place_elsewhere<P: TableParams>(
     table.replace(Replace(alternate, None, fingerprint)) || walk(table, params, (full, alternate), fingerprint)
 }
 
+/// The same for all fingerprints in the slots of another table, beginning with this bucket: each is stored in its bucket or its
+/// alternate.
+#[inline(never)]
+pub(crate) fn place_all<P: TableParams>(
+    table: &mut dyn Buckets<P::Placement>,
+    params: &P,
+    first_bucket: u64,
+    values: &[u32],
+) -> bool {
+    let buckets = (first_bucket..).zip(values.chunks_exact(index(params.bucket_size().into())));
+    buckets.into_iter().all(|(bucket, values)| {
+        fingerprints(&values).all(|fingerprint| {
+            table.replace(Replace(bucket, None, fingerprint)) || place_elsewhere(table, params, bucket, fingerprint)
+        })
+    })
+}
+
 /// The same for a fingerprint whose two buckets are full.
 #[cold]
 #[inline(never)]
