@@ -99,6 +99,12 @@ pub(crate) const fn wide(value: usize) -> u64 {
     value as u64
 }
 
+/// A number of items or bytes in memory; `usize::MAX` for more, as a plan for a 64-bit machine may have on one of 32 bits.
+#[inline]
+pub(crate) fn in_memory(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
 /// The upper and lower 64 bits of a 128-bit product.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]

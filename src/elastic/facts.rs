@@ -6,7 +6,7 @@ use core::fmt;
 
 use super::{ElasticFilter, ElasticParams, lane::Lane, pool::first_table_bytes, storage::FILTER_BYTES};
 use crate::{
-    bits::wide,
+    bits::in_memory,
     filter::{Filter, Planned},
     hash::Hasher,
     params::TableKind,
@@ -97,14 +97,14 @@ impl<H: Hasher + Clone> ElasticFilter<H> {
 impl ElasticParams {
     /// The number of items that the filter has room for from the beginning.
     #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.capacity
+    pub fn capacity(&self) -> usize {
+        in_memory(self.capacity)
     }
 
     /// The number of items up to which two buckets are read for a look-up.
     #[must_use]
-    pub fn max_capacity(&self) -> u64 {
-        self.max_capacity
+    pub fn max_capacity(&self) -> usize {
+        in_memory(self.max_capacity)
     }
 
     /// The highest false-positive rate at any size.
@@ -113,38 +113,38 @@ impl ElasticParams {
         self.false_positive_rate
     }
 
-    /// Bytes of the tables that a filter with these parameters begins with, with their padding; `u64::MAX` if they are more. A lane
+    /// Bytes of the tables that a filter with these parameters begins with, with their padding; `usize::MAX` if they are more. A lane
     /// that begins with a single table has none while it has no items. Takes constant time.
     ///
     /// # Example
     /// ```
     /// let builder = koel::ElasticFilter::builder().capacity(1000).false_positive_rate(0.001);
-    /// assert_eq!(builder.clone().params()?.table_bytes(), builder.build()?.table_bytes() as u64);
+    /// assert_eq!(builder.clone().params()?.table_bytes(), builder.build()?.table_bytes());
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn table_bytes(&self) -> u64 {
-        wide(first_table_bytes(&self.layer(0))).saturating_mul(wide(self.lanes()))
+    pub fn table_bytes(&self) -> usize {
+        first_table_bytes(&self.layer(0)).saturating_mul(self.lanes())
     }
 
     /// The most bytes that an empty filter with these parameters takes: the least that
-    /// [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. `u64::MAX` if they are more. Takes constant time.
+    /// [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. `usize::MAX` if they are more. Takes constant time.
     ///
     /// # Example
     /// ```
     /// let builder = koel::ElasticFilter::builder().capacity(1000).false_positive_rate(0.001);
     /// let least = builder.clone().params()?.size_in_bytes();
-    /// assert!(builder.max_bytes(least as usize).build()?.size_in_bytes() as u64 <= least);
+    /// assert!(builder.max_bytes(least).build()?.size_in_bytes() <= least);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
+    pub fn size_in_bytes(&self) -> usize {
         self.charged_lanes(self.lanes())
     }
 
     /// What an empty filter with so many of these lanes is charged.
-    pub(super) fn charged_lanes(&self, lanes: usize) -> u64 {
-        wide(Lane::charged_when_empty(self)).saturating_mul(wide(lanes)).saturating_add(wide(FILTER_BYTES))
+    pub(super) fn charged_lanes(&self, lanes: usize) -> usize {
+        Lane::charged_when_empty(self).saturating_mul(lanes).saturating_add(FILTER_BYTES)
     }
 
     /// The kind of table.

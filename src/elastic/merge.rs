@@ -9,7 +9,7 @@ use core::ops::Deref;
 use super::shared::{Shared, locked};
 use super::{Elastic, ElasticParams, SnapshotShards, lane::Lane};
 use crate::{
-    bits::wide,
+    bits::{in_memory, wide},
     filter::{Combine, Core as _, CoreMerge, InsertError, InsertErrorKind, MergeError},
     snapshot::ViewSnapshot as _,
     storage::reserved,
@@ -23,7 +23,7 @@ impl CoreMerge<Self> for Elastic {
     fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let lanes = self.storage.lanes.iter().zip(&other.storage.lanes);
         self.storage.lanes = merged(lanes, how, self.storage.allowed()).map_err(|error| {
-            let items = wide(self.len()).saturating_add(wide(other.len()));
+            let items = self.len().saturating_add(other.len());
             merge_error(error, items, &self.params, |error| self.storage.refuse(error))
         })?;
         Ok(())
@@ -52,7 +52,7 @@ impl CoreMerge<Self> for Shared {
         let lanes = self.lanes.iter().zip(&other.lanes).map(|(ours, theirs)| (ours.read(), theirs.read()));
         let locked = merged(lanes, how, self.allowed()).and_then(|lanes| Ok(locked(lanes, reserved(self.lanes.len())?)));
         self.lanes = locked.map_err(|error| {
-            let items = wide(self.len()).saturating_add(wide(other.len()));
+            let items = self.len().saturating_add(other.len());
             merge_error(error, items, &self.params, |error| self.refuse(error))
         })?;
         Ok(())
@@ -82,12 +82,16 @@ fn merged<L: Deref<Target = Lane>>(
 /// The error for this reason, where two filters have so many items together. `refuse` completes that of an insertion.
 fn merge_error(
     error: InsertError,
-    items: u64,
+    items: usize,
     params: &ElasticParams,
     refuse: impl FnOnce(InsertError) -> InsertError,
 ) -> MergeError {
     if error.kind() != InsertErrorKind::Layers {
         return MergeError::Insert(refuse(error));
     }
-    MergeError::MaxCapacity { items, max_capacity: params.max_capacity, needed: params.sufficient_capacity(items) }
+    MergeError::MaxCapacity {
+        items,
+        max_capacity: params.max_capacity(),
+        needed: params.sufficient_capacity(wide(items)).map(in_memory),
+    }
 }

@@ -13,7 +13,7 @@ use super::{
     stream::Window,
 };
 use crate::{
-    bits::{index, wide},
+    bits::{in_memory, index, wide},
     hash::{Hasher, HasherId},
     kernel::Dispatch,
     snapshot::{Listed, Reading, Record, Slice, SnapshotError, padded},
@@ -217,7 +217,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let false_positive_rate = rates / lanes.len() as f64;
         let (address, dispatch) = (params.address(), Dispatch::best());
         // There are slots for all of them in the bytes; only on 32 bits may they be more than a `usize` counts.
-        let items = usize::try_from(items).unwrap_or(usize::MAX);
+        let items = in_memory(items);
         let index = Index { lanes, address, dispatch, items, shards, false_positive_rate };
         Ok((Self { snapshot: Snapshot::new(data, end), index }, params, hasher))
     }

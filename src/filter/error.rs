@@ -322,11 +322,11 @@ pub enum MergeError {
     #[non_exhaustive]
     MaxCapacity {
         /// The number of items in both filters together.
-        items: u64,
+        items: usize,
         /// The maximal capacity of the filters.
-        max_capacity: u64,
+        max_capacity: usize,
         /// A number that as capacity and as maximal capacity makes room for all of them; `None` if no filter can have so many.
-        needed: Option<u64>,
+        needed: Option<usize>,
     },
     /// A filter that grows refused an item of the other one.
     Insert(InsertError),

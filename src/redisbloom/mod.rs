@@ -34,7 +34,7 @@ use core::fmt;
 
 pub use crate::hash::RedisBloomHash;
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{in_memory, index, low_half, wide},
     filter::{Core, CoreRemove, Filter},
     kernel::{Hashes, answers},
     params::{Addressing, false_positive_rate},
@@ -271,7 +271,7 @@ impl Core for SubFilters {
 
     /// As the filter itself counts them. A dump that was taken while clients wrote may have others than it says.
     fn len(&self) -> usize {
-        usize::try_from(self.header.items).unwrap_or(usize::MAX)
+        in_memory(self.header.items)
     }
 
     /// Those of the sub-filters add up. (The paper, section 5.1, for each of them.)

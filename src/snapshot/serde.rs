@@ -21,7 +21,7 @@ use super::{
     read::{Source, too_long},
 };
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{in_memory, index, low_half, wide},
     filter::Filter,
     hash::{FromHasherId, Hasher},
     params::{Addressing, Params, TableKind, nearest},
@@ -32,7 +32,7 @@ use crate::{
 /// human-readable formats. Both need a temporary copy of the snapshot. A view serialises to what the filter in it does.
 impl<C: ToSnapshot, H: Hasher> Serialize for Filter<C, H> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let snapshot = reserved(usize::try_from(self.snapshot_bytes()).unwrap_or(usize::MAX)).and_then(|mut snapshot| {
+        let snapshot = reserved(in_memory(self.snapshot_bytes())).and_then(|mut snapshot| {
             self.core.append_to(self.hasher.id(), &mut snapshot)?;
             Ok(snapshot)
         });

@@ -7,7 +7,7 @@ use super::format::{
     Checksum, HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum, padded,
 };
 use crate::{
-    bits::{index, wide},
+    bits::{in_memory, index, wide},
     elastic::{ElasticFilter, ElasticParams, Lane},
     hash::{Hasher, HasherId},
     storage::{OutOfMemory, reserved},
@@ -155,7 +155,7 @@ impl SnapshotIndex {
         if offset < start {
             return copy(&self.outline[outline - index(start - offset)..outline], bytes);
         }
-        let len = usize::try_from(end - offset).unwrap_or(usize::MAX).min(bytes.len());
+        let len = in_memory(end - offset).min(bytes.len());
         read_tables(lanes.get(lane), index(offset - start), &mut bytes[..len]);
         len
     }

@@ -73,10 +73,10 @@ fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
                 return;
             }
             let filter = builder.clone().build().unwrap();
-            assert!(filter.size_in_bytes() as u64 <= limit);
+            assert!(filter.size_in_bytes() <= limit);
         };
-        fits(&builder.clone().max_bytes(first as usize));
-        for limit in [first - 1, first / 3, first / 1000, 0].map(|limit| limit as usize) {
+        fits(&builder.clone().max_bytes(first));
+        for limit in [first - 1, first / 3, first / 1000, 0] {
             let error = builder.clone().max_bytes(limit).build().unwrap_err();
             let koel::BuildError::Param(error) = error else { panic!("{error}") };
             let message = with_nearest(&error);
@@ -103,7 +103,7 @@ fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
 fn parts_and_shared_filters_begin_within_the_limit() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100_000).lanes(8);
     let params = builder.clone().params().unwrap();
-    let whole = params.size_in_bytes() as usize;
+    let whole = params.size_in_bytes();
     assert!(builder.clone().max_bytes(whole).build_shared().is_ok());
     let refused =
         |error: koel::BuildError| matches!(error, koel::BuildError::Param(error) if error.parameter() == Parameter::MaxBytes);

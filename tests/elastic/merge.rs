@@ -33,9 +33,9 @@ fn filters_of_any_two_sizes_can_be_merged() {
             match merged.merge(&right) {
                 Ok(()) => {}
                 Err(MergeError::MaxCapacity { items, max_capacity, needed, .. }) => {
-                    assert_eq!((items, max_capacity), (left_items + right_items, 10_000));
+                    assert_eq!((items as u64, max_capacity), (left_items + right_items, 10_000));
                     assert!(items > max_capacity && merged.to_bytes() == before);
-                    let (left, right) = pair(needed.unwrap().try_into().unwrap());
+                    let (left, right) = pair(needed.unwrap());
                     merged = left;
                     merged.merge(&right).unwrap();
                     refused += 1;
@@ -68,7 +68,7 @@ fn a_merge_beyond_the_plan_is_refused_and_the_remedy_works() {
     let error = left.merge(&right).unwrap_err();
     let MergeError::MaxCapacity { items: 240, max_capacity: 100, needed, .. } = error else { panic!("{error}") };
     assert!(error.to_string().contains(&needed.unwrap().to_string()) && left.to_bytes() == before);
-    let (mut left, right) = pair(needed.unwrap().try_into().unwrap());
+    let (mut left, right) = pair(needed.unwrap());
     left.merge(&right).unwrap();
     let read = ElasticFilter::from_bytes(&left.to_bytes()).unwrap();
     assert!(read.len() == 240 && (0..120).chain(1000..1120).all(|n| read.contains(&key(n))));
@@ -97,7 +97,7 @@ fn the_remedy_of_a_refused_merge_works_for_copies_too() {
                     assert!(matches!(error, MergeError::Insert(error) if error.kind() == InsertErrorKind::Copies));
                     continue;
                 };
-                let (mut left, right) = pair(needed.unwrap().try_into().unwrap());
+                let (mut left, right) = pair(needed.unwrap());
                 left.merge(&right).unwrap_or_else(|error| panic!("{items} {max} {b} {start} {copies}: {error}"));
                 assert!(left.len() as u64 == 2 * items * copies && left.false_positive_rate() <= 0.001);
                 refused += 1;
@@ -169,7 +169,7 @@ fn a_union_beyond_the_plan_loses_nothing() {
 fn a_refused_merge_changes_nothing() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-5).capacity(100);
     let first = builder.clone().params().unwrap().size_in_bytes();
-    let mut filter = builder.clone().max_bytes(first as usize).build().unwrap();
+    let mut filter = builder.clone().max_bytes(first).build().unwrap();
     filter.insert_iter(0..2000u64).unwrap();
     let other = filled(builder.clone(), 0..50_000);
     let before = filter.to_string();

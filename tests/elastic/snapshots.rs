@@ -92,7 +92,7 @@ fn what_is_written_is_read_again() {
         let mut merged = filter.clone();
         match merged.merge(&read) {
             Ok(()) => assert_eq!(merged.len(), 2 * read.len()),
-            Err(error) => assert!(2 * read.len() as u64 > read.params().max_capacity(), "{filter}: {error}"),
+            Err(error) => assert!(2 * read.len() > read.params().max_capacity(), "{filter}: {error}"),
         }
         assert_eq!(ElasticFilter::from_bytes(&merged.to_bytes()).expect("readable").len(), merged.len());
     }

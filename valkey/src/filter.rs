@@ -72,7 +72,7 @@ impl Filter {
             |reason: &dyn std::fmt::Display| Failure::new(format_args!("ERR Insufficient memory to create filter: {reason}"));
         let params = plan.builder().params().map_err(|error| failed(&error))?;
         let (bytes, most) = (params.size_in_bytes(), limit.bytes());
-        if bytes > most as u64 {
+        if bytes > most {
             return Err(failed(&format_args!(
                 "it takes {bytes} bytes, and koel.max-bytes is {most}; reserve a smaller capacity, or raise it with CONFIG SET"
             )));
@@ -116,7 +116,7 @@ impl Filter {
             Some(own) => own,
             none => {
                 let params = plan.builder().params().map_err(|_| Refusal::Growth)?;
-                if params.size_in_bytes() > limit.bytes() as u64 {
+                if params.size_in_bytes() > limit.bytes() {
                     return Err(Refusal::Limit);
                 }
                 let own = ElasticFilter::new(params, Xxh3).map_err(|_| Refusal::OutOfMemory)?;

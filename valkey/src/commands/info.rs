@@ -58,7 +58,7 @@ fn fields(filter: &Filter) -> Result<Vec<(&'static str, Field)>, Failure> {
         ("Error rate", Field::Rate(filter.plan.error_rate)),
         ("False positive rate", Field::Rate(rate.min(1.0))),
         ("Capacity", Field::Integer(filter.plan().capacity)),
-        ("Maximum capacity", integer(own.map_or(0, |own| own.params().max_capacity()))),
+        ("Maximum capacity", integer(own.map_or(0, |own| own.params().max_capacity() as u64))),
         ("Shards", integer(own.map_or(0, |own| own.shards() as u64))),
         ("Imported items", integer(imported.map_or(0, |imported| imported.len() as u64))),
         ("Seed", Field::Integer(filter.plan.seed)),

@@ -91,7 +91,7 @@ impl Growing {
             from = to;
             shift = self.shift(from, 2 * capacity.max(FEWEST_SIMULATED));
         }
-        course.stages[0].bytes = bytes_now;
+        course.stages[0].bytes = bytes_now as u64;
         Ok(course)
     }
 
