@@ -373,3 +373,34 @@ fn prefetch_alternates(table: &impl Table, address: Address, hashes: &[u64]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    /// A refusal reads a bounded number of buckets, however large the table is, and still tells copies of one item, which fill its
+    /// two buckets, from different items that do.
+    #[test]
+    fn crowds_are_recognized_in_a_part_of_a_large_table() {
+        let params =
+            crate::CuckooFilter::builder().buckets(1 << 20).fingerprint_bits(12).params().expect("the parameters are right");
+        let read = Cell::new(0_u64);
+        let full_of = |fingerprint: fn(u64) -> u32| {
+            let read = &read;
+            move |bucket: u64| {
+                read.set(read.get() + 1);
+                let mut slots = [0; MOST_SLOTS];
+                slots[..4].fill(if bucket < 2 { fingerprint(bucket) } else { 0 });
+                slots
+            }
+        };
+        let Some(fingerprint) = Fingerprint::new(7) else { unreachable!() };
+        let buckets = (0, params.placement().alternate(0, fingerprint));
+        assert!(is_crowded(&params, buckets, &full_of(|_| 7)));
+        let different =
+            |bucket: u64| core::array::from_fn(|slot| if bucket < 2 && slot < 4 { 10 + low_half(slot as u64) } else { 0 });
+        assert!(!is_crowded(&params, buckets, &different));
+        assert!(read.get() < 8 * MOST_COUNTED, "{} buckets are read", read.get());
+    }
+}
