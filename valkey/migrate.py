@@ -1,0 +1,732 @@
+#!/usr/bin/env python3
+"""Moves cuckoo filters from a server with RedisBloom (or koel) to one with koel, while clients go on writing.
+
+For each filter:
+  1. One script on the source dumps it with CF.SCANDUMP, asks it for probes, and notes the replication offset of that moment.
+  2. CF.LOADCHUNK brings the dump to the target, into a shadow key, which has to give the same answers for all probes.
+  3. The writes that the source executed after that offset are replayed there, in the source's order.
+  4. RENAMENX makes it visible. Writes are replayed further, until the application writes to the target.
+
+The writes come from the source's replication stream: this program connects as a replica does (PSYNC). It asks for an RDB file
+without keys; a source older than Redis 7 sends a whole one, which is skipped. Each batch of writes and the offset behind it
+are one transaction at the target, so that an interrupted migration goes on, without losing or repeating a write, when the
+program is run again in time: while the source's replication backlog (repl-backlog-size) still has what came since.
+
+URLs: redis://[user[:password]@]host[:port][/database], rediss://… with TLS, unix:///path/of/socket[?db=n]. Passwords may stand
+in SOURCE_PASSWORD and TARGET_PASSWORD instead. A target that is a cluster is followed by its MOVED replies; run this program
+once for each primary of a source that is a cluster.
+
+The user of the source needs: +psync +replconf +info +scan +type +eval +cf.info +cf.scandump +cf.exists +pttl +time +select,
+and ~* for the keys. Put the source's replica in the source's place to keep its primary free of dumps.
+
+Exit code: 0 if everything that was checked is right, 1 if something is not (the report says what), 2 if it could not go on.
+"""
+
+import argparse
+import collections
+import os
+import random
+import signal
+import socket
+import ssl
+import sys
+import threading
+import time
+from urllib.parse import parse_qs, unquote, urlsplit
+
+FILTER_TYPES = (b"MBbloomCF", b"koel-cuck")
+SUFFIX = b":koel-migrate"
+REPLAYED = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
+EXPIRIES = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
+OF_TWO_KEYS = {b"RENAME", b"RENAMENX", b"COPY", b"CF.UNION"}
+OF_ALL_KEYS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
+BATCH = 512
+"""Writes that are replayed together."""
+MOST_SAMPLED = 10_000
+"""Added items that are looked up at the end."""
+MOST_COPIES = 5
+"""Attempts to copy a key that other commands change."""
+
+DUMP = """
+local key, said = KEYS[1], redis.call('INFO', 'replication')
+local offset, kind = string.match(said, 'master_repl_offset:(%d+)'), redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'MBbloomCF' and kind ~= 'koel-cuck' then return {offset, kind} end
+local about = redis.call('CF.INFO', key)
+if tonumber(about[2]) > tonumber(ARGV[1]) then return {offset, kind, about} end
+local answers, chunks, at = {}, {}, 0
+for n = 2, #ARGV do answers[n - 1] = redis.call('CF.EXISTS', key, ARGV[n]) end
+while true do
+    local reply = redis.call('CF.SCANDUMP', key, string.format('%.0f', at))
+    at = tonumber(reply[1])
+    if at == 0 then break end
+    chunks[#chunks + 1] = string.format('%.0f', at)
+    chunks[#chunks + 1] = reply[2]
+end
+if #chunks == 0 and kind == 'koel-cuck' then
+    chunks[2] = redis.call('CF.SNAPSHOT', key)
+    chunks[1] = tostring(#chunks[2])
+end
+local now, left = redis.call('TIME'), redis.call('PTTL', key)
+if left >= 0 then left = left + now[1] * 1000 + math.floor(now[2] / 1000) end
+return {offset, kind, about, answers, chunks, string.format('%.0f', left)}
+"""
+
+
+class Failure(Exception):
+    """What the operator has to know, in words."""
+
+
+class Refusal(Exception):
+    """An error reply."""
+
+
+class Connection:
+    """A connection to one server, in protocol 2."""
+
+    def __init__(self, url, password=None, address=None):
+        parts = urlsplit(url)
+        if parts.scheme not in ("redis", "rediss", "valkey", "valkeys", "unix"):
+            raise Failure(f"{url!r} is no address of a server; give one as in redis://localhost:6379/0")
+        self.url, self.password = url, password
+        number = parse_qs(parts.query).get("db", ["0"])[0] if parts.scheme == "unix" else parts.path.strip("/") or "0"
+        if not number.isdigit():
+            raise Failure(f"the database {number!r} in {parts.hostname or parts.path} is no number; give one from 0 on")
+        self.database = int(number)
+        self.name = parts.path if parts.scheme == "unix" else "%s:%d" % (address or (parts.hostname or "localhost", parts.port or 6379))
+        try:
+            if parts.scheme == "unix":
+                self.socket = socket.socket(socket.AF_UNIX)
+                self.socket.settimeout(60)
+                self.socket.connect(parts.path)
+            else:
+                self.socket = socket.create_connection(address or (parts.hostname or "localhost", parts.port or 6379), 60)
+                if parts.scheme in ("rediss", "valkeys"):
+                    self.socket = ssl.create_default_context().wrap_socket(self.socket, server_hostname=parts.hostname)
+        except OSError as error:
+            raise Failure(f"{self.name} does not answer: {error}") from error
+        self.stream = self.socket.makefile("rb", buffering=1 << 18)
+        password = password or (unquote(parts.password) if parts.password else None)
+        if password:
+            self.call("AUTH", *([unquote(parts.username)] if parts.username else []), password)
+        if self.database:
+            self.call("SELECT", self.database)
+
+    def call(self, *words):
+        self.send([words])
+        reply = self.read()
+        if isinstance(reply, Refusal):
+            raise reply
+        return reply
+
+    def pipeline(self, commands):
+        """Replies to all; refusals are among them."""
+        self.send(commands)
+        return [self.read() for _ in commands]
+
+    def send(self, commands):
+        parts = []
+        for words in commands:
+            parts.append(b"*%d\r\n" % len(words))
+            for word in words:
+                word = word if isinstance(word, bytes) else str(word).encode()
+                parts += [b"$%d\r\n" % len(word), word, b"\r\n"]
+        try:
+            self.socket.sendall(b"".join(parts))
+        except OSError as error:
+            raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
+
+    def line(self):
+        try:
+            line = self.stream.readline()
+        except OSError as error:
+            raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
+        if not line.endswith(b"\n"):
+            raise Failure(f"{self.name} closed the connection; run this again to go on")
+        return line
+
+    def bytes(self, count):
+        try:
+            data = self.stream.read(count)
+        except OSError as error:
+            raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
+        if len(data) != count:
+            raise Failure(f"{self.name} closed the connection; run this again to go on")
+        return data
+
+    def read(self):
+        line = self.line()
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"$":
+            return None if rest == b"-1" else self.bytes(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
+        if kind == b":":
+            return int(rest)
+        return Refusal(rest.decode(errors="replace")) if kind == b"-" else rest
+
+    def about(self, section):
+        lines = self.call("INFO", section).decode(errors="replace").splitlines()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+class Stream(threading.Thread):
+    """The source's replication stream. Commands wait in `queue`, each with the offset behind it."""
+
+    def __init__(self, source, most_queued):
+        super().__init__(daemon=True)
+        self.source, self.most_queued = source, most_queued
+        self.queue, self.queued, self.failure = collections.deque(), 0, None
+        self.offset = self.applied = self.acknowledged = 0
+        self.database, self.has_begun, self.lock = None, False, threading.Lock()
+
+    def open(self, place):
+        """Goes on behind a place (replication id, offset, database), or begins if it is None."""
+        self.source.call("REPLCONF", "capa", "eof", "capa", "psync2")
+        try:
+            self.source.call("REPLCONF", "rdb-filter-only", "")
+        except Refusal:
+            say("the source cannot leave its keys out of the RDB file: it writes and sends a whole one (Redis before 7.0)")
+        self.source.send([("PSYNC", *((place[0], int(place[1]) + 1) if place else ("?", -1)))])
+        words = self.reply().split()
+        if words[0] == b"+CONTINUE" and place:
+            self.id = words[1] if len(words) > 1 else place[0]
+            self.offset, self.database = int(place[1]), int(place[2])
+        elif words[0] == b"+FULLRESYNC" and not place:
+            self.id, self.offset = words[1], int(words[2])
+            self.skip_file()
+        elif words[0] == b"+FULLRESYNC":
+            return False
+        else:
+            raise Failure(
+                f"{self.source.name} refuses PSYNC: {b' '.join(words).decode(errors='replace')}; grant +psync and +replconf, or let "
+                "the application write to both servers (docs/VALKEY.md)"
+            )
+        self.applied = self.offset
+        self.source.socket.settimeout(120)
+        self.acknowledge()
+        self.start()
+        return True
+
+    def reply(self):
+        """The next line, without those that keep the connection alive while the source saves."""
+        while True:
+            line = self.source.line().strip()
+            if line:
+                return line
+
+    def skip_file(self):
+        length = self.reply()
+        if length.startswith(b"$EOF:"):
+            mark, before, at = length[5:], b"", -1
+            while at < 0:
+                data = before + self.source.stream.peek(1)
+                at = data.find(mark)
+                self.source.bytes((len(data) if at < 0 else at + len(mark)) - len(before) or 1)
+                before = data[1 - len(mark):]
+        else:
+            left = int(length[1:])
+            while left:
+                left -= len(self.source.bytes(min(left, 1 << 20)))
+
+    def run(self):
+        try:
+            while True:
+                self.take_one()
+        except Exception as failure:  # It is raised where the queue is read.
+            self.failure = failure
+
+    def take_one(self):
+        line = self.source.line()
+        read, words = len(line), []
+        for _ in range(int(line[1:])):
+            line = self.source.line()
+            word = self.source.bytes(int(line[1:]) + 2)
+            read += len(line) + len(word)
+            words.append(word[:-2])
+        name, offset = words[0].upper(), self.offset + read
+        if name == b"SELECT":
+            self.database = int(words[1])
+        elif name == b"REPLCONF":
+            self.acknowledge()
+        elif name not in (b"PING", b"MULTI", b"EXEC") and (self.database == self.source.database or name in OF_ALL_KEYS):
+            self.queue.append((offset, name, words))
+            self.queued += read
+            if self.queued > self.most_queued:
+                raise Failure(
+                    f"{self.queued} bytes of writes wait to be replayed, and --most-queued is {self.most_queued}: the source is written "
+                    "faster than the target takes it. Migrate fewer keys at a time with --match, or when there is less to do"
+                )
+        self.has_begun = True
+        self.offset = offset  # Now, since `take` relies on all before it being in the queue.
+        self.acknowledge(1)
+
+    def acknowledge(self, seconds=0):
+        """Says what the target has if the last time is so long ago. It keeps the connection alive, shows the lag in the source's
+        INFO, and starts the stream: the source may not notice it before it has ended the process that wrote the file."""
+        with self.lock:
+            if time.monotonic() - self.acknowledged < seconds:
+                return
+            self.acknowledged = time.monotonic()
+            self.source.send([("REPLCONF", "ACK", self.applied)])
+
+    def take(self, most):
+        """So many commands at most. If there are fewer, all up to the offset that is returned, too."""
+        self.acknowledge(1 if self.has_begun else 0.05)
+        offset, some = self.offset, []
+        while self.queue and len(some) < most:
+            some.append(self.queue.popleft())
+            self.queued -= sum(map(len, some[-1][2]))
+        if self.failure and not some:
+            raise self.failure
+        return some, some[-1][0] if len(some) == most else max(offset, some[-1][0] if some else 0)
+
+    def place(self):
+        return b"%b %d %d" % (self.id, self.applied, self.source.database if self.database is None else self.database)
+
+
+class Target:
+    """The target: one server, or a cluster, whose MOVED replies are followed."""
+
+    def __init__(self, url, password):
+        self.first = Connection(url, password)
+        self.nodes, self.of_keys = {}, {}
+
+    def call(self, key, *words):
+        (reply,) = self.batch(key, [words])
+        if isinstance(reply, Refusal):
+            raise reply
+        return reply
+
+    def batch(self, key, commands):
+        """Replies to commands that all use this key, or keys of its slot."""
+        for _ in range(5):
+            replies = self.of_keys.get(key, self.first).pipeline(commands)
+            moved = next((str(reply) for reply in replies if isinstance(reply, Refusal) and str(reply).startswith("MOVED ")), None)
+            if not moved:
+                return replies
+            host, _, port = moved.split()[2].rpartition(":")
+            address = (host or self.first.name.rpartition(":")[0], int(port))
+            if address not in self.nodes:
+                self.nodes[address] = Connection(self.first.url, self.first.password, address)
+            self.of_keys[key] = self.nodes[address]
+        raise Failure(f"the slot of {key!r} moves; wait until the target cluster is at rest, and run this again")
+
+    def transaction(self, key, commands):
+        """Replies to commands that are executed together, or not at all."""
+        *queued, replies = self.batch(key, [("MULTI",), *commands, ("EXEC",)])
+        if isinstance(replies, Refusal):
+            why = next((reply for reply in queued if isinstance(reply, Refusal)), replies)
+            raise Failure(f"the target refused writes: {why}. Raise maxmemory, or give what the error asks for, and run this again")
+        return replies
+
+
+class Filter:
+    """A key that moves."""
+
+    def __init__(self, key):
+        self.key, self.offset, self.is_copied, self.is_live, self.copies, self.trouble = key, 0, False, False, 0, None
+        tag = key[key.find(b"{") + 1:].partition(b"}")
+        has_tag = b"{" in key and tag[1] and tag[0]
+        self.shadow = (key if has_tag or b"}" in key else b"{%b}" % key) + SUFFIX
+        self.state = self.shadow + b":state"
+
+    def name(self):
+        """Where it is at the target."""
+        return self.key if self.is_live else self.shadow
+
+
+class Migration:
+    def __init__(self, options):
+        self.options = options
+        self.source = Connection(options.source, os.environ.get("SOURCE_PASSWORD"))
+        self.target = Target(options.target, os.environ.get("TARGET_PASSWORD"))
+        self.stream = Stream(Connection(options.source, os.environ.get("SOURCE_PASSWORD")), options.most_queued)
+        self.progress = b"koel-migrate:%b:%d" % (self.source.name.encode(), self.source.database)
+        self.filters, self.waiting, self.ready, self.ended = {}, collections.deque(), [], threading.Event()
+        self.counts, self.sample = collections.Counter(), {}
+        self.bytes = self.probed = 0
+        self.warnings, self.lost, self.refused = {}, [], {}
+        self.last_write = self.said = self.began = time.monotonic()
+        self.has_caught_up = False
+
+    # The keys.
+
+    def check_target(self):
+        if b"koel.max-bytes" not in (self.target.first.call("CONFIG", "GET", "koel.max-bytes") or []):
+            raise Failure(f"{self.target.first.name} has no module koel; load libkoel_valkey.so there")
+        if self.source.about("server").get("run_id") == self.target.first.about("server").get("run_id"):
+            raise Failure("source and target are the same server; give two")
+
+    def find(self):
+        """Puts all filters of the source on the list."""
+        cursor, found = b"0", 0
+        while True:
+            cursor, keys = self.source.call("SCAN", cursor, "MATCH", self.options.match, "COUNT", 1000)
+            kinds = self.source.pipeline([("TYPE", key) for key in keys]) if keys else []
+            for key, kind in zip(keys, kinds):
+                if kind in FILTER_TYPES and key not in self.filters and not is_own(key):
+                    self.add(key)
+                    found += 1
+            if cursor == b"0":
+                return found
+
+    def add(self, key):
+        self.filters[key] = Filter(key)
+        self.waiting.append(key)
+        self.target.call(self.progress, "HSET", self.progress, b"key:" + key, "")
+
+    def resume(self):
+        """What an interrupted run has done, if there was one, and where its stream ends."""
+        known = self.target.call(self.progress, "HGETALL", self.progress)
+        known = dict(zip(known[::2], known[1::2]))
+        place = known.pop(b"place", b"").split()
+        for name in known:
+            key = name[len(b"key:"):]
+            one = self.filters[key] = Filter(key)
+            offset, _, phase = (self.target.call(key, "GET", one.state) or b"0 ").partition(b" ")
+            one.offset, one.is_live, one.is_copied = int(offset), phase == b"live", phase in (b"live", b"copied")
+            (self.ready if one.is_copied else self.waiting).append(one if one.is_copied else key)
+        return place
+
+    # Copying.
+
+    def copy(self, one):
+        key, probes = one.key, self.options.items + [b"koel-probe-%d" % random.getrandbits(64) for _ in range(self.options.probes)]
+        one.copies += 1
+        try:
+            offset, kind, *rest = self.source.call("EVAL", DUMP, 1, key, self.options.most_at_once, *probes)
+        except Refusal as refusal:
+            return self.fail(one, f"the source does not dump it: {refusal}")
+        one.offset, one.is_copied = int(offset), True
+        if kind not in FILTER_TYPES:
+            if kind != b"none":
+                return self.fail(one, f"it is of the type {kind.decode()} now")
+            return self.store(one)  # It was removed meanwhile; what the source makes of it again is replayed.
+        about = {plain(name): value for name, value in zip(rest[0][::2], rest[0][1::2])}
+        if len(rest) == 1:
+            return self.fail(
+                one, f"it has {about['Size']} bytes, and --most-at-once is {self.options.most_at_once}: the source would stop for a dump in one "
+                "piece, about 1 ms for each MiB. Raise the option, or give the address of a replica as the source"
+            )
+        _, answers, chunks, expiry = rest
+        if self.target.call(key, "EXISTS", key):
+            return self.fail(one, "the target has this key already; delete it there, or leave it out by --match")
+        try:
+            self.load(one, kind, about, chunks)
+        except Refusal as refusal:
+            self.target.call(key, "DEL", one.shadow)
+            return self.fail(one, f"the target does not load it: {refusal}")
+        wrong = [probe for probe, old, new in zip(probes, answers, self.exist(key, one.shadow, probes)) if old != new]
+        if wrong:
+            self.target.call(key, "DEL", one.shadow)
+            return self.fail(one, f"{len(wrong)} of {len(probes)} probes are answered differently after loading, as {wrong[0]!r}")
+        self.probed += len(probes)
+        self.bytes += sum(map(len, chunks[1::2]))
+        if int(expiry) >= 0:
+            self.target.call(key, "PEXPIREAT", one.shadow, expiry)
+        return self.store(one)
+
+    def load(self, one, kind, about, chunks):
+        rate = ("ERROR", self.options.error_rate) if self.options.error_rate and kind == b"MBbloomCF" else ()
+        self.target.call(one.key, "DEL", one.shadow)
+        if not chunks:
+            slots = max(about["Number of buckets"] * about["Bucket size"], 2 * about["Bucket size"])
+            words = ("BUCKETSIZE", about["Bucket size"], "EXPANSION", about["Expansion rate"])
+            self.target.call(one.key, "CF.RESERVE", one.shadow, slots, *words, *rate)
+        if kind == b"koel-cuck" and not about.get("Imported items"):
+            rate = ("EXPANSION", about["Expansion rate"])
+        for at in range(0, len(chunks), 2):
+            self.target.call(one.key, "CF.LOADCHUNK", one.shadow, chunks[at], chunks[at + 1], *(rate if at == 0 else ()))
+
+    def exist(self, key, name, items):
+        parts = [items[at:at + 500] for at in range(0, len(items), 500)]
+        replies = self.target.batch(key, [("CF.MEXISTS", name, *part) for part in parts])
+        for reply in replies:
+            if isinstance(reply, Refusal):
+                raise Failure(f"the target does not look up items of {name!r}: {reply}")
+        return [answer for reply in replies for answer in reply]
+
+    def store(self, one):
+        self.target.call(one.key, "SET", one.state, self.state(one, one.offset))
+        self.ready.append(one)
+
+    def state(self, one, offset):
+        return b"%d %b" % (offset, b"live" if one.is_live else b"copied")
+
+    def fail(self, one, why):
+        one.trouble = why
+        say(f"{one.key!r} is not moved: {why}")
+
+    # Replaying.
+
+    def replay(self):
+        """Replays some writes. Returns true if there are no more."""
+        some, behind = self.stream.take(BATCH)
+        todo = {}
+        for offset, name, words in some:
+            for one, command in self.translate(name, words, offset):
+                if one.is_copied and not one.trouble and offset > one.offset:
+                    todo.setdefault(one, []).append((offset, name, command))
+        for one, commands in todo.items():
+            self.apply(one, commands)
+        if behind > self.stream.applied:
+            self.stream.applied = behind
+            self.target.call(self.progress, "HSET", self.progress, "place", self.stream.place())
+        return len(some) < BATCH
+
+    def apply(self, one, commands):
+        one.offset = commands[-1][0]
+        replies = self.target.transaction(
+            one.key, [command for _, _, command in commands] + [("SET", one.state, self.state(one, one.offset))]
+        )
+        for (_, name, command), reply in zip(commands, replies):
+            self.counts[name.decode()] += 1
+            refused = isinstance(reply, Refusal)
+            if refused or isinstance(reply, list) and -1 in reply:
+                why = str(reply) if refused else "CF.INSERT answered -1 for an item: it has 8 copies, or koel.max-bytes is reached"
+                count, _ = self.refused.get(why, (0, None))
+                self.refused[why] = (count + 1, (name.decode(), one.key))
+            if name in REPLAYED:
+                self.last_write = time.monotonic()
+                self.note(one, name, command, reply)
+
+    def note(self, one, name, command, reply):
+        """Remembers some items that have to be there."""
+        if name in (b"CF.RESERVE", b"CF.COMPACT"):
+            return
+        items = command[2:3]
+        if name in (b"CF.INSERT", b"CF.INSERTNX"):
+            items = command[[word.upper() for word in command].index(b"ITEMS") + 1:]
+        for at, item in enumerate(items):
+            answer = reply[at] if isinstance(reply, list) else reply
+            if name == b"CF.DEL":
+                self.sample.pop((one.key, item), None)
+            elif answer in (0, 1) and (len(self.sample) < MOST_SAMPLED or random.random() < 0.01):
+                if len(self.sample) >= MOST_SAMPLED:
+                    self.sample.pop(next(iter(self.sample)))
+                self.sample[one.key, item] = True
+
+    def translate(self, name, words, offset):
+        """The same command for the target: the filter, and what to send."""
+        key = words[1] if len(words) > 1 else b""
+        if name.startswith(b"CF.") and key not in self.filters and not is_own(key) and matches(self.options.match, key):
+            self.add(key)  # A new one. Its dump will have what came until then.
+        if name in (b"DEL", b"UNLINK"):
+            some = [self.filters[key] for key in words[1:] if key in self.filters]
+            for one in some:
+                self.sample = {at: True for at in self.sample if at[0] != one.key}
+            return [(one, (b"DEL", one.name())) for one in some]
+        one = self.filters.get(key)
+        if one and name in REPLAYED:
+            more = (b"ERROR", str(self.options.error_rate).encode()) if name == b"CF.RESERVE" and self.options.error_rate else ()
+            more = () if b"ERROR" in [word.upper() for word in words[3:]] else more
+            return [(one, (words[0], one.name(), *words[2:], *more))]
+        if one and name in EXPIRIES:
+            return [(one, (words[0], one.name(), *words[2:]))]
+        spoilt = words[1:3] if name in OF_TWO_KEYS else words[1:] if name == b"CF.UNION" else words[1:2]
+        for other in list(self.filters.values()) if name in OF_ALL_KEYS else [self.filters[key] for key in spoilt if key in self.filters]:
+            if other.is_copied and offset > other.offset:
+                self.spoil(other, name.decode())
+        return []
+
+    def spoil(self, one, why):
+        """Another command changed the key. It is copied once more, if it may be."""
+        if one.trouble:
+            return
+        if one.is_live or one.copies >= MOST_COPIES:
+            one.trouble = f"{why} changed it at the source, which cannot be replayed; delete it at the target and run this again"
+            say(f"{one.key!r}: {one.trouble}")
+        else:
+            one.is_copied = False
+            self.target.call(one.key, "DEL", one.shadow, one.state)
+            self.waiting.append(one.key)
+
+    # Making visible.
+
+    def switch(self):
+        ready, self.ready = self.ready, []
+        for one in ready:
+            if one.is_copied and not one.is_live and not one.trouble:
+                self.make_visible(one)
+
+    def make_visible(self, one):
+        one.is_live = True
+        commands = [("SET", one.state, self.state(one, max(one.offset, self.stream.applied)))]
+        if self.target.call(one.key, "EXISTS", one.shadow):
+            renamed, _ = self.target.transaction(one.key, [("RENAMENX", one.shadow, one.key), *commands])
+            if renamed != 1:
+                one.is_live = False
+                self.target.call(one.key, "DEL", one.state)
+                self.fail(one, "meanwhile somebody else made this key at the target; delete it there, or leave it out by --match")
+        else:
+            self.target.transaction(one.key, commands)
+
+    # The whole.
+
+    def run(self):
+        self.check_target()
+        if self.options.forget:
+            return self.forget()
+        place = self.resume()
+        if place:
+            if not self.stream.open(place):
+                raise Failure(
+                    f"the source no longer has the writes behind offset {place[1].decode()} (repl-backlog-size is too small for the pause, or it was "
+                    "restarted), so that the target may lack some. Remove what was moved at the target, run this with --forget, and start anew"
+                )
+            say(f"goes on behind offset {place[1].decode()}, {sum(one.is_copied for one in self.filters.values())} filters are there")
+        else:
+            self.stream.open(None)
+            self.target.call(self.progress, "HSET", self.progress, "place", self.stream.place())
+        say(f"{self.find()} filters found on {self.source.name}")
+        while not self.ended.is_set():
+            if self.waiting:
+                one = self.filters[self.waiting.popleft()]
+                if not one.is_copied and not one.trouble:
+                    self.copy(one)
+            has_all = self.replay()
+            if has_all and not self.waiting:
+                self.switch()
+                if self.is_over():
+                    break
+                time.sleep(0.005)
+            self.report_progress(has_all)
+        while not self.replay():
+            pass
+        self.stream.acknowledge()
+        return self.report()
+
+    def is_over(self):
+        if not self.has_caught_up:
+            self.has_caught_up, self.last_write = True, time.monotonic()
+            moved = sum(one.is_live for one in self.filters.values())
+            say(f"caught up: {moved} filters are at {self.target.first.name}, and follow the source. Let the writers change over now")
+        idle = self.options.until_idle
+        return idle is not None and time.monotonic() - self.last_write > idle and \
+            int(self.source.about("replication")["master_repl_offset"]) <= self.stream.applied
+
+    def report_progress(self, has_all):
+        now = time.monotonic()
+        if now - self.said < (2 if sys.stderr.isatty() else 10):
+            return
+        self.said = now
+        there = sum(one.is_copied for one in self.filters.values())
+        say(
+            f"{now - self.began:.0f} s: {there} of {len(self.filters)} filters, {self.bytes >> 20} MiB; {sum(self.counts.values())} writes replayed, "
+            f"{self.stream.queued} bytes wait" + ("" if has_all else " (not caught up)")
+        )
+
+    def verify(self):
+        by_key = {}
+        for key, item in self.sample:
+            by_key.setdefault(key, []).append(item)
+        for key, items in by_key.items():
+            one = self.filters[key]
+            if not one.trouble:
+                self.lost += [(key, item) for item, answer in zip(items, self.exist(key, one.name(), items)) if not answer]
+
+    def report(self):
+        self.verify()
+        moved = [one for one in self.filters.values() if one.is_live and not one.trouble]
+        troubled = [one for one in self.filters.values() if one.trouble]
+        unfinished = len(self.filters) - len(moved) - len(troubled)
+        print(f"{len(moved)} filters moved, {self.bytes} bytes in dumps; {self.probed} probes answered as at the source when dumped")
+        print(f"{sum(self.counts.values())} writes replayed: " + (", ".join(f"{n} {name}" for name, n in sorted(self.counts.items())) or "none"))
+        print(f"{len(self.sample) - len(self.lost)} of {len(self.sample)} sampled items that were added meanwhile are found at the target")
+        print("not guaranteed:")
+        for why, (count, (name, key)) in self.refused.items():
+            print(f"- {count} writes were refused by the target, as {name} of {key!r}: {why}")
+        for key, item in self.lost[:10]:
+            print(f"- {item!r} was added to {key!r}, and is not found")
+        for one in troubled:
+            print(f"- {one.key!r} is not right at the target: {one.trouble}")
+        if unfinished:
+            print(f"- {unfinished} filters are not visible at the target yet; run this again to go on")
+        if self.counts["CF.DEL"]:
+            print(
+                f"- {self.counts['CF.DEL']} removals were replayed: one of an item that RedisBloom had may have hit a newer item of the same fingerprint, "
+                "at most at the target's error rate (--error-rate)"
+            )
+        print("- writes to the source after this report; and removals that reached the target before the addition that they take back")
+        is_complete = not (troubled or unfinished or self.lost or self.refused)
+        if is_complete and self.options.until_idle is not None:
+            self.forget()
+        else:
+            print("state is kept at the target: run this again to go on, or with --forget to end the migration")
+        return 0 if is_complete else 1
+
+    def forget(self):
+        """Removes all traces of a migration, but not the filters that moved."""
+        self.resume()
+        for one in self.filters.values():
+            self.target.batch(one.key, [("DEL", one.state), ("DEL", one.shadow)])
+        self.target.call(self.progress, "DEL", self.progress)
+        return 0
+
+
+def is_own(key):
+    return key.endswith((SUFFIX, SUFFIX + b":state"))
+
+
+def matches(pattern, key):
+    """As SCAN's MATCH does."""
+    from fnmatch import fnmatchcase
+    return fnmatchcase(key.decode("latin-1"), pattern.encode().decode("latin-1").replace("[^", "[!"))
+
+
+def plain(name):
+    return name.decode()
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def parsed():
+    about, _, _ = __doc__.partition("\n\nExit code")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", help="URL of the server with RedisBloom")
+    parser.add_argument("target", help="URL of the server with koel")
+    parser.add_argument("--match", default="*", metavar="PATTERN", help="only keys of this pattern, as in SCAN (default: all)")
+    parser.add_argument(
+        "--until-idle", type=float, metavar="SECONDS",
+        help="end, and remove the migration's state, when no filter of the source was written for so long. Without it: until Ctrl-C or SIGTERM, "
+        "after which another run goes on",
+    )
+    parser.add_argument("--probes", type=int, default=1000, metavar="N", help="random items that both must answer alike, 0 to 100000 (default: 1000)")
+    parser.add_argument("--items", metavar="FILE", help="items to ask for besides, one a line, such as some that are known to be there")
+    parser.add_argument(
+        "--error-rate", type=float, metavar="RATE",
+        help="of the filter for new items, above 0 and below 1 (default: the target's koel.error-rate). Choose 0.0001 if items are removed",
+    )
+    parser.add_argument(
+        "--most-at-once", type=int, default=256 << 20, metavar="BYTES",
+        help="the largest filter that is dumped: the source does nothing else meanwhile, and needs twice as much memory (default: 268435456)",
+    )
+    parser.add_argument("--most-queued", type=int, default=1 << 30, metavar="BYTES", help="of writes that wait in this program (default: 1073741824)")
+    parser.add_argument("--forget", action="store_true", help="remove the state of a migration from the target, and what is not yet visible")
+    options = parser.parse_args()
+    if not 0 <= options.probes <= 100_000:
+        parser.error(f"--probes {options.probes} is not from 0 to 100000")
+    if options.error_rate is not None and not 0 < options.error_rate < 1:
+        parser.error(f"--error-rate {options.error_rate} is not above 0 and below 1")
+    try:
+        options.items = open(options.items, "rb").read().splitlines() if options.items else []
+    except OSError as error:
+        parser.error(f"--items cannot be read: {error}")
+    return options
+
+
+def main():
+    try:
+        migration = Migration(parsed())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: migration.ended.set())
+        return migration.run()
+    except (Failure, Refusal) as failure:
+        say(f"error: {failure}")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,340 @@
+"""valkey/migrate.py: filters move while clients write, and every acknowledged item is there. The source is koel on Redis 7 with
+filters that RedisBloom wrote, so that the protocol is a real server's; a stand-in (redisbloom.py) replicates as RedisBloom does."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from cluster import Cluster
+from filters import add_all, all_exist, chunks_of, dump, exist, fixture_named, info, items, load
+from redisbloom import RedisBloom
+from servers import ROOT, Server, found, free_port, wait_until
+from test_imports import kept
+from wire import encode
+from workers import Worker
+
+SCRIPT = ROOT / "valkey/migrate.py"
+NAMES = ["rb_grown_e2.chunks", "rb_deleted.chunks", "rb_b4_n4000.chunks"]
+
+
+class Run:
+    """The script, while it runs."""
+
+    def __init__(self, source, target, *options):
+        self.process = subprocess.Popen(
+            [sys.executable, SCRIPT, url(source), url(target), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.said, self.printed = [], []
+        pairs = ((self.process.stderr, self.said), (self.process.stdout, self.printed))
+        self.readers = [threading.Thread(target=lambda stream, lines: lines.extend(stream), args=pair) for pair in pairs]
+        for reader in self.readers:
+            reader.start()
+
+    def wait_for(self, words):
+        wait_until(lambda: self.has_said(words) or self.process.poll() is not None, 60, self.text)
+        assert self.has_said(words), self.text()
+
+    def has_said(self, words):
+        return any(words in line for line in self.said)
+
+    def text(self):
+        return "".join(self.said + self.printed)
+
+    def end(self, code=0):
+        assert self.process.wait(60) == code, self.text()
+        for reader in self.readers:
+            reader.join(10)
+        return self.text()
+
+    def interrupt(self, how=signal.SIGINT):
+        self.process.send_signal(how)
+        self.process.wait(60)
+        return self.end(self.process.returncode)
+
+
+def url(server):
+    if isinstance(server, (str, RedisBloom)):
+        return getattr(server, "url", server)
+    return f"redis://127.0.0.1:{server.port}" if server.port else f"unix://{server.address}"
+
+
+class Writer(Worker):
+    """Adds, once more and anew, and removes. `present` has the copies of each item that must be there."""
+
+    def __init__(self, server, prefix="w"):
+        super().__init__()
+        self.server, self.prefix, self.random, self.present = server, prefix, random.Random(5), {}
+
+    def connect(self):
+        return self.server.connect()
+
+    def turn(self, call):
+        n = self.turns
+        key = self.random.choice([*NAMES, "own", "later", "mixed"])
+        some = [f"{self.prefix}-{n}-{m}" for m in range(10)]
+        assert call("CF.INSERT", key, "ITEMS", *some) == [1] * 10
+        for item in some:
+            self.present[key, item] = 1
+        assert call("CF.ADD", key, some[0]) == 1 and call("CF.ADD", key, some[1]) == 1
+        self.present[key, some[0]] = self.present[key, some[1]] = 2
+        call("CF.ADDNX", key, some[2])
+        for item in some[1:4]:
+            assert call("CF.DEL", key, item) == 1
+            self.present[key, item] -= 1
+
+
+def fill(call):
+    # Rates so low that no item of this test is taken for another.
+    call("CONFIG", "SET", "koel.error-rate", "0.0000001")
+    for name in NAMES:
+        load(call, name, chunks_of(fixture_named(name)))
+    load(call, "mixed", chunks_of(fixture_named("rb_b1_n3000.chunks")))
+    add_all(call, "mixed", items("early-", 3000))
+    call("CF.RESERVE", "own", 1000, "SEED", 7)
+    add_all(call, "own", items("early-", 3000))
+    call("CF.RESERVE", "empty", 1000, "ERROR", "0.001", "SEED", 3)
+    call("CF.RESERVE", "fixed", 100, "EXPANSION", 0)
+    call("CF.ADD", "fixed", "a")
+    call("CF.ADD", "expires", "a")
+    call("PEXPIRE", "expires", 3_600_000)
+    call("SET", "text", "no filter")
+    call("CF.RESERVE", "large", 3_000_000)
+    add_all(call, "large", items("large-", 3000))
+
+
+def check(call, present):
+    for name in NAMES:
+        all_exist(call, name, kept(fixture_named(name)))
+    all_exist(call, "mixed", kept(fixture_named("rb_b1_n3000.chunks")) + items("early-", 3000))
+    all_exist(call, "own", items("early-", 3000))
+    all_exist(call, "large", items("large-", 3000))
+    for key in {key for key, _ in present}:
+        all_exist(call, key, [item for (name, item), copies in present.items() if name == key and copies])
+    assert info(call, "empty")["Seed"] == 3 and info(call, "fixed")["Expansion rate"] == 0
+    assert 0 < call("PTTL", "expires") <= 3_600_000 and call("EXISTS", "text") == 0
+
+
+@pytest.fixture
+def source():
+    server = Server(found()[0], "repl-backlog-size 64mb")
+    with server.connect() as call:
+        fill(call)
+    yield server
+    server.close()
+
+
+def test_a_live_writer_moves(source, server, call):
+    """Writers change over to the target while others still write to the source. Nothing is lost."""
+    call("CONFIG", "SET", "koel.error-rate", "0.0000001")
+    writers = [Writer(source), Writer(server, "moved")]
+    writers[0].start()
+    try:
+        writers[0].turns_more(100)
+        run = Run(source, server, "--until-idle", "0.5")
+        run.wait_for("caught up")
+        writers[0].turns_more(100)
+        writers[1].start()
+        writers[1].turns_more(100)
+    finally:
+        for writer in writers:
+            if writer.ident:
+                writer.finish()
+    said = run.end()
+    present = {at: copies for writer in writers for at, copies in writer.present.items()}
+    check(call, present)
+    # Copies, too: every write was replayed once.
+    own = [(at, copies) for at, copies in present.items() if at[0] in ("own", "later")]
+    assert call.pipeline([("CF.COUNT", *at) for at, _ in own]) == [copies for _, copies in own]
+    assert "9 filters moved" in said or "10 filters moved" in said
+    assert sorted(key for key in call("KEYS", "*") if b"koel-migrate" in key) == []
+    # A filter that nobody wrote is the same to the byte.
+    with source.connect() as there:
+        assert call("CF.SNAPSHOT", "empty") == there("CF.SNAPSHOT", "empty")
+        assert b"connected_slaves:0" in there("INFO", "replication")
+
+
+def test_it_goes_on_where_it_was(source, server, call):
+    """Killed at any place, it loses and repeats no write."""
+    call("CONFIG", "SET", "koel.error-rate", "0.0000001")
+    writer = Writer(source)
+    writer.start()
+    try:
+        writer.turns_more(50)
+        for _ in range(3):
+            run = Run(source, server, "--probes", "10")
+            run.wait_for("filters found")
+            writer.turns_more(30)
+            run.interrupt(signal.SIGKILL)
+            writer.turns_more(20)
+    finally:
+        writer.finish()
+    run = Run(source, server, "--until-idle", "0.3")
+    assert "goes on behind offset" in run.end()
+    check(call, writer.present)
+    own = [(at, copies) for at, copies in writer.present.items() if at[0] in ("own", "later")]
+    assert call.pipeline([("CF.COUNT", *at) for at, _ in own]) == [copies for _, copies in own]
+
+
+def test_what_was_missed_is_not_passed_over(source, server, call):
+    """The source has forgotten the writes behind the place where the script was."""
+    Run(source, server, "--until-idle", "0.1", "--match", "none").end()
+    run = Run(source, server)
+    run.wait_for("caught up")
+    assert "run this again to go on" in run.interrupt()
+    source.restart()
+    assert "no longer has the writes behind" in Run(source, server).end(2)
+    Run(source, server, "--forget").end()
+    assert not [key for key in call("KEYS", "*") if b"koel-migrate" in key] and call("EXISTS", "own") == 1
+
+
+def test_commands_that_cannot_be_replayed(source, server, call):
+    run = Run(source, server)
+    run.wait_for("caught up")
+    with source.connect() as there:
+        there("RENAME", "own", "renamed")
+        there("DEL", "large")
+        there("PERSIST", "expires")
+        there("CF.ADD", "expires", "last")
+    wait_until(lambda: call("CF.EXISTS", "expires", "last"))
+    said = run.interrupt()
+    assert run.process.returncode == 1 and "b'own' is not right at the target: RENAME changed it" in said
+    assert call("EXISTS", "large") == 0 and call("PTTL", "expires") == -1
+
+
+def test_keys_that_are_not_moved(source, server, call):
+    """They are named with the reason, and the others move."""
+    call("SET", "own", "mine")
+    said = Run(source, server, "--until-idle", "0.1", "--most-at-once", "1000000").end(1)
+    assert "b'own' is not right at the target: the target has this key already; delete it" in said
+    assert "b'large' is not right at the target: it has" in said and "--most-at-once is 1000000" in said
+    assert call("GET", "own") == b"mine" and call("CF.EXISTS", "fixed", "a") == 1
+    call("DEL", "own")
+    call("CONFIG", "SET", "koel.max-bytes", "100kb")
+    said = Run(source, server, "--until-idle", "0.1", "--match", "large").end(1)
+    assert "the target does not load it" in said and "koel.max-bytes" in said
+
+
+def test_errors(source, server, start):
+    assert "has no module koel" in Run(source, start(module=None)).end(2)
+    assert "are the same server" in Run(source, source).end(2)
+    assert "does not answer" in Run(source, "redis://127.0.0.1:%d" % free_port()).end(2)
+    assert "is no address of a server" in Run(source, "localhost").end(2)
+    assert "--error-rate 1.0 is not above 0 and below 1" in Run(source, server, "--error-rate", "1").end(2)
+    assert "--probes -1 is not from 0 to 100000" in Run(source, server, "--probes", "-1").end(2)
+    assert "usage:" in subprocess.run([sys.executable, SCRIPT, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_user_with_few_rights(source, server, call):
+    """Those that the help names suffice at the source."""
+    rights = "+psync +replconf +info +scan +type +eval +cf.info +cf.scandump +cf.exists +cf.snapshot +pttl +time +select ~*"
+    with source.connect() as there:
+        there("ACL", "SETUSER", "mover", "on", ">secret", "-@all", *rights.split())
+        there("CONFIG", "SET", "requirepass", "other")
+    Run(f"unix://mover:secret@{source.address}", server, "--until-idle", "0.1").end()
+    assert call("CF.EXISTS", "own", "early-1") == 1
+
+
+@pytest.mark.parametrize("ending", [b"$EOF:", b"$"])
+def test_what_redisbloom_replicates(server, call, ending):
+    """Commands that changed nothing at the source change nothing that matters at the target."""
+    names = [*NAMES, "rb_empty.chunks"]
+    source = RedisBloom({name: fixture_named(name) for name in names}, ending)
+    fixture = fixture_named("rb_deleted.chunks")
+    probes = items(fixture["probe_prefix"], 2000)
+    file = server.folder / "items"
+    file.write_bytes(b"\n".join(probes) + b"\n")
+    try:
+        source.write("CF.ADD", NAMES[0], "before the dump: its chunks have it")
+        run = Run(source, server, "--until-idle", "0.3", "--probes", "0", "--items", str(file), "--error-rate", "0.0001", "--match", "rb_*")
+        run.wait_for("caught up")
+        assert source.dumped == set(names) and "writes and sends a whole one" in run.text()
+        source.write("SELECT", 1)
+        source.write("CF.ADD", "rb_default.chunks", "of another database")
+        source.write("SELECT", 0)
+        source.write("SET", "text", "value")
+        source.write("CF.RESERVE", "rb_new", 100, "BUCKETSIZE", 4, "MAXITERATIONS", 50, "EXPANSION", 2)
+        source.filters["rb_new"] = fixture_named("rb_b4_n4000.chunks")
+        source.write("MULTI")
+        source.write("CF.ADDNX", NAMES[1], "key-1")  # It was there.
+        source.write("CF.INSERT", "rb_empty.chunks", "CAPACITY", 4, "ITEMS", *[f"n{n}" for n in range(5000)])
+        source.write("EXEC")
+        for _ in range(9):
+            source.write("CF.ADD", "rb_empty.chunks", "same")
+        source.write("CF.DEL", NAMES[1], "key-1")
+        source.write("CF.DEL", "rb_empty.chunks", "n0")
+        source.write("CF.COMPACT", NAMES[0])
+        said = run.end(1)
+    finally:
+        source.close()
+    wait_until(lambda: source.acknowledged == len(source.stream))
+    assert "1 writes were refused by the target, as CF.ADD of b'rb_empty.chunks': Filter is full" in said
+    assert "2 removals were replayed" in said and "4 filters moved" not in said
+    all_exist(call, "rb_empty.chunks", items("n", 4999, 1) + [b"same"])
+    assert exist(call, "rb_empty.chunks", ["n0"]) == [0] and info(call, "rb_empty.chunks")["Error rate"] == b"0.0001"
+    assert exist(call, NAMES[2], ["before the dump: its chunks have it", "of another database"]) == [0, 0]
+    all_exist(call, NAMES[1], [item for item in kept(fixture) if item != b"key-1"])
+    assert dump(call, NAMES[2]) == chunks_of(fixture_named(NAMES[2]))
+
+
+def test_a_wrong_dump_is_noticed(server, call):
+    """The probes are answered differently: the filter does not become visible."""
+    fixture = dict(fixture_named(NAMES[2]))
+    fixture["probe_hits"] = fixture["probe_hits"][:-1]
+    file = server.folder / "items"
+    file.write_bytes(b"\n".join(items(fixture["probe_prefix"], fixture["probe_count"])) + b"\n")
+    source = RedisBloom({"f": fixture})
+    try:
+        said = Run(source, server, "--until-idle", "0.1", "--probes", "0", "--items", str(file)).end(1)
+    finally:
+        source.close()
+    assert "1 of 20000 probes are answered differently" in said and not call("EXISTS", "f")
+
+
+def test_into_a_cluster(source, binary):
+    if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
+        pytest.skip("the oldest and the newest show it")
+    cluster = Cluster(binary)
+    writer = Writer(source)
+    try:
+        for node in cluster.nodes:
+            with node.connect() as call:
+                call("CONFIG", "SET", "koel.error-rate", "0.0000001")
+        writer.start()
+        run = Run(source, cluster.nodes[0], "--until-idle", "0.3")
+        run.wait_for("caught up")
+        writer.turns_more(100)
+        writer.finish()
+        run.end()
+        client = cluster.client()
+        for (key, item), copies in writer.present.items():
+            assert not copies or client.execute_command("CF.EXISTS", key, item) == 1
+        assert client.execute_command("CF.MEXISTS", "own", *items("early-", 3000)) == [1] * 3000
+        client.close()
+    finally:
+        writer.stopping.set()
+        cluster.close()
+
+
+def test_an_append_only_file_of_redisbloom_opens(start):
+    """One that was written with `aof-use-rdb-preamble no` has commands only."""
+    server = start("appendonly yes")
+    server.stop()
+    (base,) = (server.folder / "appendonlydir").glob("*.base.*")
+    commands = [encode("SELECT", 0)]
+    for name in NAMES:
+        commands += [encode("CF.LOADCHUNK", name, iterator, data) for iterator, data in chunks_of(fixture_named(name))]
+    commands += [encode("CF.RESERVE", "f", 4, "BUCKETSIZE", 2, "EXPANSION", 1), encode("CF.ADDNX", NAMES[0], "later")]
+    commands += [encode("CF.INSERT", "f", "CAPACITY", 100, "ITEMS", *range(100)), encode("CF.DEL", "f", 0)]
+    base.write_bytes(b"".join(commands))
+    server.start()
+    with server.connect() as call:
+        for name in NAMES:
+            all_exist(call, name, kept(fixture_named(name)))
+        all_exist(call, "f", range(1, 100))
+        assert call("CF.EXISTS", NAMES[0], "later") == 1
+        call("BGREWRITEAOF")
+        wait_until(lambda: b"aof_rewrite_in_progress:0" in call("INFO", "persistence"))
