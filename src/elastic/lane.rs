@@ -182,7 +182,7 @@ impl Lane {
         // item are bounded.
         let may_go_elsewhere =
             matches!(refused.kind(), InsertErrorKind::CopiesOfOthers | InsertErrorKind::Crowded | InsertErrorKind::Layers);
-        let has_room = may_go_elsewhere && self.layers_mut().rev().skip(1).any(|layer| layer.insert_as_it_is(key));
+        let has_room = may_go_elsewhere && self.layers_mut().rev().any(|layer| layer.insert_as_it_is(key));
         if has_room { Ok(()) } else { Err(refused) }
     }
 
@@ -269,6 +269,7 @@ impl Lane {
             match layer.insert_growing(full, key, allowed) {
                 Ok(true) => return Ok(()),
                 Ok(false) if at == after && layer.number() < number => return self.insert_into_new_layer(after, key, allowed),
+                Ok(false) if layer.insert_as_it_is(key) => return Ok(()),
                 Ok(false) => {}
                 Err(refused) if matches!(refused.kind(), InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers) => {
                     reason = refused;

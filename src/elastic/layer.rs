@@ -37,6 +37,12 @@ const FULL: (usize, usize) = (15, 16);
 const THIN: (usize, usize) = (1, 5);
 const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 
+/// The share from which on a shard that cannot be split is full if it is large, unless it is planned for more items. The walks for the
+/// last items of a large table take 10 microseconds each, and the shards of a filter that is planned for its size are full at the same
+/// time.
+const FULL_AT_LAST: (usize, usize) = (31, 32);
+const LARGE: usize = 1 << 12;
+
 /// Where copies of a few items leave no room for another one, a shard is split only if one slot in so many is taken, and a new layer
 /// is begun only if one in so many is: otherwise copies would make the filter many times as large as its items.
 const LEAST_TO_SPLIT: usize = 4;
@@ -61,8 +67,9 @@ pub(super) struct Layer {
     first_bits: Window,
     depth: u8,
     pool: Pool,
-    /// The number of items from which on a shard is split.
+    /// The number of items from which on a shard is split; and from which on one that cannot be split is full.
     full_from: usize,
+    full_at_last: usize,
     /// The number of items up to which it may be joined with another one.
     thin_to: usize,
     /// The number of items.
@@ -99,6 +106,7 @@ impl Layer {
             depth: plan.least_depth,
             pool: Pool::new(&plan),
             full_from: share(&plan, FULL),
+            full_at_last: full_at_last(&plan),
             thin_to: share(&plan, THIN),
             len: 0,
             plan,
@@ -252,7 +260,7 @@ impl Layer {
         false
     }
 
-    /// Inserts an item. If there are no shards yet, or its shard is full and should be split, returns the place to call
+    /// Inserts an item. If there are no shards yet, or its shard is full, returns the place to call
     /// [`insert_growing`](Self::insert_growing) with, and nothing has changed.
     #[inline]
     pub(super) fn insert(&mut self, key: Key) -> Result<(), Place> {
@@ -265,12 +273,12 @@ impl Layer {
         self.insert_below(place, key, usize::MAX)
     }
 
-    /// The same, if the shard has fewer than so many items, or cannot be split.
+    /// The same, if the shard has fewer than so many items, or is not full and cannot be split.
     #[inline]
     fn insert_below(&mut self, place: Place, key: Key, full_from: usize) -> bool {
         let (shape, header, table) = self.pool.open(place);
         let items = header.record.items();
-        if items >= full_from && header.record.depth() < self.plan.most_depth {
+        if items >= full_from && (items >= self.full_at_last || header.record.depth() < self.plan.most_depth) {
             return false;
         }
         let is_placed = self.dispatch.change(&shape.geometry, table, key.place(&shape.params, shape.upper));
@@ -458,10 +466,11 @@ impl Layer {
                 return Err(InsertError::COPIES_OF_OTHERS);
             }
         }
-        if self.insert_at(place, key) {
+        let is_for_a_layer = self.has_grown_up() && !(for_copies && self.is_thin(place, LEAST_FOR_A_LAYER));
+        let is_full = self.depth_of(place) == self.plan.most_depth && self.items(place) >= self.full_at_last;
+        if !(is_for_a_layer && is_full) && self.insert_at(place, key) {
             return Ok(true);
         }
-        let is_for_a_layer = self.has_grown_up() && !(for_copies && self.is_thin(place, LEAST_FOR_A_LAYER));
         match for_copies {
             _ if is_for_a_layer => Ok(false),
             true => Err(InsertError::COPIES_OF_OTHERS),
@@ -727,6 +736,11 @@ fn share(plan: &LayerPlan, (numerator, denominator): (usize, usize)) -> usize {
     plan.whole.slots() / denominator * numerator
 }
 
+/// The number of items from which on a shard of the greatest depth is full.
+fn full_at_last(plan: &LayerPlan) -> usize {
+    if plan.whole.slots() < LARGE { usize::MAX } else { share(plan, FULL_AT_LAST).max(plan.items_that_fit()) }
+}
+
 /// Writes a directory's entries for a shard.
 fn point(directory: &mut [Place], depth: u8, record: Record, place: Place) {
     let unused = depth - record.depth();
@@ -751,6 +765,7 @@ impl Layer {
         assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");
         assert_eq!((self.full_from, self.thin_to), (share(plan, FULL), share(plan, THIN)));
+        assert_eq!(self.full_at_last, full_at_last(plan));
         if self.is_unused() {
             assert!(plan.begins_unused() && self.len == 0 && self.size_in_bytes() == 0, "layer {number} has no directory");
             return;

@@ -5,6 +5,7 @@ use core::iter;
 
 use super::{shard::ShardParams, stream::Shares};
 use crate::{
+    bits::index,
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, at_least_one, mean_matches, safe_load},
     table::AnySize,
 };
@@ -396,6 +397,11 @@ impl LayerPlan {
     /// Whether a lane has no shards until its first item comes, since it begins with one.
     pub(crate) fn begins_unused(&self) -> bool {
         self.least_depth == 0 && self.most_depth > 0
+    }
+
+    /// The number of items that fit into a shard, whatever they are.
+    pub(super) fn items_that_fit(&self) -> usize {
+        index(fit(self.whole.buckets.into(), self.whole.bucket_size.into(), self.whole.low_bits.into()))
     }
 
     /// The share of a lane's hashes that lead to a shard.

@@ -150,3 +150,26 @@ fn a_layer_grows_until_its_upper_bits_are_used_up() {
     assert_eq!(layer.shards(), least);
     assert_found(&params, &layer, &inserted);
 }
+
+/// A large shard that cannot be split is full before walks for room get long: at the items that it is planned for, or a little above.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn a_large_shard_is_full_before_walks_are_long() {
+    for (b, least, most) in [(4, 0.965, 0.977), (8, 0.965, 0.997)] {
+        let request = Request {
+            false_positive_rate: Some(0.01),
+            bucket_size: Some(b),
+            capacity: Some(20_000),
+            max_capacity: Some(20_000),
+            ..Request::default()
+        };
+        let params = request.params().expect("there are such filters");
+        let mut layer = Layer::new(params.layer(0), Dispatch::best()).expect("there is memory");
+        let (key, place) = keys(&params).find_map(|key| Some((key, layer.insert(key).err()?))).expect("it gets full");
+        let load = layer.len() as f64 / layer.slots_of_a_shard() as f64;
+        assert!((least..most).contains(&load) && layer.len() >= 20_000, "{load} in buckets of {b}");
+        assert!(matches!(layer.insert_growing(place, key, usize::MAX), Ok(false)), "a further layer is begun");
+        // Where that must not be, there is room.
+        assert!(layer.insert_as_it_is(key));
+    }
+}
