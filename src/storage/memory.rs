@@ -1,20 +1,21 @@
 //! The memory of a table. With the feature `huge-pages`, on Linux, it is aligned to cache lines, and from 2 MiB on it is in huge
-//! pages, which saves address translations (TLB misses). Elsewhere it is a vector.
+//! pages, which saves address translations (TLB misses). Elsewhere, zeros come from the allocator, which has them from the system: a
+//! page takes memory and time when it is first written to. Without unsafe code, it is a vector.
 //!
 //! A vector can be converted without copying: tables read from a stream grow in a vector, which the allocator can usually extend
 //! in place or by remapping pages.
 
-#[cfg(huge_pages)]
-pub(crate) use aligned::Memory;
-#[cfg(not(huge_pages))]
+#[cfg(any(feature = "kernels", feature = "huge-pages"))]
+pub(crate) use allocated::Memory;
+#[cfg(not(any(feature = "kernels", feature = "huge-pages")))]
 pub(crate) use vector::Memory;
 
-#[cfg(huge_pages)]
-mod aligned {
-    #![allow(unsafe_code, reason = "aligned allocation and `madvise` have no safe interface")]
+#[cfg(any(feature = "kernels", feature = "huge-pages"))]
+mod allocated {
+    #![allow(unsafe_code, reason = "zeroed and aligned allocation that may fail, and `madvise`, have no safe interface")]
 
     use alloc::{
-        alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc},
+        alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error, realloc},
         vec::Vec,
     };
     use core::{
@@ -27,6 +28,7 @@ mod aligned {
     const CACHE_LINE: usize = 64;
     const HUGE_PAGE: usize = 2 << 20;
     /// `libc` defines this constant for glibc only; the kernel's value is the same everywhere.
+    #[cfg(huge_pages)]
     const MADV_COLLAPSE: libc::c_int = 25;
 
     /// Bytes that a filter owns.
@@ -44,7 +46,10 @@ mod aligned {
     impl Memory {
         /// Allocates `len` zeros; `None` if `len` is 0 or the allocation fails.
         pub(crate) fn zeroed(len: usize) -> Option<Self> {
-            let memory = Self::allocate(len)?;
+            if !cfg!(huge_pages) {
+                return Self::allocate(len, alloc_zeroed);
+            }
+            let memory = Self::allocate(len, alloc)?;
             // SAFETY: `len` bytes were just allocated at `start`.
             unsafe { memory.start.write_bytes(0, len) };
             Some(memory)
@@ -53,7 +58,7 @@ mod aligned {
         /// A copy of `bytes` followed by zeros; `None` if both are empty or the allocation fails.
         pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let len = bytes.len().checked_add(zeros)?;
-            let memory = Self::allocate(len)?;
+            let memory = Self::allocate(len, alloc)?;
             // SAFETY: `bytes.len() + zeros` bytes were just allocated at `start`, so they cannot overlap `bytes`.
             unsafe {
                 memory.start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
@@ -62,13 +67,18 @@ mod aligned {
             Some(memory)
         }
 
-        /// Allocates `len` bytes; `None` if `len` is 0 or the allocation fails. The bytes are uninitialised: the caller must
-        /// write all of them before the memory is read.
-        fn allocate(len: usize) -> Option<Self> {
-            let align = if len < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE };
+        /// Allocates `len` bytes; `None` if `len` is 0 or the allocation fails. Unless the function zeroes them, they are uninitialised:
+        /// the caller must write all of them before the memory is read.
+        fn allocate(len: usize, by: unsafe fn(Layout) -> *mut u8) -> Option<Self> {
+            let align = match len {
+                _ if !cfg!(huge_pages) => 1,
+                ..HUGE_PAGE => CACHE_LINE,
+                _ => HUGE_PAGE,
+            };
             let layout = Layout::from_size_align(len, align).ok().filter(|layout| layout.size() > 0)?;
             // SAFETY: the layout's size is not zero.
-            let start = NonNull::new(unsafe { alloc(layout) })?;
+            let start = NonNull::new(unsafe { by(layout) })?;
+            #[cfg(huge_pages)]
             if len >= HUGE_PAGE {
                 // Before the first write, which is when the kernel assigns pages. The incomplete page at the end is left out.
                 advise(start, len - len % HUGE_PAGE, &[libc::MADV_HUGEPAGE]);
@@ -97,6 +107,7 @@ mod aligned {
                 };
                 start = shrunk;
             }
+            #[cfg(huge_pages)]
             collapse(start, len);
             Some(Self { start, layout })
         }
@@ -110,6 +121,7 @@ mod aligned {
     }
 
     /// Collapses small pages into huge ones where a whole huge page fits. Needs Linux 6.1 or later.
+    #[cfg(huge_pages)]
     fn collapse(start: NonNull<u8>, len: usize) {
         let first = start.align_offset(HUGE_PAGE);
         if let Some(whole) = len.checked_sub(first).map(|rest| rest - rest % HUGE_PAGE).filter(|&whole| whole > 0) {
@@ -120,6 +132,7 @@ mod aligned {
     }
 
     /// Advises the kernel how memory will be used. Errors are ignored: the contents stay the same either way.
+    #[cfg(huge_pages)]
     fn advise(start: NonNull<u8>, len: usize, advice: &[i32]) {
         // Miri does not support `madvise`.
         for &advice in advice.iter().filter(|_| !cfg!(miri)) {
@@ -153,7 +166,7 @@ mod aligned {
     }
 }
 
-#[cfg(not(huge_pages))]
+#[cfg(not(any(feature = "kernels", feature = "huge-pages")))]
 mod vector {
     use alloc::vec::Vec;
     use core::ops::{Deref, DerefMut};
@@ -248,7 +261,7 @@ mod tests {
         assert!(Memory::zeroed(isize::MAX as usize).is_none());
         assert!(Memory::zeroed(usize::MAX).is_none());
         assert!(Memory::copied(&[1], usize::MAX).is_none());
-        #[cfg(huge_pages)]
+        #[cfg(any(feature = "kernels", feature = "huge-pages"))]
         assert!(Memory::zeroed(0).is_none());
     }
 
