@@ -74,7 +74,8 @@ impl Filter {
         let (bytes, most) = (params.size_in_bytes(), limit.bytes());
         if bytes > most {
             return Err(failed(&format_args!(
-                "it takes {bytes} bytes, and koel.max-bytes is {most}; reserve a smaller capacity, or raise it with CONFIG SET"
+                "it takes {bytes} bytes, and koel.max-bytes is {most}; {}, or raise koel.max-bytes with CONFIG SET",
+                plan.remedy(most as u64)
             )));
         }
         let own = ElasticFilter::new(params, Xxh3).map_err(|error| failed(&error))?;

@@ -59,6 +59,22 @@ impl Plan {
         builder.max_capacity(items(planned))
     }
 
+    /// The bytes of an empty filter, if there can be one.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.builder().params().ok().map(|params| params.size_in_bytes() as u64)
+    }
+
+    /// What to do where an empty filter takes more than so many bytes.
+    pub(crate) fn remedy(&self, bytes: u64) -> Remedy {
+        let (mut fits, mut exceeds) = (0, self.capacity);
+        while exceeds - fits > 1 {
+            let capacity = fits + (exceeds - fits) / 2;
+            let is_enough = Self { capacity, ..*self }.bytes().is_some_and(|needed| needed <= bytes);
+            *(if is_enough { &mut fits } else { &mut exceeds }) = capacity;
+        }
+        Remedy { fits }
+    }
+
     /// The arguments of CF.RESERVE behind the key that give this plan, whatever the settings are.
     pub(crate) fn arguments(&self) -> [Word; 7] {
         let [expansion, error, seed] = self.options();
@@ -79,6 +95,21 @@ impl Plan {
             [Word::new("ERROR"), Word::new(format_args!("{error_rate:e}"))],
             [Word::new("SEED"), Word::new(seed)],
         ]
+    }
+}
+
+/// The largest capacity that fits, in words.
+pub(crate) struct Remedy {
+    fits: i64,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, words: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if CAPACITIES.contains(&self.fits) {
+            write!(words, "reserve a capacity of at most {}", self.fits)
+        } else {
+            words.write_str("no capacity fits")
+        }
     }
 }
 

@@ -4,13 +4,16 @@ use std::iter;
 
 use super::{ERROR, EXPANSION, SEED};
 use crate::{
-    filter::Filter,
+    filter::{Filter, Limit},
     plan::{Named, Others, Plan, Word, capacity},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
     settings,
     stored::Stored,
 };
+
+/// Smaller filters are made without a look at the server's memory.
+const WEIGHED_FROM: u64 = 1 << 20;
 
 /// Makes an empty filter.
 pub(crate) struct Reserve;
@@ -60,11 +63,30 @@ pub(super) fn options(arguments: &[Text<'_>], is_known: impl Fn(&Named) -> bool)
 
 /// Makes the filter of a key that has none, here and on replicas, whatever the settings are there.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
-    let filter = Filter::new(plan, super::limit(context))?;
+    let limit = super::limit(context);
+    if limit != Limit::None {
+        weigh(context, &plan)?;
+    }
+    let filter = Filter::new(plan, limit)?;
     key.set(Stored::Filter(filter))?;
     let words = plan.arguments();
     context.replicate_as(Reserve::ABOUT.name, &[name], words.each_ref().map(Word::as_ref), iter::empty());
     Ok(())
+}
+
+/// Refuses a large filter that `maxmemory` has no room for. The server itself looks at its memory only before a command.
+fn weigh(context: &Context, plan: &Plan) -> Result<(), Failure> {
+    let bytes = plan.bytes().unwrap_or(0);
+    if bytes < WEIGHED_FROM {
+        return Ok(());
+    }
+    match context.memory_left() {
+        Some(left) if bytes > left => Err(Failure::new(format_args!(
+            "ERR Insufficient memory to create filter: it takes {bytes} bytes, and maxmemory leaves {left}; {}, or raise maxmemory",
+            plan.remedy(left)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn unknown() -> Failure {

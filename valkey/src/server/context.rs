@@ -165,6 +165,21 @@ impl Context {
         }
     }
 
+    /// The bytes that `maxmemory` leaves for a new value, if it is set. Keys that the server may evict count as free.
+    pub(crate) fn memory_left(&self) -> Option<u64> {
+        let (server, raw) = (server(), self.raw.as_ptr());
+        // SAFETY: the context is the one of this call. What the server tells is freed after its last use.
+        unsafe {
+            let told = (server.GetServerInfo)(raw, c"memory".as_ptr());
+            let number = |name: &CStr| (server.ServerInfoGetFieldUnsigned)(told, name.as_ptr(), ptr::null_mut());
+            let (most, used) = (number(c"maxmemory"), number(c"used_memory"));
+            let policy = (server.ServerInfoGetFieldC)(told, c"maxmemory_policy".as_ptr());
+            let may_evict = !policy.is_null() && CStr::from_ptr(policy) != c"noeviction";
+            (server.FreeServerInfo)(raw, told);
+            (most > 0).then(|| if may_evict { most } else { most.saturating_sub(used) })
+        }
+    }
+
     /// Writes a line to the server's log.
     pub(crate) fn warn(&self, message: &CStr) {
         log(self.raw.as_ptr(), message);

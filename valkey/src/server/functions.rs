@@ -1,7 +1,7 @@
 //! The table of the server's functions.
 
 use std::{
-    ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_void},
+    ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void},
     mem, ptr,
     sync::OnceLock,
 };
@@ -18,7 +18,7 @@ macro_rules! opaque {
     };
 }
 
-opaque!(RawContext RawKey RawText RawType RawStream RawDigest RawDefrag RawCommand);
+opaque!(RawContext RawKey RawText RawType RawStream RawDigest RawDefrag RawCommand RawInfo);
 
 pub(super) const OK: c_int = 0;
 pub(super) const ERROR: c_int = 1;
@@ -77,6 +77,10 @@ server_functions!({
     GetContextFlags: unsafe extern "C" fn(*mut RawContext) -> c_int,
     ReplicateVerbatim: unsafe extern "C" fn(*mut RawContext) -> c_int,
     Replicate: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...) -> c_int,
+    GetServerInfo: unsafe extern "C" fn(*mut RawContext, *const c_char) -> *mut RawInfo,
+    ServerInfoGetFieldUnsigned: unsafe extern "C" fn(*mut RawInfo, *const c_char, *mut c_int) -> c_ulonglong,
+    ServerInfoGetFieldC: unsafe extern "C" fn(*mut RawInfo, *const c_char) -> *const c_char,
+    FreeServerInfo: unsafe extern "C" fn(*mut RawContext, *mut RawInfo),
     OpenKey: unsafe extern "C" fn(*mut RawContext, *mut RawText, c_int) -> *mut RawKey,
     CloseKey: unsafe extern "C" fn(*mut RawKey),
     KeyType: unsafe extern "C" fn(*mut RawKey) -> c_int,
