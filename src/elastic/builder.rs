@@ -155,7 +155,7 @@ impl<H> ElasticBuilder<H> {
         let params = request.params()?;
         let charged_lanes = lanes(params.lanes());
         match params.charged_lanes(charged_lanes) {
-            needed if needed > max_bytes => Err(request.refuse_max_bytes(max_bytes, needed, charged_lanes)),
+            needed if needed > wide(max_bytes) => Err(request.refuse_max_bytes(max_bytes, needed, charged_lanes)),
             _ => Ok(Plan { params, hasher, dispatch, max_bytes }),
         }
     }

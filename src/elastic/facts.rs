@@ -6,7 +6,7 @@ use core::fmt;
 
 use super::{ElasticFilter, ElasticParams, lane::Lane, pool::first_table_bytes, storage::FILTER_BYTES};
 use crate::{
-    bits::in_memory,
+    bits::{in_memory, wide},
     filter::{Filter, Planned},
     hash::Hasher,
     params::TableKind,
@@ -139,12 +139,12 @@ impl ElasticParams {
     /// ```
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        self.charged_lanes(self.lanes())
+        in_memory(self.charged_lanes(self.lanes()))
     }
 
     /// What an empty filter with so many of these lanes is charged.
-    pub(super) fn charged_lanes(&self, lanes: usize) -> usize {
-        Lane::charged_when_empty(self).saturating_mul(lanes).saturating_add(FILTER_BYTES)
+    pub(super) fn charged_lanes(&self, lanes: usize) -> u64 {
+        wide(Lane::charged_when_empty(self)).saturating_mul(wide(lanes)).saturating_add(wide(FILTER_BYTES))
     }
 
     /// The kind of table.

@@ -4,7 +4,10 @@ use alloc::string::String;
 use core::iter::successors;
 
 use super::plan::{ElasticParams, MOST_LANES, Request};
-use crate::params::{DEFAULT_BUCKET_SIZE, GrowingRequest, Nearest, ParamError, Parameter, Rate, TableKind, Value, Why};
+use crate::{
+    bits::wide,
+    params::{DEFAULT_BUCKET_SIZE, GrowingRequest, Nearest, ParamError, Parameter, Rate, TableKind, Value, Why},
+};
 
 impl Request {
     /// The error for a parameter that [`plan`](Self::plan) found to be the first that has to change.
@@ -20,7 +23,7 @@ impl Request {
 
     /// The error for a limit of memory that leaves too little for an empty filter. `needed` is what such a filter takes, with so
     /// many lanes.
-    pub(super) fn refuse_max_bytes(&self, max_bytes: usize, needed: usize, charged_lanes: usize) -> ParamError {
+    pub(super) fn refuse_max_bytes(&self, max_bytes: usize, needed: u64, charged_lanes: usize) -> ParamError {
         let words = text!("{max_bytes} given, but an empty filter takes up to {needed}; the nearest that works is {needed}");
         ParamError::of(Parameter::MaxBytes, Why::Growing(words, self.kept(Some(max_bytes), charged_lanes)))
     }
@@ -113,7 +116,7 @@ pub(crate) fn nearest(parameter: Parameter, refused: GrowingRequest) -> Option<N
             Value::MaxCapacity(halves(max).take_while(|&max| max >= capacity.unwrap_or_default()).find(works)?)
         }
         Parameter::MaxBytes => {
-            let most = max_bytes?;
+            let most = wide(max_bytes?);
             let bytes = |params: &ElasticParams| params.charged_lanes(charged_lanes.into());
             let works = |capacity: &u64| {
                 Request { capacity: Some(*capacity), ..request }.plan().is_ok_and(|params| bytes(&params) <= most)
