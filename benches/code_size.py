@@ -34,7 +34,7 @@ PROGRAMS = [
 PAGE = ("page", 24)
 
 HEADER = f"""\
-# Bytes of code and data that programs grow by with the library: benches/code_size. `.ci/run` compares; this writes the file anew:
+# Bytes of code and data that programs grow by with the library: benches/code_size. `just code-size` compares; this writes the file anew:
 #     {UPDATE}
 # Compilers differ. These are the sizes of
 # {{compiler}}

@@ -3,16 +3,13 @@
 
 python3 benches/instructions.py             fails if a count is more than 3 % above its baseline
 python3 benches/instructions.py --update    writes today's counts into the file
-python3 benches/instructions.py --install   installs what is missing, and does nothing else
 
-They need valgrind and gungraun-runner, and install them where they are missing. (gungraun's own limits are compiled in,
-one for each benchmark, and their message knows neither the baseline nor this command.)
+They need valgrind, and gungraun-runner of the version in Cargo.lock. (gungraun's own limits are compiled in, one for each benchmark,
+and their message knows neither the baseline nor this command.)
 """
 
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,32 +20,12 @@ BASELINES = ROOT / "benches" / "instructions.tsv"
 UPDATE = "python3 benches/instructions.py --update"
 
 HEADER = f"""\
-# Instructions of benches/instructions.rs: of 10,000 operations each. `.ci/run` compares; this writes the file anew:
+# Instructions of benches/instructions.rs: of 10,000 operations each. `just instructions` compares; this writes the file anew:
 #     {UPDATE}
 # Compilers differ. These are the counts of
 # {{compiler}}
 benchmark\tinstructions
 """
-
-
-def install_valgrind():
-    if shutil.which("valgrind"):
-        return
-    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    try:
-        for arguments in (["update"], ["install", "--yes", "valgrind"]):
-            subprocess.run([*sudo, "apt-get", "--quiet", *arguments], check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"Counting instructions needs valgrind, and it could not be installed ({error}). Install it, and try again.")
-
-
-def install_runner():
-    """It refuses a benchmark that was built with another version of gungraun than its own, so Cargo.lock says which."""
-    locked = re.search(r'^name = "gungraun-runner"\nversion = "(.+)"$', (ROOT / "Cargo.lock").read_text(), re.MULTILINE)[1]
-    if shutil.which("gungraun-runner") and output("gungraun-runner", "--version").split()[-1] == locked:
-        return
-    print(f"gungraun-runner {locked} is being installed: this takes some minutes, once")
-    subprocess.run(["cargo", "install", "--quiet", "--locked", "--version", locked, "gungraun-runner"], cwd=ROOT, check=True)
 
 
 def measure():
@@ -83,22 +60,16 @@ def compare(counts, baselines):
 
 
 def main():
-    if sys.argv[1:] not in ([], ["--update"], ["--install"]):
+    if sys.argv[1:] not in ([], ["--update"]):
         sys.exit(__doc__)
     sys.stdout.reconfigure(line_buffering=True)  # in step with what cargo says on the other stream
     os.environ["PATH"] += os.pathsep + str(Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "bin")
     this = compiler()
-    if sys.argv[1:] == ["--install"]:
-        install_valgrind()
-        install_runner()
-        return
     update = sys.argv[1:] == ["--update"]
     if not update:
         baselines, theirs = read(BASELINES)
         if not is_comparable(this, theirs):
             return
-    install_valgrind()
-    install_runner()
     counts = measure()
     if update:
         BASELINES.write_text(HEADER.format(compiler=this) + "".join(f"{name}\t{count}\n" for name, count in counts.items()))

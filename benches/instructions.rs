@@ -1,4 +1,4 @@
-//! What one operation costs in instructions, which say the same on a busy machine as on an idle one: `.ci/run` compares
+//! What one operation costs in instructions, which say the same on a busy machine as on an idle one: `just instructions` compares
 //! them with `benches/instructions.tsv`. The keys are hashed as part of the operation, but generated before it.
 #![allow(missing_docs, reason = "gungraun's macros make functions")]
 

@@ -1,5 +1,5 @@
 //! A little of everything that has `unsafe` code beneath it, short enough for Miri, which sees a read or write outside of an
-//! allocation even where nothing comes of it. `.ci/run` runs this under Miri; the other tests ask for the answers.
+//! allocation even where nothing comes of it. `just miri` runs this; the other tests ask for the answers.
 
 mod common;
 #[cfg(feature = "std")]

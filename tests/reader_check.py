@@ -1,4 +1,4 @@
-"""Compares tests/reader.py with the library: `.ci/run` calls this with the folders of some snapshots.
+"""Compares tests/reader.py with the library: `just reader` calls this with the folders of some snapshots.
 
     cargo run --release --features redisbloom --example goldens -- random target/reader
     python3 tests/reader_check.py tests/data target/reader

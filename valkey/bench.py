@@ -1,7 +1,7 @@
 """Measures the module on every server that is installed, and prints Markdown: memory, time per command, pauses while a
 filter grows, dumping and loading. Times are the server's own (INFO commandstats, SLOWLOG): the client does not count.
 
-    .ci/valkey -k test_growth                 # installs servers, and builds the module
+    .ci/install; just module -k test_growth   # installs servers, and builds the module
     target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
 
 SERVER is the beginning of a name such as valkey-9. RedisBloom's figures are published ones, not measured here.

@@ -1,5 +1,5 @@
 //! Writes made-up results to a folder: charts, texts and tables that are hard to lay out, for the test of the report in a
-//! browser (`.ci/report`).
+//! browser (`just report`).
 
 use std::{env, path::PathBuf};
 

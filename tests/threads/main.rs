@@ -1,4 +1,4 @@
-//! A filter that several threads use at the same time. A program of its own, which a sanitizer checks, too (`.ci/run threads`).
+//! A filter that several threads use at the same time. A program of its own, which a sanitizer checks, too (`just threads`).
 
 #![cfg(not(target_family = "wasm"))]
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]

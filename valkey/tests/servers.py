@@ -2,7 +2,7 @@
 on ports of their own, with bounded memory, and ends them by their process id. No test talks to any other server.
 
 The module is `target/release/libkoel_valkey.so`, or what KOEL_VALKEY_MODULE names. Servers are those on the PATH, in
-Python's packages, and what .ci/valkey unpacked; KOEL_VALKEY_SERVERS=PATH:PATH names others instead.
+Python's packages, and what .ci/install unpacked; KOEL_VALKEY_SERVERS=PATH:PATH names others instead.
 """
 
 import functools
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 MODULE = Path(os.environ.get("KOEL_VALKEY_MODULE", TARGET / "release/libkoel_valkey.so"))
 FAILPOINT_MODULE = ROOT / "target/valkey/failpoint.so"
-"""Built with the feature `failpoint`, by .ci/valkey."""
+"""Built with the feature `failpoint`, by `just module`."""
 COMMAND = TARGET / "release/koel"
 
 MOST_MEMORY = 4 << 30

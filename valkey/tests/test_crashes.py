@@ -100,7 +100,7 @@ def test_a_truncated_aof(start):
 def test_a_panic_is_an_error(start):
     """In the module's code, by a command that only a build for this test has. The server lives, and logs it."""
     if not FAILPOINT_MODULE.exists():
-        pytest.skip(f"{FAILPOINT_MODULE} is missing: .ci/valkey builds it")
+        pytest.skip(f"{FAILPOINT_MODULE} is missing: `just module` builds it")
     server = start(module=FAILPOINT_MODULE)
     with server.connect() as call:
         add_all(call, "f", items("item-", 1000))
