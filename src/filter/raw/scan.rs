@@ -76,22 +76,22 @@ pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn 
         let buckets = (bucket, placement.alternate(bucket, fingerprint));
         Copies { buckets, fingerprint, unknown: 0 }.count(slots) > 1
     };
-    let mut here = 0;
-    each_in(buckets, slots, |bucket, fingerprint| here += u32::from(is_repeated(bucket, fingerprint)));
-    let room = if buckets.0 == buckets.1 { 1 } else { 2 };
-    if 2 * here < room * params.bucket_size() {
-        return false;
-    }
-    // Counts those two buckets, and of a large table a part: a refusal must not take time in proportion to the table.
     let (mut repeated, mut all) = (0, 0);
-    let counted = params.buckets().min(MOST_COUNTED);
-    let others = (0..counted).filter(|&bucket| bucket != buckets.0 && bucket != buckets.1);
-    let own = [buckets.0, buckets.1].into_iter().take(if buckets.0 == buckets.1 { 1 } else { 2 });
-    for bucket in own.chain(others) {
-        each_in((bucket, bucket), slots, |bucket, fingerprint| {
+    let mut count = |buckets| {
+        each_in(buckets, slots, |bucket, fingerprint| {
             repeated += u64::from(is_repeated(bucket, fingerprint));
             all += 1;
         });
+        repeated
+    };
+    let room = if buckets.0 == buckets.1 { 1 } else { 2 };
+    if 2 * count(buckets) < u64::from(room * params.bucket_size()) {
+        return false;
+    }
+    // Counts a part of a large table: a refusal must not take time in proportion to it.
+    let counted = params.buckets().min(MOST_COUNTED);
+    for bucket in (0..counted).filter(|&bucket| bucket != buckets.0 && bucket != buckets.1) {
+        count((bucket, bucket));
     }
     // Of n items, 2n² / (m·2ᶠ) are expected. A few more are as probable as a pair is.
     let bits = params.fingerprint_bits() + params.column_bits();
