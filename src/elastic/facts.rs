@@ -67,6 +67,24 @@ pub(super) fn summarize(core: &impl CoreGrow, f: &mut fmt::Formatter<'_>, bytes:
 }
 
 impl<H> ElasticFilter<H> {
+    /// The bytes that the filter is charged against [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes), at least
+    /// [`size_in_bytes`](Self::size_in_bytes). All filters with the same parameters and shards are charged the same, while their
+    /// memory depends on how they came to them.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_iter(0..100_000u64)?;
+    /// let copy = koel::ElasticFilter::from_bytes(&filter.to_bytes())?;
+    /// assert_eq!(copy.charged_bytes(), filter.charged_bytes());
+    /// assert!(copy.charged_bytes() >= filter.size_in_bytes());
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn charged_bytes(&self) -> usize {
+        self.core.storage.charged()
+    }
+
     /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
     /// filters that were read. A filter that takes more already keeps its items, and grows no more.
     pub fn set_max_bytes(&mut self, bytes: usize) {
