@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use koel::redisbloom::RedisBloomFilter;
+use koel::{ElasticFilter, Hasher as _, Xxh3, backing::SnapshotIndex, redisbloom::RedisBloomFilter};
 
 use crate::{
     filter::Filter,
@@ -21,15 +21,16 @@ pub(crate) const MOST_BYTES: usize = 1 << 20;
 pub(crate) const MAGIC: [u8; 8] = *b"KOEL+CF\n";
 pub(crate) const PREFIX_BYTES: usize = 16;
 
-/// An iterator has an offset in its lower bits, and above them a number that changes with the filter, so that chunks of different
-/// moments do not go together. Clients that have 53 bits for integers can take it.
-const OFFSET_BITS: u32 = 40;
-const MOMENTS: u64 = (1 << 12) - 1;
+/// An iterator has an offset in its lower bits, and above them bits of a checksum of the content, so that chunks of different
+/// contents do not go together, and any server that has the filter can go on with a dump. Clients that have 53 bits for integers
+/// can take it. In one case of 32,767, another content has the same bits; the snapshot's checksums then tell the reader.
+const OFFSET_BITS: u32 = 38;
+const MOMENTS: u64 = (1 << 15) - 1;
 
 /// Where a dump goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// The filter's changes at the beginning of the dump, 1 and above; 0 if nobody knows.
+    /// Bits of the content's checksum, 1 and above; 0 in a chunk that is no server's.
     pub(crate) moment: u64,
     pub(crate) offset: u64,
 }
@@ -45,10 +46,37 @@ impl Position {
     }
 }
 
+/// What is known of a dump besides the filter.
+pub(crate) struct Dump {
+    pub(crate) index: SnapshotIndex,
+    moment: u64,
+}
+
 impl Filter {
-    /// The moment of the present content.
-    pub(crate) fn moment(&self) -> u64 {
-        self.changes % MOMENTS + 1
+    /// The moment of the present content. Takes time in proportion to the content, unless it is known since the last change.
+    pub(crate) fn moment(&self) -> Result<u64, Failure> {
+        let Some(own) = &self.own else { return Ok(0) };
+        self.with_dump(own, |dump| dump.moment)
+    }
+
+    /// Acts on what is known of the dump, after computing it if necessary.
+    fn with_dump<T>(&self, own: &ElasticFilter, act: impl FnOnce(&Dump) -> T) -> Result<T, Failure> {
+        let mut dump = self.dump.borrow_mut();
+        let dump = match &mut *dump {
+            Some(dump) => dump,
+            none => {
+                let index = own.snapshot_index().map_err(|_| Failure::out_of_memory())?;
+                if (self.imported_bytes() + index.snapshot_bytes()) >> OFFSET_BITS > 0 {
+                    return Err(Failure::new(format_args!("ERR the dump has 2^{OFFSET_BITS} bytes or more")));
+                }
+                // A snapshot ends with a checksum of all that leads to its tables, their checksums included.
+                let mut checksum = [0; 8];
+                own.read_snapshot(&index, index.snapshot_bytes() - 8, &mut checksum);
+                let checksum = u64::from_le_bytes(checksum) ^ self.imported.as_ref().map_or(0, imported_checksum);
+                none.insert(Dump { index, moment: checksum % MOMENTS + 1 })
+            }
+        };
+        Ok(act(dump))
     }
 
     /// Does the filter have chunks of RedisBloom's?
@@ -59,11 +87,10 @@ impl Filter {
     /// The bytes of a dump that is not RedisBloom's, from an offset on, so many at most.
     pub(crate) fn dump(&self, offset: u64, most: usize) -> Result<Vec<u8>, Failure> {
         let Some(own) = &self.own else { return Ok(Vec::new()) };
-        let mut index = self.index.borrow_mut();
-        let index = match &mut *index {
-            Some(index) => index,
-            none => none.insert(own.snapshot_index().map_err(|_| Failure::out_of_memory())?),
-        };
+        self.with_dump(own, |dump| self.dumped(own, &dump.index, offset, most))?
+    }
+
+    fn dumped(&self, own: &ElasticFilter, index: &SnapshotIndex, offset: u64, most: usize) -> Result<Vec<u8>, Failure> {
         let length = self.imported_bytes() + index.snapshot_bytes();
         let taken = usize::try_from(length.saturating_sub(offset)).map_or(most, |left| left.min(most));
         let mut window = Window { skipped: offset, left: taken, bytes: reserved(taken)? };
@@ -90,13 +117,18 @@ impl Filter {
 
     /// The length of such a dump.
     pub(crate) fn dump_bytes(&self) -> u64 {
-        self.imported_bytes() + self.own.as_ref().map_or(0, koel::ElasticFilter::snapshot_bytes)
+        self.imported_bytes() + self.own.as_ref().map_or(0, ElasticFilter::snapshot_bytes)
     }
 
     /// The length of what comes before the snapshot.
     fn imported_bytes(&self) -> u64 {
         self.imported.as_ref().map_or(0, |imported| PREFIX_BYTES as u64 + dump_file_bytes(imported))
     }
+}
+
+/// A checksum of all that was imported.
+pub(crate) fn imported_checksum(imported: &RedisBloomFilter) -> u64 {
+    imported.chunks().fold(0, |checksum, (_, bytes)| Xxh3.hash(checksum, bytes))
 }
 
 /// Writes what comes before a snapshot.

@@ -1,17 +1,27 @@
 //! The filter of a key: one of koel's, one that was imported from RedisBloom, or both: an imported one has too few bits of each
 //! item to grow, so new items go into a second one beside it.
 
-use std::{cell::RefCell, iter};
+use std::{
+    cell::{Cell, RefCell},
+    ffi::CStr,
+    iter,
+};
 
-use koel::{ElasticFilter, InsertError, InsertErrorKind, Xxh3, backing::SnapshotIndex, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, InsertError, InsertErrorKind, Xxh3, redisbloom::RedisBloomFilter};
 
 use crate::{
+    counts::{self, OfFilter},
+    dump::{Dump, imported_checksum},
     plan::Plan,
     reply::{Answer, Failure, reserved},
+    server::allocations,
 };
 
 /// The capacity of the filter for new items beside an imported one, if that has fewer.
 const LEAST_BESIDE: i64 = 1024;
+
+/// What a sub-filter of an imported filter takes beside its slots, at most.
+const SUB_FILTER_BYTES: u64 = 96;
 
 /// Items that are handled together.
 const BATCH: usize = 512;
@@ -25,10 +35,11 @@ pub(crate) struct Filter {
     pub(crate) imported: Option<RedisBloomFilter>,
     /// Items removed from the own filter since it was made or compacted.
     pub(crate) deleted: u64,
-    /// The number of changes, and of the items that were there at the beginning; tells a dump that it is not of one moment.
-    pub(crate) changes: u64,
     /// What dumps have computed, until the next change.
-    pub(crate) index: RefCell<Option<SnapshotIndex>>,
+    pub(crate) dump: RefCell<Option<Dump>>,
+    /// Is the filter as it was when a dump of RedisBloom's chunks began? Their iterators have no room to say of what content they are.
+    pub(crate) is_as_dumped: Cell<bool>,
+    counted: OfFilter,
 }
 
 /// What bounds an insertion.
@@ -65,6 +76,17 @@ pub(crate) enum Refusal {
     OutOfMemory,
 }
 
+impl Refusal {
+    /// All reasons, with the names of their counts.
+    pub(crate) const KINDS: [(Self, &CStr); 5] = [
+        (Self::Copies, c"refused_copies"),
+        (Self::Capacity, c"refused_capacity"),
+        (Self::Limit, c"refused_max_bytes"),
+        (Self::Growth, c"refused_growth"),
+        (Self::OutOfMemory, c"refused_out_of_memory"),
+    ];
+}
+
 impl Filter {
     /// An empty filter.
     pub(crate) fn new(plan: Plan, limit: Limit) -> Result<Self, Failure> {
@@ -73,19 +95,24 @@ impl Filter {
         let params = plan.builder().params().map_err(|error| failed(&error))?;
         let (bytes, most) = (params.size_in_bytes(), limit.bytes());
         if bytes > most {
+            counts::refused(Refusal::Limit, 1);
             return Err(failed(&format_args!(
                 "it takes {bytes} bytes, and koel.max-bytes is {most}; {}, or raise koel.max-bytes with CONFIG SET",
                 plan.remedy(most as u64)
             )));
         }
-        let own = ElasticFilter::new(params, Xxh3).map_err(|error| failed(&error))?;
+        let own = ElasticFilter::new(params, Xxh3).map_err(|error| {
+            counts::refused(Refusal::OutOfMemory, 1);
+            failed(&error)
+        })?;
         Ok(Self::with(plan, Some(own), None, 0))
     }
 
     /// A filter of these parts.
     pub(crate) fn with(plan: Plan, own: Option<ElasticFilter>, imported: Option<RedisBloomFilter>, deleted: u64) -> Self {
         let items = own.as_ref().map_or(0, ElasticFilter::len) + imported.as_ref().map_or(0, RedisBloomFilter::len);
-        Self { plan, own, imported, deleted, changes: items as u64, index: RefCell::new(None) }
+        let counted = OfFilter::new(items as u64, imported.is_some());
+        Self { plan, own, imported, deleted, dump: RefCell::new(None), is_as_dumped: Cell::new(false), counted }
     }
 
     /// The plan, and as long as there are imported items only, that of the filter that new items would go into. It follows from
@@ -100,14 +127,20 @@ impl Filter {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.own.as_ref().is_none_or(ElasticFilter::is_empty) && self.imported.as_ref().is_none_or(RedisBloomFilter::is_empty)
+    /// The number of items.
+    pub(crate) fn items(&self) -> u64 {
+        self.counted.items()
     }
 
-    /// To be called with every change.
-    fn change(&mut self) {
-        self.changes += 1;
-        *self.index.get_mut() = None;
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items() == 0
+    }
+
+    /// To be called with every change, with the numbers of items that came and went.
+    fn change(&mut self, inserted: u64, removed: u64) {
+        *self.dump.get_mut() = None;
+        self.is_as_dumped.set(false);
+        self.counted.change(inserted, removed);
     }
 
     /// The own filter, to insert items, and the number of items that it may take before it must be weighed again, at least one.
@@ -133,21 +166,31 @@ impl Filter {
         if room == 0 { Err(Refusal::Capacity) } else { Ok((own, usize::try_from(room).unwrap_or(usize::MAX))) }
     }
 
-    /// Acts on the filter, which it may insert items into. If it inserts none, nothing has changed.
-    fn inserting<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
-        let items = self.own.as_ref().map(ElasticFilter::len);
-        let result = act(self);
-        if self.own.as_ref().is_some_and(|own| own.len() > items.unwrap_or(0)) {
-            self.change();
-        } else if items.is_none() {
-            self.own = None;
+    /// Inserts by `insert`, which says how many items it inserted. If it inserts none, nothing has changed.
+    fn inserting(&mut self, insert: impl FnOnce(&mut Self) -> usize) {
+        let has_none = self.own.is_none();
+        match insert(self) {
+            0 if has_none => self.own = None,
+            0 => {}
+            inserted => self.change(inserted as u64, 0),
         }
-        result
     }
 
     /// Inserts an item, even if it is there.
     pub(crate) fn insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
-        self.inserting(|filter| filter.growing(limit)?.0.insert(item).map_err(|error| refusal(error.kind())))
+        let mut result = Ok(());
+        self.inserting(|filter| {
+            result = filter.insert_one(item, limit);
+            result.is_ok().into()
+        });
+        result
+    }
+
+    /// The same, without noting the change.
+    fn insert_one(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
+        let result =
+            self.growing(limit).and_then(|(own, _)| counting_growth(|| own.insert(item)).map_err(|error| refusal(error.kind())));
+        result.inspect_err(|&refusal| counts::refused(refusal, 1))
     }
 
     /// Inserts an item unless it is there. Returns true if it was inserted.
@@ -160,20 +203,30 @@ impl Filter {
 
     /// Inserts items, and adds an answer for each to the list, which must have room for them.
     pub(crate) fn insert_all<'a>(&mut self, items: impl Iterator<Item = &'a [u8]>, limit: Limit, answers: &mut Vec<Answer>) {
-        self.inserting(|filter| each_batch(items, |batch| filter.insert_batch(batch, limit, answers)));
+        self.inserting(|filter| {
+            each_batch(items, |batch| filter.insert_batch(batch, limit, answers));
+            inserted(answers)
+        });
     }
 
     fn insert_batch(&mut self, items: &[&[u8]], limit: Limit, answers: &mut Vec<Answer>) {
         let mut left = items;
         while !left.is_empty() {
-            let Ok((own, room)) = self.growing(limit) else {
-                return answers.extend(iter::repeat_n(Answer::Refused, left.len()));
+            let (own, room) = match self.growing(limit) {
+                Ok(growing) => growing,
+                Err(refusal) => {
+                    counts::refused(refusal, left.len());
+                    return answers.extend(iter::repeat_n(Answer::Refused, left.len()));
+                }
             };
             let some = &left[..left.len().min(room)];
-            let result = own.insert_batch(some);
+            let result = counting_growth(|| own.insert_batch(some));
             let inserted = result.as_ref().map_or_else(InsertError::position, |()| some.len());
             answers.extend(iter::repeat_n(Answer::Inserted, inserted));
-            answers.extend(result.is_err().then_some(Answer::Refused));
+            if let Err(error) = &result {
+                counts::refused(refusal(error.kind()), 1);
+                answers.push(Answer::Refused);
+            }
             left = &left[inserted + usize::from(result.is_err())..];
         }
     }
@@ -185,11 +238,14 @@ impl Filter {
         limit: Limit,
         answers: &mut Vec<Answer>,
     ) {
-        answers.extend(items.map(|item| match self.insert_unique(item, limit) {
-            Ok(true) => Answer::Inserted,
-            Ok(false) => Answer::Known,
-            Err(_) => Answer::Refused,
-        }));
+        self.inserting(|filter| {
+            answers.extend(items.map(|item| match filter.contains(item) {
+                true => Answer::Known,
+                false if filter.insert_one(item, limit).is_ok() => Answer::Inserted,
+                false => Answer::Refused,
+            }));
+            inserted(answers)
+        });
     }
 
     pub(crate) fn contains(&self, item: &[u8]) -> bool {
@@ -227,7 +283,7 @@ impl Filter {
         self.deleted += u64::from(from_own);
         let is_removed = from_own || self.imported.as_mut().is_some_and(|imported| imported.remove(item));
         if is_removed {
-            self.change();
+            self.change(0, 1);
         }
         is_removed
     }
@@ -242,6 +298,7 @@ impl Filter {
         };
         let (bytes, most) = (own.size_in_bytes(), limit.bytes());
         if bytes > most {
+            counts::refused(Refusal::Limit, 1);
             return Err(Failure::new(format_args!(
                 "ERR Insufficient memory to create filter: it takes {bytes} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
             )));
@@ -255,6 +312,7 @@ impl Filter {
         other.weigh(Limit::None)?;
         let (Some(own), Some(others)) = (&mut self.own, &other.own) else { return Ok(()) };
         own.set_max_bytes(limit.bytes());
+        let before = own.len() as u64;
         own.union(others).map_err(|error| Failure::new(format_args!("ERR the filters cannot be united: {error}")))?;
         let (items, most) = (own.len() as u64, self.plan.capacity.unsigned_abs());
         if limit != Limit::None && self.plan.expansion == 0 && items > most {
@@ -262,13 +320,13 @@ impl Filter {
                 "Filter is full: the union has {items} items, its capacity is {most}, and EXPANSION 0; unite them in one that expands"
             )));
         }
-        self.change();
+        self.change(items - before, 0);
         Ok(())
     }
 
-    /// Frees memory. Tables that there is no memory to join stay as they are.
-    pub(crate) fn compact(&mut self) {
-        self.change();
+    /// Frees memory. Tables that there is no memory to join stay as they are. Returns true if anything has changed.
+    pub(crate) fn compact(&mut self) -> bool {
+        let before = self.arrangement();
         if let Some(imported) = &mut self.imported {
             imported.compact();
         }
@@ -276,23 +334,42 @@ impl Filter {
             own.shrink();
         }
         self.deleted = 0;
+        let is_changed = self.arrangement() != before;
+        if is_changed {
+            self.change(0, 0);
+        }
+        is_changed
+    }
+
+    /// What compaction changes: tables that are joined are fewer.
+    fn arrangement(&self) -> (u64, usize, u64) {
+        let imported = self.imported.as_ref().map_or(0, imported_checksum);
+        (self.deleted, self.own.as_ref().map_or(0, ElasticFilter::shards), imported)
     }
 
     /// A copy, or `None` if there is no memory for it.
     pub(crate) fn copy(&self) -> Option<Self> {
         let own = self.own.as_ref().map(ElasticFilter::try_clone).transpose().ok()?;
         let imported = self.imported.as_ref().map(RedisBloomFilter::try_clone).transpose().ok()?;
-        Some(Self { changes: self.changes, ..Self::with(self.plan, own, imported, self.deleted) })
+        Some(Self::with(self.plan, own, imported, self.deleted))
+    }
+
+    /// Bytes that the filter takes, as `koel.max-bytes` counts them: equal for all filters of the same content, while those of
+    /// `size_in_bytes` depend on how they came to it.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        let own = self.own.as_ref().map_or(0, ElasticFilter::charged_bytes) as u64;
+        let of_imported = |imported: &RedisBloomFilter| imported.slots() + imported.sub_filters() as u64 * SUB_FILTER_BYTES;
+        size_of::<Self>() as u64 + own + self.imported.as_ref().map_or(0, of_imported)
     }
 
     /// Bytes of memory, with those of the struct.
     pub(crate) fn size_in_bytes(&self) -> usize {
-        let index = self.index.borrow().as_ref().map_or(0, SnapshotIndex::size_in_bytes);
+        let dump = self.dump.borrow().as_ref().map_or(0, |dump| dump.index.size_in_bytes());
         let behind = |total: Option<usize>, of_struct| total.map_or(0, |total| total - of_struct);
         size_of::<Self>()
             + behind(self.own.as_ref().map(ElasticFilter::size_in_bytes), size_of::<ElasticFilter>())
             + behind(self.imported.as_ref().map(RedisBloomFilter::size_in_bytes), size_of::<RedisBloomFilter>())
-            + index
+            + dump
     }
 
     /// The words for a refusal.
@@ -318,6 +395,21 @@ impl Filter {
             Refusal::OutOfMemory => Failure::out_of_memory(),
         }
     }
+}
+
+/// Inserts by `insert`, and counts it if it takes memory.
+fn counting_growth<T>(insert: impl FnOnce() -> T) -> T {
+    let before = allocations();
+    let result = insert();
+    if allocations() != before {
+        counts::grown();
+    }
+    result
+}
+
+/// How many of these were inserted.
+fn inserted(answers: &[Answer]) -> usize {
+    answers.iter().filter(|&&answer| answer == Answer::Inserted).count()
 }
 
 fn refusal(kind: InsertErrorKind) -> Refusal {
@@ -392,9 +484,9 @@ mod tests {
         let limit = Limit::Bytes(filter.own.as_ref().unwrap().size_in_bytes() + 5000);
         let refused = (0..100_000_u32).find(|n| filter.insert(&n.to_le_bytes(), limit).is_err()).unwrap();
         assert!(filter.own.as_ref().unwrap().table_bytes() <= limit.bytes());
-        let before = (filter.changes, filter.own.as_ref().unwrap().to_bytes());
+        let before = filter.own.as_ref().unwrap().to_bytes();
         assert_eq!(filter.insert(&refused.to_le_bytes(), limit), Err(Refusal::Limit));
-        assert!(before == (filter.changes, filter.own.as_ref().unwrap().to_bytes()));
+        assert!(before == filter.own.as_ref().unwrap().to_bytes());
         assert!(filter.insert(&refused.to_le_bytes(), Limit::None).is_ok());
     }
 

@@ -11,6 +11,7 @@
 use std::ffi::CStr;
 
 mod commands;
+mod counts;
 mod dump;
 mod filter;
 mod load;
@@ -26,11 +27,14 @@ const NAME: &CStr = c"koel";
 const VERSION: i32 = 100;
 
 /// Tells the server what the module has.
-fn register(module: server::Module) -> server::Module {
-    commands::register(module.category(c"cuckoo").values::<stored::Stored>())
+fn register(module: server::Module<'_>) -> server::Module<'_> {
+    commands::register(module.arguments(settings::argument).category(c"cuckoo").values::<stored::Stored>())
+        .info()
         .number(&settings::INITIAL_SIZE)
         .number(&settings::EXPANSION)
         .number(&settings::MAX_BYTES)
         .number(&settings::SEED)
         .setting(&settings::ERROR_RATE)
+        .without_effect(&settings::WITHOUT_EFFECT)
+        .switch(&settings::ABSENT_WHILE_LOADING)
 }

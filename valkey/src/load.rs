@@ -2,7 +2,9 @@
 
 use std::{
     collections::VecDeque,
+    fmt,
     io::{self, Read},
+    time::Instant,
 };
 
 use koel::{
@@ -12,8 +14,9 @@ use koel::{
 };
 
 use crate::{
+    counts::{self, OfLoad},
     dump::{MAGIC, PREFIX_BYTES, Position},
-    filter::{Filter, Limit},
+    filter::{Filter, Limit, Refusal},
     plan::Plan,
     reply::{Failure, reserved},
 };
@@ -29,6 +32,9 @@ pub(crate) struct Load {
     pub(crate) plan: Plan,
     pub(crate) deleted: u64,
     pub(crate) arriving: Arriving,
+    /// When the last chunk came, or the value was read.
+    last: Instant,
+    _counted: OfLoad,
 }
 
 /// Chunks that have come.
@@ -67,18 +73,42 @@ impl Load {
             })?;
             let (slots, most) = (loader.slots(), limit.bytes());
             if slots > most as u64 {
+                counts::refused(Refusal::Limit, 1);
                 return Err(Failure::new(format_args!(
                     "Couldn't create filter! It takes {slots} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
                 )));
             }
             Arriving::RedisBloom(loader)
         };
-        Ok(Self { plan, deleted, arriving })
+        Ok(Self::with(plan, deleted, arriving))
+    }
+
+    /// A load of which this has come.
+    pub(crate) fn with(plan: Plan, deleted: u64, arriving: Arriving) -> Self {
+        Self { plan, deleted, arriving, last: Instant::now(), _counted: OfLoad::new() }
+    }
+
+    /// The error of commands that need the whole filter. It says how far the load is, so that one that stalls can be told.
+    pub(crate) fn is_arriving(&self) -> Failure {
+        let seconds = self.last.elapsed().as_secs();
+        let failure = |came: fmt::Arguments<'_>| {
+            Failure::new(format_args!(
+                "ERR a filter is being loaded into this key: {came} have come, the last ones {seconds} s ago; send the rest with \
+                 CF.LOADCHUNK, or DEL the key"
+            ))
+        };
+        match &self.arriving {
+            Arriving::RedisBloom(loader) => {
+                let received = loader.chunks().skip(1).map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+                failure(format_args!("{received} of {} bytes", loader.slots()))
+            }
+            Arriving::Own(pieces) => failure(format_args!("{} bytes", pieces.received)),
+        }
     }
 
     /// What is left of one that was taken.
     pub(crate) fn nothing() -> Self {
-        Self { plan: crate::settings::default_plan(), deleted: 0, arriving: Arriving::Own(Pieces::new()) }
+        Self::with(crate::settings::default_plan(), 0, Arriving::Own(Pieces::new()))
     }
 
     /// Takes the next chunk. If it is refused, nothing has changed.
@@ -86,7 +116,9 @@ impl Load {
         match &mut self.arriving {
             Arriving::RedisBloom(loader) => loader.load(iterator.unsigned_abs(), bytes).map_err(|error| wrong_chunk(&error)),
             Arriving::Own(pieces) => pieces.push(iterator, bytes, limit),
-        }
+        }?;
+        self.last = Instant::now();
+        Ok(())
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -137,6 +169,7 @@ impl Pieces {
         }
         let most = limit.bytes();
         if self.received + length > most as u64 {
+            counts::refused(Refusal::Limit, 1);
             return Err(Failure::new(format_args!(
                 "Couldn't load chunk! The filter takes more than the {most} bytes of koel.max-bytes; raise it with CONFIG SET"
             )));

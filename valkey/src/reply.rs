@@ -14,6 +14,7 @@ pub(crate) enum Reply {
     Bool(bool),
     Integer(i64),
     Null,
+    Line(Words),
     Bytes(Vec<u8>),
     /// What became of each item, as numbers.
     Answers(Vec<Answer>),
@@ -41,26 +42,50 @@ pub(crate) enum Field {
     Rate(f64),
 }
 
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(value) => value.fmt(f),
+            Self::Rate(value) => value.fmt(f),
+        }
+    }
+}
+
 /// An error, in words. They begin with those of RedisBloom, which clients know, where it has an error of this kind; a reason
 /// follows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure(Words);
 
+/// A line for the server.
 #[derive(Debug, PartialEq, Eq)]
-enum Words {
+pub(crate) enum Words {
     Known(&'static CStr),
     /// A line that ends with a zero, and has none before.
     Line(Vec<u8>),
 }
 
+impl Words {
+    /// A line with this text, if there is memory for it.
+    pub(crate) fn new(text: impl fmt::Display) -> Result<Self, Failure> {
+        let mut line = Line(Vec::new());
+        match write!(line, "{text}").and_then(|()| line.push(0)) {
+            Ok(()) => Ok(Self::Line(line.0)),
+            Err(fmt::Error) => Err(Failure::out_of_memory()),
+        }
+    }
+
+    pub(crate) fn as_c_str(&self) -> &CStr {
+        match self {
+            Self::Known(words) => words,
+            Self::Line(line) => CStr::from_bytes_with_nul(line).unwrap_or_default(),
+        }
+    }
+}
+
 impl Failure {
     /// An error with this message. If there is no memory for the message, that is the error.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        let mut line = Line(Vec::new());
-        match write!(line, "{message}").and_then(|()| line.push(0)) {
-            Ok(()) => Self(Words::Line(line.0)),
-            Err(fmt::Error) => Self::out_of_memory(),
-        }
+        Words::new(message).map_or_else(|failure| failure, Self)
     }
 
     pub(crate) const fn exists() -> Self {
@@ -83,19 +108,9 @@ impl Failure {
         Self(Words::Known(c"ERR internal error in koel, which the server's log describes; please report it"))
     }
 
-    /// For writing to a key of which chunks are missing.
-    pub(crate) const fn arriving() -> Self {
-        Self(Words::Known(
-            c"ERR a filter is being loaded into this key; send its last chunk with CF.LOADCHUNK, or delete the key",
-        ))
-    }
-
     /// The words, for the server.
     pub(crate) fn words(&self) -> &CStr {
-        match &self.0 {
-            Words::Known(words) => words,
-            Words::Line(line) => CStr::from_bytes_with_nul(line).unwrap_or_default(),
-        }
+        self.0.as_c_str()
     }
 }
 

@@ -93,7 +93,7 @@ impl Value for Stored {
                 let mut loader = None;
                 load_chunks(stream, &mut loader)?;
                 let loader = loader.ok_or_else(cut_off)?;
-                Ok(Self::Load(boxed(Load { plan, deleted, arriving: Arriving::RedisBloom(loader) })?))
+                Ok(Self::Load(boxed(Load::with(plan, deleted, Arriving::RedisBloom(loader)))?))
             }
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;

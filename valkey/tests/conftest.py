@@ -51,7 +51,7 @@ def shared(binary):
 
 DEFAULTS = {
     "koel.initial-size": "1024", "koel.error-rate": "0.01", "koel.expansion": "1", "koel.max-bytes": "1gb",
-    "koel.seed": "0", "maxmemory": "0", "rdbcompression": "yes",
+    "koel.seed": "0", "koel.absent-while-loading": "no", "maxmemory": "0", "rdbcompression": "yes",
 }
 
 

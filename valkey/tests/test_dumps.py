@@ -6,10 +6,11 @@ import subprocess
 import pytest
 
 from filters import (
-    MOST_IN_CHUNK, add_all, all_exist, differences, dump, exist, info, is_refused, items, joined, load, make_large,
-    refused, snapshot, state, states,
+    MOST_IN_CHUNK, add_all, all_exist, chunks_of, differences, dump, exist, fixture_named, info, is_refused, items, joined, load,
+    make_large, refused, snapshot, state, states,
 )
 from servers import COMMAND, wait_until
+from test_replication import follow, wait_for_sync
 from wire import same
 
 
@@ -125,10 +126,8 @@ def test_another_filter_under_the_name_ends_a_dump(call, large):
     refused("Invalid position", call, "CF.SCANDUMP", "large", iterator)
 
 
-READS = [
-    ("CF.EXISTS", "f", "large-1"), ("CF.MEXISTS", "f", "large-1", "a"), ("CF.COUNT", "f", "large-1"),
-    ("CF.SNAPSHOT", "f"),
-]
+LOOK_UPS = [("CF.EXISTS", "f", "large-1"), ("CF.MEXISTS", "f", "large-1", "a"), ("CF.COUNT", "f", "large-1")]
+DESCRIPTIONS = [("CF.INFO", "f"), ("CF.DEBUG", "f"), ("CF.SCANDUMP", "f", 0), ("CF.SNAPSHOT", "f")]
 WRITES = [
     ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a"), ("CF.INSERTNX", "f", "ITEMS", "a"),
     ("CF.INSERT", "f", "NOCREATE", "ITEMS", "a"), ("CF.RESERVE", "f", 1000), ("CF.DEL", "f", "a"), ("CF.COMPACT", "f"),
@@ -137,12 +136,18 @@ WRITES = [
 
 def test_a_filter_that_is_being_loaded(call, large):
     load(call, "f", large[:2])
-    for command in READS:
+    received = sum(len(data) for _, data in large[:2])
+    for command in LOOK_UPS + DESCRIPTIONS + WRITES:
+        said = refused("ERR a filter is being loaded", call, *command)
+        assert f": {received} bytes have come, the last ones 0 s ago" in said or "ones 1 s ago" in said, said
+    # Those who want RedisBloom's answer can have it.
+    call("CONFIG", "SET", "koel.absent-while-loading", "yes")
+    for command in LOOK_UPS:
         same(call(*command), call(command[0], "missing", *command[2:]))
-    refused("ERR not found", call, "CF.INFO", "f")
-    refused("", call, "CF.SCANDUMP", "f", 0)
-    for command in WRITES:
+    for command in DESCRIPTIONS + WRITES:
         refused("ERR a filter is being loaded", call, *command)
+    # An administrator finds it, among those that are there.
+    same(sorted(call("SCAN", 0, "TYPE", "koel-cuck")[1]), [b"f", b"large"])
     same(call("EXISTS", "f"), 1)
     assert call("MEMORY", "USAGE", "f") > 2 << 20
     load(call, "f", large[2:])
@@ -206,10 +211,10 @@ def test_a_load_survives_a_restart(start, save):
     server.restart()
     with server.connect() as call:
         assert not differences(states(call), before)
-        same(call("CF.EXISTS", "f", "large-1"), 0)
+        refused("ERR a filter is being loaded", call, "CF.EXISTS", "f", "large-1")
         refused("ERR a filter is being loaded", call, "CF.ADD", "f", "a")
         load(call, "f", chunks[2:])
-        assert state(call, "f")[1:] == state(call, "large")[1:]
+        assert state(call, "f")[2:] == state(call, "large")[2:]
 
 
 def test_a_snapshot_of_more_than_64_mib_is_refused(call):
@@ -220,3 +225,73 @@ def test_a_snapshot_of_more_than_64_mib_is_refused(call):
     assert "CF.SCANDUMP" in said
     iterator, data = call("CF.SCANDUMP", "f", 0)
     assert iterator > 0 and len(data) <= MOST_IN_CHUNK
+
+
+@pytest.mark.parametrize("way", ["RDB", "AOF", "AOF rewritten"])
+def test_a_dump_goes_on_after_a_restart(start, way):
+    """An iterator says at which byte of which content a dump is. So it goes on, or is an error if the content is another. Those of
+    RedisBloom's chunks have no room for that, and are an error after a restart."""
+    server = start(*(["appendonly yes", "aof-use-rdb-preamble no"] if way.startswith("AOF") else []))
+    keys = ["large", "mixed"]
+    with server.connect() as call:
+        make_large(call, "large")
+        for key in ("mixed", "imported"):
+            load(call, key, chunks_of(fixture_named("rb_grown_e2.chunks")))
+        imported = dump(call, "imported")
+        call("CF.INSERT", "mixed", "CAPACITY", 2_000_000, "ITEMS", *items("new-", 3000))
+        expected = {key: dump(call, key) for key in keys}
+        if way == "RDB":
+            call("SAVE")
+        elif way == "AOF rewritten":
+            call("BGREWRITEAOF")
+            wait_until(lambda: b"aof_rewrite_in_progress:0" in call("INFO", "persistence"))
+    server.restart()
+    with server.connect() as call:
+        for key, chunks in expected.items():
+            for (iterator, _), following in zip(chunks, chunks[1:]):
+                same(call("CF.SCANDUMP", key, iterator), list(following))
+            same(call("CF.SCANDUMP", key, chunks[-1][0]), [0, None])
+        for iterator, _ in imported:
+            refused("Invalid position", call, "CF.SCANDUMP", "imported", iterator)
+        assert dump(call, "imported") == imported
+        expected["imported"] = imported
+        for key, chunks in expected.items():
+            call("CF.DEL", key, "large-1" if key == "large" else "key-2")
+            for iterator, _ in chunks:
+                assert "has changed" in refused("Invalid position", call, "CF.SCANDUMP", key, iterator)
+
+
+def test_a_dump_goes_on_after_a_failover(start):
+    """At the promoted replica, of which the filter came by commands, in other portions than those of the clients."""
+    primary, replica = start(tcp=True), start(tcp=True)
+    follow(primary, replica)
+    with primary.connect() as call:
+        wait_for_sync(primary, replica)
+        call("CF.RESERVE", "f", 2_000_000)
+        call("CF.INSERT", "f", "ITEMS", *items("a", 600), *["again"] * 9, *items("b", 600))
+        add_all(call, "f", items("c", 2000))
+        call.pipeline([("CF.DEL", "f", item) for item in items("a", 300)])
+        wait_for_sync(primary, replica)
+        chunks = [call("CF.SCANDUMP", "f", 0)]
+    primary.stop()
+    with replica.connect() as call:
+        call("REPLICAOF", "NO", "ONE")
+        while chunks[-1][0]:
+            chunks.append(call("CF.SCANDUMP", "f", chunks[-1][0]))
+        assert len(chunks) > 3
+        load(call, "g", chunks[:-1])
+        assert call("CF.SNAPSHOT", "g") == call("CF.SNAPSHOT", "f")
+        call("CF.DEL", "f", "b1")
+        refused("Invalid position", call, "CF.SCANDUMP", "f", chunks[0][0])
+
+
+def test_iterators_of_other_dumps_are_refused(call):
+    """What RedisBloom's chunks have for iterators is no position in a snapshot, nor the other way round."""
+    load(call, "f", chunks_of(fixture_named("rb_grown_e2.chunks")))
+    old, _ = call("CF.SCANDUMP", "f", 0)
+    call("CF.ADD", "f", "new")
+    refused("Invalid position", call, "CF.SCANDUMP", "f", old)
+    new, _ = call("CF.SCANDUMP", "f", 0)
+    assert 2**38 < new < 2**53
+    load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks")))
+    refused("Invalid position", call, "CF.SCANDUMP", "g", new)

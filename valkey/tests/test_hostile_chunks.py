@@ -32,8 +32,12 @@ def try_to_load(call, key, chunks):
 
 
 def is_invisible(call, key):
-    answers = call("CF.EXISTS", key, "item-1"), call("CF.SNAPSHOT", key)
-    return answers == (0, None) and is_refused(call, "CF.INFO", key)
+    """There is no filter, or one that is being loaded, as every command says."""
+    if not call("EXISTS", key):
+        return (call("CF.EXISTS", key, "item-1"), call("CF.SNAPSHOT", key)) == (0, None) and is_refused(call, "CF.INFO", key)
+    for command in [("CF.EXISTS", key, "item-1"), ("CF.SNAPSHOT", key), ("CF.INFO", key)]:
+        refused("ERR a filter is being loaded", call, *command)
+    return True
 
 
 def flipped(data, bit):

@@ -174,9 +174,11 @@ def test_copies_of_the_key(call, fixture):
 
 def test_while_it_is_loaded_it_is_invisible(call, fixture):
     chunks = chunks_of(fixture)
+    sizes = [len(data) for _, data in chunks[1:]]
     for count in range(1, len(chunks)):
         load(call, "f", chunks[:count])
-        same(call("CF.EXISTS", "f", "key-0"), 0)
+        said = refused("ERR a filter is being loaded", call, "CF.EXISTS", "f", "key-0")
+        assert f": {sum(sizes[: count - 1])} of {sum(sizes)} bytes have come" in said, said
         refused("ERR a filter is being loaded", call, "CF.ADD", "f", "a")
     load(call, "f", chunks[len(chunks) - 1 :])
     all_exist(call, "f", kept(fixture))

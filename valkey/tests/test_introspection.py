@@ -10,14 +10,14 @@ WRITES = {
     "cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.del", "cf.compact", "cf.loadchunk",
     "cf.union",
 }
-READS = {"cf.exists", "cf.mexists", "cf.count", "cf.info", "cf.scandump", "cf.snapshot"}
+READS = {"cf.exists", "cf.mexists", "cf.count", "cf.info", "cf.debug", "cf.scandump", "cf.snapshot"}
 NEED_MEMORY = {"cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.loadchunk", "cf.union"}
 FAST = {"cf.exists", "cf.count"}
 """At least these: one item each, and no table is split or joined."""
 
 ARGUMENTS = {
     "cf.reserve": [1000], "cf.insert": ["ITEMS", "a"], "cf.insertnx": ["NOCREATE", "ITEMS", "a", "b"], "cf.compact": [],
-    "cf.info": [], "cf.snapshot": [], "cf.scandump": [0], "cf.loadchunk": [1, "bytes"], "cf.mexists": ["a", "b"],
+    "cf.info": [], "cf.debug": [], "cf.snapshot": [], "cf.scandump": [0], "cf.loadchunk": [1, "bytes"], "cf.mexists": ["a", "b"],
 }
 
 
@@ -137,6 +137,7 @@ def test_settings(call):
     assert dict(zip(settings[::2], settings[1::2])) == {
         b"koel.initial-size": b"1024", b"koel.error-rate": b"0.01", b"koel.expansion": b"1",
         b"koel.max-bytes": b"1073741824", b"koel.seed": b"0",
+        b"koel.absent-while-loading": b"no",
     }
 
 
@@ -144,7 +145,7 @@ def test_settings_out_of_range(call):
     for name, value in [
         ("initial-size", 0), ("initial-size", -1), ("initial-size", "x"), ("error-rate", 0), ("error-rate", 1),
         ("error-rate", "low"), ("error-rate", "nan"), ("error-rate", -0.01), ("expansion", -1), ("expansion", 32769),
-        ("max-bytes", -1), ("max-bytes", "x"), ("seed", "x"),
+        ("max-bytes", -1), ("max-bytes", "x"), ("seed", "x"), ("absent-while-loading", "x"),
     ]:
         refused("", call, "CONFIG", "SET", f"koel.{name}", value)
     test_settings(call)

@@ -32,7 +32,7 @@ impl Command for ScanDump {
         categories: c"read cuckoo",
         arity: 3,
         summary: c"Gives a chunk of a cuckoo filter, and the iterator of the next one; the first one is 0",
-        complexity: c"O(n) for the first chunk, where n is the number of bytes; then O(1)",
+        complexity: c"O(n) for the first chunk that a server gives, where n is the number of bytes; then O(1)",
         access: Access::Read,
         arguments: &[ITERATOR],
     };
@@ -42,27 +42,36 @@ impl Command for ScanDump {
         let iterator = integer(arguments[2].bytes()).ok_or_else(invalid)?;
         let mut position = Position::of_iterator(iterator).ok_or_else(invalid)?;
         let key = context.read::<Stored>(arguments[1]);
-        let filter = super::visible(&key)?.ok_or_else(Failure::not_found)?;
-        if filter.is_empty() {
+        let filter = super::whole(&key)?.ok_or_else(Failure::not_found)?;
+        if filter.is_empty() && iterator == 0 {
             return Ok(Reply::Chunk(0, None));
         }
         if let Some(imported) = filter.is_only_imported() {
+            if iterator == 0 {
+                filter.is_as_dumped.set(true);
+            } else if position.moment != 0 || !filter.is_as_dumped.get() {
+                return Err(Failure::new(
+                    "Invalid position: the filter has changed since the dump began, or this server did not begin it; start again with \
+                     iterator 0",
+                ));
+            }
             let next = imported.chunk_after(position.offset, MOST_BYTES);
             let Some((next, bytes)) = next else { return Ok(Reply::Chunk(0, None)) };
             let mut copy = reserved(bytes.len())?;
             copy.extend_from_slice(bytes);
             return Ok(Reply::Chunk(i64::try_from(next).unwrap_or(i64::MAX), Some(copy)));
         }
+        let moment = filter.moment()?;
         if iterator == 0 {
-            position.moment = filter.moment();
-        } else if position.moment != 0 && position.moment != filter.moment() {
+            position.moment = moment;
+        } else if position.moment != moment {
             return Err(Failure::new(
                 "Invalid position: the filter has changed since the dump began; start again with iterator 0",
             ));
         }
         let bytes = filter.dump(position.offset, MOST_BYTES)?;
         if bytes.is_empty() {
-            filter.index.replace(None);
+            filter.dump.replace(None);
             return Ok(Reply::Chunk(0, None));
         }
         position.offset += bytes.len() as u64;
@@ -84,7 +93,7 @@ impl Command for Snapshot {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
-        let Some(filter) = super::visible(&key)? else { return Ok(Reply::Null) };
+        let Some(filter) = super::whole(&key)? else { return Ok(Reply::Null) };
         if filter.imported.is_some() {
             return Err(Failure::new("ERR items that were imported from RedisBloom are in no snapshot; use CF.SCANDUMP"));
         }
@@ -95,7 +104,7 @@ impl Command for Snapshot {
             )));
         }
         let bytes = filter.dump(0, usize::try_from(length).unwrap_or(usize::MAX))?;
-        filter.index.replace(None);
+        filter.dump.replace(None);
         Ok(Reply::Bytes(bytes))
     }
 }

@@ -1,10 +1,10 @@
-//! CF.INFO.
+//! CF.INFO and CF.DEBUG.
 
 use koel::{ElasticFilter, redisbloom::RedisBloomFilter};
 
 use crate::{
     filter::Filter,
-    reply::{Failure, Field, Outcome, Reply, reserved},
+    reply::{Failure, Field, Outcome, Reply, Words, reserved},
     server::{About, Access, Command, Context, Text},
     stored::Stored,
 };
@@ -14,6 +14,9 @@ const MOST_ITERATIONS: i64 = 4096;
 
 /// Says what a filter is.
 pub(crate) struct Info;
+
+/// The same in a line, of which RedisBloom's tests ask for some words.
+pub(crate) struct Debug;
 
 impl Command for Info {
     const ABOUT: About = About {
@@ -29,13 +32,40 @@ impl Command for Info {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
-        let filter = super::visible(&key)?.ok_or_else(Failure::not_found)?;
-        Ok(Reply::Fields(fields(filter)?))
+        let filter = super::whole(&key)?.ok_or_else(Failure::not_found)?;
+        let fields = fields(filter);
+        let mut list = reserved(fields.len())?;
+        list.extend(fields);
+        Ok(Reply::Fields(list))
     }
 }
 
-/// The eight fields of RedisBloom, which clients need, and then others.
-fn fields(filter: &Filter) -> Result<Vec<(&'static str, Field)>, Failure> {
+impl Command for Debug {
+    const ABOUT: About = About {
+        name: c"CF.DEBUG",
+        flags: c"readonly fast",
+        categories: c"read fast cuckoo",
+        arity: 2,
+        summary: c"Describes a cuckoo filter in a line, as RedisBloom does",
+        complexity: c"O(n), where n is the number of the filter's tables",
+        access: Access::Read,
+        arguments: &[],
+    };
+
+    fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
+        let key = context.read::<Stored>(arguments[1]);
+        let filter = super::whole(&key)?.ok_or_else(Failure::not_found)?;
+        let [_, buckets, filters, items, deletes, size, expansion, iterations, ..] = fields(filter).map(|(_, value)| value);
+        Ok(Reply::Line(Words::new(format_args!(
+            "bktsize:{size} buckets:{buckets} items:{items} deletes:{deletes} filters:{filters} max_iterations:{iterations} \
+             expansion:{expansion}"
+        ))?))
+    }
+}
+
+/// The eight fields of RedisBloom, which clients need, and then others. They follow from the filter's content: copies, replicas and
+/// restarted servers say the same.
+fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
     let (own, imported) = (filter.own.as_ref(), filter.imported.as_ref());
     let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let sum = |of_own: fn(&ElasticFilter) -> u64, of_imported: fn(&RedisBloomFilter) -> u64| {
@@ -46,8 +76,8 @@ fn fields(filter: &Filter) -> Result<Vec<(&'static str, Field)>, Failure> {
         _ => [own.map_or(0, |own| i64::from(own.params().bucket_size())), filter.plan.expansion, MOST_ITERATIONS],
     };
     let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
-    let fields = [
-        ("Size", integer((size_of::<Stored>() - size_of::<Filter>() + filter.size_in_bytes()) as u64)),
+    [
+        ("Size", integer(filter.charged_bytes())),
         ("Number of buckets", sum(ElasticFilter::buckets, RedisBloomFilter::buckets)),
         ("Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
         ("Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
@@ -62,10 +92,7 @@ fn fields(filter: &Filter) -> Result<Vec<(&'static str, Field)>, Failure> {
         ("Shards", integer(own.map_or(0, |own| own.shards() as u64))),
         ("Imported items", integer(imported.map_or(0, |imported| imported.len() as u64))),
         ("Seed", Field::Integer(filter.plan.seed)),
-    ];
-    let mut list = reserved(fields.len())?;
-    list.extend(fields);
-    Ok(list)
+    ]
 }
 
 /// Panics, to test that the server survives it.

@@ -27,7 +27,7 @@ const UNITED: Argument = Argument::source(c"source").many();
 const ITERATOR: Argument = Argument::integer(c"iterator");
 
 /// Registers all commands.
-pub(crate) fn register(module: Module) -> Module {
+pub(crate) fn register(module: Module<'_>) -> Module<'_> {
     let module = module
         .command::<create::Reserve>()
         .command::<add::Add>()
@@ -41,6 +41,7 @@ pub(crate) fn register(module: Module) -> Module {
         .command::<query::Compact>()
         .command::<unite::Unite>()
         .command::<info::Info>()
+        .command::<info::Debug>()
         .command::<chunks::ScanDump>()
         .command::<chunks::LoadChunk>()
         .command::<chunks::Snapshot>();
@@ -54,11 +55,22 @@ fn limit(context: &Context) -> Limit {
     if context.must_obey() { Limit::None } else { Limit::Bytes(settings::max_bytes()) }
 }
 
-/// The filter of a key that is read; `None` if there is none, or none that is visible.
+/// The filter of a key that is asked for items; `None` if there is none. One that is being loaded is an error, unless the settings say
+/// that it is absent.
 fn visible<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
     match key.get() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
-        Found::Value(Stored::Load(_)) | Found::Nothing => Ok(None),
+        Found::Value(Stored::Load(load)) if !settings::is_absent_while_loading() => Err(load.is_arriving()),
+        _ => Ok(None),
+    }
+}
+
+/// The filter of a key that is described or dumped. One that is being loaded is an error.
+fn whole<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
+    match key.get() {
+        Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
+        Found::Value(Stored::Load(load)) => Err(load.is_arriving()),
+        Found::Nothing => Ok(None),
         Found::Other => Err(Failure::wrong_type()),
     }
 }
@@ -67,7 +79,7 @@ fn visible<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> 
 fn existing<'a>(key: &'a mut Key<'_, Stored>) -> Result<Option<&'a mut Filter>, Failure> {
     match key.get_mut() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
-        Found::Value(Stored::Load(_)) => Err(Failure::arriving()),
+        Found::Value(Stored::Load(load)) => Err(load.is_arriving()),
         Found::Nothing => Ok(None),
         Found::Other => Err(Failure::wrong_type()),
     }

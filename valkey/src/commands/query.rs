@@ -3,8 +3,7 @@
 use super::ITEM;
 use crate::{
     reply::{Failure, Outcome, Reply, reserved},
-    server::{About, Access, Command, Context, Found, Text},
-    stored::Stored,
+    server::{About, Access, Command, Context, Text},
 };
 
 /// Asks for an item.
@@ -36,10 +35,8 @@ impl Command for Exists {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
-        Ok(Reply::Bool(match key.get() {
-            Found::Value(Stored::Filter(filter)) => filter.contains(arguments[2].bytes()),
-            _ => false,
-        }))
+        let filter = super::visible(&key)?;
+        Ok(Reply::Bool(filter.is_some_and(|filter| filter.contains(arguments[2].bytes()))))
     }
 }
 
@@ -58,7 +55,7 @@ impl Command for ExistAll {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
         let items = &arguments[2..];
-        Ok(Reply::Bools(if let Found::Value(Stored::Filter(filter)) = key.get() {
+        Ok(Reply::Bools(if let Some(filter) = super::visible(&key)? {
             filter.contains_all(items.iter().map(|item| item.bytes()))?
         } else {
             let mut found = reserved(items.len())?;
@@ -82,10 +79,8 @@ impl Command for Count {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
-        Ok(Reply::Integer(match key.get() {
-            Found::Value(Stored::Filter(filter)) => i64::try_from(filter.count(arguments[2].bytes())).unwrap_or(i64::MAX),
-            _ => 0,
-        }))
+        let count = super::visible(&key)?.map_or(0, |filter| filter.count(arguments[2].bytes()));
+        Ok(Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
     }
 }
 
@@ -127,8 +122,9 @@ impl Command for Compact {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let mut key = context.write(arguments[1]);
         let filter = super::existing(&mut key)?.ok_or_else(|| Failure::new("Cuckoo filter was not found"))?;
-        filter.compact();
-        context.replicate();
+        if filter.compact() {
+            context.replicate();
+        }
         Ok(Reply::Done)
     }
 }

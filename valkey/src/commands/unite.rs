@@ -27,12 +27,14 @@ impl Command for Unite {
         let (name, sources, limit) = (arguments[1], &arguments[2..], super::limit(context));
         let mut key = context.write(name);
         // Of all sources or of none: united in a copy, which is the filter only when everything is there.
-        let mut united = super::existing(&mut key)?.map(|filter| copied(filter)).transpose()?;
+        let former = super::existing(&mut key)?;
+        let former_items = former.as_ref().map(|filter| filter.items());
+        let mut united = former.map(|filter| copied(filter)).transpose()?;
         for source in sources.iter().filter(|source| source.bytes() != name.bytes()) {
             let opened = context.read(*source);
             let filter = match opened.get() {
                 Found::Value(Stored::Filter(filter)) => filter,
-                Found::Value(Stored::Load(_)) => return Err(Failure::arriving()),
+                Found::Value(Stored::Load(load)) => return Err(load.is_arriving()),
                 Found::Nothing => return Err(Failure::not_found()),
                 Found::Other => return Err(Failure::wrong_type()),
             };
@@ -44,8 +46,12 @@ impl Command for Unite {
                 }
             }
         }
-        key.set(Stored::Filter(united.ok_or_else(Failure::not_found)?))?;
-        context.replicate();
+        let united = united.ok_or_else(Failure::not_found)?;
+        // A union adds items. Without new ones, the filter stays as it is.
+        if former_items != Some(united.items()) {
+            key.set(Stored::Filter(united))?;
+            context.replicate();
+        }
         Ok(Reply::Done)
     }
 }

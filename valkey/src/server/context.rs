@@ -84,6 +84,8 @@ pub(crate) struct Context {
     pub(super) raw: NonNull<RawContext>,
     /// Keys that are open, each of them once, so that nobody has the value of a key twice.
     pub(super) open: Cell<[*mut RawText; MOST_OPEN]>,
+    /// Has the command changed anything? What is replicated is what has changed.
+    pub(super) is_changed: Cell<bool>,
 }
 
 /// The most keys that a command has open at a time.
@@ -91,7 +93,7 @@ const MOST_OPEN: usize = 2;
 
 impl Context {
     pub(super) fn new(raw: NonNull<RawContext>) -> Self {
-        Self { raw, open: Cell::new([ptr::null_mut(); MOST_OPEN]) }
+        Self { raw, open: Cell::new([ptr::null_mut(); MOST_OPEN]), is_changed: Cell::new(false) }
     }
 
     /// Notes that the key of this name is open.
@@ -127,6 +129,7 @@ impl Context {
 
     /// Hands the command, as it is, to replicas and to the append-only file.
     pub(crate) fn replicate(&self) {
+        self.is_changed.set(true);
         // SAFETY: the context is the one of this call.
         unsafe { (server().ReplicateVerbatim)(self.raw.as_ptr()) };
     }
@@ -140,6 +143,7 @@ impl Context {
         words: [&[u8]; N],
         last: impl Iterator<Item = Text<'a>>,
     ) {
+        self.is_changed.set(true);
         let words = words.map(NewText::new);
         let mut arguments = [ptr::null_mut(); MOST_ARGUMENTS];
         let mut head = 0;
@@ -182,7 +186,7 @@ impl Context {
 
     /// Writes a line to the server's log.
     pub(crate) fn warn(&self, message: &CStr) {
-        log(self.raw.as_ptr(), message);
+        log(self.raw.as_ptr(), c"warning", message);
     }
 
     pub(super) fn send(&self, reply: Reply) {
@@ -196,6 +200,7 @@ impl Context {
                 Reply::Bool(value) => (server.ReplyWithBool)(raw, value.into()),
                 Reply::Integer(value) => (server.ReplyWithLongLong)(raw, value),
                 Reply::Null => (server.ReplyWithNull)(raw),
+                Reply::Line(words) => (server.ReplyWithSimpleString)(raw, words.as_c_str().as_ptr()),
                 Reply::Bytes(bytes) => (server.ReplyWithStringBuffer)(raw, bytes.as_ptr().cast(), bytes.len()),
                 Reply::Bools(values) => {
                     (server.ReplyWithArray)(raw, length(values.len()));
@@ -246,7 +251,8 @@ impl Context {
     }
 }
 
-pub(super) fn log(context: *mut RawContext, message: &CStr) {
+/// Writes a line to the server's log: a warning, or a notice.
+pub(super) fn log(context: *mut RawContext, level: &CStr, message: &CStr) {
     // SAFETY: the format takes one text.
-    unsafe { (server().Log)(context, c"warning".as_ptr(), c"%s".as_ptr(), message.as_ptr()) };
+    unsafe { (server().Log)(context, level.as_ptr(), c"%s".as_ptr(), message.as_ptr()) };
 }

@@ -27,8 +27,11 @@ pub(super) type GetApi = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -
 pub(super) type RawCommandFunction = unsafe extern "C" fn(*mut RawContext, *mut *mut RawText, c_int) -> c_int;
 pub(super) type GetNumber = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_longlong;
 pub(super) type SetNumber = unsafe extern "C" fn(*const c_char, c_longlong, *mut c_void, *mut *mut RawText) -> c_int;
+pub(super) type GetBool = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int;
+pub(super) type SetBool = unsafe extern "C" fn(*const c_char, c_int, *mut c_void, *mut *mut RawText) -> c_int;
 pub(super) type GetText = unsafe extern "C" fn(*const c_char, *mut c_void) -> *mut RawText;
 pub(super) type SetText = unsafe extern "C" fn(*const c_char, *mut RawText, *mut c_void, *mut *mut RawText) -> c_int;
+pub(super) type InfoFunction = unsafe extern "C" fn(*mut RawInfo, c_int);
 pub(super) type Apply = unsafe extern "C" fn(*mut RawContext, *mut c_void, *mut *mut RawText) -> c_int;
 
 /// A struct of the server's functions, by their names.
@@ -71,6 +74,9 @@ server_functions!({
     RegisterStringConfig: unsafe extern "C" fn(
         *mut RawContext, *const c_char, *const c_char, c_uint, GetText, SetText, Option<Apply>, *mut c_void
     ) -> c_int,
+    RegisterBoolConfig: unsafe extern "C" fn(
+        *mut RawContext, *const c_char, c_int, c_uint, GetBool, SetBool, Option<Apply>, *mut c_void
+    ) -> c_int,
     LoadConfigs: unsafe extern "C" fn(*mut RawContext) -> c_int,
     Log: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...),
     WrongArity: unsafe extern "C" fn(*mut RawContext) -> c_int,
@@ -83,6 +89,10 @@ server_functions!({
     FreeServerInfo: unsafe extern "C" fn(*mut RawContext, *mut RawInfo),
     OpenKey: unsafe extern "C" fn(*mut RawContext, *mut RawText, c_int) -> *mut RawKey,
     CloseKey: unsafe extern "C" fn(*mut RawKey),
+    SignalModifiedKey: unsafe extern "C" fn(*mut RawContext, *mut RawText) -> c_int,
+    RegisterInfoFunc: unsafe extern "C" fn(*mut RawContext, InfoFunction) -> c_int,
+    InfoAddSection: unsafe extern "C" fn(*mut RawInfo, *const c_char) -> c_int,
+    InfoAddFieldULongLong: unsafe extern "C" fn(*mut RawInfo, *const c_char, c_ulonglong) -> c_int,
     KeyType: unsafe extern "C" fn(*mut RawKey) -> c_int,
     DeleteKey: unsafe extern "C" fn(*mut RawKey) -> c_int,
     ModuleTypeGetType: unsafe extern "C" fn(*mut RawKey) -> *mut RawType,
@@ -117,6 +127,7 @@ server_functions!({
     IsModuleNameBusy: unsafe extern "C" fn(*const c_char) -> c_int,
     AddACLCategory: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int,
     SetCommandACLCategories: unsafe extern "C" fn(*mut RawCommand, *const c_char) -> c_int,
+    RegisterDefragFunc2: unsafe extern "C" fn(*mut RawContext, *const c_void) -> c_int,
     DefragAlloc: unsafe extern "C" fn(*mut RawDefrag, *mut c_void) -> *mut c_void,
 });
 

@@ -21,6 +21,7 @@ pub(crate) struct Key<'a, V> {
     /// Null for a key that is read and does not exist.
     raw: *mut RawKey,
     name: *mut RawText,
+    is_written: bool,
     context: &'a Context,
     kind: PhantomData<V>,
 }
@@ -48,7 +49,7 @@ impl Context {
         self.open_key(name);
         // SAFETY: the context is the one of this call.
         let raw = unsafe { (server().OpenKey)(self.raw.as_ptr(), name.raw(), mode) };
-        Key { raw, name: name.raw(), context: self, kind: PhantomData }
+        Key { raw, name: name.raw(), is_written: mode == READ_AND_WRITE, context: self, kind: PhantomData }
     }
 }
 
@@ -107,6 +108,10 @@ impl<V> Drop for Key<'_, V> {
         if !self.raw.is_null() {
             // SAFETY: the key is open, and is not used afterwards.
             unsafe { (server().CloseKey)(self.raw) };
+        }
+        if self.is_written && self.context.is_changed.get() {
+            // Clients that watch the key, or have cached it. SAFETY: the context and the name are those of this call.
+            unsafe { (server().SignalModifiedKey)(self.context.raw.as_ptr(), self.name) };
         }
     }
 }

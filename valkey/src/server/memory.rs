@@ -7,7 +7,10 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
-use super::functions::{FUNCTIONS, Functions, RawDefrag};
+use super::{
+    counted::Counted,
+    functions::{FUNCTIONS, Functions, RawDefrag},
+};
 use crate::reply::Failure;
 
 /// The server's memory, so that it is counted and limited there. Without a server, in unit tests, the system's.
@@ -16,7 +19,7 @@ use crate::reply::Failure;
 struct ServerMemory;
 
 #[global_allocator]
-static MEMORY: ServerMemory = ServerMemory;
+static MEMORY: Counted<ServerMemory> = Counted(ServerMemory);
 
 /// What every allocation of the server is aligned to. (Where it keeps lengths in front of allocations, not to more.)
 const ALIGNMENT: usize = size_of::<usize>();

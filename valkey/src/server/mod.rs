@@ -8,6 +8,7 @@
 mod about;
 mod command;
 mod context;
+mod counted;
 mod functions;
 mod key;
 mod memory;
@@ -17,25 +18,30 @@ mod value;
 use std::{
     ffi::{CStr, c_int, c_void},
     panic::{AssertUnwindSafe, catch_unwind},
+    slice,
 };
 
-use functions::{ERROR, FUNCTIONS, Functions, GetApi, OK, RawContext, server};
+use functions::{ERROR, FUNCTIONS, Functions, GetApi, OK, RawContext, RawInfo, server};
 pub(crate) use {
     about::{About, Access, Argument},
     command::Command,
     context::{Context, Text},
+    counted::{allocations, memory_taken},
     key::{Found, Key},
     memory::boxed,
-    settings::{Number, Setting},
+    settings::{Alias, Number, Setting, Switch},
     value::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value},
 };
 
-use crate::reply::Failure;
+use crate::{
+    counts,
+    reply::{Failure, Words},
+};
 
 const API_VERSION: c_int = 1;
 
-/// Errors of reading are handled here, and slots with filters may be migrated atomically.
-const OPTIONS: c_int = 1 | 1 << 5;
+/// Errors of reading are handled here, the server is told which keys have changed, and slots with filters may be migrated atomically.
+const OPTIONS: c_int = 1 | 1 << 1 | 1 << 5;
 
 /// Calls a function, and keeps a panic from the server.
 fn guarded<T>(act: impl FnOnce() -> T) -> Option<T> {
@@ -43,12 +49,14 @@ fn guarded<T>(act: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// What is registered when the module is loaded.
-pub(crate) struct Module {
+pub(crate) struct Module<'a> {
     raw: *mut RawContext,
+    /// What stands behind the module's path where it is loaded.
+    arguments: &'a [Text<'a>],
     result: Result<(), String>,
 }
 
-impl Module {
+impl Module<'_> {
     fn then(mut self, register: impl FnOnce(*mut RawContext) -> Result<(), String>) -> Self {
         let raw = self.raw;
         self.result = self.result.and_then(|()| register(raw));
@@ -73,12 +81,55 @@ impl Module {
         self.then(value::register::<V>)
     }
 
+    /// Reads the module's arguments, each a name with a value, and logs what is said of each.
+    pub(crate) fn arguments(self, read: impl Fn(&[u8], Option<&[u8]>) -> Result<Words, Failure>) -> Self {
+        let arguments = self.arguments;
+        self.then(|context| {
+            arguments.chunks(2).try_for_each(|pair| {
+                let said = read(pair[0].bytes(), pair.get(1).map(|value| value.bytes()));
+                context::log(context, c"notice", said.map_err(|failure| failure.to_string())?.as_c_str());
+                Ok(())
+            })
+        })
+    }
+
     pub(crate) fn number(self, number: &'static Number) -> Self {
         self.then(|context| settings::register_number(context, number))
     }
 
+    /// Registers numbers that have no effect, and are there for their aliases.
+    pub(crate) fn without_effect(self, numbers: &'static [Number]) -> Self {
+        if settings::takes_aliases() { numbers.iter().fold(self, Self::number) } else { self }
+    }
+
+    pub(crate) fn switch(self, switch: &'static Switch) -> Self {
+        self.then(|context| settings::register_switch(context, switch))
+    }
+
+    /// Registers what the module's section of INFO says.
+    pub(crate) fn info(self) -> Self {
+        self.then(|context| {
+            // SAFETY: the function has the type that the server expects.
+            match unsafe { (server().RegisterInfoFunc)(context, inform) } {
+                OK => Ok(()),
+                _ => Err(String::from("the server refuses a section of INFO")),
+            }
+        })
+    }
+
     pub(crate) fn setting(self, setting: &'static Setting) -> Self {
         self.then(|context| settings::register_setting(context, setting))
+    }
+}
+
+/// Adds the module's section to INFO. Reads nothing but numbers: a server that crashes asks for it, too.
+unsafe extern "C" fn inform(info: *mut RawInfo, _is_crash: c_int) {
+    let server = server();
+    // SAFETY: the server copies the names, and its struct is the one of this call. A section that was not asked for takes nothing.
+    unsafe {
+        if (server.InfoAddSection)(info, c"".as_ptr()) == OK {
+            counts::each(|name, count| _ = (server.InfoAddFieldULongLong)(info, name.as_ptr(), count));
+        }
     }
 }
 
@@ -87,7 +138,7 @@ impl Module {
 /// # Safety
 /// Only the server may call it, once, with a context and so many arguments.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, _arguments: *mut *mut c_void, len: c_int) -> c_int {
+unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, arguments: *mut *mut c_void, len: c_int) -> c_int {
     let raw: *mut RawContext = context.cast();
     // SAFETY: a context begins with the function that finds all others.
     let functions = unsafe { Functions::load(*context.cast::<GetApi>()) };
@@ -108,18 +159,17 @@ unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, _arguments: *mut *
         (server.SetModuleAttribs)(raw, crate::NAME.as_ptr(), crate::VERSION, API_VERSION);
         (server.SetModuleOptions)(raw, OPTIONS);
     }
-    let start = match len {
-        0 => Ok(()),
-        _ => Err(String::from(
-            "koel takes no arguments; put its settings, such as koel.error-rate, into the server's configuration",
-        )),
+    let arguments = match usize::try_from(len) {
+        // SAFETY: the server gives so many texts, none of them null, and keeps them for the time of the call.
+        Ok(len @ 1..) => unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), len) },
+        _ => &[],
     };
-    let registered = guarded(|| crate::register(Module { raw, result: start }).result);
+    let registered = guarded(|| crate::register(Module { raw, arguments, result: Ok(()) }).result);
     match registered.unwrap_or_else(|| Err(String::from("koel panicked"))) {
         // SAFETY: all settings have been registered.
         Ok(()) => unsafe { (server.LoadConfigs)(raw) },
         Err(message) => {
-            context::log(raw, Failure::new(message).words());
+            context::log(raw, c"warning", Failure::new(message).words());
             ERROR
         }
     }

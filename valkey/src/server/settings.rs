@@ -3,25 +3,48 @@
 use std::{
     ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void},
     ptr::{self, NonNull},
-    sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed},
 };
 
 use super::{
-    context::{NewText, Text},
+    context::{NewText, Text, log},
     functions::{ERROR, OK, RawContext, RawText, server},
 };
 use crate::reply::Failure;
 
 const MEMORY_CONFIG: c_uint = 1 << 7;
+const UNPREFIXED_CONFIG: c_uint = 1 << 9;
+
+/// True on servers on which a setting can have a name without the module's before it: Redis 8, which is told from others by a function
+/// that came with that. (Valkey 8 says that it is version 8, too.)
+pub(super) fn takes_aliases() -> bool {
+    server().RegisterDefragFunc2.is_some()
+}
 
 /// A number in the server's configuration.
 pub(crate) struct Number {
     pub(crate) name: &'static CStr,
-    pub(crate) default: i64,
+    pub(crate) alias: Option<Alias>,
     pub(crate) range: (i64, i64),
     /// Is it a number of bytes, such as 1gb?
     pub(crate) is_memory: bool,
+    /// When it is registered, the default.
     pub(crate) value: AtomicI64,
+}
+
+/// RedisBloom's name of a number, for servers that let modules have settings without their own name before them: Redis 8.
+pub(crate) struct Alias {
+    /// `koel.name|alias`, or the alias alone if nothing here corresponds to it.
+    pub(crate) names: &'static CStr,
+    /// What the log says when it is set.
+    pub(crate) note: &'static CStr,
+}
+
+/// A yes or a no in the server's configuration.
+pub(crate) struct Switch {
+    pub(crate) name: &'static CStr,
+    /// When it is registered, the default.
+    pub(crate) value: AtomicBool,
 }
 
 /// A text in the server's configuration.
@@ -46,15 +69,38 @@ impl Setting {
 
 pub(super) fn register_number(context: *mut RawContext, number: &'static Number) -> Result<(), String> {
     let (data, (least, most)) = (ptr::from_ref(number).cast_mut().cast(), number.range);
-    let flags = if number.is_memory { MEMORY_CONFIG } else { 0 };
+    let alias = number.alias.as_ref().filter(|_| takes_aliases());
+    let name = alias.map_or(number.name, |alias| alias.names);
+    let flags = if number.is_memory { MEMORY_CONFIG } else { 0 } | if alias.is_some() { UNPREFIXED_CONFIG } else { 0 };
     let register = server().RegisterNumericConfig;
     // SAFETY: the number lives for ever.
     match unsafe {
-        register(context, number.name.as_ptr(), number.default, flags, least, most, get_number, set_number, None, data)
+        register(context, name.as_ptr(), number.value.load(Relaxed), flags, least, most, get_number, set_number, None, data)
     } {
         OK => Ok(()),
-        _ => Err(format!("the server refuses the setting {}", number.name.to_string_lossy())),
+        _ => Err(format!("the server refuses the setting {}", name.to_string_lossy())),
     }
+}
+
+pub(super) fn register_switch(context: *mut RawContext, switch: &'static Switch) -> Result<(), String> {
+    let (data, default) = (ptr::from_ref(switch).cast_mut().cast(), switch.value.load(Relaxed).into());
+    let register = server().RegisterBoolConfig;
+    // SAFETY: the switch lives for ever.
+    match unsafe { register(context, switch.name.as_ptr(), default, 0, get_switch, set_switch, None, data) } {
+        OK => Ok(()),
+        _ => Err(format!("the server refuses the setting {}", switch.name.to_string_lossy())),
+    }
+}
+
+unsafe extern "C" fn get_switch(_: *const c_char, data: *mut c_void) -> c_int {
+    // SAFETY: it was registered with a switch that lives for ever.
+    unsafe { &*data.cast::<Switch>() }.value.load(Relaxed).into()
+}
+
+unsafe extern "C" fn set_switch(_: *const c_char, value: c_int, data: *mut c_void, _: *mut *mut RawText) -> c_int {
+    // SAFETY: as above.
+    unsafe { &*data.cast::<Switch>() }.value.store(value != 0, Relaxed);
+    OK
 }
 
 unsafe extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> c_longlong {
@@ -64,7 +110,12 @@ unsafe extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> c_longlo
 
 unsafe extern "C" fn set_number(_: *const c_char, value: c_longlong, data: *mut c_void, _: *mut *mut RawText) -> c_int {
     // SAFETY: as above.
-    unsafe { &*data.cast::<Number>() }.value.store(value, Relaxed);
+    let number = unsafe { &*data.cast::<Number>() };
+    if number.value.swap(value, Relaxed) != value
+        && let Some(alias) = number.alias.as_ref().filter(|_| takes_aliases())
+    {
+        log(ptr::null_mut(), c"notice", alias.note);
+    }
     OK
 }
 

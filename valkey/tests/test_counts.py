@@ -1,0 +1,265 @@
+"""The section of INFO: what it counts is what is there, whatever happened to it; and arguments of RedisBloom's."""
+
+import pytest
+
+from filters import add_all, chunks_of, dump, fixture_named, info, insert, is_refused, items, load, make_large, make_zoo, refused
+from servers import MODULE, Server, wait_until
+from test_persistence import WAYS, field, rewrite
+from test_replication import follow, wait_for_sync
+from wire import same
+
+FREED = ["filters", "items", "filters_with_imported_items", "half_loaded_filters", "bytes"]
+
+
+def section(call):
+    lines = call("INFO", "koel").decode().split()
+    assert lines[:2] == ["#", "koel"]
+    return {name.removeprefix("koel_"): int(value) for name, value in (line.split(":") for line in lines[2:])}
+
+
+def there(call):
+    """The same, of all keys, from what is said of each."""
+    counts = dict.fromkeys(FREED[:4], 0)
+    for key in call("KEYS", "*"):
+        if call("TYPE", key) != "koel-cuck":
+            continue
+        if is_refused(call, "CF.INFO", key):
+            counts["half_loaded_filters"] += 1
+            continue
+        found = info(call, key)
+        counts["filters"] += 1
+        counts["items"] += found["Number of items inserted"]
+        counts["filters_with_imported_items"] += found["Imported items"] > 0
+    return counts
+
+
+def is_right(call):
+    seen = section(call)
+    return {name: seen[name] for name in FREED[:4]} == there(call)
+
+
+def counts(call):
+    wait_until(lambda: is_right(call), 10, lambda: f"{section(call)}, but {there(call)}")
+    return section(call)
+
+
+def test_counts_follow_the_keys(call):
+    empty = wait_until(lambda: not any(section(call)[name] for name in FREED) and section(call))
+    rest = make_zoo(call)
+    seen = counts(call)
+    assert seen["filters"] == 8 and seen["filters_with_imported_items"] == 3 and seen["half_loaded_filters"] == 2
+    usages = sum(call("MEMORY", "USAGE", key) for key in call("KEYS", "*"))
+    assert usages * 0.99 - 4096 < seen["bytes"] < usages
+    assert seen["growths"] > empty["growths"]
+    for command in [
+        ("COPY", "plain", "copy"), ("COPY", "mixed", "copy 2"), ("COPY", "copy", "plain", "REPLACE"), ("RENAME", "copy", "copy 2"),
+        ("DEL", "sharp"), ("UNLINK", "large"), ("RESTORE", "r", 0, call("DUMP", "mixed")), ("SET", "fixed", "a text"),
+        ("RESTORE", "half", 0, call("DUMP", "half large")), ("DEL", "half large"), ("CF.COMPACT", "plain"),
+        ("CF.ADD", "new", "a"), ("CF.INSERTNX", "new", "ITEMS", "a", "b", "c"), ("CF.DEL", "new", "b"), ("MOVE", "new", 1),
+        ("SWAPDB", 0, 1), ("SWAPDB", 0, 1), ("CF.UNION", "union", "plain"), ("PEXPIRE", "plain", 1), ("DEBUG", "RELOAD"),
+    ]:
+        call(*command)
+        if command[0] in ("MOVE", "SWAPDB"):
+            continue
+        if command[0] == "PEXPIRE":
+            wait_until(lambda: call("EXISTS", "plain") == 0)
+        call("SELECT", 1)
+        others = there(call)
+        call("SELECT", 0)
+        wait_until(
+            lambda: {name: section(call)[name] - others[name] for name in FREED[:4]} == there(call), 10,
+            lambda: f"after {command}: {section(call)}, but {there(call)} and {others}",
+        )
+    load(call, "half imported", rest["half imported"])
+    call("SELECT", 1)
+    call("FLUSHDB")
+    call("SELECT", 0)
+    counts(call)
+    call("FLUSHALL", "ASYNC")
+    wait_until(lambda: not any(section(call)[name] for name in FREED), 10, lambda: str(section(call)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_counts_after_a_restart(start, way):
+    server = start(*WAYS[way])
+    with server.connect() as call:
+        make_zoo(call)
+        if way.startswith("RDB"):
+            call("SAVE")
+        elif way != "AOF":
+            rewrite(call)
+        before = counts(call)
+    server.restart()
+    with server.connect() as call:
+        after = counts(call)
+    assert [after[name] for name in FREED[:4]] == [before[name] for name in FREED[:4]]
+
+
+def test_counts_of_a_replica(start):
+    """After a full sync in place of what it had, and after commands."""
+    primary, replica = start(tcp=True), start(tcp=True)
+    with primary.connect() as call, replica.connect() as there_too:
+        make_zoo(call)
+        add_all(there_too, "its own", items("x", 100))
+        follow(primary, replica)
+        wait_for_sync(primary, replica)
+        for _ in range(2):
+            expected = counts(call)
+            seen = counts(there_too)
+            assert [seen[name] for name in FREED[:4]] == [expected[name] for name in FREED[:4]]
+            add_all(call, "plain", items("more-", 5000))
+            call("DEL", "large", "half large")
+            wait_for_sync(primary, replica)
+
+
+def test_growths_and_refusals(call):
+    before = section(call)
+    call("CF.RESERVE", "f", 100_000)
+    add_all(call, "f", items("item-", 50_000))
+    assert section(call)["growths"] == before["growths"]
+    insert(call, "copies", ["a"] * 10)
+    refused("Filter is full", call, "CF.ADD", "copies", "a")
+    call("CF.RESERVE", "fixed", 100, "EXPANSION", 0)
+    insert(call, "fixed", items("item-", 150))
+    refused("Filter is full", call, "CF.ADDNX", "fixed", "one more")
+    call("CONFIG", "SET", "koel.max-bytes", "40kb")
+    binding = insert(call, "grown", items("item-", 50_000)).count(-1)
+    refused("ERR Insufficient memory", call, "CF.RESERVE", "large", 1_000_000)
+    after = section(call)
+    said = {name: after[name] - before[name] for name in after if name.startswith("refused")}
+    assert said == {
+        "refused_copies": 3, "refused_capacity": 51, "refused_max_bytes": binding + 1, "refused_growth": 0,
+        "refused_out_of_memory": 0,
+    }
+    assert after["growths"] > before["growths"] and binding > 0
+
+
+NO_OPS = [
+    ("CF.DEL", "f", "absent"), ("CF.DEL", "missing", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERTNX", "f", "ITEMS", "a", "b"),
+    ("CF.ADD", "full", "a"), ("CF.INSERT", "full", "ITEMS", "x", "y"), ("CF.INSERT", "missing", "NOCREATE", "ITEMS", "a"),
+    ("CF.RESERVE", "f", 1000), ("CF.COMPACT", "f"), ("CF.COMPACT", "compacted"), ("CF.COMPACT", "missing"),
+    ("CF.UNION", "f", "part"), ("CF.UNION", "f", "missing"), ("CF.LOADCHUNK", "f", 1, "x"), ("CF.LOADCHUNK", "missing", 1, "x"),
+    ("CF.LOADCHUNK", "half", 5, "x"), ("CF.EXISTS", "f", "a"), ("CF.SCANDUMP", "f", 0), ("CF.INFO", "f"), ("CF.ADD", "half", "a"),
+]
+CHANGES = [
+    ("CF.DEL", "f", "a"), ("CF.ADD", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a"), ("CF.ADDNX", "missing", "a"),
+    ("CF.RESERVE", "missing", 1000), ("CF.UNION", "part", "f"), ("CF.LOADCHUNK", "half"), ("CF.UNION", "missing", "f"),
+    ("CF.COMPACT", "deleted"), ("CF.COMPACT", "imported"), ("DEL", "half"),
+]
+
+
+def make_watched(call):
+    """Keys for these commands. Returns the chunk that `half` waits for."""
+    call("CF.INSERT", "f", "ITEMS", "a", "b")
+    call("CF.RESERVE", "full", 4, "EXPANSION", 0)
+    call("CF.INSERT", "full", "ITEMS", *"bcde")
+    call("CF.INSERT", "part", "ITEMS", "a")
+    add_all(call, "deleted", items("x", 20))
+    call("CF.DEL", "deleted", "x1")
+    for key in ("imported", "compacted"):
+        load(call, key, chunks_of(fixture_named("rb_grown_e2.chunks")))
+    call("CF.DEL", "imported", "key-1")
+    # Each time, items move to the room that others left, until there is none.
+    for _ in range(5):
+        call("CF.COMPACT", "compacted")
+    make_large(call, "large")
+    chunks = dump(call, "large")
+    load(call, "half", chunks[:1])
+    return chunks[1]
+
+
+@pytest.mark.parametrize("command", NO_OPS + CHANGES, ids=lambda command: " ".join(map(str, command)))
+def test_what_breaks_a_watch(server, call, command):
+    """What changes a key, and nothing else; the same is counted as a change of the data."""
+    chunk, expected = make_watched(call), command in CHANGES
+    if command == ("CF.LOADCHUNK", "half"):
+        command = (*command, *chunk)
+    with server.connect() as other:
+        other("WATCH", "f", "full", "part", "missing", "half", "deleted", "imported", "compacted")
+        before = field(call, "persistence", "rdb_changes_since_last_save")
+        is_refused(call, *command)
+        is_change = field(call, "persistence", "rdb_changes_since_last_save") != before
+        other("MULTI")
+        other("PING")
+        is_broken = other("EXEC") is None
+    assert (is_change, is_broken) == (expected, expected)
+
+
+def words_of_log(server):
+    return [line.split("> ", 1)[1] for line in server.log().splitlines() if "<koel> " in line or "<module> " in line]
+
+
+@pytest.fixture
+def with_arguments(binary):
+    """Starts a server that loads the module with these arguments."""
+    own = []
+
+    def start_one(arguments, *options):
+        own.append(Server(binary, f"loadmodule {MODULE} {arguments}", *options, module=None))
+        return own[-1]
+
+    yield start_one
+    for server in own:
+        server.close()
+
+
+def test_arguments_of_redisbloom(with_arguments):
+    """Both of its spellings; those for its Bloom filters, too. The configuration has precedence."""
+    server = with_arguments(
+        "CF_INITIAL_SIZE 5000 cf-expansion-factor 7 CF_BUCKET_SIZE 4 CF_MAX_ITERATIONS 500 cf_max_expansions 4 ERROR_RATE 0.1 "
+        "INITIAL_SIZE 99 BF_ERROR_RATE 0.1 BF_INITIAL_SIZE 99 BF_EXPANSION_FACTOR 2", "koel.expansion 3",
+    )
+    with server.connect() as call:
+        call("CF.ADD", "f", "a")
+        found = info(call, "f")
+        assert (found["Capacity"], found["Expansion rate"], found["Bucket size"]) == (5000, 3, 4)
+    words = words_of_log(server)
+    assert "RedisBloom's CF_INITIAL_SIZE 5000 is the default of koel.initial-size" in words
+    assert sum("CF_EXPANSION_FACTOR 7 is the default of koel.expansion" in line for line in words) == 1
+    assert sum("has no effect" in line for line in words) == 8, words
+
+
+@pytest.mark.parametrize("arguments, expected", [
+    ("WRONG 5", "WRONG is no argument that koel knows: those of RedisBloom are CF_INITIAL_SIZE, CF_EXPANSION_FACTOR"),
+    ("CF_INITIAL_SIZE", "CF_INITIAL_SIZE has no value"), ("CF_INITIAL_SIZE 1", "must be in the range [2,"),
+    ("CF_INITIAL_SIZE many", "must be in the range [2,"), ("CF_EXPANSION_FACTOR 40000", "must be in the range [0, 32768]"),
+    ("CF_BUCKET_SIZE 4 koel.expansion 3", "belong into the server's configuration"),
+])
+def test_wrong_arguments(with_arguments, arguments, expected):
+    with pytest.raises(AssertionError, match="ended with") as caught:
+        with_arguments(arguments)
+    assert expected in str(caught.value)
+
+
+def test_settings_of_redisbloom(start, binary):
+    """Redis 8 lets modules have settings without their name before them."""
+    options = ["cf-initial-size 4000", "cf-expansion-factor 5", "cf-bucket-size 4", "cf-max-iterations 9", "cf-max-expansions 2"]
+    if not binary.is_at_least(redis=(8, 0)):
+        with pytest.raises(AssertionError, match="Bad directive"):
+            start(*options)
+        return
+    server = start(*options)
+    with server.connect() as call:
+        call("CF.ADD", "f", "a")
+        assert (info(call, "f")["Capacity"], info(call, "f")["Expansion rate"]) == (4000, 5)
+        same(call("CONFIG", "GET", "koel.initial-size"), [b"koel.initial-size", b"4000"])
+        call("CONFIG", "SET", "cf-initial-size", 77)
+        same(call("CONFIG", "GET", "koel.initial-size"), [b"koel.initial-size", b"77"])
+    words = words_of_log(server)
+    assert sum("has no effect" in line for line in words) == 3 and any("cf-initial-size" in line for line in words)
+
+
+def test_debug(call):
+    """In RedisBloom's words; of a filter of its own, all that it says itself."""
+    fixture = fixture_named("rb_grown_e2.chunks")
+    load(call, "f", chunks_of(fixture))
+    call("CF.ADD", "g", "a")
+    call("CF.ADD", "h", "b")
+    for key, said in [("f", fixture["info"]), ("g", info(call, "g"))]:
+        same(call("CF.DEBUG", key), (
+            "bktsize:{Bucket size} buckets:{Number of buckets} items:{Number of items inserted} deletes:{Number of items deleted} "
+            "filters:{Number of filters} max_iterations:{Max iterations} expansion:{Expansion rate}"
+        ).format(**said))
+    same(call("CF.DEBUG", "h"), call("CF.DEBUG", "g"))
+    refused("ERR not found", call, "CF.DEBUG", "missing")
+    refused("ERR wrong number", call, "CF.DEBUG")
