@@ -56,12 +56,11 @@ fn a_run_leaves_all_its_files_and_says_where_the_page_is() {
     // Names that come twice are one.
     let run = koel.run(SMALL.into_iter().chain(["load", "--out", "new/results"]));
     assert_eq!(run.status(0), b"new/results/report.html\n");
-    assert_eq!(run.stderr, "load: 96 cases\n");
+    assert_eq!(run.stderr, "load: 72 cases\n");
     let names = koel.shell("ls -A new/results").text();
     let names: Vec<_> = names.lines().filter(|&name| name != "report.html").collect();
-    let of_size = ["1", "2", "4", "8"].map(|b| [format!("load-b{b}-random.svg"), format!("load-b{b}.svg")]);
-    let svgs = [&of_size.concat()[..], &[String::from("load-size.svg")]].concat();
-    assert_eq!(names, [&svgs[..], &["load.csv", "load.json"].map(String::from)].concat());
+    let svgs = ["load-bits.svg", "load-buckets.svg", "load-size.svg"];
+    assert_eq!(names, [&svgs[..], &["load.csv", "load.json"]].concat());
     for name in svgs {
         assert!(koel.read(&format!("new/results/{name}")).starts_with(b"<svg "), "{name}");
     }
@@ -72,10 +71,10 @@ fn a_run_leaves_all_its_files_and_says_where_the_page_is() {
     assert!(build["program"].as_str().is_some_and(|program| program.len() == 16), "{build}");
     assert!(build["compiler"].as_str().is_some_and(|compiler| compiler.starts_with("rustc ")), "{build}");
     assert_eq!(record["run"]["scope"], serde_json::json!({"quick": true, "seed": 1, "max_slots": 100}));
-    assert_eq!(record["measured"].as_array().map(Vec::len), Some(96));
+    assert_eq!(record["measured"].as_array().map(Vec::len), Some(72));
     let csv = String::from_utf8(koel.read("new/results/load.csv")).expect("UTF-8");
-    assert!(csv.starts_with("walk,b,f,slots,trials,min,mean,max\nkoel,1,2,100,100,"), "{csv}");
-    assert_eq!(csv.lines().count(), 97);
+    assert!(csv.starts_with("walk,b,f,slots,trials,min,mean,max\nkoel,2,2,100,100,"), "{csv}");
+    assert_eq!(csv.lines().count(), 73);
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn what_was_measured_is_not_measured_again_unless_it_is_wanted() {
 
     let second = small(&["--threads", "2"]);
     assert_eq!(second.status(0), b"koel-experiments/report.html\n");
-    assert_eq!(second.stderr, "load: 96 cases, all of them measured before\n");
+    assert_eq!(second.stderr, "load: 72 cases, all of them measured before\n");
     assert!(koel.read("koel-experiments/load.csv") == csv);
     assert!(record(&koel, "koel-experiments") == first);
 
@@ -104,7 +103,7 @@ fn what_was_measured_is_not_measured_again_unless_it_is_wanted() {
     koel.write("koel-experiments/load.json", &theirs);
     let drawn = small(&[]);
     assert_eq!(drawn.status(0), b"koel-experiments/report.html\n");
-    assert!(drawn.stderr.starts_with("load: 96 cases, all of them measured before by another build: "), "{}", drawn.stderr);
+    assert!(drawn.stderr.starts_with("load: 72 cases, all of them measured before by another build: "), "{}", drawn.stderr);
     assert!(drawn.stderr.ends_with(", program 0123456789abcdef\n"), "{}", drawn.stderr);
     assert_eq!(koel.read("koel-experiments/load.json"), theirs.as_bytes());
     // Without its last case, it is not complete, and nothing is added to it.
@@ -116,7 +115,7 @@ fn what_was_measured_is_not_measured_again_unless_it_is_wanted() {
 
     let again = small(&["--seed", "0x2", "--again"]);
     again.status(0);
-    assert_eq!(again.stderr, "load: 96 cases\n");
+    assert_eq!(again.stderr, "load: 72 cases\n");
     assert!(koel.read("koel-experiments/load.csv") != csv);
     assert_eq!(record(&koel, "koel-experiments")["run"]["scope"]["seed"], 2);
 }
@@ -134,7 +133,7 @@ mod stopped {
 
     /// Long enough for anything to happen in the middle of it.
     const LONG: [&str; 5] = ["experiment", "load", "--quick", "--max-slots", "1000"];
-    const CASES: usize = 192;
+    const CASES: usize = 144;
 
     /// A run into a folder, at its work: so many cases have been finished by this one.
     fn started(koel: &Koel, more: &[&str], finished: usize) -> Child {

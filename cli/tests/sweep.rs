@@ -33,7 +33,7 @@ fn mistakes_are_named_before_anything_is_measured() {
         koel.shell("rm -rf koel-experiments").ok();
     }
     // A name and a command do not go together.
-    koel.run(["experiment", "load", "sweep"]).error(&["'sweep'", "load, space, fpr, walk, speed, size, all"]);
+    koel.run(["experiment", "load", "sweep"]).error(&["'sweep'", "load, space, fpr, walk, speed, all"]);
 }
 
 #[test]

@@ -106,10 +106,8 @@ enum Name {
     Fpr,
     /// Evictions per insertion
     Walk,
-    /// Insertions, look-ups and removals per second, by load
+    /// Times of insertions, look-ups and removals, by size of the table; `koel tune` takes its times from here
     Speed,
-    /// Insertions, look-ups and removals, by size of the table; `koel tune` takes its times from here
-    Size,
     /// All experiments
     All,
 }
@@ -118,13 +116,12 @@ enum Name {
 type Planner = fn(&Settings) -> anyhow::Result<Plan<'static>>;
 
 /// All experiments, in the order in which they run.
-const PLANNERS: [(Name, Planner); 6] = [
+const PLANNERS: [(Name, Planner); 5] = [
     (Name::Load, |settings| Plan::new(experiments::Load, settings)),
     (Name::Space, |settings| Plan::new(experiments::Space, settings)),
     (Name::Fpr, |settings| Plan::new(experiments::Fpr, settings)),
     (Name::Walk, |settings| Plan::new(experiments::Evictions, settings)),
     (Name::Speed, |settings| Plan::new(experiments::Speed, settings)),
-    (Name::Size, |settings| Plan::new(experiments::Size, settings)),
 ];
 
 impl Experiment {

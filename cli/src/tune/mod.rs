@@ -48,7 +48,7 @@ use workload::Costs;
 /// derives from yours.
 ///
 /// With --false-positive-cost, finds the filter, and the rate, with the least expected time per operation for a workload, from
-/// times that `koel experiment size` has measured on this machine; and says whether a filter pays at all.
+/// times that `koel experiment speed` has measured on this machine; and says whether a filter pays at all.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("wanted").args(["fpr", "bytes", "false_positive_cost"]).required(true).multiple(true),
@@ -60,7 +60,7 @@ Examples:
     koel tune --items 1M..10M --fpr 0.1% --headroom 20%
     koel tune --items 50k --fpr 1% --bytes 72KiB --copies 10 --deletes
     koel tune --items 1T --fpr 1e-6 --json
-    koel experiment size --quick --max-slots 30k
+    koel experiment speed --quick --max-slots 30k
     koel tune --items 10k --false-positive-cost 100us --absent 90% --picture cost.svg
     seq 1000 3000 > keys.txt
     seq 2000 9000 | koel tune --keys keys.txt --queries - --fpr 0.01"

@@ -259,18 +259,18 @@ fn the_question_is_repeated_with_its_limits() {
 fn without_times_it_says_how_to_measure_them() {
     let koel = Koel::new();
     let question = ["tune", "--items", "10k", "--false-positive-cost", "1us"];
-    koel.run(question).error(&["--times: koel-experiments has no times", "koel experiment size --out koel-experiments"]);
-    koel.run(["experiment", "size", "--out", "koel-experiments", "--quick", "--max-slots", "2k"]).status(0);
+    koel.run(question).error(&["--times: koel-experiments has no times", "koel experiment speed --out koel-experiments"]);
+    koel.run(["experiment", "speed", "--out", "koel-experiments", "--quick", "--max-slots", "2k"]).status(0);
     let run = koel.run(question);
     run.ok();
     let text = run.unbroken();
-    assert!(text.contains("Times: koel-experiments/size.json") && !text.contains("another machine"), "{text}");
-    let results = String::from_utf8(koel.read("koel-experiments/size.json")).expect("JSON");
-    koel.write("koel-experiments/size.json", results.replace("\"build_ns\"", "\"other\""));
-    koel.run(question).error(&["--times: koel experiment size --again --out koel-experiments", "measured fewer times"]);
+    assert!(text.contains("Times: koel-experiments/speed.json") && !text.contains("another machine"), "{text}");
+    let results = String::from_utf8(koel.read("koel-experiments/speed.json")).expect("JSON");
+    koel.write("koel-experiments/speed.json", results.replace("\"build_ns\"", "\"other\""));
+    koel.run(question).error(&["--times: koel experiment speed --again --out koel-experiments", "measured fewer times"]);
     // And damaged ones are refused.
-    koel.write("koel-experiments/size.json", "{}");
-    koel.run(question).error(&["size.json", "--again"]);
+    koel.write("koel-experiments/speed.json", "{}");
+    koel.run(question).error(&["speed.json", "--again"]);
 }
 
 #[test]

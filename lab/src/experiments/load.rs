@@ -37,12 +37,16 @@ pub struct Row {
     max: f64,
 }
 
-const BUCKET_SIZES: [u32; 4] = [1, 2, 4, 8];
+const BUCKET_SIZES: [u32; 3] = [2, 4, 8];
 const SIZES: [u64; 7] = [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 /// The lengths of fingerprints in the large tables, which take long.
 const FEW: [u32; 12] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32];
 /// Tables of this size are large.
 const LARGE: u64 = 10_000_000;
+/// The most slots of the tables whose buckets are compared: with more, each is filled a few times only.
+const MIDDLE: u64 = 1_000_000;
+/// With longer fingerprints, no load changes by more than a point.
+const MOST_BITS: f64 = 13.0;
 /// Items between two checks for an interrupt.
 const PACE: usize = 1 << 16;
 
@@ -95,9 +99,8 @@ impl Experiment for Load {
     }
 
     fn effort(&self, case: &Case) -> u64 {
-        // With short fingerprints, or buckets of one slot, an item is refused early.
+        // With short fingerprints, an item is refused early.
         let share = match (case.b, case.f) {
-            (1, _) => 4,
             (_, 2..=4) => 3,
             (2, _) => 7,
             _ => 10,
@@ -118,9 +121,8 @@ impl Experiment for Load {
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        let walks = |b| [Walk::Koel, Walk::Random].map(|walk| by_fingerprint(measured, b, walk));
-        let all = [by_size(measured)].into_iter().chain(BUCKET_SIZES.into_iter().flat_map(walks));
-        Findings { charts: all.collect(), tables: vec![beside_the_paper(measured)], ..Findings::default() }
+        let charts = vec![by_size(measured), by_fingerprint(measured), by_bucket(measured)];
+        Findings { charts, tables: vec![beside_the_paper(measured)], ..Findings::default() }
     }
 }
 
@@ -223,70 +225,71 @@ fn loads(name: String, colour: usize, measured: &Cases, which: impl Fn(&Case) ->
     Series::new(name, colour, of(|row| row.mean)).within(ends.map(|((_, low), (_, high))| (low, high)).collect())
 }
 
-/// From where on a line is level: no later value differs from its last one by more than this, in points.
-const LEVEL: f64 = 1.0;
-/// A chart shows at least fingerprints of up to this many bits.
-const LEAST_BITS: f64 = 7.0;
-
-fn level_from(line: &[(f64, f64)]) -> Option<f64> {
-    let (_, last) = *line.last()?;
-    let steep = line.iter().rposition(|(_, load)| (load - last).abs() > LEVEL);
-    line.get(steep.map_or(0, |place| place + 1)).map(|(f, _)| *f)
+/// Koel's line, and the random walk's, dashed: the loads of the cases that `which` selects.
+fn walks(name: &str, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Vec<Series> {
+    let line = |walk, suffix, mark| {
+        loads(format!("{name}{suffix}"), colour, measured, |case| case.walk == walk && which(case), x).marked(mark)
+    };
+    let mut lines = vec![line(Walk::Koel, "", Mark::Points), line(Walk::Random, ", random", Mark::DashedPoints)];
+    lines.retain(|line| !line.points.is_empty());
+    lines
 }
 
-/// The load by length of fingerprint. Every second size, for fewer lines, and each walk in a chart of its own with the same axes.
-fn by_fingerprint(measured: &Cases, b: u32, walk: Walk) -> Chart {
-    let lines = |walk| {
-        let line = move |(colour, slots): (usize, u64)| {
-            let which = move |case: &Case| (case.walk, case.b, case.slots) == (walk, b, slots);
-            loads(format!("{} slots", count(slots)), colour, measured, which, |case| f64::from(case.f))
-        };
-        SIZES.into_iter().step_by(2).enumerate().map(line).filter(|series| !series.points.is_empty()).collect::<Vec<_>>()
-    };
-    // The lower end of the load axis.
-    let floor = match b {
-        1 => 0.0,
-        2 => 40.0,
-        4 => 80.0,
-        _ => 90.0,
-    };
-    let (koel, random) = (lines(Walk::Koel), lines(Walk::Random));
-    let level = koel.iter().chain(&random).filter_map(|one| level_from(&one.points));
-    // Two steps further, so that it is seen to be level.
-    let end = level.fold(LEAST_BITS, |end, from| end.max((from + 2.0).min(32.0)));
-    let (file, whose, finding, series) = match walk {
-        Walk::Koel => (format!("b{b}"), "koel", enough_bits(measured, b), koel),
-        Walk::Random => (format!("b{b}-random"), "the paper's random walk", None, random),
-    };
+fn bits(case: &Case) -> f64 {
+    f64::from(case.f)
+}
+
+/// The load by length of fingerprint, in buckets of four. Every second size, for fewer lines.
+fn by_fingerprint(measured: &Cases) -> Chart {
+    let sizes = SIZES.into_iter().step_by(2).enumerate();
     Chart {
-        file,
-        topic: format!("Load at the first refusal, buckets of {b}, {whose}"),
-        finding,
-        caption: format!(
-            "Mean load at which a table with buckets of {b} first refuses an item, by length of fingerprint and size of table, with \
-             bars from the least load to the greatest; the charts of koel and of the random walk have the same axes. If fingerprints \
-             are too short for a large table, many items have the same two buckets (paper, section 4). Further to the right no line \
-             changes by more than a point. All values are in the table of all rows."
+        file: String::from("bits"),
+        topic: String::from("Load at the first refusal by length of fingerprint, buckets of four"),
+        finding: None,
+        caption: String::from(
+            "Mean load at which a table first refuses an item, with bars from the least load to the greatest. Solid: koel. Dashed: \
+             the paper's random walk. If fingerprints are too short for a large table, many items have the same two buckets \
+             (paper, section 4). Tables of 100 M slots were filled once.",
         ),
-        x: Axis::linear("fingerprint, bits").from_to(2.0, end),
-        y: Axis::linear("load, %").from_to(floor, 100.0),
-        series,
+        x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
+        y: Axis::linear("load, %").from_to(80.0, 100.0),
+        series: sizes
+            .flat_map(|(colour, slots)| {
+                let name = format!("{} slots", count(slots));
+                walks(&name, colour, measured, move |case| (case.b, case.slots) == (4, slots), bits)
+            })
+            .collect(),
     }
 }
 
-/// How long fingerprints must be for the largest tables with buckets of b to fill as with long ones.
-fn enough_bits(measured: &Cases, b: u32) -> Option<String> {
-    let which = |case: &Case| case.walk == Walk::Koel && case.b == b;
-    let slots = measured.iter().map(|m| &m.case).filter(|case| which(case)).map(|case| case.slots).max()?;
-    let line = points(measured, |case| which(case) && case.slots == slots, |case, row| (f64::from(case.f), row.mean * 100.0));
-    let (bits, (_, load)) = (level_from(&line)?, *line.last()?);
-    Some(format!("{bits} bits are enough to fill {} slots to {}", count(slots), percent(load / 100.0, 1)))
+/// The load by length of fingerprint, in tables of one size.
+fn by_bucket(measured: &Cases) -> Chart {
+    let slots = measured.iter().map(|m| m.case.slots).filter(|&slots| slots <= MIDDLE).max().unwrap_or(MIDDLE);
+    let sizes = BUCKET_SIZES.into_iter().enumerate();
+    Chart {
+        file: String::from("buckets"),
+        topic: format!("Load at the first refusal by length of fingerprint, {} slots", count(slots)),
+        finding: None,
+        caption: String::from(
+            "Mean load at which a table first refuses an item, by slots per bucket, with bars from the least load to the greatest. \
+             Solid: koel. Dashed: the paper's random walk.",
+        ),
+        x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
+        y: Axis::linear("load, %").from_to(60.0, 100.0),
+        series: sizes
+            .flat_map(|(colour, b)| {
+                walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), bits)
+            })
+            .collect(),
+    }
 }
 
-/// The largest tables with buckets of four, filled in both ways.
+/// The largest tables with buckets of four, filled in both ways, and more than once.
 fn beside_the_random_walk(measured: &Cases) -> Option<String> {
-    let line =
-        |walk| points(measured, |case| (case.walk, case.b, case.f) == (walk, 4, 16), |case, row| (case.slots as f64, row.mean));
+    let line = |walk| {
+        let which = |case: &Case| (case.walk, case.b, case.f) == (walk, 4, 16) && case.trials > 1;
+        points(measured, which, |case, row| (case.slots as f64, row.mean))
+    };
     let [(slots, koel), (others, random)] = [*line(Walk::Koel).last()?, *line(Walk::Random).last()?];
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of slots")]
     let size = count(slots as u64);
@@ -296,16 +299,9 @@ fn beside_the_random_walk(measured: &Cases) -> Option<String> {
 
 /// The load by size of table, with long fingerprints.
 fn by_size(measured: &Cases) -> Chart {
-    let mut series = Vec::new();
-    for (colour, b) in BUCKET_SIZES.into_iter().enumerate().skip(1) {
-        for walk in [Walk::Koel, Walk::Random] {
-            let which = |case: &Case| (case.walk, case.b, case.f) == (walk, b, 16);
-            let mark = if walk == Walk::Koel { Mark::Points } else { Mark::DashedPoints };
-            let name = format!("b = {b}{}", if walk == Walk::Koel { "" } else { ", random" });
-            let line = loads(name, colour, measured, which, |case| case.slots as f64).marked(mark);
-            series.extend((!line.points.is_empty()).then_some(line));
-        }
-    }
+    let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
+        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.f) == (b, 16), |case| case.slots as f64)
+    });
     Chart {
         file: String::from("size"),
         topic: String::from("Load at the first refusal, by size of table"),
@@ -317,12 +313,12 @@ fn by_size(measured: &Cases) -> Chart {
         ),
         x: Axis::log("slots"),
         y: Axis::linear("load, %").from_to(80.0, 100.0),
-        series,
+        series: lines.collect(),
     }
 }
 
 /// Slots per bucket, and the load in per cent that section 5.1 of the paper gives for large tables with long fingerprints.
-const PAPER: [(u32, f64); 4] = [(1, 50.0), (2, 84.0), (4, 95.0), (8, 98.0)];
+const PAPER: [(u32, f64); 3] = [(2, 84.0), (4, 95.0), (8, 98.0)];
 
 fn beside_the_paper(measured: &Cases) -> Table {
     let mut table = Table::new(

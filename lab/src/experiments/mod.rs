@@ -5,27 +5,25 @@ pub mod load;
 mod plain;
 mod probe;
 mod random;
-pub mod size;
 pub mod space;
 pub mod speed;
 pub mod sweep;
 mod times;
 pub mod walk;
 
-pub use {fpr::Fpr, load::Load, size::Size, space::Space, speed::Speed, sweep::Sweep, walk::Evictions};
+pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep, walk::Evictions};
 
 use self::sweep::Grid;
 use crate::plan::{Typed, Untyped};
 
 /// The experiment with this name, to draw its results. A sweep has no combinations to measure.
 pub(crate) fn with_name(name: &str) -> Option<Box<dyn Untyped>> {
-    let all: [Box<dyn Untyped>; 7] = [
+    let all: [Box<dyn Untyped>; 6] = [
         Box::new(Typed(Load)),
         Box::new(Typed(Space)),
         Box::new(Typed(Fpr)),
         Box::new(Typed(Evictions)),
         Box::new(Typed(Speed)),
-        Box::new(Typed(Size)),
         Box::new(Typed(Sweep::new(Grid::default(), &[]))),
     ];
     all.into_iter().find(|experiment| experiment.description().name == name)

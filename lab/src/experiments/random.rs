@@ -14,6 +14,13 @@ impl Hashes {
     pub(super) fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
+
+    /// A random position in a list of this length.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "below the length")]
+    pub(super) fn position(&mut self, len: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * len as u128) >> 64) as usize
+    }
 }
 
 impl Iterator for Hashes {

@@ -1,16 +1,12 @@
-//! Times of a filter's operations at a load, one key at a time, for the experiments `sweep` and `size`.
+//! Times of a filter's operations at a load, one key at a time, for the experiments `sweep` and `speed`.
 
-use std::{hint::black_box, time::Duration};
+use std::{hint::black_box, ops::RangeInclusive, time::Duration};
 
 use anyhow::ensure;
 use koel::{CuckooFilter, Params, Xxh3};
-use koel_floor::position;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    random::Hashes,
-    speed::{MOST_QUERIES, expected},
-};
+use super::random::Hashes;
 use crate::{
     column::{Column, Role},
     interrupt::Interrupt,
@@ -73,6 +69,11 @@ impl Times {
     pub(super) fn are_disturbed(&self) -> bool {
         self.disturbed == Some(true)
     }
+
+    #[cfg(test)]
+    pub(super) fn set_disturbed(&mut self, disturbed: bool) {
+        self.disturbed = Some(disturbed);
+    }
 }
 
 /// The columns of [`Times`], after one that counts the rounds.
@@ -116,6 +117,8 @@ pub(super) fn columns() -> Vec<Column> {
     columns
 }
 
+/// The most keys that are looked up for one time. In a small table, as many as it has slots.
+const MOST_QUERIES: usize = 200_000;
 /// The insertions and removals that are timed are so many of all slots: one in twenty.
 const LAST: u64 = 20;
 /// They are timed in as many filters in a round as a [`Sampling`] takes, but not in more than these.
@@ -249,9 +252,7 @@ impl<'a> Subject<'a> {
                 }
             }
             let absent: Vec<_> = self.absent.by_ref().take(self.queries).collect();
-            let present =
-                self.random.by_ref().take(self.queries).map(|number| self.present[position(number, self.present.len())]);
-            let present: Vec<_> = present.collect();
+            let present: Vec<_> = (0..self.queries).map(|_| self.present[self.random.position(self.present.len())]).collect();
             for (operation, keys, there) in
                 [(Operation::FindAbsent, &absent, 0), (Operation::FindPresent, &present, self.queries)]
             {
@@ -271,4 +272,12 @@ impl<'a> Subject<'a> {
         }
         Ok(true)
     }
+}
+
+/// How many keys should be found: all present ones, and a few of the others by chance.
+fn expected(filter: &CuckooFilter, there: usize, queries: usize) -> RangeInclusive<usize> {
+    let chance = (queries - there) as f64 * filter.false_positive_rate();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of keys")]
+    let most = (2.0 * chance + 50.0) as usize;
+    there..=there + most
 }

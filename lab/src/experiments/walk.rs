@@ -50,8 +50,6 @@ const FINGERPRINT_BITS: u32 = 16;
 /// The upper ends of the ranges of loads, in per cent.
 const LOADS: [u32; 30] =
     [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 82, 84, 86, 88, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99];
-/// The ranges whose distributions are drawn.
-const DRAWN: [u32; 4] = [80, 90, 95, 97];
 /// Smaller tables have too few items between two of these loads.
 const LEAST_SLOTS: u64 = 1000;
 /// Items between two checks for an interrupt.
@@ -138,11 +136,7 @@ impl Experiment for Evictions {
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        Findings {
-            charts: vec![means(measured), distributions(measured, Walk::Koel), distributions(measured, Walk::Random)],
-            tables: vec![numbers(measured)],
-            ..Findings::default()
-        }
+        Findings { charts: vec![means(measured)], tables: vec![numbers(measured)], ..Findings::default() }
     }
 }
 
@@ -233,77 +227,35 @@ fn find(measured: &Cases, walk: Walk, b: u32) -> Option<&Measured<Case, Row>> {
     measured.iter().find(|m| (m.case.walk, m.case.b) == (walk, b))
 }
 
-fn name(walk: Walk, what: &str) -> String {
-    format!("{what}{}", if walk == Walk::Koel { "" } else { ", random" })
-}
-
-/// The load in titles, in per cent.
+/// The load in the title, in per cent.
 const COMPARED: u32 = 95;
 
 /// Both walks at this load in buckets of four, in words.
-fn beside_the_random_walk(measured: &Cases, words: impl Fn(&Range<'_>, &Range<'_>) -> String) -> Option<String> {
-    let range = |walk| find(measured, walk, 4).and_then(|measured| Range::of(measured, COMPARED));
-    let (koel, random) = (range(Walk::Koel)?, range(Walk::Random)?);
-    Some(format!("At a load of {COMPARED} %: {}", words(&koel, &random)))
+fn beside_the_random_walk(measured: &Cases) -> Option<String> {
+    let mean = |walk| Some(Range::of(find(measured, walk, 4)?, COMPARED)?.mean());
+    let (koel, random) = (mean(Walk::Koel)?, mean(Walk::Random)?);
+    Some(format!("At a load of {COMPARED} %: Koel moves {koel:.2} items per insertion, the random walk {random:.2}"))
 }
-
-/// The lower end of the axis of shares, in per cent: below one insertion of those before any load.
-const LEAST_SHARE: f64 = 1e-5;
 
 fn means(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     for (colour, b) in BUCKET_SIZES.into_iter().enumerate() {
-        for (walk, mark) in [(Walk::Koel, Mark::Points), (Walk::Random, Mark::DashedPoints)] {
+        for (walk, suffix, mark) in [(Walk::Koel, "", Mark::Points), (Walk::Random, ", random", Mark::DashedPoints)] {
             let Some(measured) = find(measured, walk, b) else { continue };
             let points = LOADS.iter().filter_map(|&load| Some((f64::from(load), Range::of(measured, load)?.mean())));
-            series.push(Series::new(name(walk, &format!("b = {b}")), colour, points.collect()).marked(mark));
+            series.push(Series::new(format!("b = {b}{suffix}"), colour, points.collect()).marked(mark));
         }
     }
     Chart {
         file: String::from("mean"),
         topic: String::from("Evictions per insertion, by load"),
-        finding: beside_the_random_walk(measured, |koel, random| {
-            format!("Koel moves {:.2} items per insertion, the random walk {:.2}", koel.mean(), random.mean())
-        }),
+        finding: beside_the_random_walk(measured),
         caption: String::from(
             "Mean number of evictions per insertion, over the last few per cent up to that load; the title is about buckets of four. \
              Solid: koel. Dashed: the paper's random walk. Each line ends where a table refused an item.",
         ),
         x: Axis::linear("load, %").from_to(20.0, 100.0),
         y: Axis::log("evictions per insertion").from_to(0.001, 100.0),
-        series,
-    }
-}
-
-/// Each walk in a chart of its own, with the same axes.
-fn distributions(measured: &Cases, walk: Walk) -> Chart {
-    let mut series = Vec::new();
-    for (colour, load) in DRAWN.into_iter().enumerate() {
-        let range = find(measured, walk, 4).and_then(|measured| Range::of(measured, load));
-        let Some(range) = range else { continue };
-        let steps = range.0.iter().map(|row| row.least).filter(|&least| least > 0);
-        let points: Vec<_> = steps.map(|least| (f64::from(least), 100.0 * range.share(least))).collect();
-        series.push(Series::new(format!("{load} %"), colour, points).marked(Mark::Points));
-    }
-    let (file, whose, refusals) = match walk {
-        Walk::Koel => ("distribution", "koel", ""),
-        Walk::Random => ("distribution-random", "random walk", " The random walk's tables refuse items before 97 %."),
-    };
-    let finding = beside_the_random_walk(measured, |koel, random| match walk {
-        Walk::Koel => format!("Koel moves at most {} items", koel.most()),
-        Walk::Random => format!("The random walk moves up to {} items", random.most()),
-    });
-    Chart {
-        file: String::from(file),
-        topic: format!("Evictions of insertions, buckets of four, {whose}"),
-        finding,
-        caption: format!(
-            "Share of insertions with at least that many evictions, over the last per cent of load before the one in the legend (the \
-             last two before 90 %, the last five before 80 %). The charts of koel and of the random walk have the same \
-             axes.{refusals}"
-        ),
-        x: Axis::log("this many evictions, or more").from_to(1.0, 1000.0),
-        y: Axis::log("insertions, %").from_to(LEAST_SHARE, 100.0),
         series,
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::{Record, files};
 
 /// The order of the experiments. Any others follow, sorted by name.
-const ORDER: [&str; 9] = ["load", "space", "fpr", "walk", "speed", "size", "sweep", "peers", "growth"];
+const ORDER: [&str; 8] = ["load", "space", "fpr", "walk", "speed", "sweep", "peers", "growth"];
 
 /// The results of an experiment.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 mod rounds;
 mod system;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::{fmt, hint::black_box, time::Duration};
 

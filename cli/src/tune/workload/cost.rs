@@ -1,6 +1,6 @@
 //! The expected time per operation.
 
-use koel_lab::experiments::size::Speeds;
+use koel_lab::experiments::speed::Speeds;
 
 /// What is done with a filter, and what it costs. Shares are between 0 and 1, times in nanoseconds.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use koel::{
     Params, TableKind,
     tuning::{Candidate, HIGHEST_RATE},
 };
-use koel_lab::{Machine, chart, experiments::size::SpeedTable};
+use koel_lab::{Machine, chart, experiments::speed::SpeedTable};
 
 use super::{Tune, call::Call, nearest::Nearest};
 use crate::{
@@ -74,7 +74,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
     cache: Option<usize>,
 
-    /// The folder with this machine's times, which `koel experiment size` measures [default: koel-experiments]
+    /// The folder with this machine's times, which `koel experiment speed` measures [default: koel-experiments]
     #[arg(long, value_name = "FOLDER")]
     times: Option<PathBuf>,
 
@@ -230,11 +230,11 @@ impl<'a> Costs<'a> {
 fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
     let there = folder.display();
     let read = SpeedTable::read(folder);
-    let read = read.with_context(|| format!("--times: koel experiment size --again --out {there} measures them anew"))?;
+    let read = read.with_context(|| format!("--times: koel experiment speed --again --out {there} measures them anew"))?;
     match read {
         Some(times) => Ok(times),
         None => bail!(
-            "--times: {there} has no times of this machine; measure them, which takes some minutes, with: koel experiment size \
+            "--times: {there} has no times of this machine; measure them, which takes some minutes, with: koel experiment speed \
              --out {there}"
         ),
     }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use koel_lab::{experiments::size::Speeds, read_results};
+use koel_lab::{experiments::speed::Speeds, read_results};
 use serde::Deserialize;
 
 use super::{

@@ -165,8 +165,8 @@ impl Costs<'_> {
 
     fn about_times(&self, best: &Priced) -> String {
         let folder = self.folder.display();
-        let again = format!("koel experiment size --again --out {folder}");
-        let mut parts = vec![format!("Times: {folder}/size.json, of {}.", self.times.machine().processor)];
+        let again = format!("koel experiment speed --again --out {folder}");
+        let mut parts = vec![format!("Times: {folder}/speed.json, of {}.", self.times.machine().processor)];
         if !self.is_here() {
             parts.push(format!("That is another machine than this one: measure here with `{again}`."));
         }

@@ -1,7 +1,7 @@
 //! The paper's insertion (algorithm 1): an item whose two buckets are full takes the slot of a resident chosen at random,
 //! which goes to its own other bucket and may evict the next one there, 500 times at most.
 
-use super::{Plain, high, index};
+use super::Plain;
 use crate::experiments::random::Hashes;
 
 /// The paper's limit for one insertion.
@@ -35,7 +35,7 @@ impl RandomWalk {
         }
         let mut bucket = if random.next()? & 1 == 0 { first } else { second };
         for evictions in 1..=MOST_EVICTIONS {
-            let slot = index(high(u128::from(random.next()?) * table.b as u128));
+            let slot = random.position(table.b);
             std::mem::swap(&mut fingerprint, &mut table.bucket_mut(bucket)[slot]);
             bucket = table.alternate(bucket, fingerprint);
             if table.put(bucket, fingerprint) {

@@ -1,79 +1,120 @@
-//! The experiment `speed`: the time of insertions, look-ups and removals, by load. The paper's figures 5 to 8.
+//! The experiment `speed`: the time of insertions, look-ups and removals, by the size of the table, for all bucket sizes. It
+//! shows what the caches do, and is what [`SpeedTable`] reads.
 
-mod charts;
-mod life;
-mod times;
+mod table;
 
-use koel::Kernel;
+use std::fs;
+
+use koel::{CuckooFilter, Params};
 use serde::{Deserialize, Serialize};
 
-use self::{
-    life::Life,
-    times::{Form, Times},
+pub use self::table::{SpeedTable, Speeds};
+use super::{
+    buckets,
+    probe::Kind,
+    random::Hashes,
+    times::{self, Operation, Sampling, Subject, Times},
 };
-use super::{probe::Kind, random::Hashes};
 use crate::{
+    chart::{Axis, Chart, Mark, Series},
     column::{Column, Role},
-    experiment::{Experiment, Findings, Measured, Scope},
+    experiment::{Experiment, Findings, Measured, Scope, Table},
     interrupt::Interrupt,
+    statistics::Quartiles,
     stopwatch::Stopwatch,
 };
 
-pub(super) use life::{MOST_QUERIES, expected};
-pub use times::Row;
-
-/// Insertions, look-ups and removals.
+/// Times by the size of the table.
+#[derive(Clone, Copy, Debug)]
 pub struct Speed;
 
-/// Tables of one size: both kinds, measured with all kernels, in the same rounds.
+/// Tables of one size, of all shapes, measured in the same rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    slots: u64,
+    /// About so many bytes.
+    size: u64,
+    /// Fewer rounds, of fewer keys.
+    quick: bool,
 }
+
+/// The times of a shape.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    table: Kind,
+    b: u32,
+    f: u32,
+    items: u64,
+    bytes: u64,
+    rounds: u32,
+    #[serde(flatten)]
+    times: Times,
+    /// Of the machine.
+    cache: Option<u64>,
+}
+
+/// The length of fingerprints. Both tables take 12 bits per slot, but for buckets of one: with so few, large tables of them are
+/// planned nearly empty.
+const fn fingerprint_bits(table: Kind, b: u32) -> u32 {
+    match (table, b) {
+        (Kind::Packed, _) => 13,
+        (Kind::Single, 1) => 32,
+        (Kind::Single, _) => 12,
+    }
+}
+
+/// How many slots of 12 bits there are in so many bytes: the most of any shape.
+const fn most_slots(size: u64) -> u64 {
+    size * 8 / 12
+}
+
+/// Kinds of tables and slots per bucket: those between are like their neighbours.
+const SHAPES: [(Kind, u32); 9] = [
+    (Kind::Packed, 4),
+    (Kind::Single, 1),
+    (Kind::Single, 2),
+    (Kind::Single, 3),
+    (Kind::Single, 4),
+    (Kind::Single, 6),
+    (Kind::Single, 8),
+    (Kind::Single, 12),
+    (Kind::Single, 16),
+];
+
+/// From the first cache to memory, in steps of four.
+const SIZES: [u64; 7] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
+/// Smaller tables have few buckets of 16 slots.
+const LEAST_SIZE: u64 = 1 << 10;
+/// From this size on, filling a table takes so long that there are fewer rounds.
+const LARGE: u64 = 16 << 20;
+const FEWER_ROUNDS: usize = 5;
+/// How many of them a quick run measures.
+const QUICK_SIZES: usize = 5;
 
 impl Case {
-    /// How many times everything is measured. Large tables take minutes each time.
-    fn rounds(&self) -> usize {
-        match self.slots {
-            ..1_000_000 => 15,
-            1_000_000..50_000_000 => 9,
-            _ => 5,
+    fn sampling(&self) -> Sampling {
+        let mut sampling = Sampling::new(self.quick);
+        if self.size >= LARGE {
+            sampling.rounds = sampling.rounds.min(FEWER_ROUNDS);
         }
-    }
-
-    /// Measures everything once in each round, and then again what was disturbed too often, in half as many rounds at most.
-    fn measure(&self, seed: u64, watch: Stopwatch, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let present = Hashes::new(seed).take(life::most_items(self.slots)?).collect::<Vec<_>>();
-        let mut lives =
-            Kind::ALL.map(|table| Life::new(table, self.slots, seed, &present)).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let rounds = self.rounds();
-        let mut times = Times::new(watch, rounds);
-        for round in 0..rounds + rounds.div_ceil(2) {
-            let is_repeat = round >= rounds;
-            for life in &mut lives {
-                if !is_repeat || times.lack(life.table(), "", None) {
-                    life.read(&mut times);
-                }
-                for kernel in Kernel::available() {
-                    for form in Form::ALL {
-                        if !is_repeat || times.lack(life.table(), &kernel.to_string(), Some(form)) {
-                            life.live(kernel, form, &mut times, interrupt)?;
-                        }
-                    }
-                }
-            }
-        }
-        Ok(times.rows())
+        sampling
     }
 }
 
-/// The length of fingerprints with which both tables take the same space. The single table then has twice the false-positive
-/// rate.
-fn fingerprint_bits(table: Kind) -> u32 {
-    match table {
-        Kind::Packed => 13,
-        Kind::Single => 12,
-    }
+/// A table of about so many bytes.
+fn params(table: Kind, b: u32, size: u64) -> anyhow::Result<Params> {
+    let f = fingerprint_bits(table, b);
+    let slots = if b == 1 { size * 8 / u64::from(f) } else { most_slots(size) };
+    let builder = CuckooFilter::builder().table(table.table()).bucket_size(b).fingerprint_bits(f);
+    Ok(builder.buckets(buckets(slots, b)).params()?)
+}
+
+/// The size of the last cache that a processor has for itself and others, if the system tells.
+fn cache() -> Option<u64> {
+    let size = |index: u32| {
+        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
+        text.trim().strip_suffix('K')?.parse::<u64>().ok().map(|kib| kib << 10)
+    };
+    (0..8).filter_map(size).max()
 }
 
 impl Experiment for Speed {
@@ -85,18 +126,17 @@ impl Experiment for Speed {
     }
 
     fn title(&self) -> &'static str {
-        "Speed, by load"
+        "Speed, by size of the table"
     }
 
     fn about(&self) -> &'static str {
-        "A filter is filled in steps of five per cent, queried after each step for absent and for present keys, and emptied again: \
-         with every kernel that the processor can run, one key at a time and in batches. Keys are 64-bit numbers; times include \
-         hashing (XXH3), in one thread. The floor hashes a key and reads memory at two random places, as any cuckoo filter must: in a plain \
-         loop, and (dense) with 64 keys hashed ahead. Everything is measured in several rounds, 5 of the largest tables and up to 15 of \
-         the smallest, both tables and all kernels in each. A time that other work on the processor disturbed does not count; if more \
-         than half of them were disturbed, more rounds follow, half as many at most. Charts and tables show medians, and the quartiles \
-         below and above. Both tables have buckets of four and 12 bits per slot: fingerprints of 13 bits in the packed table, and of 12 in the single one, \
-         which has twice the false-positive rate."
+        "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; all insertions \
+         are timed, and those over the last five per cent of the slots. Then absent and present keys are looked up, and the last keys removed again, all of them one \
+         key at a time, with the best kernel, in one thread. Keys are 64-bit numbers; times include hashing (XXH3). Tables have 12 \
+         bits per slot, those with buckets of one 32: with fewer bits, large ones are planned nearly empty. Small \
+         tables are measured several times in a round. All shapes of a size are measured in the same rounds. \
+         Times that other work on the processor disturbed do not count, and are measured again, in half as many rounds at most. \
+         `koel tune` takes its times from here."
     }
 
     fn is_timed(&self) -> bool {
@@ -104,54 +144,288 @@ impl Experiment for Speed {
     }
 
     fn columns(&self) -> Vec<Column> {
-        vec![
-            Column::key("slots", "slots", "slots of the table, before rounding to an even number of buckets"),
+        let mut columns = vec![
+            Column::key("size", "bytes", "size of the table that was asked for"),
+            Column::key("quick", "", "true: fewer rounds, of fewer keys"),
             Column::key("table", "", "packed or single"),
-            Column::key("operation", "", "insert, find, remove, or read: the memory floor"),
-            Column::key("form", "", "each: one key at a time; batch: many; of reads, plain and dense"),
-            Column::key("kernel", "", "kernel of the filter; empty for reads"),
-            Column::key("load", "%", "load after the insertions, during look-ups, before removals"),
-            Column::key("present", "%", "how many of the keys looked up are present"),
-            Column::new(
-                "ns",
-                "ns",
-                "time for a key, with hashing: median of the undisturbed rounds, or of all if they are too few",
-            )
-            .compared(Role::median("low_ns", "high_ns", "rounds")),
-            Column::new("low_ns", "ns", "lower quartile of these rounds"),
-            Column::new("high_ns", "ns", "upper quartile of these rounds"),
-            Column::new("least_ns", "ns", "least time of these rounds"),
-            Column::new("rounds", "rounds", "how many rounds that is"),
-            Column::new("disturbed", "", "true if other work on the processor disturbed too many rounds; else empty"),
-            Column::new("quiet_ns", "ns", "times of the rounds that were not disturbed"),
-            Column::new("disturbed_ns", "ns", "times of those that were"),
-        ]
+            Column::key("b", "slots", "slots per bucket"),
+            Column::new("f", "bits", "length of a fingerprint").compared(Role::Exact),
+            Column::new("items", "items", "items in the filter: its capacity").compared(Role::Exact),
+            Column::new("bytes", "bytes", "size of the table").compared(Role::Exact),
+        ];
+        columns.extend(times::columns());
+        columns.push(Column::new("cache", "bytes", "size of the machine's last cache; empty if the system does not tell"));
+        columns
     }
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
-        let sizes: &[u64] = scope.choose(&[1 << 20], &[100_000, 10_000_000, 100_000_000]);
-        let mut sizes: Vec<_> = sizes.iter().map(|&slots| scope.at_most(slots)).collect();
+        let sizes = &SIZES[..scope.choose(QUICK_SIZES, SIZES.len())];
+        // The limit itself is a size, too, so that a low one leaves something.
+        let within = |&size: &u64| match scope.max_slots {
+            Some(most) if most < most_slots(size) => most * 12 / 8,
+            _ => size,
+        };
+        let mut sizes: Vec<_> = sizes.iter().map(within).collect();
         sizes.dedup();
-        sizes.into_iter().map(|slots| Case { slots }).collect()
+        sizes.into_iter().filter(|&size| size >= LEAST_SIZE).map(|size| Case { size, quick: scope.quick }).collect()
     }
 
     fn effort(&self, case: &Case) -> u64 {
-        (case.slots + life::MOST_QUERIES as u64 * 10) * case.rounds() as u64
+        let slots = most_slots(case.size);
+        SHAPES.len() as u64 * case.sampling().effort(slots, slots)
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        // The keys, a filter, and the memory of the floors.
-        case.slots * (8 + 2 + 2 * 2) + (64 << 20)
+        // The keys, and a filter.
+        most_slots(case.size) * 8 + 2 * case.size + (64 << 20)
     }
 
     fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        case.measure(seed, Stopwatch::new(), interrupt)
+        let shapes = SHAPES.iter().map(|&(table, b)| Ok((table, b, params(table, b, case.size)?)));
+        let shapes = shapes.collect::<anyhow::Result<Vec<_>>>()?;
+        let most = shapes.iter().map(|(.., params)| params.capacity()).max().unwrap_or(0);
+        let keys: Vec<_> = Hashes::new(seed).take(most).collect();
+        let sampling = case.sampling();
+        let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, sampling));
+        let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
+        let mut watch = Stopwatch::new();
+        for round in 0..sampling.most_rounds() {
+            for subject in &mut subjects {
+                if round < sampling.rounds || subject.lacks() {
+                    subject.round(&mut watch, interrupt)?;
+                }
+            }
+        }
+        let row = |((table, b, params), subject): (&(Kind, u32, Params), &Subject<'_>)| {
+            // None if the filter refused a key in every round: a planned load leaves one in a thousand at most.
+            let (rounds, times) = subject.times()?;
+            Some(Row {
+                table: *table,
+                b: *b,
+                f: params.fingerprint_bits(),
+                items: params.capacity() as u64,
+                bytes: params.table_bytes() as u64,
+                rounds,
+                times,
+                cache: cache(),
+            })
+        };
+        Ok(shapes.iter().zip(&subjects).filter_map(row).collect())
     }
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        charts::findings(measured)
+        let mut rows: Vec<_> = measured.iter().flat_map(|measured| &measured.rows).collect();
+        rows.sort_by_key(|row| row.bytes);
+        let mut charts: Vec<_> = SHOWN.iter().map(|shown| chart(&rows, shown)).collect();
+        charts.retain(|chart| !chart.series.is_empty());
+        Findings {
+            charts,
+            tables: if measured.is_empty() { Vec::new() } else { vec![table(measured)] },
+            warnings: warning(&rows).into_iter().collect(),
+        }
     }
 }
 
+/// The shapes that are drawn. Most of the others lie between them. One more colour marks disturbed times.
+const DRAWN: [(Kind, u32); 5] = [(Kind::Packed, 4), (Kind::Single, 4), (Kind::Single, 2), (Kind::Single, 8), (Kind::Single, 16)];
+
+/// An operation with the texts of its chart.
+struct Shown {
+    operation: Operation,
+    file: &'static str,
+    topic: &'static str,
+    /// What one of them is called.
+    one: &'static str,
+}
+
+const SHOWN: [Shown; 5] = [
+    Shown {
+        operation: Operation::FindAbsent,
+        file: "find-absent",
+        topic: "Look-ups of absent keys, by size of the table",
+        one: "A look-up of an absent key",
+    },
+    Shown {
+        operation: Operation::FindPresent,
+        file: "find-present",
+        topic: "Look-ups of present keys, by size of the table",
+        one: "A look-up of a present key",
+    },
+    Shown {
+        operation: Operation::Insert,
+        file: "insert",
+        topic: "Insertions into filters that are nearly full, by size of the table",
+        one: "The last insertions: one",
+    },
+    Shown { operation: Operation::Remove, file: "remove", topic: "Removals, by size of the table", one: "A removal" },
+    Shown {
+        operation: Operation::Build,
+        file: "build",
+        topic: "Insertions into empty filters up to the planned load, by size of the table",
+        one: "All insertions: one",
+    },
+];
+
+fn warning(rows: &[&Row]) -> Option<String> {
+    let disturbed = rows.iter().filter(|row| row.times.are_disturbed()).count();
+    (disturbed > 0).then(|| {
+        format!(
+            "Other work on the processor disturbed more than half of the rounds, also when they were measured again, of \
+             {disturbed} of {} filters: their times are too long. They are marked in the charts and in the table. Measure again on a machine that \
+             does nothing else.",
+            rows.len()
+        )
+    })
+}
+
+fn chart(rows: &[&Row], shown: &Shown) -> Chart {
+    let mut series = Vec::new();
+    for (colour, (table, b)) in DRAWN.into_iter().enumerate() {
+        let time = |row: &Row| Some((row.bytes as f64 / 1024.0, row.times.of(shown.operation)?));
+        let times: Vec<(f64, Quartiles)> = of_shape(rows, table, b).filter_map(time).collect();
+        if !times.is_empty() {
+            let points = times.iter().map(|(kib, time)| (*kib, time.median)).collect();
+            let quartiles = times.iter().map(|(_, time)| (time.low, time.high)).collect();
+            series.push(Series::new(table.label(b), colour, points).marked(Mark::Points).within(quartiles));
+        }
+    }
+    let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
+    let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(shown.operation)?.median)));
+    let disturbed: Vec<_> = disturbed.collect();
+    if !disturbed.is_empty() {
+        series.push(Series::new("disturbed", DRAWN.len(), disturbed).marked(Mark::Dots));
+    }
+    let packed: Vec<_> = of_shape(rows, Kind::Packed, 4).collect();
+    let ends = packed
+        .first()
+        .zip(packed.last())
+        .filter(|(first, last)| first.bytes < last.bytes && !first.times.are_disturbed() && !last.times.are_disturbed());
+    let finding = ends.and_then(|(first, last)| {
+        let ns = |row: &Row| Some(row.times.of(shown.operation)?.median);
+        let (one, small, large) = (shown.one, binary(first.bytes), binary(last.bytes));
+        Some(format!("{one} takes {:.1} ns in {small} of a packed table, and {:.1} ns in {large}", ns(first)?, ns(last)?))
+    });
+    Chart {
+        file: shown.file.to_owned(),
+        topic: shown.topic.to_owned(),
+        finding,
+        caption: String::from(
+            "Nanoseconds for a key, with hashing, one key at a time: medians of the rounds, and bars between their quartiles. \
+             Times rise where a table no longer fits into one of the processor's caches. All but the packed ones are single \
+             tables.",
+        ),
+        x: Axis::log("size of the table, KiB"),
+        y: Axis::linear("ns").from_zero(),
+        series,
+    }
+}
+
+fn of_shape<'a>(rows: &'a [&Row], table: Kind, b: u32) -> impl Iterator<Item = &'a Row> {
+    rows.iter().copied().filter(move |row| (row.table, row.b) == (table, b))
+}
+
+/// A size in a binary unit.
+fn binary(bytes: u64) -> String {
+    let (unit, shift) = if bytes >= 1 << 20 { ("MiB", 20) } else { ("KiB", 10) };
+    format!("{:.0} {unit}", bytes as f64 / f64::from(1 << shift))
+}
+
+fn table(measured: &[Measured<Case, Row>]) -> Table {
+    let mut table = Table::new(
+        "Nanoseconds per key by the size of the table, one key at a time: medians (quartiles). A star: disturbed by other work \
+         on the processor",
+        &["size", "table", "items", "find absent", "find present", "insert", "remove", "build"],
+    );
+    for measured in measured {
+        for row in &measured.rows {
+            let star = if row.times.are_disturbed() { " *" } else { "" };
+            let shape = format!("{} b = {}", row.table.name(), row.b);
+            let mut cells = vec![binary(measured.case.size), shape, row.items.to_string()];
+            cells.extend(SHOWN.iter().map(|shown| match row.times.of(shown.operation) {
+                Some(Quartiles { low, median, high }) => format!("{median:.1} ({low:.1}–{high:.1}){star}"),
+                None => String::from("-"),
+            }));
+            table.rows.push(cells);
+        }
+    }
+    table
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::{
+        Operation::{Build, FindAbsent, FindPresent, Insert, Remove},
+        *,
+    };
+    use crate::chart;
+
+    fn scope(quick: bool, max_slots: Option<u64>) -> Scope {
+        Scope { quick, seed: 1, max_slots }
+    }
+
+    #[test]
+    fn sizes_are_within_the_limit() {
+        let sizes = |quick, most| Speed.cases(&scope(quick, most)).iter().map(|case| case.size).collect::<Vec<_>>();
+        assert_eq!(sizes(false, None), SIZES);
+        assert_eq!(sizes(true, None), SIZES[..QUICK_SIZES]);
+        assert_eq!(sizes(false, Some(50_000)), [SIZES[0], SIZES[1], 75_000]);
+        assert_eq!(sizes(true, Some(1000)), [1500]);
+        assert!(sizes(true, Some(600)).is_empty());
+    }
+
+    #[test]
+    fn tables_are_of_the_size() {
+        for size in SIZES {
+            for (table, b) in SHAPES {
+                let params = params(table, b, size).expect("there is such a table");
+                let load = params.capacity() as f64 / params.slots() as f64;
+                assert!(load > if b == 1 { 0.24 } else { 0.85 }, "{size} {b}: {load}");
+                assert!((0.99..1.01).contains(&(params.table_bytes() as f64 / size as f64)), "{size} {b}: {params}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_shape_is_timed() {
+        let case = Case { size: 4 << 10, quick: true };
+        let mut rows = Speed.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
+        assert_eq!(rows.iter().map(|row| (row.table, row.b)).collect::<Vec<_>>(), SHAPES);
+        for row in &rows {
+            assert!(row.rounds > 0 && row.items > 100, "{row:?}");
+            for operation in [FindAbsent, FindPresent, Insert, Remove, Build] {
+                assert!(row.times.of(operation).is_some_and(|time| time.median > 0.0), "{row:?}");
+            }
+        }
+        rows.iter_mut().for_each(|row| row.times.set_disturbed(false));
+        let findings = Speed.findings(&[Measured { case: case.clone(), rows: rows.clone() }]);
+        assert_eq!((findings.charts.len(), findings.tables[0].rows.len()), (5, SHAPES.len()));
+        for chart in &findings.charts {
+            assert!(chart.finding.is_none() && chart.series.len() == DRAWN.len(), "{}", chart.file);
+            assert!(chart::draw(chart).is_ok());
+        }
+        // One more size, whose times are longer.
+        let mut larger = rows.clone();
+        larger.iter_mut().for_each(|row| row.bytes *= 4);
+        let both = |rows, larger| {
+            let larger = Measured { case: Case { size: 16 << 10, quick: true }, rows: larger };
+            Speed.findings(&[Measured { case: case.clone(), rows }, larger])
+        };
+        assert!(both(rows.clone(), larger.clone()).charts.iter().all(|chart| chart.finding.is_some()));
+        larger[0].times.set_disturbed(true);
+        let disturbed = both(rows, larger);
+        assert_eq!(disturbed.warnings.len(), 1);
+        for chart in &disturbed.charts {
+            let marked = chart.series.last().expect("a series");
+            assert!(chart.finding.is_none() && marked.name == "disturbed" && marked.points.len() == 1, "{}", chart.file);
+        }
+        assert!(Speed.findings(&[]).charts.is_empty());
+    }
+
+    #[test]
+    fn it_stops_when_told_to() {
+        let interrupt = Interrupt::new();
+        interrupt.set();
+        let case = Case { size: 16 << 10, quick: true };
+        assert!(Speed.measure(&case, 1, &interrupt).expect_err("it was told to").is::<crate::Interrupted>());
+    }
+}

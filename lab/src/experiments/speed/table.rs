@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use koel::TableKind;
 
-use super::{Case, Row, Size};
+use super::{Case, Row, Speed};
 use crate::{
     experiment::Experiment as _,
     experiments::times::Operation,
@@ -13,7 +13,7 @@ use crate::{
     record::{Recorded, read_results},
 };
 
-/// The times of filters on the machine that measured them: the results of the experiment `size`.
+/// The times of filters on the machine that measured them: the results of the experiment `speed`.
 #[derive(Clone, Debug)]
 pub struct SpeedTable {
     machine: Machine,
@@ -41,10 +41,10 @@ impl SpeedTable {
     /// # Errors
     /// If the record cannot be read, is not one of this experiment, or lacks times, since an earlier version measured fewer.
     pub fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
-        let Some(Recorded { machine, measured }) = read_results::<Case, Row>(folder, Size.name())? else { return Ok(None) };
+        let Some(Recorded { machine, measured }) = read_results::<Case, Row>(folder, Speed.name())? else { return Ok(None) };
         let rows: Vec<_> = measured.into_iter().flat_map(|measured| measured.rows).collect();
         if rows.iter().any(|row| speeds(row).is_none()) {
-            bail!("{}: an earlier version has measured fewer times", folder.join(Size.name()).with_extension("json").display());
+            bail!("{}: an earlier version has measured fewer times", folder.join(Speed.name()).with_extension("json").display());
         }
         Ok((!rows.is_empty()).then_some(Self { machine, rows }))
     }
