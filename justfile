@@ -161,6 +161,12 @@ module *arguments:
         grep -q "^$server\." <<<"$servers" || {{just_executable()}} _missing "the module on $server" .ci/install; done; \
     [ -z "$servers" ] || $python -m pytest -q -rs -p no:cacheprovider -n 3 --durations 5 valkey/tests "$@"
 
+# The module for systems with an older C library, and the versions of it that the file needs, the highest last.
+module-portable glibc="2.17":
+    @if cargo zigbuild --version; then cargo zigbuild --release --locked -p koel-valkey --target {{host}}.{{glibc}} \
+        && objdump -T {{target}}/{{host}}/release/libkoel_valkey.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu; \
+    else {{just_executable()}} _missing "the module for an older C library" "pip install ziglang cargo-zigbuild"; fi
+
 # Miri is told that the processor has AVX2, so that it interprets the kernels, too. It does not know AVX-512.
 
 # Undefined behaviour, under Miri.

@@ -406,7 +406,7 @@ class Migration:
         if len(rest) == 1:
             return self.fail(
                 one, f"it has {about['Size']} bytes, and --most-at-once is {self.options.most_at_once}: the source would stop for a dump in one "
-                "piece, about 1 ms for each MiB. Raise the option, or give the address of a replica as the source"
+                "piece, for 2 to 6 ms for each MiB. Raise the option, or give the address of a replica as the source"
             )
         _, answers, chunks, expiry = rest
         if self.target.call(key, "EXISTS", key):
@@ -700,8 +700,8 @@ def parsed():
         help="of the filter for new items, above 0 and below 1 (default: the target's koel.error-rate). Choose 0.0001 if items are removed",
     )
     parser.add_argument(
-        "--most-at-once", type=int, default=256 << 20, metavar="BYTES",
-        help="the largest filter that is dumped: the source does nothing else meanwhile, and needs twice as much memory (default: 268435456)",
+        "--most-at-once", type=int, default=64 << 20, metavar="BYTES",
+        help="the largest filter that is dumped: the source does nothing else meanwhile, and needs as much memory again (default: 67108864)",
     )
     parser.add_argument("--most-queued", type=int, default=1 << 30, metavar="BYTES", help="of writes that wait in this program (default: 1073741824)")
     parser.add_argument("--forget", action="store_true", help="remove the state of a migration from the target, and what is not yet visible")

@@ -4,7 +4,8 @@ import pytest
 import redis
 import valkey
 
-from filters import INFO_FIELDS
+from filters import INFO_FIELDS, chunks_of, fixture_named, load
+from wire import pairs
 
 CLIENTS = {
     "redis-py": (redis.Redis, redis.ResponseError),
@@ -74,3 +75,30 @@ def test_pipelines(client):
     pipeline.execute_command("CF.MEXISTS", "f", *[f"item-{n}" for n in range(100)])
     *added, found = pipeline.execute()
     assert added == [1] * 100 and found == [1] * 100
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_what_lettuce_and_jedis_parse(server, protocol, imported):
+    """The types that their parsers cast to (docs/VALKEY.md): a value of another type would be an exception in each."""
+    with server.connect(protocol) as call:
+        if imported:
+            load(call, "f", chunks_of(fixture_named("rb_b4_n4000.chunks")))
+        else:
+            call("CF.ADD", "f", "a")
+        fields = pairs(call("CF.INFO", "f"))
+        assert all(type(name) in (str, bytes) for name, _ in fields)
+        assert [type(value) for _, value in fields[:8]] == [int] * 8
+        names = [name if isinstance(name, str) else name.decode() for name, _ in fields]
+        assert names[:8] == INFO_FIELDS and len(set(names)) == len(names)
+        iterator = 0
+        while True:
+            reply = call("CF.SCANDUMP", "f", iterator)
+            assert type(reply) is list and len(reply) == 2 and type(reply[0]) is int
+            iterator = reply[0]
+            if iterator == 0:
+                assert reply[1] is None
+                break
+            assert type(reply[1]) is bytes
+        answers = call("CF.INSERTNX", "f", "ITEMS", "a", "b", "b")
+        assert [type(answer) for answer in answers] == [int] * 3 and answers[1:] == [1, 0]
+        assert {type(answer) for answer in call("CF.INSERT", "f", "ITEMS", "c")} == {bool if protocol == 3 else int}

@@ -57,22 +57,25 @@ def test_nine_copies(call):
     same(call("CF.ADD", "f", "a"), 1)
 
 
-def test_a_reservation_that_fits(call):
-    """What `maxmemory` and `koel.max-bytes` have no room for is refused with the capacity that fits, and that does fit."""
-    call("CF.RESERVE", "other", 1_000_000)
-    for name, value, rest in (("koel.max-bytes", "20mb", []), ("koel.max-bytes", "20mb", ["EXPANSION", 0, "ERROR", 0.001]), ("maxmemory", "60mb", [])):
-        call("CONFIG", "SET", name, value)
-        said = refused("ERR Insufficient memory to create filter: it takes", call, "CF.RESERVE", "f", 100_000_000, *rest)
-        fits = int(re.search("reserve a capacity of at most ([0-9]+)", said)[1])
-        assert name in said and fits > 1_000_000
-        refused("ERR Insufficient memory", call, "CF.RESERVE", "f", fits + fits // 8, *rest)
-        # Memory that is used changes a little from command to command.
-        same(call("CF.RESERVE", "f", fits - fits // 100, *rest), "OK")
-        call("DEL", "f")
-        call("CONFIG", "SET", "koel.max-bytes", "1gb")
-    # What can be evicted counts as free; a filter larger than all memory is refused nevertheless.
+@pytest.mark.parametrize(
+    ("name", "value", "rest"),
+    [("maxmemory", "60mb", []), ("koel.max-bytes", "20mb", []), ("koel.max-bytes", "20mb", ["EXPANSION", 0, "ERROR", 0.001])],
+)
+def test_a_reservation_that_fits(call, name, value, rest):
+    """What `maxmemory` or `koel.max-bytes` have no room for is refused with the capacity that fits, and that does fit."""
+    call("CONFIG", "SET", name, value)
+    said = refused("ERR Insufficient memory to create filter: it takes", call, "CF.RESERVE", "f", 100_000_000, *rest)
+    fits = int(re.search("reserve a capacity of at most ([0-9]+)", said)[1])
+    assert name in said and fits > 1_000_000
+    refused("ERR Insufficient memory", call, "CF.RESERVE", "f", fits + fits // 8, *rest)
+    # Memory that is used changes a little from command to command.
+    same(call("CF.RESERVE", "f", fits - fits // 100, *rest), "OK")
+
+
+def test_a_reservation_larger_than_all_memory(call):
+    """What can be evicted counts as free; this is refused nevertheless."""
+    call("CONFIG", "SET", "maxmemory", "60mb")
     call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    add_all(call, "other", items("a-", 100))
     try:
         assert f"maxmemory leaves {60 << 20};" in refused("ERR Insufficient", call, "CF.RESERVE", "f", 100_000_000)
     finally:
