@@ -223,11 +223,15 @@ impl Filter {
             let result = counting_growth(|| own.insert_batch(some));
             let inserted = result.as_ref().map_or_else(InsertError::position, |()| some.len());
             answers.extend(iter::repeat_n(Answer::Inserted, inserted));
+            let after = &left[inserted..];
+            let mut refused = 0;
             if let Err(error) = &result {
-                counts::refused(refusal(error.kind()), 1);
-                answers.push(Answer::Refused);
+                // What is refused changes nothing, so that the same item is refused again.
+                refused = after.iter().take_while(|&item| item == &after[0]).count();
+                counts::refused(refusal(error.kind()), refused);
+                answers.extend(iter::repeat_n(Answer::Refused, refused));
             }
-            left = &left[inserted + usize::from(result.is_err())..];
+            left = &after[refused..];
         }
     }
 

@@ -15,7 +15,7 @@ const DEFAULT_BUCKET_SIZE: i64 = 2;
 const ITERATIONS: RangeInclusive<i64> = 1..=65535;
 
 /// A filter of up to so many items is planned for that many: while it is small, it takes a few bytes more for each.
-const PLANNED_AT_LEAST: i64 = 1_000_000;
+const PLANNED_AT_LEAST: i64 = 4_000_000;
 
 /// The fewest items of a lane in a filter that is planned for its final size. A lane's only table is then so small that it splits in a
 /// millisecond if the filter grows nevertheless.

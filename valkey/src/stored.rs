@@ -178,7 +178,7 @@ impl Value for Stored {
 
     fn free_effort(&self) -> usize {
         match self {
-            Self::Filter(filter) => 1 + filter.own.as_ref().map_or(0, |own| own.table_bytes() >> 16),
+            Self::Filter(filter) => 1 + (filter.size_in_bytes() >> 16),
             Self::Load(load) => 1 + (load.size_in_bytes() >> 16),
         }
     }

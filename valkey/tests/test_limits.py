@@ -147,6 +147,19 @@ def test_memory_that_the_system_does_not_have(server, call):
     assert server.process.poll() is None
 
 
+def test_refused_items_in_a_row(call):
+    """Also where a batch of the module ends, at 512."""
+    call("CF.RESERVE", "f", 1000)
+    runs = [("a", 510), ("b", 7), ("a", 3), ("b", 2), ("a", 600), ("c", 9), ("b", 1)]
+    expected, held = [], dict.fromkeys("abc", 0)
+    for item, count in runs:
+        for _ in range(count):
+            expected.append(1 if held[item] < 8 else -1)
+            held[item] = min(held[item] + 1, 8)
+    same(call("CF.INSERT", "f", "ITEMS", *(item for item, count in runs for _ in range(count))), expected)
+    same([call("CF.COUNT", "f", item) for item in "abc"], [8, 8, 8])
+
+
 def test_transactions(call):
     call("MULTI")
     for command in (
