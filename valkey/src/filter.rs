@@ -110,8 +110,10 @@ impl Filter {
 
     /// A filter of these parts.
     pub(crate) fn with(plan: Plan, own: Option<ElasticFilter>, imported: Option<RedisBloomFilter>, deleted: u64) -> Self {
-        let items = own.as_ref().map_or(0, ElasticFilter::len) + imported.as_ref().map_or(0, RedisBloomFilter::len);
-        let counted = OfFilter::new(items as u64, imported.is_some());
+        let items = own.as_ref().map_or(0, ElasticFilter::len) as u64;
+        // Of an imported filter, what is there, not what its header says, which nothing vouches for.
+        let taken = imported.as_ref().map_or(0, RedisBloomFilter::taken);
+        let counted = OfFilter::new(items + taken, imported.is_some());
         Self { plan, own, imported, deleted, dump: RefCell::new(None), is_as_dumped: Cell::new(false), counted }
     }
 
@@ -133,7 +135,7 @@ impl Filter {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.items() == 0
+        self.own.as_ref().is_none_or(ElasticFilter::is_empty) && self.imported.as_ref().is_none_or(RedisBloomFilter::is_empty)
     }
 
     /// To be called with every change, with the numbers of items that came and went.

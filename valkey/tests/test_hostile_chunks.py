@@ -149,6 +149,24 @@ def use(call, key):
     dump(call, key)
 
 
+def test_counts_that_are_wrong(call):
+    """What a header says of its items is believed by nobody but those who ask for it."""
+    (iterator, header), *rest = chunks_of(fixture_named("rb_default.chunks"))
+    load(call, "good", [(iterator, header), *rest])
+    good = call("INFO", "koel")
+    call("DEL", "good")
+    for count in (0, 1, 2**63, 2**64 - 1):
+        # The numbers of items and of deleted ones.
+        load(call, "f", [(iterator, count.to_bytes(8, "little") + header[8:16] + count.to_bytes(8, "little") + header[24:]), *rest])
+        assert call("INFO", "koel").split()[:3] == good.split()[:3]
+        same(call("CF.DEL", "f", "key-1"), 1)
+        # The filter for new items would be planned for as many.
+        is_refused(call, "CF.ADD", "f", "new")
+        assert call("CF.INFO", "f") and call("CF.DEBUG", "f")
+        call("DEL", "f")
+        assert b"koel_items:0\r\n" in call("INFO", "koel")
+
+
 def test_wrong_iterators_of_redisbloom(call):
     chunks = chunks_of(fixture_named("rb_grown_e2.chunks"))
     for number, (iterator, data) in enumerate(chunks):

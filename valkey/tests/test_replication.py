@@ -152,7 +152,7 @@ def test_what_changes_nothing_is_not_sent(pair):
                 ("CF.INSERTNX", "g", "ITEMS", "a"),
                 ("CF.DEL", "g", "b"), ("CF.EXISTS", "g", "a"), ("CF.SCANDUMP", "g", 0), ("CF.RESERVE", "g", 1000),
                 ("CF.DEL", "missing", "b"), ("CF.INSERT", "missing", "NOCREATE", "ITEMS", "b"),
-                ("CF.LOADCHUNK", "g", 1, "x"),
+                ("CF.LOADCHUNK", "g", 1, "x"), ("CF.COMPACT", "g"), ("CF.UNION", "g", "g"), ("CF.DEBUG", "g"),
             ]:
                 is_refused(call, *command)
             same_states_by_digest(primary, replica)

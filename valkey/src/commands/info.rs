@@ -69,7 +69,7 @@ fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
     let (own, imported) = (filter.own.as_ref(), filter.imported.as_ref());
     let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let sum = |of_own: fn(&ElasticFilter) -> u64, of_imported: fn(&RedisBloomFilter) -> u64| {
-        integer(own.map_or(0, of_own) + imported.map_or(0, of_imported))
+        integer(own.map_or(0, of_own).saturating_add(imported.map_or(0, of_imported)))
     };
     let [bucket_size, expansion, iterations] = match (own, imported) {
         (None, Some(imported)) => [imported.bucket_size(), imported.expansion(), imported.max_iterations()].map(i64::from),
@@ -81,7 +81,7 @@ fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
         ("Number of buckets", sum(ElasticFilter::buckets, RedisBloomFilter::buckets)),
         ("Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
         ("Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
-        ("Number of items deleted", integer(filter.deleted + imported.map_or(0, RedisBloomFilter::deleted))),
+        ("Number of items deleted", integer(filter.deleted.saturating_add(imported.map_or(0, RedisBloomFilter::deleted)))),
         ("Bucket size", Field::Integer(bucket_size)),
         ("Expansion rate", Field::Integer(expansion)),
         ("Max iterations", Field::Integer(iterations)),
