@@ -125,11 +125,13 @@ def test_growths_and_refusals(call):
     call("CONFIG", "SET", "koel.max-bytes", "40kb")
     binding = insert(call, "grown", items("item-", 50_000)).count(-1)
     refused("ERR Insufficient memory", call, "CF.RESERVE", "large", 1_000_000)
+    call("CONFIG", "SET", "koel.max-bytes", "1gb", "maxmemory", "100mb")
+    refused("ERR Insufficient memory", call, "CF.RESERVE", "large", 500_000_000)
     after = section(call)
     said = {name: after[name] - before[name] for name in after if name.startswith("refused")}
     assert said == {
         "refused_copies": 3, "refused_capacity": 51, "refused_max_bytes": binding + 1, "refused_growth": 0,
-        "refused_out_of_memory": 0,
+        "refused_out_of_memory": 1,
     }
     assert after["growths"] > before["growths"] and binding > 0
 

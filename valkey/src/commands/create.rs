@@ -4,7 +4,8 @@ use std::iter;
 
 use super::{ERROR, EXPANSION, SEED};
 use crate::{
-    filter::{Filter, Limit},
+    counts,
+    filter::{Filter, Limit, Refusal},
     plan::{Named, Others, Plan, Word, capacity},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
@@ -81,10 +82,13 @@ fn weigh(context: &Context, plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     match context.memory_left() {
-        Some(left) if bytes > left => Err(Failure::new(format_args!(
-            "ERR Insufficient memory to create filter: it takes {bytes} bytes, and maxmemory leaves {left}; {}, or raise maxmemory",
-            plan.remedy(left)
-        ))),
+        Some(left) if bytes > left => {
+            counts::refused(Refusal::OutOfMemory, 1);
+            Err(Failure::new(format_args!(
+                "ERR Insufficient memory to create filter: it takes {bytes} bytes, and maxmemory leaves {left}; {}, or raise maxmemory",
+                plan.remedy(left)
+            )))
+        }
         _ => Ok(()),
     }
 }
