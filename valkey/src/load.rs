@@ -152,6 +152,16 @@ fn wrong_chunk(error: &SnapshotError) -> Failure {
     Failure::new(format_args!("Couldn't load chunk! {error}"))
 }
 
+fn wrong_first_chunk(error: &SnapshotError) -> Failure {
+    match error.kind() {
+        SnapshotErrorKind::Magic
+        | SnapshotErrorKind::Version
+        | SnapshotErrorKind::HeaderChecksum
+        | SnapshotErrorKind::Parameter => Failure::new(format_args!("Couldn't create filter! {error}")),
+        _ => wrong_chunk(error),
+    }
+}
+
 impl Pieces {
     fn new() -> Self {
         Self { moment: 0, bytes: VecDeque::new(), received: 0, before: 0, extent: SnapshotExtent::new() }
@@ -162,6 +172,10 @@ impl Pieces {
         let position = Position::of_iterator(iterator).ok_or_else(|| Failure::new("Invalid position"))?;
         let is_next = position.offset == self.received + length;
         if !is_next || self.received > 0 && position.moment != self.moment {
+            // A damaged header is the better reason, and the one that RedisBloom gives.
+            if self.received == 0 && bytes.starts_with(&SNAPSHOT_MAGIC) {
+                self.extent.clone().push(bytes).map_err(|error| wrong_first_chunk(&error))?;
+            }
             return Err(Failure::new(format_args!(
                 "Invalid position: {iterator} does not follow byte {}; give the chunks of one dump in order, each once",
                 self.received
@@ -178,12 +192,7 @@ impl Pieces {
         // What is left of the imported filter, or all of the chunk.
         let skipped = usize::try_from(before.saturating_sub(self.received)).map_or(bytes.len(), |left| left.min(bytes.len()));
         let mut extent = self.extent.clone();
-        let taken = extent.push(&bytes[skipped..]).map_err(|error| match error.kind() {
-            SnapshotErrorKind::Magic | SnapshotErrorKind::HeaderChecksum | SnapshotErrorKind::Parameter => {
-                Failure::new(format_args!("Couldn't create filter! {error}"))
-            }
-            _ => wrong_chunk(&error),
-        })?;
+        let taken = extent.push(&bytes[skipped..]).map_err(|error| wrong_first_chunk(&error))?;
         if taken < bytes.len() - skipped {
             return Err(Failure::new("Couldn't load chunk! It goes on after the end of the snapshot"));
         }

@@ -295,3 +295,13 @@ def test_iterators_of_other_dumps_are_refused(call):
     assert 2**38 < new < 2**53
     load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks")))
     refused("Invalid position", call, "CF.SCANDUMP", "g", new)
+
+
+def test_a_damaged_header_is_named(call):
+    """Whatever the iterator: RedisBloom's is 1."""
+    add_all(call, "f", items("a-", 100))
+    header = bytearray(call("CF.SNAPSHOT", "f"))
+    header[9] ^= 1
+    for iterator in (1, len(header)):
+        refused("Couldn't create filter!", call, "CF.LOADCHUNK", "g", iterator, bytes(header))
+    assert call("EXISTS", "g") == 0
