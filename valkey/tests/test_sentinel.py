@@ -24,7 +24,7 @@ class Watcher(Server):
 
     def configuration(self):
         lines = [f"port {self.port}", f"dir {self.folder}", "logfile log", "bind 127.0.0.1", "protected-mode no"]
-        lines += [f"sentinel monitor {NAME} 127.0.0.1 {self.primary.port} 1", f"sentinel down-after-milliseconds {NAME} 500"]
+        lines += [f"sentinel monitor {NAME} 127.0.0.1 {self.primary.port} 1", f"sentinel down-after-milliseconds {NAME} 3000"]
         return "\n".join([*lines, f"sentinel failover-timeout {NAME} 5000"]) + "\n"
 
 
