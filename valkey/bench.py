@@ -2,7 +2,7 @@
 filter grows, dumping and loading. Times are the server's own (INFO commandstats, SLOWLOG): the client does not count.
 
     .ci/install; just module -k test_growth   # installs servers, and builds the module
-    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
+    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [--pauses] [SERVER...]
 
 SERVER is the beginning of a name such as valkey-9. RedisBloom's figures are published ones, not measured here.
 """
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
 
 import servers
 from filters import info
-from servers import Server
+from servers import Server, wait_until
 from wire import encode, refuse
 
 BATCH = 1000
@@ -192,6 +192,101 @@ def times_of_dumps(call, count):
     return [sorted(row) for row in zip(*rounds)]
 
 
+def least(call, name, act, rounds=5):
+    """Milliseconds of the one call of a command that `act` makes: the least of some rounds."""
+    times = []
+    for _ in range(rounds):
+        call("CONFIG", "RESETSTAT")
+        act()
+        times.append(total_ms(call, name))
+    return min(times)
+
+
+def batch_times(call, capacity, count):
+    """Microseconds of each CF.INSERT of 1000 items, the least of the rounds of the same call."""
+    call("CONFIG", "SET", "slowlog-log-slower-than", 0, "slowlog-max-len", 100_000)
+    rounds = []
+    for _ in range(ROUNDS):
+        call("FLUSHALL")
+        call("CF.RESERVE", "f", capacity)
+        call("SLOWLOG", "RESET")
+        insert(call, "f", range(count))
+        entries = reversed(call("SLOWLOG", "GET", -1))
+        rounds.append([entry[2] for entry in entries if entry[3][0] == b"CF.INSERT"])
+    call("CONFIG", "SET", "slowlog-log-slower-than", -1)
+    return [min(times) for times in zip(*rounds)]
+
+
+def reserving(call, capacity):
+    def again():
+        call("DEL", "f")
+        call("CF.RESERVE", "f", capacity)
+
+    return f"{least(call, 'CF.RESERVE', again):.2f} ms"
+
+
+def freeing(call, *command):
+    """Milliseconds of a command that frees all of database 1, which has a copy of the filter `f`."""
+    times = []
+    for _ in range(ROUNDS):
+        call("COPY", "f", "f", "DB", 1)
+        call("SELECT", 1)
+        call("CONFIG", "RESETSTAT")
+        call(*command)
+        times.append(total_ms(call, command[0]))
+        call("SELECT", 0)
+    return f"{min(times):.2f} ms"
+
+
+def saving(call):
+    """What is copied while a BGSAVE runs and nobody writes: all that the child has written to."""
+    call("BGSAVE")
+    wait_until(lambda: "rdb_bgsave_in_progress:0" in call("INFO", "persistence").decode())
+    text = call("INFO", "persistence").decode()
+    assert "rdb_last_bgsave_status:ok" in text
+    return f"{int(text.split('rdb_last_cow_size:')[1].split()[0]) / 1e6:.2f} MB"
+
+
+def pause_rows(call, count, grown):
+    """Name and figure."""
+    most = call("CONFIG", "GET", "koel.max-bytes")[1]
+    call("CONFIG", "SET", "koel.max-bytes", 3 << 30)
+    rows = [(f"`CF.RESERVE` {millions} M", reserving(call, millions * 10**6)) for millions in (10, 100, 500)]
+    longest = max(batch_times(call, count, count * 5 // 4)[count // BATCH :])
+    rows.append((f"`CF.INSERT` of 1000, the longest just beyond RESERVE {count:,}", f"{longest / 1000:.2f} ms"))
+    for last in (count, grown):
+        times = batch_times(call, 1000, last)
+        name = f"`CF.INSERT` of 1000 while growing from 1000 to {last:,}: median; longest"
+        rows.append((name, f"{statistics.median(times):.0f}; {max(times):.0f} µs"))
+    rows.append((f"memory then, by `MEMORY USAGE`; `CF.INFO`, {grown:,} items", grown_memory(call)))
+    call("FLUSHALL")
+    equal = least(call, "CF.INSERT", lambda: call("CF.INSERT", "f", "ITEMS", *["item"] * 100_000))
+    rows.append(("`CF.INSERT` of 100,000 equal items", f"{equal:.2f} ms"))
+    call("FLUSHALL")
+    call("CF.RESERVE", "f", grown)
+    insert(call, "f", range(grown))
+    for command in (("DEL", "f"), ("UNLINK", "f"), ("FLUSHDB",), ("FLUSHDB", "ASYNC"), ("PEXPIRE", "f", "0")):
+        rows.append((f"`{' '.join(command).replace(' f', ' key')}`, {grown:,} items", freeing(call, *command)))
+    rows.append((f"`BGSAVE`, {grown:,} items: copied on write", saving(call)))
+    call("FLUSHALL")
+    call("CONFIG", "SET", "koel.max-bytes", most)
+    return rows
+
+
+def grown_memory(call):
+    rate = 100 * measured_rate(call, "f", 1_000_000)
+    return f"{call('MEMORY', 'USAGE', 'f') / 1e6:.2f} MB; {info(call, 'f')['Size'] / 1e6:.2f} MB, ε {rate:.2f} %"
+
+
+def measure_pauses(binary, count, grown):
+    server = Server(binary, tcp=True)
+    try:
+        with server.connect(timeout=300) as call:
+            return pause_rows(call, count, grown)
+    finally:
+        server.close()
+
+
 def measure(binary, count, grown):
     """The rows of a server: name and figure."""
     server = Server(binary, tcp=True)
@@ -226,21 +321,26 @@ def measure(binary, count, grown):
 REDISBLOOM = ["2,097,256 B; 1.5 – 3 %", "", "0.30 µs", "0.26 – 0.30 µs", *[""] * 6]
 """After RESERVE 1,000,000 and a million items, and by commandstats, on a similar machine."""
 
+PAUSES_OF_REDISBLOOM = ["", "", "0.1 ms", "1.6 ms", "77 – 89 µs", "", "16.8 MB, ε 17 %", *[""] * 7]
+"""Its module, built from source, on a similar machine; the memory of 10 M items with EXPANSION 1."""
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--grown", type=int, default=10_000_000)
+    parser.add_argument("--pauses", action="store_true", help="the table of pauses instead")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     binaries = [one for one in servers.found() if not options.names or one.name.startswith(tuple(options.names))]
+    measured, beside = (measure_pauses, PAUSES_OF_REDISBLOOM) if options.pauses else (measure, REDISBLOOM)
     columns = []
     for binary in binaries:
         print(f"measuring {binary} …", file=sys.stderr)
-        columns.append(measure(binary, options.items, options.grown))
-    print(f"| {' | '.join(['', *map(repr, binaries), 'RedisBloom, published'])} |")
+        columns.append(measured(binary, options.items, options.grown))
+    print(f"| {' | '.join(['', *map(repr, binaries), 'RedisBloom'])} |")
     print(f"|{'---|' * (len(binaries) + 2)}")
-    for row, published in zip(zip(*columns), REDISBLOOM):
+    for row, published in zip(zip(*columns), beside):
         print(f"| {' | '.join([row[0][0], *(figure for _, figure in row), published])} |")
 
 
