@@ -101,7 +101,6 @@ impl Items {
             (Box::new(BufReader::with_capacity(PIECE, stdin)), String::from("standard input"), length, typed)
         } else {
             let name = path.display().to_string();
-            file::check_input(path)?;
             let metadata = path.metadata().with_context(|| format!("{name}: cannot be read"))?;
             if metadata.is_dir() {
                 bail!("{name}: is a folder; give a file with one item per line, or - for standard input");

@@ -16,8 +16,6 @@ use std::{
 use koel::{AnyHasher, CuckooFilter, ElasticFilter, ElasticView, FilterView};
 use memmap2::Mmap;
 
-use crate::streams::Stream;
-
 pub(crate) use changing::Changing;
 pub(crate) use descriptor::Descriptor;
 pub(crate) use read::{Opened, Stored, load, load_any, load_changing, only_with_growing, open, open_file, refused};
@@ -48,14 +46,6 @@ pub(crate) fn name(path: &Path) -> String {
 /// The folder that a file is in, or would be in.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Fails if the path stands for a standard stream that was closed: reading it would give nothing, without an error.
-pub(crate) fn check_input(path: &Path) -> anyhow::Result<()> {
-    match Descriptor::of(path) {
-        Some(Descriptor::Own(number)) => Stream::of(number).map_or(Ok(()), Stream::check_open),
-        _ => Ok(()),
-    }
 }
 
 /// The length of a file's content, if it is known in advance.

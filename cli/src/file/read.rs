@@ -14,7 +14,7 @@ use koel::{
     AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind, TableKind, redisbloom::RedisBloomFilter,
 };
 
-use super::{Changing, Counted, Filter, Growing, GrowingView, View, check_input, is_dash, length, map::map, name};
+use super::{Changing, Counted, Filter, Growing, GrowingView, View, is_dash, length, map::map, name};
 use crate::{options, streams};
 
 /// The bytes of the longest header.
@@ -156,7 +156,6 @@ fn kind(bytes: &[u8]) -> Option<Kind> {
 
 pub(crate) fn open_file(path: &Path) -> anyhow::Result<File> {
     let name = name(path);
-    check_input(path)?;
     let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         bail!("{name}: is a folder; give a file that `koel build` wrote");

@@ -57,15 +57,11 @@ impl Output {
         Stream::Stdout.check()?;
         let name = path.display().to_string();
         let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::of(path) };
-        if let Some(Descriptor::Own(number)) = descriptor {
-            match Stream::of(number) {
-                Some(stream @ (Stream::Stdout | Stream::Stderr)) => {
-                    stream.check()?;
-                    return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
-                }
-                Some(Stream::Stdin) => Stream::Stdin.check_open()?,
-                None => {}
-            }
+        if let Some(Descriptor::Own(number)) = descriptor
+            && let Some(stream @ (Stream::Stdout | Stream::Stderr)) = Stream::of(number)
+        {
+            stream.check()?;
+            return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
         }
         let metadata = match fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -61,7 +61,7 @@ Examples:
     koel tune --items 50k --fpr 1% --bytes 72KiB --copies 10 --deletes
     koel tune --items 1T --fpr 1e-6 --json
     koel experiment speed --quick --max-slots 30k
-    koel tune --items 10k --false-positive-cost 100us --absent 90% --picture cost.svg
+    koel tune --items 10k --false-positive-cost 100us --absent 90%
     seq 1000 3000 > keys.txt
     seq 2000 9000 | koel tune --keys keys.txt --queries - --fpr 0.01"
 )]

@@ -2,12 +2,10 @@
 
 mod cost;
 mod object;
-mod picture;
 mod rivals;
 mod text;
 
 use std::{
-    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -18,12 +16,11 @@ use koel::{
     Params, TableKind,
     tuning::{Candidate, HIGHEST_RATE},
 };
-use koel_lab::{Machine, chart, experiments::speed::SpeedTable};
+use koel_lab::{Machine, experiments::speed::SpeedTable};
 
 use super::{Tune, call::Call, nearest::Nearest};
 use crate::{
     experiment::FOLDER,
-    file::Output,
     numbers::{self, Part},
     stdout,
 };
@@ -77,10 +74,6 @@ pub(super) struct Options {
     /// The folder with this machine's times, which `koel experiment speed` measures [default: koel-experiments]
     #[arg(long, value_name = "FOLDER")]
     times: Option<PathBuf>,
-
-    /// Write a picture of the cost by false-positive rate to this SVG file
-    #[arg(long, value_name = "FILE")]
-    picture: Option<PathBuf>,
 }
 
 /// A filter and what it costs.
@@ -112,8 +105,6 @@ pub(super) struct Costs<'a> {
     call: Option<Call>,
     /// Values that work, if those given do not.
     nearest: Option<Nearest>,
-    /// Where the picture goes.
-    picture: Option<Output>,
 }
 
 impl Options {
@@ -152,7 +143,6 @@ impl Options {
             ("--memory-cost", self.memory_cost.is_some()),
             ("--cache", self.cache.is_some()),
             ("--times", self.times.is_some()),
-            ("--picture", self.picture.is_some()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
@@ -170,7 +160,6 @@ impl<'a> Costs<'a> {
         let folder = options.times.as_deref().unwrap_or(Path::new(FOLDER));
         let times = times(folder)?;
         let growth = growth(options.cache, &times)?;
-        let picture = options.picture.as_deref().map(picture_file).transpose()?;
         let price = |candidate: Candidate| {
             let (params, bytes) = (candidate.params(), candidate.bytes() as f64);
             let speeds = times.at(params.table(), params.bucket_size(), bytes * growth)?;
@@ -192,18 +181,11 @@ impl<'a> Costs<'a> {
             folder,
             filters,
             call,
-            picture,
         };
         Ok(Some(costs))
     }
 
     pub(super) fn say(&self) -> anyhow::Result<ExitCode> {
-        if let Some(file) = self.picture.as_ref().filter(|_| !self.filters.is_empty()) {
-            let chart = self.chart();
-            let replace = |path: &Path| chart::save(&chart, path).map_err(io::Error::other);
-            let draw = || chart::draw(&chart).map_err(io::Error::other);
-            file.put(replace, |writer| writer.write_all(draw()?.as_bytes())).context("--picture")?;
-        }
         stdout::say(&if self.asked.json { format!("{:#}\n", self.object()) } else { self.text() })?;
         Ok(if self.filters.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -238,15 +220,6 @@ fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
              --out {there}"
         ),
     }
-}
-
-/// The file that a picture is written to.
-fn picture_file(path: &Path) -> anyhow::Result<Output> {
-    let file = Output::new(path).context("--picture")?;
-    if file.is_stdout() {
-        bail!("--picture: {} given, but the answer goes to standard output; give the name of a file", path.display());
-    }
-    Ok(file)
 }
 
 /// How many times as large tables count as they are.
