@@ -1,6 +1,5 @@
 //! Runs an experiment: checks first whether it can run at all, then measures its cases and writes the results.
 
-mod progress;
 mod untyped;
 mod work;
 

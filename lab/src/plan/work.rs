@@ -2,16 +2,18 @@
 
 use std::{
     any::Any,
+    fmt,
     panic::{self, AssertUnwindSafe},
     sync::{Mutex, PoisonError},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use koel::{Hasher as _, Xxh3};
 
-use super::{Case, Plan, Untyped, progress::Progress};
+use super::{Case, Plan, Untyped};
 use crate::{
     experiment::Measured,
     interrupt::{Interrupt, Interrupted},
@@ -106,4 +108,37 @@ fn named(error: anyhow::Error, name: &str, case: &Case) -> anyhow::Error {
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
+/// A progress bar on standard error, if that is a terminal. It is removed from the screen when it is dropped.
+struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for work of this total effort.
+    fn new(name: &'static str, effort: u64) -> Self {
+        let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %, {elapsed} so far, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .with_key("percent", whole);
+        let bar = ProgressBar::new(effort).with_style(style).with_prefix(name);
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Self { bar }
+    }
+
+    fn add(&self, effort: u64) {
+        self.bar.inc(effort);
+    }
+}
+
+/// Whole per cent, rounded down: 100 only when all work is done.
+fn whole(state: &ProgressState, text: &mut dyn fmt::Write) {
+    // The bar's buffer takes everything.
+    text.write_fmt(format_args!("{:.0}", (100.0 * state.fraction()).floor())).ok();
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }

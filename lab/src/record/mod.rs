@@ -6,11 +6,9 @@
 //! - `NAME.csv`: a line for each row, with the fields of its case.
 
 mod files;
-mod folder;
 mod journal;
 
-pub(crate) use files::replace;
-pub(crate) use folder::{Results, all, names, results};
+pub(crate) use files::{Results, all, names, replace, results};
 pub(crate) use journal::Journal;
 
 use std::{

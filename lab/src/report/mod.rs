@@ -1,7 +1,6 @@
 //! The report: one self-contained HTML page with the charts, tables and rows of all results in a folder.
 
 mod page;
-mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -9,7 +8,7 @@ use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
 
 use anyhow::{Context as _, bail};
 
-use crate::record::{self, Fields, Record, Results};
+use crate::record::{self, Record, Results};
 
 pub(crate) use page::{facts_apart, frame};
 

@@ -9,7 +9,7 @@ use crate::{
     chart::{self, Axis, Chart, Series},
     experiment::{Measured, Scope, Table},
     machine::Machine,
-    record::{Picture, Place, Run},
+    record::{Fields, Picture, Place, Run},
 };
 
 /// Text that must be escaped in the page.
