@@ -14,8 +14,12 @@ const BUCKET_SIZES: RangeInclusive<i64> = 1..=255;
 const DEFAULT_BUCKET_SIZE: i64 = 2;
 const ITERATIONS: RangeInclusive<i64> = 1..=65535;
 
-/// A filter of up to so many items is planned for that many: while it is small, it takes a few bytes more for each.
+/// A filter of a small capacity is planned for so many items: while it is small, it takes a few bytes more for each.
 const PLANNED_AT_LEAST: i64 = 4_000_000;
+
+/// Larger ones are planned for a million at least: what was reserved for its final size takes no more than that needs.
+const SMALL: i64 = 250_000;
+const PLANNED_IF_NOT_SMALL: i64 = 1_000_000;
 
 /// The fewest items of a lane in a filter that is planned for its final size. A lane's only table is then so small that it splits in a
 /// millisecond if the filter grows nevertheless.
@@ -37,7 +41,10 @@ impl Plan {
     pub(crate) fn builder(&self) -> ElasticBuilder {
         let planned = match self.expansion {
             0 => self.capacity,
-            times => self.capacity.saturating_mul(times).max(PLANNED_AT_LEAST),
+            times => {
+                let least = if self.capacity <= SMALL { PLANNED_AT_LEAST } else { PLANNED_IF_NOT_SMALL };
+                self.capacity.saturating_mul(times).max(least)
+            }
         };
         let mut lanes = 1;
         if planned / 2 < self.capacity {

@@ -208,9 +208,9 @@ def test_commands_that_cannot_be_replayed(source, server, call):
 def test_keys_that_are_not_moved(source, server, call):
     """They are named with the reason, and the others move."""
     call("SET", "own", "mine")
-    said = Run(source, server, "--until-idle", "0.1", "--most-at-once", "1000000").end(1)
+    said = Run(source, server, "--until-idle", "0.1", "--most-at-once", "8000000").end(1)
     assert "b'own' is not right at the target: the target has this key already; delete it" in said
-    assert "b'large' is not right at the target: it has" in said and "--most-at-once is 1000000" in said
+    assert "b'large' is not right at the target: it has" in said and "--most-at-once is 8000000" in said
     assert call("GET", "own") == b"mine" and call("CF.EXISTS", "fixed", "a") == 1
     call("DEL", "own")
     call("CONFIG", "SET", "koel.max-bytes", "100kb")
