@@ -353,11 +353,12 @@ impl Filter {
         (self.deleted, self.own.as_ref().map_or(0, ElasticFilter::shards), imported)
     }
 
-    /// A copy, or `None` if there is no memory for it.
+    /// A copy, or `None` if there is no memory for it. A dump that the filter has begun goes on with the copy, which takes its place while
+    /// the server defragments.
     pub(crate) fn copy(&self) -> Option<Self> {
         let own = self.own.as_ref().map(ElasticFilter::try_clone).transpose().ok()?;
         let imported = self.imported.as_ref().map(RedisBloomFilter::try_clone).transpose().ok()?;
-        Some(Self::with(self.plan, own, imported, self.deleted))
+        Some(Self { is_as_dumped: self.is_as_dumped.clone(), ..Self::with(self.plan, own, imported, self.deleted) })
     }
 
     /// Bytes that the filter takes, as `koel.max-bytes` counts them: equal for all filters of the same content, while those of

@@ -297,6 +297,16 @@ def test_iterators_of_other_dumps_are_refused(call):
     refused("Invalid position", call, "CF.SCANDUMP", "g", new)
 
 
+def test_a_dump_goes_on_with_a_copy(call):
+    """As while a server defragments, which moves filters by copying them."""
+    load(call, "f", chunks_of(fixture_named("rb_grown_e2.chunks")))
+    iterator, _ = call("CF.SCANDUMP", "f", 0)
+    call("COPY", "f", "g")
+    same(call("CF.SCANDUMP", "g", iterator), call("CF.SCANDUMP", "f", iterator))
+    call("CF.ADD", "g", "new")
+    refused("Invalid position", call, "CF.SCANDUMP", "g", iterator)
+
+
 def test_a_damaged_header_is_named(call):
     """Whatever the iterator: RedisBloom's is 1."""
     add_all(call, "f", items("a-", 100))
