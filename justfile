@@ -23,10 +23,10 @@ all_features := "koel/default,koel/serde,koel/redisbloom"
 _list:
     @just --list --unsorted
 
-# Format, lints, tests and documentation: three minutes.
+# Format, lints, tests and documentation.
 check: format clippy test docs
 
-# All that must hold on a clean checkout: ten minutes.
+# All that must hold on a clean checkout.
 gate: format clippy features msrv targets docs readme no-std i686 wasm32 reader instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.

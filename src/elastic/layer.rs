@@ -32,8 +32,8 @@ use crate::{
 /// in space.
 const FULL: (usize, usize) = (15, 16);
 
-/// Two siblings are joined by a removal if each fills at most this share of its slots, so that the joined shard is far from full; and on
-/// request if together they fill at most the other share of one.
+/// A removal joins a shard that fills at most this share of its slots with its sibling if together they fill at most twice as much, so
+/// that the joined shard is far from full. On request, siblings are joined that together fill at most the other share of one.
 const THIN: (usize, usize) = (1, 5);
 const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 
@@ -70,7 +70,7 @@ pub(super) struct Layer {
     /// The number of items from which on a shard is split; and from which on one that cannot be split is full.
     full_from: usize,
     full_at_last: usize,
-    /// The number of items up to which it may be joined with another one.
+    /// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
     thin_to: usize,
     /// The number of items.
     len: usize,
@@ -303,7 +303,7 @@ impl Layer {
         Some((place, items))
     }
 
-    /// Removes one copy of an item, and joins its shard with another one if both have become thin. Returns whether there was one.
+    /// Removes one copy of an item, and joins its shard with its sibling if the two have become thin. Returns whether there was a copy.
     #[inline]
     pub(super) fn remove_and_join(&mut self, key: Key) -> bool {
         let Some((place, items)) = self.remove(key) else { return false };

@@ -40,10 +40,11 @@ fn well_placed(server: &Functions, memory: *mut c_void) -> *mut c_void {
     if moved.is_null() { memory } else { moved }
 }
 
-/// From so many bytes on, whole pages are given back to the system, which has zeros when they are touched: to write them takes half a
-/// second for a filter of 500 million items, and the server's allocator writes them where it uses memory again.
+/// Allocations of at least this size do not write zeros: whole pages go back to the system, which supplies zeroed ones at the first
+/// touch. Writing the zeros of a filter of 500 million items takes a quarter of a second, and the server's allocator does that whenever
+/// it reuses memory.
 const MANY: usize = 128 << 10;
-/// The same where the server has no function for fewer zeros.
+/// The same for servers without a function that allocates zeroed memory.
 const FEW: usize = 32 << 10;
 
 /// Fills memory that was just allocated with zeros.

@@ -81,7 +81,7 @@ impl Module<'_> {
         self.then(value::register::<V>)
     }
 
-    /// Reads the module's arguments, each a name with a value, and logs what is said of each.
+    /// Reads the module's arguments, pairs of name and value, and logs the effect of each.
     pub(crate) fn arguments(self, read: impl Fn(&[u8], Option<&[u8]>) -> Result<Words, Failure>) -> Self {
         let arguments = self.arguments;
         self.then(|context| {
