@@ -188,6 +188,10 @@ threads:
         --config profile.test.package.proc_macro.opt-level=0 --manifest-path tests/threads/Cargo.toml --target-dir target/threads; \
     else {{just_executable()}} _missing ThreadSanitizer "rustup toolchain install nightly --component rust-src"; fi
 
+# Figures in README.md and docs, measured anew on a machine that does nothing else; arguments as for docs/measure.
+measure *arguments:
+    @python3 docs/measure "$@"
+
 # Reports in Chromium.
 report:
     .ci/report
