@@ -1,18 +1,19 @@
-//! Numbers as people write them: `1000000`, `1_000_000`, `1e6`, `1M`; `0.1%`, `1/1000`; `64KiB`. All of it is exact: only the
-//! rate that comes out is rounded, once, to the nearest `f64`.
+//! Numbers as people write them: `1000000`, `1_000_000`, `1e6`, `1M`; `0.1%`, `1/1000`; `64KiB`; `100us`. Decimals are exact, to
+//! 28 digits: only the rate that comes out is rounded, once, to the nearest `f64`.
 
 use std::{fmt, num::NonZeroUsize};
 
 use koel::TableKind;
+use rust_decimal::{Decimal, prelude::ToPrimitive as _};
 
 /// As many as two of the largest buckets have slots.
 const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
 
 /// More threads than any machine has cores.
-const MOST_THREADS: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
+const MOST_THREADS: usize = 4096;
 
 /// A larger share of the items is a mistake: 50 instead of 50%.
-const MOST_HEADROOM: u64 = 10;
+const MOST_HEADROOM: u32 = 10;
 
 /// A million seconds.
 const MOST_NANOSECONDS: f64 = 1e15;
@@ -20,9 +21,94 @@ const MOST_NANOSECONDS: f64 = 1e15;
 /// Whole numbers up to this one are exact as `f64`.
 const MOST_EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
 
+/// Letters and the powers of ten that they stand for, in either case: there is nothing that `m` could be confused with.
+const LETTERS: [(&str, i32); 5] = [("", 0), ("k", 3), ("m", 6), ("g", 9), ("t", 12)];
+
+/// The decimal number that a text is, times a power of ten, as both `Decimal` and `f64` read it. None if there is no digit on one
+/// side of a point, or of an underscore.
+fn scientific(text: &str, shift: i32) -> Option<String> {
+    let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let power = power.parse::<i32>().ok()?.checked_add(shift)?;
+    let mut groups = digits.splitn(2, '.').flat_map(|part| part.split('_'));
+    let is_right = groups.all(|group| !group.is_empty() && group.bytes().all(|digit| digit.is_ascii_digit()));
+    is_right.then(|| format!("{}e{power}", digits.replace('_', "")))
+}
+
+fn decimal(text: &str, shift: i32) -> Option<Decimal> {
+    Decimal::from_scientific(&scientific(text, shift)?).ok()
+}
+
+fn float(text: &str, shift: i32) -> Option<f64> {
+    scientific(text, shift)?.parse().ok()
+}
+
+/// A number and the letters after it.
+fn with_unit(text: &str) -> (&str, String) {
+    let (number, unit) = text.split_at(text.trim_end_matches(char::is_alphabetic).len());
+    (number, unit.to_lowercase())
+}
+
+/// The power of ten that a unit stands for.
+fn power(unit: &str, units: &[(&str, i32)]) -> Option<i32> {
+    units.iter().find(|(name, _)| *name == unit).map(|&(_, power)| power)
+}
+
+/// A number and perhaps a letter.
+fn with_letter(text: &str) -> Option<Decimal> {
+    let (number, letter) = with_unit(text);
+    decimal(number, power(&letter, &LETTERS)?)
+}
+
+/// A whole number of a type; `takes` says what the option takes.
+pub(crate) fn whole<T: TryFrom<u128>>(text: &str, takes: impl FnOnce() -> String) -> Result<T, String> {
+    let Some(number) = with_letter(text) else { return Err(takes()) };
+    let below = number.floor();
+    if below != number {
+        return Err(format!("it is not a whole number; the nearest are {below} and {}", below + Decimal::ONE));
+    }
+    number.to_u128().and_then(|number| T::try_from(number).ok()).ok_or_else(takes)
+}
+
+/// A number of anything.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    whole(text, || format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", u64::MAX))
+}
+
 /// A number of items.
 pub(crate) fn capacity(text: &str) -> Result<usize, String> {
     whole(text, || format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX))
+}
+
+/// A number of bits; the library knows the limits of each table.
+pub(crate) fn bits(text: &str) -> Result<u32, String> {
+    whole(text, || String::from("it takes a whole number from 2 to 32, such as 13"))
+}
+
+/// A number of slots; the library knows the limits of each table.
+pub(crate) fn slots(text: &str) -> Result<u32, String> {
+    whole(text, || String::from("it takes a whole number from 1 to 16, such as 4"))
+}
+
+/// A number of copies of one item.
+pub(crate) fn copies(text: &str) -> Result<u32, String> {
+    let takes = || format!("it takes a whole number from 1 to {MAX_COPIES}, the room in two buckets of 16 slots");
+    whole(text, takes).and_then(|copies| if (1..=MAX_COPIES).contains(&copies) { Ok(copies) } else { Err(takes()) })
+}
+
+/// A number of threads.
+pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let takes = || format!("it takes a whole number from 1 to {MOST_THREADS}, such as 2");
+    let threads = NonZeroUsize::new(whole(text, takes)?);
+    threads.filter(|threads| threads.get() <= MOST_THREADS).ok_or_else(takes)
+}
+
+/// A seed: a whole number, or hexadecimal digits.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    let takes = || format!("it takes a whole number from 0 to {}, or 0x and up to 16 hexadecimal digits", u64::MAX);
+    let Some(digits) = text.strip_prefix("0x") else { return whole(text, takes) };
+    let is_right = digits.split('_').all(|group| !group.is_empty() && !group.starts_with('+'));
+    let seed = u64::from_str_radix(&digits.replace('_', ""), 16);
+    seed.ok().filter(|_| is_right).ok_or_else(takes)
 }
 
 /// A number of items, or a range of them.
@@ -49,55 +135,46 @@ pub(crate) fn items(text: &str) -> Result<Items, String> {
     Ok(Items { now, most: Some(most) })
 }
 
-/// A share of a number, exactly.
+/// A share of a number: a quotient, since a third is no decimal number.
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
-    part: u64,
-    of: u64,
+    part: Decimal,
+    of: Decimal,
 }
 
 impl Share {
     /// A number and this share of it, rounded up. `None` if that is too large a number.
     pub(crate) fn added_to(self, number: usize) -> Option<usize> {
-        let number = number as u128;
-        let more = (number * u128::from(self.part)).div_ceil(self.of.into());
-        usize::try_from(number.checked_add(more)?).ok()
+        let more = Decimal::from(number).checked_mul(self.part)?.checked_div(self.of)?.ceil();
+        more.checked_add(number.into())?.to_usize()
     }
-}
-
-/// A share to add to a number of items: a percentage, a decimal or a ratio.
-pub(crate) fn headroom(text: &str) -> Result<Share, String> {
-    let headroom = share(text)?;
-    if u128::from(headroom.part) > u128::from(MOST_HEADROOM) * u128::from(headroom.of) {
-        return Err(format!("it is more than {MOST_HEADROOM} times the items; give 50% or 0.5 for half of them"));
-    }
-    Ok(headroom)
 }
 
 /// A share of a number of items: a percentage, a decimal or a ratio.
 pub(crate) fn share(text: &str) -> Result<Share, String> {
     let share = match (text.strip_suffix('%'), text.split_once('/')) {
-        (Some(percent), _) => Decimal::only(percent.trim_end()).and_then(|number| number.shifted(-2).share()),
+        (Some(percent), _) => decimal(percent.trim_end(), -2).map(|part| Share { part, of: Decimal::ONE }),
         (None, Some((one, of))) => {
-            let number = |text| u64::try_from(Decimal::with_letter(text)?.integer()?).ok();
-            number(one).zip(number(of).filter(|&of| of > 0)).map(|(part, of)| Share { part, of })
+            let whole = |text| with_letter(text).filter(Decimal::is_integer);
+            whole(one).zip(whole(of).filter(|of| !of.is_zero())).map(|(part, of)| Share { part, of })
         }
-        (None, None) => Decimal::only(text).and_then(|number| number.share()),
+        (None, None) => decimal(text, 0).map(|part| Share { part, of: Decimal::ONE }),
     };
-    share.ok_or_else(|| String::from("it takes a share of up to 15 digits, such as 50%, 0.5 or 1/2"))
+    share.ok_or_else(|| String::from("it takes a share, such as 50%, 0.5 or 1/2"))
+}
+
+/// A share to add to a number of items.
+pub(crate) fn headroom(text: &str) -> Result<Share, String> {
+    let headroom = share(text)?;
+    if headroom.part > headroom.of * Decimal::from(MOST_HEADROOM) {
+        return Err(format!("it is more than {MOST_HEADROOM} times the items; give 50% or 0.5 for half of them"));
+    }
+    Ok(headroom)
 }
 
 /// A share of the whole: at most 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Part(f64);
-
-impl Part {
-    pub(crate) const HALF: Self = Self(0.5);
-
-    pub(crate) fn value(self) -> f64 {
-        self.0
-    }
-}
+pub(crate) struct Part(pub(crate) f64);
 
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,92 +188,51 @@ pub(crate) fn part(text: &str) -> Result<Part, String> {
     if part > of {
         return Err(String::from("it is more than all; give at most 100%"));
     }
-    Ok(Part(part as f64 / of as f64))
-}
-
-/// A time with its unit, in nanoseconds; 0 needs none.
-pub(crate) fn nanoseconds(text: &str) -> Result<f64, String> {
-    let time = Decimal::first(text).and_then(|(number, unit)| {
-        let power = match unit.trim_start() {
-            "ns" => 0,
-            "" if number.digits.is_empty() => 0,
-            "us" | "\u{b5}s" | "\u{3bc}s" => 3,
-            "ms" => 6,
-            "s" => 9,
-            _ => return None,
-        };
-        Some(number.shifted(power).float())
-    });
-    time.filter(|time| *time <= MOST_NANOSECONDS)
-        .ok_or_else(|| String::from("it takes a time with its unit, from 0ns to 1000000s, such as 80ns, 100us, 5ms or 0.1s"))
-}
-
-/// A number of anything.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
-    whole(text, || format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", u64::MAX))
-}
-
-/// A number of bits; the library knows the limits of each table.
-pub(crate) fn bits(text: &str) -> Result<u32, String> {
-    whole(text, || String::from("it takes a whole number from 2 to 32, such as 13"))
-}
-
-/// A number of slots; the library knows the limits of each table.
-pub(crate) fn slots(text: &str) -> Result<u32, String> {
-    whole(text, || String::from("it takes a whole number from 1 to 16, such as 4"))
-}
-
-/// A number of copies of one item.
-pub(crate) fn copies(text: &str) -> Result<u32, String> {
-    let takes = || format!("it takes a whole number from 1 to {MAX_COPIES}, the room in two buckets of 16 slots");
-    whole(text, takes).and_then(|copies| if (1..=MAX_COPIES).contains(&copies) { Ok(copies) } else { Err(takes()) })
-}
-
-/// A number of threads.
-pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    let takes = || format!("it takes a whole number from 1 to {MOST_THREADS}, such as 2");
-    let threads = NonZeroUsize::new(whole(text, takes)?);
-    threads.filter(|&threads| threads <= MOST_THREADS).ok_or_else(takes)
-}
-
-/// A whole number of a type; `takes` says what the option takes.
-pub(crate) fn whole<T: TryFrom<u128>>(text: &str, takes: impl FnOnce() -> String) -> Result<T, String> {
-    let Some(number) = Decimal::with_letter(text) else { return Err(takes()) };
-    if let Some((below, above)) = number.neighbours() {
-        return Err(format!("it is not a whole number; the nearest are {below} and {above}"));
-    }
-    number.integer().and_then(|number| T::try_from(number).ok()).ok_or_else(takes)
-}
-
-/// A seed: a whole number, or hexadecimal digits.
-pub(crate) fn seed(text: &str) -> Result<u64, String> {
-    let takes = || format!("it takes a whole number from 0 to {}, or 0x and up to 16 hexadecimal digits", u64::MAX);
-    let Some(digits) = text.strip_prefix("0x") else { return whole(text, takes) };
-    let digits = grouped(digits, char::is_ascii_hexdigit).filter(|(_, rest)| rest.is_empty());
-    digits.and_then(|(digits, _)| u64::from_str_radix(&digits, 16).ok()).ok_or_else(takes)
+    Ok(Part((part / of).to_f64().unwrap_or(1.0)))
 }
 
 /// A false-positive rate; the library knows its limits.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate = match (text.strip_suffix('%'), text.split_once('/')) {
-        (Some(percent), _) => Decimal::only(percent.trim_end()).map(|number| number.shifted(-2).float()),
-        (None, Some((one, of))) => ratio(one, of),
+        (Some(percent), _) => float(percent.trim_end(), -2),
+        (None, Some((one, of))) => {
+            // The quotient of two whole numbers that are exact as `f64`.
+            let exact = |text| with_letter(text).filter(Decimal::is_integer)?.to_u128().filter(|number| *number <= MOST_EXACT);
+            exact(one).zip(exact(of).filter(|&of| of > 0)).map(|(one, of)| one as f64 / of as f64)
+        }
         // Also what only the library can refuse: "-0.5", "NaN".
-        (None, None) => text.parse().ok().or_else(|| Decimal::only(text).map(|number| number.float())),
+        (None, None) => text.parse().ok().or_else(|| float(text, 0)),
     };
     rate.ok_or_else(|| String::from("it takes a number between 0 and 1, such as 0.001, 1e-3, 0.1% or 1/1000"))
 }
 
-/// The quotient of two whole numbers that are exact as `f64`.
-fn ratio(one: &str, of: &str) -> Option<f64> {
-    let exact = |text| Decimal::with_letter(text)?.integer().filter(|number| *number <= MOST_EXACT);
-    let (one, of) = (exact(one)?, exact(of)?);
-    (of > 0).then(|| one as f64 / of as f64)
+/// A time with its unit, in nanoseconds; 0 needs none.
+pub(crate) fn nanoseconds(text: &str) -> Result<f64, String> {
+    let (number, unit) = with_unit(text);
+    let units = [("ns", 0), ("us", 3), ("\u{b5}s", 3), ("\u{3bc}s", 3), ("ms", 6), ("s", 9)];
+    let time = match power(&unit, &units) {
+        Some(power) => float(number.trim_end(), power),
+        None => float(text, 0).filter(|time| *time <= 0.0),
+    };
+    time.filter(|time| *time <= MOST_NANOSECONDS)
+        .ok_or_else(|| String::from("it takes a time with its unit, from 0ns to 1000000s, such as 80ns, 100us, 5ms or 0.1s"))
 }
 
 /// A number of bytes, with an optional unit, rounded down to whole bytes.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
-    in_bytes(text).ok_or_else(|| {
+    let (number, unit) = with_unit(text);
+    let number = number.trim_end();
+    let bytes = match unit.as_str() {
+        // There are no fractions of a byte.
+        "" | "b" => decimal(number, 0).filter(Decimal::is_integer),
+        unit => match power(unit.strip_suffix("ib").unwrap_or_default(), &LETTERS) {
+            Some(power @ 1..) => {
+                decimal(number, 0).and_then(|number| number.checked_mul(Decimal::from(1_u64 << (power / 3 * 10))))
+            }
+            _ => power(unit.strip_suffix('b').unwrap_or(unit), &LETTERS).and_then(|power| decimal(number, power)),
+        },
+    };
+    bytes.and_then(|bytes| bytes.floor().to_usize()).ok_or_else(|| {
         format!(
             "it takes a number of bytes up to {}, such as 65536, 64KiB, 1.5MB or 1e6; k to T and kB to TB are powers of 1000, \
              KiB to TiB of 1024",
@@ -205,146 +241,285 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     })
 }
 
-fn in_bytes(text: &str) -> Option<usize> {
-    let (number, unit) = Decimal::first(text)?;
-    let unit: u128 = match unit.trim_start().to_ascii_lowercase().as_str() {
-        // There are no fractions of a byte.
-        "" | "b" if number.neighbours().is_some() => return None,
-        "" | "b" => 1,
-        "kib" => 1 << 10,
-        "mib" => 1 << 20,
-        "gib" => 1 << 30,
-        "tib" => 1 << 40,
-        unit => 10_u128.pow(power(unit.strip_suffix('b').unwrap_or(unit))?),
-    };
-    let bytes = number.digits().checked_mul(unit)?;
-    let scale = 10_u128.checked_pow(number.exponent.unsigned_abs());
-    let bytes = match scale {
-        _ if bytes == 0 => 0,
-        Some(scale) if number.exponent >= 0 => bytes.checked_mul(scale)?,
-        None if number.exponent >= 0 => return None,
-        Some(scale) => bytes / scale,
-        None => 0,
-    };
-    usize::try_from(bytes).ok()
-}
-
-/// The power of ten that a letter stands for, in either case: there is nothing that `m` could be confused with.
-fn power(letter: &str) -> Option<u32> {
-    match letter.to_ascii_lowercase().as_str() {
-        "k" => Some(3),
-        "m" => Some(6),
-        "g" => Some(9),
-        "t" => Some(12),
-        _ => None,
-    }
-}
-
-/// The digits at the start of a text, without the underscores between them, and what follows. None if there is no digit, or an
-/// underscore that is not between two of them.
-fn grouped(text: &str, is_digit: fn(&char) -> bool) -> Option<(String, &str)> {
-    let end = text.find(|c| c != '_' && !is_digit(&c)).unwrap_or(text.len());
-    let (digits, rest) = text.split_at(end);
-    let is_right = digits.split('_').all(|group| !group.is_empty());
-    is_right.then(|| (digits.replace('_', ""), rest))
-}
-
-/// A power of ten at the start of a text, and what follows.
-fn signed(text: &str) -> Option<(i32, &str)> {
-    let (sign, text) = match text.strip_prefix('-') {
-        Some(text) => (-1, text),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (power, rest) = grouped(text, char::is_ascii_digit)?;
-    let power = power.parse::<i32>().ok().filter(|&power| power <= MOST_EXPONENT)?;
-    Some((sign * power, rest))
-}
-
-/// `digits` · 10^`exponent`, where the last of at most 38 digits is not 0, or there is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Decimal {
-    digits: String,
-    exponent: i32,
-}
-
-/// Powers of ten beyond this one are of no use to anybody, and sums of them are no problem.
-const MOST_EXPONENT: i32 = 10_000;
-
-impl Decimal {
-    /// The number at the start of a text, and what follows.
-    fn first(text: &str) -> Option<(Self, &str)> {
-        let decimal = |text| grouped(text, char::is_ascii_digit);
-        let (whole, rest) = decimal(text)?;
-        let (fraction, rest) = match rest.strip_prefix('.') {
-            Some(rest) => decimal(rest)?,
-            None => (String::new(), rest),
-        };
-        let (exponent, rest) = match rest.strip_prefix(['e', 'E']) {
-            Some(rest) => signed(rest)?,
-            None => (0, rest),
-        };
-        let all = whole + &fraction;
-        let digits = all.trim_start_matches('0').trim_end_matches('0').to_owned();
-        let zeros = all.len() - all.trim_end_matches('0').len();
-        let places = i32::try_from(zeros).ok()? - i32::try_from(fraction.len()).ok()?;
-        let is_short = digits.len() <= 38;
-        is_short.then_some((Self { digits, exponent: exponent.checked_add(places)? }, rest))
-    }
-
-    /// A text that is a number and nothing else.
-    fn only(text: &str) -> Option<Self> {
-        Self::first(text).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
-    }
-
-    /// A text that is a number and perhaps a letter.
-    fn with_letter(text: &str) -> Option<Self> {
-        match Self::first(text)? {
-            (number, "") => Some(number),
-            (number, letter) => Some(number.shifted(i32::try_from(power(letter)?).ok()?)),
-        }
-    }
-
-    /// The number times a power of ten.
-    fn shifted(self, by: i32) -> Self {
-        Self { exponent: self.exponent.saturating_add(by), ..self }
-    }
-
-    /// All digits as one number: 38 fit.
-    fn digits(&self) -> u128 {
-        self.digits.parse().unwrap_or_default()
-    }
-
-    /// The whole number, if it is one and is not too large.
-    fn integer(&self) -> Option<u128> {
-        if self.digits.is_empty() {
-            return Some(0);
-        }
-        let power = u32::try_from(self.exponent).ok()?;
-        self.digits().checked_mul(10_u128.checked_pow(power)?)
-    }
-
-    /// The whole numbers below and above; none if it is a whole number itself.
-    fn neighbours(&self) -> Option<(u128, u128)> {
-        if self.digits.is_empty() || self.exponent >= 0 {
-            return None;
-        }
-        let below = 10_u128.checked_pow(self.exponent.unsigned_abs()).map_or(0, |scale| self.digits() / scale);
-        Some((below, below + 1))
-    }
-
-    /// The number as a share of 1, if both are whole numbers of 64 bits.
-    fn share(&self) -> Option<Share> {
-        let power = self.exponent.min(0).unsigned_abs();
-        let part = Self { digits: self.digits.clone(), exponent: self.exponent.max(0) }.integer()?;
-        Some(Share { part: part.try_into().ok()?, of: 10_u64.checked_pow(power)? })
-    }
-
-    /// The nearest `f64`.
-    fn float(&self) -> f64 {
-        // It is a number, so this never fails.
-        format!("0{}e{}", self.digits, self.exponent).parse().unwrap_or(f64::NAN)
-    }
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use proptest::{prelude::*, test_runner::RngSeed};
+
+    use super::*;
+
+    #[test]
+    fn whole_numbers_in_every_notation() {
+        let cases = [
+            ("0", 0),
+            ("0e9", 0),
+            ("007", 7),
+            ("1000000", 1_000_000),
+            ("1_000_000", 1_000_000),
+            ("1e6", 1_000_000),
+            ("1E+6", 1_000_000),
+            ("1M", 1_000_000),
+            ("1m", 1_000_000),
+            ("64k", 64_000),
+            ("64K", 64_000),
+            ("2.5M", 2_500_000),
+            ("1_000.5k", 1_000_500),
+            ("0.001k", 1),
+            ("1500e-2", 15),
+            ("1e3k", 1_000_000),
+            ("4G", 4_000_000_000),
+            ("1.25T", 1_250_000_000_000),
+            ("18446744073709551615", u64::MAX),
+            ("18.446744073709551615e18", u64::MAX),
+        ];
+        for (text, number) in cases {
+            assert_eq!(count(text), Ok(number), "{text}");
+        }
+        // A float would make 9007199254740992 of it.
+        assert_eq!(count("9007199.254740993G"), Ok(9_007_199_254_740_993));
+    }
+
+    #[test]
+    fn what_is_no_number_is_told_what_is() {
+        let digits = "9".repeat(60);
+        let wrong = [
+            "",
+            "-1",
+            "+1",
+            "few",
+            "1,5",
+            "1,000",
+            "1 000",
+            "1.",
+            ".5",
+            "_1",
+            "1_",
+            "1__0",
+            "1_.5",
+            "1e",
+            "1e-",
+            "1e_6",
+            "e6",
+            "1kk",
+            "1kB",
+            "1 M",
+            "1Mi",
+            "1P",
+            "0x10",
+            "1%",
+            "1e99",
+            "1e99999999999",
+            "18446744073709551616",
+            "18.5e18",
+            &digits,
+        ];
+        for text in wrong {
+            let takes = "it takes a whole number from 0 to 18446744073709551615, such as 1000000, 1e6 or 1M";
+            assert_eq!(count(text).as_ref().map_err(String::as_str), Err(takes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_has_two_neighbours_that_work() {
+        for (text, below, above) in
+            [("1.5", 1, 2), ("0.1", 0, 1), ("1.2345k", 1234, 1235), ("1e-20", 0, 1), ("2.0000001M", 2_000_000, 2_000_001)]
+        {
+            assert_eq!(count(text), Err(format!("it is not a whole number; the nearest are {below} and {above}")), "{text}");
+            assert_eq!([below, above].map(|near| count(&near.to_string())), [Ok(below), Ok(above)]);
+        }
+    }
+
+    #[test]
+    fn small_numbers_have_limits() {
+        assert_eq!([copies("1"), copies("32"), bits("13"), slots("1_6")], [Ok(1), Ok(32), Ok(13), Ok(16)]);
+        assert_eq!(threads("4k").map(NonZeroUsize::get), Ok(4000));
+        assert!(copies("0").is_err_and(|message| message.contains("from 1 to 32")));
+        assert!(copies("33").is_err_and(|message| message.contains("from 1 to 32")));
+        for wrong in ["0", "4097", "4.1k"] {
+            assert!(threads(wrong).is_err_and(|message| message.contains("from 1 to 4096")), "{wrong}");
+        }
+        assert!(bits("4294967296").is_err_and(|message| message.contains("from 2 to 32")));
+    }
+
+    #[test]
+    fn seeds_are_decimal_or_hexadecimal() {
+        for (text, number) in [("1337", 1337), ("1e3", 1000), ("0xFFFFFFFFFFFFFFFF", u64::MAX), ("0xdead_beef", 0xdead_beef)] {
+            assert_eq!(seed(text), Ok(number), "{text}");
+        }
+        for wrong in ["", "0x", "0x+1", "0x_1", "-1", "18446744073709551616", "0x10000000000000000", "0x1k", "one"] {
+            assert!(seed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rates_are_numbers_percentages_or_ratios() {
+        let cases = [
+            ("0.001", 0.001),
+            ("1e-3", 0.001),
+            ("0.1%", 0.001),
+            ("0.1 %", 0.001),
+            ("1e-1%", 0.001),
+            ("1/1000", 0.001),
+            ("1/1k", 0.001),
+            ("0.000_1", 0.000_1),
+            ("100%", 1.0),
+            ("0%", 0.0),
+            // To the nearest f64: dividing by 100 would be wrong in the last bit.
+            ("0.07%", 0.0007),
+            ("0.55%", 0.0055),
+            ("1/3", 1.0 / 3.0),
+            (".5", 0.5),
+            ("-0.5", -0.5),
+            ("2", 2.0),
+            ("inf", f64::INFINITY),
+        ];
+        for (text, number) in cases {
+            assert_eq!(rate(text).map(f64::to_bits), Ok(f64::to_bits(number)), "{text}");
+        }
+        assert!(rate("NaN").is_ok_and(f64::is_nan));
+        for wrong in
+            ["", "%", "few", "1,5", "0,1%", "1/0", "1/", "/2", "1.5/3k/2", "1/1.5", "1/9007199254740993", "1%%", "-5%", "1k"]
+        {
+            let takes = "it takes a number between 0 and 1, such as 0.001, 1e-3, 0.1% or 1/1000";
+            assert_eq!(rate(wrong), Err(String::from(takes)), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn items_are_a_number_or_a_range() {
+        let read = |text| items(text).map(|items| (items.now, items.most));
+        assert_eq!(read("1M"), Ok((1_000_000, None)));
+        assert_eq!(read("1M..10M"), Ok((1_000_000, Some(10_000_000))));
+        assert_eq!(read("1.5k..2e3"), Ok((1500, Some(2000))));
+        assert_eq!(read("5..5"), Ok((5, Some(5))));
+        assert_eq!(read("10..5"), Err(String::from("it goes from 10 down to 5; give 5..10")));
+        for wrong in ["..", "1..", "..1", "1...2", "1..2..3", "1-2", "-1..2"] {
+            assert!(read(wrong).is_err_and(|message| message.contains("whole number from 0")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn shares_are_added_exactly() {
+        for (text, number, sum) in [
+            ("50%", 1000, 1500),
+            ("50 %", 1001, 1502),
+            ("0.5", 1000, 1500),
+            ("1/2", 1000, 1500),
+            ("0%", 7, 7),
+            ("0", 7, 7),
+            ("200%", 7, 21),
+            ("2", 7, 21),
+            ("0.1%", 1, 2),
+            ("33.3%", 1_000_000_000_000_000, 1_333_000_000_000_000),
+            ("1/3", 10, 14),
+        ] {
+            assert_eq!(share(text).map(|share| share.added_to(number)), Ok(Some(sum)), "{text} of {number}");
+        }
+        assert_eq!(share("200%").map(|share| share.added_to(usize::MAX / 2)), Ok(None));
+        assert!(headroom("1000%").is_ok() && headroom("1001%").is_err_and(|message| message.contains("10 times the items")));
+        for wrong in ["", "-5%", "half", "1/0", "1e-30", "50%%", "1,5%"] {
+            assert!(share(wrong).is_err_and(|message| message.contains("50%")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        let cases = [
+            ("0", 0),
+            ("65536", 65_536),
+            ("65_536", 65_536),
+            ("1e6", 1_000_000),
+            ("1.5e3", 1500),
+            ("100B", 100),
+            ("64KiB", 65_536),
+            ("64 kib", 65_536),
+            ("64K", 64_000),
+            ("64k", 64_000),
+            ("1M", 1_000_000),
+            ("1.5MB", 1_500_000),
+            ("1.15mb", 1_150_000),
+            ("0.0015kB", 1),
+            ("1e-20MB", 0),
+            ("0e6MB", 0),
+            ("2GiB", 2 << 30),
+        ];
+        for (text, number) in cases {
+            assert_eq!(bytes(text), Ok(number), "{text}");
+        }
+        #[cfg(target_pointer_width = "64")]
+        for (text, number) in [("3GB", 3_000_000_000), ("3G", 3_000_000_000), ("1.25TB", 1_250_000_000_000), ("8TiB", 8 << 40)] {
+            assert_eq!(bytes(text), Ok(number), "{text}");
+        }
+        let digits = "9".repeat(60);
+        let wrong = [
+            "",
+            "-1",
+            "+1",
+            "1.5",
+            "1.5B",
+            "1e-1",
+            "1.MB",
+            ".5MB",
+            "1.5.5MB",
+            "64Ki",
+            "KiB",
+            "1PB",
+            "20000000000TB",
+            "1e60",
+            &digits,
+        ];
+        for wrong in wrong {
+            assert!(bytes(wrong).is_err_and(|message| message.contains("powers of 1000")), "{wrong}");
+        }
+    }
+
+    /// Always the same cases.
+    fn config() -> ProptestConfig {
+        ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
+    }
+
+    /// A number in groups of three digits.
+    fn in_groups(number: u64) -> String {
+        let digits = number.to_string();
+        let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+        groups.join("_")
+    }
+
+    /// A number of thousandths, with three decimals.
+    fn thousandths(number: u64) -> String {
+        format!("{}.{:03}", number / 1000, number % 1000)
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        /// Whatever is printed is read back as the same number, whichever way it is written.
+        #[test]
+        fn whole_numbers_survive(number: u64, small in 0..1_000_000_000_u64, power in 0..9_usize) {
+            prop_assert_eq!(count(&number.to_string()), Ok(number));
+            prop_assert_eq!(count(&in_groups(number)), Ok(number));
+            prop_assert_eq!(count(&format!("{}k", thousandths(number))), Ok(number));
+            prop_assert_eq!(count(&format!("{number}000e-3")), Ok(number));
+            prop_assert_eq!(count(&format!("{small}e{power}")), Ok(small * 10_u64.pow(u32::try_from(power)?)));
+            prop_assert_eq!(count(&format!("{}M", thousandths(small))), Ok(small * 1000));
+            prop_assert_eq!(bytes(&format!("{}kB", thousandths(small))), Ok(usize::try_from(small)?));
+            prop_assert_eq!(bytes(&format!("{small}KiB")), Ok(usize::try_from(small)? * 1024));
+            prop_assert_eq!(seed(&format!("{number:#x}")), Ok(number));
+        }
+
+        #[test]
+        fn rates_survive(number: u64, parts in 1..u64::from(u32::MAX), digits in 0..10_000_000_u64) {
+            let any = f64::from_bits(number);
+            prop_assume!(any.is_finite());
+            prop_assert_eq!(rate(&format!("{any:?}")).map(f64::to_bits), Ok(any.to_bits()));
+            prop_assert_eq!(rate(&format!("1/{parts}")), Ok(1.0 / parts as f64));
+            // The same digits as a percentage and as a share.
+            let share = format!("0.00{digits:07}").parse::<f64>();
+            prop_assert_eq!(rate(&format!("0.{digits:07}%")).ok(), share.ok());
+        }
+
+        #[test]
+        fn nothing_that_is_written_panics(text in "[0-9_.eE+%/kMGTiBb -]{0,20}") {
+            let _ = (count(&text), rate(&text), bytes(&text), seed(&text));
+        }
+    }
+}

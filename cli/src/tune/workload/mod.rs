@@ -122,7 +122,7 @@ impl Options {
             };
         };
         let (inserted, removed) = (self.insertions.unwrap_or_default(), self.removals.unwrap_or_default());
-        let [absent, insertions, removals] = [self.absent.unwrap_or(Part::HALF), inserted, removed].map(Part::value);
+        let [absent, insertions, removals] = [self.absent.unwrap_or(Part(0.5)), inserted, removed].map(|part| part.0);
         let changes = insertions + removals;
         // Thirds need not add up to exactly 1.
         if changes > 1.0 + 1e-9 {
