@@ -12,8 +12,8 @@ OPTIONS = ["cluster-enabled yes", "cluster-config-file nodes.conf", "cluster-nod
 class Cluster:
     """Primaries that share the slots evenly."""
 
-    def __init__(self, binary, primaries=3):
-        self.binary, self.nodes = binary, []
+    def __init__(self, binary, primaries=3, options=()):
+        self.binary, self.options, self.nodes = binary, options, []
         for _ in range(primaries):
             self.add()
         bounds = [SLOTS * n // primaries for n in range(primaries + 1)]
@@ -24,7 +24,7 @@ class Cluster:
 
     def add(self):
         """One more node, which knows the first one."""
-        node = Server(self.binary, *OPTIONS, f"cluster-port {free_port()}", tcp=True)
+        node = Server(self.binary, *self.options, *OPTIONS, f"cluster-port {free_port()}", tcp=True)
         self.nodes.append(node)
         with node.connect() as call:
             node.id = call("CLUSTER", "MYID").decode()
@@ -34,6 +34,16 @@ class Cluster:
                 bus = first.options[-1].split()[1]
                 call("CLUSTER", "MEET", "127.0.0.1", first.port, bus)
         return node
+
+    def add_replica(self, primary):
+        """One more, which follows this one."""
+        replica = self.add()
+        wait_until(self.is_ready, 60, self.logs)
+        with replica.connect() as call:
+            call("CLUSTER", "REPLICATE", primary.id)
+            wait_until(lambda: b"master_link_status:up" in call("INFO", "replication"), 60, replica.log)
+        wait_until(lambda: self.all_know_replica(replica, primary), 60, self.logs)
+        return replica
 
     def living(self):
         return [node for node in self.nodes if node.process.poll() is None]
@@ -60,7 +70,7 @@ class Cluster:
             with node.connect() as call:
                 if serves(call("CLUSTER", "NODES").decode(), "myself", slot):
                     return node
-        raise AssertionError(f"nobody serves {slot}")
+        raise LookupError(f"nobody serves {slot}")
 
     def all_know(self, owner, slot):
         """Whether every node says that this one serves it: a client may ask any of them."""
@@ -69,6 +79,17 @@ class Cluster:
                 if not serves(call("CLUSTER", "NODES").decode(), owner.id, slot):
                     return False
         return True
+
+    def all_know_replica(self, replica, primary):
+        """Whether every node says that this one follows the other. Until its primary does, it ignores a `CLUSTER FAILOVER`, without a
+        word: Redis, and Valkey before 9, tell each other within a second or so."""
+        return all(self.says_replica(node, replica, primary) for node in self.living())
+
+    @staticmethod
+    def says_replica(node, replica, primary):
+        with node.connect() as call:
+            lines = [line.split() for line in call("CLUSTER", "NODES").decode().splitlines()]
+        return any(line[0] == replica.id and "slave" in line[2] and line[3] == primary.id for line in lines)
 
     def close(self):
         for node in self.nodes:

@@ -1,10 +1,8 @@
-"""Filters in a cluster: clients are led to the right node, slots move while they are written, replicas take over."""
+"""Filters in a cluster: clients are led to the right node, slots move while they are written."""
 
-import threading
 from contextlib import closing
 
 import pytest
-import redis
 
 from cluster import Cluster, slot_of
 from filters import INFO_FIELDS, digest, refused
@@ -179,52 +177,3 @@ def test_a_migrated_filter_is_the_same(cluster, client, binary, migrate):
         wait_until(lambda: cluster.owner(slot) is target)
         assert [(digest(call, key), call("CF.SNAPSHOT", key)) for key in KEYS] == before
         call("CONFIG", "SET", "koel.max-bytes", "1gb")
-
-
-def test_promotion(cluster, client):
-    """The primary of a slot is killed while it is written. What a replica acknowledged, too, is there afterwards."""
-    slot = slot_of(KEYS[0])
-    primary = cluster.owner(slot)
-    replica = cluster.add()
-    wait_until(cluster.is_ready, 60, cluster.logs)
-    with replica.connect() as call:
-        call("CLUSTER", "REPLICATE", primary.id)
-        wait_until(lambda: b"master_link_status:up" in call("INFO", "replication"), 60, replica.log)
-    acknowledged, count = [], 300
-    writer = threading.Thread(target=write_and_wait, args=(primary, acknowledged))
-    writer.start()
-    wait_until(lambda: len(acknowledged) >= count or not writer.is_alive(), 60)
-    primary.kill()
-    writer.join(60)
-    assert not writer.is_alive() and len(acknowledged) >= count
-    wait_until(lambda: has_taken_over(replica), 60, replica.log)
-    wait_until(lambda: cluster.all_know(replica, slot), 60)
-    check_acknowledged(client, acknowledged)
-    wait_until(lambda: adds_again(client), 60)
-
-
-def write_and_wait(primary, acknowledged):
-    """Only what the replica has counts."""
-    n = 0
-    try:
-        with primary.connect() as call:
-            while True:
-                key, some = KEYS[n % len(KEYS)], [f"item-{n}-{m}" for m in range(20)]
-                added = call("CF.INSERT", key, "ITEMS", *some)
-                if call("WAIT", 1, 5000) == 1:
-                    acknowledged += [(key, item) for item, answer in zip(some, added) if answer == 1]
-                n += 1
-    except OSError:
-        pass
-
-
-def has_taken_over(replica):
-    with replica.connect() as call:
-        return b"role:master" in call("INFO", "replication") and b"cluster_state:ok" in call("CLUSTER", "INFO")
-
-
-def adds_again(client):
-    try:
-        return client.execute_command("CF.ADD", KEYS[0], "afterwards") == 1
-    except (redis.RedisError, OSError):
-        return False

@@ -1,0 +1,210 @@
+"""A replica takes over while clients write, in a cluster and with Sentinel: nothing is lost that counts as acknowledged, a dump that
+the former primary began goes on, and both servers have the same filters afterwards.
+
+A planned failover loses no answer of the primary's. A primary that is killed may take with it what no replica has: so only what
+`WAIT` confirms counts there.
+"""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+import redis
+from redis.sentinel import Sentinel
+
+from cluster import Cluster, slot_of
+from filters import all_exist, differences, joined, make_large, states
+from servers import Binary, Server, found, wait_until
+from wire import Connection, Refusal
+from workers import Worker
+
+KEYS = [f"{{slot}}-{n}" for n in range(6)]
+STILL = "{slot}-still"
+"""Nobody writes to this one."""
+
+ENOUGH = 2000
+
+
+class Writer(Worker):
+    """Adds items to KEYS at the server whose address `find` gives, and asks again when that is gone or is no primary any more."""
+
+    def __init__(self, find):
+        super().__init__()
+        self.find, self.call, self.acknowledged, self.only_confirmed = find, None, {key: [] for key in KEYS}, False
+
+    def connect(self):
+        return contextlib.nullcontext()
+
+    def turn(self, _):
+        key, some = KEYS[self.turns % len(KEYS)], [b"item-%d-%d" % (self.turns, m) for m in range(20)]
+        try:
+            self.call = self.call or Connection(self.find(), timeout=5)
+            assert self.call("CF.INSERT", key, "ITEMS", *some) == [1] * len(some)
+            if not self.only_confirmed or self.call("WAIT", 1, 1000) == 1:
+                self.acknowledged[key] += some
+        except (OSError, LookupError, Refusal):
+            self.call = None
+            self.stopping.wait(0.02)
+
+    def count(self):
+        return sum(map(len, self.acknowledged.values()))
+
+    def writes_more(self, explain):
+        """Until so many more are acknowledged."""
+        goal = self.count() + ENOUGH
+        wait_until(lambda: self.failure or self.count() >= goal, 60, explain)
+        self.check()
+
+
+def is_role(server, role):
+    with server.connect() as call:
+        text = call("INFO", "replication")
+        return b"role:%b\r" % role in text and (role == b"master" or b"master_link_status:up" in text)
+
+
+def survives(writer, primary, replica, fail_over, explain):
+    """Lets the writer write before, while and after `fail_over` makes the replica the primary."""
+    with primary.connect() as call:
+        if not call("EXISTS", STILL):
+            make_large(call, STILL)
+        iterator, chunk = call("CF.SCANDUMP", STILL, 0)
+        chunks = [(iterator, chunk)]
+        call("WAIT", 1, 5000)
+    writer.start()
+    try:
+        writer.writes_more(explain)
+        fail_over()
+        wait_until(lambda: is_role(replica, b"master"), 60, explain)
+        if primary.process.poll() is not None:
+            # It becomes a replica: without one, nothing is confirmed.
+            primary.start()
+        writer.writes_more(explain)
+    finally:
+        writer.finish()
+    wait_until(lambda: is_role(primary, b"slave"), 60, explain)
+    with replica.connect() as here, primary.connect() as there:
+        for key, acknowledged in writer.acknowledged.items():
+            all_exist(here, key, acknowledged)
+        while iterator:
+            iterator, chunk = here("CF.SCANDUMP", STILL, iterator)
+            chunks.append((iterator, chunk or b""))
+        assert len(chunks) > 3 and joined(chunks) == here("CF.SNAPSHOT", STILL)
+        # The replica has everything: nobody writes now.
+        here("CF.ADD", KEYS[0], "last")
+        assert here("WAIT", 1, 5000) == 1
+        if "cluster-enabled yes" in primary.options:
+            there("READONLY")
+        assert not differences(states(there), states(here))
+
+
+# In a cluster.
+
+
+@pytest.fixture(scope="module")
+def cluster(binary):
+    """Three primaries, one of them with a replica. Some slots may be without a server while nodes are down."""
+    made = Cluster(binary, options=["cluster-require-full-coverage no"])
+    made.add_replica(made.owner(slot_of(STILL)))
+    yield made
+    made.close()
+
+
+def planned(cluster, primary, replica):
+    ask(replica)
+
+
+def elected(cluster, primary, replica):
+    """The other primaries notice that one is gone, and elect its replica."""
+    primary.kill()
+
+
+def forced(cluster, primary, replica):
+    """At once: the primary is not waited for, but the others must agree."""
+    primary.kill()
+    ask(replica, "FORCE")
+
+
+def taken_over(cluster, primary, replica):
+    """Two of three primaries are gone, so that there is no majority that could agree."""
+    other = next(node for node in cluster.nodes if node not in (primary, replica))
+    other.kill()
+    primary.kill()
+    ask(replica, "TAKEOVER")
+
+
+def ask(replica, *how):
+    with replica.connect() as call:
+        assert call("CLUSTER", "FAILOVER", *how) == "OK"
+
+
+@pytest.mark.parametrize("how", [planned, elected, forced, taken_over])
+def test_cluster(cluster, how):
+    primary = cluster.owner(slot_of(STILL))
+    (replica,) = [node for node in cluster.nodes if cluster.says_replica(primary, node, primary)]
+
+    def find():
+        return cluster.owner(slot_of(STILL)).address
+
+    writer = Writer(find)
+    writer.only_confirmed = how is not planned
+    survives(writer, primary, replica, lambda: how(cluster, primary, replica), cluster.logs)
+    for node in cluster.nodes:
+        if node.process.poll() is not None:
+            node.start()
+    wait_until(lambda: cluster.is_ready() and cluster.all_know_replica(primary, replica), 60, cluster.logs)
+
+
+# With Sentinel.
+
+NAME = "koel"
+
+
+class Watcher(Server):
+    """A sentinel, which is the server's program by another name."""
+
+    def __init__(self, binary, primary, folder):
+        path = Path(folder) / f"{binary.kind}-sentinel"
+        path.symlink_to(binary.path)
+        self.primary = primary
+        super().__init__(Binary(str(path), binary.kind, binary.version), tcp=True, module=None)
+
+    def configuration(self):
+        lines = [f"port {self.port}", f"dir {self.folder}", "logfile log", "bind 127.0.0.1", "protected-mode no"]
+        lines += [f"sentinel monitor {NAME} 127.0.0.1 {self.primary.port} 1", f"sentinel down-after-milliseconds {NAME} 3000"]
+        return "\n".join([*lines, f"sentinel failover-timeout {NAME} 5000"]) + "\n"
+
+
+@pytest.fixture
+def watched(binary, tmp_path):
+    """A primary, its replica, and a sentinel that knows both."""
+    if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
+        pytest.skip("the oldest and the newest show it")
+    primary = Server(binary, tcp=True)
+    replica = Server(binary, f"replicaof 127.0.0.1 {primary.port}", tcp=True)
+    servers = [primary, replica]
+    try:
+        wait_until(lambda: is_role(replica, b"slave"), 30, replica.log)
+        servers.append(Watcher(binary, primary, tmp_path))
+        with servers[2].connect() as call:
+            wait_until(lambda: len(call("SENTINEL", "REPLICAS", NAME)) == 1, 30, servers[2].log)
+            wait_until(lambda: b"slave" in call("SENTINEL", "REPLICAS", NAME)[0], 30)
+        yield servers
+    finally:
+        for server in servers:
+            server.close()
+
+
+def test_sentinel(watched):
+    """Clients ask it which server is the primary."""
+    primary, replica, sentinel = watched
+    client = Sentinel([("127.0.0.1", sentinel.port)], socket_timeout=5)
+
+    def find():
+        try:
+            return client.discover_master(NAME)
+        except redis.RedisError as error:
+            raise LookupError from error
+
+    writer = Writer(find)
+    writer.only_confirmed = True
+    survives(writer, primary, replica, primary.kill, sentinel.log)
