@@ -28,10 +28,10 @@ def read(path):
 
 def is_comparable(this, theirs):
     """Says which compilers these are; False if they are for different machines."""
-    print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.")
+    print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.", file=sys.stderr)
     if this.split(" for ")[1] == theirs.split(" for ")[1]:
         return True
-    print("Not compared: other machines have other instructions.")
+    print("Not compared: other machines have other instructions.", file=sys.stderr)
     return False
 
 

@@ -5,7 +5,7 @@
 //! cargo bench --bench billion -- 4400000000    # more than 2³² items, and a table of more than 2³² bytes
 //! ```
 //!
-//! The files are in the folder for temporary files, and are deleted. Every item must be found, and of as many absent ones no more
+//! Prints Markdown. The files are in the folder for temporary files, and are deleted. Every item must be found, and of as many absent ones no more
 //! than the filter says, within five standard deviations.
 
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
@@ -19,7 +19,7 @@ use std::{
 };
 
 use koel::{CuckooFilter, ElasticFilter, ElasticView, FilterView};
-use koel_benches::{Extent, key};
+use koel_benches::{Extent, count, key, row};
 use memmap2::Mmap;
 
 const ITEMS: u64 = 1_200_000_000;
@@ -80,14 +80,21 @@ impl Times {
         self.last = Instant::now();
     }
 
-    fn print(&self, name: &str, path: &Path, rates: [f64; 2]) {
+    /// The column of a filter.
+    fn column(&self, path: &Path, [measured, expected]: [f64; 2]) -> Vec<(&'static str, String)> {
         let bytes = fs::metadata(path).expect("it was saved").len();
-        let bits = 8.0 * bytes as f64 / self.items as f64;
-        println!("{name}: {} items, {bytes} bytes, {bits:.2} bits per item", self.items);
-        println!("    false-positive rate: measured {:.4} %, expected {:.4} %", 100.0 * rates[0], 100.0 * rates[1]);
-        for (what, seconds) in &self.rows {
-            println!("    {what:<28}{seconds:>9.2} s{:>9.1} ns per item", seconds * 1e9 / self.items as f64);
-        }
+        let time = |seconds: f64| match seconds * 1e9 / self.items as f64 {
+            each if each >= 5.0 => format!("{each:.1} ns per item"),
+            _ => format!("{seconds:.2} s"),
+        };
+        let mut column =
+            vec![("bytes", count(bytes)), ("bits per item", format!("{:.2}", 8.0 * bytes as f64 / self.items as f64))];
+        column.extend(self.rows.iter().map(|&(what, seconds)| (what, time(seconds))));
+        column.extend([
+            ("false-positive rate, expected", format!("{:.4} %", 100.0 * expected)),
+            ("false-positive rate, measured", format!("{:.4} %", 100.0 * measured)),
+        ]);
+        column
     }
 }
 
@@ -95,7 +102,7 @@ impl Times {
 fn ask(items: u64, times: &mut Times, expected: f64, contains: impl Fn(&[u64], &mut [bool])) -> f64 {
     let mut found = vec![false; usize::try_from(PIECE).expect("a small number")];
     let mut counts = [0_u64; 2];
-    let asked = [("contains_batch, present", 0..items), ("contains_batch, absent", items..2 * items)];
+    let asked = [("`contains_batch`, present", 0..items), ("`contains_batch`, absent", items..2 * items)];
     for ((what, range), count) in asked.into_iter().zip(&mut counts) {
         each_piece(range, |keys| {
             let found = &mut found[..keys.len()];
@@ -110,51 +117,53 @@ fn ask(items: u64, times: &mut Times, expected: f64, contains: impl Fn(&[u64], &
     rate
 }
 
-fn fixed(items: u64) {
+fn fixed(items: u64) -> Vec<(&'static str, String)> {
     let (file, mut times) = (Scratch::new("fixed"), Times::new(items));
     let capacity = usize::try_from(items).expect("64 bits");
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(9);
     let mut filter = builder.build().expect("there is memory");
     times.row("allocate");
     filter.insert_iter((0..items).map(key)).expect("there is room");
-    times.row("insert_iter");
+    times.row("`insert_iter`, `insert_unordered`");
     filter.save(&file.0).expect("there is disk space");
-    times.row("save");
+    times.row("`save`");
     drop(filter);
     let view = FilterView::over(file.map()).expect("as it was saved");
-    times.row("map");
+    times.row("`over`, of a mapped file");
     view.verify().expect("as it was saved");
-    times.row("verify");
+    times.row("`verify`");
     assert_eq!(view.len() as u64, items);
     let expected = view.false_positive_rate();
     let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
-    times.print("CuckooFilter, f = 9", &file.0, [rate, expected]);
+    times.column(&file.0, [rate, expected])
 }
 
-fn elastic(items: u64) {
+fn elastic(items: u64) -> Vec<(&'static str, String)> {
     let (file, mut times) = (Scratch::new("elastic"), Times::new(items));
     let capacity = usize::try_from(items).expect("64 bits");
     let builder = ElasticFilter::builder().capacity(capacity).max_capacity(capacity).false_positive_rate(RATE);
     let mut filter = builder.build().expect("there is memory");
     times.row("allocate");
     each_piece(0..items, |keys| filter.insert_unordered(keys).expect("it grows"));
-    times.row("insert_unordered");
+    times.row("`insert_iter`, `insert_unordered`");
     filter.save(&file.0).expect("there is disk space");
-    times.row("save");
+    times.row("`save`");
     drop(filter);
     let view = ElasticView::over(file.map()).expect("as it was saved");
-    times.row("map");
+    times.row("`over`, of a mapped file");
     view.verify().expect("as it was saved");
-    times.row("verify");
+    times.row("`verify`");
     assert_eq!(view.len() as u64, items);
     let expected = view.false_positive_rate();
     let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
-    times.print(&format!("ElasticFilter, {} shards", view.shards()), &file.0, [rate, expected]);
+    times.column(&file.0, [rate, expected])
 }
 
 fn main() {
     let items = Extent::of_arguments(ITEMS, 1).items;
-    println!("{items} items, in one thread; times include making the keys");
-    fixed(items);
-    elastic(items);
+    println!("{} items, f = 9, one thread, one run; times per item include making the keys.\n", count(items));
+    println!("| | `CuckooFilter` | `ElasticFilter`, planned |\n|---|---:|---:|");
+    for ((what, fixed), (_, elastic)) in fixed(items).into_iter().zip(elastic(items)) {
+        row(what, [fixed, elastic]);
+    }
 }

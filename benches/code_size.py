@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what programs grow by when they link the library, and compares it with benches/code_size.tsv.
 
-python3 benches/code_size.py             fails if a size is more than 3 % above its baseline
+python3 benches/code_size.py             prints Markdown, and fails if a size is more than 3 % above its baseline
 python3 benches/code_size.py --update    writes today's sizes into the file
 
 The programs are those of benches/code_size, with link-time optimisation, one codegen unit, without unwinding and symbols. A size
@@ -21,17 +21,17 @@ BASELINES = ROOT / "benches" / "code_size.tsv"
 UPDATE = "python3 benches/code_size.py --update"
 WASM = "wasm32-unknown-unknown"
 
-# Name, program, features, and what the project wants it to be at most, in KiB.
+# Name, program, features, what the project wants it to be at most, in KiB, and what it does.
 PROGRAMS = [
-    ("view", "view", "koel", 32),
-    ("fixed", "fixed", "koel", 48),
-    ("fixed, default features", "fixed", "koel-default", 80),
-    ("growing", "growing", "koel", 64),
-    ("qfilter", "qfilter", "qfilter", None),
-    ("fastbloom", "fastbloom", "fastbloom", None),
-    ("xorf", "xorf", "xorf", None),
+    ("view", "view", "koel", 32, "koel: queries a snapshot in place, without default features"),
+    ("fixed", "fixed", "koel", 48, "koel: builds a `CuckooFilter`, changes it and writes it, without default features"),
+    ("fixed, default features", "fixed", "koel-default", 80, "koel: the same with default features"),
+    ("growing", "growing", "koel", 64, "koel: builds an `ElasticFilter`, changes it and writes it, without default features"),
+    ("qfilter", "qfilter", "qfilter", None, "qfilter: builds a filter and changes it"),
+    ("fastbloom", "fastbloom", "fastbloom", None, "fastbloom: builds a filter and inserts"),
+    ("xorf", "xorf", "xorf", None, "xorf: builds a filter"),
 ]
-PAGE = ("page", 24)
+PAGE = ("page", 24, "koel: queries a snapshot in place, WebAssembly optimised for size; the whole file")
 
 HEADER = f"""\
 # Bytes of code and data that programs grow by with the library: benches/code_size. `just code-size` compares; this writes the file anew:
@@ -69,12 +69,12 @@ def program(name, *arguments):
 
 def measure():
     empty = program("empty")
-    sizes = {name: program(binary, "--features", features) - empty for name, binary, features, _ in PROGRAMS}
+    sizes = {name: program(binary, "--features", features) - empty for name, binary, features, *_ in PROGRAMS}
     if WASM in output("rustup", "target", "list", "--installed").split():
         build("--profile", "page", "--lib", "--features", "koel", "--target", WASM)
         sizes[PAGE[0]] = (target() / WASM / "page" / "page.wasm").stat().st_size
     else:
-        print(f"{PAGE[0]} is not measured: rustup target add {WASM}")
+        print(f"{PAGE[0]} is not measured: rustup target add {WASM}", file=sys.stderr)
     return sizes
 
 
@@ -84,20 +84,20 @@ def kib(size):
 
 def compare(sizes, baselines):
     """Prints every size; returns what is wrong."""
-    wanted = {name: most for name, _, _, most in PROGRAMS} | dict([PAGE])
+    wanted = {name: most for name, _, _, most, _ in PROGRAMS} | {PAGE[0]: PAGE[1]}
+    what = {name: what for name, *_, what in PROGRAMS} | {PAGE[0]: PAGE[2]}
     wrong = []
-    print(f"{'KiB':<26}{'size':>8}{'baseline':>10}{'change':>10}{'wanted':>8}")
+    print("KiB of code and data by which a program grows; *goal*: at most.\n\n| program | KiB | goal |\n|---|---:|---:|")
     for name, size in sizes.items():
         if (baseline := baselines.get(name)) is None:
             wrong.append(f"{name} takes {size:,} bytes, and has no baseline.")
             continue
         change = size / baseline - 1
-        most = wanted[name] or ""
-        print(f"{name:<26}{kib(size):>8}{kib(baseline):>10}{change * 100:>+8.2f} %{most:>8}")
+        print(f"| {what[name]} | {kib(size)} | {wanted[name] or '–'} |")
         if change > TOLERANCE:
             wrong.append(f"{name} takes {size:,} bytes, {change * 100:.1f} % more than its baseline, {baseline:,}.")
         elif change < -TOLERANCE:
-            print(f"    Keep what was gained: {UPDATE}")
+            print(f"Keep what {name} has gained: {UPDATE}", file=sys.stderr)
     return wrong
 
 

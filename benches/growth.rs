@@ -2,36 +2,45 @@
 //! one that is.
 //!
 //! ```sh
-//! cargo bench --bench growth                # 10 M items, a minute
+//! cargo bench --bench growth                # 100,000 to 10 M items, two minutes
 //! cargo bench --bench growth -- 3000000     # as many as that
 //! cargo bench --bench growth -- space       # only the space of filters of all sizes, from empty ones on
 //! cargo bench --bench growth -- beyond      # only the space of filters that grow beyond their plan
 //! ```
 //!
-//! Times are nanoseconds per item in one thread, with hashing: medians of the rounds, which take turns. Every answer is checked.
+//! Prints Markdown. Times are per item in one thread, with hashing: medians of the rounds, which take turns. Every answer is
+//! checked.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use std::{env, fmt::Write as _, hint::black_box, time::Instant};
+use std::{env, hint::black_box, time::Instant};
 
 use koel::{CuckooFilter, ElasticFilter};
-use koel_benches::{Extent, key, median, time};
+use koel_benches::{Extent, count, key, median, row, time};
 
 const RATE: f64 = 0.001;
-const ROUNDS: usize = 3;
-const DEFAULT_ITEMS: u64 = 10_000_000;
+const SIZES: [u64; 4] = [100_000, 1_000_000, 3_000_000, 10_000_000];
+/// Least and most rounds: small filters are measured more often.
+const ROUNDS: [usize; 2] = [3, 15];
 
 struct Keys {
     present: Vec<u64>,
     absent: Vec<u64>,
 }
 
-/// One kind of filter in one round: the times of [`OPERATIONS`], in nanoseconds per item.
+/// One kind of filter in one round: nanoseconds per item for `insert`, `contains` and `contains_batch` of present and absent keys,
+/// and `remove`.
 type Times = [f64; 6];
-const OPERATIONS: [&str; 6] = ["insert", "present", "absent", "batch present", "batch absent", "remove"];
 
-/// Times of one kind of filter, and what it says of itself when it is full.
-type Measure = fn(&Keys) -> (Times, String);
+/// What a row shows, and which times.
+const ROWS: [(&str, &[usize]); 4] = [
+    ("`insert`", &[0]),
+    ("`contains`, present; absent", &[1, 2]),
+    ("`contains_batch`, present; absent", &[3, 4]),
+    ("`remove`", &[5]),
+];
+
+type Measure = fn(&Keys) -> Times;
 
 /// The two types have the same methods, but no trait for updates in common.
 macro_rules! measure {
@@ -40,7 +49,7 @@ macro_rules! measure {
         let items = keys.present.len();
         let mut found = vec![false; items];
         let most_wrong = items / 500;
-        let mut times = [0.0; OPERATIONS.len()];
+        let mut times = Times::default();
         times[0] = time(items, || keys.present.iter().for_each(|key| filter.insert(black_box(key)).expect("there is room")));
         times[1] = time(items, || assert!(keys.present.iter().all(|key| filter.contains(black_box(key)))));
         times[2] = time(items, || {
@@ -51,41 +60,41 @@ macro_rules! measure {
         assert!(found.iter().all(|&found| found));
         times[4] = time(items, || filter.contains_batch(&keys.absent, black_box(&mut found)));
         assert!(found.iter().filter(|&&found| found).count() <= most_wrong);
-        let summary = filter.to_string();
         times[5] = time(items, || assert!(keys.present.iter().all(|key| filter.remove(black_box(key)))));
         assert!(filter.is_empty());
-        (times, summary)
+        times
     }};
 }
 
-fn fixed(keys: &Keys) -> (Times, String) {
+fn fixed(keys: &Keys) -> Times {
     let builder = CuckooFilter::builder().capacity(keys.present.len()).false_positive_rate(RATE);
     measure!(builder.build().expect("the parameters are right"), keys)
 }
 
-fn grown(keys: &Keys) -> (Times, String) {
+fn grown(keys: &Keys) -> Times {
     measure!(ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right"), keys)
 }
 
-fn planned(keys: &Keys) -> (Times, String) {
+fn planned(keys: &Keys) -> Times {
     let items = keys.present.len();
     let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items);
     measure!(builder.build().expect("the parameters are right"), keys)
 }
 
-/// Space of filters with default options at every size, and with a capacity for the smallest size that is printed.
+/// Space of filters at every size, in bits per item.
 fn space() {
-    const SIZES: [u64; 9] = [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000];
-    let items = Extent::of_arguments(DEFAULT_ITEMS, 1).length() as u64;
+    const SIZES: [usize; 5] = [1000, 10_000, 100_000, 1_000_000, 10_000_000];
+    const FROM: [usize; 2] = [1000, 1_000_000];
+    let items = Extent::of_arguments(10_000_000, 1).length();
     let builder = ElasticFilter::builder().false_positive_rate(RATE);
-    let shared = builder.clone().build_shared().expect("the parameters are right");
-    println!("an empty SharedFilter takes {} bytes; bits per item of an ElasticFilter:", shared.size_in_bytes());
-    for (name, builder) in [("default", builder.clone()), ("capacity 1000", builder.capacity(1000))] {
+    let shared = builder.clone().build_shared().expect("the parameters are right").size_in_bytes();
+    let mut columns = Vec::new();
+    for builder in [builder.clone(), builder.capacity(1000)] {
         let mut filter = builder.build().expect("the parameters are right");
-        let mut line = format!("{name}: empty {} bytes", filter.size_in_bytes());
+        let mut column = vec![format!("{} bytes", count(filter.size_in_bytes()))];
         let (mut next, mut bits) = (1000.0, Vec::new());
         for n in 1..=items {
-            filter.insert(&key(n)).expect("it grows");
+            filter.insert(&key(n as u64)).expect("it grows");
             // Evenly on a logarithmic scale.
             if n as f64 >= next {
                 next *= 1.01;
@@ -93,43 +102,45 @@ fn space() {
                 assert!(filter.false_positive_rate() <= RATE);
             }
             if SIZES.contains(&n) {
-                let _ = write!(line, ", {n}: {:.1}", filter.bits_per_item());
+                column.push(format!("{:.1}", filter.bits_per_item()));
             }
         }
-        println!("{line}");
-        for from in SIZES {
+        for from in FROM.into_iter().filter(|&from| from < items) {
             let bits: Vec<f64> = bits.iter().filter(|(n, _)| *n >= from).map(|&(_, bits)| bits).collect();
-            if !bits.is_empty() {
-                let (least, most) = (bits.iter().copied().fold(f64::MAX, f64::min), bits.iter().copied().fold(0.0, f64::max));
-                let mean = bits.iter().sum::<f64>() / bits.len() as f64;
-                println!("    from {from} to {items}: {mean:.1}, averaged over log n ({least:.1} to {most:.1})");
-            }
+            let (least, most) = extremes(&bits);
+            column.push(format!("{:.1} ({least:.1} to {most:.1})", bits.iter().sum::<f64>() / bits.len() as f64));
         }
+        columns.push(column);
+    }
+    let ranges = FROM.iter().map(|&from| format!("{} to {}, averaged over log n (least to most)", count(from), count(items)));
+    let sizes = SIZES.iter().filter(|&&size| size <= items).map(|&size| count(size));
+    let names = [String::from("none")].into_iter().chain(sizes).chain(ranges);
+    println!(
+        "Bits of memory per item of an `ElasticFilter`, ε = {RATE}. An empty `SharedFilter` takes {} bytes.\n",
+        count(shared)
+    );
+    println!("| items | default options | `capacity(1000)` |\n|---|---:|---:|");
+    for (at, name) in names.take(columns[0].len()).enumerate() {
+        row(&name, columns.iter().map(|column| column[at].clone()));
     }
 }
 
-/// The times of single insertions while a filter grows.
-fn pauses(keys: &Keys) {
+/// The least and the greatest.
+fn extremes(values: &[f64]) -> (f64, f64) {
+    (values.iter().copied().fold(f64::MAX, f64::min), values.iter().copied().fold(0.0, f64::max))
+}
+
+/// 99.9 % of single insertions into a growing filter take at most so many nanoseconds.
+fn pause(keys: &Keys) -> f64 {
     let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right");
-    let mut longest: Vec<u64> = Vec::with_capacity(keys.present.len());
+    let mut times = Vec::with_capacity(keys.present.len());
     for key in &keys.present {
         let start = Instant::now();
         filter.insert(key).expect("it grows");
-        longest.push(u64::try_from(start.elapsed().as_nanos()).expect("less than 500 years"));
+        times.push(start.elapsed().as_secs_f64() * 1e9);
     }
-    longest.sort_unstable();
-    let quantile = |share: f64| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
-        let at = ((longest.len() as f64 * share) as usize).min(longest.len() - 1);
-        longest[at]
-    };
-    println!(
-        "single insertions, ns (each with some 25 for the clock): median {}, 99.9 % {}, 99.999 % {}, longest {}",
-        quantile(0.5),
-        quantile(0.999),
-        quantile(0.99999),
-        quantile(1.0)
-    );
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() - 1 - times.len() / 1000]
 }
 
 /// The space of filters that grow to 50 times the number that they are planned for.
@@ -137,13 +148,17 @@ fn beyond() {
     const TIMES: [usize; 6] = [1, 2, 5, 10, 20, 50];
     // A smaller number, when it is a test.
     let planned = Extent::of_arguments(1_000_000, 1).length() / 10;
-    println!("planned for {planned} items; bits per item and buckets per look-up with so many times as many: {TIMES:?}");
+    println!("Bits per item, and in brackets buckets per lookup, of filters planned for {} items:\n", count(planned));
+    println!(
+        "| ε | `capacity` | as planned | 2 × | 5 × | 10 × | 20 × | 50 × | averaged over log n |\n|---|---:|{}",
+        "---:|".repeat(7)
+    );
     for rate in [0.01, 0.001] {
         for capacity in [planned, planned / 100] {
             let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).max_capacity(planned);
             let mut filter = builder.build().expect("the parameters are right");
-            let (mut next, mut bits, mut buckets, mut highest) = (planned as f64, Vec::new(), Vec::new(), 0.0_f64);
-            let mut line = format!("rate {rate}, capacity {capacity:>7}:");
+            let (mut next, mut bits, mut buckets) = (planned as f64, Vec::new(), Vec::new());
+            let mut cells = vec![count(capacity)];
             for items in 1..=50 * planned {
                 filter.insert(&key(items as u64)).expect("it grows");
                 // Evenly on a logarithmic scale.
@@ -151,18 +166,44 @@ fn beyond() {
                     next *= 1.02;
                     bits.push(filter.bits_per_item());
                     buckets.push(filter.buckets_per_lookup() as f64);
-                    highest = highest.max(filter.false_positive_rate());
+                    assert!(filter.false_positive_rate() <= rate);
                 }
                 if items.is_multiple_of(planned) && TIMES.contains(&(items / planned)) {
-                    let _ = write!(line, " {:.1} ({})", filter.bits_per_item(), filter.buckets_per_lookup());
+                    cells.push(format!("{:.1} ({})", filter.bits_per_item(), filter.buckets_per_lookup()));
                 }
             }
-            assert!(highest <= rate);
             let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-            let most = bits.iter().copied().fold(0.0, f64::max);
-            println!("{line}; at most {most:.1}, on average {:.1} ({:.1}); rate {highest:.5}", mean(&bits), mean(&buckets));
+            cells.push(format!("{:.1} ({:.1})", mean(&bits), mean(&buckets)));
+            row(&format!("{} %", 100.0 * rate), cells);
         }
     }
+}
+
+/// The cells of one number of items, from the top of the table to its end.
+fn column(items: u64, rounds: usize) -> Vec<String> {
+    let keys = Keys { present: (0..items).map(key).collect(), absent: (items..2 * items).map(key).collect() };
+    let kinds: [Measure; 3] = [fixed, grown, planned];
+    let mut all = vec![Vec::new(); kinds.len()];
+    for _ in 0..rounds {
+        for (measure, all) in kinds.iter().zip(&mut all) {
+            all.push(measure(&keys));
+        }
+    }
+    let mut cells = Vec::new();
+    for (kind, times) in all.iter().enumerate() {
+        for (_, operations) in ROWS {
+            let figures = operations.iter().map(|&operation| {
+                if kind == 0 {
+                    return format!("{:.0}", median(&times.iter().map(|times| times[operation]).collect::<Vec<f64>>()));
+                }
+                let ratios = times.iter().zip(&all[0]).map(|(times, fixed)| times[operation] / fixed[operation]);
+                format!("{:.1}", median(&ratios.collect::<Vec<f64>>()))
+            });
+            cells.push(figures.collect::<Vec<String>>().join("; ") + if kind == 0 { " ns" } else { " ×" });
+        }
+    }
+    cells.push(format!("{:.1} µs", pause(&keys) / 1000.0));
+    cells
 }
 
 fn main() {
@@ -172,34 +213,21 @@ fn main() {
     if env::args().any(|argument| argument == "space") {
         return space();
     }
-    let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
-    let (items, rounds) = (extent.length(), extent.rounds);
-    let keys =
-        Keys { present: (0..items as u64).map(key).collect(), absent: (items as u64..2 * items as u64).map(key).collect() };
-    let kinds: [(&str, Measure); 3] = [("fixed", fixed), ("grown from nothing", grown), ("planned", planned)];
-    let mut all = vec![Vec::new(); kinds.len()];
-    let mut summaries = vec![String::new(); kinds.len()];
-    for _ in 0..rounds {
-        for (kind, (_, measure)) in kinds.iter().enumerate() {
-            let (times, summary) = measure(&keys);
-            all[kind].push(times);
-            summaries[kind] = summary;
-        }
+    let Extent { items, rounds: most } = Extent::of_arguments(0, ROUNDS[1]);
+    let sizes = if items == 0 { SIZES.to_vec() } else { vec![items] };
+    let rounds = |items: u64| (usize::try_from(30_000_000 / items).unwrap_or(0) | 1).clamp(ROUNDS[0], ROUNDS[1]).min(most);
+    let columns: Vec<Vec<String>> = sizes.iter().map(|&items| column(items, rounds(items))).collect();
+    println!(
+        "Per item in one thread, ε = {RATE}, medians of {} rounds and more; × the fixed filter in the same rounds.\n",
+        rounds(sizes[sizes.len() - 1])
+    );
+    println!(
+        "| items | {} |\n|---|{}",
+        sizes.iter().map(|&items| count(items)).collect::<Vec<_>>().join(" | "),
+        "---:|".repeat(sizes.len())
+    );
+    let names = ["fixed", "grown", "planned"].iter().flat_map(|kind| ROWS.map(|(name, _)| format!("{kind}: {name}")));
+    for (at, name) in names.chain([String::from("grown: 99.9 % of the insertions take at most")]).enumerate() {
+        row(&name, columns.iter().map(|column| column[at].clone()));
     }
-    println!("{items} items, ε = {RATE}, medians of {rounds} rounds: ns per item, × fixed (least and most of the rounds)");
-    for (kind, (name, _)) in kinds.iter().enumerate() {
-        println!("{name}: {}", summaries[kind]);
-        for (operation, name) in OPERATIONS.iter().enumerate() {
-            let of = |kind: usize| all[kind].iter().map(|times: &Times| times[operation]).collect::<Vec<f64>>();
-            let (times, fixed) = (of(kind), of(0));
-            let ratios: Vec<f64> = times.iter().zip(&fixed).map(|(time, fixed)| time / fixed).collect();
-            let (least, most) = (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max));
-            let mut line = format!("    {name:<14}{:>8.1}", median(&times));
-            if kind > 0 {
-                let _ = write!(line, "{:>8.2}   ({least:.2} to {most:.2})", median(&ratios));
-            }
-            println!("{line}");
-        }
-    }
-    pauses(&keys);
 }

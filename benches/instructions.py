@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the counts of benches/instructions.rs with those in benches/instructions.tsv.
 
-python3 benches/instructions.py             fails if a count is more than 3 % above its baseline
+python3 benches/instructions.py             prints Markdown, and fails if a count is more than 3 % above its baseline
 python3 benches/instructions.py --update    writes today's counts into the file
 
 They need valgrind, and gungraun-runner of the version in Cargo.lock. (gungraun's own limits are compiled in, one for each benchmark,
@@ -19,8 +19,11 @@ from baselines import ROOT, TOLERANCE, compiler, end, is_comparable, output, rea
 BASELINES = ROOT / "benches" / "instructions.tsv"
 UPDATE = "python3 benches/instructions.py --update"
 
+# In each benchmark.
+OPERATIONS = 10_000
+
 HEADER = f"""\
-# Instructions of benches/instructions.rs: of 10,000 operations each. `just instructions` compares; this writes the file anew:
+# Instructions of benches/instructions.rs: of {OPERATIONS:,} operations each. `just instructions` compares; this writes the file anew:
 #     {UPDATE}
 # Compilers differ. These are the counts of
 # {{compiler}}
@@ -44,6 +47,7 @@ def measure():
 def compare(counts, baselines):
     """Prints every count; returns what is wrong."""
     wrong = []
+    print("Instructions per item, with the hash.\n\n| operation | table, kernel | instructions | baseline |\n|---|---|---:|---:|")
     for name in baselines.keys() - counts.keys():
         wrong.append(f"{name} has a baseline, but was not measured.")
     for name, count in counts.items():
@@ -51,11 +55,12 @@ def compare(counts, baselines):
             wrong.append(f"{name} costs {count:,} instructions, and has no baseline.")
             continue
         change = count / baseline - 1
-        print(f"{name:<38}{count:>14,}{baseline:>14,}{change * 100:>+8.2f} %")
+        operation, table = name.split(" ")
+        print(f"| `{operation}` | {table.replace('_', ' ')} | {count / OPERATIONS:.0f} | {baseline / OPERATIONS:.0f} |")
         if change > TOLERANCE:
             wrong.append(f"{name} costs {count:,} instructions, {change * 100:.1f} % more than its baseline, {baseline:,}.")
         elif change < -TOLERANCE:
-            print(f"    Keep what was gained: {UPDATE}")
+            print(f"Keep what {name} has gained: {UPDATE}", file=sys.stderr)
     return wrong
 
 

@@ -5,14 +5,14 @@
 //! cargo bench --bench large -- 20000000     # as many as that
 //! ```
 //!
-//! Times are nanoseconds per item, with hashing: medians of the rounds, which take turns. Every answer is checked.
+//! Prints Markdown. Times are nanoseconds per item, with hashing: medians of the rounds, which take turns. Every answer is checked.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
 use std::{hint::black_box, thread};
 
 use koel::{CuckooFilter, ElasticBuilder, ElasticFilter};
-use koel_benches::{Extent, key, median, time};
+use koel_benches::{Extent, count, key, median, row, time};
 
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
@@ -41,26 +41,26 @@ fn round(keys: &[u64], asked: &[u64]) -> Times {
         found.fill(false);
     };
     let mut flat = CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("the parameters are right");
-    times.take("flat: insert, one by one", items, || {
+    times.take("`CuckooFilter::insert`", items, || {
         keys.iter().for_each(|key| flat.insert(black_box(key)).expect("there is room"));
     });
-    times.take("flat: contains_batch", asked.len(), || flat.contains_batch(asked, black_box(&mut found)));
+    times.take("`CuckooFilter::contains_batch`", asked.len(), || flat.contains_batch(asked, black_box(&mut found)));
     check(&mut found);
     flat.clear();
-    times.take("flat: insert_batch", items, || flat.insert_batch(keys).expect("there is room"));
+    times.take("`CuckooFilter::insert_batch`", items, || flat.insert_batch(keys).expect("there is room"));
     drop(flat);
     let mut shards = planned(items).build().expect("the parameters are right");
-    times.take("shards: insert_unordered", items, || shards.insert_unordered(keys).expect("it grows"));
+    times.take("`ElasticFilter::insert_unordered`", items, || shards.insert_unordered(keys).expect("it grows"));
     assert_eq!(shards.len(), items);
-    times.take("shards: contains_batch", asked.len(), || shards.contains_batch(asked, black_box(&mut found)));
+    times.take("`ElasticFilter::contains_batch`", asked.len(), || shards.contains_batch(asked, black_box(&mut found)));
     check(&mut found);
-    times.take("shards: contains_batch, 4096 at a time", asked.len(), || {
+    times.take("`ElasticFilter::contains_batch`, 4,096 at a time", asked.len(), || {
         asked.chunks(4096).zip(found.chunks_mut(4096)).for_each(|(asked, found)| shards.contains_batch(asked, found));
     });
     check(&mut found);
     drop(shards);
     let shared = planned(items).build_shared().expect("the parameters are right");
-    times.take("lanes: insert_batch, two threads", items, || {
+    times.take("`SharedFilter::insert_batch`, two threads", items, || {
         thread::scope(|scope| {
             for keys in keys.chunks(items.div_ceil(2)) {
                 scope.spawn(|| shared.insert_batch(keys).expect("it grows"));
@@ -68,7 +68,7 @@ fn round(keys: &[u64], asked: &[u64]) -> Times {
         });
     });
     assert_eq!(shared.len(), items);
-    times.take("lanes: contains_batch, two threads", asked.len(), || {
+    times.take("`SharedFilter::contains_batch`, two threads", asked.len(), || {
         thread::scope(|scope| {
             let each = asked.len().div_ceil(2);
             for (asked, found) in asked.chunks(each).zip(found.chunks_mut(each)) {
@@ -91,12 +91,14 @@ fn main() {
     let asked: Vec<u64> = present.chain(absent).collect();
     let all: Vec<Times> = (0..rounds).map(|_| round(&keys, &asked)).collect();
     println!(
-        "{items} items, {} keys asked for, ε = {RATE}, medians of {rounds} rounds (least to most), ns per item",
-        asked.len()
+        "{} items, ε = {RATE}, {} keys looked up, half of them present: ns per item, medians of {rounds} rounds (least to most).\n",
+        count(items),
+        count(asked.len())
     );
+    println!("| operation | ns |\n|---|---:|");
     for (at, (what, _)) in all[0].0.iter().enumerate() {
         let mut times: Vec<f64> = all.iter().map(|times| times.0[at].1).collect();
         times.sort_by(f64::total_cmp);
-        println!("    {what:<40}{:>7.1}   ({:.1} to {:.1})", median(&times), times[0], times[rounds - 1]);
+        row(what, [format!("{:.1} ({:.1} to {:.1})", median(&times), times[0], times[rounds - 1])]);
     }
 }

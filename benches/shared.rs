@@ -5,7 +5,7 @@
 //! cargo bench --bench shared -- 3000000     # as many as that
 //! ```
 //!
-//! Times are nanoseconds per item until the last thread is done, with hashing: medians of the rounds, which take turns. Every
+//! Prints Markdown. Times are nanoseconds per item until the last thread is done, with hashing: medians of the rounds, which take turns. Every
 //! answer is checked.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
@@ -13,7 +13,7 @@
 use std::{hint::black_box, num::NonZeroUsize, thread};
 
 use koel::{ElasticFilter, SharedFilter};
-use koel_benches::{Extent, key, median, time};
+use koel_benches::{Extent, count, key, median, row, time};
 
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 5;
@@ -81,26 +81,26 @@ fn main() {
             all.push(shared(threads, &keys));
         }
     }
-    println!("{items} items, ε = {RATE}, medians of {rounds} rounds, on a machine with {most_threads} cores");
-    println!("ns per item; × one thread's growing filter for one thread, × as fast as one thread for several (least to most)");
+    println!(
+        "{} items, ε = {RATE}: ns per item until the last thread is done, medians of {rounds} rounds; in brackets, times as long as \
+         an `ElasticFilter` in the same round, or times as fast as one thread (least to most).\n",
+        count(items)
+    );
+    let threads =
+        numbers.iter().map(|&n| if n == 1 { String::from("`SharedFilter`, one thread") } else { format!("{n} threads") });
+    row("", ["`ElasticFilter`".into()].into_iter().chain(threads));
+    println!("|---|{}", "---:|".repeat(numbers.len() + 1));
     for (operation, name) in OPERATIONS.iter().enumerate() {
         let of = |times: &[Times]| times.iter().map(|times| times[operation]).collect::<Vec<f64>>();
-        let owned = of(&owned);
-        print!("{name:<15} ElasticFilter {:>6.1}", median(&owned));
-        let one = of(&all[0]);
-        for (&threads, all) in numbers.iter().zip(&all) {
+        let (owned, one) = (of(&owned), of(&all[0]));
+        let cells = numbers.iter().zip(&all).map(|(&threads, all)| {
             let times = of(all);
             let ratio = |(time, one): (&f64, &f64)| if threads == 1 { time / one } else { one / time };
             let mut ratios: Vec<f64> = times.iter().zip(if threads == 1 { &owned } else { &one }).map(ratio).collect();
             ratios.sort_by(f64::total_cmp);
-            let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
-            print!(
-                "   {threads} thread{} {:>6.1} {:>5.2} ({least:.2} to {most:.2})",
-                if threads == 1 { "" } else { "s" },
-                median(&times),
-                median(&ratios)
-            );
-        }
-        println!();
+            let (least, most, what) = (ratios[0], ratios[ratios.len() - 1], if threads == 1 { "as long" } else { "as fast" });
+            format!("{:.1} ({:.2} × {what}, {least:.2} to {most:.2})", median(&times), median(&ratios))
+        });
+        row(&format!("`{name}`"), [format!("{:.1}", median(&owned))].into_iter().chain(cells));
     }
 }

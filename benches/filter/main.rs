@@ -4,7 +4,7 @@
 //! cargo bench --bench filter                       tables of 100,000 to 100 M items: L2, 16 MB, 160 MB
 //! cargo bench --bench filter -- 'find/L2'          what has this in its name
 //! KOEL_BENCH_LARGE=1 cargo bench --bench filter    also 1.6 GB, which takes hours more, and some 4 GB
-//! python3 benches/summary.py                       medians, and their ratio to the floor, of what has been run
+//! python3 benches/summary.py 'find/L2'             runs it, and prints medians and their ratio to the floor as Markdown
 //! ```
 //!
 //! With `-- --test` everything runs once, at a size that takes no time, as a test of its assertions.

@@ -3,7 +3,7 @@
 // Times and numbers of items are for people to read.
 #![allow(clippy::cast_precision_loss)]
 
-use std::{env, time::Instant};
+use std::{env, fmt::Display, time::Instant};
 
 /// The n-th key. All are distinct, and in no order.
 #[must_use]
@@ -28,6 +28,22 @@ pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
+}
+
+/// A number for people: 1,000 or 3 M.
+#[must_use]
+pub fn count(number: impl Display) -> String {
+    let digits = number.to_string();
+    if let Some(millions) = digits.strip_suffix("000000") {
+        return format!("{millions} M");
+    }
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+/// Prints a row of a Markdown table.
+pub fn row(name: &str, cells: impl IntoIterator<Item = String>) {
+    println!("| {name} | {} |", cells.into_iter().collect::<Vec<_>>().join(" | "));
 }
 
 /// How much a benchmark does.
