@@ -16,9 +16,9 @@ fn mistakes_are_named_before_anything_is_measured() {
     let koel = Koel::new();
     koel.write("file", "");
     let cases: [(&str, &[&str]); 15] = [
-        ("", &["NAME", "load", "walk", "all", "--help"]),
-        ("--quick", &["NAME", "load", "walk", "all"]),
-        ("laod", &["'laod'", "load", "walk", "all", "similar"]),
+        ("", &["NAME", "load", "speed", "all", "--help"]),
+        ("--quick", &["NAME", "load", "speed", "all"]),
+        ("laod", &["'laod'", "load", "speed", "all", "similar"]),
         ("load --seed one", &["--seed", "'one'", "hexadecimal"]),
         ("load --seed -1", &["--seed", "'-1'", "whole number from 0"]),
         ("load --threads 0", &["--threads", "'0'", "1 to 4096"]),
@@ -41,11 +41,11 @@ fn mistakes_are_named_before_anything_is_measured() {
 #[test]
 fn all_is_checked_before_one_begins() {
     let koel = Koel::new();
-    // Large enough for `load`, too small for `walk`, which comes later.
-    koel.run(["experiment", "load", "walk", "--quick", "--max-slots", "999"]).error(&[
-        "walk: ",
-        "--max-slots 999",
-        "at least 1000",
+    // Large enough for `load`, too small for `speed`, which comes later.
+    koel.run(["experiment", "load", "speed", "--quick", "--max-slots", "600"]).error(&[
+        "speed: ",
+        "--max-slots 600",
+        "at least 683",
     ]);
     koel.shell("test -z \"$(ls -A koel-experiments)\"").ok();
 }

@@ -31,11 +31,6 @@ impl Quartiles {
 /// 99 % of a normal distribution is within this many standard deviations of its mean.
 pub(crate) const DEVIATIONS: f64 = 2.576;
 
-/// Half the width of the 99 % confidence interval of a mean of many values with this variance.
-pub(crate) fn half_interval(variance: f64, values: u64) -> f64 {
-    DEVIATIONS * (variance.max(0.0) / values.max(1) as f64).sqrt()
-}
-
 /// The 99 % confidence interval of a share, of which `hits` of `samples` were seen: the Wilson score interval (1927), which
 /// holds for few hits, too. Both ends are between 0 and 1.
 ///

@@ -104,8 +104,6 @@ enum Name {
     Space,
     /// False-positive rates, measured and predicted
     Fpr,
-    /// Evictions per insertion
-    Walk,
     /// Times of insertions, look-ups and removals, by size of the table; `koel tune` takes its times from here
     Speed,
     /// All experiments
@@ -116,11 +114,10 @@ enum Name {
 type Planner = fn(&Settings) -> anyhow::Result<Plan<'static>>;
 
 /// All experiments, in the order in which they run.
-const PLANNERS: [(Name, Planner); 5] = [
+const PLANNERS: [(Name, Planner); 4] = [
     (Name::Load, |settings| Plan::new(experiments::Load, settings)),
     (Name::Space, |settings| Plan::new(experiments::Space, settings)),
     (Name::Fpr, |settings| Plan::new(experiments::Fpr, settings)),
-    (Name::Walk, |settings| Plan::new(experiments::Evictions, settings)),
     (Name::Speed, |settings| Plan::new(experiments::Speed, settings)),
 ];
 

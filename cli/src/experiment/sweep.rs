@@ -30,8 +30,8 @@ const MOST_CASES: usize = 100_000;
 /// (6..20:2), or one to multiply by (1000..1000000:x10). Without one, loads are 0.05 apart, numbers of items ten times, and all
 /// others 1.
 ///
-/// What is measured: space (bytes, bits per item), fpr (the false-positive rate), load (at the first refusal), walk (evictions
-/// per insertion), speed (nanoseconds for look-ups, insertions and removals). Times are measured one after the other; otherwise,
+/// What is measured: space (bytes, bits per item), fpr (the false-positive rate), load (at the first refusal),
+/// speed (nanoseconds for look-ups, insertions and removals). Times are measured one after the other; otherwise,
 /// all cores are used. The columns are described in docs/RESULTS.md. Combinations without such a filter are left out, and named.
 #[derive(Args)]
 #[command(after_help = "\
@@ -39,7 +39,7 @@ Exit status: 0 success, 2 error, 130 interrupted.
 
 Examples:
     koel experiment sweep --f 8..16:4 --load 0.5..0.95:0.15 --items 10000 --quick
-    koel experiment sweep --b 2,4 --load 0.8 --measure load,walk --items 1000 --quick --out buckets")]
+    koel experiment sweep --b 2,4 --load 0.8 --measure load --items 1000 --quick --out buckets")]
 pub(crate) struct Options {
     /// Bits of a fingerprint
     #[arg(long, value_name = "BITS", default_value = "12", value_parser = bits, allow_negative_numbers = true)]

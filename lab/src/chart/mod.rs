@@ -5,29 +5,21 @@
 //! their contrast with white and dark pages. Text is large for the size of the picture, and the legend stands below the plot.
 
 mod draw;
-mod labels;
-mod legend;
-mod letters;
 mod palette;
 mod scale;
-mod stamp;
 #[cfg(test)]
 mod tests;
-mod theme;
 
 pub use draw::draw;
 
 use std::path::Path;
 
-use anyhow::Context as _;
-
 /// Draws a chart into an SVG file, which it replaces atomically.
 ///
 /// # Errors
-/// If the chart cannot be drawn, or the file not be written.
+/// If the file cannot be written.
 pub fn save(chart: &Chart, path: &Path) -> anyhow::Result<()> {
-    let svg = draw(chart).with_context(|| format!("{} could not be drawn", path.display()))?;
-    crate::record::replace(path, svg.as_bytes())
+    crate::record::replace(path, draw(chart).as_bytes())
 }
 
 /// A chart.
@@ -168,7 +160,7 @@ impl Series {
     }
 
     /// The same series, with a label for each point. Labels keep clear of each other, of marks and of intervals, but not of
-    /// lines.
+    /// lines; one that finds no room beside its mark is left out.
     #[must_use]
     pub fn labelled(self, labels: Vec<String>) -> Self {
         Self { labels, ..self }

@@ -3,8 +3,19 @@
 /// A colour for light pages, and its counterpart for dark pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Colour {
-    pub(super) light: [u8; 3],
-    pub(super) dark: [u8; 3],
+    light: [u8; 3],
+    dark: [u8; 3],
+}
+
+impl Colour {
+    /// The one for light pages, as in SVG.
+    pub(super) fn light(self) -> String {
+        hexadecimal(self.light)
+    }
+}
+
+fn hexadecimal([r, g, b]: [u8; 3]) -> String {
+    format!("#{r:02X}{g:02X}{b:02X}")
 }
 
 const fn colour(light: u32, dark: u32) -> Colour {
@@ -30,9 +41,19 @@ pub(super) const INK: Colour = colour(0x1d_1d_21, 0xe8_e8_ee);
 /// The colour of grid lines.
 pub(super) const GRID: Colour = colour(0xd9_d9_de, 0x3c_3c_44);
 
-/// All colours of a picture.
-pub(super) fn all() -> impl Iterator<Item = Colour> {
-    COLOURS.into_iter().chain([INK, GRID])
+/// The colour of a series for light pages, as in SVG.
+pub(super) fn of(series: usize) -> String {
+    COLOURS[series % COLOURS.len()].light()
+}
+
+/// The style rules that replace each colour on dark pages.
+pub(super) fn dark() -> String {
+    let rule = |colour: Colour| {
+        let [light, dark] = [colour.light, colour.dark].map(hexadecimal);
+        format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
+    };
+    let rules: String = COLOURS.into_iter().chain([INK, GRID]).map(rule).collect();
+    format!("@media(prefers-color-scheme:dark){{{rules}}}")
 }
 
 #[cfg(test)]

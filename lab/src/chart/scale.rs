@@ -1,9 +1,5 @@
 //! Positions of numbers on an axis, and its ticks.
 
-use std::ops::Range;
-
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-
 use super::{Axis, Scale};
 
 /// An axis with its ends and ticks.
@@ -80,8 +76,7 @@ impl Ruler {
         (self.from, self.to)
     }
 
-    /// The label of a tick.
-    pub(super) fn label(&self, value: f64) -> String {
+    fn label(&self, value: f64) -> String {
         match self.scale {
             Scale::Log if (value.log10() - value.log10().round()).abs() < 1e-6 && !(0.01..1000.0).contains(&value) => {
                 format!("10{}", superscript(value.log10().round()))
@@ -98,9 +93,16 @@ impl Ruler {
         }
     }
 
-    /// The labels of all ticks.
-    pub(super) fn labels(&self) -> impl Iterator<Item = String> {
-        self.ticks.iter().map(|&tick| self.label(tick))
+    /// The ticks with their labels.
+    pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
+        self.ticks.iter().map(|&tick| (tick, self.label(tick)))
+    }
+
+    /// The pixel of a value, between those of the two ends.
+    pub(super) fn map(&self, value: f64, from: i32, to: i32) -> i32 {
+        #[allow(clippy::cast_possible_truncation, reason = "at most the width of a picture")]
+        let distance = (f64::from(to - from) * self.share(value)).round() as i32;
+        from + distance
     }
 }
 
@@ -121,38 +123,12 @@ fn superscript(exponent: f64) -> String {
     format!("{exponent:.0}").chars().map(raise).collect()
 }
 
-impl Ranged for Ruler {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let length = f64::from(limit.1 - limit.0);
-        #[allow(clippy::cast_possible_truncation, reason = "at most the width of a picture")]
-        let distance = (length * self.share(*value)).round() as i32;
-        limit.0 + distance
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.ticks.clone()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.from..self.to
-    }
-}
-
-impl ValueFormatter<f64> for Ruler {
-    fn format_ext(&self, value: &f64) -> String {
-        self.label(*value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
-        Ruler::new(axis, values.iter().copied()).labels().collect()
+        Ruler::new(axis, values.iter().copied()).ticks().map(|(_, label)| label).collect()
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn numbers(svg: &str, name: &str) -> Vec<f64> {
 
 #[test]
 fn a_demanding_chart_stays_within_its_picture() {
-    let svg = draw(&demanding()).expect("it can be drawn");
+    let svg = draw(&demanding());
     assert!(!svg.contains("NaN") && !svg.contains("inf"));
     let (width, height) = (numbers(&svg, "width")[0], numbers(&svg, "height")[0]);
     for (names, limit) in [(["x", "x1", "x2", "cx"], width), (["y", "y1", "y2", "cy"], height)] {
@@ -52,25 +52,22 @@ fn a_demanding_chart_stays_within_its_picture() {
 #[test]
 fn every_line_is_there_with_its_intervals() {
     let chart = demanding();
-    let svg = draw(&chart).expect("it can be drawn");
-    let drawn = |colour: usize| {
-        let [r, g, b] = palette::COLOURS[colour].light;
-        svg.matches(&format!("\"#{r:02X}{g:02X}{b:02X}\"")).count()
-    };
+    let svg = draw(&chart);
+    let drawn = |colour: usize| svg.matches(&format!("\"{}\"", palette::of(colour))).count();
     // A line, nine intervals, nine marks if there are any, and the entry in the legend.
     for (colour, least) in
-        [(0, 1 + 9 + 9 + 2), (1, 1 + 9 + 1), (2, 1 + 9 + 3), (3, 1 + 9 + 9 + 4), (4, 9 + 9 + 1), (5, 1 + 9 + 18)]
+        [(0, 1 + 9 + 9 + 2), (1, 1 + 9 + 1), (2, 1 + 9 + 1), (3, 1 + 9 + 9 + 2), (4, 9 + 9 + 1), (5, 1 + 9 + 18)]
     {
         // The style rules name each colour twice, for fill and for stroke.
         assert!(drawn(colour) >= least + 2, "{colour}: {}", drawn(colour));
     }
-    assert_eq!(svg, draw(&chart).expect("it can be drawn"), "the same data, the same bytes");
+    assert_eq!(svg, draw(&chart), "the same data, the same bytes");
 }
 
 #[test]
 fn an_empty_chart_has_axes() {
     let chart = Chart { series: Vec::new(), ..demanding() };
-    let svg = draw(&chart).expect("it can be drawn");
+    let svg = draw(&chart);
     assert!(svg.contains("rate of false positives") && svg.matches("<text").count() > 6);
 }
 
@@ -78,19 +75,10 @@ fn an_empty_chart_has_axes() {
 fn the_topic_is_the_title_until_there_is_a_finding() {
     let found = demanding();
     assert_eq!((found.title(), found.subtitle()), (found.finding.as_deref().unwrap_or(""), Some("The topic")));
-    assert!(draw(&found).is_ok_and(|svg| svg.contains("<desc>The topic. a caption</desc>")));
+    assert!(draw(&found).contains("<desc>The topic. a caption</desc>"));
     let open = Chart { finding: None, ..demanding() };
     assert_eq!((open.title(), open.subtitle()), ("The topic", None));
-    let svg = draw(&open).expect("it can be drawn");
+    let svg = draw(&open);
     assert!(svg.contains("aria-label=\"The topic\"") && svg.contains("<desc>a caption</desc>"));
     assert_eq!(svg.matches("font-weight=\"bold\"").count(), 1);
-}
-
-#[test]
-fn every_visible_point_has_its_label() {
-    let points = vec![(10.0, 1.0), (10.0, 1.01), (0.0, 1.0)];
-    let labels = ["<one>", "another", "that cannot be drawn"].map(String::from).to_vec();
-    let series = Series::new("some", 0, points).marked(Mark::Dots).labelled(labels);
-    let svg = draw(&Chart { series: vec![series], ..demanding() }).expect("it can be drawn");
-    assert!(svg.contains("&lt;one&gt;") && svg.contains("another") && !svg.contains("cannot be drawn"));
 }

@@ -137,7 +137,7 @@ impl Comparison {
         for records in &self.records {
             let mut pictures = Vec::new();
             for chart in charts::overlaid(records)? {
-                let svg = chart::draw(&chart)?;
+                let svg = chart::draw(&chart);
                 record::replace(&folder.join(format!("compare-{}-{}.svg", records[0].name, chart.file)), svg.as_bytes())?;
                 pictures.push((chart, svg));
             }

@@ -4,8 +4,8 @@ use koel::{Addressing, CuckooFilter, tuning};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Hashes,
     probe::{KINDS, Kind, LEAST_HITS, OVERHEAD, Probed, fill, probes_of_table},
-    random::Hashes,
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},

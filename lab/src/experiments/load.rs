@@ -3,11 +3,7 @@
 use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    buckets, count,
-    plain::{Plain, RandomWalk, Walk},
-    random::Hashes,
-};
+use super::{Hashes, buckets, count, random_walk::RandomWalk};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
     column::{Column, Role},
@@ -18,6 +14,16 @@ use crate::{
 
 /// Loads at the first refusal.
 pub struct Load;
+
+/// How room is made when both buckets of an item are full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Walk {
+    /// Koel's breadth-first search for the nearest free slot.
+    Koel,
+    /// The paper's random walk, of 500 evictions at most.
+    Random,
+}
 
 /// Tables of one kind and size, filled one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,10 +176,7 @@ impl Filled {
                 let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(b).fingerprint_bits(f);
                 Self::Koel(builder.buckets(buckets).build()?)
             }
-            Walk::Random => {
-                let table = Plain::new(f, b, buckets);
-                Self::Random(RandomWalk::new(table, seed), buckets * u64::from(b))
-            }
+            Walk::Random => Self::Random(RandomWalk::new(f, b, buckets, seed), buckets * u64::from(b)),
         })
     }
 

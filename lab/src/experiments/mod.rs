@@ -1,28 +1,30 @@
-//! The experiments, one file or folder each. They are those of `koel experiment`.
+//! The experiments of `koel experiment`, one file or folder each.
 
 pub mod fpr;
 pub mod load;
-mod plain;
 mod probe;
-mod random;
+mod random_walk;
 pub mod space;
 pub mod speed;
 pub mod sweep;
 mod times;
-pub mod walk;
 
-pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep, walk::Evictions};
+use rand_xoshiro::{
+    Xoshiro256PlusPlus,
+    rand_core::{RngCore as _, SeedableRng as _},
+};
+
+pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep};
 
 use self::sweep::Grid;
 use crate::plan::{Typed, Untyped};
 
 /// The experiment with this name, to draw its results. A sweep has no combinations to measure.
 pub(crate) fn with_name(name: &str) -> Option<Box<dyn Untyped>> {
-    let all: [Box<dyn Untyped>; 6] = [
+    let all: [Box<dyn Untyped>; 5] = [
         Box::new(Typed(Load)),
         Box::new(Typed(Space)),
         Box::new(Typed(Fpr)),
-        Box::new(Typed(Evictions)),
         Box::new(Typed(Speed)),
         Box::new(Typed(Sweep::new(Grid::default(), &[]))),
     ];
@@ -40,5 +42,32 @@ fn count(number: u64) -> String {
         1_000_000.. => format!("{} M", number / 1_000_000),
         1000.. => format!("{} k", number / 1000),
         _ => number.to_string(),
+    }
+}
+
+/// Random numbers that stand for the hashes of items, without end: 64 uniformly distributed bits each, the same for the same
+/// seed on every machine.
+#[derive(Clone)]
+pub(super) struct Hashes(Xoshiro256PlusPlus);
+
+impl Hashes {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// A random position in a list of this length.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "below the length")]
+    pub(super) fn position(&mut self, len: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * len as u128) >> 64) as usize
+    }
+}
+
+impl Iterator for Hashes {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        Some(self.0.next_u64())
     }
 }

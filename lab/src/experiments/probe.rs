@@ -3,7 +3,7 @@
 use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::random::Hashes;
+use super::Hashes;
 use crate::{
     interrupt::{Interrupt, Interrupted},
     statistics,

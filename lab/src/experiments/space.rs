@@ -6,8 +6,8 @@ use koel::{Addressing, Builder, CuckooFilter};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Hashes,
     probe::{self, KINDS, Kind, Probed},
-    random::Hashes,
 };
 use crate::{
     column::{Column, Role},

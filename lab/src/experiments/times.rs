@@ -6,7 +6,7 @@ use anyhow::ensure;
 use koel::{CuckooFilter, Params, Xxh3};
 use serde::{Deserialize, Serialize};
 
-use super::random::Hashes;
+use super::Hashes;
 use crate::{
     column::{Column, Role},
     interrupt::Interrupt,

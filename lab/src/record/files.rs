@@ -56,7 +56,7 @@ pub(super) fn sync(_: &Path) -> io::Result<()> {
 }
 
 /// The order of the experiments. Any others follow, sorted by name.
-const ORDER: [&str; 8] = ["load", "space", "fpr", "walk", "speed", "sweep", "peers", "growth"];
+const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
 
 /// The results of an experiment.
 #[derive(Debug)]

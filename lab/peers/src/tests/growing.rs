@@ -155,7 +155,7 @@ fn the_table_says_what_was_kept_and_what_was_lost() {
     let series = &findings.charts[0].series;
     assert_eq!(series.iter().map(|series| series.points.len()).collect::<Vec<_>>(), [2, 1], "{series:?}");
     for chart in &findings.charts {
-        koel_lab::chart::draw(chart).unwrap();
+        assert!(koel_lab::chart::draw(chart).starts_with("<svg"));
     }
     assert!(peers.findings(&[]).tables.is_empty());
 }

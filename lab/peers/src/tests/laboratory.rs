@@ -78,7 +78,7 @@ fn findings_do_with_what_there_is() {
         assert_eq!(names.len(), 6);
         assert!(chart.series.iter().all(|series| series.colour < koel_lab::Chart::MOST_COLOURS));
         assert_eq!(chart.series.iter().map(|series| series.points.len()).sum::<usize>(), 11, "all but the counting ones");
-        koel_lab::chart::draw(chart).unwrap();
+        assert!(koel_lab::chart::draw(chart).starts_with("<svg"));
     }
 }
 

@@ -95,7 +95,7 @@ struct Value {
     about: &'static str,
 }
 
-const VALUES: [Value; 10] = [
+const VALUES: [Value; 8] = [
     Value {
         measure: Measure::Space,
         file: "space",
@@ -122,24 +122,6 @@ const VALUES: [Value; 10] = [
         of: |row| row.first_refusal,
         interval: |row| row.first_refusal_min.zip(row.first_refusal_max),
         about: "Mean load at which tables first refuse an item. Bars: from the least to the greatest.",
-    },
-    Value {
-        measure: Measure::Walk,
-        file: "evictions",
-        title: "Evictions per insertion",
-        axis: || Axis::log("evictions per insertion"),
-        of: |row| row.evictions,
-        interval: |row| row.evictions_low.zip(row.evictions_high),
-        about: "Mean over the last per cent before the load, with 99 % intervals. Zero is not drawn.",
-    },
-    Value {
-        measure: Measure::Walk,
-        file: "evictions-p99",
-        title: "Evictions of 99 % of the insertions",
-        axis: || Axis::linear("evictions").from_zero(),
-        of: |row| row.evictions_p99.map(f64::from),
-        interval: |_| None,
-        about: "99 % of the insertions over the last per cent before the load take at most so many evictions.",
     },
     Value {
         file: "find-absent",

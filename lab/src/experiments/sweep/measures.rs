@@ -1,6 +1,6 @@
-//! What is measured of a filter: the code of the experiments `space`, `fpr`, `load`, `walk` and `speed`, for any parameters.
+//! What is measured of a filter: the code of the experiments `space`, `fpr`, `load` and `speed`, for any parameters.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use anyhow::bail;
 use koel::{Builder, CuckooFilter, tuning};
@@ -9,15 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::{Case, Row};
 use crate::{
     experiments::{
-        load::{self, Filled, Loads},
-        plain::Walk,
+        Hashes,
+        load::{self, Filled, Loads, Walk},
         probe::{self, Probed},
-        random::Hashes,
         times::{Sampling, Subject},
-        walk,
     },
     interrupt::{Interrupt, Interrupted},
-    statistics,
     stopwatch::Stopwatch,
 };
 
@@ -30,15 +27,13 @@ pub enum Measure {
     Fpr,
     /// The load at the first refusal.
     Load,
-    /// Evictions per insertion.
-    Walk,
     /// Nanoseconds per operation.
     Speed,
 }
 
 impl Measure {
     /// All of them, in the order of their columns.
-    pub const ALL: [Self; 5] = [Self::Space, Self::Fpr, Self::Load, Self::Walk, Self::Speed];
+    pub const ALL: [Self; 4] = [Self::Space, Self::Fpr, Self::Load, Self::Speed];
 
     /// Its name, which is also that of an experiment.
     #[must_use]
@@ -47,7 +42,6 @@ impl Measure {
             Self::Space => "space",
             Self::Fpr => "fpr",
             Self::Load => "load",
-            Self::Walk => "walk",
             Self::Speed => "speed",
         }
     }
@@ -104,16 +98,6 @@ fn precision(quick: bool) -> (u64, u64) {
     if quick { (1000, 1_000_000) } else { (20_000, 100_000_000) }
 }
 
-/// How many insertions are wanted to count their evictions.
-fn insertions(quick: bool) -> u64 {
-    if quick { 1000 } else { 20_000 }
-}
-
-/// The insertions before the load whose evictions are counted are so many of all slots: one in a hundred.
-const LAST: u64 = 100;
-/// The most tables for that.
-const MOST_TABLES: u64 = 1000;
-
 impl Case {
     /// The rate by the formula.
     fn predicted(&self) -> f64 {
@@ -123,12 +107,6 @@ impl Case {
     fn probes(&self) -> u64 {
         let (hits, most) = precision(self.quick);
         probe::probes_of_table(self.f, self.buckets(), self.predicted(), hits, most)
-    }
-
-    /// The insertions of a table whose evictions are counted, and the number of tables.
-    fn counted(&self) -> (u64, u64) {
-        let each = (self.slots() / LAST).clamp(1, self.items.max(1));
-        (each, insertions(self.quick).div_ceil(each).clamp(1, MOST_TABLES))
     }
 
     pub(super) fn builder(&self) -> Builder {
@@ -143,7 +121,6 @@ pub(super) fn effort(case: &Case) -> u64 {
         Measure::Space => 0,
         Measure::Fpr => case.probes(),
         Measure::Load => case.slots() * 10 * u64::from(load::trials(case.slots(), case.quick)),
-        Measure::Walk => case.items * 20 * case.counted().1,
         Measure::Speed => Sampling::new(case.quick).effort(case.slots(), case.items),
     });
     efforts.fold(case.items * 10, u64::saturating_add)
@@ -168,9 +145,6 @@ pub(super) fn measure(case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::
         false_positives(case, &filter, seed, &mut row, interrupt)?;
     }
     drop(filter);
-    if case.measure.has(Measure::Walk) {
-        evictions(case, seed, &mut row, interrupt)?;
-    }
     if case.measure.has(Measure::Speed) {
         speed(case, seed, &mut row, interrupt)?;
     }
@@ -197,40 +171,6 @@ fn first_refusal(case: &Case, seed: u64, row: &mut Row, interrupt: &Interrupt) -
     let loads = Loads::new(table, tables, seed, interrupt)?;
     (row.tables, row.first_refusal) = (Some(tables), Some(loads.mean));
     (row.first_refusal_min, row.first_refusal_max) = (Some(loads.min), Some(loads.max));
-    Ok(())
-}
-
-/// Counts the evictions of the last insertions before the load. Nothing is known if a table refuses one of them.
-fn evictions(case: &Case, seed: u64, row: &mut Row, interrupt: &Interrupt) -> Result<(), Interrupted> {
-    let (each, tables) = case.counted();
-    let mut hashes = Hashes::new(seed);
-    let mut counts = BTreeMap::<u32, u64>::new();
-    for table in 0..tables {
-        let mut insert = walk::inserter(Walk::Koel, case.f, case.b, case.buckets(), seed.wrapping_add(table));
-        for item in 0..case.items {
-            if item % walk::PACE == 0 {
-                interrupt.check()?;
-            }
-            let Some(evictions) = hashes.next().and_then(&mut insert) else { return Ok(()) };
-            if item + each >= case.items {
-                *counts.entry(evictions).or_default() += 1;
-            }
-        }
-    }
-    let insertions: u64 = counts.values().sum();
-    let power = |n: i32| counts.iter().map(|(&evictions, &count)| f64::from(evictions).powi(n) * count as f64).sum::<f64>();
-    let mean = power(1) / insertions as f64;
-    let half = statistics::half_interval(power(2) / insertions as f64 - mean * mean, insertions);
-    let quantile = |share: f64| {
-        let mut below = 0;
-        counts.iter().find_map(|(&evictions, &count)| {
-            below += count;
-            (below as f64 >= share * insertions as f64).then_some(evictions)
-        })
-    };
-    row.insertions = Some(insertions);
-    (row.evictions, row.evictions_low, row.evictions_high) = (Some(mean), Some((mean - half).max(0.0)), Some(mean + half));
-    (row.evictions_p50, row.evictions_p99, row.evictions_max) = (quantile(0.5), quantile(0.99), quantile(1.0));
     Ok(())
 }
 

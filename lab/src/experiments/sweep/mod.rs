@@ -61,13 +61,6 @@ pub struct Row {
     first_refusal: Option<f64>,
     first_refusal_min: Option<f64>,
     first_refusal_max: Option<f64>,
-    insertions: Option<u64>,
-    evictions: Option<f64>,
-    evictions_low: Option<f64>,
-    evictions_high: Option<f64>,
-    evictions_p50: Option<u32>,
-    evictions_p99: Option<u32>,
-    evictions_max: Option<u32>,
     rounds: Option<u32>,
     #[serde(flatten)]
     times: Times,
@@ -122,8 +115,7 @@ impl Experiment for Sweep {
     fn about(&self) -> &'static str {
         "For each combination of parameters, a filter is built with as many buckets as its items take at the load, and what was \
          asked for is measured: space (bits of the table per item), fpr (look-ups of absent items), load (tables of this size are \
-         filled until they refuse an item), walk (evictions of the insertions over the last per cent of the slots before the \
-         load), speed (of a filter at the load, one key at a time, with the best kernel; insertions and removals over the last five \
+         filled until they refuse an item), speed (of a filter at the load, one key at a time, with the best kernel; insertions and removals over the last five \
          per cent of the slots; medians of several rounds). If a filter refused an item before the load, only the load at the \
          first refusal is measured. Intervals are 99 % confidence intervals; those of times hold half of the rounds."
     }
@@ -139,7 +131,7 @@ impl Experiment for Sweep {
             Column::key("f", "bits", "length of a fingerprint"),
             Column::key("load", "", "load that was asked for, 0 to 1; `inserted` divided by `slots` is the exact one"),
             Column::key("items", "items", "items to insert"),
-            Column::key("measure", "", "what was measured, of space, fpr, load, walk and speed"),
+            Column::key("measure", "", "what was measured, of space, fpr, load and speed"),
             Column::key("quick", "", "true: fewer probes, tables, rounds, and timed keys"),
             Column::new("slots", "slots", "slots of the table").compared(Role::Exact),
             Column::new("inserted", "items", "items in the filter: fewer if one was refused").compared(Role::Exact),
@@ -160,14 +152,6 @@ impl Experiment for Sweep {
             )),
             Column::new("first_refusal_min", "", "least load at the first refusal"),
             Column::new("first_refusal_max", "", "greatest load at the first refusal"),
-            Column::new("insertions", "insertions", "insertions over the last per cent before the load").compared(Role::Exact),
-            Column::new("evictions", "evictions", "mean evictions of one of them")
-                .compared(Role::estimate("evictions_low", "evictions_high")),
-            Column::new("evictions_low", "evictions", "lower end of its 99 % confidence interval"),
-            Column::new("evictions_high", "evictions", "upper end of its 99 % confidence interval"),
-            Column::new("evictions_p50", "evictions", "half of these insertions took at most so many evictions"),
-            Column::new("evictions_p99", "evictions", "99 % of these insertions took at most so many evictions"),
-            Column::new("evictions_max", "evictions", "most evictions of one of these insertions"),
         ];
         columns.extend(times::columns());
         columns
@@ -185,10 +169,9 @@ impl Experiment for Sweep {
 
     fn memory(&self, case: &Case) -> u64 {
         let slots = case.slots();
-        // The plain table of the walk has a word per slot; times need their keys.
-        let walk = if case.measure.has(Measure::Walk) { 4 } else { 0 };
+        // Times need their keys.
         let keys = if case.measure.has(Measure::Speed) { 8 } else { 0 };
-        OVERHEAD + (slots * u64::from(case.f) / 8).max(slots * walk).max(slots * (u64::from(case.f) / 8 + 1 + keys))
+        OVERHEAD + slots * (u64::from(case.f) / 8 + 1 + keys)
     }
 
     fn with_less_memory(&self) -> &'static str {

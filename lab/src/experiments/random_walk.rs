@@ -1,0 +1,193 @@
+//! The paper's insertion, a [random walk](RandomWalk), in a cuckoo table as plain as can be: a word per slot.
+//!
+//! Buckets and fingerprints follow koel's formulas for any number of buckets (docs/FORMAT.md, "Where an item is"), so that a
+//! table differs from koel's in the walk only. The code is not shared with the library: a test compares the two.
+
+use super::Hashes;
+
+/// The odd multiplier of all formulas: 2⁶⁴ divided by the golden ratio.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The value of an empty slot. No fingerprint is 0.
+const EMPTY: u32 = 0;
+
+/// The table.
+struct Plain {
+    slots: Vec<u32>,
+    b: usize,
+    buckets: u64,
+    /// The number of fingerprints, 2ᶠ − 1.
+    fingerprints: u64,
+}
+
+/// Where an item goes: its first and second bucket, and its fingerprint.
+#[derive(Clone, Copy)]
+struct Place {
+    buckets: [u64; 2],
+    fingerprint: u32,
+}
+
+impl Plain {
+    fn new(f: u32, b: u32, buckets: u64) -> Self {
+        let b = usize::try_from(b).unwrap_or(usize::MAX);
+        let slots = usize::try_from(buckets).unwrap_or(usize::MAX).saturating_mul(b);
+        Self { slots: vec![EMPTY; slots], b, buckets, fingerprints: (1 << f) - 1 }
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(EMPTY);
+    }
+
+    fn locate(&self, hash: u64) -> Place {
+        let spread = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
+        let spread = (spread ^ spread >> 32).wrapping_mul(MULTIPLIER);
+        let product = u128::from(spread) * u128::from(self.buckets);
+        let first = high(product);
+        let fingerprint = word((((low(product) >> 32) * self.fingerprints) >> 32) + 1);
+        Place { buckets: [first, self.alternate(first, fingerprint)], fingerprint }
+    }
+
+    /// The other bucket of a fingerprint in this bucket: (s − i) mod m, where s is odd and m even, so that it is never the
+    /// same one.
+    fn alternate(&self, bucket: u64, fingerprint: u32) -> u64 {
+        let spread = u64::from(fingerprint).wrapping_mul(MULTIPLIER);
+        let spread = spread.wrapping_mul(spread >> 32);
+        let sum = high(u128::from(spread) * u128::from(self.buckets)) | 1;
+        if sum >= bucket { sum - bucket } else { sum + self.buckets - bucket }
+    }
+
+    fn bucket(&mut self, bucket: u64) -> &mut [u32] {
+        let start = index(bucket) * self.b;
+        &mut self.slots[start..start + self.b]
+    }
+
+    /// Puts the fingerprint into the bucket's first empty slot. False if there is none.
+    fn put(&mut self, bucket: u64, fingerprint: u32) -> bool {
+        let empty = self.bucket(bucket).iter_mut().find(|slot| **slot == EMPTY);
+        empty.map(|slot| *slot = fingerprint).is_some()
+    }
+}
+
+fn high(product: u128) -> u64 {
+    low(product >> 64)
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the lower half is wanted")]
+fn low(product: u128) -> u64 {
+    product as u64
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "a fingerprint has 32 bits at most")]
+fn word(fingerprint: u64) -> u32 {
+    fingerprint as u32
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "below the length of a vector")]
+fn index(number: u64) -> usize {
+    number as usize
+}
+
+/// The paper's limit for one insertion.
+const MOST_EVICTIONS: u32 = 500;
+
+/// The paper's insertion (algorithm 1): an item whose two buckets are full takes the slot of a resident chosen at random,
+/// which goes to its own other bucket and may evict the next one there, 500 times at most.
+pub(super) struct RandomWalk {
+    table: Plain,
+    random: Hashes,
+}
+
+impl RandomWalk {
+    /// An empty table of `buckets` buckets, an even number, of `b` slots for fingerprints of `f` bits. The seed decides which
+    /// residents are evicted.
+    pub(super) fn new(f: u32, b: u32, buckets: u64, seed: u64) -> Self {
+        Self { table: Plain::new(f, b, buckets), random: Hashes::new(!seed) }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+    }
+
+    /// Inserts an item by its hash, and returns the number of evictions. `None` if 500 were not enough: then the item evicted
+    /// last is lost.
+    pub(super) fn insert(&mut self, hash: u64) -> Option<u32> {
+        let Self { table, random } = self;
+        let place = table.locate(hash);
+        let [first, second] = place.buckets;
+        let mut fingerprint = place.fingerprint;
+        if table.put(first, fingerprint) || table.put(second, fingerprint) {
+            return Some(0);
+        }
+        let mut bucket = if random.next()? & 1 == 0 { first } else { second };
+        for evictions in 1..=MOST_EVICTIONS {
+            let slot = random.position(table.b);
+            std::mem::swap(&mut fingerprint, &mut table.bucket(bucket)[slot]);
+            bucket = table.alternate(bucket, fingerprint);
+            if table.put(bucket, fingerprint) {
+                return Some(evictions);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koel::{CuckooFilter, Prehashed, TableKind};
+
+    use super::*;
+
+    /// The random walk locates items by the same formulas: as long as nothing is evicted, both find the same items.
+    #[test]
+    fn the_random_walk_puts_items_where_the_library_does() {
+        for (f, b) in [(2, 1), (5, 2), (13, 4), (32, 8)] {
+            let builder = CuckooFilter::builder().table(TableKind::Single).fingerprint_bits(f).bucket_size(b);
+            let mut filter = builder.buckets(1002).build().expect("the parameters are right");
+            let mut walk = RandomWalk::new(f, b, 1002, 1);
+            let hashes: Vec<_> = Hashes::new(u64::from(f)).take(50).collect();
+            for &hash in &hashes {
+                filter.insert(&Prehashed(hash)).expect("there is room");
+                assert_eq!(walk.insert(hash), Some(0));
+            }
+            let mut holds = |hash| {
+                let place = walk.table.locate(hash);
+                place.buckets.into_iter().any(|bucket| walk.table.bucket(bucket).contains(&place.fingerprint))
+            };
+            assert!(hashes.iter().all(|&hash| holds(hash)));
+            for hash in Hashes::new(9).take(20_000) {
+                assert_eq!(holds(hash), filter.contains(&Prehashed(hash)), "f {f}, b {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_alternate_of_the_alternate_is_the_bucket() {
+        for buckets in [2, 128, 1002, 1 << 40, (1 << 40) + 2] {
+            // No slots: only the formulas are wanted.
+            let plain = Plain { slots: Vec::new(), b: 0, buckets, fingerprints: (1 << 13) - 1 };
+            for hash in Hashes::new(buckets).take(1000) {
+                let place = plain.locate(hash);
+                let [first, second] = place.buckets;
+                assert!(first < buckets && second < buckets && first != second);
+                assert_eq!(plain.alternate(second, place.fingerprint), first);
+            }
+        }
+    }
+
+    /// The limit of 500 evictions ends a walk in a full table.
+    #[test]
+    fn the_random_walk_gives_up() {
+        let mut walk = RandomWalk::new(16, 4, 128, 1);
+        let mut most = 0;
+        for hash in Hashes::new(3) {
+            let Some(evictions) = walk.insert(hash) else { break };
+            most = evictions.max(most);
+        }
+        assert!((100..=500).contains(&most), "{most}");
+        // One item is lost; its place is taken.
+        let items = |walk: &RandomWalk| walk.table.slots.iter().filter(|&&slot| slot != EMPTY).count();
+        assert!(items(&walk) > 128 * 4 * 9 / 10);
+        walk.clear();
+        assert_eq!(items(&walk), 0);
+    }
+}
