@@ -20,7 +20,7 @@ fn window(bytes: &[u8], byte: usize) -> u64 {
     bytes[byte..byte + 8].first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// [`word`] at two bits. With one panic for both, a look-up has a single cold path, and nothing else in it needs the stack.
+/// [`word`] at two bits. With one panic for both, a lookup has a single cold path, and nothing else in it needs the stack.
 ///
 /// # Panics
 /// As [`word`].
@@ -34,7 +34,7 @@ pub(crate) fn words(bytes: &[u8], first: u64, second: u64) -> [u64; 2] {
     }
 }
 
-/// The panic of all accesses on the way to a bucket. One that names an index would have to keep it, in a register that a look-up
+/// The panic of all accesses on the way to a bucket. One that names an index would have to keep it, in a register that a lookup
 /// needs.
 #[cold]
 #[inline(never)]

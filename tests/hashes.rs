@@ -9,7 +9,7 @@ use koel::{CuckooFilter, Prehashed};
 /// Of the normal distribution: 99.9 % lie within this many standard deviations of the mean.
 const QUANTILE: f64 = 3.29;
 
-/// Look-ups of hashes that are not in it, for each kind of filter and of hashes.
+/// Lookups of hashes that are not in it, for each kind of filter and of hashes.
 const PROBES: usize = 1_000_000;
 
 const CAPACITIES: [usize; 3] = [2_000, 20_000, 200_000];

@@ -1,4 +1,4 @@
-//! Look-ups of keys that are in the filter, that are not, and of both in random order.
+//! Lookups of keys that are in the filter, that are not, and of both in random order.
 
 use crate::{
     floor::floors,

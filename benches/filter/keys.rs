@@ -1,6 +1,6 @@
 //! Keys, and the clock, which stands still while they are made and while answers are checked.
 //!
-//! Look-ups in a large table do not ask for a key twice in one measurement, so that neither a cache nor the branch predictor
+//! Lookups in a large table do not ask for a key twice in one measurement, so that neither a cache nor the branch predictor
 //! knows more than it would elsewhere; and no array of keys takes the memory of the 1.6 GB.
 
 use std::{

@@ -1,7 +1,7 @@
 """Reads the results of `koel experiment` with pandas: `python3 lab/examples/results.py docs/tuning fpr`.
 
 Prints the columns with their units, and the mean of every number for each value of the first column.
-docs/RESULTS.md describes the files. Needs pandas (`pip install pandas`).
+docs/TUNING.md, "Experiments", describes the files. Needs pandas (`pip install pandas`).
 """
 
 import json

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// A column of an experiment's table: a field of its cases or of its rows. docs/RESULTS.md lists those of koel's experiments.
+/// A column of an experiment's table: a field of its cases or of its rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// The field's name.

@@ -73,7 +73,7 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The number of different items up to which two buckets are read for a look-up. By default, 1000 times
+    /// The number of different items up to which two buckets are read for a lookup. By default, 1000 times
     /// [`capacity`](Self::capacity), and at least 16 million.
     ///
     /// Each doubling of the range costs one bit per item while the filter is small. With the same number as capacity and as

@@ -54,7 +54,7 @@ impl<C: CoreGrow, H> Filter<C, H> {
         u64::from(self.params().buckets) * self.shards() as u64
     }
 
-    /// The most buckets that a look-up reads: two, and two more for each layer that was added beyond the maximal capacity.
+    /// The most buckets that a lookup reads: two, and two more for each layer that was added beyond the maximal capacity.
     #[must_use]
     pub fn buckets_per_lookup(&self) -> usize {
         2 * self.core.layers()
@@ -119,7 +119,7 @@ impl ElasticParams {
         in_memory(self.capacity)
     }
 
-    /// The number of items up to which two buckets are read for a look-up.
+    /// The number of items up to which two buckets are read for a lookup.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         in_memory(self.max_capacity)

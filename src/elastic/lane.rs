@@ -88,7 +88,7 @@ impl Lane {
         self.dispatch.run(Find { lane: self, hash })
     }
 
-    /// True if a hash has been inserted, as far as all stored bits tell, and not only those that look-ups compare.
+    /// True if a hash has been inserted, as far as all stored bits tell, and not only those that lookups compare.
     #[inline]
     pub(super) fn holds(&self, hash: Uniform) -> bool {
         self.contains(hash) && self.count(hash) > 0
@@ -384,7 +384,7 @@ impl PartialEq for Lane {
 
 impl Eq for Lane {}
 
-/// A look-up in the first layer, as one function from the hash to the bits of the table; later layers are looked up behind it.
+/// A lookup in the first layer, as one function from the hash to the bits of the table; later layers are looked up behind it.
 struct Find<'a> {
     lane: &'a Lane,
     hash: Uniform,

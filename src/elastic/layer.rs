@@ -89,7 +89,7 @@ pub(super) struct Directory<'a> {
 #[cfg(x86_kernels)]
 impl<'a> Directory<'a> {
     /// The table to which a stream leads, and what follows it in its block; none if the layer has none.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub(super) fn table(self, stream: u64) -> Option<&'a [u8]> {
         self.blocks.get(*self.places.get(index(self.first_bits.of(stream)))?)
@@ -197,13 +197,13 @@ impl Layer {
     }
 
     /// The table to which a stream leads. If there is none, [`has_no_table`](Self::has_no_table) says why.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub(super) fn table(&self, stream: u64) -> Option<&[u8]> {
         self.find(stream).and_then(|place| self.pool.blocks().get(place))
     }
 
-    /// The answer of a look-up that has found no table: there is none only if the layer has no shards yet.
+    /// The answer of a lookup that has found no table: there is none only if the layer has no shards yet.
     #[cold]
     #[inline(never)]
     pub(super) fn has_no_table(&self) -> bool {

@@ -50,7 +50,7 @@ const DEFAULT_GROWTH: u64 = 1000;
 const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 
 /// How many times a later layer doubles beyond the greatest size of the layer before, at most. A bit for each doubling is in every
-/// item while the layer is small, and each further layer costs a look-up two buckets: docs/GROWTH.md has the figures.
+/// item while the layer is small, and each further layer costs a lookup two buckets: docs/GROWTH.md has the figures.
 const MOST_DOUBLINGS: u8 = 4;
 
 /// So many times as many items as planned hardly ever look like copies of each other, and at least so many.

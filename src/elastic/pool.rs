@@ -228,7 +228,7 @@ struct Places {
 
 impl Places {
     /// The block of a place, and where in it the table begins.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn split(self, place: Place) -> (usize, usize) {
         let (block, start) = (u64::from(place.0) >> self.start_bits, u64::from(place.0) & ((1 << self.start_bits) - 1));
@@ -238,7 +238,7 @@ impl Places {
 
 impl<'a> Blocks<'a> {
     /// A table, and what follows it in its block. (To leave that out costs time.) `None` if there is none at this place.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub(super) fn get(self, place: Place) -> Option<&'a [u8]> {
         let (block, start) = self.places.split(place);
@@ -311,7 +311,7 @@ impl Pool {
         self.levels.iter().map(Level::len).sum()
     }
 
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub(super) fn blocks(&self) -> Blocks<'_> {
         Blocks { blocks: &self.blocks, places: self.places }

@@ -41,7 +41,7 @@ impl ShardParams {
         Window::new(self.depth.into(), self.upper_bits.into(), self.low_bits.into())
     }
 
-    /// The upper bits that look-ups compare, where they are in a fingerprint.
+    /// The upper bits that lookups compare, where they are in a fingerprint.
     #[inline]
     pub(crate) fn spare(self) -> Window {
         let before = self.depth + self.upper_bits - self.spare_bits;
@@ -58,7 +58,7 @@ impl ShardParams {
     }
 }
 
-/// How items are looked up in a layer. Its tables differ in their columns, which look-ups do not read: the tables alone are all alike.
+/// How items are looked up in a layer. Its tables differ in their columns, which lookups do not read: the tables alone are all alike.
 #[derive(Clone, Copy)]
 pub(crate) struct Probe {
     pub(crate) geometry: Geometry,

@@ -96,7 +96,7 @@ impl<H> SharedFilter<H> {
         (&self.core).insert(self.uniform(item))
     }
 
-    /// [`Filter::insert_unique`] as one operation: no other thread inserts or removes the item between the look-up and the insertion.
+    /// [`Filter::insert_unique`] as one operation: no other thread inserts or removes the item between the lookup and the insertion.
     ///
     /// # Errors
     /// As `Filter::insert_unique`.

@@ -260,7 +260,7 @@ impl LayerIndex {
     }
 
     /// The table to which a stream leads, and what follows it.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> Option<&'a [u8]> {
         self.find(stream).map(|place| &bytes[place.start()..])
@@ -321,7 +321,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
         &self.index.lanes[0].first.probe.geometry
     }
 
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a look-up's instructions")]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
         self.lane(hash).first.table(self.bytes, stream)

@@ -84,7 +84,7 @@ impl<H> Builder<H> {
 
     /// The number of slots in a bucket, b: 1 to 16 in the single table, 4 in the packed one. By default, 4: other sizes are not
     /// compared. From 10,000 items on, the best of them would save 1.7 % of the bytes at most, and nearly always nothing
-    /// (docs/TUNING.md, "Bucket sizes"). For a small filter, or to be sure, ask `tuning::recommend`, which compares all of them.
+    /// (docs/TUNING.md, "Parameters"). For a small filter, or to be sure, ask `tuning::recommend`, which compares all of them.
     pub fn bucket_size(mut self, slots: u32) -> Self {
         self.request.bucket_size = Some(slots);
         self

@@ -94,7 +94,7 @@ pub struct Filter<C, H = Xxh3> {
 /// the end.
 ///
 /// # Complexity
-/// Look-up, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
+/// Lookup, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
 /// searches for a slot with an eviction walk (docs/DESIGN.md, "Insertion"); the walk examines a few buckets on average, more as
 /// the load approaches the capacity, and at most 4096·b before the insertion is refused.
 ///

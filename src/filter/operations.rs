@@ -1,6 +1,6 @@
 //! The operations of all filters, each written once: on an item, on a batch, on an iterator.
 
-#![allow(clippy::inline_always, reason = "a call takes as long as the rest of a look-up in a cache")]
+#![allow(clippy::inline_always, reason = "a call takes as long as the rest of a lookup in a cache")]
 
 use alloc::collections::VecDeque;
 use core::{fmt, iter::FusedIterator, mem};
@@ -213,7 +213,7 @@ impl<C: Core, H> Filter<C, H> {
 
     /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
     ///
-    /// With the vector kernels, two to three times as fast as single look-ups, because the memory accesses of many items overlap
+    /// With the vector kernels, two to three times as fast as single lookups, because the memory accesses of many items overlap
     /// (docs/PERFORMANCE.md). For very many items, a growing filter uses twelve bytes more for each meanwhile, up to 192 MiB; without
     /// that memory it takes longer.
     ///

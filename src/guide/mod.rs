@@ -3,6 +3,8 @@
 //! | guide | questions it answers |
 //! |---|---|
 //! | [`choosing`] | Which parameters, hasher and method fit the task? What are the limits? |
+//! | [`growing`] | What if the number of items is unknown? How does a filter grow? |
+//! | [`sharing`] | How do several threads use one filter? Who locks what? |
 //! | [`snapshots`] | How is a filter stored, sent, loaded and queried in place? |
 //! | [`small_filters`] | How are thousands of filters kept, for example one for each file of an LSM tree? |
 //! | [`serde`] | How does a filter become a field of a type with serde's derives? |
@@ -17,6 +19,12 @@ use crate::*;
 // A page is shown whatever the features; its examples are compiled where they have the features that they need.
 #[doc = include_str!("choosing.md")]
 pub mod choosing {}
+
+#[doc = include_str!("growing.md")]
+pub mod growing {}
+
+#[cfg_attr(any(feature = "std", not(doctest)), doc = include_str!("sharing.md"))]
+pub mod sharing {}
 
 #[cfg_attr(any(feature = "std", not(doctest)), doc = include_str!("snapshots.md"))]
 pub mod snapshots {}

@@ -4,7 +4,7 @@
 //! ```text
 //! RawFilter ──Read or Change──▶ Dispatch ──▶ Portable ─┐
 //!                                        ──▶ Bmi2 ─────┴──▶ Single, Narrow, Wide
-//!                                        ──▶ Avx2, Avx512   look-ups in batches; otherwise Bmi2
+//!                                        ──▶ Avx2, Avx512   lookups in batches; otherwise Bmi2
 //! ```
 //!
 //! [`Dispatch`] is the only place that branches on the kernel and the kind of table. The code behind it is compiled separately

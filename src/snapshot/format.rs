@@ -64,7 +64,7 @@ const _: () = assert!(RATE_AT + 8 == CHECKSUM_AT);
 pub(crate) const SECTION_BYTES: usize = 32;
 pub(crate) const RECORD_BYTES: usize = 24;
 
-/// The length of the trailer. It is as long as the padding that look-ups need behind a table, so that a snapshot can be queried in
+/// The length of the trailer. It is as long as the padding that lookups need behind a table, so that a snapshot can be queried in
 /// place.
 pub(crate) const TRAILER_BYTES: usize = 8;
 const _: () = assert!(TRAILER_BYTES == PADDING);

@@ -156,7 +156,7 @@ impl Placement for Address {
 }
 
 /// Mixes a fingerprint into 64 bits. A single multiplication would leave the bucket sums of short fingerprints so regular that
-/// tables with f = 5 fill only to 0.964 instead of 0.977 (docs/DESIGN.md, "Addressing").
+/// tables fill less (docs/DESIGN.md, "Addressing").
 #[inline]
 fn spread(fingerprint: u64) -> u64 {
     let product = fingerprint.wrapping_mul(MULTIPLIER);

@@ -8,7 +8,7 @@
 //!                                                             └ Wide     it does not
 //! ```
 //!
-//! Fingerprints that are longer than look-ups need have their upper bits in a [`Column`] behind the table, which look-ups do not
+//! Fingerprints that are longer than lookups need have their upper bits in a [`Column`] behind the table, which lookups do not
 //! read (`SingleDeep`, `Deep`, `WideDeep`).
 //!
 //! A [`Geometry`] is the bit layout of a table and is stored in the filter. A [`Table`] is a geometry bound to bytes and to
@@ -215,7 +215,7 @@ impl Column {
 /// The bit layout of a table with a column, which may have no bits.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct DeepGeometry {
-    /// That of the table alone, for look-ups.
+    /// That of the table alone, for lookups.
     pub(crate) table: Geometry,
     pub(crate) column: Column,
 }

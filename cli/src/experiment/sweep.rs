@@ -32,7 +32,7 @@ const MOST_CASES: usize = 100_000;
 ///
 /// What is measured: space (bytes, bits per item), fpr (the false-positive rate), load (at the first refusal),
 /// speed (nanoseconds for look-ups, insertions and removals). Times are measured one after the other; otherwise,
-/// all cores are used. The columns are described in docs/RESULTS.md. Combinations without such a filter are left out, and named.
+/// all cores are used. The record, sweep.json, describes the columns. Combinations without such a filter are left out, and named.
 #[derive(Args)]
 #[command(after_help = "\
 Exit status: 0 success, 2 error, 130 interrupted.

@@ -1,4 +1,4 @@
-//! The memory floor of a cuckoo filter: the least time that a look-up can take. Any look-up hashes its key and reads two
+//! The memory floor of a cuckoo filter: the least time that a lookup can take. Any lookup hashes its key and reads two
 //! buckets; the [`Floor`] does that, in as much memory and in pages of the same kind, and ignores what it reads.
 //!
 //! The `koel` benchmarks divide their times by those of the floor.

@@ -1,4 +1,4 @@
-//! Times the life of a filter: building, look-ups, emptying.
+//! Times the life of a filter: building, lookups, emptying.
 
 use std::time::Duration;
 

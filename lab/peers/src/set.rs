@@ -42,7 +42,7 @@ impl Set {
                  the same keys, in one thread and in the same rounds. The paper compares space, rate and construction speed of \
                  its cuckoo filter, plain and semi-sorted, with a Bloom, a blocked Bloom, a quotient and a d-left counting \
                  Bloom filter. We know no crate of the last; instead, there are a counting Bloom filter and the binary fuse \
-                 filters, which are static. Times of look-ups and removals are measured, too."
+                 filters, which are static. Times of lookups and removals are measured, too."
             }
             Self::Growing => {
                 "Filters that begin with room for 1000 items, or with koel's own choice, and grow, in one thread and in the \

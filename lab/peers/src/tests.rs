@@ -157,7 +157,7 @@ fn what_is_removed_is_gone() {
     assert!(error.to_string().contains("100 were found after all had been removed"), "{error}");
 }
 
-/// Finds all keys in its third look-up, that of the mixed keys.
+/// Finds all keys in its third lookup, that of the mixed keys.
 struct Fickle;
 
 impl Peer for Fickle {
@@ -327,7 +327,7 @@ impl Signals for Crowded {
 #[test]
 fn a_disturbed_round_is_repeated_and_the_least_disturbed_counts() {
     let keys = Keys::new(100).unwrap();
-    // A round of this filter is five times: adding, three look-ups, and removing nothing.
+    // A round of this filter is five times: adding, three lookups, and removing nothing.
     for (works, expected, all) in [(0, 0, 5), (3, 0, 10), (7, 0, 15), (13, 3, 15), (100, 5, 15)] {
         let mut watch = Stopwatch::with(Crowded { works, clocks: 0, waited: Duration::ZERO });
         let sample = measure::round(&Forgetful::<true>, &keys, &mut watch).unwrap();

@@ -1,4 +1,4 @@
-//! Look-ups in many tables.
+//! Lookups in many tables.
 
 use alloc::{format, vec::Vec};
 

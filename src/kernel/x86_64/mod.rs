@@ -44,7 +44,7 @@ pub(crate) struct Avx2(Bmi2);
 pub(crate) struct Avx512(Avx2);
 
 /// True for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode, in up to hundreds of cycles. All
-/// kernels but the portable one use it for single look-ups.
+/// kernels but the portable one use it for single lookups.
 pub(super) fn has_slow_deposits() -> bool {
     // Miri does not support `cpuid`.
     if cfg!(miri) {
@@ -106,7 +106,7 @@ impl Avx512 {
     }
 }
 
-/// Look-ups of batches, so many hashes at a time as `$lanes` has lanes.
+/// Lookups of batches, so many hashes at a time as `$lanes` has lanes.
 macro_rules! batches {
     ($token:ty, $lanes:ty, $features:literal) => {
         impl Proof for $token {

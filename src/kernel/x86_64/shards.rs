@@ -1,4 +1,4 @@
-//! Look-up in many packed tables of one layout, one item per lane. The items of a batch are in different tables, so words are gathered
+//! Lookup in many packed tables of one layout, one item per lane. The items of a batch are in different tables, so words are gathered
 //! from addresses, and not from offsets in one table.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]

@@ -4,7 +4,7 @@
 
 use crate::kernel::{BATCH, Hashes};
 
-/// A look-up of batches in two stages.
+/// A lookup of batches in two stages.
 ///
 /// Each stage is a function of its own, which is called once for a batch: inlined, it would be compiled anew for every type of
 /// items and of answers.

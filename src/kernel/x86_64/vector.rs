@@ -1,4 +1,4 @@
-//! Look-up in one table, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
+//! Lookup in one table, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -26,7 +26,7 @@ impl Targets {
     }
 }
 
-/// Vectorised look-up in one table.
+/// Vectorised lookup in one table.
 pub(super) struct Vector<'a, L: Lanes> {
     proof: L::Proof,
     geometry: &'a Geometry,
@@ -48,7 +48,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
     }
 
     /// # Safety
-    /// Before a look-up, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
+    /// Before a lookup, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
     unsafe fn unchecked(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
         let address = Address::new(params);
         let in_lanes = address.any_size().and_then(AddressLanes::new);
@@ -164,7 +164,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
     }
 }
 
-/// The look-up in one kind of table.
+/// The lookup in one kind of table.
 struct LookUp<'v, 'a, L: Lanes, C> {
     vector: &'v Vector<'a, L>,
     compare: C,

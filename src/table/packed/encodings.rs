@@ -1,5 +1,5 @@
 //! The encodings of buckets. [`Narrow`] buckets fit into a word, [`Wide`] ones do not. [`Deep`] and [`WideDeep`] buckets have only the
-//! lower bits of their fingerprints, and the upper ones in a column behind the table. Look-ups that do without these read the table
+//! lower bits of their fingerprints, and the upper ones in a column behind the table. Lookups that do without these read the table
 //! alone, as one of shorter fingerprints.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]

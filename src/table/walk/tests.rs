@@ -120,7 +120,7 @@ impl Filling {
         }
     }
 
-    /// The items whose fingerprints are where look-ups find them.
+    /// The items whose fingerprints are where lookups find them.
     fn contains(&self, hash: u64) -> bool {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(Uniform(hash));
         self.geometry.read_with(self.storage.bytes(), Portable, Present(buckets, fingerprint))

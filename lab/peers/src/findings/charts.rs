@@ -18,7 +18,7 @@ pub(super) fn of(set: Set, records: &[Record], items: usize, some_failed: bool) 
         }
     };
     vec![
-        chart("find", "find an absent item, ns", "look-up", find, |record| Some(record.find_absent_ns)),
+        chart("find", "find an absent item, ns", "lookup", find, |record| Some(record.find_absent_ns)),
         chart("build", "build, ns per item", "item built", build, |record| Some(record.add_ns)),
         chart("remove", "remove an item, ns", "removal", remove, |record| record.remove_ns),
     ]

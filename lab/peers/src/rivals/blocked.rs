@@ -1,4 +1,4 @@
-//! A blocked Bloom filter: a look-up reads one cache line.
+//! A blocked Bloom filter: a lookup reads one cache line.
 
 use sbbf_rs_safe::Filter;
 
