@@ -18,7 +18,6 @@
 
 mod build;
 pub mod chart;
-mod column;
 pub mod compare;
 mod experiment;
 pub mod experiments;
@@ -36,8 +35,7 @@ pub mod structures;
 pub use {
     build::Build,
     chart::{Axis, Chart, Mark, Scale, Series},
-    column::{Column, Role},
-    experiment::{Experiment, Findings, Measured, Scope, Table},
+    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
     interrupt::{Interrupt, Interrupted},
     machine::Machine,
     percent::percent,

@@ -1,6 +1,8 @@
 //! The comparison as an experiment of the laboratory.
 
-use koel_lab::{Column, Experiment, Findings, Interrupt, Interrupted, Measured, Role, Scope, Stopwatch};
+use koel_lab::{
+    About, Column, Experiment, Fields, Findings, Interrupt, Interrupted, Measured, Planned, Role, Scope, Stopwatch, fields,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -47,27 +49,8 @@ impl Case {
 }
 
 impl Experiment for Peers {
-    type Case = Case;
-    type Row = Entry;
-
-    fn name(&self) -> &'static str {
-        self.set.name()
-    }
-
-    fn title(&self) -> &'static str {
-        self.set.title()
-    }
-
-    fn about(&self) -> &'static str {
-        self.set.about()
-    }
-
-    fn is_timed(&self) -> bool {
-        true
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        vec![
+    fn about(&self) -> About {
+        let columns = vec![
             Column::key("items", "items", "keys that the filter was built for"),
             Column::key("rate_per_billion", "1e-9", "false-positive rate that filters were built for, in billionths"),
             Column::new("round", "", "number of the round, from 1").compared(Role::Round),
@@ -100,32 +83,25 @@ impl Experiment for Peers {
                 "times of this round that other work on the processor disturbed, after three attempts",
             ),
             Column::new("error", "", "why this filter could not be measured"),
-        ]
+        ];
+        let about = About::new(self.set.name(), self.set.title(), self.set.about());
+        About { columns, is_timed: true, with_less_memory: "give fewer --items", ..about }
     }
 
-    fn cases(&self, _: &Scope) -> Vec<Case> {
-        (1..=self.rounds).map(|round| Case::new(self.items, self.rate, round)).collect()
+    fn cases(&self, _: &Scope) -> anyhow::Result<Vec<Planned>> {
+        let (items, memory) = (self.items as u64, self.items as u64 * self.set.bytes_per_item());
+        (1..=self.rounds).map(|round| Planned::new(&Case::new(self.items, self.rate, round), items, memory)).collect()
     }
 
-    fn effort(&self, case: &Case) -> u64 {
-        case.items as u64
-    }
-
-    fn memory(&self, case: &Case) -> u64 {
-        case.items as u64 * self.set.bytes_per_item()
-    }
-
-    fn with_less_memory(&self) -> &'static str {
-        "give fewer --items"
-    }
-
-    fn measure(&self, case: &Case, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Entry>> {
+    fn measure(&self, case: &Fields, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        let case = Case::deserialize(case)?;
         // The same number of items always gives the same keys, whatever the seed.
-        Ok(round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, &mut Stopwatch::new(), interrupt)?)
+        let entries = round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, &mut Stopwatch::new(), interrupt)?;
+        entries.iter().map(fields).collect()
     }
 
-    fn findings(&self, measured: &[Measured<Case, Entry>]) -> Findings {
-        findings::of(self.set, measured)
+    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
+        Ok(findings::of(self.set, &Measured::typed(measured)?))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use koel_lab::{Outcome, Plan, Scope, Settings, report};
+use koel_lab::{Measured, Outcome, Plan, Scope, Settings, report};
 
 use crate::{experiment, options::Options, print};
 
@@ -21,7 +21,8 @@ pub(crate) fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<u
         return Ok(None);
     }
     let recorded = koel_lab::read_results(folder, name)?;
-    let rows = experiment::rows(&recorded.map_or_else(Vec::new, |recorded| recorded.measured));
+    let measured = recorded.map_or_else(Vec::new, |recorded| recorded.measured);
+    let rows = experiment::rows(&Measured::typed(&measured)?);
     print(&format!("{}\n", folder.join(report::FILE).display()))?;
     Ok(Some(rows.iter().filter(|row| row.failure().is_some()).count()))
 }

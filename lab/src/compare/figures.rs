@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::noise::{Sample, Spread};
-use crate::{
-    column::{Column, Role},
-    experiment::Measured,
-    record::{Fields, Stored},
-};
+use crate::experiment::{Column, Fields, Measured, Role};
 
 /// What a figure is of: the row, its place among the rows with the same key, and the column, by its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +50,7 @@ impl Figure {
 }
 
 /// The figures of all cases, by the case's JSON without the number of its repetition, in the order of the record.
-pub(super) fn figures(columns: &[Column], measured: &[Stored]) -> Vec<(String, Figures)> {
+pub(super) fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> {
     let mut cases: Vec<(String, Figures)> = Vec::new();
     let mut places = BTreeMap::new();
     for Measured { case, rows } in measured {

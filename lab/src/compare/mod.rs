@@ -248,7 +248,7 @@ fn judged(both: Both, judge: &mut Judge, time_tolerance: f64) -> Option<Differen
     let (unit, is_time) = (any.unit.clone(), any.is_time());
     // What was not seen was counted: no times. Other values are missing where a case went another way, which shows elsewhere.
     let missing = || noise::Sample { value: 0.0, spread: Spread::Exact };
-    let counts = any.role == crate::column::Role::Count;
+    let counts = any.role == crate::experiment::Role::Count;
     let sample = |figure: &Option<Figure>| figure.as_ref().map(Figure::sample).or_else(|| counts.then(missing));
     let (a, b) = (sample(&both.a)?, sample(&both.b)?);
     let half_interval = judge.half(a.spread, b.spread);

@@ -9,8 +9,7 @@ use super::{
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
-    column::{Column, Role},
-    experiment::{Experiment, Findings, Measured, Scope, Table},
+    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
     interrupt::Interrupt,
 };
 
@@ -59,46 +58,9 @@ impl Case {
     fn probes(&self, rate: f64) -> u64 {
         probes_of_table(self.f, self.buckets(), rate, self.hits, self.most_probes)
     }
-}
 
-impl Experiment for Fpr {
-    type Case = Case;
-    type Row = Row;
-
-    fn name(&self) -> &'static str {
-        "fpr"
-    }
-
-    fn title(&self) -> &'static str {
-        "False-positive rate"
-    }
-
-    fn about(&self) -> &'static str {
-        "Filters are queried, at several loads, for items that were not inserted. The measured rate of positive answers is compared \
-         with the formula that koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's upper bound, 2b/2ᶠ. All intervals are 99 % \
-         confidence intervals: about one in a hundred misses the true rate."
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        vec![
-            Column::key("table", "", "packed or single"),
-            Column::key("b", "slots", "slots per bucket"),
-            Column::key("f", "bits", "length of a fingerprint"),
-            Column::key("slots", "slots", "slots of the table, before rounding to an even number of buckets"),
-            Column::key("hits", "probes", "how many false positives were wanted"),
-            Column::key("most_probes", "probes", "the most probes for that"),
-            Column::key("load", "%", "load: items divided by slots"),
-            Column::new("items", "items", "items in the filter").compared(Role::Exact),
-            Column::new("probes", "probes", "absent items that were looked up").compared(Role::Exact),
-            Column::new("found", "probes", "those that were found: false positives"),
-            Column::new("predicted", "", "false-positive rate by the formula, 0 to 1").compared(Role::Exact),
-            Column::new("rate", "", "measured false-positive rate, 0 to 1").compared(Role::estimate("low", "high")),
-            Column::new("low", "", "lower end of its 99 % confidence interval"),
-            Column::new("high", "", "upper end of its 99 % confidence interval"),
-        ]
-    }
-
-    fn cases(&self, scope: &Scope) -> Vec<Case> {
+    /// The cases, in the order of the results.
+    fn all(scope: &Scope) -> Vec<Case> {
         let slots = scope.at_most(scope.choose(1 << 17, 1 << 20));
         let (hits, most_probes) = scope.choose((20_000, 10_000_000), (100_000, 100_000_000));
         let mut cases = Vec::new();
@@ -116,21 +78,22 @@ impl Experiment for Fpr {
         cases
     }
 
-    fn effort(&self, case: &Case) -> u64 {
-        let rate = |load| tuning::false_positive_rate(case.f, case.b, f64::from(load) / 100.0);
+    fn effort(&self) -> u64 {
+        let rate = |load| tuning::false_positive_rate(self.f, self.b, f64::from(load) / 100.0);
         // An insertion takes about as long as ten probes.
-        case.slots * 10 + LOADS.into_iter().map(|load| case.probes(rate(load))).sum::<u64>()
+        self.slots * 10 + LOADS.into_iter().map(|load| self.probes(rate(load))).sum::<u64>()
     }
 
-    fn memory(&self, case: &Case) -> u64 {
-        OVERHEAD + case.slots * u64::from(case.f) / 8
+    fn memory(&self) -> u64 {
+        OVERHEAD + self.slots * u64::from(self.f) / 8
     }
 
-    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let builder = CuckooFilter::builder().table(case.table.table()).bucket_size(case.b).fingerprint_bits(case.f);
-        let mut filter = builder.buckets(case.buckets()).build()?;
+    /// Measures it.
+    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let builder = CuckooFilter::builder().table(self.table.table()).bucket_size(self.b).fingerprint_bits(self.f);
+        let mut filter = builder.buckets(self.buckets()).build()?;
         let (mut items, mut absent) = (Hashes::new(seed), Hashes::new(!seed));
-        let safe = tuning::safe_load(Addressing::AnySize, case.b, case.f, case.buckets());
+        let safe = tuning::safe_load(Addressing::AnySize, self.b, self.f, self.buckets());
         let mut rows = Vec::new();
         for load in LOADS {
             // Short fingerprints and small buckets do not reach every load.
@@ -138,8 +101,8 @@ impl Experiment for Fpr {
             if f64::from(load) / 100.0 > safe || !fill(&mut filter, &mut items, wanted, interrupt)? {
                 break;
             }
-            let predicted = tuning::false_positive_rate(case.f, case.b, filter.load_factor());
-            let probes = case.probes(predicted);
+            let predicted = tuning::false_positive_rate(self.f, self.b, filter.load_factor());
+            let probes = self.probes(predicted);
             if predicted * (probes as f64) < LEAST_HITS as f64 {
                 continue;
             }
@@ -150,13 +113,50 @@ impl Experiment for Fpr {
         }
         Ok(rows)
     }
+}
 
-    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        Findings {
-            charts: vec![by_fingerprint(measured), beside_the_formula(measured)],
-            tables: vec![how_often_right(measured)],
-            ..Findings::default()
-        }
+impl Experiment for Fpr {
+    fn about(&self) -> About {
+        let text = "Filters are queried, at several loads, for items that were not inserted. The measured rate of positive answers is compared \
+         with the formula that koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's upper bound, 2b/2ᶠ. All intervals are 99 % \
+         confidence intervals: about one in a hundred misses the true rate.";
+        let columns = vec![
+            Column::key("table", "", "packed or single"),
+            Column::key("b", "slots", "slots per bucket"),
+            Column::key("f", "bits", "length of a fingerprint"),
+            Column::key("slots", "slots", "slots of the table, before rounding to an even number of buckets"),
+            Column::key("hits", "probes", "how many false positives were wanted"),
+            Column::key("most_probes", "probes", "the most probes for that"),
+            Column::key("load", "%", "load: items divided by slots"),
+            Column::new("items", "items", "items in the filter").compared(Role::Exact),
+            Column::new("probes", "probes", "absent items that were looked up").compared(Role::Exact),
+            Column::new("found", "probes", "those that were found: false positives"),
+            Column::new("predicted", "", "false-positive rate by the formula, 0 to 1").compared(Role::Exact),
+            Column::new("rate", "", "measured false-positive rate, 0 to 1").compared(Role::estimate("low", "high")),
+            Column::new("low", "", "lower end of its 99 % confidence interval"),
+            Column::new("high", "", "upper end of its 99 % confidence interval"),
+        ];
+        About { columns, ..About::new("fpr", "False-positive rate", text) }
+    }
+
+    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+        Case::all(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
+    }
+
+    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        Case::deserialize(case)?.measure(seed, interrupt)?.iter().map(fields).collect()
+    }
+
+    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
+        Ok(findings(&Measured::typed(measured)?))
+    }
+}
+
+fn findings(measured: &[Measured<Case, Row>]) -> Findings {
+    Findings {
+        charts: vec![by_fingerprint(measured), beside_the_formula(measured)],
+        tables: vec![how_often_right(measured)],
+        ..Findings::default()
     }
 }
 
@@ -283,4 +283,113 @@ fn how_often_right(measured: &Cases) -> Table {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+    use crate::chart;
+    use crate::interrupt::Interrupted;
+
+    const SMALL: Scope = Scope { quick: true, seed: 1, max_slots: Some(10_000) };
+
+    /// Few probes, so that it is fast without optimization, too.
+    static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
+        let measure = |case: Case| {
+            let case = Case { hits: 1000, most_probes: 100_000, ..case };
+            let rows = case.measure(SMALL.seed, &Interrupt::new()).expect("nobody interrupts it");
+            Measured { case, rows }
+        };
+        // Longer ones would not be hit often enough.
+        Case::all(&SMALL).into_iter().filter(|case| case.f <= 11).map(measure).collect()
+    });
+
+    #[test]
+    fn cases_are_different_ones_and_no_larger_than_allowed() {
+        for (quick, max_slots, least) in
+            [(true, None, 50), (false, None, 60), (true, Some(10_000), 50), (true, Some(8), 10), (true, Some(3), 0)]
+        {
+            let cases = Case::all(&Scope { quick, seed: 1, max_slots });
+            assert!(cases.len() >= least, "{} with at most {max_slots:?} slots", cases.len());
+            for (place, case) in cases.iter().enumerate() {
+                assert!(!cases[..place].contains(case), "{case:?}");
+                assert!(max_slots.is_none_or(|most| case.buckets() * u64::from(case.b) <= most), "{case:?}");
+                assert!(case.buckets() > 0 && case.buckets() % 2 == 0, "{case:?}");
+                assert!(case.effort() > 0 && case.memory() > 0);
+                let text = serde_json::to_string(case).expect("it can be written");
+                assert_eq!(serde_json::from_str::<Case>(&text).expect("and read"), *case);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_measured_is_what_is_expected() {
+        let mut seen = [0; LOADS.len()];
+        for Measured { case, rows } in MEASURED.iter() {
+            for row in rows {
+                let slots = case.buckets() * u64::from(case.b);
+                let load = row.items as f64 / slots as f64;
+                assert!((100.0 * load - f64::from(row.load)).abs() < 0.1, "{case:?}: {row:?}");
+                assert!(row.low < row.rate && row.rate < row.high && row.found >= LEAST_HITS / 2, "{case:?}: {row:?}");
+                let predicted = tuning::false_positive_rate(case.f, case.b, load);
+                assert!((row.predicted - predicted).abs() < 1e-12);
+                // Of this many 99 % intervals some miss the prediction; at twice the width, none does.
+                let twice = 2.0 * row.low - row.rate..=2.0 * row.high - row.rate;
+                assert!(twice.contains(&predicted), "{case:?}: {row:?}");
+                seen[LOADS.iter().position(|&one| one == row.load).expect("it is one of them")] += 1;
+            }
+        }
+        assert!(seen.iter().all(|&rows| rows >= 10), "{seen:?}");
+    }
+
+    #[test]
+    fn most_intervals_hold_what_is_expected() {
+        let rows = MEASURED.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row)));
+        let missed = rows.clone().filter(|(_, row)| !(row.low..=row.high).contains(&row.predicted));
+        // One in a hundred may; more than five do with a probability of about 10⁻³.
+        assert!(rows.count() >= 80 && missed.count() <= 5);
+    }
+
+    /// Assuming independent slots overestimates the rate, within a known bound, and never underestimates it.
+    #[test]
+    fn independent_slots_are_the_safe_side_of_the_formula() {
+        for (table, b) in KINDS {
+            for f in 2..=32 {
+                for load in LOADS.map(|load| f64::from(load) / 100.0) {
+                    let (predicted, other) = (tuning::false_positive_rate(f, b, load), independent(f, b, load));
+                    let one = load / (f64::from(f).exp2() - 1.0);
+                    assert!(predicted <= other * (1.0 + 1e-9), "{table:?} {f} {b} {load}");
+                    assert!(other <= predicted * (1.0 + one), "{table:?} {f} {b} {load}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_missing_the_rest_is_shown() {
+        let all = MEASURED.clone();
+        let some: Vec<_> = all.iter().step_by(7).cloned().collect();
+        let none = Vec::new();
+        let unmeasured = vec![Measured { case: all[0].case.clone(), rows: Vec::new() }];
+        for measured in [all, some, none, unmeasured] {
+            let rows: usize = measured.iter().map(|m| m.rows.len()).sum();
+            let Findings { charts, tables, .. } = findings(&measured);
+            assert_eq!((charts.len(), tables.len()), (2, 1));
+            for chart in &charts {
+                assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS));
+                assert!(chart::draw(chart).starts_with("<svg"));
+            }
+            // Each row is counted once.
+            let counted: usize = tables[0].rows.iter().map(|row| row[2].parse::<usize>().expect("a number")).sum();
+            assert_eq!(counted, rows);
+            assert!(tables[0].rows.iter().all(|row| row.len() == tables[0].header.len()));
+        }
+    }
+
+    #[test]
+    fn it_stops_when_it_is_told_to() {
+        let interrupt = Interrupt::new();
+        interrupt.set();
+        let error = Case::all(&SMALL)[0].measure(1, &interrupt).expect_err("it was interrupted");
+        assert!(error.is::<Interrupted>());
+    }
+}

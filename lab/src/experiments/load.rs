@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Hashes, buckets, count, random_walk::RandomWalk};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
-    column::{Column, Role},
-    experiment::{Experiment, Findings, Measured, Scope, Table},
+    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
     interrupt::{Interrupt, Interrupted},
     percent::percent,
 };
@@ -38,9 +37,9 @@ pub struct Case {
 /// Their loads at the first refusal, 0 … 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
-    min: f64,
-    mean: f64,
-    max: f64,
+    pub(super) min: f64,
+    pub(super) mean: f64,
+    pub(super) max: f64,
 }
 
 const BUCKET_SIZES: [u32; 3] = [2, 4, 8];
@@ -56,40 +55,9 @@ const MOST_BITS: f64 = 13.0;
 /// Items between two checks for an interrupt.
 const PACE: usize = 1 << 16;
 
-impl Experiment for Load {
-    type Case = Case;
-    type Row = Row;
-
-    fn name(&self) -> &'static str {
-        "load"
-    }
-
-    fn title(&self) -> &'static str {
-        "Load at the first refusal"
-    }
-
-    fn about(&self) -> &'static str {
-        "Tables are filled with random items until one is refused. Koel searches breadth first for a free slot, through at most 4096 \
-         full buckets, and moves items only when it has found one. The paper's random walk evicts an item chosen at random, at most 500 \
-         times. The two get different items. Small tables are filled up to a thousand times, those of 10 M slots three times, and \
-         those of 100 M slots once; the two largest sizes with twelve lengths of fingerprint only. The paper's figure 2 shows the \
-         minimum of ten runs."
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        vec![
-            Column::key("walk", "", "koel, or random: the paper's random walk"),
-            Column::key("b", "slots", "slots per bucket"),
-            Column::key("f", "bits", "length of a fingerprint"),
-            Column::key("slots", "slots", "slots of the table, before rounding to an even number of buckets"),
-            Column::key("trials", "tables", "how many tables were filled"),
-            Column::new("min", "load", "least load at the first refusal: items divided by slots"),
-            Column::new("mean", "load", "mean load at the first refusal").compared(Role::mean("min", "max", "trials")),
-            Column::new("max", "load", "greatest load at the first refusal"),
-        ]
-    }
-
-    fn cases(&self, scope: &Scope) -> Vec<Case> {
+impl Case {
+    /// The cases, in the order of the results.
+    fn all(scope: &Scope) -> Vec<Case> {
         let sizes = scope.allowed(&SIZES[..scope.choose(5, 7)]);
         let mut cases = Vec::new();
         for slots in sizes {
@@ -104,32 +72,65 @@ impl Experiment for Load {
         cases
     }
 
-    fn effort(&self, case: &Case) -> u64 {
+    fn effort(&self) -> u64 {
         // With short fingerprints, an item is refused early.
-        let share = match (case.b, case.f) {
+        let share = match (self.b, self.f) {
             (_, 2..=4) => 3,
             (2, _) => 7,
             _ => 10,
         };
-        let pace = if case.walk == Walk::Koel { 1 } else { 2 };
-        case.slots * u64::from(case.trials) * share * pace
+        let pace = if self.walk == Walk::Koel { 1 } else { 2 };
+        self.slots * u64::from(self.trials) * share * pace
     }
 
-    fn memory(&self, case: &Case) -> u64 {
-        let bits = if case.walk == Walk::Koel { case.f } else { 32 };
-        case.slots * u64::from(bits) / 8 + (1 << 20)
+    fn memory(&self) -> u64 {
+        let bits = if self.walk == Walk::Koel { self.f } else { 32 };
+        self.slots * u64::from(bits) / 8 + (1 << 20)
     }
 
-    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let &Case { walk, b, f, slots, trials } = case;
-        let loads = Loads::new(Filled::new(walk, f, b, buckets(slots, b), seed)?, trials, seed, interrupt)?;
-        Ok(vec![Row { min: loads.min, mean: loads.mean, max: loads.max }])
+    /// Measures it.
+    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let &Case { walk, b, f, slots, trials } = self;
+        Ok(vec![Row::new(Filled::new(walk, f, b, buckets(slots, b), seed)?, trials, seed, interrupt)?])
+    }
+}
+
+impl Experiment for Load {
+    fn about(&self) -> About {
+        let text = "Tables are filled with random items until one is refused. Koel searches breadth first for a free slot, through at most 4096 \
+         full buckets, and moves items only when it has found one. The paper's random walk evicts an item chosen at random, at most 500 \
+         times. The two get different items. Small tables are filled up to a thousand times, those of 10 M slots three times, and \
+         those of 100 M slots once; the two largest sizes with twelve lengths of fingerprint only. The paper's figure 2 shows the \
+         minimum of ten runs.";
+        let columns = vec![
+            Column::key("walk", "", "koel, or random: the paper's random walk"),
+            Column::key("b", "slots", "slots per bucket"),
+            Column::key("f", "bits", "length of a fingerprint"),
+            Column::key("slots", "slots", "slots of the table, before rounding to an even number of buckets"),
+            Column::key("trials", "tables", "how many tables were filled"),
+            Column::new("min", "load", "least load at the first refusal: items divided by slots"),
+            Column::new("mean", "load", "mean load at the first refusal").compared(Role::mean("min", "max", "trials")),
+            Column::new("max", "load", "greatest load at the first refusal"),
+        ];
+        About { columns, ..About::new("load", "Load at the first refusal", text) }
     }
 
-    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        let charts = vec![by_size(measured), by_fingerprint(measured), by_bucket(measured)];
-        Findings { charts, tables: vec![beside_the_paper(measured)], ..Findings::default() }
+    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+        Case::all(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
     }
+
+    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        Case::deserialize(case)?.measure(seed, interrupt)?.iter().map(fields).collect()
+    }
+
+    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
+        Ok(findings(&Measured::typed(measured)?))
+    }
+}
+
+fn findings(measured: &[Measured<Case, Row>]) -> Findings {
+    let charts = vec![by_size(measured), by_fingerprint(measured), by_bucket(measured)];
+    Findings { charts, tables: vec![beside_the_paper(measured)], ..Findings::default() }
 }
 
 /// How many tables of this size are filled.
@@ -139,14 +140,7 @@ pub(super) fn trials(slots: u64, quick: bool) -> u32 {
     u32::try_from((items / slots.max(1)).clamp(least.max(1), most)).unwrap_or(1)
 }
 
-/// The loads of several tables at the first refusal.
-pub(super) struct Loads {
-    pub(super) min: f64,
-    pub(super) mean: f64,
-    pub(super) max: f64,
-}
-
-impl Loads {
+impl Row {
     /// Fills the table this many times.
     pub(super) fn new(mut table: Filled, trials: u32, seed: u64, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let mut hashes = Hashes::new(seed);

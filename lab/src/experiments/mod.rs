@@ -7,7 +7,7 @@ mod random_walk;
 pub mod space;
 pub mod speed;
 pub mod sweep;
-mod times;
+pub(crate) mod times;
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -17,18 +17,13 @@ use rand_xoshiro::{
 pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep};
 
 use self::sweep::Grid;
-use crate::plan::{Typed, Untyped};
+use crate::experiment::Experiment;
 
 /// The experiment with this name, to draw its results. A sweep has no combinations to measure.
-pub(crate) fn with_name(name: &str) -> Option<Box<dyn Untyped>> {
-    let all: [Box<dyn Untyped>; 5] = [
-        Box::new(Typed(Load)),
-        Box::new(Typed(Space)),
-        Box::new(Typed(Fpr)),
-        Box::new(Typed(Speed)),
-        Box::new(Typed(Sweep::new(Grid::default(), &[]))),
-    ];
-    all.into_iter().find(|experiment| experiment.description().name == name)
+pub(crate) fn with_name(name: &str) -> Option<Box<dyn Experiment>> {
+    let all: [Box<dyn Experiment>; 5] =
+        [Box::new(Load), Box::new(Space), Box::new(Fpr), Box::new(Speed), Box::new(Sweep::new(Grid::default(), &[]))];
+    all.into_iter().find(|experiment| experiment.about().name == name)
 }
 
 /// The number of buckets of b slots for this many slots, rounded up to an even number.

@@ -5,37 +5,23 @@ use std::{hint::black_box, ops::RangeInclusive, time::Duration};
 use anyhow::ensure;
 use koel::{CuckooFilter, Params, Xxh3};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Hashes;
 use crate::{
-    column::{Column, Role},
+    chart::{Chart, Mark, Series},
+    experiment::{Column, Fields, Role},
     interrupt::Interrupt,
     statistics::Quartiles,
     stopwatch::{Lap, Rounds, Stopwatch},
 };
 
-/// Nanoseconds per key, hashing included: the median and the quartiles of the rounds that other work on the processor did not
-/// disturb, or of all if too many were.
+/// Nanoseconds per key, hashing included, of the rounds that other work on the processor did not disturb, or of all if too many
+/// were: for each operation a field with the median, `NAME_ns`, and two with the quartiles, `NAME_ns_q1` and `NAME_ns_q3`; and
+/// `disturbed`, whether too many rounds were.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Times {
-    find_absent_ns: Option<f64>,
-    find_absent_ns_q1: Option<f64>,
-    find_absent_ns_q3: Option<f64>,
-    find_present_ns: Option<f64>,
-    find_present_ns_q1: Option<f64>,
-    find_present_ns_q3: Option<f64>,
-    insert_ns: Option<f64>,
-    insert_ns_q1: Option<f64>,
-    insert_ns_q3: Option<f64>,
-    remove_ns: Option<f64>,
-    remove_ns_q1: Option<f64>,
-    remove_ns_q3: Option<f64>,
-    build_ns: Option<f64>,
-    build_ns_q1: Option<f64>,
-    build_ns_q3: Option<f64>,
-    /// Whether too many rounds were disturbed.
-    disturbed: Option<bool>,
-}
+#[serde(transparent)]
+pub(super) struct Times(Fields);
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,71 +36,74 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    const NUMBER: usize = 5;
+    pub(super) const ALL: [Self; 5] = [Self::FindAbsent, Self::FindPresent, Self::Insert, Self::Remove, Self::Build];
+
+    /// The columns of its median and of its quartiles.
+    pub(super) fn columns(self) -> [String; 3] {
+        let name = match self {
+            Self::FindAbsent => "find_absent",
+            Self::FindPresent => "find_present",
+            Self::Insert => "insert",
+            Self::Remove => "remove",
+            Self::Build => "build",
+        };
+        ["_ns", "_ns_q1", "_ns_q3"].map(|ending| format!("{name}{ending}"))
+    }
+
+    const fn about(self) -> &'static str {
+        match self {
+            Self::FindAbsent => "time to look up a key that is absent: median of the rounds",
+            Self::FindPresent => "time to look up a key that is present: median of the rounds",
+            Self::Insert => "time to insert a key, over the last five per cent before the load: median of the rounds",
+            Self::Remove => "time to remove one of these keys: median of the rounds",
+            Self::Build => "time to insert a key, over all insertions into the empty filter: median of the rounds",
+        }
+    }
 }
+
+/// The column that marks rows whose times other work on the processor disturbed.
+pub(crate) const DISTURBED: &str = "disturbed";
 
 impl Times {
     /// The median of an operation and its quartiles.
     pub(super) fn of(&self, operation: Operation) -> Option<Quartiles> {
-        let (low, median, high) = match operation {
-            Operation::FindAbsent => (self.find_absent_ns_q1, self.find_absent_ns, self.find_absent_ns_q3),
-            Operation::FindPresent => (self.find_present_ns_q1, self.find_present_ns, self.find_present_ns_q3),
-            Operation::Insert => (self.insert_ns_q1, self.insert_ns, self.insert_ns_q3),
-            Operation::Remove => (self.remove_ns_q1, self.remove_ns, self.remove_ns_q3),
-            Operation::Build => (self.build_ns_q1, self.build_ns, self.build_ns_q3),
-        };
+        let [median, low, high] = operation.columns().map(|column| self.0.get(&column)?.as_f64());
         Some(Quartiles { low: low?, median: median?, high: high? })
     }
 
     pub(super) fn are_disturbed(&self) -> bool {
-        self.disturbed == Some(true)
+        self.0.get(DISTURBED) == Some(&Value::Bool(true))
     }
 
-    #[cfg(test)]
     pub(super) fn set_disturbed(&mut self, disturbed: bool) {
-        self.disturbed = Some(disturbed);
+        self.0.insert(DISTURBED.to_owned(), Value::Bool(disturbed));
+    }
+
+    /// All of them, as fields of a row.
+    pub(super) fn into_fields(self) -> Fields {
+        self.0
     }
 }
 
 /// The columns of [`Times`], after one that counts the rounds.
 pub(super) fn columns() -> Vec<Column> {
     let mut columns = vec![Column::new("rounds", "rounds", "how many rounds of times count")];
-    let operations: [[&'static str; 4]; Operation::NUMBER] = [
-        [
-            "find_absent_ns",
-            "find_absent_ns_q1",
-            "find_absent_ns_q3",
-            "time to look up a key that is absent: median of the rounds",
-        ],
-        [
-            "find_present_ns",
-            "find_present_ns_q1",
-            "find_present_ns_q3",
-            "time to look up a key that is present: median of the rounds",
-        ],
-        [
-            "insert_ns",
-            "insert_ns_q1",
-            "insert_ns_q3",
-            "time to insert a key, over the last five per cent before the load: median of the rounds",
-        ],
-        ["remove_ns", "remove_ns_q1", "remove_ns_q3", "time to remove one of these keys: median of the rounds"],
-        [
-            "build_ns",
-            "build_ns_q1",
-            "build_ns_q3",
-            "time to insert a key, over all insertions into the empty filter: median of the rounds",
-        ],
-    ];
-    for [name, low, high, about] in operations {
+    for operation in Operation::ALL {
+        let [name, low, high] = operation.columns();
+        let role = Role::median(low.clone(), high.clone(), "rounds");
         columns.extend([
-            Column::new(name, "ns", about).compared(Role::median(low, high, "rounds")),
+            Column::new(name, "ns", operation.about()).compared(role),
             Column::new(low, "ns", "its lower quartile"),
             Column::new(high, "ns", "its upper quartile"),
         ]);
     }
-    columns.push(Column::new("disturbed", "", "true if other work on the processor disturbed too many rounds"));
+    columns.push(Column::new(DISTURBED, "", "true if other work on the processor disturbed too many rounds"));
     columns
+}
+
+/// The series of points whose times were disturbed, in the last colour; nothing without any.
+pub(super) fn disturbed(points: Vec<(f64, f64)>) -> Option<Series> {
+    (!points.is_empty()).then(|| Series::new("disturbed", Chart::MOST_COLOURS - 1, points).marked(Mark::Dots))
 }
 
 /// The most keys that are looked up for one time. In a small table, as many as it has slots.
@@ -168,7 +157,7 @@ pub(super) struct Subject<'a> {
     filters: u64,
     queries: usize,
     /// In the order of [`Operation`].
-    rounds: [Rounds; Operation::NUMBER],
+    rounds: [Rounds; Operation::ALL.len()],
 }
 
 impl<'a> Subject<'a> {
@@ -183,7 +172,7 @@ impl<'a> Subject<'a> {
             last: usize::try_from(last)?,
             filters,
             queries: params.slots().min(MOST_QUERIES),
-            rounds: [(); Operation::NUMBER].map(|()| Rounds::new(sampling.rounds)),
+            rounds: Operation::ALL.map(|_| Rounds::new(sampling.rounds)),
         })
     }
 
@@ -194,45 +183,22 @@ impl<'a> Subject<'a> {
 
     /// How many rounds count, and the times. `None` before the first round.
     pub(super) fn times(&self) -> Option<(u32, Times)> {
-        let timings: Vec<_> = self.rounds.iter().filter_map(Rounds::timing).collect();
         let counting = self.rounds.iter().map(|rounds| {
             let disturbed = if rounds.lack() { rounds.disturbed().len() } else { 0 };
             rounds.quiet().len() + disturbed
         });
-        let [absent, present, insert, remove, build] = timings[..] else { return None };
-        let ns = |timing: crate::stopwatch::Timing| {
-            let Quartiles { low, median, high } = timing.quartiles;
-            (Some(low), Some(median), Some(high))
-        };
-        let (find_absent_ns_q1, find_absent_ns, find_absent_ns_q3) = ns(absent);
-        let (find_present_ns_q1, find_present_ns, find_present_ns_q3) = ns(present);
-        let (insert_ns_q1, insert_ns, insert_ns_q3) = ns(insert);
-        let (remove_ns_q1, remove_ns, remove_ns_q3) = ns(remove);
-        let (build_ns_q1, build_ns, build_ns_q3) = ns(build);
-        let times = Times {
-            find_absent_ns,
-            find_absent_ns_q1,
-            find_absent_ns_q3,
-            find_present_ns,
-            find_present_ns_q1,
-            find_present_ns_q3,
-            insert_ns,
-            insert_ns_q1,
-            insert_ns_q3,
-            remove_ns,
-            remove_ns_q1,
-            remove_ns_q3,
-            build_ns,
-            build_ns_q1,
-            build_ns_q3,
-            disturbed: Some(timings.iter().any(|timing| timing.disturbed)),
-        };
+        let mut times = Times::default();
+        for (operation, rounds) in Operation::ALL.into_iter().zip(&self.rounds) {
+            let Quartiles { low, median, high } = rounds.timing()?.quartiles;
+            times.0.extend(operation.columns().into_iter().zip([median, low, high].map(Value::from)));
+        }
+        times.set_disturbed(self.lacks());
         Some((u32::try_from(counting.min()?).ok()?, times))
     }
 
     /// Measures one round. False, and nothing is kept, if a table that is nearly full refused a key.
     pub(super) fn round(&mut self, watch: &mut Stopwatch, interrupt: &Interrupt) -> anyhow::Result<bool> {
-        let mut laps = [Lap { time: Duration::ZERO, disturbed: false }; Operation::NUMBER];
+        let mut laps = [Lap { time: Duration::ZERO, disturbed: false }; Operation::ALL.len()];
         let mut add = |operation: Operation, lap: Lap| {
             let sum = &mut laps[operation as usize];
             *sum = Lap { time: sum.time + lap.time, disturbed: sum.disturbed || lap.disturbed };

@@ -1,6 +1,5 @@
 //! Runs an experiment: checks first whether it can run at all, then measures its cases and writes the results.
 
-mod untyped;
 mod work;
 
 #[cfg(test)]
@@ -17,15 +16,13 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail};
 
-use self::untyped::{Case, Description, key};
-pub(crate) use self::untyped::{Typed, Untyped};
 use crate::{
     build::Build,
     chart,
-    experiment::{Experiment, Scope},
+    experiment::{About, Experiment, Measured, Planned, Scope, key},
     interrupt::Interrupt,
     machine::Machine,
-    record::{Journal, Picture, Place, REMEDY, Record, Run, Stored, damaged},
+    record::{Journal, Picture, Place, REMEDY, Record, Run, damaged},
 };
 
 /// How an experiment runs, and where its results go.
@@ -75,15 +72,15 @@ impl From<Outcome> for ExitCode {
 
 /// An experiment that is ready to run, its cases, and the results that exist already.
 pub struct Plan<'a> {
-    experiment: Box<dyn Untyped + 'a>,
-    description: Description,
+    experiment: Box<dyn Experiment + 'a>,
+    about: About,
     place: Place,
     /// Locked: no other process measures this experiment into this folder while the plan exists.
     journal: Journal,
     run: Run,
-    cases: Vec<Case>,
+    cases: Vec<Planned>,
     /// The result of each case, if there is one.
-    known: Vec<Option<Stored>>,
+    known: Vec<Option<Measured>>,
     /// Whether there are no earlier results, or none that count.
     anew: bool,
     /// Whether the record has older results, which are kept until all cases have been measured again.
@@ -100,16 +97,11 @@ impl<'a> Plan<'a> {
     /// If a case takes more memory than is available; if the folder cannot be written to; if another process is measuring
     /// this experiment there; if the folder has results of a different run.
     pub fn new(experiment: impl Experiment + 'a, settings: &Settings) -> anyhow::Result<Self> {
-        Self::of(Box::new(Typed(experiment)), settings)
-    }
-
-    /// [`new`](Self::new), compiled once and not for each experiment.
-    fn of(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
-        let description = experiment.description();
-        let name = description.name;
-        let cases = cases_of(&*experiment, name, &settings.scope)?;
-        let threads = if description.is_timed { 1 } else { settings.threads.max(1) };
-        let threads = threads_within_memory(&description, &cases, threads, Machine::available_memory())?;
+        let about = experiment.about();
+        let name = about.name;
+        let cases = cases_of(&experiment, &settings.scope)?;
+        let threads = if about.is_timed { 1 } else { settings.threads.max(1) };
+        let threads = threads_within_memory(&about, &cases, threads, Machine::available_memory())?;
         try_folder(&settings.folder)?;
 
         let run = Run {
@@ -124,8 +116,8 @@ impl<'a> Plan<'a> {
         let journal = Journal::open(&place)?;
         let known = cases.iter().map(|_| None).collect();
         let mut plan = Self {
-            experiment,
-            description,
+            experiment: Box::new(experiment),
+            about,
             place,
             journal,
             run,
@@ -145,7 +137,7 @@ impl<'a> Plan<'a> {
     /// Reads the results of earlier runs, and how many seconds they took.
     fn recall(&mut self) -> anyhow::Result<()> {
         let now = self.run.clone();
-        let left = self.journal.read(|stored| self.experiment.recognised(stored).ok())?;
+        let left = self.journal.read()?;
         let record = match &left {
             // The earlier run was to replace the record.
             Some(left) if left.anew => {
@@ -155,12 +147,7 @@ impl<'a> Plan<'a> {
             _ => self.place.read()?,
         };
         let places: HashMap<_, _> = self.cases.iter().enumerate().map(|(place, case)| (&*case.key, place)).collect();
-        let record = record.map(|record| {
-            let measured = record.measured.iter().map(|stored| self.experiment.recognised(stored));
-            let measured = measured.collect::<anyhow::Result<_>>().with_context(|| damaged(&self.place.json()))?;
-            anyhow::Ok((record.run, measured, record.seconds, self.place.json()))
-        });
-        let record = record.transpose()?;
+        let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
         let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
         // The journal is newer than the record. The settings of a run that measured nothing do not matter.
         let mut newest = self.place.json();
@@ -169,8 +156,9 @@ impl<'a> Plan<'a> {
             if !self.anew {
                 same_build(&self.run, &newest, &run, &file.display().to_string())?;
             }
+            self.experiment.findings(&measured).with_context(|| damaged(&file))?;
             for measured in measured {
-                let case = key(&measured.case)?;
+                let case = key(&measured.case);
                 let Some(&place) = places.get(&*case) else {
                     bail!("{}: has a case that is not part of this run, {case}: {REMEDY}", file.display());
                 };
@@ -187,12 +175,12 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         same_build(&self.run, &newest, &now, "this")?;
-        if self.description.is_timed { same_machine(&self.run, &now, &newest) } else { Ok(()) }
+        if self.about.is_timed { same_machine(&self.run, &now, &newest) } else { Ok(()) }
     }
 
     /// Writes the charts, the table and the record.
-    fn write(&self, measured: Vec<Stored>, complete: bool) -> anyhow::Result<()> {
-        let Description { name, title, about, columns, .. } = &self.description;
+    fn write(&self, measured: Vec<Measured>, complete: bool) -> anyhow::Result<()> {
+        let About { name, title, text, columns, .. } = &self.about;
         let mut findings = self.experiment.findings(&measured)?;
         let earlier = self.place.pictures();
         let mut pictures = Vec::new();
@@ -216,7 +204,7 @@ impl<'a> Plan<'a> {
         self.place.write(&Record {
             run: self.run.clone(),
             title: (*title).to_owned(),
-            about: (*about).to_owned(),
+            about: (*text).to_owned(),
             columns: columns.clone(),
             complete,
             seconds: self.seconds,
@@ -232,7 +220,7 @@ impl<'a> Plan<'a> {
     /// The experiment's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.description.name
+        self.about.name
     }
 
     /// The number of cases.
@@ -314,8 +302,9 @@ fn same_machine(there: &Run, here: &Run, file: &Path) -> anyhow::Result<()> {
 }
 
 /// The cases of an experiment, each once.
-fn cases_of(experiment: &dyn Untyped, name: &str, scope: &Scope) -> anyhow::Result<Vec<Case>> {
-    let mut cases = experiment.cases(scope).with_context(|| name.to_owned())?;
+fn cases_of(experiment: &dyn Experiment, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+    let name = experiment.about().name;
+    let mut cases = experiment.cases(scope).context(name)?;
     let mut seen = HashSet::new();
     cases.retain(|case| seen.insert(case.key.clone()));
     if let (true, Some(most)) = (cases.is_empty(), scope.max_slots) {
@@ -325,12 +314,13 @@ fn cases_of(experiment: &dyn Untyped, name: &str, scope: &Scope) -> anyhow::Resu
 }
 
 /// The smallest limit of slots that leaves a case, given one that is too low.
-fn least_slots(experiment: &dyn Untyped, scope: &Scope, too_few: u64) -> u64 {
+fn least_slots(experiment: &dyn Experiment, scope: &Scope, too_few: u64) -> u64 {
     let (mut too_few, mut enough) = (too_few, u64::MAX);
     while enough - too_few > 1 {
         let slots = u64::midpoint(too_few, enough);
         let scope = Scope { max_slots: Some(slots), ..scope.clone() };
-        *(if experiment.has_cases(&scope) { &mut enough } else { &mut too_few }) = slots;
+        let has_cases = experiment.cases(&scope).is_ok_and(|cases| !cases.is_empty());
+        *(if has_cases { &mut enough } else { &mut too_few }) = slots;
     }
     enough
 }
@@ -347,15 +337,15 @@ fn try_folder(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The number of threads, at most `threads`, for whose cases there is enough memory.
-fn threads_within_memory(experiment: &Description, cases: &[Case], threads: usize, free: u64) -> anyhow::Result<usize> {
+fn threads_within_memory(about: &About, cases: &[Planned], threads: usize, free: u64) -> anyhow::Result<usize> {
     let most = cases.iter().map(|case| case.memory).max().unwrap_or(0);
     if most > free {
         bail!(
             "{}: the largest table takes {} MiB of memory, but only {} MiB are available: {}",
-            experiment.name,
+            about.name,
             most.div_ceil(1 << 20),
             free >> 20,
-            experiment.with_less_memory
+            about.with_less_memory
         );
     }
     Ok(usize::try_from(free / most.max(1)).unwrap_or(threads).clamp(1, threads))

@@ -13,16 +13,16 @@ use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use koel::{Hasher as _, Xxh3};
 
-use super::{Case, Plan, Untyped};
+use super::Plan;
 use crate::{
-    experiment::Measured,
+    experiment::{Experiment, Fields, Measured, Planned},
     interrupt::{Interrupt, Interrupted},
-    record::{Fields, Journal, Stored},
+    record::Journal,
 };
 
 /// The state that the threads share.
 struct Shared<'a> {
-    known: &'a mut [Option<Stored>],
+    known: &'a mut [Option<Measured>],
     journal: &'a mut Journal,
     /// The cases left to measure, taken from the end.
     todo: Vec<usize>,
@@ -34,12 +34,12 @@ struct Shared<'a> {
 pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Result<()> {
     let start = Instant::now();
     let (experiment, cases, seed, before) = (&*plan.experiment, &plan.cases, plan.run.scope.seed, plan.seconds);
-    let name = plan.description.name;
+    let name = plan.about.name;
     let mut todo: Vec<_> = (0..cases.len()).filter(|&case| plan.known[case].is_none()).rev().collect();
     if todo.is_empty() {
         return Ok(());
     }
-    if !plan.description.is_timed {
+    if !plan.about.is_timed {
         // The longest cases first, so that all threads are busy until the end.
         todo.sort_by_key(|&case| cases[case].effort);
     }
@@ -59,7 +59,7 @@ pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Res
             let result = one(experiment, case, seed, interrupt).map_err(|error| named(error, name, case));
             let mut shared = lock();
             let written = result.and_then(|rows| {
-                let measured = Measured { case: case.fields.clone(), rows };
+                let measured = Measured { case: case.case.clone(), rows };
                 shared.journal.add(&measured, before + start.elapsed().as_secs_f64())?;
                 shared.known[place] = Some(measured);
                 Ok(())
@@ -91,16 +91,16 @@ pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Res
 }
 
 /// Measures one case. A panic becomes an error, so that the results of other threads are kept.
-fn one(experiment: &dyn Untyped, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+fn one(experiment: &dyn Experiment, case: &Planned, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
     // Independent of the other cases, of their order and of the threads.
     let seed = Xxh3.hash(seed, case.key.as_bytes());
     // Cases share no state that the panic could have left inconsistent.
-    let caught = panic::catch_unwind(AssertUnwindSafe(|| experiment.measure(&case.fields, seed, interrupt)));
+    let caught = panic::catch_unwind(AssertUnwindSafe(|| experiment.measure(&case.case, seed, interrupt)));
     caught.unwrap_or_else(|panic| Err(anyhow!("panicked: {}", message(&*panic))))
 }
 
 /// An error, with the case that failed.
-fn named(error: anyhow::Error, name: &str, case: &Case) -> anyhow::Error {
+fn named(error: anyhow::Error, name: &str, case: &Planned) -> anyhow::Error {
     if error.is::<Interrupted>() { error } else { error.context(format!("{name}: {}", case.key)) }
 }
 

@@ -11,7 +11,8 @@ use std::{
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use super::{Place, REMEDY, Run, Stored, files};
+use super::{Place, REMEDY, Run, files};
+use crate::experiment::Measured;
 
 /// A locked journal: no other process measures the same experiment into the same folder while it exists.
 ///
@@ -35,7 +36,7 @@ pub(crate) struct Left {
     pub(crate) run: Run,
     /// Whether it was to replace the record, whose results belong to another run.
     pub(crate) anew: bool,
-    pub(crate) measured: Vec<Stored>,
+    pub(crate) measured: Vec<Measured>,
     /// The time spent until the last of them was finished.
     pub(crate) seconds: f64,
 }
@@ -48,7 +49,7 @@ enum Line {
     /// The run whose cases follow.
     Begun { run: Box<Run>, anew: bool },
     /// A finished case, and the time spent until then.
-    Measured { seconds: f64, measured: Stored },
+    Measured { seconds: f64, measured: Measured },
 }
 
 impl Journal {
@@ -77,11 +78,11 @@ impl Journal {
     }
 
     /// Reads what an earlier process finished, if there was one. A line that is incomplete or damaged is ignored, so that
-    /// its case is measured again; so is one that is not recognised.
+    /// its case is measured again.
     ///
     /// # Errors
     /// If the line is missing that says what was measured.
-    pub(crate) fn read(&mut self, recognised: impl Fn(&Stored) -> Option<Stored>) -> anyhow::Result<Option<Left>> {
+    pub(crate) fn read(&mut self) -> anyhow::Result<Option<Left>> {
         let mut text = Vec::new();
         let read = self.file.rewind().and_then(|()| self.file.read_to_end(&mut text));
         read.with_context(|| self.path.display().to_string())?;
@@ -92,10 +93,8 @@ impl Journal {
                     left = Some(Left { run: *run, anew, measured: Vec::new(), seconds: 0.0 });
                 }
                 (Ok(Line::Measured { seconds, measured }), Some(left)) => {
-                    if let Some(measured) = recognised(&measured) {
-                        left.seconds = seconds;
-                        left.measured.push(measured);
-                    }
+                    left.seconds = seconds;
+                    left.measured.push(measured);
                 }
                 (Ok(Line::Process { .. }), None) | (_, Some(_)) => {}
                 (Ok(Line::Measured { .. }) | Err(_), None) => {
@@ -125,7 +124,7 @@ impl Journal {
     }
 
     /// Adds a finished case, `seconds` after the start of the run. It is on the disk when this returns.
-    pub(crate) fn add(&mut self, measured: &Stored, seconds: f64) -> anyhow::Result<()> {
+    pub(crate) fn add(&mut self, measured: &Measured, seconds: f64) -> anyhow::Result<()> {
         self.append(&[Line::Measured { seconds, measured: measured.clone() }])
     }
 

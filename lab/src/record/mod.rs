@@ -18,31 +18,17 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     build::Build,
-    column::Column,
-    experiment::{Measured, Scope, Table},
+    experiment::{Column, Measured, Scope, Table},
     machine::Machine,
 };
 
 /// What the user can do about results that are in the way.
 pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
-
-/// The fields of a case or a row, whatever they are.
-pub(crate) type Fields = Map<String, Value>;
-
-/// A case and its results, of any experiment.
-pub(crate) type Stored = Measured<Fields, Fields>;
-
-impl Stored {
-    /// The same in the types of an experiment.
-    pub(crate) fn typed<C: DeserializeOwned, R: DeserializeOwned>(&self) -> anyhow::Result<Measured<C, R>> {
-        Ok(Measured { case: C::deserialize(&self.case)?, rows: self.rows.iter().map(R::deserialize).collect::<Result<_, _>>()? })
-    }
-}
 
 /// A run: what was measured, and where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -88,30 +74,25 @@ pub(crate) struct Record {
     pub(crate) warnings: Vec<String>,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) tables: Vec<Table>,
-    pub(crate) measured: Vec<Stored>,
+    pub(crate) measured: Vec<Measured>,
 }
 
 /// The results of an experiment, and where they are from.
 #[derive(Clone, Debug)]
-pub struct Recorded<C, R> {
+pub struct Recorded {
     /// The machine that measured.
     pub machine: Machine,
     /// What was measured.
-    pub measured: Vec<Measured<C, R>>,
+    pub measured: Vec<Measured>,
 }
 
 /// Reads the results of the experiment with this name in a folder. `None` if there are none.
 ///
 /// # Errors
-/// If the record cannot be read, or has other cases or rows than these.
-pub fn read_results<C: DeserializeOwned, R: DeserializeOwned>(
-    folder: &Path,
-    name: &'static str,
-) -> anyhow::Result<Option<Recorded<C, R>>> {
-    let place = Place::new(folder, name);
-    let Some(Record { run, measured, .. }) = place.read()? else { return Ok(None) };
-    let measured = measured.iter().map(Stored::typed).collect::<anyhow::Result<_>>().with_context(|| damaged(&place.json()))?;
-    Ok(Some(Recorded { machine: run.machine, measured }))
+/// If the record cannot be read.
+pub fn read_results(folder: &Path, name: &'static str) -> anyhow::Result<Option<Recorded>> {
+    let record = Place::new(folder, name).read()?;
+    Ok(record.map(|Record { run, measured, .. }| Recorded { machine: run.machine, measured }))
 }
 
 /// The paths of an experiment's files.
@@ -176,37 +157,35 @@ impl Place {
         replace(&self.json(), lines(record)?.as_bytes())
     }
 
-    /// Writes all rows as CSV. Fields that a row does not have, such as those beside an error, are empty cells; lists are values
-    /// with spaces between them.
-    /// Without rows, the header has these columns.
-    pub(crate) fn write_csv(&self, measured: &[Stored], columns: &[Column]) -> anyhow::Result<()> {
+    pub(crate) fn write_csv(&self, measured: &[Measured], columns: &[Column]) -> anyhow::Result<()> {
         let path = self.file(".csv");
-        let mut text = table(measured).with_context(|| path.display().to_string())?;
-        if text.is_empty() {
-            let mut writer = csv::Writer::from_writer(Vec::new());
-            writer.write_record(columns.iter().map(|column| &*column.name))?;
-            text = writer.into_inner()?;
-        }
-        replace(&path, &text)
+        replace(&path, &table(measured, columns).with_context(|| path.display().to_string())?)
     }
 }
 
-/// All rows as CSV. Empty without rows.
-pub(crate) fn table(measured: &[Stored]) -> anyhow::Result<Vec<u8>> {
-    let rows: Vec<_> = measured.iter().flat_map(|stored| stored.rows.iter().map(|row| [&stored.case, row])).collect();
-    // The fields of all cases, then those of all rows, in the order of their first occurrence.
-    let mut header = [const { Vec::<&str>::new() }; 2];
-    for (fields, object) in rows.iter().flat_map(|row| (0..2).zip(row)) {
-        let new: Vec<_> = object.keys().map(String::as_str).filter(|key| !header[fields].contains(key)).collect();
-        header[fields].extend(new);
+/// All rows as CSV: the fields of cases, then those that the columns describe, then the others, in the order of their first
+/// occurrence. Fields that a row does not have, such as those beside an error, are empty cells; lists are values with spaces
+/// between them.
+pub(crate) fn table(measured: &[Measured], columns: &[Column]) -> anyhow::Result<Vec<u8>> {
+    fn add<'a>(header: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {
+        for name in names {
+            if !header.contains(&name) {
+                header.push(name);
+            }
+        }
     }
+    let mut of_cases = Vec::new();
+    add(&mut of_cases, measured.iter().flat_map(|measured| measured.case.keys()).map(String::as_str));
+    let mut of_rows = Vec::new();
+    add(&mut of_rows, columns.iter().map(|column| &*column.name).filter(|name| !of_cases.contains(name)));
+    add(&mut of_rows, measured.iter().flat_map(|measured| &measured.rows).flat_map(|row| row.keys()).map(String::as_str));
     let mut writer = csv::Writer::from_writer(Vec::new());
-    if !rows.is_empty() {
-        writer.write_record(header.iter().flatten())?;
-    }
-    for row in &rows {
-        let cells = header.iter().zip(row).flat_map(|(keys, object)| keys.iter().map(|&key| object.get(key)));
-        writer.write_record(cells.map(|value| value.map_or_else(String::new, cell)))?;
+    writer.write_record(of_cases.iter().chain(&of_rows))?;
+    for Measured { case, rows } in measured {
+        for row in rows {
+            let cells = of_cases.iter().map(|name| case.get(*name)).chain(of_rows.iter().map(|name| row.get(*name)));
+            writer.write_record(cells.map(|value| value.map_or_else(String::new, cell)))?;
+        }
     }
     Ok(writer.into_inner()?)
 }
@@ -254,13 +233,13 @@ mod tests {
     fn rows_need_not_have_the_same_fields() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let place = Place::new(folder.path(), "some");
-        let measured: Vec<Stored> = serde_json::from_value(json!([
+        let measured: Vec<Measured> = serde_json::from_value(json!([
             { "case": { "n": 1 }, "rows": [{ "name": "one", "error": "too large" }, { "name": "two", "n": 5, "left": null }] },
             { "case": { "n": 2, "m": 3 }, "rows": [] },
         ]))?;
-        place.write_csv(&measured, &[Column::key("unused", "", "")])?;
-        // The fields of a case come first, even if a row has one of the same name.
-        let lines = ["n,name,error,n,left", "1,one,too large,,", "1,two,,5,", ""];
+        place.write_csv(&measured, &[Column::key("n", "", ""), Column::key("unused", "", "")])?;
+        // The fields of a case come first, even if a row has one of the same name; a described one that nobody has is there, too.
+        let lines = ["n,m,unused,name,error,n,left", "1,,,one,too large,,", "1,,,two,,5,", ""];
         assert_eq!(fs::read_to_string(place.file(".csv"))?, lines.join("\n"));
         place.write_csv(&[], &["n", "m", "name", "error"].map(|name| Column::new(name, "", "")))?;
         assert_eq!(fs::read_to_string(place.file(".csv"))?, "n,m,name,error\n");

@@ -66,7 +66,7 @@ fn read(folder: &Path, name: &str, rules: &mut BTreeSet<String>) -> anyhow::Resu
     for picture in &record.pictures {
         charts.push(chart(folder, &name, &picture.file, rules)?);
     }
-    let csv = record::table(&record.measured).with_context(|| format!("{name}.json"))?;
+    let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
     Ok(Some(Part { name, record, charts, csv }))
 }
 

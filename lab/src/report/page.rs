@@ -7,8 +7,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::Part;
 use crate::{
-    experiment::Table,
-    record::{Fields, Picture, Run},
+    experiment::{Fields, Table},
+    record::{Picture, Run},
 };
 
 const STYLE: &str = include_str!("style.css");

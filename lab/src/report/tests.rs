@@ -7,9 +7,9 @@ use super::*;
 use crate::{
     build::Build,
     chart::{self, Axis, Chart, Series},
-    experiment::{Measured, Scope, Table},
+    experiment::{Fields, Measured, Scope, Table},
     machine::Machine,
-    record::{Fields, Picture, Place, Run},
+    record::{Picture, Place, Run},
 };
 
 /// Text that must be escaped in the page.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use koel_lab::{experiments::speed::Speeds, read_results};
+use koel_lab::{Measured, experiments::speed::Speeds, read_results};
 use serde::Deserialize;
 
 use super::{
@@ -70,7 +70,8 @@ impl Rivals {
     /// Those in a folder, if they were measured with about so many items.
     pub(super) fn read(folder: &Path, items: usize, workload: &Workload, asked: &Tune) -> anyhow::Result<Self> {
         let mut rivals = Self { priced: Vec::new(), rejected: Vec::new(), items: None };
-        let measured = read_results::<Case, Row>(folder, "peers")?.map_or_else(Vec::new, |recorded| recorded.measured);
+        let measured = read_results(folder, "peers")?.map_or_else(Vec::new, |recorded| recorded.measured);
+        let measured = Measured::<Case, Row>::typed(&measured)?;
         let is_near = |of: u64| (of as f64 / items as f64).ln().abs() <= NEAR.ln();
         let mut rows = BTreeMap::<String, Vec<Row>>::new();
         for round in measured.into_iter().filter(|round| is_near(round.case.items)) {

@@ -1,10 +1,10 @@
 //! Filters that grow: a rival that breaks its promise is shown as doing so, and a filter of koel that did would fail.
 
-use koel_lab::{Experiment as _, Stopwatch};
+use koel_lab::Stopwatch;
 
 use super::{ITEMS, RATE, facts, laboratory::measured, sample};
 use crate::{
-    experiment::Peers,
+    findings,
     keys::Keys,
     measure::{Contestant as _, Sample},
     measure_all,
@@ -137,9 +137,8 @@ fn the_table_says_what_was_kept_and_what_was_lost() {
         Entry::new(facts("failed"), Err(anyhow::anyhow!("too large"))),
     ];
     let rounds = measured(vec![entries]);
-    let peers = Peers { set: Set::Growing, rate: RATE, items: 1000, rounds: 1 };
-    let findings = peers.findings(&rounds);
-    let [table, notes] = &findings.tables[..] else { panic!("{:?}", findings.tables) };
+    let found = findings::of(Set::Growing, &rounds);
+    let [table, notes] = &found.tables[..] else { panic!("{:?}", found.tables) };
     assert!(table.caption.starts_with("Grown to 1000 items, with a promised ε of 0.001; one round"), "{}", table.caption);
     let expected = [
         ["good", "1.2", "2.0", "3.0", "4.0", "0.0290 %", "yes", "13.0", "0"],
@@ -152,10 +151,10 @@ fn the_table_says_what_was_kept_and_what_was_lost() {
     let noted: Vec<_> = notes.rows.iter().map(|note| &*note[0]).collect();
     assert_eq!(noted, ["bad", "bad", "failed"], "what was lost, and a rate that nobody expects: {:?}", notes.rows);
     // Those that break a promise have marks of their own.
-    let series = &findings.charts[0].series;
+    let series = &found.charts[0].series;
     assert_eq!(series.iter().map(|series| series.points.len()).collect::<Vec<_>>(), [2, 1], "{series:?}");
-    for chart in &findings.charts {
+    for chart in &found.charts {
         assert!(koel_lab::chart::draw(chart).starts_with("<svg"));
     }
-    assert!(peers.findings(&[]).tables.is_empty());
+    assert!(findings::of(Set::Growing, &[]).tables.is_empty());
 }

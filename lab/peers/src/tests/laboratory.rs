@@ -1,10 +1,12 @@
 //! The comparison as an experiment: its rounds, failures and findings.
 
 use koel_lab::{Experiment as _, Interrupt, Measured, Plan, Scope, Settings, Stopwatch};
+use serde::Deserialize as _;
 
 use super::{Clinging, Forgetful, RATE, facts, sample};
 use crate::{
     experiment::{self, Case, Peers},
+    findings,
     keys::Keys,
     measure::{Contestant, Facts},
     peer::Family,
@@ -34,8 +36,8 @@ fn a_failure_in_a_round_is_shown_and_keeps_nobody_else_from_it() {
         vec![good("one", 1.0), good("bad", 1.0), good("two", 5.0)],
         vec![good("one", 3.0), bad(), good("two", 5.0)],
     ]);
-    let findings = Peers { set: Set::Fixed, rate: RATE, items: 1000, rounds: 2 }.findings(&rounds);
-    let [here, paper, notes] = &findings.tables[..] else { panic!("{:?}", findings.tables) };
+    let found = findings::of(Set::Fixed, &rounds);
+    let [here, paper, notes] = &found.tables[..] else { panic!("{:?}", found.tables) };
     assert!(here.caption.contains("ε = 0.001, with 1000 items; medians of 2 rounds (quartiles)"), "{}", here.caption);
     for (row, expected) in here.rows.iter().zip([
         ["one", "no", "13.00", "3.03", "0.100 %", "500.00 (400.00–666.67)", "2.0", "3.0", "–"],
@@ -46,21 +48,20 @@ fn a_failure_in_a_round_is_shown_and_keeps_nobody_else_from_it() {
     }
     assert_eq!((here.rows.len(), paper.rows.len()), (3, 6));
     assert_eq!(notes.rows, [["bad", "could not be measured: too large"]]);
-    for table in &findings.tables {
+    for table in &found.tables {
         assert!(table.rows.iter().all(|row| row.len() == table.header.len()), "{table:?}");
     }
     // Two marks: the third has no place in a chart.
-    assert_eq!(findings.charts[0].series.iter().map(|series| series.points.len()).sum::<usize>(), 2);
+    assert_eq!(found.charts[0].series.iter().map(|series| series.points.len()).sum::<usize>(), 2);
 }
 
 #[test]
 fn findings_do_with_what_there_is() {
-    let peers = Peers { set: Set::Fixed, rate: RATE, items: 1000, rounds: 1 };
-    let empty = peers.findings(&[]);
+    let empty = findings::of(Set::Fixed, &[]);
     assert!(empty.charts.iter().all(|chart| chart.series.is_empty()) && empty.tables.len() == 1);
     let failed = vec![Entry::new(facts("bad"), Err(anyhow::anyhow!("too large")))];
-    let findings = peers.findings(&measured(vec![failed]));
-    assert!(findings.charts.iter().all(|chart| chart.series.is_empty()) && findings.tables.len() == 3);
+    let found = findings::of(Set::Fixed, &measured(vec![failed]));
+    assert!(found.charts.iter().all(|chart| chart.series.is_empty()) && found.tables.len() == 3);
     // Each family is in the legend once, even if the rates of all its filters cannot be chosen, and there are no more colours
     // than can be told apart.
     let families =
@@ -70,7 +71,7 @@ fn findings_do_with_what_there_is() {
     };
     let entries =
         families.into_iter().flat_map(|family| [entry(family, None), entry(family, (family != Family::Fuse).then_some(RATE))]);
-    for chart in &peers.findings(&measured(vec![entries.collect()])).charts[..2] {
+    for chart in &findings::of(Set::Fixed, &measured(vec![entries.collect()])).charts[..2] {
         let mut names: Vec<_> = chart.series.iter().map(|series| &*series.name).filter(|name| !name.is_empty()).collect();
         assert_eq!(names.len(), 6);
         names.sort_unstable();
@@ -87,6 +88,7 @@ fn rounds_are_cases_with_the_rate_that_is_asked_for() {
     let scope = Scope { quick: false, seed: 0, max_slots: None };
     for rate in [0.1, 0.02, RATE, 0.000_001] {
         let cases = Peers { set: Set::Fixed, rate, items: 5, rounds: 3 }.cases(&scope);
+        let cases = cases.unwrap().into_iter().map(|planned| Case::deserialize(planned.case).unwrap()).collect::<Vec<_>>();
         assert_eq!(cases, [1, 2, 3].map(|round| Case::new(5, rate, round)));
         assert!(cases.iter().all(|case| case.rate().to_bits() == rate.to_bits()), "{rate}: {cases:?}");
     }

@@ -16,12 +16,14 @@ use super::{
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
-    column::{Column, Role},
-    experiment::{Experiment, Findings, Measured, Scope, Table},
+    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
     interrupt::Interrupt,
     statistics::Quartiles,
     stopwatch::Stopwatch,
 };
+
+/// Its name.
+const NAME: &str = "speed";
 
 /// Times by the size of the table.
 #[derive(Clone, Copy, Debug)]
@@ -97,67 +99,8 @@ impl Case {
         }
         sampling
     }
-}
 
-/// A table of about so many bytes.
-fn params(table: Kind, b: u32, size: u64) -> anyhow::Result<Params> {
-    let f = fingerprint_bits(table, b);
-    let slots = if b == 1 { size * 8 / u64::from(f) } else { most_slots(size) };
-    let builder = CuckooFilter::builder().table(table.table()).bucket_size(b).fingerprint_bits(f);
-    Ok(builder.buckets(buckets(slots, b)).params()?)
-}
-
-/// The size of the last cache that a processor has for itself and others, if the system tells.
-fn cache() -> Option<u64> {
-    let size = |index: u32| {
-        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
-        text.trim().strip_suffix('K')?.parse::<u64>().ok().map(|kib| kib << 10)
-    };
-    (0..8).filter_map(size).max()
-}
-
-impl Experiment for Speed {
-    type Case = Case;
-    type Row = Row;
-
-    fn name(&self) -> &'static str {
-        "speed"
-    }
-
-    fn title(&self) -> &'static str {
-        "Speed, by size of the table"
-    }
-
-    fn about(&self) -> &'static str {
-        "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; all insertions \
-         are timed, and those over the last five per cent of the slots. Then absent and present keys are looked up, and the last keys removed again, all of them one \
-         key at a time, with the best kernel, in one thread. Keys are 64-bit numbers; times include hashing (XXH3). Tables have 12 \
-         bits per slot, those with buckets of one 32: with fewer bits, large ones are planned nearly empty. Small \
-         tables are measured several times in a round. All shapes of a size are measured in the same rounds. \
-         Times that other work on the processor disturbed do not count, and are measured again, in half as many rounds at most. \
-         `koel tune` takes its times from here."
-    }
-
-    fn is_timed(&self) -> bool {
-        true
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        let mut columns = vec![
-            Column::key("size", "bytes", "size of the table that was asked for"),
-            Column::key("quick", "", "true: fewer rounds, of fewer keys"),
-            Column::key("table", "", "packed or single"),
-            Column::key("b", "slots", "slots per bucket"),
-            Column::new("f", "bits", "length of a fingerprint").compared(Role::Exact),
-            Column::new("items", "items", "items in the filter: its capacity").compared(Role::Exact),
-            Column::new("bytes", "bytes", "size of the table").compared(Role::Exact),
-        ];
-        columns.extend(times::columns());
-        columns.push(Column::new("cache", "bytes", "size of the machine's last cache; empty if the system does not tell"));
-        columns
-    }
-
-    fn cases(&self, scope: &Scope) -> Vec<Case> {
+    fn all(scope: &Scope) -> Vec<Case> {
         let sizes = &SIZES[..scope.choose(QUICK_SIZES, SIZES.len())];
         // The limit itself is a size, too, so that a low one leaves something.
         let within = |&size: &u64| match scope.max_slots {
@@ -169,22 +112,23 @@ impl Experiment for Speed {
         sizes.into_iter().filter(|&size| size >= LEAST_SIZE).map(|size| Case { size, quick: scope.quick }).collect()
     }
 
-    fn effort(&self, case: &Case) -> u64 {
-        let slots = most_slots(case.size);
-        SHAPES.len() as u64 * case.sampling().effort(slots, slots)
+    fn effort(&self) -> u64 {
+        let slots = most_slots(self.size);
+        SHAPES.len() as u64 * self.sampling().effort(slots, slots)
     }
 
-    fn memory(&self, case: &Case) -> u64 {
+    fn memory(&self) -> u64 {
         // The keys, and a filter.
-        most_slots(case.size) * 8 + 2 * case.size + (64 << 20)
+        most_slots(self.size) * 8 + 2 * self.size + (64 << 20)
     }
 
-    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let shapes = SHAPES.iter().map(|&(table, b)| Ok((table, b, params(table, b, case.size)?)));
+    /// Measures all shapes.
+    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let shapes = SHAPES.iter().map(|&(table, b)| Ok((table, b, params(table, b, self.size)?)));
         let shapes = shapes.collect::<anyhow::Result<Vec<_>>>()?;
         let most = shapes.iter().map(|(.., params)| params.capacity()).max().unwrap_or(0);
         let keys: Vec<_> = Hashes::new(seed).take(most).collect();
-        let sampling = case.sampling();
+        let sampling = self.sampling();
         let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, sampling));
         let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
         let mut watch = Stopwatch::new();
@@ -211,17 +155,70 @@ impl Experiment for Speed {
         };
         Ok(shapes.iter().zip(&subjects).filter_map(row).collect())
     }
+}
 
-    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        let mut rows: Vec<_> = measured.iter().flat_map(|measured| &measured.rows).collect();
-        rows.sort_by_key(|row| row.bytes);
-        let mut charts: Vec<_> = SHOWN.iter().map(|shown| chart(&rows, shown)).collect();
-        charts.retain(|chart| !chart.series.is_empty());
-        Findings {
-            charts,
-            tables: if measured.is_empty() { Vec::new() } else { vec![table(measured)] },
-            warnings: warning(&rows).into_iter().collect(),
-        }
+/// A table of about so many bytes.
+fn params(table: Kind, b: u32, size: u64) -> anyhow::Result<Params> {
+    let f = fingerprint_bits(table, b);
+    let slots = if b == 1 { size * 8 / u64::from(f) } else { most_slots(size) };
+    let builder = CuckooFilter::builder().table(table.table()).bucket_size(b).fingerprint_bits(f);
+    Ok(builder.buckets(buckets(slots, b)).params()?)
+}
+
+/// The size of the last cache that a processor has for itself and others, if the system tells.
+fn cache() -> Option<u64> {
+    let size = |index: u32| {
+        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
+        text.trim().strip_suffix('K')?.parse::<u64>().ok().map(|kib| kib << 10)
+    };
+    (0..8).filter_map(size).max()
+}
+
+impl Experiment for Speed {
+    fn about(&self) -> About {
+        let text = "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; all insertions \
+         are timed, and those over the last five per cent of the slots. Then absent and present keys are looked up, and the last keys removed again, all of them one \
+         key at a time, with the best kernel, in one thread. Keys are 64-bit numbers; times include hashing (XXH3). Tables have 12 \
+         bits per slot, those with buckets of one 32: with fewer bits, large ones are planned nearly empty. Small \
+         tables are measured several times in a round. All shapes of a size are measured in the same rounds. \
+         Times that other work on the processor disturbed do not count, and are measured again, in half as many rounds at most. \
+         `koel tune` takes its times from here.";
+        let mut columns = vec![
+            Column::key("size", "bytes", "size of the table that was asked for"),
+            Column::key("quick", "", "true: fewer rounds, of fewer keys"),
+            Column::key("table", "", "packed or single"),
+            Column::key("b", "slots", "slots per bucket"),
+            Column::new("f", "bits", "length of a fingerprint").compared(Role::Exact),
+            Column::new("items", "items", "items in the filter: its capacity").compared(Role::Exact),
+            Column::new("bytes", "bytes", "size of the table").compared(Role::Exact),
+        ];
+        columns.extend(times::columns());
+        columns.push(Column::new("cache", "bytes", "size of the machine's last cache; empty if the system does not tell"));
+        About { columns, is_timed: true, ..About::new(NAME, "Speed, by size of the table", text) }
+    }
+
+    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+        Case::all(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
+    }
+
+    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        Case::deserialize(case)?.measure(seed, interrupt)?.iter().map(fields).collect()
+    }
+
+    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
+        Ok(findings(&Measured::typed(measured)?))
+    }
+}
+
+fn findings(measured: &[Measured<Case, Row>]) -> Findings {
+    let mut rows: Vec<_> = measured.iter().flat_map(|measured| &measured.rows).collect();
+    rows.sort_by_key(|row| row.bytes);
+    let mut charts: Vec<_> = SHOWN.iter().map(|shown| chart(&rows, shown)).collect();
+    charts.retain(|chart| !chart.series.is_empty());
+    Findings {
+        charts,
+        tables: if measured.is_empty() { Vec::new() } else { vec![table(measured)] },
+        warnings: warning(&rows).into_iter().collect(),
     }
 }
 
@@ -290,10 +287,7 @@ fn chart(rows: &[&Row], shown: &Shown) -> Chart {
     }
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
     let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(shown.operation)?.median)));
-    let disturbed: Vec<_> = disturbed.collect();
-    if !disturbed.is_empty() {
-        series.push(Series::new("disturbed", DRAWN.len(), disturbed).marked(Mark::Dots));
-    }
+    series.extend(times::disturbed(disturbed.collect()));
     let packed: Vec<_> = of_shape(rows, Kind::Packed, 4).collect();
     let ends = packed
         .first()
@@ -364,7 +358,7 @@ mod tests {
 
     #[test]
     fn sizes_are_within_the_limit() {
-        let sizes = |quick, most| Speed.cases(&scope(quick, most)).iter().map(|case| case.size).collect::<Vec<_>>();
+        let sizes = |quick, most| Case::all(&scope(quick, most)).iter().map(|case| case.size).collect::<Vec<_>>();
         assert_eq!(sizes(false, None), SIZES);
         assert_eq!(sizes(true, None), SIZES[..QUICK_SIZES]);
         assert_eq!(sizes(false, Some(50_000)), [SIZES[0], SIZES[1], 75_000]);
@@ -387,7 +381,7 @@ mod tests {
     #[test]
     fn every_shape_is_timed() {
         let case = Case { size: 4 << 10, quick: true };
-        let mut rows = Speed.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
+        let mut rows = case.measure(1, &Interrupt::new()).expect("nobody interrupts it");
         assert_eq!(rows.iter().map(|row| (row.table, row.b)).collect::<Vec<_>>(), SHAPES);
         for row in &rows {
             assert!(row.rounds > 0 && row.items > 100, "{row:?}");
@@ -396,9 +390,9 @@ mod tests {
             }
         }
         rows.iter_mut().for_each(|row| row.times.set_disturbed(false));
-        let findings = Speed.findings(&[Measured { case: case.clone(), rows: rows.clone() }]);
-        assert_eq!((findings.charts.len(), findings.tables[0].rows.len()), (5, SHAPES.len()));
-        for chart in &findings.charts {
+        let found = findings(&[Measured { case: case.clone(), rows: rows.clone() }]);
+        assert_eq!((found.charts.len(), found.tables[0].rows.len()), (5, SHAPES.len()));
+        for chart in &found.charts {
             assert!(chart.finding.is_none() && chart.series.len() == DRAWN.len(), "{}", chart.file);
             assert!(chart::draw(chart).starts_with("<svg"));
         }
@@ -407,7 +401,7 @@ mod tests {
         larger.iter_mut().for_each(|row| row.bytes *= 4);
         let both = |rows, larger| {
             let larger = Measured { case: Case { size: 16 << 10, quick: true }, rows: larger };
-            Speed.findings(&[Measured { case: case.clone(), rows }, larger])
+            findings(&[Measured { case: case.clone(), rows }, larger])
         };
         assert!(both(rows.clone(), larger.clone()).charts.iter().all(|chart| chart.finding.is_some()));
         larger[0].times.set_disturbed(true);
@@ -417,7 +411,7 @@ mod tests {
             let marked = chart.series.last().expect("a series");
             assert!(chart.finding.is_none() && marked.name == "disturbed" && marked.points.len() == 1, "{}", chart.file);
         }
-        assert!(Speed.findings(&[]).charts.is_empty());
+        assert!(findings(&[]).charts.is_empty());
     }
 
     #[test]
@@ -425,6 +419,6 @@ mod tests {
         let interrupt = Interrupt::new();
         interrupt.set();
         let case = Case { size: 16 << 10, quick: true };
-        assert!(Speed.measure(&case, 1, &interrupt).expect_err("it was told to").is::<crate::Interrupted>());
+        assert!(case.measure(1, &interrupt).expect_err("it was told to").is::<crate::Interrupted>());
     }
 }

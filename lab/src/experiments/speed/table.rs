@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use koel::TableKind;
 
-use super::{Case, Row, Speed};
+use super::{Case, NAME, Row};
 use crate::{
-    experiment::Experiment as _,
+    experiment::Measured,
     experiments::times::Operation,
     machine::Machine,
-    record::{Recorded, read_results},
+    record::{Recorded, damaged, read_results},
 };
 
 /// The times of filters on the machine that measured them: the results of the experiment `speed`.
@@ -41,10 +41,12 @@ impl SpeedTable {
     /// # Errors
     /// If the record cannot be read, is not one of this experiment, or lacks times, since an earlier version measured fewer.
     pub fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
-        let Some(Recorded { machine, measured }) = read_results::<Case, Row>(folder, Speed.name())? else { return Ok(None) };
+        let Some(Recorded { machine, measured }) = read_results(folder, NAME)? else { return Ok(None) };
+        let file = folder.join(NAME).with_extension("json");
+        let measured = Measured::<Case, Row>::typed(&measured).with_context(|| damaged(&file))?;
         let rows: Vec<_> = measured.into_iter().flat_map(|measured| measured.rows).collect();
         if rows.iter().any(|row| speeds(row).is_none()) {
-            bail!("{}: an earlier version has measured fewer times", folder.join(Speed.name()).with_extension("json").display());
+            bail!("{}: an earlier version has measured fewer times", file.display());
         }
         Ok((!rows.is_empty()).then_some(Self { machine, rows }))
     }

@@ -1,13 +1,18 @@
 //! Charts of every measured value by every parameter that varies.
 
-use super::{Case, Measure, Row};
+use serde_json::Value;
+
+use super::{Case, Measure};
 use crate::{
-    chart::{Axis, Chart, Mark, Series},
-    experiment::Measured,
-    experiments::{count, times::Operation},
+    chart::{Axis, Chart, Series},
+    experiment::{Fields, Measured},
+    experiments::{
+        count,
+        times::{self, DISTURBED, Operation},
+    },
 };
 
-type Cases = [Measured<Case, Row>];
+type Cases = [Measured<Case>];
 
 /// A parameter of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,92 +89,69 @@ fn exact(number: u64) -> String {
     if number.is_multiple_of(unit) { count(number) } else { number.to_string() }
 }
 
-/// A value that is drawn.
-struct Value {
+/// A value that is drawn: a column, and those of its interval.
+struct Drawn {
     measure: Measure,
     file: &'static str,
     title: &'static str,
-    axis: fn() -> Axis,
-    of: fn(&Row) -> Option<f64>,
-    interval: fn(&Row) -> Option<(f64, f64)>,
+    axis: Axis,
+    column: String,
+    interval: Option<[String; 2]>,
     about: &'static str,
 }
 
-const VALUES: [Value; 8] = [
-    Value {
-        measure: Measure::Space,
-        file: "space",
-        title: "Bits per item",
-        axis: || Axis::linear("bits per item"),
-        of: |row| row.bits_per_item,
-        interval: |_| None,
-        about: "Bits of the table per item.",
-    },
-    Value {
-        measure: Measure::Fpr,
-        file: "fpr",
-        title: "False-positive rate",
-        axis: || Axis::log("false-positive rate ε"),
-        of: |row| row.rate,
-        interval: |row| row.rate_low.zip(row.rate_high),
-        about: "Measured rates, with 99 % intervals.",
-    },
-    Value {
-        measure: Measure::Load,
-        file: "refusal",
-        title: "Load at the first refusal",
-        axis: || Axis::linear("load"),
-        of: |row| row.first_refusal,
-        interval: |row| row.first_refusal_min.zip(row.first_refusal_max),
-        about: "Mean load at which tables first refuse an item. Bars: from the least to the greatest.",
-    },
-    Value {
-        file: "find-absent",
-        title: "Look-ups of absent keys",
-        of: |row| Some(row.times.of(Operation::FindAbsent)?.median),
-        interval: |row| row.times.of(Operation::FindAbsent).map(|time| (time.low, time.high)),
-        ..TIME
-    },
-    Value {
-        file: "find-present",
-        title: "Look-ups of present keys",
-        of: |row| Some(row.times.of(Operation::FindPresent)?.median),
-        interval: |row| row.times.of(Operation::FindPresent).map(|time| (time.low, time.high)),
-        ..TIME
-    },
-    Value {
-        file: "insert",
-        title: "Insertions, the last five per cent",
-        of: |row| Some(row.times.of(Operation::Insert)?.median),
-        interval: |row| row.times.of(Operation::Insert).map(|time| (time.low, time.high)),
-        ..TIME
-    },
-    Value {
-        file: "remove",
-        title: "Removals",
-        of: |row| Some(row.times.of(Operation::Remove)?.median),
-        interval: |row| row.times.of(Operation::Remove).map(|time| (time.low, time.high)),
-        ..TIME
-    },
-    Value {
-        file: "build",
-        title: "Insertions, all of them",
-        of: |row| Some(row.times.of(Operation::Build)?.median),
-        interval: |row| row.times.of(Operation::Build).map(|time| (time.low, time.high)),
-        ..TIME
-    },
-];
-
-/// What the times of all operations have in common.
-const TIME: Value = Value {
-    measure: Measure::Speed,
-    file: "",
-    title: "",
-    axis: || Axis::linear("ns").from_zero(),
-    of: |_| None,
-    interval: |_| None,
-    about: "Nanoseconds for a key, one at a time: medians of all rounds. Bars: quartiles.",
-};
+fn values() -> Vec<Drawn> {
+    let interval = |low: &str, high: &str| Some([low, high].map(String::from));
+    let mut values = vec![
+        Drawn {
+            measure: Measure::Space,
+            file: "space",
+            title: "Bits per item",
+            axis: Axis::linear("bits per item"),
+            column: String::from("bits_per_item"),
+            interval: None,
+            about: "Bits of the table per item.",
+        },
+        Drawn {
+            measure: Measure::Fpr,
+            file: "fpr",
+            title: "False-positive rate",
+            axis: Axis::log("false-positive rate ε"),
+            column: String::from("rate"),
+            interval: interval("rate_low", "rate_high"),
+            about: "Measured rates, with 99 % intervals.",
+        },
+        Drawn {
+            measure: Measure::Load,
+            file: "refusal",
+            title: "Load at the first refusal",
+            axis: Axis::linear("load"),
+            column: String::from("first_refusal"),
+            interval: interval("first_refusal_min", "first_refusal_max"),
+            about: "Mean load at which tables first refuse an item. Bars: from the least to the greatest.",
+        },
+    ];
+    let operations = [
+        ("find-absent", "Lookups of absent keys"),
+        ("find-present", "Lookups of present keys"),
+        ("insert", "Insertions, the last five per cent"),
+        ("remove", "Removals"),
+        ("build", "Insertions, all of them"),
+    ];
+    values.extend(Operation::ALL.into_iter().zip(operations).map(|(operation, (file, title))| {
+        let [column, low, high] = operation.columns();
+        Drawn {
+            measure: Measure::Speed,
+            file,
+            title,
+            axis: Axis::linear("ns").from_zero(),
+            column,
+            interval: Some([low, high]),
+            about: "Nanoseconds for a key, one at a time: medians of all rounds. Bars: quartiles.",
+        }
+    }));
+    values
+}
 
 /// A parameter with fewer values has no chart of its own, unless no other one has more.
 const FEW_VALUES: usize = 3;
@@ -182,7 +164,8 @@ pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
         values => values >= FEW_VALUES || values == most,
     });
     let across: Vec<_> = across.copied().collect();
-    let all = VALUES.iter().filter(|value| measured.iter().any(|m| m.case.measure.has(value.measure)));
+    let values = values();
+    let all = values.iter().filter(|value| measured.iter().any(|m| m.case.measure.has(value.measure)));
     let mut charts: Vec<_> = all.flat_map(|value| across.iter().map(|&x| chart(measured, value, x))).collect();
     // What was not measured is not shown.
     charts.retain(|chart| !chart.series.is_empty());
@@ -193,10 +176,10 @@ pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
 struct Line<'a> {
     key: Vec<f64>,
     name: String,
-    cases: Vec<&'a Measured<Case, Row>>,
+    cases: Vec<&'a Measured<Case>>,
 }
 
-fn chart(measured: &Cases, value: &Value, x: Parameter) -> Chart {
+fn chart(measured: &Cases, value: &Drawn, x: Parameter) -> Chart {
     let (apart, held) = apart(measured, x);
     let mut lines: Vec<Line<'_>> = Vec::new();
     for m in measured.iter().filter(|m| held.iter().all(|&(parameter, value)| parameter.is(value, &m.case))) {
@@ -206,16 +189,24 @@ fn chart(measured: &Cases, value: &Value, x: Parameter) -> Chart {
             None => lines.push(Line { key, name: name(&apart, &m.case), cases: vec![m] }),
         }
     }
-    let mut series = Vec::new();
+    let number = |row: &Fields, column: &str| row.get(column).and_then(Value::as_f64);
+    let (mut series, mut disturbed) = (Vec::new(), Vec::new());
     for (colour, Line { name, mut cases, .. }) in lines.into_iter().enumerate() {
         cases.sort_by(|one, other| x.of(&one.case).total_cmp(&x.of(&other.case)));
-        let rows = || cases.iter().filter_map(|m| Some((x.of(&m.case), m.row()?, (value.of)(m.row()?)?)));
-        let points: Vec<_> = rows().map(|(at, _, y)| (at, y)).collect();
-        let intervals = rows().filter_map(|(_, row, _)| (value.interval)(row)).collect();
+        let (mut points, mut intervals) = (Vec::new(), Vec::new());
+        for m in cases {
+            let Some((row, y)) = m.row().and_then(|row| Some((row, number(row, &value.column)?))) else { continue };
+            points.push((x.of(&m.case), y));
+            intervals.extend(value.interval.as_ref().and_then(|[low, high]| number(row, low).zip(number(row, high))));
+            if value.measure == Measure::Speed && row.get(DISTURBED) == Some(&Value::Bool(true)) {
+                disturbed.push((x.of(&m.case), y));
+            }
+        }
         if !points.is_empty() {
-            series.push(Series::new(name, colour, points).marked(Mark::Points).within(intervals));
+            series.push(Series::new(name, colour, points).within(intervals));
         }
     }
+    series.extend(times::disturbed(disturbed));
     let (by, file) = x.names();
     let at: Vec<_> = held.iter().filter_map(|&(parameter, value)| held_at(measured, parameter, value)).collect();
     let at = if at.is_empty() { String::new() } else { format!(" Here, {}.", at.join(", ")) };
@@ -225,7 +216,7 @@ fn chart(measured: &Cases, value: &Value, x: Parameter) -> Chart {
         finding: None,
         caption: format!("{}{at}", value.about),
         x: x.axis(),
-        y: (value.axis)(),
+        y: value.axis.clone(),
         series,
     }
 }
@@ -255,7 +246,8 @@ fn apart(measured: &Cases, x: Parameter) -> (Vec<Parameter>, Vec<(Parameter, f64
         let mut keys: Vec<_> = measured.iter().map(|m| key(&apart, &m.case)).collect();
         keys.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
         keys.dedup();
-        if keys.len() > Chart::MOST_COLOURS {
+        // The last colour marks disturbed times.
+        if keys.len() >= Chart::MOST_COLOURS {
             apart.pop();
             held.push((parameter, values[values.len() / 2]));
         }

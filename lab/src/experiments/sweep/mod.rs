@@ -1,27 +1,127 @@
-//! The experiment `sweep`: any measurements over any grid of parameters, one row for each filter.
+//! The experiment `sweep`: any measurements over any grid of parameters, one row for each filter, by the code of the other
+//! experiments.
 
 mod charts;
-mod grid;
-mod measures;
 #[cfg(test)]
 mod tests;
 
-use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
 
-use self::measures::Measures;
-pub use self::{
-    grid::{Grid, LeftOut},
-    measures::Measure,
-};
+use anyhow::bail;
+use koel::{Builder, CuckooFilter, TableKind, tuning};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use super::{
-    probe::{Kind, OVERHEAD},
-    times::{self, Times},
+    Hashes,
+    load::{self, Filled, Walk},
+    probe::{self, Kind, OVERHEAD, Probed},
+    times::{self, DISTURBED, Sampling, Subject},
 };
 use crate::{
-    column::{Column, Role},
-    experiment::{Experiment, Findings, Measured, Scope},
+    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table},
     interrupt::Interrupt,
+    stopwatch::Stopwatch,
 };
+
+/// Values of parameters. Every combination of them is a case, if there can be such a filter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The kinds of tables.
+    pub tables: Vec<TableKind>,
+    /// Slots per bucket.
+    pub bucket_sizes: Vec<u32>,
+    /// Bits of a fingerprint.
+    pub fingerprint_bits: Vec<u32>,
+    /// Loads, above 0 and at most 1: how many slots there are for the items.
+    pub loads: Vec<f64>,
+    /// Numbers of items.
+    pub items: Vec<u64>,
+}
+
+/// Combinations that are impossible for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Why.
+    pub reason: String,
+    /// How many they are.
+    pub combinations: usize,
+}
+
+/// Something to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measure {
+    /// Bytes, and bits per item.
+    Space,
+    /// The false-positive rate.
+    Fpr,
+    /// The load at the first refusal.
+    Load,
+    /// Nanoseconds per operation.
+    Speed,
+}
+
+impl Measure {
+    /// All of them, in the order of their columns.
+    pub const ALL: [Self; 4] = [Self::Space, Self::Fpr, Self::Load, Self::Speed];
+
+    /// Its name, which is also that of an experiment.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Space => "space",
+            Self::Fpr => "fpr",
+            Self::Load => "load",
+            Self::Speed => "speed",
+        }
+    }
+}
+
+impl FromStr for Measure {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> anyhow::Result<Self> {
+        match Self::ALL.into_iter().find(|measure| measure.name() == name) {
+            Some(measure) => Ok(measure),
+            None => bail!("'{name}' given; it takes {}", Self::ALL.map(Self::name).join(", ")),
+        }
+    }
+}
+
+/// A set of measures, in files by their names: `space fpr`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+struct Measures(Vec<Measure>);
+
+impl Measures {
+    fn new(measures: &[Measure]) -> Self {
+        Self(Measure::ALL.into_iter().filter(|measure| measures.contains(measure)).collect())
+    }
+
+    fn has(&self, measure: Measure) -> bool {
+        self.0.contains(&measure)
+    }
+}
+
+impl fmt::Display for Measures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(|measure| measure.name()).collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl From<Measures> for String {
+    fn from(measures: Measures) -> Self {
+        measures.to_string()
+    }
+}
+
+impl TryFrom<String> for Measures {
+    type Error = anyhow::Error;
+
+    fn try_from(names: String) -> anyhow::Result<Self> {
+        Ok(Self::new(&names.split_whitespace().map(str::parse).collect::<anyhow::Result<Vec<_>>>()?))
+    }
+}
 
 /// Measurements of all filters of a grid.
 #[derive(Clone, Debug)]
@@ -32,7 +132,7 @@ pub struct Sweep {
 
 /// A filter, by its parameters and what is measured of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Case {
+struct Case {
     table: Kind,
     b: u32,
     f: u32,
@@ -43,29 +143,6 @@ pub struct Case {
     quick: bool,
 }
 
-/// What was measured. The fields of a measure that is not wanted, or not possible, are empty.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Row {
-    slots: u64,
-    /// Fewer than in the case if one was refused. Only `first_refusal` is measured then.
-    inserted: u64,
-    bytes: Option<u64>,
-    bits_per_item: Option<f64>,
-    probes: Option<u64>,
-    found: Option<u64>,
-    predicted_rate: Option<f64>,
-    rate: Option<f64>,
-    rate_low: Option<f64>,
-    rate_high: Option<f64>,
-    tables: Option<u32>,
-    first_refusal: Option<f64>,
-    first_refusal_min: Option<f64>,
-    first_refusal_max: Option<f64>,
-    rounds: Option<u32>,
-    #[serde(flatten)]
-    times: Times,
-}
-
 impl Sweep {
     /// Measures all of this for every filter of the grid that is possible.
     #[must_use]
@@ -73,16 +150,48 @@ impl Sweep {
         Self { grid, measures: Measures::new(measures) }
     }
 
-    /// The combinations that are impossible, and why.
+    /// All combinations: tables change slowest, then buckets, fingerprints, items and loads.
+    fn combinations(&self, quick: bool) -> Vec<Case> {
+        let Grid { tables, bucket_sizes, fingerprint_bits, loads, items } = &self.grid;
+        let mut cases = Vec::new();
+        for &kind in tables {
+            let table = Kind::ALL.into_iter().find(|table| table.table() == kind).unwrap_or(Kind::Single);
+            for &b in bucket_sizes {
+                for &f in fingerprint_bits {
+                    for &items in items {
+                        let of = |&load| Case { table, b, f, load, items, measure: self.measures.clone(), quick };
+                        cases.extend(loads.iter().map(of));
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    /// The combinations that are impossible, and why, in the order of their first occurrence.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOut> {
-        self.grid.left_out()
+        let mut left_out: Vec<LeftOut> = Vec::new();
+        for reason in self.combinations(false).iter().filter_map(Case::impossible) {
+            match left_out.iter_mut().find(|other| other.reason == reason) {
+                Some(known) => known.combinations += 1,
+                None => left_out.push(LeftOut { reason, combinations: 1 }),
+            }
+        }
+        left_out
+    }
+
+    /// The combinations that are possible, and no larger than allowed.
+    fn possible(&self, scope: &Scope) -> Vec<Case> {
+        let mut cases = self.combinations(scope.quick);
+        cases.retain(|case| case.impossible().is_none() && scope.at_most(case.slots()) == case.slots());
+        cases
     }
 
     /// The bytes of memory that the largest case takes.
     #[must_use]
     pub fn most_memory(&self, scope: &Scope) -> u64 {
-        self.cases(scope).iter().map(|case| self.memory(case)).max().unwrap_or(0)
+        self.possible(scope).iter().map(Case::memory).max().unwrap_or(0)
     }
 }
 
@@ -98,33 +207,122 @@ impl Case {
     fn slots(&self) -> u64 {
         self.buckets() * u64::from(self.b)
     }
+
+    fn builder(&self) -> Builder {
+        let builder = CuckooFilter::builder().table(self.table.table()).bucket_size(self.b).fingerprint_bits(self.f);
+        builder.buckets(self.buckets())
+    }
+
+    /// Why there is no such filter. `None` if there can be one.
+    fn impossible(&self) -> Option<String> {
+        let table = self.table.table();
+        let (sizes, lengths) = (table.bucket_sizes(), table.fingerprint_bits());
+        let between = |range: &std::ops::RangeInclusive<u32>| match (range.start(), range.end()) {
+            (least, most) if least == most => least.to_string(),
+            (least, most) => format!("{least} to {most}"),
+        };
+        if !sizes.contains(&self.b) {
+            return Some(format!("b = {}: the {table} table has buckets of {} slots", self.b, between(&sizes)));
+        }
+        if !lengths.contains(&self.f) {
+            return Some(format!("f = {}: the {table} table has fingerprints of {} bits", self.f, between(&lengths)));
+        }
+        self.builder().params().err().map(|error| error.to_string())
+    }
+
+    /// The rate by the formula.
+    fn predicted(&self) -> f64 {
+        tuning::false_positive_rate(self.f, self.b, self.items as f64 / self.slots() as f64)
+    }
+
+    fn probes(&self) -> u64 {
+        let (hits, most) = if self.quick { (1000, 1_000_000) } else { (20_000, 100_000_000) };
+        probe::probes_of_table(self.f, self.buckets(), self.predicted(), hits, most)
+    }
+
+    /// About how long it takes: the unit is a tenth of an insertion.
+    fn effort(&self) -> u64 {
+        let efforts = self.measure.0.iter().map(|measure| match measure {
+            Measure::Space => 0,
+            Measure::Fpr => self.probes(),
+            Measure::Load => self.slots() * 10 * u64::from(load::trials(self.slots(), self.quick)),
+            Measure::Speed => Sampling::new(self.quick).effort(self.slots(), self.items),
+        });
+        efforts.fold(self.items * 10, u64::saturating_add)
+    }
+
+    fn memory(&self) -> u64 {
+        // Times need their keys.
+        let keys = if self.measure.has(Measure::Speed) { 8 } else { 0 };
+        OVERHEAD + self.slots() * (u64::from(self.f) / 8 + 1 + keys)
+    }
+
+    /// Measures what is wanted. If an item is refused, that is the load at the first refusal only.
+    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Fields> {
+        let mut row = Fields::new();
+        let mut set = |name: &str, value: Value| row.insert(name.to_owned(), value);
+        let mut filter = self.builder().build()?;
+        let fits = probe::fill(&mut filter, &mut Hashes::new(seed), usize::try_from(self.items)?, interrupt)?;
+        set("slots", filter.slots().into());
+        set("inserted", filter.len().into());
+        if fits && self.measure.has(Measure::Space) {
+            set("bytes", filter.params().table_bytes().into());
+            set("bits_per_item", filter.bits_per_item().into());
+        }
+        if fits && self.measure.has(Measure::Fpr) {
+            let probed = Probed::new(&filter, &mut Hashes::new(!seed), self.probes(), interrupt)?;
+            let (low, high) = probed.interval();
+            set("probes", probed.probes.into());
+            set("found", probed.hits.into());
+            set("predicted_rate", self.predicted().into());
+            set("rate", probed.rate().into());
+            set("rate_low", low.into());
+            set("rate_high", high.into());
+        }
+        drop(filter);
+        if self.measure.has(Measure::Load) {
+            let tables = load::trials(self.slots(), self.quick);
+            let table = Filled::new(Walk::Koel, self.f, self.b, self.buckets(), seed)?;
+            let loads = load::Row::new(table, tables, seed, interrupt)?;
+            set("tables", tables.into());
+            set("first_refusal", loads.mean.into());
+            set("first_refusal_min", loads.min.into());
+            set("first_refusal_max", loads.max.into());
+        }
+        if fits && self.measure.has(Measure::Speed) {
+            row.extend(self.times(seed, interrupt)?);
+        }
+        Ok(row)
+    }
+
+    /// Times the operations. Nothing is known if a round's filter refuses a key.
+    fn times(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Fields> {
+        let present: Vec<_> = Hashes::new(seed).take(usize::try_from(self.items)?).collect();
+        let sampling = Sampling::new(self.quick);
+        let mut subject = Subject::new(self.builder().params()?, &present, seed, sampling)?;
+        let mut watch = Stopwatch::new();
+        for round in 0..sampling.most_rounds() {
+            if (round < sampling.rounds || subject.lacks()) && !subject.round(&mut watch, interrupt)? {
+                return Ok(Fields::new());
+            }
+        }
+        let mut fields = Fields::new();
+        if let Some((rounds, times)) = subject.times() {
+            fields.insert(String::from("rounds"), rounds.into());
+            fields.extend(times.into_fields());
+        }
+        Ok(fields)
+    }
 }
 
 impl Experiment for Sweep {
-    type Case = Case;
-    type Row = Row;
-
-    fn name(&self) -> &'static str {
-        "sweep"
-    }
-
-    fn title(&self) -> &'static str {
-        "Sweep of parameters"
-    }
-
-    fn about(&self) -> &'static str {
-        "For each combination of parameters, a filter is built with as many buckets as its items take at the load, and what was \
-         asked for is measured: space (bits of the table per item), fpr (look-ups of absent items), load (tables of this size are \
-         filled until they refuse an item), speed (of a filter at the load, one key at a time, with the best kernel; insertions and removals over the last five \
-         per cent of the slots; medians of several rounds). If a filter refused an item before the load, only the load at the \
-         first refusal is measured. Intervals are 99 % confidence intervals; those of times hold half of the rounds."
-    }
-
-    fn is_timed(&self) -> bool {
-        self.measures.has(Measure::Speed)
-    }
-
-    fn columns(&self) -> Vec<Column> {
+    fn about(&self) -> About {
+        let text = "For each combination of parameters, a filter is built with as many buckets as its items take at the load, and what was \
+             asked for is measured: space (bits of the table per item), fpr (lookups of absent items), load (tables of this size are \
+             filled until they refuse an item), speed (of a filter at the load, one key at a time, with the best kernel; insertions and \
+             removals over the last five per cent of the slots; medians of several rounds). If a filter refused an item before the load, \
+             only the load at the first refusal is measured. Intervals are 99 % confidence intervals; those of times hold half of the \
+             rounds.";
         let mut columns = vec![
             Column::key("table", "", "packed or single"),
             Column::key("b", "slots", "slots per bucket"),
@@ -154,60 +352,49 @@ impl Experiment for Sweep {
             Column::new("first_refusal_max", "", "greatest load at the first refusal"),
         ];
         columns.extend(times::columns());
-        columns
+        let with_less_memory = "give fewer --items, or a higher --load";
+        let is_timed = self.measures.has(Measure::Speed);
+        About { columns, is_timed, with_less_memory, ..About::new("sweep", "Sweep of parameters", text) }
     }
 
-    fn cases(&self, scope: &Scope) -> Vec<Case> {
-        let mut cases = self.grid.cases(&self.measures, scope.quick);
-        cases.retain(|case| scope.at_most(case.slots()) == case.slots());
-        cases
+    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+        self.possible(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
     }
 
-    fn effort(&self, case: &Case) -> u64 {
-        measures::effort(case)
+    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        Ok(vec![Case::deserialize(case)?.measure(seed, interrupt)?])
     }
 
-    fn memory(&self, case: &Case) -> u64 {
-        let slots = case.slots();
-        // Times need their keys.
-        let keys = if case.measure.has(Measure::Speed) { 8 } else { 0 };
-        OVERHEAD + slots * (u64::from(case.f) / 8 + 1 + keys)
-    }
-
-    fn with_less_memory(&self) -> &'static str {
-        "give fewer --items, or a higher --load"
-    }
-
-    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        Ok(vec![measures::measure(case, seed, interrupt)?])
-    }
-
-    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
-        Findings {
-            charts: charts::charts(measured),
-            tables: grid::table(&self.left_out()).into_iter().collect(),
-            warnings: warnings(measured),
-        }
+    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
+        let measured = Measured::<Case, Fields>::typed(measured)?;
+        let left_out = self.left_out();
+        let mut table = Table::new("Combinations that were left out, since there is no such filter", &["combinations", "reason"]);
+        table.rows = left_out.into_iter().map(|one| vec![one.combinations.to_string(), one.reason]).collect();
+        Ok(Findings {
+            charts: charts::charts(&measured),
+            tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
+            warnings: warnings(&measured),
+        })
     }
 }
 
 /// What a reader of the rows must know: why cells are empty, why points are missing, and which times are too long.
-fn warnings(measured: &[Measured<Case, Row>]) -> Vec<String> {
-    let of = |is: fn(&Case, &Row) -> bool| {
-        let rows = measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row)));
-        rows.filter(|(case, row)| is(case, row)).count()
-    };
+fn warnings(measured: &[Measured<Case>]) -> Vec<String> {
+    let of = |is: fn(&Case, &Fields) -> bool| measured.iter().filter(|m| m.row().is_some_and(|row| is(&m.case, row))).count();
     let warnings = [
         (
-            of(|case, row| row.inserted < case.items),
+            of(|case, row| row.get("inserted").and_then(Value::as_u64) < Some(case.items)),
             "an item was refused before the load, so that only the load at the first refusal was measured; give a lower --load, a \
              greater f or other buckets",
         ),
         (
-            of(|_, row| row.found == Some(0)),
+            of(|_, row| row.get("found").and_then(Value::as_u64) == Some(0)),
             "no absent item was found: the rate is 0, with the upper end of its interval, and the chart leaves it out",
         ),
-        (of(|_, row| row.times.are_disturbed()), "other work on the processor disturbed too many rounds: the times are too long"),
+        (
+            of(|_, row| row.get(DISTURBED) == Some(&Value::Bool(true))),
+            "other work on the processor disturbed too many rounds: the times are too long, and marked in the charts",
+        ),
     ];
     let cases = measured.len();
     let found = warnings.into_iter().filter(|&(number, _)| number > 0);

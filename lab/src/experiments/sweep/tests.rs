@@ -19,14 +19,22 @@ fn grid() -> Grid {
 }
 
 /// Every measure of the small grid.
-static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
-    let sweep = Sweep::new(grid(), &Measure::ALL);
+static MEASURED: LazyLock<Vec<Measured<Case>>> = LazyLock::new(|| {
     let measure = |case: Case| {
-        let rows = sweep.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
-        Measured { case, rows }
+        let row = case.measure(1, &Interrupt::new()).expect("nobody interrupts it");
+        Measured { case, rows: vec![row] }
     };
-    sweep.cases(&SCOPE).into_iter().map(measure).collect()
+    Sweep::new(grid(), &Measure::ALL).possible(&SCOPE).into_iter().map(measure).collect()
 });
+
+/// The findings of such results.
+fn findings(sweep: &Sweep, measured: &[Measured<Case>]) -> Findings {
+    let untyped = |m: &Measured<Case>| {
+        let case = crate::experiment::fields(&m.case).expect("it can be written");
+        Measured { case, rows: m.rows.clone() }
+    };
+    sweep.findings(&measured.iter().map(untyped).collect::<Vec<_>>()).expect("they are of a sweep")
+}
 
 #[test]
 fn impossible_combinations_are_named_and_the_rest_is_measured() {
@@ -35,16 +43,16 @@ fn impossible_combinations_are_named_and_the_rest_is_measured() {
     let reasons: Vec<_> = left_out.iter().map(|one| (one.combinations, one.reason.as_str())).collect();
     let packed = "b = 2: the packed table has buckets of 4 slots";
     assert_eq!(reasons, [(9, packed), (3, "f = 3: the packed table has fingerprints of 4 to 32 bits")]);
-    let cases = sweep.cases(&SCOPE);
+    let cases = sweep.possible(&SCOPE);
     assert_eq!(cases.len(), 2 * 2 * 3 * 3 - 12);
     assert!(cases.iter().all(|case| case.table == Kind::Single || (case.b, case.f > 3) == (4, true)));
-    assert_eq!(sweep.findings(&[]).tables[0].rows.len(), 2);
+    assert_eq!(findings(&sweep, &[]).tables[0].rows.len(), 2);
     assert!(Sweep::new(Grid { tables: vec![TableKind::Single], ..grid() }, &[]).left_out().is_empty());
 }
 
 #[test]
 fn a_table_has_as_few_buckets_as_its_load_takes() {
-    for case in Sweep::new(Grid { items: vec![1, 950, 2000, 123_457], ..grid() }, &[]).cases(&SCOPE) {
+    for case in Sweep::new(Grid { items: vec![1, 950, 2000, 123_457], ..grid() }, &[]).possible(&SCOPE) {
         let (buckets, b) = (case.buckets(), u64::from(case.b));
         assert!(buckets.is_multiple_of(2) && buckets >= 2);
         assert!(case.items as f64 <= case.slots() as f64 * case.load * (1.0 + 1e-9), "{case:?}");
@@ -53,39 +61,39 @@ fn a_table_has_as_few_buckets_as_its_load_takes() {
         assert_eq!(serde_json::from_str::<Case>(&text).expect("and read"), case);
     }
     let full = Grid { loads: vec![0.95], items: vec![950], bucket_sizes: vec![4], ..grid() };
-    assert!(Sweep::new(full, &[]).cases(&SCOPE).iter().all(|case| case.slots() == 1000));
+    assert!(Sweep::new(full, &[]).possible(&SCOPE).iter().all(|case| case.slots() == 1000));
+}
+
+/// A number of a row.
+fn number(row: &Fields, name: &str) -> Option<f64> {
+    row.get(name)?.as_f64()
 }
 
 #[test]
 fn what_is_measured_is_what_is_known() {
     let mut refused = 0;
     for Measured { case, rows } in MEASURED.iter() {
-        let row = &rows[0];
-        let refusal = row.first_refusal.expect("it is always measured");
-        assert!(row.first_refusal_min <= row.first_refusal && row.first_refusal <= row.first_refusal_max);
-        if row.inserted < case.items {
+        let [row] = &rows[..] else { panic!("one row: {rows:?}") };
+        let get = |name: &str| number(row, name).unwrap_or_else(|| panic!("no {name}: {row:?}"));
+        let refusal = get("first_refusal");
+        assert!(get("first_refusal_min") <= refusal && refusal <= get("first_refusal_max"));
+        if get("inserted") < case.items as f64 {
             refused += 1;
-            assert!(
-                refusal < case.load * 1.02
-                    && row.rate.is_none()
-                    && row.bytes.is_none()
-                    && row.times.of(Operation::Insert).is_none()
-            );
+            assert!(refusal < case.load * 1.02);
+            assert!(["rate", "bytes", "insert_ns", "rounds"].iter().all(|name| !row.contains_key(*name)), "{row:?}");
             continue;
         }
-        let load = row.inserted as f64 / row.slots as f64;
+        let load = get("inserted") / get("slots");
         assert!((load / case.load - 1.0).abs() < 0.01, "{case:?} {load}");
         let bits = koel::tuning::bits_per_item(case.table.table(), case.f, load);
-        assert!(row.bits_per_item.is_some_and(|measured| (measured / bits - 1.0).abs() < 0.01), "{case:?}: {row:?}");
-        let (rate, predicted) = row.rate.zip(row.predicted_rate).expect("it was measured");
-        let (low, high) = row.rate_low.zip(row.rate_high).expect("it was measured");
+        assert!((get("bits_per_item") / bits - 1.0).abs() < 0.01, "{case:?}: {row:?}");
+        let (rate, low, high) = (get("rate"), get("rate_low"), get("rate_high"));
         // A single small table has a rate of its own; at thrice the width, no interval misses the formula.
-        assert!((rate - 3.0 * (rate - low)..=rate + 3.0 * (high - rate)).contains(&predicted), "{case:?}: {row:?}");
-        if row.rounds.is_some() {
-            use Operation::{FindAbsent, FindPresent, Insert, Remove};
-            for operation in [FindAbsent, FindPresent, Insert, Remove] {
-                let time = row.times.of(operation).expect("it was measured");
-                assert!(0.0 < time.low && time.low <= time.median && time.median <= time.high, "{operation:?}: {time:?}");
+        let thrice = rate - 3.0 * (rate - low)..=rate + 3.0 * (high - rate);
+        assert!(thrice.contains(&get("predicted_rate")), "{case:?}: {row:?}");
+        if row.contains_key("rounds") {
+            for [median, low, high] in Operation::ALL.map(|operation| operation.columns().map(|column| get(&column))) {
+                assert!(0.0 < low && low <= median && median <= high, "{row:?}");
             }
         }
     }
@@ -93,45 +101,33 @@ fn what_is_measured_is_what_is_known() {
     assert!((3..12).contains(&refused), "{refused}");
 }
 
-/// The keys of a JSON object, in order.
-fn keys(value: &impl Serialize) -> Vec<String> {
-    let Value::Object(fields) = serde_json::to_value(value).expect("it can be written") else { panic!("no object") };
-    fields.keys().cloned().collect()
-}
-
+/// The columns of what is measured are those that are described, in the same order.
 #[test]
-fn every_column_is_there_whatever_is_measured_and_has_its_description() {
-    let described: Vec<_> =
-        Sweep::new(Grid::default(), &[]).columns().into_iter().map(|column| column.name.into_owned()).collect();
-    let fields = [keys(&MEASURED[0].case), keys(&MEASURED[0].rows[0])].concat();
-    assert_eq!(described, fields);
-    // One that is not measured is empty, not zero.
-    let sweep = Sweep::new(grid(), &[Measure::Space]);
-    let case = &sweep.cases(&SCOPE)[0];
-    let rows = sweep.measure(case, 1, &Interrupt::new()).expect("nobody interrupts it");
-    assert_eq!(keys(&rows[0]), keys(&MEASURED[0].rows[0]));
-    let fields = serde_json::to_value(&rows[0]).expect("it can be written");
-    let empty = ["probes", "rate", "first_refusal", "rounds", "insert_ns"];
-    assert!(empty.iter().all(|&name| fields[name].is_null()) && fields["bytes"].as_u64() > Some(0), "{fields}");
-    let read: Row = serde_json::from_value(fields.clone()).expect("and read");
-    assert_eq!(serde_json::to_value(&read).expect("and written"), fields);
+fn every_column_has_its_description() {
+    let about = Sweep::new(Grid::default(), &Measure::ALL).about();
+    let described: Vec<_> = about.columns.iter().map(|column| &*column.name).collect();
+    let all = MEASURED.iter().find(|m| m.rows[0].contains_key("rounds")).expect("one was timed");
+    let case = crate::experiment::fields(&all.case).expect("it can be written");
+    let fields = case.keys().chain(all.rows[0].keys()).map(String::as_str);
+    assert_eq!(described, fields.collect::<Vec<_>>());
 }
 
 #[test]
 fn what_is_missing_in_the_rows_is_said() {
     let sweep = Sweep::new(grid(), &Measure::ALL);
-    let warnings = |changes: [fn(&mut Row); 3]| {
+    let warnings = |changes: [&[(&str, Value)]; 3]| {
         let measured = changes.map(|change| {
-            let mut measured = MEASURED[0].clone();
-            measured.rows[0] = Row { inserted: measured.case.items, ..Row::default() };
-            change(&mut measured.rows[0]);
-            measured
+            let case = MEASURED[0].case.clone();
+            let all = [("inserted", case.items.into())].into_iter().chain(change.iter().cloned());
+            Measured { case, rows: vec![all.map(|(name, value)| (name.to_owned(), value)).collect()] }
         });
-        sweep.findings(&measured).warnings
+        findings(&sweep, &measured).warnings
     };
-    assert_eq!(warnings([|_| {}, |_| {}, |row| row.found = Some(1)]), [""; 0]);
-    let found = warnings([|row| row.inserted -= 1, |row| row.found = Some(0), |row| row.found = Some(0)]);
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(warnings([&[], &[], &[("found", 1.into())]]), [""; 0]);
+    let missed = [("found", 0.into())];
+    let found = warnings([&[("inserted", 1.into()), ("disturbed", true.into())], &missed, &missed]);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[2].starts_with("In 1 of 3 cases, other work on the processor"), "{found:?}");
     assert!(found[0].starts_with("In 1 of 3 cases, an item was refused before the load"), "{found:?}");
     assert!(found[1].starts_with("In 2 of 3 cases, no absent item was found"), "{found:?}");
 }
@@ -139,7 +135,7 @@ fn what_is_missing_in_the_rows_is_said() {
 #[test]
 fn there_is_a_chart_for_every_value_by_every_parameter_that_varies() {
     let sweep = Sweep::new(grid(), &Measure::ALL);
-    let Findings { charts, .. } = sweep.findings(&MEASURED);
+    let Findings { charts, .. } = findings(&sweep, &MEASURED);
     let files: BTreeSet<_> = charts.iter().map(|chart| chart.file.as_str()).collect();
     assert_eq!(files.len(), charts.len());
     // Buckets vary, too, but have two values only.
@@ -149,26 +145,32 @@ fn there_is_a_chart_for_every_value_by_every_parameter_that_varies() {
         "{files:?}"
     );
     assert_eq!(charts.len(), 16);
+    // Disturbed times are marked.
+    let mut one = MEASURED.iter().find(|m| m.rows[0].contains_key("rounds")).expect("one was timed").clone();
+    one.rows[0].insert(String::from("disturbed"), true.into());
+    let marked = findings(&sweep, &[&MEASURED[..], &[one]].concat()).charts;
+    let of_times = |chart: &&Chart| chart.file.starts_with("insert-");
+    assert!(marked.iter().filter(of_times).any(|chart| chart.series.iter().any(|series| series.name == "disturbed")));
     for chart in &charts {
         assert!(chart.series.len() <= Chart::MOST_COLOURS && chart::draw(chart).starts_with("<svg"));
     }
     // A line for each table, bucket size and load would be too many: the load is held.
     let chart = charts.iter().find(|chart| chart.file == "space-by-f").expect("it is one of them");
     assert!(chart.caption.ends_with("Here, 80 % full.") && chart.series.len() == 3, "{}", chart.caption);
-    assert!(sweep.findings(&[]).charts.is_empty());
+    assert!(findings(&sweep, &[]).charts.is_empty());
     // With one parameter of two values, that one is drawn.
     let two: Vec<_> = MEASURED.iter().filter(|m| (m.case.f, m.case.load < 0.9) == (12, true)).cloned().collect();
     let two: Vec<_> = two.into_iter().filter(|m| m.case.b == 4).collect();
-    assert!(sweep.findings(&two).charts.iter().all(|chart| chart.file.ends_with("-by-load")));
+    assert!(findings(&sweep, &two).charts.iter().all(|chart| chart.file.ends_with("-by-load")));
 }
 
 #[test]
 fn times_are_measured_alone_and_it_stops_when_told_to() {
-    assert!(Sweep::new(grid(), &[Measure::Space, Measure::Speed]).is_timed());
+    assert!(Sweep::new(grid(), &[Measure::Space, Measure::Speed]).about().is_timed);
     let sweep = Sweep::new(grid(), &[Measure::Space, Measure::Fpr, Measure::Load]);
-    assert!(!sweep.is_timed() && sweep.most_memory(&SCOPE) > 4000);
+    assert!(!sweep.about().is_timed && sweep.most_memory(&SCOPE) > 4000);
     let interrupt = Interrupt::new();
     interrupt.set();
-    let error = sweep.measure(&sweep.cases(&SCOPE)[0], 1, &interrupt).expect_err("it was told to");
+    let error = sweep.possible(&SCOPE)[0].measure(1, &interrupt).expect_err("it was told to");
     assert!(error.is::<crate::Interrupted>());
 }

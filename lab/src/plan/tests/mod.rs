@@ -19,10 +19,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{
-    column::Column,
-    experiment::{Findings, Measured, Table},
-};
+use crate::experiment::{Column, Fields, Findings, Table, fields};
 
 /// An experiment that records which cases it measured.
 struct Fake {
@@ -103,46 +100,22 @@ impl Fake {
 }
 
 impl Experiment for &Fake {
-    type Case = Numbered;
-    type Row = Drawn;
-
-    fn name(&self) -> &'static str {
-        "fake"
+    fn about(&self) -> About {
+        let columns = ["number", "third", "name", "share", "random", "note"].map(|name| Column::new(name, "", "")).to_vec();
+        About { columns, is_timed: self.is_timed, ..About::new("fake", "A fake", "Nothing.") }
     }
 
-    fn title(&self) -> &'static str {
-        "A fake"
+    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+        let case = |number| {
+            let case = Numbered { number, third: number as f64 / 3.0, name: format!("\"no. {number}\", as it is") };
+            // The efforts give neither the order of the plan nor its reverse.
+            Planned::new(&case, number * 7 % 10, self.memory)
+        };
+        scope.allowed(&self.numbers).into_iter().map(case).collect()
     }
 
-    fn about(&self) -> &'static str {
-        "Nothing."
-    }
-
-    fn is_timed(&self) -> bool {
-        self.is_timed
-    }
-
-    fn columns(&self) -> Vec<Column> {
-        ["number", "third", "name", "share", "random", "note"].map(|name| Column::new(name, "", "")).to_vec()
-    }
-
-    fn cases(&self, scope: &Scope) -> Vec<Numbered> {
-        let allowed = scope.allowed(&self.numbers).into_iter();
-        allowed
-            .map(|number| Numbered { number, third: number as f64 / 3.0, name: format!("\"no. {number}\", as it is") })
-            .collect()
-    }
-
-    /// Gives neither the order of the plan nor its reverse.
-    fn effort(&self, case: &Numbered) -> u64 {
-        case.number * 7 % 10
-    }
-
-    fn memory(&self, _: &Numbered) -> u64 {
-        self.memory
-    }
-
-    fn measure(&self, case: &Numbered, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Drawn>> {
+    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        let case = Numbered::deserialize(case)?;
         // Not all experiments check it in the middle of a case.
         if case.number.is_multiple_of(2) {
             interrupt.check()?;
@@ -163,13 +136,15 @@ impl Experiment for &Fake {
             interrupt.set();
         }
         let note = case.number.is_multiple_of(2).then(|| String::from("even, \"in lines\"\nof two"));
-        Ok(vec![Drawn { share, random: seed, note: None }, Drawn { share: share * 1e-9, random: !seed, note }])
+        let rows = [Drawn { share, random: seed, note: None }, Drawn { share: share * 1e-9, random: !seed, note }];
+        rows.iter().map(fields).collect()
     }
 
-    fn findings(&self, measured: &[Measured<Numbered, Drawn>]) -> Findings {
+    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
+        let measured = Measured::<Numbered, Drawn>::typed(measured)?;
         let mut table = Table::new("All of them", &["number"]);
         table.rows.extend(measured.iter().map(|m| vec![m.case.number.to_string()]));
-        Findings { charts: Vec::new(), tables: vec![table], ..Findings::default() }
+        Ok(Findings { tables: vec![table], ..Findings::default() })
     }
 }
 

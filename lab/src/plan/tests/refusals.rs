@@ -98,8 +98,8 @@ fn tables_beyond_memory_are_refused_and_threads_get_what_there_is() {
     let scope = Folder::new().settings().scope;
     let threads = |memory, threads, free| {
         let fake = Fake { memory, ..Fake::of(0..3) };
-        let fake = Typed(&fake);
-        threads_within_memory(&fake.description(), &fake.cases(&scope).unwrap(), threads, free)
+        let fake = &fake;
+        threads_within_memory(&fake.about(), &fake.cases(&scope).unwrap(), threads, free)
     };
     assert_eq!(threads(10 << 20, 4, 100 << 20).unwrap(), 4);
     assert_eq!(threads(10 << 20, 4, 30 << 20).unwrap(), 3);
@@ -121,7 +121,7 @@ fn too_few_slots_leave_nothing() {
     let scope = Scope { max_slots: Some(99), ..folder.settings().scope };
     refused(&Fake::of([1000, 100, 500]), &Settings { scope, ..folder.settings() }, &["fake: --max-slots 99", "at least 100"]);
     for slots in 0..100 {
-        assert_eq!(least_slots(&Typed(&Fake::of([1000, 100, 500])), &folder.settings().scope, slots), 100);
+        assert_eq!(least_slots(&&Fake::of([1000, 100, 500]), &folder.settings().scope, slots), 100);
     }
     assert_eq!(folder.names(), [""; 0]);
 }
