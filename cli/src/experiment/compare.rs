@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use koel_lab::compare::{Compared, Comparison, Difference, FILE, Verdict};
+use koel_lab::compare::{Compared, Comparison, Difference, Verdict};
 use tabled::{
     builder::Builder,
     settings::{Alignment, Padding, Style, object::Columns},
@@ -24,8 +24,7 @@ const MOST_LINES: usize = 20;
 /// together hold with a probability of 99 %. What was measured once only, or was disturbed by other work on the processor, and
 /// differs, is counted as unknown.
 ///
-/// With --out, charts show both results, lines for A and rings for B; compare.csv and compare.json have all figures, and
-/// compare.html shows everything.
+/// --json prints every figure of both, with its interval and verdict.
 #[derive(Args)]
 #[command(after_help = "\
 Exit status: 0 no figure differs, 1 some do, 2 error.
@@ -33,17 +32,13 @@ Exit status: 0 no figure differs, 1 some do, 2 error.
 Examples:
     koel experiment sweep --load 0.5..0.95:0.15 --items 10000 --quick --out one
     koel experiment sweep --load 0.5..0.95:0.15 --items 10000 --quick --out two --seed 2
-    koel experiment compare one two --out differences")]
+    koel experiment compare one two")]
 pub(crate) struct Options {
     /// The folder of the first results
     a: PathBuf,
 
     /// The folder of the second results
     b: PathBuf,
-
-    /// Write charts, tables and a page to this folder
-    #[arg(short, long, value_name = "FOLDER")]
-    out: Option<PathBuf>,
 
     /// Call times equal that differ by no more than this share of the lower one
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = tolerance, allow_negative_numbers = true)]
@@ -57,36 +52,30 @@ pub(crate) struct Options {
 impl Options {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let comparison = Comparison::new(&self.a, &self.b, self.time_tolerance)?;
-        if let Some(folder) = &self.out {
-            comparison.write(folder)?;
-        }
-        let text = if self.json { serde_json::to_string_pretty(&comparison)? + "\n" } else { self.text(&comparison)? };
+        let text = if self.json { serde_json::to_string_pretty(&comparison)? + "\n" } else { text(&comparison)? };
         stdout::say(&text)?;
         let is_different = comparison.with(Verdict::Different).next().is_some();
         Ok(if is_different { ExitCode::from(DIFFERENT) } else { ExitCode::SUCCESS })
     }
+}
 
-    fn text(&self, comparison: &Comparison) -> anyhow::Result<String> {
-        let mut text = String::new();
-        for (run, folder) in ["A", "B"].iter().zip(&comparison.folders) {
-            writeln!(text, "{run}: {}", folder.display())?;
-        }
-        for (run, names) in ["A", "B"].iter().zip(&comparison.alone).filter(|(_, names)| !names.is_empty()) {
-            writeln!(text, "only in {run}: {}", names.join(", "))?;
-        }
-        for compared in &comparison.experiments {
-            text += "\n";
-            text += &experiment(compared)?;
-        }
-        let figures: usize = comparison.experiments.iter().map(|compared| compared.figures.len()).sum();
-        let count = |verdict| comparison.with(verdict).count();
-        let (different, unknown) = (count(Verdict::Different), count(Verdict::Unknown));
-        writeln!(text, "\n{figures} figures: {different} different, {unknown} unknown, {} equal", figures - different - unknown)?;
-        if let Some(folder) = &self.out {
-            writeln!(text, "{}", folder.join(FILE).display())?;
-        }
-        Ok(text)
+fn text(comparison: &Comparison) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for (run, folder) in ["A", "B"].iter().zip(&comparison.folders) {
+        writeln!(text, "{run}: {}", folder.display())?;
     }
+    for (run, names) in ["A", "B"].iter().zip(&comparison.alone).filter(|(_, names)| !names.is_empty()) {
+        writeln!(text, "only in {run}: {}", names.join(", "))?;
+    }
+    for compared in &comparison.experiments {
+        text += "\n";
+        text += &experiment(compared)?;
+    }
+    let figures: usize = comparison.experiments.iter().map(|compared| compared.figures.len()).sum();
+    let count = |verdict| comparison.with(verdict).count();
+    let (different, unknown) = (count(Verdict::Different), count(Verdict::Unknown));
+    writeln!(text, "\n{figures} figures: {different} different, {unknown} unknown, {} equal", figures - different - unknown)?;
+    Ok(text)
 }
 
 fn experiment(compared: &Compared) -> anyhow::Result<String> {
@@ -114,7 +103,7 @@ fn experiment(compared: &Compared) -> anyhow::Result<String> {
         text += &table(&rows[..rows.len().min(MOST_LINES)]);
     }
     if rows.len() > MOST_LINES {
-        writeln!(text, "  {} more; --out and --json have them all", rows.len() - MOST_LINES)?;
+        writeln!(text, "  {} more; --json has them all", rows.len() - MOST_LINES)?;
     }
     Ok(text)
 }

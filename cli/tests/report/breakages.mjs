@@ -37,7 +37,7 @@ export const breakages = [
     ["a table that is missing", within(/<tbody>.*?<\/tbody>/s, "<tbody></tbody>"), /: tables of/],
     ["a warning", within("</h2>", '</h2><p class="warning">oh</p>'), /warnings: .*oh/],
     ["a warning that is missing", within(/<p class="warning">.*?<\/p>/s, ""), /warnings: none/],
-    ["a summary that is missing", within(/<div class="summary">.*?<\/div>/s, ""), /summary: 0 findings/],
+    ["findings that are missing", within(/<span class="finding">.*?<\/span>/gs, ""), /summary: 0 findings/],
     ["a caption that is clipped", style("figcaption { overflow: hidden; white-space: nowrap }"), /its caption is clipped/],
     ["two titles", within("</h2>", "</h2><h1>oh</h1>"), /headings: /],
     ["no language", within(' lang="en"', ""), /no language/],

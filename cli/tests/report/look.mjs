@@ -87,7 +87,7 @@ export function look() {
         language: document.documentElement.lang,
         title: document.title,
         headings: [...document.querySelectorAll("h1, h2, h3")].map(heading => heading.tagName),
-        findings: document.querySelectorAll(".summary li").length,
+        findings: document.querySelectorAll("nav .finding").length,
         sections: [...document.querySelectorAll("section")].map(section => section.id),
         contents: [...document.querySelectorAll("nav a")].map(link => link.hash.slice(1)),
         warnings: [...document.querySelectorAll(".warning")].map(warning => warning.textContent),

@@ -1,26 +1,23 @@
 //! Compares the results of two folders: two versions, or two machines.
 
-mod charts;
-mod figures;
 mod noise;
-mod page;
-#[cfg(test)]
-mod tests;
 
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context as _, bail};
-use serde::Serialize;
-
-pub use self::page::FILE;
-use self::{
-    figures::{Figure, Figures},
-    noise::{Judge, Spread},
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
 };
+
+use anyhow::bail;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::noise::{Judge, Sample, Spread};
 use crate::{
-    chart,
+    experiment::{Column, Fields, Measured, Role},
+    experiments::times::DISTURBED,
     record::{self, Results},
     report,
+    statistics::DEVIATIONS,
 };
 
 /// What two folders of results have in common, and how it differs.
@@ -32,8 +29,6 @@ pub struct Comparison {
     pub experiments: Vec<Compared>,
     /// The experiments that only one of them has.
     pub alone: [Vec<String>; 2],
-    #[serde(skip)]
-    records: Vec<[Results; 2]>,
 }
 
 /// An experiment that both folders have.
@@ -114,45 +109,12 @@ impl Comparison {
                 b.display()
             );
         }
-        Ok(Self { folders: [a.to_owned(), b.to_owned()], experiments, alone, records })
+        Ok(Self { folders: [a.to_owned(), b.to_owned()], experiments, alone })
     }
 
     /// The figures with this verdict.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Difference> {
         self.experiments.iter().flat_map(move |experiment| experiment.with(verdict))
-    }
-
-    /// Writes charts with the results of both, `compare.csv` and `compare.json` with all figures, and a page with all of it,
-    /// [`FILE`], into a folder.
-    ///
-    /// # Errors
-    /// If the folder is one of the two; if a file cannot be written.
-    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(folder).with_context(|| format!("the folder {} could not be created", folder.display()))?;
-        let whole = |path: &Path| path.canonicalize().ok();
-        if self.folders.iter().any(|one| whole(one) == whole(folder)) {
-            bail!("--out {}: is one of the folders that are compared; choose another --out", folder.display());
-        }
-        let mut drawn = Vec::new();
-        for records in &self.records {
-            let mut pictures = Vec::new();
-            for chart in charts::overlaid(records)? {
-                let svg = chart::draw(&chart);
-                record::replace(&folder.join(format!("compare-{}-{}.svg", records[0].name, chart.file)), svg.as_bytes())?;
-                pictures.push((chart, svg));
-            }
-            drawn.push(pictures);
-        }
-        let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-        csv.write_record(["experiment", "case", "row", "column", "unit", "a", "b", "half_interval", "verdict"])?;
-        for experiment in &self.experiments {
-            for figure in &experiment.figures {
-                csv.serialize((&experiment.name, figure))?;
-            }
-        }
-        record::replace(&folder.join("compare.csv"), &csv.into_inner()?)?;
-        record::replace(&folder.join("compare.json"), serde_json::to_string_pretty(self)?.as_bytes())?;
-        record::replace(&folder.join(FILE), page::page(self, &drawn).into_string().as_bytes())
     }
 }
 
@@ -211,20 +173,20 @@ impl Both {
 }
 
 fn pairs(records: &[Results; 2]) -> Pair {
-    let [a, b] = records.each_ref().map(|results| figures::figures(&results.record.columns, &results.record.measured));
+    let [a, b] = records.each_ref().map(|results| figures(&results.record.columns, &results.record.measured));
     let known = |cases: &[(String, Figures)], case: &str| cases.iter().any(|other| other.0 == case);
     let without = |these: &[(String, Figures)], those: &[(String, Figures)]| {
         let alone = these.iter().filter(|one| !known(those, &one.0));
         alone.map(|one| one.0.clone()).collect::<Vec<_>>()
     };
     let alone = [without(&a, &b), without(&b, &a)];
-    let mut others: std::collections::HashMap<_, _> = b.into_iter().collect();
+    let mut others: HashMap<_, _> = b.into_iter().collect();
     let mut figures = Vec::new();
     let mut cases = 0;
     for (case, in_a) in a {
         let Some(mut in_b) = others.remove(&case) else { continue };
         cases += 1;
-        let both = |of: figures::Of, a, b| Both { case: case.clone(), row: of.row, column: of.name, a, b };
+        let both = |of: Of, a, b| Both { case: case.clone(), row: of.row, column: of.name, a, b };
         for (of, figure) in in_a {
             let other = in_b.remove(&of);
             figures.push(both(of, Some(figure), other));
@@ -247,8 +209,8 @@ fn judged(both: Both, judge: &mut Judge, time_tolerance: f64) -> Option<Differen
     let any = both.any()?;
     let (unit, is_time) = (any.unit.clone(), any.is_time());
     // What was not seen was counted: no times. Other values are missing where a case went another way, which shows elsewhere.
-    let missing = || noise::Sample { value: 0.0, spread: Spread::Exact };
-    let counts = any.role == crate::experiment::Role::Count;
+    let missing = || Sample { value: 0.0, spread: Spread::Exact };
+    let counts = any.role == Role::Count;
     let sample = |figure: &Option<Figure>| figure.as_ref().map(Figure::sample).or_else(|| counts.then(missing));
     let (a, b) = (sample(&both.a)?, sample(&both.b)?);
     let half_interval = judge.half(a.spread, b.spread);
@@ -262,4 +224,254 @@ fn judged(both: Both, judge: &mut Judge, time_tolerance: f64) -> Option<Differen
     };
     let Both { case, row, column, .. } = both;
     Some(Difference { case, row, column, unit, a: a.value, b: b.value, half_interval, verdict })
+}
+
+/// What a figure is of: the row, its place among the rows with the same key, and the column, by its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Of {
+    row: String,
+    place: usize,
+    column: usize,
+    name: String,
+}
+
+/// The figures of a case.
+type Figures = BTreeMap<Of, Figure>;
+
+/// A figure: one value, or those of all repetitions of a case.
+#[derive(Clone, Debug)]
+struct Figure {
+    unit: String,
+    role: Role,
+    samples: Vec<Sample>,
+}
+
+impl Figure {
+    /// Whether it is a time.
+    fn is_time(&self) -> bool {
+        matches!(self.role, Role::Time | Role::Median { .. })
+    }
+
+    /// The mean of all repetitions. Times have the spread that shows in them; all else is the same in each.
+    fn sample(&self) -> Sample {
+        let count = self.samples.len() as f64;
+        let value = self.samples.iter().map(|sample| sample.value).sum::<f64>() / count;
+        let spread = match (&self.role, &self.samples[..]) {
+            (Role::Time, samples) => {
+                let square = samples.iter().map(|sample| (sample.value - value).powi(2)).sum::<f64>();
+                Spread::of_mean((square / (count - 1.0).max(1.0)).sqrt(), count)
+            }
+            (_, [first, ..]) => first.spread,
+            (_, []) => Spread::Unknown,
+        };
+        Sample { value, spread }
+    }
+}
+
+/// The figures of all cases, by the case's JSON without the number of its repetition, in the order of the record.
+fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> {
+    let mut cases: Vec<(String, Figures)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for Measured { case, rows } in measured {
+        let identity: Fields = case.iter().filter(|(name, _)| *role(columns, name, None) != Role::Round).map(owned).collect();
+        let identity = Value::Object(identity).to_string();
+        let place = *places.entry(identity.clone()).or_insert_with(|| {
+            cases.push((identity, Figures::new()));
+            cases.len() - 1
+        });
+        let mut seen = BTreeMap::<String, usize>::new();
+        for row in rows {
+            let key: Fields =
+                row.iter().filter(|(name, value)| *role(columns, name, Some(value)) == Role::Key).map(owned).collect();
+            let key = if key.is_empty() { String::new() } else { Value::Object(key).to_string() };
+            let number = seen.entry(key.clone()).or_default();
+            for (column, (name, value)) in row.iter().enumerate() {
+                let role = role(columns, name, Some(value));
+                let Some(spread) = value.as_f64().and_then(|value| spread(role, value, case, row)) else { continue };
+                let of = Of { row: key.clone(), place: *number, column, name: name.clone() };
+                let unit = columns.iter().find(|column| column.name == *name).map_or("", |column| &column.unit);
+                let new = || Figure { unit: unit.to_owned(), role: role.clone(), samples: Vec::new() };
+                let sample = Sample { value: value.as_f64().unwrap_or_default(), spread };
+                cases[place].1.entry(of).or_insert_with(new).samples.push(sample);
+            }
+            *number += 1;
+        }
+    }
+    cases
+}
+
+fn owned((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+/// The role of a field, of a row if it has a value. A field that is not described is a key if it is one of the case or not a number.
+fn role<'a>(columns: &'a [Column], name: &str, value: Option<&Value>) -> &'a Role {
+    let described = columns.iter().find(|column| column.name == name).map(|column| &column.role);
+    described.unwrap_or(if value.is_some_and(|value| value.is_number() || value.is_null()) { &Role::Exact } else { &Role::Key })
+}
+
+/// The spread of a value. `None` if it is not compared.
+fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread> {
+    let field = |name: &str| row.get(name).or_else(|| case.get(name)).and_then(Value::as_f64);
+    let known = |error| Spread::Error { error, freedom: None };
+    Some(match role {
+        Role::Key | Role::Round | Role::Detail => return None,
+        Role::Exact => Spread::Exact,
+        Role::Count => known(value.max(1.0).sqrt()),
+        // One event more or less is always possible.
+        Role::Share { of } => {
+            field(of).map_or(Spread::Unknown, |events| known(((value * (1.0 - value) + 1.0 / events) / events).sqrt()))
+        }
+        Role::Estimate { low, high } => {
+            field(low).zip(field(high)).map_or(Spread::Unknown, |(low, high)| known((high - low) / 2.0 / DEVIATIONS))
+        }
+        Role::Mean { least, most, of } => match (field(least), field(most), field(of)) {
+            (Some(least), Some(most), Some(of)) => Spread::of_range(least, most, of),
+            _ => Spread::Unknown,
+        },
+        // Too few of its rounds were undisturbed: their spread does not say how far off they are.
+        Role::Median { .. } if row.get(DISTURBED).and_then(Value::as_bool) == Some(true) => Spread::Unknown,
+        Role::Median { low, high, of } => match (field(low), field(high), field(of)) {
+            (Some(low), Some(high), Some(of)) => Spread::of_median(low, high, of),
+            _ => Spread::Unknown,
+        },
+        // It shows in the repetitions.
+        Role::Time => Spread::Unknown,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Comparisons of made-up records.
+
+    use std::fs;
+
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A folder with a record of an experiment of its own.
+    fn folder(measured: &Value) -> TempDir {
+        let columns = json!([
+            { "name": "size", "unit": "slots", "about": "", "role": "key" },
+            { "name": "round", "unit": "", "about": "", "role": "round" },
+            { "name": "kind", "unit": "", "about": "", "role": "key" },
+            { "name": "bytes", "unit": "bytes", "about": "", "role": "exact" },
+            { "name": "events", "unit": "", "about": "", "role": "count" },
+            { "name": "rate", "unit": "", "about": "", "role": { "estimate": { "low": "low", "high": "high" } } },
+            { "name": "low", "unit": "", "about": "", "role": "detail" },
+            { "name": "high", "unit": "", "about": "", "role": "detail" },
+            { "name": "ns", "unit": "ns", "about": "", "role": "time" },
+            { "name": "median", "unit": "ns", "about": "", "role": { "median": { "low": "q1", "high": "q3", "of": "rounds" } } },
+            { "name": "q1", "unit": "ns", "about": "", "role": "detail" },
+            { "name": "q3", "unit": "ns", "about": "", "role": "detail" },
+            { "name": "rounds", "unit": "", "about": "", "role": "detail" },
+            { "name": "disturbed", "unit": "", "about": "", "role": "detail" },
+        ]);
+        let machine = json!({ "processor": "", "cores": 1, "memory_mib": 1, "system": "", "kernel": "", "optimized": true });
+        let scope = json!({ "quick": false, "seed": 1, "max_slots": null });
+        let run = json!({ "experiment": "own", "koel": "0.1.0", "scope": scope, "machine": machine, "started": "2026-11-22T00:00:00Z" });
+        let record = json!({
+            "run": run, "title": "", "about": "", "columns": columns, "complete": true, "seconds": 1.0,
+            "pictures": [], "tables": [], "measured": measured,
+        });
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("own.json"), serde_json::to_string_pretty(&record).unwrap()).unwrap();
+        folder
+    }
+
+    fn compare(a: &Value, b: &Value) -> Comparison {
+        Comparison::new(folder(a).path(), folder(b).path(), 0.0).unwrap()
+    }
+
+    /// The verdict on the only figure that the two rows have.
+    #[track_caller]
+    fn verdict(a: &Value, b: &Value) -> Verdict {
+        let of = |row: &Value| json!([{ "case": { "size": 1 }, "rows": [row] }]);
+        let comparison = compare(&of(a), &of(b));
+        let [figure] = &comparison.experiments[0].figures[..] else { panic!("{comparison:?}") };
+        figure.verdict
+    }
+
+    #[test]
+    fn exact_figures_must_be_the_same_and_others_may_differ_by_chance() {
+        let bytes = |bytes: u64| json!({ "bytes": bytes });
+        assert_eq!(verdict(&bytes(1000), &bytes(1000)), Verdict::Equal);
+        assert_eq!(verdict(&bytes(1000), &bytes(1001)), Verdict::Different);
+        // Standard deviations of 10: 2.5 of them apart by chance, 4.2 not.
+        let events = |events: u64| json!({ "events": events });
+        assert_eq!(verdict(&events(100), &events(135)), Verdict::Equal);
+        assert_eq!(verdict(&events(100), &events(170)), Verdict::Different);
+        let rate = |rate: f64| json!({ "rate": rate, "low": rate - 0.01, "high": rate + 0.01 });
+        // The interval of a difference is wider than those of the two, by √2.
+        assert_eq!(verdict(&rate(0.1), &rate(0.113)), Verdict::Equal);
+        assert_eq!(verdict(&rate(0.1), &rate(0.115)), Verdict::Different);
+        let time = |median: f64, disturbed: bool| json!({ "median": median, "q1": median - 0.1, "q3": median + 0.1, "rounds": 9, "disturbed": disturbed });
+        assert_eq!(verdict(&time(10.0, false), &time(20.0, false)), Verdict::Different);
+        // The quartiles of disturbed rounds say nothing about what the time would be without the disturbance.
+        assert_eq!(verdict(&time(10.0, false), &time(20.0, true)), Verdict::Unknown);
+        // One time says nothing about its spread.
+        assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 10.0 })), Verdict::Equal);
+        assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 20.0 })), Verdict::Unknown);
+    }
+
+    #[test]
+    fn what_one_folder_did_not_count_is_none() {
+        let of = |rows: Value| json!([{ "case": { "size": 1 }, "rows": rows }]);
+        let a = of(json!([{ "kind": "rare", "events": 2 }, { "kind": "common", "events": 50 }]));
+        let b = of(json!([{ "kind": "frequent", "events": 50 }, { "kind": "common", "events": 50 }]));
+        let comparison = compare(&a, &b);
+        let figures = &comparison.experiments[0].figures;
+        let mut found: Vec<_> = figures.iter().map(|f| (f.row.clone(), format!("{} {}", f.a, f.b), f.verdict)).collect();
+        found.sort_unstable_by_key(|one| one.0.clone());
+        let row = |kind: &str, counts: &str, verdict| (format!("{{\"kind\":\"{kind}\"}}"), counts.to_owned(), verdict);
+        let expected = [
+            row("common", "50 50", Verdict::Equal),
+            row("frequent", "0 50", Verdict::Different),
+            row("rare", "2 0", Verdict::Equal),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    /// Times of four rounds each.
+    fn rounds(times: [f64; 4]) -> Value {
+        let round = |(round, ns): (usize, f64)| json!({ "case": { "size": 1, "round": round }, "rows": [{ "ns": ns }] });
+        times.into_iter().enumerate().map(round).collect()
+    }
+
+    #[test]
+    fn repetitions_are_samples_of_one_case() {
+        let a = rounds([10.0, 10.2, 9.8, 10.1]);
+        let one = |b: [f64; 4]| {
+            let comparison = compare(&a, &rounds(b));
+            assert_eq!((comparison.experiments[0].cases, comparison.experiments[0].figures.len()), (1, 1));
+            comparison.experiments[0].figures[0].verdict
+        };
+        assert_eq!(one([10.2, 10.0, 10.3, 10.1]), Verdict::Equal);
+        assert_eq!(one([12.0, 12.2, 11.8, 12.1]), Verdict::Different);
+        // So do these, but not by more than is allowed.
+        let b = rounds([12.0, 12.2, 11.8, 12.1]);
+        let comparison = Comparison::new(folder(&a).path(), folder(&b).path(), 0.25).unwrap();
+        assert_eq!(comparison.experiments[0].figures[0].verdict, Verdict::Equal);
+    }
+
+    #[test]
+    fn cases_of_one_folder_are_named_and_nothing_in_common_is_an_error() {
+        let of = |sizes: &[u64]| -> Value {
+            sizes.iter().map(|size| json!({ "case": { "size": size }, "rows": [{ "bytes": size }] })).collect()
+        };
+        let comparison = compare(&of(&[1, 2, 3]), &of(&[3, 4]));
+        let own = &comparison.experiments[0];
+        assert_eq!((own.cases, own.figures.len()), (1, 1));
+        assert_eq!(
+            own.alone,
+            [vec![String::from("{\"size\":1}"), String::from("{\"size\":2}")], vec![String::from("{\"size\":4}")]]
+        );
+        let error = Comparison::new(folder(&of(&[1])).path(), folder(&of(&[2])).path(), 0.0).unwrap_err();
+        assert!(error.to_string().contains("no case in common"), "{error}");
+        let empty = TempDir::new().unwrap();
+        let error = Comparison::new(folder(&of(&[1])).path(), empty.path(), 0.0).unwrap_err();
+        assert!(error.to_string().contains("no results here"), "{error}");
+    }
 }

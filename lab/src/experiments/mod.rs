@@ -16,16 +16,6 @@ use rand_xoshiro::{
 
 pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep};
 
-use self::sweep::Grid;
-use crate::experiment::Experiment;
-
-/// The experiment with this name, to draw its results. A sweep has no combinations to measure.
-pub(crate) fn with_name(name: &str) -> Option<Box<dyn Experiment>> {
-    let all: [Box<dyn Experiment>; 5] =
-        [Box::new(Load), Box::new(Space), Box::new(Fpr), Box::new(Speed), Box::new(Sweep::new(Grid::default(), &[]))];
-    all.into_iter().find(|experiment| experiment.about().name == name)
-}
-
 /// The number of buckets of b slots for this many slots, rounded up to an even number.
 fn buckets(slots: u64, b: u32) -> u64 {
     (slots / u64::from(b)).div_ceil(2) * 2

@@ -1,16 +1,17 @@
 //! The report: one self-contained HTML page with the charts, tables and rows of all results in a folder.
 
-mod page;
-#[cfg(test)]
-mod tests;
-
-use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
+use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path, time::Duration};
 
 use anyhow::{Context as _, bail};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
 
-use crate::record::{self, Record, Results};
-
-pub(crate) use page::{facts_apart, frame};
+use crate::{
+    experiment::Table,
+    experiments::times::DISTURBED,
+    record::{self, Picture, Record, Results, Run},
+};
 
 /// The name of its file.
 pub const FILE: &str = "report.html";
@@ -56,7 +57,7 @@ pub fn write(folder: &Path) -> anyhow::Result<()> {
     if parts.is_empty() {
         bail!("{}: no results here: measure some with `koel experiment all`", folder.display());
     }
-    record::replace(&folder.join(FILE), page::page(&parts, &rules).into_string().as_bytes())
+    record::replace(&folder.join(FILE), page(&parts, &rules).into_string().as_bytes())
 }
 
 /// Reads the experiment of this name. `None` if the file is something else: users may keep other JSON files in the folder.
@@ -84,14 +85,483 @@ fn chart(folder: &Path, name: &str, file: &str, rules: &mut BTreeSet<String>) ->
     if !(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>")) {
         bail!("{}: this chart is damaged: {remedy}", path.display());
     }
-    let Some(svg) = without_rules(&svg, rules) else { bail!("{}: this chart is damaged: {remedy}", path.display()) };
-    Ok(svg)
+    let Some((head, rest)) = svg.split_once("<style>") else { return Ok(svg) };
+    let Some((style, body)) = rest.split_once("</style>") else { bail!("{}: this chart is damaged: {remedy}", path.display()) };
+    rules.insert(style.to_owned());
+    Ok(format!("{head}{body}"))
 }
 
-/// The chart without its rules for dark pages, which are collected in `rules`. `None` if it is damaged.
-pub(crate) fn without_rules(svg: &str, rules: &mut BTreeSet<String>) -> Option<String> {
-    let Some((head, rest)) = svg.split_once("<style>") else { return Some(svg.to_owned()) };
-    let (style, body) = rest.split_once("</style>")?;
-    rules.insert(style.to_owned());
-    Some(format!("{head}{body}"))
+const STYLE: &str = include_str!("style.css");
+
+/// Loads nothing and runs no script, whatever the chart files contain.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// The whole page.
+fn page(parts: &[Part], rules: &BTreeSet<String>) -> Markup {
+    let known = parts.first().map(|part| facts(&part.record.run)).unwrap_or_default();
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Koel: experiments" }
+                style {
+                    (PreEscaped(STYLE))
+                    @for rule in rules { (PreEscaped(rule)) }
+                }
+            }
+            body {
+                header {
+                    h1 { "Koel: experiments" }
+                    p {
+                        "Cuckoo filters, measured by " code { "koel experiment" } ". This file has everything: charts, summary \
+                         tables, and all rows as CSV files to save. The same program and seed give the same numbers on every \
+                         machine, except where time is measured."
+                    }
+                    (summary(parts))
+                    (notes(parts))
+                    dl.facts { @for (name, value) in &known { div { dt { (name) } dd { (value) } } } }
+                }
+                main { @for part in parts { (section(part, &known)) } }
+            }
+        }
+    }
+}
+
+/// What differs between two runs, with the values of both.
+pub(crate) fn facts_apart(runs: [&Run; 2]) -> Vec<(String, [String; 2])> {
+    let [a, b] = runs.map(facts);
+    let both = a.into_iter().zip(b).filter(|(one, other)| one != other);
+    both.map(|((name, one), (_, other))| (name.to_owned(), [one, other])).collect()
+}
+
+/// What readers must know before the figures of all experiments.
+fn notes(parts: &[Part]) -> Markup {
+    let named = |is: fn(&Record) -> bool| {
+        let names: Vec<_> = parts.iter().filter(|part| is(&part.record)).map(|part| part.name.as_str()).collect();
+        names.join(", ")
+    };
+    let slow = named(|record| !record.run.machine.optimized);
+    let unknown = named(|record| record.run.build.program.is_none());
+    let warned = named(|record| !record.warnings.is_empty());
+    html! {
+        @if !slow.is_empty() {
+            p.warning {
+                strong { "Not optimized. " }
+                "The program that measured " (slow) " was compiled without optimization, so koel is faster than it shows. Build the \
+                 program with " code { "--release" } ", and measure again."
+            }
+        }
+        @if !unknown.is_empty() {
+            p.note { strong { "Unknown program. " } "The records of " (unknown) " do not say which program measured them." }
+        }
+        @if !warned.is_empty() {
+            p.note { strong { "Read first. " } "There are notes above the charts of " (warned) "." }
+        }
+    }
+}
+
+fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
+    let record = &part.record;
+    let run = &record.run;
+    let others: Vec<_> = facts(run).into_iter().zip(known).filter(|(one, other)| one != *other).map(|(one, _)| one).collect();
+    html! {
+        section id=(part.name) aria-labelledby={ (part.name) "-title" } {
+            h2 id={ (part.name) "-title" } { (record.title) }
+            p { (record.about) }
+            @if !record.complete {
+                p.warning {
+                    strong { "Not complete. " }
+                    (record.measured.len()) " cases were measured before the run was interrupted. The same command continues it."
+                }
+            }
+            @for warning in &record.warnings { p.note { (warning) } }
+            @if !others.is_empty() {
+                p.soft { "Different from the first experiment on this page:" }
+                dl.facts { @for (name, value) in &others { div { dt { (name) } dd { (value) } } } }
+            }
+            div.charts {
+                // The title is part of the picture.
+                @for (Picture { caption, .. }, svg) in record.pictures.iter().zip(&part.charts) {
+                    figure { (PreEscaped(svg)) figcaption { (caption) } }
+                }
+            }
+            @for table in &record.tables { (small(table)) }
+            p.soft {
+                @if part.rows() > 0 {
+                    a download={ (part.name) ".csv" } href={ "data:text/csv;charset=utf-8;base64," (STANDARD.encode(&part.csv)) } {
+                        "All " (part.rows()) " rows as " (part.name) ".csv"
+                    }
+                    ". "
+                }
+                "Started on " time datetime=(run.started) { (run.started.replace('T', " at ").replace('Z', " UTC")) }
+                "; measuring took " (time(record.seconds)) ". Measured by koel " (run.koel) ", " (run.build) "."
+            }
+        }
+    }
+}
+
+/// A table, which scrolls if it is wider than the page.
+fn small(table: &Table) -> Markup {
+    let is_number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '−');
+    let class = |column: usize| {
+        let mut cells = table.rows.iter().filter_map(|row| row.get(column));
+        cells.all(is_number).then_some("number")
+    };
+    html! {
+        div.wide role="region" aria-label=(table.caption) tabindex="0" {
+            table {
+                caption { (table.caption) }
+                thead { tr { @for (column, name) in table.header.iter().enumerate() { th scope="col" class=[class(column)] { (name) } } } }
+                tbody {
+                    @for row in &table.rows {
+                        tr { @for (column, cell) in row.iter().enumerate() { td class=[class(column)] { (cell) } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a run's numbers depend on: the same names in the same order for every run.
+fn facts(run: &Run) -> Vec<(&'static str, String)> {
+    let (machine, scope) = (&run.machine, &run.scope);
+    let known = |fact: &Option<String>| fact.clone().unwrap_or_else(|| String::from("unknown"));
+    let size = if scope.quick { "quick: smaller and fewer tables" } else { "full" };
+    let most = scope.max_slots.map_or_else(|| String::from("no limit"), |slots| format!("{slots} slots"));
+    vec![
+        ("Processor", machine.processor.clone()),
+        ("Cores", machine.cores.to_string()),
+        ("Memory", format!("{:.1} GiB", machine.memory_mib as f64 / 1024.0)),
+        ("System", format!("{}, {}", machine.system, machine.system_kernel.as_deref().unwrap_or("unknown version"))),
+        ("Kernel", machine.kernel.clone()),
+        ("Compiled", String::from(if machine.optimized { "with optimization" } else { "without optimization" })),
+        ("Koel", format!("{}, {}", run.koel, run.build.source())),
+        ("Program", known(&run.build.program)),
+        ("Compiler", known(&run.build.compiler)),
+        ("Target", known(&run.build.target)),
+        ("Flags", known(&run.build.flags)),
+        ("Seed", scope.seed.to_string()),
+        ("Size", String::from(size)),
+        ("Largest tables", most),
+    ]
+}
+
+/// A duration in words.
+fn time(seconds: f64) -> String {
+    match Duration::try_from_secs_f64(seconds.round()) {
+        Ok(time) if time >= Duration::from_secs(1) => humantime::format_duration(time).to_string(),
+        _ => String::from("less than a second"),
+    }
+}
+
+/// What was measured and where, how disturbed it was, and the contents with what was found.
+fn summary(parts: &[Part]) -> Markup {
+    let machines: BTreeSet<_> = parts.iter().map(|part| part.record.run.machine.processor.as_str()).collect();
+    let rows = || parts.iter().flat_map(|part| &part.record.measured).flat_map(|measured| &measured.rows);
+    let disturbed = rows().filter(|row| is_disturbed(row.get(DISTURBED))).count();
+    html! {
+        p {
+            strong { "Summary. " }
+            (counted(parts.len(), "experiment")) " with " (counted(rows().count(), "row")) ", measured in "
+            (time(parts.iter().map(|part| part.record.seconds).sum())) " on "
+            (machines.into_iter().collect::<Vec<_>>().join(" and ")) ". "
+            @if disturbed > 0 {
+                "Other work on the processor disturbed " (disturbed) " of the rows; the sections say which."
+            } @else {
+                "No row is marked as disturbed by other work on the processor."
+            }
+        }
+        nav aria-label="Contents" {
+            ol {
+                @for part in parts {
+                    // Experiments have their most important chart first.
+                    @let found = part.record.pictures.iter().find(|picture| picture.is_finding);
+                    li {
+                        a href={ "#" (part.name) } { (part.record.title) }
+                        @if let Some(found) = found { span.finding { ": " (found.title) "." } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of single rounds count the times that were disturbed; rows of several rounds say whether there were too many.
+fn is_disturbed(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| value == &Value::Bool(true) || value.as_u64().is_some_and(|times| times > 0))
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{
+        build::Build,
+        chart::{self, Axis, Chart, Series},
+        experiment::{Fields, Measured, Scope, Table},
+        machine::Machine,
+        record::{Picture, Place, Run},
+    };
+
+    /// Text that must be escaped in the page.
+    const HOSTILE: &str = "<script>alert(\"1\")</script> & 'more'";
+
+    fn machine() -> Machine {
+        Machine {
+            processor: String::from("a processor"),
+            cores: 2,
+            memory_mib: 2048,
+            system: String::from("a system"),
+            system_kernel: None,
+            kernel: String::from("portable"),
+            optimized: true,
+        }
+    }
+
+    fn build() -> Build {
+        Build { commit: Some(String::from("c0ffee")), program: Some(String::from("0123456789abcdef")), ..Build::default() }
+    }
+
+    fn fields(value: &Value) -> Fields {
+        value.as_object().expect("an object").clone()
+    }
+
+    /// A record with two rows, a table and a chart.
+    fn record(name: &str) -> Record {
+        let rows =
+            vec![fields(&json!({"mean": 0.1, "note": HOSTILE})), fields(&json!({"mean": 0.937_461_038_961_038_9, "note": null}))];
+        let mut table = Table::new(HOSTILE, &["what", HOSTILE]);
+        table.rows.push(vec![String::from("7"), HOSTILE.to_owned()]);
+        Record {
+            run: Run {
+                experiment: name.to_owned(),
+                koel: String::from("0.1.0"),
+                build: build(),
+                scope: Scope { quick: true, seed: 5, max_slots: None },
+                machine: machine(),
+                started: String::from("2026-11-21T00:52:47Z"),
+            },
+            title: format!("The title of {name} {HOSTILE}"),
+            columns: Vec::new(),
+            about: HOSTILE.to_owned(),
+            complete: true,
+            seconds: 61.6,
+            warnings: Vec::new(),
+            pictures: vec![Picture {
+                file: format!("{name}-one.svg"),
+                title: HOSTILE.to_owned(),
+                is_finding: name == "load",
+                caption: HOSTILE.to_owned(),
+            }],
+            tables: vec![table],
+            measured: vec![Measured { case: fields(&json!({"slots": 100})), rows }],
+        }
+    }
+
+    fn put(folder: &Path, name: &'static str, record: &Record) {
+        let place = Place::new(folder, name);
+        place.write(record).expect("it can be written");
+        place.write_csv(&record.measured, &[]).expect("it can be written");
+        let chart = Chart {
+            file: String::from("one"),
+            topic: HOSTILE.to_owned(),
+            finding: None,
+            caption: HOSTILE.to_owned(),
+            x: Axis::linear(HOSTILE),
+            y: Axis::log("y"),
+            series: vec![Series::new(HOSTILE, 0, vec![(1.0, 1.0), (2.0, 10.0)])],
+        };
+        fs::write(place.file("-one.svg"), chart::draw(&chart)).expect("it can be written");
+    }
+
+    /// A folder with these experiments, after a change to each record.
+    fn folder(names: &[&'static str], change: impl Fn(&mut Record)) -> TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for &name in names {
+            let mut record = record(name);
+            change(&mut record);
+            put(folder.path(), name, &record);
+        }
+        folder
+    }
+
+    fn page(folder: &TempDir) -> String {
+        write(folder.path()).expect("a page");
+        fs::read_to_string(folder.path().join(FILE)).expect("a page")
+    }
+
+    fn error(folder: &TempDir) -> String {
+        fs::remove_file(folder.path().join(FILE)).ok();
+        let error = format!("{:#}", write(folder.path()).expect_err("it has to be refused"));
+        assert!(!folder.path().join(FILE).exists());
+        error
+    }
+
+    #[test]
+    fn nothing_gets_in_as_it_is() {
+        let page = page(&folder(&["load"], |_| ()));
+        assert!(!page.contains("<script"), "{page}");
+        // In the page: title, contents, about, caption, the table's caption, label, header and cells; in the chart: title, label,
+        // text, axis and legend.
+        assert!(page.matches("&lt;script").count() >= 12, "{}", page.matches("&lt;script").count());
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        let page = page(&folder(&["load", "peers"], |_| ())).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        for reference in ["http:", "https:", "//", "src=", "url(", "@import", "<link", "<iframe", "<object"] {
+            assert!(!page.contains(reference), "{reference}");
+        }
+        assert!(page.contains("default-src 'none'"));
+    }
+
+    #[test]
+    fn the_known_ones_come_first() {
+        let page = page(&folder(&["abacus", "growth", "peers", "speed", "fpr", "space", "load", "zebra"], |_| ()));
+        let at = |name: &str| page.find(&format!("<section id=\"{name}\"")).unwrap_or_else(|| panic!("{name} is missing"));
+        let places = ["load", "space", "fpr", "speed", "peers", "growth", "abacus", "zebra"].map(at);
+        assert!(places.is_sorted(), "{places:?}");
+        assert_eq!(page.matches("<svg ").count(), 8);
+        // The rules of their colours are there once.
+        assert_eq!((page.matches("<style>").count(), page.matches("[fill=\"#1D1D21\"]").count()), (1, 1));
+        assert!(page.contains("<a href=\"#zebra\">"));
+    }
+
+    #[test]
+    fn the_rows_are_in_it_byte_for_byte() {
+        let folder = folder(&["load"], |_| ());
+        let page = page(&folder);
+        let (_, rest) = page.split_once("href=\"data:text/csv;charset=utf-8;base64,").expect("a link");
+        let (encoded, rest) = rest.split_once('"').expect("an end");
+        assert!(rest.starts_with(">All 2 rows as load.csv</a>"), "{}", &rest[..60]);
+        let csv = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded).expect("base64");
+        assert_eq!(csv, fs::read(folder.path().join("load.csv")).expect("a table"));
+        assert!(csv.starts_with(b"slots,mean,note\n100,0.1,"));
+    }
+
+    #[test]
+    fn facts_are_told_once_unless_they_differ() {
+        let folder = folder(&["load"], |_| ());
+        assert_eq!(page(&folder).matches("<dd>a processor</dd>").count(), 1);
+        put(folder.path(), "space", &record("space"));
+        let same = page(&folder);
+        assert_eq!((same.matches("<dd>a processor</dd>").count(), same.matches("<dt>Seed</dt>").count()), (1, 1));
+        assert!(same.contains("2026-11-21 at 00:52:47 UTC") && same.contains("took 1m 2s"));
+        let mut other = record("space");
+        other.run.machine.processor = String::from("another one");
+        put(folder.path(), "space", &other);
+        let page = page(&folder);
+        let (head, section) = page.split_once("<section id=\"space\"").expect("a section");
+        assert!(
+            !head.contains("<dd>another one</dd>")
+                && head.contains("on a processor and another one.")
+                && section.contains("<dd>another one</dd>")
+        );
+        assert_eq!(page.matches("<dt>Seed</dt>").count(), 1);
+    }
+
+    #[test]
+    fn warnings_say_what_is_wrong() {
+        assert!(!page(&folder(&["load", "fpr"], |_| ())).contains("class=\"warning\""));
+        let slow = page(&folder(&["load", "fpr"], |record| record.run.machine.optimized = record.run.experiment == "load"));
+        assert_eq!(slow.matches("class=\"warning\"").count(), 1);
+        assert!(slow.contains("that measured fpr was compiled without optimization"));
+        let part = page(&folder(&["load", "fpr"], |record| record.complete = record.run.experiment == "load"));
+        assert_eq!(part.matches("class=\"warning\"").count(), 1);
+        assert!(part.contains("1 cases were measured"), "{part}");
+        let noted = page(&folder(&["load", "fpr"], |record| {
+            if record.run.experiment == "fpr" {
+                record.warnings.push(format!("Seven times were disturbed. {HOSTILE}"));
+                record.run.build =
+                    Build { commit: Some(String::from("beefbeefbeefbeef")), modified: Some(true), ..Build::default() };
+            }
+        }));
+        for part in [
+            "There are notes above the charts of fpr.",
+            "The records of fpr do not say which program measured them.",
+            "Measured by koel 0.1.0, commit c0ffee, program 0123456789abcdef.",
+            "Measured by koel 0.1.0, commit beefbeefbe with changes, program unknown.",
+        ] {
+            assert!(noted.contains(part), "no \"{part}\" in {noted}");
+        }
+        let (_, section) = noted.split_once("<section id=\"fpr\"").expect("a section");
+        let note = section.find("<p class=\"note\">Seven times were disturbed. &lt;script").expect("a note");
+        assert!(note < section.find("<svg ").expect("a chart"));
+    }
+
+    #[test]
+    fn what_is_damaged_is_named_and_the_remedy() {
+        let folder = folder(&["load"], |_| ());
+        let path = folder.path().join("load-one.svg");
+        let svg = fs::read_to_string(&path).expect("a chart");
+        for (text, problem) in [
+            (&svg[..svg.len() / 2], "load-one.svg: this chart is damaged: run the experiment load again"),
+            ("", "load-one.svg: this chart is damaged"),
+            (&*svg.replace("</style>", ""), "load-one.svg: this chart is damaged"),
+        ] {
+            fs::write(&path, text).expect("it can be written");
+            let error = error(&folder);
+            assert!(error.contains(problem), "{error}");
+        }
+        fs::remove_file(&path).expect("it is there");
+        let missing = error(&folder);
+        assert!(missing.contains("load-one.svg: this chart is missing: run the experiment load again"), "{missing}");
+
+        let mut outside = record("load");
+        outside.pictures[0].file = String::from("../load-one.svg");
+        put(folder.path(), "load", &outside);
+        assert!(error(&folder).contains("\"../load-one.svg\" is not"), "{}", error(&folder));
+
+        let path = folder.path().join("load.json");
+        let json = fs::read_to_string(&path).expect("a record");
+        for text in ["", "{}", &json[..json.len() - 4]] {
+            fs::write(&path, text).expect("it can be written");
+            let error = error(&folder);
+            assert!(error.contains("load.json: this record is damaged: measure load --again, or delete"), "{error}");
+        }
+        fs::remove_file(&path).expect("it is there");
+        assert!(error(&folder).contains("no results here: measure some with `koel experiment all`"));
+    }
+
+    /// Users may keep other files in the folder.
+    #[test]
+    fn other_files_are_left_alone() {
+        let folder = folder(&["load", "abacus"], |_| ());
+        fs::write(folder.path().join("package.json"), "{\"name\": \"mine\", // not even JSON").expect("it can be written");
+        fs::copy(folder.path().join("load.json"), folder.path().join("copy of load.json")).expect("it can be copied");
+        assert_eq!(page(&folder).matches("<section ").count(), 2);
+        // A truncated record is noticed, also of an unknown experiment.
+        let path = folder.path().join("abacus.json");
+        let json = fs::read_to_string(&path).expect("a record");
+        fs::write(&path, &json[..json.len() / 2]).expect("it can be written");
+        assert!(error(&folder).contains("abacus.json: this record is damaged"));
+    }
+
+    #[test]
+    fn the_summary_says_what_was_found_and_how_disturbed_it_was() {
+        let quiet = page(&folder(&["load", "space"], |_| ()));
+        let (summary, _) = quiet.split_once("<main").expect("a summary");
+        assert!(summary.contains("2 experiments with 4 rows, measured in 2m"), "{summary}");
+        assert!(summary.contains("on a processor. No row is marked as disturbed"), "{summary}");
+        // Only the chart of load says what it shows.
+        assert!(summary.contains("<a href=\"#load\">The title of load") && summary.contains("<a href=\"#space\">"), "{summary}");
+        assert_eq!(summary.matches("class=\"finding\"").count(), 1);
+        for disturbed in [json!(true), json!(2)] {
+            let page = page(&folder(&["load"], |record| {
+                record.measured[0].rows[0].insert(String::from("disturbed"), disturbed.clone());
+                record.measured[0].rows[1].insert(String::from("disturbed"), json!(0));
+            }));
+            assert!(page.contains("1 experiment with 2 rows") && page.contains("disturbed 1 of the rows"), "{page}");
+        }
+    }
 }
