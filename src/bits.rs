@@ -76,6 +76,52 @@ pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
     }
 }
 
+/// Writes fields one behind the other, a word at a time.
+pub(crate) struct Writer {
+    byte: usize,
+    /// What is still to be written, and how many bits that are: less than a word.
+    word: u64,
+    bits: u32,
+}
+
+impl Writer {
+    /// Begins at a bit, a multiple of 8.
+    #[inline]
+    pub(crate) fn new(bit: u64) -> Self {
+        debug_assert!(bit.is_multiple_of(8));
+        Self { byte: index(bit / 8), word: 0, bits: 0 }
+    }
+
+    /// Writes a value of `width` < 64 bits.
+    ///
+    /// # Panics
+    /// As [`word`].
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: &mut [u8], width: u32, value: u64) {
+        debug_assert!(value & !mask(width) == 0);
+        let bits = self.bits + width;
+        self.word |= value << self.bits;
+        if bits >= u64::BITS {
+            if let Some(place) = bytes[self.byte..self.byte + 8].first_chunk_mut() {
+                *place = self.word.to_le_bytes();
+            }
+            self.byte += 8;
+            // There were some bits, since no value has as many as a word.
+            self.word = value >> (u64::BITS - self.bits);
+        }
+        self.bits = bits % u64::BITS;
+    }
+
+    /// Writes what is left. Bits behind it stay as they are.
+    ///
+    /// # Panics
+    /// As [`word`].
+    #[inline]
+    pub(crate) fn finish(self, bytes: &mut [u8]) {
+        set(bytes, wide(self.byte) * 8, self.bits, self.word);
+    }
+}
+
 /// A mask of `width` < 64 ones.
 #[inline]
 pub(crate) const fn mask(width: u32) -> u64 {
@@ -234,13 +280,34 @@ mod tests {
             let value = value & u64::MAX >> (64 - width);
             let mut ours: Vec<u8> = before.clone();
             set(&mut ours, bit as u64, width, value);
-            let mut oracle = before;
+            let mut oracle = before.clone();
             oracle.view_bits_mut::<Lsb0>()[bit..bit + width as usize].store_le(value);
             prop_assert_eq!(&ours, &oracle);
             prop_assert_eq!(word(&ours, bit as u64) & mask(width), value);
             if width <= 32 {
                 prop_assert_eq!(u64::from(get(&ours, bit as u64, width)), value);
             }
+        }
+
+        /// Fields that are written one behind the other are those that are set one by one.
+        #[test]
+        fn fields_in_a_row_are_those_that_are_set(
+            before in prop::collection::vec(any::<u8>(), 48 + PADDING),
+            byte in 0_u64..8,
+            values in prop::collection::vec((0u32..=60, any::<u64>()), 0..6),
+        ) {
+            let (mut written, mut expected) = (before.clone(), before);
+            let (mut writer, mut bit) = (Writer::new(8 * byte), 8 * byte);
+            for (width, value) in values {
+                let value = value & mask(width);
+                writer.push(&mut written, width, value);
+                // Half by half: a window has fewer bits.
+                set(&mut expected, bit, width / 2, value & mask(width / 2));
+                set(&mut expected, bit + u64::from(width / 2), width - width / 2, value >> (width / 2));
+                bit += u64::from(width);
+            }
+            writer.finish(&mut written);
+            prop_assert_eq!(written, expected);
         }
 
         /// For every width and number of fields: fields that match are marked, nothing else is.

@@ -65,12 +65,12 @@ impl Lane {
 
     /// The layer that takes new items.
     #[inline]
-    fn last(&self) -> &Layer {
+    pub(super) fn last(&self) -> &Layer {
         self.later.last().unwrap_or(&self.first)
     }
 
     #[inline]
-    fn last_mut(&mut self) -> &mut Layer {
+    pub(super) fn last_mut(&mut self) -> &mut Layer {
         self.later.last_mut().unwrap_or(&mut self.first)
     }
 

@@ -11,6 +11,8 @@
 //!
 //! A layer that begins with one shard has none, and no directory, while it has no items.
 
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+
 use alloc::vec::Vec;
 use core::iter;
 
@@ -25,7 +27,7 @@ use crate::{
     filter::{InsertError, Located, is_crowded},
     kernel::Dispatch,
     storage::{OutOfMemory, reserved, shrink_to},
-    table::{Geometry, Placement as _, TableParams as _},
+    table::{Deep, Form as _, Geometry, Instructions, Placement as _, TableParams as _},
 };
 
 /// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
@@ -75,6 +77,21 @@ pub(super) struct Layer {
     /// The number of items.
     len: usize,
     dispatch: Dispatch,
+}
+
+/// An item of a batch that is about to be inserted, and its shard.
+#[derive(Clone, Copy)]
+pub(super) struct Coming {
+    pub(super) key: Key,
+    /// [`Place::NONE`] if the layer has no shards.
+    pub(super) place: Place,
+    /// Of the shard. Which layout its table has is known before its record, which changes with every insertion, is read.
+    depth: u8,
+}
+
+impl Coming {
+    /// No item.
+    pub(super) const NONE: Self = Self { key: Key::NONE, place: Place::NONE, depth: 0 };
 }
 
 /// What leads from streams to tables.
@@ -266,6 +283,54 @@ impl Layer {
     pub(super) fn insert(&mut self, key: Key) -> Result<(), Place> {
         let place = self.find(key.stream).ok_or(Place::NONE)?;
         if self.insert_below(place, key, self.full_from) { Ok(()) } else { Err(place) }
+    }
+
+    /// Finds the shard of an item that is to be inserted, and prefetches its record.
+    #[inline(always)]
+    pub(super) fn coming(&self, instructions: impl Instructions, key: Key) -> Coming {
+        let place = self.find(key.stream).unwrap_or(Place::NONE);
+        self.pool.prefetch_record(instructions, place);
+        Coming { key, place, depth: self.plan.least_depth }
+    }
+
+    /// Reads the record, and prefetches the buckets if that is wanted.
+    #[inline(always)]
+    pub(super) fn approach(&self, instructions: impl Instructions, item: &mut Coming, prefetches: bool) {
+        if item.place == Place::NONE {
+            return;
+        }
+        item.depth = self.depth_of(item.place);
+        if prefetches {
+            let (geometry, table) = (&self.pool.level(item.depth).shape.geometry, self.pool.table(item.place));
+            let prefetch = item.key.locate(0).prefetch();
+            match geometry.deep() {
+                Some(geometry) => Deep::read(&geometry, table, instructions, prefetch),
+                None => self.dispatch.read(geometry, table, prefetch),
+            }
+        }
+    }
+
+    /// [`insert`](Self::insert) for an item whose shard is known. Returns false where that returns an error.
+    #[inline(always)]
+    pub(super) fn insert_coming(&mut self, instructions: impl Instructions, Coming { key, place, depth }: Coming) -> bool {
+        if place == Place::NONE {
+            return false;
+        }
+        let (shape, header, table) = self.pool.open_of_depth(place, depth);
+        let items = header.record.items();
+        if items >= self.full_from && (items >= self.full_at_last || depth < self.plan.most_depth) {
+            return false;
+        }
+        let place = key.place(&shape.params, shape.upper);
+        let is_placed = match shape.geometry.deep() {
+            Some(geometry) => Deep::change(&geometry, table, instructions, place),
+            None => self.dispatch.change(&shape.geometry, table, place),
+        };
+        if is_placed {
+            header.set_items(items + 1);
+            self.len += 1;
+        }
+        is_placed
     }
 
     /// Inserts an item into its shard, if that has room at all. Otherwise nothing has changed.

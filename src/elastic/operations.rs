@@ -1,23 +1,27 @@
 //! What a growing filter does with hashes, and what other filters do not do.
 
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+
 use core::fmt;
 
 use super::{
     CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards, ShardStorage, SnapshotShards,
     facts::summarize,
     lane::Lane,
+    layer::Coming,
     look_up::{Shards as _, contains_all},
     pool::Place,
+    shard::Key,
     sharing::SHARING,
     storage::sealed::Sealed as _,
 };
 use crate::{
     filter::{Core, CoreMut, CoreRemove, Filter, InsertError, Planned, answers_in_order},
     hash::HashItem,
-    kernel::{Dispatch, Hashes, PREFETCH_FROM},
+    kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, Task},
     params::Addressing,
     storage::OutOfMemory,
-    table::Uniform,
+    table::{Instructions, Uniform},
 };
 
 #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
@@ -116,8 +120,55 @@ impl CoreMut for Elastic {
         if self.all_shards().of(hash).holds(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 
+    fn insert_some(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
+        let prefetches = self.storage.table_bytes() >= PREFETCH_FROM;
+        self.storage.dispatch().run(InsertSome { core: self, hashes, prefetches })
+    }
+
     fn clear(&mut self) {
         self.storage.lanes.iter_mut().for_each(Lane::clear);
+    }
+}
+
+/// [`CoreMut::insert_some`], step by step for all items: the reads of one step do not wait for those of another. Together with the
+/// compiled kernel, which is not called for each item, that takes a tenth of the time.
+struct InsertSome<'a> {
+    core: &'a mut Elastic,
+    hashes: &'a [u64],
+    prefetches: bool,
+}
+
+impl Task for InsertSome<'_> {
+    type Output = Result<(), InsertError>;
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, instructions: I) -> Self::Output {
+        let Self { core: Elastic { storage, params }, hashes, prefetches } = self;
+        let (address, shares) = (params.address(), params.shares());
+        let lane_of = |hash: u64| shares.lane(Uniform(hash));
+        let mut items = [Coming::NONE; BATCH];
+        for (item, &hash) in items.iter_mut().zip(hashes) {
+            let key = Key::new(&address, shares.stream(Uniform(hash)), Uniform(hash));
+            *item = storage.lanes[lane_of(hash)].last().coming(instructions, key);
+        }
+        for (item, &hash) in items.iter_mut().zip(hashes) {
+            storage.lanes[lane_of(hash)].last().approach(instructions, item, prefetches);
+        }
+        let mut has_grown = false;
+        for (position, (item, &hash)) in items.iter_mut().zip(hashes).enumerate() {
+            let lane = lane_of(hash);
+            if has_grown {
+                // Shards may be elsewhere.
+                let last = storage.lanes[lane].last();
+                *item = last.coming(instructions, item.key);
+                last.approach(instructions, item, false);
+            }
+            if !storage.lanes[lane].last_mut().insert_coming(instructions, *item) {
+                storage.insert_growing(lane, Uniform(hash), item.place).map_err(|error| error.at(position))?;
+                has_grown = true;
+            }
+        }
+        Ok(())
     }
 }
 

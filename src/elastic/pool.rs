@@ -22,7 +22,7 @@ use crate::{
     kernel::Dispatch,
     params::{at_least_one, mean_matches},
     storage::{OutOfMemory, Owned, Storage as _, StorageMut as _, reserve_exact, reserved, shrink_to},
-    table::{DeepGeometry, TableParams as _},
+    table::{DeepGeometry, Instructions, TableParams as _},
 };
 
 /// The largest blocks are at least so long, and shorter than twice this, or have one table. From 2 MiB on, a block is in huge
@@ -322,6 +322,16 @@ impl Pool {
         self.blocks().get(place).unwrap_or_else(|| beyond())
     }
 
+    /// Prefetches a record, and the beginning of its table.
+    #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions")]
+    #[inline(always)]
+    pub(super) fn prefetch_record(&self, instructions: impl Instructions, place: Place) {
+        let (block, start) = self.places.split(place);
+        if let Some(block) = self.blocks.get(block) {
+            instructions.prefetch(block.bytes(), start.wrapping_sub(RECORD_BYTES));
+        }
+    }
+
     #[inline]
     pub(super) fn table_mut(&mut self, place: Place) -> &mut [u8] {
         let (block, start) = self.places.split(place);
@@ -331,11 +341,22 @@ impl Pool {
     /// A shard to be changed: what its depth has in common with others, its record, and its table with what follows.
     #[inline]
     pub(super) fn open(&mut self, place: Place) -> (&Shape, Header<'_>, &mut [u8]) {
+        self.opened(place, None)
+    }
+
+    /// The same for one of this depth.
+    #[inline]
+    pub(super) fn open_of_depth(&mut self, place: Place, depth: u8) -> (&Shape, Header<'_>, &mut [u8]) {
+        self.opened(place, Some(depth))
+    }
+
+    #[inline]
+    fn opened(&mut self, place: Place, depth: Option<u8>) -> (&Shape, Header<'_>, &mut [u8]) {
         let (block, start) = self.places.split(place);
         let opened = self.blocks.get_mut(block).and_then(|block| block.bytes_mut().get_mut(start.wrapping_sub(RECORD_BYTES)..));
         let Some((bytes, table)) = opened.and_then(<[u8]>::split_first_chunk_mut) else { beyond() };
         let record = Record::decode(*bytes);
-        match self.levels.get(usize::from(record.depth() - self.least_depth)) {
+        match self.levels.get(usize::from(depth.unwrap_or(record.depth()) - self.least_depth)) {
             Some(level) => (&level.shape, Header { record, bytes }, table),
             None => beyond(),
         }

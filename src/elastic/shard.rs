@@ -149,6 +149,9 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// Of no item.
+    pub(crate) const NONE: Self = Self { buckets: (0, 0), low: Fingerprint::ONE, stream: 0 };
+
     /// The key of a hash with this stream, in a lane with this addressing.
     #[inline]
     pub(crate) fn new(address: &AnySize, stream: u64, hash: Uniform) -> Self {

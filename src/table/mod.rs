@@ -51,6 +51,8 @@ pub(crate) use walk::{place, place_all, place_elsewhere};
 pub(crate) struct Fingerprint(NonZeroU64);
 
 impl Fingerprint {
+    pub(crate) const ONE: Self = Self(NonZeroU64::MIN);
+
     /// The fingerprint in a slot, or `None` for an empty slot.
     #[inline]
     pub(crate) fn new(value: u32) -> Option<Self> {
@@ -227,6 +229,17 @@ impl DeepGeometry {
         let width = params.column_bits() as u8;
         Self { table: Geometry::new(params), column: Column { first_bit, width } }
     }
+
+    /// That of a table of [`Deep`] buckets.
+    #[inline(always)]
+    pub(crate) fn deep(&self) -> Option<(PackedGeometry, Column)> {
+        match self.table {
+            Geometry::Narrow(geometry) if (1..=Deep::MOST_COLUMN_BITS).contains(&self.column.width()) => {
+                Some((geometry, self.column))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The length of so many buckets in bytes.
@@ -352,6 +365,8 @@ pub(crate) trait Instructions: Copy {
     fn spread_nibbles(self, nibbles: u16) -> u64;
     /// The inverse of [`spread_nibbles`](Self::spread_nibbles).
     fn gather_nibbles(self, lanes: u64) -> u16;
+    /// The bits of a word where the mask has ones, without gaps, from the lowest bit on.
+    fn extract(self, word: u64, mask: u64) -> u64;
     /// [`Table::contains`](Table::contains) for narrow buckets.
     fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
     /// Prefetches the cache line of the byte at `position`.
@@ -392,6 +407,20 @@ impl Instructions for Portable {
         let nibbles = lanes >> 12 & 0x000f_000f_000f_000f;
         let pairs = (nibbles | nibbles >> 12) & 0x0000_00ff_0000_00ff;
         crate::bits::low_quarter(pairs | pairs >> 24)
+    }
+
+    /// Run by run of ones.
+    #[inline(always)]
+    fn extract(self, word: u64, mut mask: u64) -> u64 {
+        let (mut extracted, mut len) = (0, 0);
+        while mask != 0 {
+            let first = mask.trailing_zeros();
+            let ones = (mask >> first).trailing_ones();
+            extracted |= (word >> first & u64::MAX >> (u64::BITS - ones)) << len;
+            len += ones;
+            mask &= mask.wrapping_add(1 << first);
+        }
+        extracted
     }
 
     #[inline(always)]

@@ -87,13 +87,6 @@ impl Bmi2 {
         // SAFETY: `self` proves that the processor has the instruction.
         unsafe { _pdep_u64(bits, mask) }
     }
-
-    #[allow(clippy::unused_self, reason = "`self` is the proof")]
-    #[inline(always)]
-    fn extract(self, bits: u64, mask: u64) -> u64 {
-        // SAFETY: `self` proves that the processor has the instruction.
-        unsafe { _pext_u64(bits, mask) }
-    }
 }
 
 impl Instructions for Bmi2 {
@@ -115,6 +108,12 @@ impl Instructions for Bmi2 {
     #[inline(always)]
     fn gather_nibbles(self, lanes: u64) -> u16 {
         low_quarter(self.extract(lanes, LANES * 0xf000))
+    }
+
+    #[inline(always)]
+    fn extract(self, word: u64, mask: u64) -> u64 {
+        // SAFETY: `self` proves that the processor has the instruction.
+        unsafe { _pext_u64(word, mask) }
     }
 
     /// Unpacks both buckets into lanes and compares all fingerprints without a branch, so hits and misses take the same time.

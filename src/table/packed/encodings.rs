@@ -11,7 +11,7 @@ use core::{
 
 use super::{Code, Instructions, Keys, Marks, Packed, PackedGeometry, Pair, SLOTS, codebook};
 use crate::{
-    bits::{self, Fields, index, low_half, low_quarter, mask, window_bits},
+    bits::{self, Fields, Writer, index, low_half, low_quarter, mask, window_bits},
     table::{Column, Fingerprint, Portable},
 };
 use codebook::CODEWORD_BITS;
@@ -96,10 +96,15 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
 }
 
 #[inline(always)]
-fn set_lanes(geometry: &PackedGeometry, bytes: &mut [u8], i: impl Instructions, bucket: u64, Quad(lanes): Quad) {
+fn set_lanes(geometry: &PackedGeometry, bytes: &mut [u8], i: impl Instructions, bucket: u64, lanes: Quad) {
+    bits::set(bytes, geometry.bit(bucket), geometry.bucket_bits(), packed(geometry, i, lanes));
+}
+
+/// A narrow bucket with these fingerprints.
+#[inline(always)]
+fn packed(geometry: &PackedGeometry, i: impl Instructions, Quad(lanes): Quad) -> u64 {
     let codeword = u64::from(codebook::encode(i.gather_nibbles(lanes)));
-    let word = i.gather(lanes, geometry.high_bits()) << CODEWORD_BITS | codeword;
-    bits::set(bytes, geometry.bit(bucket), geometry.bucket_bits(), word);
+    i.gather(lanes, geometry.high_bits()) << CODEWORD_BITS | codeword
 }
 
 /// Four keys in lanes, sorted from the lowest lane up. A key has the nibble in its highest four bits and the high part in the
@@ -289,26 +294,27 @@ impl Code for Deep {
         column: Column,
         prefix: u32,
     ) -> Option<usize> {
-        let (width, kept) = (table.column.width(), column.width());
+        let (i, width, kept) = (table.instructions, table.column.width(), column.width());
         let fields = Fields::new(width, SLOTS);
         let (prefixes, prefix) = (fields.splat(low_half(mask(width) & !mask(kept))), fields.splat(prefix << kept));
+        let (mut low, mut upper) = (Writer::new(0), Writer::new(column.first_bit));
         let mut items = 0;
         for bucket in 0..buckets {
             let keys = Self::load(table, bucket);
-            let marks = fields.zero((keys.above ^ prefix) & prefixes);
-            let mut part_keys = DeepQuad { low: Quad(0), above: 0, width: kept };
-            for n in 0..SLOTS {
-                let (lane, field) = (keys.low.lane(n), keys.field(n) & mask(kept));
-                let is_kept = marks >> (n * width + width - 1) & u64::from(lane != 0) != 0;
-                let low = part_keys.low.0 >> LANE | lane << (3 * LANE);
-                let above = part_keys.above >> kept | field << (3 * kept);
-                part_keys.low.0 = select_unpredictable(is_kept, low, part_keys.low.0);
-                part_keys.above = select_unpredictable(is_kept, above, part_keys.above);
-                items += usize::from(is_kept);
-            }
-            set_lanes(table.geometry, part, table.instructions, bucket, part_keys.low);
-            bits::set(part, column.bit(bucket), SLOTS * kept, part_keys.above);
+            // One bit for each slot that is kept, in fields and in lanes.
+            let taken = !mask(keys.free() * width);
+            let marks = (fields.zero((keys.above ^ prefix) & prefixes) & taken) >> (width - 1);
+            let count = marks.count_ones();
+            let lanes = i.extract(keys.low.0, i.spread(marks, width) * 0xffff);
+            let above = i.extract(keys.above, marks * mask(kept)) << ((SLOTS - count) * kept);
+            // Behind empty slots. Two shifts, since one by 64 is none.
+            let empty = LANE / 2 * (SLOTS - count);
+            low.push(part, table.geometry.bucket_bits(), packed(table.geometry, i, Quad(lanes << empty << empty)));
+            upper.push(part, SLOTS * kept, above);
+            items += index(count.into());
         }
+        low.finish(part);
+        upper.finish(part);
         Some(items)
     }
 
