@@ -7,27 +7,27 @@ use clap::Args;
 use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, InsertError, ParamError, Parameter, Prehashed};
 
 use crate::{
-    facts::{self, Facts},
+    errors,
+    facts::Facts,
     file::{Filter, Growing, Output},
     items::{Items, Separator},
-    messages, numbers,
+    numbers,
     options::{self, Address, Kind, RATE},
-    progress::Progress,
+    terminal::Progress,
 };
 
 /// Build a filter from a list of items.
 ///
-/// Reads the list once. With --capacity, items go straight into the filter, and only the filter takes memory. Without it, 8
-/// bytes per item (16 with --unique) are needed until all items are counted; then the filter gets the size they need. With
-/// --grow, the filter grows as items come, and only the filter takes memory; `koel add` finds it full at a thousand times its
-/// --max-capacity at the earliest.
+/// Reads the list once. With --capacity or --grow, items go straight into the filter, which is all that takes memory. Without
+/// them, the command keeps 8 bytes per item (16 with --unique) until it has counted all items, and then builds a filter of that
+/// size. With --grow, the filter grows as items come, up to a thousand times its --max-capacity.
 ///
 /// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once.
 ///
-/// OUT is replaced atomically when all items are added; if anything fails, it stays unchanged. While the command runs, others
-/// that want to change OUT wait; if another program moves, removes or replaces it, that is an error, and nothing is written. If
-/// there is no OUT at the start, a file that is there at the end is replaced. (A command that is killed while it writes may
-/// leave a file named .koel-….tmp, which can be deleted.)
+/// OUT is replaced atomically once all items are added; if anything fails, it stays unchanged. Other koel commands that change OUT
+/// wait meanwhile. If another program moves, removes or replaces OUT, that is an error, and nothing is written. If there is no OUT
+/// at the start, a file that appears meanwhile is replaced. (A command killed while it writes may leave a file named .koel-….tmp,
+/// which can be deleted.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -61,12 +61,12 @@ pub(crate) struct Build {
     #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
     capacity: Option<usize>,
 
-    /// Build a filter that grows: larger for the same number of items, but the number need not be known, and may increase later
+    /// Build a filter that grows: larger for the same number of items, but the number need not be known and may increase later
     #[arg(long, conflicts_with_all = ["bits", "addressing"])]
     grow: bool,
 
-    /// With --grow, the number of items up to which a look-up reads two buckets; more items cost two more [default: 1000 times the
-    /// capacity, and at least 16 million]
+    /// With --grow, the number of items up to which a lookup reads two buckets; beyond it, four or more [default: 1000 times the
+    /// capacity, at least 16 million]
     #[arg(long, value_name = "N", requires = "grow", value_parser = numbers::capacity, allow_negative_numbers = true)]
     max_capacity: Option<usize>,
 
@@ -100,7 +100,7 @@ impl Build {
     fn grow(self) -> anyhow::Result<ExitCode> {
         let builder = self.kind.growing(self.capacity, self.max_capacity)?;
         // Invalid parameters are reported before the list is read, not after.
-        builder.clone().params().map_err(|error| messages::parameter(&error))?;
+        builder.clone().params().map_err(|error| errors::parameter(&error))?;
         let (output, items) = self.open()?;
         let (filter, skipped) = grow(builder, items, self.unique)?;
         let bytes = output.save_growing(&filter)?;
@@ -119,13 +119,13 @@ impl Build {
     /// Reports what was written.
     fn report(&self, output: &Output, facts: &Facts, skipped: u64) -> anyhow::Result<ExitCode> {
         let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, as already present")));
-        facts::report(output, facts, skipped.as_slice())?;
+        facts.report(output, skipped.as_slice())?;
         Ok(ExitCode::SUCCESS)
     }
 
     /// The error about a parameter. If the rate cannot be had at this capacity, and is only the default, the capacity is too large.
     fn refused(&self, builder: &Builder<AnyHasher>, error: &ParamError) -> anyhow::Error {
-        let message = messages::with_nearest(error);
+        let message = errors::with_nearest(error);
         match (self.capacity, self.kind.fpr, message.rsplit_once("; the nearest that works is ")) {
             (Some(given), None, Some((_, rate))) if error.parameter() == Parameter::FalsePositiveRate => {
                 let works = |capacity| builder.clone().capacity(capacity).params().is_ok();
@@ -139,7 +139,7 @@ impl Build {
                      no more than that, or --fpr {rate}"
                 )
             }
-            _ => messages::parameter(error),
+            _ => errors::parameter(error),
         }
     }
 
@@ -166,7 +166,7 @@ impl Build {
 
 /// An empty filter.
 fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter> {
-    builder.clone().capacity(capacity).build().map_err(messages::not_built)
+    builder.clone().capacity(capacity).build().map_err(errors::not_built)
 }
 
 /// True if the item was stored, false if it was skipped.
@@ -175,7 +175,7 @@ fn insert(filter: &mut Filter, hash: u64, unique: bool) -> Result<bool, InsertEr
 }
 
 fn refused(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> anyhow::Error {
-    anyhow::anyhow!("{}; nothing was written", messages::full(place, full, filter, larger))
+    anyhow::anyhow!("{}; nothing was written", errors::full(place, full, filter, larger))
 }
 
 /// Inserts items as they are read. Returns the filter, and how many items were skipped.
@@ -194,13 +194,13 @@ fn stream(builder: &Builder<AnyHasher>, capacity: usize, mut items: Items, uniqu
 
 /// Inserts items as they are read into a filter that grows. Returns the filter, and how many items were skipped.
 fn grow(builder: ElasticBuilder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Growing, u64)> {
-    let mut filter = builder.build().map_err(messages::not_built)?;
+    let mut filter = builder.build().map_err(errors::not_built)?;
     let mut stored = 0;
     while let Some(item) = items.advance()? {
         let result = if unique { filter.insert_unique(item) } else { filter.insert(item).map(|()| true) };
         match result {
             Ok(fresh) => stored += u64::from(fresh),
-            Err(error) => bail!("{}; nothing was written", messages::grow(&items.place(), &error)),
+            Err(error) => bail!("{}; nothing was written", errors::grow(&items.place(), &error)),
         }
     }
     Ok((filter, items.count() - stored))

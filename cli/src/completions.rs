@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use crate::{Cli, stdout};
+use crate::{Cli, terminal};
 
 /// Print a completion script for a shell.
 ///
@@ -27,7 +27,7 @@ impl Completions {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "koel", &mut script);
-        stdout::say(&String::from_utf8_lossy(&script))?;
+        terminal::print(&String::from_utf8_lossy(&script))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use koel::redisbloom::{RedisBloomError, RedisBloomFilter};
 
 use crate::{
-    facts::{self, Facts},
+    facts::Facts,
     file::{self, Output, Stored},
 };
 
@@ -16,20 +16,19 @@ const FROM_ITEMS: &str = "build a new filter from the items: `koel build`";
 
 /// Convert a file of Go's linvon/cuckoo-filter or a dump of RedisBloom to a koel snapshot, or back.
 ///
-/// The format of the input is recognised by its content, and all of it is checked. The new file gives the same answers, false
+/// The command recognises the input's format by its content, and checks all of it. The new file gives the same answers, false
 /// positives included. A file that already has the format is checked and copied.
 ///
-/// OUT may be the input. It is replaced atomically or stays unchanged, and other commands that want to change it wait; if
-/// another program moves, removes or replaces it meanwhile, that is an error.
+/// OUT may be the input. It is replaced atomically or stays unchanged. Other koel commands that change it wait meanwhile; if
+/// another program moves, removes or replaces it, that is an error.
 ///
-/// If Go's filter finds no room for an item, it keeps the item outside the table. A snapshot has no such place, so the item is
-/// inserted into the table, which nearly always has room; if it has none, that is an error. Go reads only filters that it could
-/// have built itself: those of `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`.
+/// Go keeps an item that finds no room outside its table. A snapshot has no such place, so the item is inserted into the table,
+/// which nearly always has room; if it has none, that is an error. Go reads only filters that it could have built:
+/// `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`.
 ///
-/// Of RedisBloom's filters, those that have not grown convert: they have one sub-filter, and 16 slots or fewer in a bucket. The
-/// snapshot does not keep how many items were removed, the most evictions and the expansion: a dump that is made of it has
-/// RedisBloom's defaults. RedisBloom reads only filters that it could have built itself: those of `koel build --table single
-/// --bits 8 --addressing power-of-two --hasher redisbloom`.
+/// A RedisBloom filter converts if it has not grown, and has at most 16 slots per bucket. The snapshot does not keep the number of
+/// removed items, the most evictions and the expansion, so a dump made from it has RedisBloom's defaults. RedisBloom reads only
+/// filters that it could have built: `koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -77,7 +76,7 @@ impl Convert {
             Format::Go => to_go(filter, &name, &output)?,
             Format::RedisBloom => to_redisbloom(filter, &name, &output)?,
         };
-        facts::report(&output, &facts, &[])?;
+        facts.report(&output, &[])?;
         Ok(ExitCode::SUCCESS)
     }
 }

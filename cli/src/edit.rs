@@ -9,16 +9,16 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
+    errors,
     file::{self, Changing, Output},
     items::{ItemArgs, Items},
-    messages, stdout,
+    terminal,
 };
 
 /// Add items to a filter.
 ///
-/// The filter's file is replaced atomically once all items are added. If they do not all fit, the file stays unchanged. While
-/// one command changes a filter, others that want to change it wait. If the file is moved, removed or replaced by another
-/// program in the meantime, that is an error, and nothing is written.
+/// The file is replaced atomically once all items are added. If they do not all fit, it stays unchanged. Other koel commands that
+/// change the file wait meanwhile. If another program moves, removes or replaces it, that is an error, and nothing is written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -39,14 +39,13 @@ pub(crate) struct Add {
 
 /// Remove items from a filter. Remove only what was added.
 ///
-/// The filter stores a short fingerprint of each item, which another item may share. Removing an item that was never added may
-/// therefore remove the fingerprint of another one, which is then no longer found; the filter cannot tell them apart. For the
-/// same reason, an item that was added twice must be removed twice, and one that `--unique` skipped must not be removed.
+/// A filter stores a short fingerprint of each item, which another item may share. So removing an item that was never added may
+/// remove the fingerprint of another one, which is then no longer found. An item that was added twice must be removed twice, and
+/// one that `--unique` skipped must not be removed.
 ///
-/// Items that are not found are counted; the others are removed, and the file is replaced atomically. Exit status: 0 if all
-/// items were found, 1 if any was not, 2 if there was an error. While one command changes a filter, others that want to change
-/// it wait. If the file is moved, removed or replaced by another program in the meantime, that is an error, and nothing is
-/// written.
+/// Items that are not found are counted; the others are removed, and the file is replaced atomically. Exit status: 0 if all items
+/// were found, 1 if some were not, 2 on error. Other koel commands that change the file wait meanwhile. If another program moves,
+/// removes or replaces it, that is an error, and nothing is written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -88,7 +87,7 @@ impl Edit {
         }
         let (len, name, extent) = (self.filter.len(), self.output.name(), self.filter.extent());
         let report = format!("{done}; {len} in {name} now ({extent})\n");
-        if changed { stdout::report(&report, self.output.name()) } else { stdout::say(&report) }
+        if changed { terminal::report(&report, self.output.name()) } else { terminal::print(&report) }
     }
 }
 
@@ -102,7 +101,7 @@ impl Add {
                 Ok(false) => skipped += 1,
                 Err(error) => {
                     let (place, filter) = (edit.items.place(), &edit.filter);
-                    let why = messages::refusal(&place, &error, filter, "build a new filter with");
+                    let why = errors::refusal(&place, &error, filter, "build a new filter with");
                     bail!("{why}; {} is unchanged", edit.output.name());
                 }
             }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     facts::{self, Facts},
-    file, stdout,
+    file, terminal,
 };
 
 /// Show a filter's parameters and how full it is.
@@ -33,8 +33,8 @@ impl Info {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let (filter, bytes) = file::load_any(&self.filter)?;
         let facts = Facts::of(&filter, bytes);
-        let text = if self.json { format!("{:#}\n", facts.object()) } else { facts::aligned(&facts.lines()) };
-        stdout::say(&text)?;
+        let text = if self.json { format!("{:#}\n", facts.object) } else { facts::aligned(&facts.lines) };
+        terminal::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

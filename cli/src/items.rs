@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use crate::{file, progress::Progress, streams};
+use crate::{
+    file,
+    terminal::{self, Progress},
+};
 
 /// Bytes read at a time.
 const PIECE: usize = 256 << 10;
@@ -96,7 +99,7 @@ impl Items {
     /// Opens a file, or standard input for `-`.
     pub(crate) fn open(path: &Path, separator: Separator, progress: bool) -> anyhow::Result<Self> {
         let (reader, name, length, typed): (Box<BufReader<dyn Read>>, _, _, _) = if file::is_dash(path) {
-            let (stdin, length) = (streams::stdin()?, file::stdin_metadata().and_then(|metadata| file::length(&metadata)));
+            let (stdin, length) = (terminal::stdin()?, file::stdin_metadata().and_then(|metadata| file::length(&metadata)));
             let typed = stdin.is_terminal();
             (Box::new(BufReader::with_capacity(PIECE, stdin)), String::from("standard input"), length, typed)
         } else {

@@ -10,23 +10,20 @@ mod completions;
 mod convert;
 mod demo;
 mod edit;
+mod errors;
 mod experiment;
 mod facts;
-mod figures;
 mod file;
 mod info;
 mod items;
-mod lists;
 mod man;
 mod merge;
-mod messages;
 mod numbers;
 mod options;
-mod progress;
 mod query;
 mod shard;
-mod stdout;
-mod streams;
+mod terminal;
+mod text;
 mod tune;
 mod verify;
 
@@ -36,8 +33,8 @@ use clap::{Parser, Subcommand};
 
 /// Build and query cuckoo filters: small files that answer whether an item is in a set.
 ///
-/// An item that was added is always reported as present. One that was not is reported as present by mistake at the
-/// false-positive rate, which is chosen when the filter is built. Items can be added and removed later.
+/// An added item is always reported as present. Any other item is reported as present, by mistake, at the false-positive rate,
+/// which you choose when you build the filter. Items can be added and removed later.
 #[derive(Parser)]
 #[command(
     name = "koel",
@@ -45,11 +42,11 @@ use clap::{Parser, Subcommand};
     max_term_width = 100,
     after_help = "`koel COMMAND --help` has examples. Exit status: 0 success, 1 nothing found, 2 error.
 
-Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 selects the instruction set; the default is the fastest one \
-that the processor has. The results are the same.
+Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 selects the instruction set; by default, the fastest that the \
+processor has. Results do not depend on it.
 
-Numbers: 1000000, 1_000_000, 1e6 and 1M are the same. k, M, G and T stand for powers of 1000, also in numbers of bytes, where \
-kB, MB, GB and TB are the same powers, and KiB, MiB, GiB and TiB those of 1024. Rates: 0.001, 1e-3, 0.1% and 1/1000 are the same."
+Numbers: 1000000, 1_000_000, 1e6 and 1M are the same. k, M, G and T are powers of 1000. In numbers of bytes, so are kB, MB, GB \
+and TB; KiB, MiB, GiB and TiB are powers of 1024. Rates: 0.001, 1e-3, 0.1% and 1/1000 are the same."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -78,7 +75,7 @@ fn main() -> ExitCode {
     file::ignore_file_size_limit();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
-        Err(error) => return messages::usage(&error),
+        Err(error) => return terminal::usage(&error),
     };
     let status = match command {
         Command::Build(build) => build.run(),
@@ -96,5 +93,5 @@ fn main() -> ExitCode {
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
     };
-    status.unwrap_or_else(|error| messages::failure(&error))
+    status.unwrap_or_else(|error| terminal::failure(&error))
 }

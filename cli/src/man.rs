@@ -10,7 +10,10 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Command, CommandFactory as _};
 use clap_mangen::Man as Page;
 
-use crate::{Cli, stdout, streams::Stream};
+use crate::{
+    Cli,
+    terminal::{self, Stream},
+};
 
 /// Print a manual page, or write all of them to a folder.
 ///
@@ -51,7 +54,7 @@ impl Man {
             };
             command = next;
         }
-        stdout::say(&render(command)?)?;
+        terminal::print(&render(command)?)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -67,7 +70,7 @@ fn write_all(koel: &Command, folder: &Path) -> anyhow::Result<()> {
         fs::write(&path, render(command)?).with_context(|| format!("{}: cannot be written", path.display()))?;
         commands.extend(command.get_subcommands());
     }
-    stdout::report(&format!("The manual pages are in {name}.\n"), &name.to_string())
+    terminal::report(&format!("The manual pages are in {name}.\n"), &name.to_string())
 }
 
 fn page(command: &Command) -> Page {

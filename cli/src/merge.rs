@@ -10,19 +10,19 @@ use clap::Args;
 use koel::{AnyHasher, CuckooFilter, MergeError, backing::Storage};
 
 use crate::{
-    facts::{self, Facts},
+    facts::Facts,
     file::{self, Changing, Filter, Growing, Opened, Output},
 };
 
 /// Merge several filters into one.
 ///
-/// The new filter holds all items of the others; an item that two of them hold, it holds twice, unless --union is given. All
-/// filters must have been built with the same parameters: the same options and the same --capacity, which must be enough for all
-/// items together; for those that grow, built with --grow, --max-capacity must be. Otherwise, or if not all items fit, nothing is written.
+/// The new filter holds all items of the others. An item in two of them is stored twice, unless --union is given. Build all filters
+/// with the same options and the same --capacity, enough for all items together; with --grow, the same --max-capacity. Otherwise,
+/// or if not all items fit, nothing is written.
 ///
-/// OUT may be one of the filters. It is replaced atomically or stays unchanged, and other commands that want to change it wait;
-/// if another program moves, removes or replaces it meanwhile, that is an error. Takes memory for two tables, regardless of the
-/// number of filters.
+/// OUT may be one of the filters. It is replaced atomically or stays unchanged. Other koel commands that change it wait meanwhile;
+/// if another program moves, removes or replaces it, that is an error. Takes memory for two tables, however many filters there
+/// are.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,8 +36,8 @@ pub(crate) struct Merge {
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
-    /// Store an item of several filters as often as the one with the most copies of it, instead of adding up its copies. Takes
-    /// less room where filters have many items in common
+    /// Store an item as often as the filter with the most copies of it, instead of adding up its copies. Takes less room if filters
+    /// have many items in common
     #[arg(long)]
     union: bool,
 
@@ -61,7 +61,7 @@ impl Merge {
             }
         }
         let bytes = output.save_changed(&filter)?;
-        facts::report(&output, &Facts::changed(&filter, bytes), &[])?;
+        Facts::changed(&filter, bytes).report(&output, &[])?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -7,7 +7,7 @@ use koel::TableKind;
 use rust_decimal::{Decimal, prelude::ToPrimitive as _};
 
 /// As many as two of the largest buckets have slots.
-const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
+pub(crate) const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
 
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 4096;

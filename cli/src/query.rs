@@ -12,25 +12,23 @@ use clap::Args;
 use crate::{
     file::{self, Opened, Stored},
     items::ItemArgs,
-    stdout,
-    streams::Stream,
+    terminal::{self, Stream},
 };
 
 /// Print the items that may be in a filter.
 ///
-/// An item that was added is always printed. One that was not is printed by mistake at the filter's false-positive rate, which
-/// `koel info` shows. Exit status: 0 if an item was selected, 1 if none was, 2 if there was an error.
+/// An added item is always printed. Any other is printed, by mistake, at the filter's false-positive rate, which `koel info`
+/// shows. Exit status: 0 if an item was selected, 1 if none was, 2 on error.
 ///
-/// A filter in a file is mapped into memory, not read, so the first answer takes no longer for a large filter than for a small
-/// one. Only the header is checked then, and damage after it may lead to wrong answers. --verify checks everything first;
-/// `koel verify` does so once for many queries. Filters from pipes and devices, and files of other programs, are always read and
-/// checked completely.
+/// A filter in a file is mapped into memory, not read, so a large filter answers as soon as a small one. Only the header is checked
+/// then: damage after it may lead to wrong answers. --verify checks everything first; `koel verify` does so once for many queries.
+/// Filters from pipes and devices, and files of other programs, are always read and checked completely.
 ///
-/// Files of other programs are those of Go's linvon/cuckoo-filter, and dumps of RedisBloom: the chunks that CF.SCANDUMP gives, each
-/// with its iterator and its length before it, as 64-bit little-endian numbers.
+/// Files of other programs are those of Go's linvon/cuckoo-filter, and dumps of RedisBloom: the chunks from CF.SCANDUMP, each after
+/// its iterator and its length, as 64-bit little-endian numbers.
 ///
-/// While a query waits for items, other koel commands may replace the file; the query continues with the old one. The file must
-/// not be changed in place, as `cp` onto it does: if it gets shorter, the system kills the query. (`mv` is safe.)
+/// While a query waits for items, other koel commands may replace the file; the query continues with the old one. Do not change
+/// the file in place, as `cp` onto it does: if it gets shorter, the system kills the query. (`mv` is safe.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -91,7 +89,7 @@ impl Query {
         let print = !self.count && !self.quiet;
         // A bar would get in the way of items printed on the same terminal.
         let mut items = self.items.open(!(print && io::stdout().is_terminal()))?;
-        let mut out = stdout::Out::new();
+        let mut out = terminal::Out::new();
         let mut selected = 0_u64;
         while let Some(item) = items.advance()? {
             if contains(item) != self.absent {
@@ -110,7 +108,7 @@ impl Query {
         out.flush()?;
         drop(out);
         if self.count {
-            stdout::say(&format!("{selected}\n"))?;
+            terminal::print(&format!("{selected}\n"))?;
         }
         Ok(ExitCode::from(u8::from(selected == 0)))
     }

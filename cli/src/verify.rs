@@ -4,7 +4,11 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 
-use crate::{facts::Facts, file, messages, options, stdout, streams::Stream};
+use crate::{
+    facts::Facts,
+    file, options,
+    terminal::{self, Stream},
+};
 
 /// Check filters for damage.
 ///
@@ -45,10 +49,10 @@ impl Verify {
             match file::load_any(path) {
                 Ok(_) if self.quiet => {}
                 Ok((filter, bytes)) => {
-                    stdout::say(&format!("{}: ok: {}\n", file::name(path), Facts::of(&filter, bytes).summary()))?;
+                    terminal::print(&format!("{}: ok: {}\n", file::name(path), Facts::of(&filter, bytes).summary))?;
                 }
                 Err(error) => {
-                    messages::failure(&error);
+                    terminal::failure(&error);
                     bad += 1;
                 }
             }
@@ -56,8 +60,8 @@ impl Verify {
         match (bad, self.files.len()) {
             (0, _) => return Ok(ExitCode::SUCCESS),
             (_, 1) => {}
-            (bad, all) => messages::say(format_args!("koel: {bad} of {all} files failed\n")),
+            (bad, all) => terminal::say(format_args!("koel: {bad} of {all} files failed\n")),
         }
-        Ok(messages::failed())
+        Ok(terminal::failed())
     }
 }

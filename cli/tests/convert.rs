@@ -1,4 +1,8 @@
-//! `koel convert`, and the other commands that read the files of Go's library.
+//! `koel convert`, and the other commands that read the files of Go's library and dumps of RedisBloom.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
 
 use crate::common::{Koel, facts, go_file, numbers};
 
@@ -149,7 +153,7 @@ fn wrong_arguments_and_files_are_named() {
     koel.write("short.go", &go_file("packed_b4_f13_n2000_m0.bin")[..1000]);
     koel.write("text", "apple\nbanana\n");
     koel.write("empty", "");
-    std::fs::create_dir(koel.path("folder")).expect("a folder");
+    fs::create_dir(koel.path("folder")).expect("a folder");
     let before = koel.names();
     let convert = |input: &str, output: &str, to: &str| koel.run(["convert", input, "-o", output, "--to", to]);
     convert("f.go", "x", "gopher").error(&["--to", "'gopher'", "koel, go, redisbloom"]);
@@ -167,14 +171,175 @@ fn wrong_arguments_and_files_are_named() {
     assert_eq!(koel.names(), before);
 }
 
+fn data(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/redisbloom");
+    fs::read(folder.join(name)).expect("the file can be read")
+}
+
 #[test]
-#[cfg(target_os = "linux")]
-fn a_full_disk_leaves_the_old_file() {
+fn dumps_answer_as_the_server_did() {
     let koel = Koel::new();
-    koel.feed(numbers(0..100_000), ["build", "-", "-o", "f.koel"].iter().chain(&FOR_GO)).ok();
-    koel.write("old.go", "what was there before");
-    let run = koel.shell("trap '' XFSZ; ulimit -f 1; koel convert f.koel -o old.go --to go 2>&1 || test $? = 2");
-    assert!(run.text().contains("koel: old.go: cannot be written; it is as it was: File too large"), "{}", run.text());
-    assert_eq!(koel.read("old.go"), b"what was there before");
-    assert_eq!(koel.names(), ["f.koel", "old.go"]);
+    let about: Vec<Value> = serde_json::from_slice(&data("fixtures.json")).expect("JSON");
+    let lines = |prefix: &Value, numbers: &mut dyn Iterator<Item = u64>| {
+        numbers.fold(String::new(), |lines, n| lines + &format!("{}{n}\n", prefix.as_str().expect("a text")))
+    };
+    for fixture in about.iter().filter(|fixture| fixture["chunks"] != 0) {
+        koel.write("f.chunks", data(fixture["file"].as_str().expect("a name")));
+        let probes = fixture["probe_count"].as_u64().expect("a number");
+        koel.write("probes.txt", lines(&fixture["probe_prefix"], &mut (0..probes)));
+        let hits = fixture["probe_hits"].as_array().expect("a list").iter().map(|hit| hit.as_u64().expect("a number"));
+        let hits = lines(&fixture["probe_prefix"], &mut hits.into_iter());
+        assert_eq!(koel.run(["query", "f.chunks", "probes.txt"]).text(), hits);
+        assert_eq!(koel.feed(koel.read("f.chunks"), ["query", "-", "probes.txt", "--verify"]).text(), hits);
+        let (told, info) = (facts(&koel, "f.chunks"), &fixture["info"]);
+        assert_eq!(told["format"], "redisbloom");
+        for (ours, theirs) in [
+            ("items", "Number of items inserted"),
+            ("deleted", "Number of items deleted"),
+            ("sub_filters", "Number of filters"),
+            ("buckets", "Number of buckets"),
+            ("bucket_size", "Bucket size"),
+            ("expansion", "Expansion rate"),
+            ("max_iterations", "Max iterations"),
+        ] {
+            assert_eq!(told[ours], info[theirs], "{ours} of {told}");
+        }
+        assert_eq!((&told["taken"], told["file_bytes"].as_u64()), (&told["items"], Some(koel.read("f.chunks").len() as u64)));
+        let text = koel.run(["info", "f.chunks"]).text();
+        assert!(text.starts_with("format            dump of RedisBloom\nitems             "), "{text}");
+        assert!(koel.run(["verify", "f.chunks"]).text().starts_with("f.chunks: ok: dump of RedisBloom, "));
+    }
+}
+
+/// The dumps of one sub-filter, with the number of their slots.
+const NOT_GROWN: [(&str, u64); 2] = [("rb_b1_n3000.chunks", 4096), ("rb_deleted.chunks", 4096)];
+
+fn probes(prefix: &str) -> String {
+    (0..20_000).fold(String::new(), |lines, n| lines + &format!("{prefix}{n}\n"))
+}
+
+#[test]
+fn a_dump_of_one_sub_filter_becomes_a_snapshot_and_comes_back() {
+    let koel = Koel::new();
+    koel.write("probes.txt", probes("probe-") + &probes("key-"));
+    for (name, slots) in NOT_GROWN {
+        koel.write("f.chunks", data(name));
+        let expected = koel.run(["query", "f.chunks", "probes.txt"]).text();
+        let told = koel.run(["convert", "f.chunks", "-o", "f.koel", "--to", "koel"]).text();
+        assert!(told.starts_with("filter            f.koel\nformat            koel snapshot\n"), "{told}");
+        let (dumped, snapshot) = (facts(&koel, "f.chunks"), facts(&koel, "f.koel"));
+        assert_eq!((&snapshot["format"], &snapshot["hasher"]), (&"koel".into(), &"redisbloom".into()));
+        assert_eq!((&snapshot["table"], &snapshot["addressing"]), (&"single".into(), &"power-of-two".into()));
+        for name in ["items", "slots", "buckets", "bucket_size", "fingerprint_bits", "seed"] {
+            assert_eq!(snapshot[name], dumped[name], "{name} of {snapshot}");
+        }
+        assert_eq!((snapshot["slots"].as_u64(), snapshot["file_bytes"].as_u64()), (Some(slots), Some(64 + slots + 8)));
+        for kernel in koel::Kernel::available() {
+            let run = koel.run_with("KOEL_KERNEL", &kernel.to_string(), &["query", "f.koel", "probes.txt"]);
+            assert_eq!(run.text(), expected, "{kernel}");
+        }
+        assert_eq!(koel.feed(koel.read("f.koel"), ["query", "-", "probes.txt", "--verify"]).text(), expected);
+
+        // All but the number of items removed comes back, through pipes, too.
+        let mut bytes = data(name);
+        bytes[16 + 16..16 + 24].fill(0);
+        let told = koel.run(["convert", "f.koel", "-o", "back.chunks", "--to", "redisbloom"]).text();
+        assert!(told.starts_with("filter            back.chunks\nformat            dump of RedisBloom\n"), "{told}");
+        assert!(koel.read("back.chunks") == bytes, "{name}");
+        let run = koel.feed(koel.read("f.koel"), ["convert", "-", "-o", "-", "--to", "redisbloom"]);
+        assert!(run.status(0) == bytes && run.stderr.starts_with("filter            standard output\n"), "{}", run.stderr);
+
+        // The snapshot is changed like any other.
+        koel.run(["add", "f.koel", "--item", "banana"]).ok();
+        koel.run(["remove", "f.koel", "--item", "key-1"]).ok();
+        koel.run(["convert", "f.koel", "-o", "f.koel", "--to", "redisbloom"]).ok();
+        assert_eq!(koel.run(["query", "f.koel", "--item", "banana"]).text(), "banana\n");
+        assert_eq!(facts(&koel, "f.koel")["items"], dumped["items"]);
+    }
+}
+
+#[test]
+fn a_dump_that_already_is_one_is_copied() {
+    let koel = Koel::new();
+    for name in ["rb_deleted.chunks", "rb_grown_e2.chunks"] {
+        koel.write("f.chunks", data(name));
+        for output in ["copy.chunks", "f.chunks"] {
+            koel.run(["convert", "f.chunks", "-o", output, "--to", "redisbloom"]).ok();
+            assert!(koel.read(output) == data(name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_redisbloom_does_not_have_is_refused_with_a_remedy() {
+    let koel = Koel::new();
+    let right = ["--table", "single", "--bits", "8", "--addressing", "power-of-two", "--hasher", "redisbloom"];
+    let remedy = "`koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`";
+    let build = |options: &[&str]| koel.feed("apple\n", ["build", "-", "-o", "f.koel"].iter().chain(options)).ok().len();
+    let cases: [(&[&str], &str); 5] = [
+        (&[], "hasher: xxh3 given"),
+        (&["--hasher", "redisbloom", "--seed", "7"], "seed: 7 given, but RedisBloom always uses 0"),
+        (&["--hasher", "redisbloom", "--table", "packed"], "table: packed given"),
+        (&["--hasher", "redisbloom", "--table", "single", "--bits", "9"], "fingerprint bits: 9 given"),
+        (&["--hasher", "redisbloom", "--table", "single", "--bits", "8"], "addressing: any-size given"),
+    ];
+    for (options, expected) in cases {
+        build(options);
+        koel.run(["convert", "f.koel", "-o", "f.chunks", "--to", "redisbloom"]).error(&["koel: f.koel: ", expected, remedy]);
+    }
+    koel.feed("apple\n", ["build", "-", "-o", "f.koel", "--grow"]).ok();
+    let grows = koel.run(["convert", "f.koel", "-o", "f.chunks", "--to", "redisbloom"]);
+    grows.error(&["f.koel: is a filter that grows", "`koel build`"]);
+    assert_eq!(koel.names(), ["f.koel"]);
+    // The remedy works.
+    build(&right);
+    koel.run(["convert", "f.koel", "-o", "f.chunks", "--to", "redisbloom"]).ok();
+    assert_eq!(koel.run(["query", "f.chunks", "--item", "apple"]).text(), "apple\n");
+}
+
+#[test]
+fn what_cannot_be_done_with_a_dump_says_so() {
+    let koel = Koel::with_filter("apple\n");
+    koel.write("f.chunks", data("rb_default.chunks"));
+    let before = koel.read("f.chunks");
+    koel.write("more.txt", "banana\n");
+    let changes = [
+        &["add", "f.chunks", "more.txt"][..],
+        &["remove", "f.chunks", "more.txt"],
+        &["merge", "f.chunks", "f.chunks", "-o", "all.koel"],
+    ];
+    for args in changes {
+        koel.run(args).error(&["f.chunks: is a dump of RedisBloom", "not changed or merged", "8 bits", "`koel build`"]);
+    }
+    let convert = |to| koel.run(["convert", "f.chunks", "-o", "new", "--to", to]);
+    convert("koel").error(&["f.chunks: sub-filters: 2 given", "query the dump as it is", "`koel query`, `koel build`"]);
+    convert("go").error(&["f.chunks: is a dump of RedisBloom", "another hasher", "`koel build`"]);
+    assert!(koel.read("f.chunks") == before);
+    // A dump that converts.
+    koel.write("f.chunks", data("rb_deleted.chunks"));
+    for args in changes {
+        koel.run(args).error(&["f.chunks: is a dump of RedisBloom", "`koel convert --to koel` makes a snapshot of it"]);
+    }
+    convert("go").error(&["f.chunks: is a dump of RedisBloom", "another hasher"]);
+    koel.write("f.go", go_file("packed_b4_f13_n2000_m0.bin"));
+    koel.run(["convert", "f.go", "-o", "new", "--to", "redisbloom"]).error(&["f.go: is a file of Go's", "another hasher"]);
+    assert!(koel.names().iter().all(|name| !name.starts_with("new") && !name.starts_with("all")));
+}
+
+#[test]
+fn a_damaged_dump_is_refused() {
+    let koel = Koel::new();
+    let bytes = data("rb_grown_e2.chunks");
+    for (len, part) in [(30, "at byte 30: the bytes end too early"), (bytes.len() - 1, "the bytes end too early")] {
+        koel.write("f.chunks", &bytes[..len]);
+        for command in ["verify", "info"] {
+            koel.run([command, "f.chunks"]).error(&["f.chunks: as a dump of RedisBloom: ", part]);
+        }
+    }
+    koel.write("f.chunks", [&bytes[..], &bytes[..]].concat());
+    koel.run(["verify", "f.chunks"]).error(&["all chunks of the filter have come", "each once"]);
+    let mut altered = bytes;
+    altered[24] = 3;
+    koel.write("f.chunks", &altered);
+    koel.run(["query", "f.chunks", "--item", "key-1"]).error(&["at byte 24: ", "power of two"]);
 }

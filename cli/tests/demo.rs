@@ -20,11 +20,10 @@ fn the_demo_shows_both_tables_and_a_hash_set() {
     let run = koel.run(["demo", "--keep", "kept"]);
     let text = String::from_utf8_lossy(run.ok()).into_owned();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    // A column for each set, a row for each fact.
-    let column = |place: usize| -> Vec<String> {
-        let rows = text.lines().filter(|line| line.starts_with('|'));
-        rows.map(|line| line.trim_matches('|').split('|').nth(place).expect("a cell").trim().to_owned()).collect()
-    };
+    // A column for each set, a row for each fact; two blanks or more between them.
+    let cells = text.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>());
+    let rows: Vec<_> = cells.filter(|cells| cells.len() == 4).collect();
+    let column = |place: usize| rows.iter().map(|row| String::from(row[place])).collect::<Vec<_>>();
     let number = |cell: &str| cell.trim_end_matches(" %").parse::<f64>().unwrap_or_else(|_| panic!("{cell}: {text}"));
     let [labels, single, packed, set] = [0, 1, 2, 3].map(column);
     assert_eq!([&single[0], &packed[0], &set[0]], ["single table", "packed table", "HashSet *"]);

@@ -107,6 +107,11 @@ fn a_full_disk_leaves_the_old_file() {
         let run =
             koel.shell(&format!("{trap}ulimit -f 1; {{ seq 100000 | koel build - -o - > cut; }} 2>&1 || test $? = 2; rm cut"));
         assert!(run.text().contains("koel: standard output: File too large"), "{}", run.text());
+        let go = "--addressing power-of-two --hasher metrohash64 --seed 1337";
+        koel.shell(&format!("seq 100000 | koel build - -o large.koel {go}")).ok();
+        let run = koel
+            .shell(&format!("{trap}ulimit -f 1; koel convert large.koel -o f.koel --to go 2>&1 || test $? = 2; rm large.koel"));
+        assert!(run.text().contains("koel: f.koel: cannot be written; it is as it was: File too large"), "{}", run.text());
         let run = koel.shell(&format!(
             "{trap}ulimit -f 1; seq 100000 | koel shard build - --part 1/2 --capacity 100000 -o new.koel 2>&1 || test $? = 2"
         ));

@@ -3,35 +3,20 @@
 
 mod common;
 
-mod compare;
+mod build;
+mod convert;
 mod damaged;
 mod demo;
 mod experiment;
-mod full;
-mod generated;
-mod grow;
 mod help;
 mod items;
-mod maps;
 mod merge;
-mod mistakes;
-mod notations;
+mod options;
 mod query;
-mod redisbloom;
-mod round_trip;
 mod shard;
-mod sweep;
 mod tune;
-mod tuning_document;
-mod verify;
-
-// Files of Go's library.
-#[cfg(target_endian = "little")]
-mod convert;
 
 #[cfg(unix)]
 mod files;
-#[cfg(unix)]
-mod pipes;
 #[cfg(unix)]
 mod streams;

@@ -4,12 +4,8 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use koel_lab::compare::{Compared, Comparison, Difference, Verdict};
-use tabled::{
-    builder::Builder,
-    settings::{Alignment, Padding, Style, object::Columns},
-};
 
-use crate::stdout;
+use crate::{terminal, text::table as columns};
 
 /// The exit status if something differs, as with diff.
 const DIFFERENT: u8 = 1;
@@ -19,10 +15,9 @@ const MOST_LINES: usize = 20;
 
 /// Compare the results of two folders: two versions of koel, or two machines.
 ///
-/// Cases are matched by their parameters. Figures that follow from the parameters and the seed must be the same. Figures that
-/// depend on chance, such as measured rates and times, differ only if chance does not explain it: all intervals of a comparison
-/// together hold with a probability of 99 %. What was measured once only, or was disturbed by other work on the processor, and
-/// differs, is counted as unknown.
+/// Cases are matched by their parameters. Figures that follow from parameters and seed must be equal. Figures that depend on
+/// chance, such as measured rates and times, differ only if chance does not explain it: all intervals of a comparison together
+/// hold with a probability of 99 %. A difference that was measured once only, or was disturbed by other work, is unknown.
 ///
 /// --json prints every figure of both, with its interval and verdict.
 #[derive(Args)]
@@ -53,7 +48,7 @@ impl Options {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let comparison = Comparison::new(&self.a, &self.b, self.time_tolerance)?;
         let text = if self.json { serde_json::to_string_pretty(&comparison)? + "\n" } else { text(&comparison)? };
-        stdout::say(&text)?;
+        terminal::print(&text)?;
         let is_different = comparison.with(Verdict::Different).next().is_some();
         Ok(if is_different { ExitCode::from(DIFFERENT) } else { ExitCode::SUCCESS })
     }
@@ -109,20 +104,15 @@ fn experiment(compared: &Compared) -> anyhow::Result<String> {
 }
 
 fn table(rows: &[&Difference]) -> String {
-    let mut table = Builder::new();
-    table.push_record(["figure", "A", "B", "B - A", "of A", "case"]);
-    for row in rows {
-        let apart = row.b - row.a;
+    let mut cells = vec![["  figure", "A", "B", "B - A", "of A", "case"].map(String::from).to_vec()];
+    cells.extend(rows.iter().map(|row| {
         let half = row.half_interval.filter(|&half| half > 0.0).map_or_else(String::new, |half| format!(" ± {}", short(half)));
         let share = if row.a.abs() <= 0.0 { String::new() } else { format!("{:+.2} %", 100.0 * row.relative()) };
         let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-        let case = [row.case.as_str(), row.row.as_str()].join(" ");
-        let figure = format!("  {}{unit}", row.column);
-        table.push_record([figure, short(row.a), short(row.b), short(apart) + &half, share, case.trim_end().to_owned()]);
-    }
-    let mut table = table.build();
-    table.with(Style::empty()).modify(Columns::new(..), Padding::new(0, 2, 0, 0)).modify(Columns::new(1..5), Alignment::right());
-    table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+        let case = [row.case.as_str(), row.row.as_str()].join(" ").trim_end().to_owned();
+        vec![format!("  {}{unit}", row.column), short(row.a), short(row.b), short(row.b - row.a) + &half, share, case]
+    }));
+    columns(&cells, 2, &[0, 5], &[])
 }
 
 /// Five significant digits.

@@ -1,6 +1,7 @@
 //! `koel experiment`
 
 mod compare;
+mod lists;
 mod sweep;
 
 use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
@@ -9,13 +10,16 @@ use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use koel_lab::{Outcome, Plan, Scope, Settings, experiments, report};
 
-use crate::{numbers, stdout, streams::Stream};
+use crate::{
+    numbers,
+    terminal::{self, Stream},
+};
 
 /// Measure on this machine what the paper's figures show: tables, charts, and a report in one file.
 ///
-/// Ctrl-C interrupts it at any time. Results so far are kept, and the same command continues; --again measures everything
-/// anew. For the same seed, all results except times are the same on every machine. What another build of koel measured is
-/// drawn again, and labelled as measured by that build, but not continued.
+/// Ctrl-C interrupts at any time. Results are kept, and the same command continues; --again measures everything anew. For the
+/// same seed, all results except times are the same on every machine. Results of another build of koel are drawn, and labelled
+/// as such, but not continued.
 ///
 /// The paper is "Cuckoo Filter: Practically Better Than Bloom" by Fan, Andersen, Kaminsky and Mitzenmacher (CoNEXT 2014).
 #[derive(Args)]
@@ -104,7 +108,7 @@ enum Name {
     Space,
     /// False-positive rates, measured and predicted
     Fpr,
-    /// Times of insertions, look-ups and removals, by size of the table; `koel tune` takes its times from here
+    /// Times of insertions, lookups and removals, by size of the table; `koel tune` takes its times from here
     Speed,
     /// All experiments
     All,
@@ -149,7 +153,7 @@ impl Experiment {
 fn run(plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::Result<ExitCode> {
     let outcome = koel_lab::run("koel", plans, settings)?;
     if outcome == Outcome::Complete {
-        stdout::say(&format!("{}\n", settings.folder.join(report::FILE).display()))?;
+        terminal::print(&format!("{}\n", settings.folder.join(report::FILE).display()))?;
     }
     Ok(outcome.into())
 }

@@ -15,11 +15,11 @@ use koel_lab::{
     },
 };
 
-use super::Where;
-use crate::{
+use super::{
+    Where,
     lists::{self, List, Step},
-    messages, numbers, options,
 };
+use crate::{numbers, options, terminal};
 
 /// More cases than that are a mistake rather than a plan.
 const MOST_CASES: usize = 100_000;
@@ -31,7 +31,7 @@ const MOST_CASES: usize = 100_000;
 /// others 1.
 ///
 /// What is measured: space (bytes, bits per item), fpr (the false-positive rate), load (at the first refusal),
-/// speed (nanoseconds for look-ups, insertions and removals). Times are measured one after the other; otherwise,
+/// speed (nanoseconds for lookups, insertions and removals). Times are measured one after the other; otherwise,
 /// all cores are used. The record, sweep.json, describes the columns. Combinations without such a filter are left out, and named.
 #[derive(Args)]
 #[command(after_help = "\
@@ -96,9 +96,9 @@ impl Options {
         let plan = Plan::new(sweep, &settings)?;
         if all_left_out > 0 {
             let are = if all_left_out == 1 { "1 combination is" } else { &format!("{all_left_out} combinations are") };
-            messages::say(format_args!("sweep: {are} left out: {}\n", reasons(&left_out)));
+            terminal::say(format_args!("sweep: {are} left out: {}\n", reasons(&left_out)));
         }
-        messages::say(format_args!("sweep: at most {} MiB of memory for a case\n", memory.div_ceil(1 << 20)));
+        terminal::say(format_args!("sweep: at most {} MiB of memory for a case\n", memory.div_ceil(1 << 20)));
         super::run(vec![plan], &settings)
     }
 }
@@ -109,11 +109,11 @@ fn reasons(left_out: &[LeftOut]) -> String {
 }
 
 fn bits(text: &str) -> Result<List<u32>, String> {
-    lists::list(text, numbers::bits, Step::Plus(1.0))
+    lists::list(text, numbers::bits, Step::Plus(1.0), 0)
 }
 
 fn slots(text: &str) -> Result<List<u32>, String> {
-    lists::list(text, numbers::slots, Step::Plus(1.0))
+    lists::list(text, numbers::slots, Step::Plus(1.0), 0)
 }
 
 fn items(text: &str) -> Result<List<u64>, String> {
@@ -121,7 +121,7 @@ fn items(text: &str) -> Result<List<u64>, String> {
         0 => Err(String::from("there must be an item; the nearest that works is 1")),
         items => Ok(items),
     };
-    lists::list(text, at_least_one, Step::Times(10.0))
+    lists::list(text, at_least_one, Step::Times(10.0), 0)
 }
 
 fn loads(text: &str) -> Result<List<f64>, String> {
@@ -129,7 +129,7 @@ fn loads(text: &str) -> Result<List<f64>, String> {
         let wrong = || String::from("it takes a load above 0 and at most 1, such as 0.95");
         numbers::rate(text).ok().filter(|load| *load > 0.0 && *load <= 1.0).ok_or_else(wrong)
     };
-    lists::list(text, load, Step::Plus(0.05))
+    lists::list(text, load, Step::Plus(0.05), 9)
 }
 
 fn measure() -> impl TypedValueParser<Value = Measure> {

@@ -3,7 +3,7 @@
 use std::{
     error::Error as _,
     fs::{self, File},
-    io::{self, Read},
+    io::{self, ErrorKind, Read},
     path::Path,
 };
 
@@ -13,9 +13,10 @@ use koel::go::{self, GoFilter};
 use koel::{
     AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind, TableKind, redisbloom::RedisBloomFilter,
 };
+use memmap2::Mmap;
 
-use super::{Changing, Counted, Filter, Growing, GrowingView, View, is_dash, length, map::map, name};
-use crate::{options, streams};
+use super::{Changing, Counted, Filter, Growing, GrowingView, View, is_dash, length, name};
+use crate::{options, terminal};
 
 /// The bytes of the longest header.
 const HEAD: u64 = 64;
@@ -81,7 +82,7 @@ fn only_read(name: &str, filter: &RedisBloomFilter) -> anyhow::Error {
 /// Reads a filter of any type, from standard input for `-`, checks all of it, and returns the number of bytes read.
 pub(crate) fn load_any(path: &Path) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
-    if is_dash(path) { stored(streams::stdin()?, &name) } else { stored(open_file(path)?, &name) }
+    if is_dash(path) { stored(terminal::stdin()?, &name) } else { stored(open_file(path)?, &name) }
 }
 
 /// The same, for koel snapshots of either type.
@@ -146,6 +147,22 @@ fn view(path: &Path) -> anyhow::Result<Option<Opened>> {
         Opened::Read(_) => Ok(()),
     })?;
     Ok(Some(opened))
+}
+
+/// Maps a regular file, for reading only.
+///
+/// # Errors
+/// If the file cannot be opened or mapped, or is not a regular file.
+#[allow(unsafe_code, reason = "a map is only as constant as its file")]
+fn map(path: &Path) -> io::Result<Mmap> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"));
+    }
+    // SAFETY: the bytes of a map must stay as they are, which no system enforces. This trusts all who may write to the file. All
+    // writers of koel, library and command, replace a file and never change one; a map keeps the file that was replaced. The
+    // help of `koel query` asks the same of other programs. The map is read-only, so nothing here can change the file.
+    unsafe { Mmap::map(&file) }
 }
 
 /// Why bytes are not a filter of fixed size: because they are another type, or no snapshot at all, or for a reason that its reader

@@ -1,20 +1,16 @@
-//! Where filters are written to.
+//! Where filters are written to: a file, which is locked first and then replaced atomically, or a stream.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, ErrorKind, Write},
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, ErrorKind, IsTerminal as _, Write},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
 use koel::{AnyHasher, CuckooFilter, ElasticPart, Hasher, backing::Storage, redisbloom::RedisBloomFilter};
 
-use super::{
-    Changing, Counted, Descriptor, Growing, folder,
-    lock::{Access, Lock},
-    read, same,
-};
-use crate::{messages, stdout, streams::Stream};
+use super::{Changing, Counted, Growing, folder, read, same};
+use crate::terminal::{self, Stream};
 
 /// Where a filter goes.
 pub(crate) struct Output {
@@ -110,10 +106,10 @@ impl Output {
     /// Reports what was written: on standard output, unless that is where it went.
     pub(crate) fn report(&self, text: &str) -> anyhow::Result<()> {
         if self.is_stdout() {
-            messages::say(format_args!("{text}"));
+            terminal::say(format_args!("{text}"));
             return Ok(());
         }
-        stdout::report(text, &self.name)
+        terminal::report(text, &self.name)
     }
 
     /// Is this the file that `input` leads to? `-` is standard input.
@@ -177,7 +173,7 @@ impl Output {
             write(&mut counted).and_then(|()| counted.flush()).map(|()| counted.bytes)
         };
         match &self.kind {
-            Kind::Stream(Stream::Stdout) => stdout::named(count(&mut io::stdout().lock())),
+            Kind::Stream(Stream::Stdout) => terminal::named(count(&mut io::stdout().lock())),
             Kind::Stream(_) => count(&mut io::stderr().lock()).with_context(|| self.name.clone()),
             Kind::Pipe(path) => {
                 let written = OpenOptions::new().write(true).open(path).and_then(|mut file| count(&mut file));
@@ -245,4 +241,152 @@ fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
         bail!("{name}: there is no folder {folder}; make it first");
     }
     bail!("{name}: no file can be created in the folder {folder}: {kind}; give a name in another one")
+}
+
+/// Symbolic links that are followed, as many as Linux follows.
+const MAX_LINKS: usize = 40;
+
+/// A file descriptor that a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Descriptor {
+    /// Of this process, with its number.
+    Own(u32),
+    /// Of another process.
+    Foreign,
+}
+
+impl Descriptor {
+    /// The descriptor that the path stands for, if it stands for one. The descriptor need not be open.
+    fn of(path: &Path) -> Option<Self> {
+        let mut path = path.to_owned();
+        for _ in 0..MAX_LINKS {
+            if let Some(descriptor) = Self::named(&path) {
+                return Some(descriptor);
+            }
+            path = folder(&path).join(fs::read_link(&path).ok()?);
+        }
+        None
+    }
+
+    /// The descriptor that the last component of the path names.
+    fn named(path: &Path) -> Option<Self> {
+        let number = path.file_name()?.to_str()?.parse().ok()?;
+        let folder = fs::canonicalize(folder(path)).ok()?;
+        // On Linux these are links to /proc/PID/fd and /proc/PID/task/TID/fd; elsewhere /dev/fd is a folder.
+        let own = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"];
+        if own.iter().any(|own| fs::canonicalize(own).is_ok_and(|own| own == folder)) {
+            return Some(Self::Own(number));
+        }
+        (folder.starts_with("/proc") && folder.ends_with("fd")).then_some(Self::Foreign)
+    }
+}
+
+/// What a locked file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// To be replaced by a file that does not depend on its content.
+    Replace,
+    /// To be read, and then to be replaced.
+    ReadAndReplace,
+}
+
+/// The lock on a file, held until it is dropped.
+///
+/// It belongs to the file, not to its path, and a file is changed by renaming another over it: what matters is the file that the
+/// path leads to while the lock is held, see [`Lock::is_at`].
+struct Lock(File);
+
+impl Lock {
+    /// Locks the file that a path leads to, as soon as no other command holds its lock. `None` if there is no file.
+    ///
+    /// Fails if the file is write-protected: replacing it would take write access to the folder only, but the protection is there
+    /// for a reason.
+    fn wait(path: &Path, access: Access) -> anyhow::Result<Option<Self>> {
+        let name = path.display();
+        loop {
+            let file = match OpenOptions::new().read(access == Access::ReadAndReplace).write(true).open(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                opened => opened.with_context(|| format!("{name}: cannot be written"))?,
+            };
+            let locked = match file.try_lock() {
+                Err(TryLockError::WouldBlock) => {
+                    if io::stderr().is_terminal() {
+                        terminal::say(format_args!("koel: {name}: waiting for another command that is changing it\n"));
+                    }
+                    file.lock()
+                }
+                Err(TryLockError::Error(error)) => Err(error),
+                Ok(()) => Ok(()),
+            };
+            match locked {
+                // On file systems without locks, the later of two changes wins.
+                Err(error) if error.kind() != ErrorKind::Unsupported => {
+                    return Err(error).with_context(|| format!("{name}: cannot be locked"));
+                }
+                _ => {}
+            }
+            // The command that held the lock has probably renamed another file over this one.
+            let lock = Self(file);
+            if lock.is_at(path) {
+                return Ok(Some(lock));
+            }
+        }
+    }
+
+    /// Does the path lead to the locked file?
+    #[cfg(unix)]
+    fn is_at(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        self.0.metadata().is_ok_and(|locked| fs::metadata(path).is_ok_and(|found| identity(locked) == identity(found)))
+    }
+
+    /// Does the path lead to the locked file? Without an identity to compare, any file will do.
+    #[cfg(not(unix))]
+    #[allow(clippy::unused_self, reason = "on Unix, the lock knows its file")]
+    fn is_at(&self, path: &Path) -> bool {
+        fs::exists(path).is_ok_and(|exists| exists)
+    }
+
+    /// The locked file, to be read from its start.
+    fn file(&self) -> &File {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::{os::unix::fs::symlink, path::PathBuf};
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn every_name_of_a_descriptor_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let links = ["near", "far"].map(|name| folder.path().join(name));
+        symlink("/dev/stderr", &links[0]).unwrap();
+        symlink("near", &links[1]).unwrap();
+        let own = format!("/proc/{}/fd/2", std::process::id());
+        let names = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "/proc/thread-self/fd/2", "/dev/../dev/fd/2", &own];
+        for path in names.into_iter().map(Path::new).chain(links.iter().map(PathBuf::as_path)) {
+            assert_eq!(Descriptor::of(path), Some(Descriptor::Own(2)), "{}", path.display());
+        }
+        assert_eq!(Descriptor::of(Path::new("/dev/fd/4000000000")), Some(Descriptor::Own(4_000_000_000)));
+        let parent = format!("/proc/{}/fd/2", std::os::unix::process::parent_id());
+        assert_eq!(Descriptor::of(Path::new(&parent)), Some(Descriptor::Foreign));
+    }
+
+    #[test]
+    fn other_paths_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        symlink("round", folder.path().join("round")).unwrap();
+        fs::create_dir(folder.path().join("fd")).unwrap();
+        for name in ["2", "fd/2", "round", "missing/2", "..", ""] {
+            assert_eq!(Descriptor::of(&folder.path().join(name)), None, "{name}");
+        }
+        for path in ["2", "", "/", "/dev/null", "/dev/fd", "/dev/fd/x", "/proc/self/fd"] {
+            assert_eq!(Descriptor::of(Path::new(path)), None, "{path}");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 use anyhow::ensure;
 use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
 
+use crate::items::Separator;
+
 /// The parameters that a builder must be given: none that it would choose by itself.
 pub(super) struct Call {
     items: usize,
@@ -47,8 +49,8 @@ impl Call {
     }
 
     /// With the command's options for keys that occur several times, or end with NUL bytes.
-    pub(super) fn reading(self, unique: bool, nul: bool) -> Self {
-        Self { unique, nul, ..self }
+    pub(super) fn reading(self, unique: bool, separator: Separator) -> Self {
+        Self { unique, nul: separator.byte() == 0, ..self }
     }
 
     fn builder(&self) -> Builder {

@@ -1,11 +1,9 @@
-//! `koel tune`: recommended parameters, what others would cost, and why they were rejected.
+//! `koel tune`: which filter to build, what others would cost, and why they were left out.
 
+mod answer;
 mod call;
-mod nearest;
-mod object;
-mod others;
 mod plans;
-mod text;
+mod trace;
 mod trial;
 mod workload;
 
@@ -17,42 +15,50 @@ use koel::{
     CuckooFilter, TableKind,
     tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, recommend},
 };
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
-    figures::counted,
-    messages,
+    errors,
     numbers::{self, Items, Share},
     options::{Address, Table},
-    stdout,
-    streams::Stream,
+    terminal::{self, Stream},
+    text::{counted, wrapped},
 };
+use answer::{Advice, Others};
 use call::Call;
-use nearest::Nearest;
-use others::Others;
 use plans::Plans;
-use trial::{Files, Keys, Trial};
+use trace::Trace;
+use trial::Keys;
 use workload::Costs;
 
-/// Choose a filter's parameters: the smallest filter for a false-positive rate, or the lowest rate for so many bytes.
+/// Choose a filter's parameters: the smallest filter for a false-positive rate, or the lowest rate for a number of bytes.
 ///
-/// Prints the filters that meet the requirements, the best first, and the size of other structures at the same rate, by their
-/// authors' formulas; then what was left out and why, and the call that builds the best filter. Without --keys, it builds
-/// nothing, so any size can be tried. Compares both kinds of tables and all bucket sizes; of each, it is the smallest filter for
-/// the rate, or the one with the lowest rate for the bytes. A rate above 0.5 is of no use, since most absent items would be
-/// reported as present. The rate ε shown is the one with these items in the filter; with --fpr, the rate at the filter's full
-/// capacity meets the limit, too, and that may be higher. If no filter meets the requirements, prints the nearest values that
-/// can be met; the exit status is then 1.
+/// Prints the filters that meet the requirements, best first; the size of other structures at the same rate, by their authors'
+/// formulas; what was left out, and why; and the call that builds the best filter. Both kinds of tables and all bucket sizes are
+/// compared: a row is the smallest filter for the rate, or the one with the lowest rate for the bytes. The rate ε shown is the one
+/// with these items in the filter. With --fpr, the rate at full capacity meets the limit, too. A rate above 0.5 is refused: most
+/// absent items would be reported as present. If no filter meets the requirements, prints the nearest values that work, and exits
+/// with status 1.
 ///
-/// With --keys, builds the filters that it prints, and measures them: whether all keys fit, the load, the sizes of table and
-/// snapshot, the false-positive rate with its 99 % interval, and the times, in several rounds. Asks them --queries, or keys that it
-/// derives from yours.
+/// Four ways to ask for more:
 ///
-/// With --false-positive-cost, finds the filter, and the rate, with the least expected time per operation for a workload, from
-/// times that `koel experiment speed` has measured on this machine; and says whether a filter pays at all.
+/// --items 1M..10M compares plans for a number of items that grows: one large filter, one that grows, and rebuilding.
+///
+/// --keys builds these filters from your keys and measures them: whether all keys fit, load, bytes of table and snapshot, the
+/// false-positive rate with its 99 % interval, and times. Asks your --queries, or random keys.
+///
+/// --trace replays a log of real operations against these filters and one that grows: false negatives (there are none), false
+/// positives, load over time, refused insertions, bytes, and the time per operation.
+///
+/// --false-positive-cost finds the filter, and the rate, for a workload: the smallest filter whose expected time per operation is
+/// within 5 % of the least. Uses times that `koel experiment speed` has measured on this machine, and says whether a filter pays
+/// at all.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("wanted").args(["fpr", "bytes", "false_positive_cost"]).required(true).multiple(true),
-    mut_arg("nul", |nul| nul.requires("keys")),
+    group = ArgGroup::new("lists").args(["keys", "trace"]),
+    mut_arg("nul", |nul| nul.requires("lists")),
     after_help = "\
 Examples:
     koel tune --items 1M --fpr 0.1%
@@ -63,16 +69,18 @@ Examples:
     koel experiment speed --quick --max-slots 30k
     koel tune --items 10k --false-positive-cost 100us --absent 90%
     seq 1000 3000 > keys.txt
-    seq 2000 9000 | koel tune --keys keys.txt --queries - --fpr 0.01"
+    seq 2000 9000 | koel tune --keys keys.txt --queries - --fpr 0.01
+    { seq -f 'insert %.0f' 3000; seq -f 'query %.0f' 9000; seq -f 'remove %.0f' 999; } > log.txt
+    koel tune --trace log.txt --fpr 1% --out replayed"
 )]
 pub(crate) struct Tune {
-    /// The number of distinct items that the filter must hold, such as 1000000, 1e6 or 1M; with --keys, by default the number of
-    /// different keys. A range, such as 1M..10M, is the number now and the most there will ever be: compares a filter for the
-    /// most, one that grows, and rebuilding; needs --fpr
+    /// The number of distinct items that the filter must hold, such as 1000000, 1e6 or 1M. With --keys, by default the number of
+    /// different keys; with --trace, the most items at any time. A range, such as 1M..10M, is the number now and the most there
+    /// will ever be; it needs --fpr
     #[arg(
         long = "items",
         value_name = "N[..M]",
-        required_unless_present = "keys",
+        required_unless_present_any = ["keys", "trace"],
         value_parser = numbers::items,
         allow_negative_numbers = true
     )]
@@ -82,7 +90,7 @@ pub(crate) struct Tune {
     #[arg(skip)]
     items: Items,
 
-    /// Plan for so many more items: of a range, than its upper end; such as 50%, 0.5 or 1/2
+    /// Plan for this much more than --items, or than the upper end of its range; such as 50%, 0.5 or 1/2
     #[arg(long, value_name = "SHARE", value_parser = numbers::headroom, allow_negative_numbers = true)]
     headroom: Option<Share>,
 
@@ -112,11 +120,11 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "HOW", default_value = "any-size")]
     addressing: Address,
 
-    /// The number of copies of one item that must have room; two buckets hold them, so the limit is twice their slots
+    /// The number of copies of one item that must fit; two buckets hold them, so the limit is twice their slots
     #[arg(long, value_name = "C", default_value = "1", value_parser = numbers::copies, allow_negative_numbers = true)]
     copies: u32,
 
-    /// Leave out structures that do not support deletion. All of koel's filters support it
+    /// Leave out structures that cannot delete. All of koel's filters can
     #[arg(long)]
     deletes: bool,
 
@@ -125,7 +133,10 @@ pub(crate) struct Tune {
     all: bool,
 
     #[command(flatten)]
-    files: Files,
+    files: trial::Files,
+
+    #[command(flatten)]
+    replay: trace::Options,
 
     #[command(flatten)]
     workload: workload::Options,
@@ -134,25 +145,20 @@ pub(crate) struct Tune {
     /// each with its `reason`; `others` other structures, the smallest first; `others_rejected` those left out. `builder` and
     /// `command` build the best filter, in Rust and with koel. If there is no candidate, these two are null, and `nearest` has
     /// `items`, `false_positive_rate` and `bytes`: each of these values works in place of the one given, unless it is null. With a
-    /// range, `plans` has the plans, with bytes and rates now and at the end, and a `builder` and a `command` each. With --keys,
-    /// `trial` has what was counted, and `measured` of each candidate that was built what was measured of it; times are in
-    /// nanoseconds. With --false-positive-cost, each candidate has a `cost_ns` with its parts, and `others` are other crates'
-    /// filters
+    /// range, `plans` has the plans, with bytes and rates now and at the end, and a `builder` and a `command` each, and `best` the
+    /// name of the best. With --keys, `trial` has what was counted, and `measured` of each candidate what was measured; times are
+    /// in nanoseconds. With --trace, `trace` has what was counted in the log, and each candidate has what was counted in its replay
+    /// and a `course`. With --false-positive-cost, each candidate has a `cost_ns` with its parts
     #[arg(long)]
     json: bool,
 }
 
-/// Everything to print.
-struct Advice<'a> {
-    asked: &'a Tune,
-    filters: Recommendation,
-    others: Others,
-    /// The call that builds the best filter.
-    call: Option<Call>,
-    /// Values that work, if those given do not.
-    nearest: Option<Nearest>,
-    /// What was measured, if there are keys.
-    trial: Option<Trial>,
+/// What there is to say, for people and for programs.
+struct Answer {
+    text: String,
+    object: Value,
+    /// Whether any filter meets the requirements.
+    found: bool,
 }
 
 impl Tune {
@@ -160,13 +166,26 @@ impl Tune {
         // Refused before anything is read.
         Stream::Stdout.check()?;
         let keys = self.files.keys()?;
-        self.plan_for(keys.as_ref())?;
+        let trace = self.replay.read(self.files.separator())?;
+        self.plan_for(keys.as_ref(), trace.as_ref())?;
         self.check()?;
-        if let Some(most) = self.items.most {
-            return Plans::of(&self, self.items.now, most)?.say();
+        let answer = self.answer(keys, trace)?;
+        terminal::print(&if self.json { format!("{:#}\n", answer.object) } else { answer.text })?;
+        Ok(if answer.found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn answer(&self, keys: Option<Keys>, trace: Option<Trace>) -> anyhow::Result<Answer> {
+        if let Some(trace) = trace {
+            let filters = self.recommend(self.most_items(), self.fpr, self.bytes);
+            if filters.best().is_some() {
+                return self.replay.answer(self, &trace, &filters);
+            }
         }
-        if let Some(costs) = Costs::of(&self)? {
-            return costs.say();
+        if let Some(most) = self.items.most {
+            return Ok(Plans::of(self, self.items.now, most)?.answer());
+        }
+        if let Some(costs) = Costs::of(self)? {
+            return Ok(costs.answer());
         }
         let filters = self.recommend(self.items.now, self.fpr, self.bytes);
         let best = filters.best();
@@ -175,31 +194,31 @@ impl Tune {
         let unique = keys.as_ref().is_some_and(Keys::has_duplicates);
         let call = best.map(|best| Call::of(best, self.planned(self.items.now), self.fpr)).transpose()?;
         let advice = Advice {
-            asked: &self,
+            asked: self,
             others: Others::at(rate, self.deletes),
-            call: call.map(|call| call.reading(unique, self.files.nul())),
-            nearest: if best.is_none() { Some(Nearest::to(&self)) } else { None },
+            call: call.map(|call| call.reading(unique, self.files.separator())),
+            nearest: if best.is_none() { Some(Nearest::to(self)) } else { None },
             trial: keys.map(|keys| self.files.measure(keys, &self.shown(&filters))).transpose()?,
             filters,
         };
-        stdout::say(&if self.json { format!("{:#}\n", advice.object()) } else { advice.text() })?;
-        Ok(if advice.call.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(advice.answer())
     }
 
-    /// Takes the number of items from the options or from the keys.
-    fn plan_for(&mut self, keys: Option<&Keys>) -> anyhow::Result<()> {
+    /// Takes the number of items from the options, the keys or the trace.
+    fn plan_for(&mut self, keys: Option<&Keys>, trace: Option<&Trace>) -> anyhow::Result<()> {
         self.counted_keys = keys.map_or(0, Keys::different);
-        self.items = self.given_items.unwrap_or(Items { now: self.counted_keys, most: None });
+        let counted_items = trace.map_or(self.counted_keys, Trace::most_items);
+        self.items = self.given_items.unwrap_or(Items { now: counted_items, most: None });
+        self.copies = self.copies.max(trace.map_or(1, Trace::most_copies));
         let Items { now, most } = self.items;
-        if let (Some(most), Some(_)) = (most, keys) {
-            bail!(
-                "--items: the range {now}..{most} given, but --keys measures filters of one size; give one number, or leave --keys out"
-            );
-        }
-        if let (Some(most), true) = (most, self.workload.are_given()) {
-            bail!(
-                "--items: the range {now}..{most} given, but --false-positive-cost compares filters of one size; give one number"
-            );
+        if let Some(most) = most {
+            let option = [("--keys", keys.is_some()), ("--false-positive-cost", self.workload.are_given())];
+            if let Some((option, _)) = option.into_iter().find(|(_, is_given)| *is_given) {
+                bail!(
+                    "--items: the range {now}..{most} given, but {option} compares filters of one size; give one number, or leave \
+                     {option} out"
+                );
+            }
         }
         if now < self.counted_keys {
             bail!(
@@ -224,7 +243,7 @@ impl Tune {
             builder = builder.bucket_size(slots);
         }
         // Every table has fingerprints of this length.
-        let params = builder.fingerprint_bits(32).params().map_err(|error| messages::parameter(&error))?;
+        let params = builder.fingerprint_bits(32).params().map_err(|error| errors::parameter(&error))?;
         if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate <= HIGHEST_RATE)) {
             bail!("--fpr: {rate} given, but {}", self.useful_rate(rate));
         }
@@ -290,5 +309,98 @@ impl Tune {
             Some(rate) => recommend(items, rate, &constraints),
             None => best_rate(items, bytes.unwrap_or(usize::MAX), &constraints),
         }
+    }
+}
+
+/// Values that work with the other options as given. None: no value of this option works.
+#[derive(Serialize)]
+struct Nearest {
+    /// The maximum number of items, if the keys are no more.
+    items: Option<usize>,
+    /// The lowest rate, with three digits. None if no rate was given.
+    false_positive_rate: Option<f64>,
+    /// The minimum number of bytes. None if no limit was given.
+    bytes: Option<usize>,
+}
+
+impl Nearest {
+    fn to(asked: &Tune) -> Self {
+        let Tune { items: Items { now: items, .. }, fpr, bytes, .. } = *asked;
+        // Without a rate, any will do, and so the highest: the lowest rate need not be found for every number.
+        let rate = fpr.or(Some(HIGHEST_RATE));
+        let least = || asked.recommend(items, rate, None).best().map(Candidate::bytes);
+        Self {
+            items: most(usize::MAX, |items| asked.recommend(items, rate, bytes).best().is_some())
+                .filter(|&items| items >= asked.counted_keys),
+            false_positive_rate: fpr.and_then(|_| Self::lowest_rate(asked)),
+            bytes: bytes.and_then(|_| least()),
+        }
+    }
+
+    /// The lowest rate that works.
+    fn lowest_rate(asked: &Tune) -> Option<f64> {
+        let works = |rate| asked.recommend(asked.most_items(), Some(rate), asked.bytes).best().is_some();
+        // `most` wants the working values to be the small ones: it counts rates from the top.
+        let left_out = most(DECIMALS, |left_out| works(decimal(DECIMALS - 1 - left_out)))?;
+        Some(decimal(DECIMALS - 1 - left_out))
+    }
+
+    /// The values, as options.
+    fn text(&self) -> String {
+        let ways = [
+            self.bytes.map(|bytes| format!("  --bytes {bytes}\n")),
+            self.false_positive_rate.map(|rate| format!("  --fpr {rate:?}\n")),
+            self.items.map(|items| format!("  --items {items}\n")),
+        ];
+        let ways: String = ways.into_iter().flatten().collect();
+        if ways.is_empty() {
+            return wrapped("No single option is enough: change more than one.");
+        }
+        format!("Nearest values, any one of which is enough:\n{ways}")
+    }
+}
+
+/// Numbers with three digits, ascending, from 1e-307 to 0.5, the highest rate.
+const DECIMALS: usize = 306 * 900 + 401;
+
+/// The number at a place in this list.
+fn decimal(place: usize) -> f64 {
+    let (power, digits) = (309 - place / 900, 100 + place % 900);
+    format!("{digits}e-{power}").parse().unwrap_or(f64::NAN)
+}
+
+/// The largest number that works, given one that does not, if all smaller numbers work too.
+fn most(mut bad: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
+    if !works(0) {
+        return None;
+    }
+    let mut good = 0;
+    while bad - good > 1 {
+        let middle = good.midpoint(bad);
+        if works(middle) { good = middle } else { bad = middle }
+    }
+    Some(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_that_works() {
+        for limit in [0, 1, 2, 1000, usize::MAX - 1] {
+            for bad in [limit + 1, usize::MAX] {
+                assert_eq!(most(bad, |number| number <= limit), Some(limit));
+            }
+        }
+        assert_eq!(most(5, |_| false), None);
+    }
+
+    #[test]
+    fn decimals_ascend_to_the_highest_rate() {
+        let text = |place| format!("{:e}", decimal(place));
+        assert_eq!([text(0), text(899), text(900), text(DECIMALS - 1)], ["1e-307", "9.99e-307", "1e-306", "5e-1"]);
+        assert_eq!(decimal(DECIMALS - 1).to_bits(), HIGHEST_RATE.to_bits());
+        assert!((0..DECIMALS).step_by(77).is_sorted_by(|&one, &other| decimal(one) < decimal(other)));
     }
 }

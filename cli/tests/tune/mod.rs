@@ -1,11 +1,8 @@
 //! `koel tune`: what it recommends, what it says of others, and what can be done with its answers.
 
-mod calls;
-mod mistakes;
-mod nearest;
-mod objects;
 mod plans;
-mod text;
+mod recommend;
+mod trace;
 mod trial;
 mod workload;
 

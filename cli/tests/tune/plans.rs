@@ -76,28 +76,25 @@ fn the_growing_filter_is_as_large_as_a_real_one() {
     assert!((mean - 1.0).abs() < 0.03, "{mean} of the bytes on average");
 }
 
-/// What a plan takes at most is a bound, whatever the hashes are: at every number of items, and at the moment of a split.
+/// The best plan takes the least memory on average, and never needs the items again.
 #[test]
-fn a_growing_filter_never_takes_more_than_its_plan_says() {
-    for (now, most, seeds) in
-        [(0, 900, 40), (1000, 9000, 40), (20_000, 300_000, 8), (50_000, 1_000_000, 3), (1_000_000, 10_000_000, 1)]
-    {
-        let found = object(&format!("--items {now}..{most} --fpr 0.1%"));
-        let bound = plan(&found, "growing")["most_bytes"].as_u64().expect("bytes");
-        for seed in 0..seeds {
-            let builder = ElasticFilter::builder().capacity(now).max_capacity(most).false_positive_rate(0.001).seed(seed);
-            let mut filter = builder.build().expect("a filter");
-            let (mut items, mut peak) = (0, filter.size_in_bytes() as u64);
-            while items < most {
-                let more = (items / 500 + 1).min(most - items);
-                filter.insert_iter((items..items + more).map(|n| n as u64)).expect("room");
-                items += more;
-                peak = peak.max(filter.size_in_bytes() as u64);
-            }
-            assert!(peak <= bound, "{peak} bytes, at most {bound}: {now}..{most}, seed {seed}");
-            assert!(most < 300_000 || bound < peak + peak / 5, "{peak} bytes, at most {bound}: {now}..{most}, seed {seed}");
-        }
+fn the_best_plan_is_named() {
+    for (items, best) in [("1M..1.1M", "large"), ("1k..1M", "growing"), ("20k..40k", "large"), ("100k..1M", "growing")] {
+        let options = format!("--items {items} --fpr 0.1%");
+        let found = object(&options);
+        assert_eq!(found["best"], best, "{items}: {found}");
+        let mean = |name: &str| plan(&found, name)["mean_bytes"].as_f64().expect("bytes");
+        assert_eq!(mean("growing") < 0.95 * mean("large"), best == "growing", "{items}");
+        assert!(mean("rebuilding") <= mean("large"));
+        let text = tune(&options).text();
+        assert!(text.contains(&format!("\n{best} *  ")), "{text}");
+        assert_eq!(tune(&options).unbroken().contains("If you can read all items"), mean("rebuilding") < mean(best), "{text}");
     }
+    // Only one plan is small enough.
+    let found = object(&format!("--items 1000..9000 --fpr 0.1% --bytes {}", smallest(9000)));
+    assert_eq!(found["best"], "large");
+    let impossible = tune("--items 1000..9000 --fpr 0.1% --bytes 10 --json");
+    assert!(serde_json::from_slice::<Value>(&impossible.stdout).expect("JSON")["best"].is_null());
 }
 
 /// Each command builds the filter that the plan begins with.

@@ -34,19 +34,16 @@ fn best(options: &str) -> Value {
 }
 
 #[test]
-fn costs_are_the_sums_of_their_parts_and_the_cheapest_filter_is_the_first() {
+fn costs_are_the_sums_of_their_parts() {
     let found = costs("--items 1M --false-positive-cost 100us --absent 90% --insertions 15% --removals 5% --memory-cost 2ns");
     let candidates = list(&found, "candidates");
     assert!(candidates.len() > 300, "{}", candidates.len());
-    let mut last = 0.0;
     for candidate in candidates {
         let total = number(candidate, "/cost_ns/total");
         let parts =
-            ["look_ups", "changes", "false_positives", "memory"].map(|part| number(candidate, &format!("/cost_ns/{part}")));
+            ["lookups", "changes", "false_positives", "memory"].map(|part| number(candidate, &format!("/cost_ns/{part}")));
         assert!((parts.iter().sum::<f64>() - total).abs() < 1e-9 * total && parts[..2].iter().all(|&part| part > 0.0));
-        assert!(last <= total, "{candidate}");
-        last = total;
-        // 80 of 100 operations are look-ups.
+        // 80 of 100 operations are lookups.
         let expected = 0.8 * 0.9 * number(candidate, "/false_positive_rate") * 100_000.0;
         assert!((parts[2] / expected - 1.0).abs() < 1e-9, "{candidate}");
         let mib = number(candidate, "/table_bytes") / f64::from(1 << 20);
@@ -54,9 +51,33 @@ fn costs_are_the_sums_of_their_parts_and_the_cheapest_filter_is_the_first() {
     }
     assert!((number(&found, "/cost_without_filter_ns") - 72_000.0).abs() < 1e-6);
     assert_eq!(found["pays"], true);
-    for (name, value) in [("look_ups", 0.8), ("absent", 0.9), ("false_positive_ns", 100_000.0), ("ns_per_mib", 2.0)] {
+    for (name, value) in [("lookups", 0.8), ("absent", 0.9), ("false_positive_ns", 100_000.0), ("ns_per_mib", 2.0)] {
         assert!((number(&found, &format!("/asked/workload/{name}")) - value).abs() < 1e-9, "{name}");
     }
+}
+
+/// Of the filters within 5 % of the least cost, the smallest is the first; the others follow, the cheapest first.
+#[test]
+fn the_smallest_of_the_cheapest_is_recommended() {
+    let mut saved = 0;
+    for question in
+        ["10k --false-positive-cost 100us", "1M --false-positive-cost 10us --insertions 10%", "20M --false-positive-cost 100us"]
+    {
+        let found = costs(&format!("--items {question}"));
+        let candidates = list(&found, "candidates");
+        let total = |one: &Value| number(one, "/cost_ns/total");
+        assert!(candidates[1..].is_sorted_by(|one, other| total(one) <= total(other)), "{question}");
+        let least = candidates.iter().map(total).fold(f64::INFINITY, f64::min);
+        let alike = candidates.iter().filter(|one| total(one) <= 1.05 * least);
+        let smallest = alike.map(|one| number(one, "/table_bytes")).fold(f64::INFINITY, f64::min);
+        assert!(total(&candidates[0]) <= 1.05 * least && number(&candidates[0], "/table_bytes") <= smallest, "{question}");
+        // Where that is not the cheapest, the text names both.
+        let text = tune(&timed(&format!("--items {question}"))).unbroken();
+        let is_cheapest = total(&candidates[0]) <= least;
+        assert_eq!(text.contains("two measurements of the times differ by more"), !is_cheapest, "{text}");
+        saved += usize::from(!is_cheapest);
+    }
+    assert!(saved > 0);
 }
 
 /// For every table, bucket size and length of fingerprint there is that filter, or one with the same buckets that is no larger
@@ -93,11 +114,18 @@ fn the_more_a_false_positive_costs_the_lower_is_the_rate() {
 
 #[test]
 fn rate_and_bytes_are_limits() {
-    let free = best("--items 1M --false-positive-cost 1ms");
+    let cheapest = |options: &str| {
+        let total = |one: &Value| number(one, "/cost_ns/total");
+        let found = costs(options)["candidates"].clone();
+        let all = found.as_array().expect("a list").iter();
+        all.min_by(|one, other| total(one).total_cmp(&total(other))).expect("a filter").clone()
+    };
+    let free = cheapest("--items 1M --false-positive-cost 1ms");
     let (rate, bytes) = (number(&free, "/false_positive_rate"), number(&free, "/table_bytes"));
     for option in [format!("--fpr {}", rate / 10.0), format!("--bytes {:.0}", bytes / 2.0)] {
-        let found = costs(&format!("--items 1M --false-positive-cost 1ms {option}"));
-        assert!(number(&found, "/candidates/0/cost_ns/total") > number(&free, "/cost_ns/total"), "{option}");
+        let options = format!("--items 1M --false-positive-cost 1ms {option}");
+        let found = costs(&options);
+        assert!(number(&cheapest(&options), "/cost_ns/total") > number(&free, "/cost_ns/total"), "{option}");
         for one in list(&found, "candidates") {
             let is_within = if option.starts_with("--fpr") {
                 number(one, "/false_positive_rate") <= rate / 10.0
@@ -143,38 +171,12 @@ fn where_no_filter_pays_it_says_so() {
     assert_eq!(costs("--items 1M --false-positive-cost 1s --absent 0")["pays"], false);
 }
 
-/// A smaller cache makes look-ups slower, where the table does not fit in it.
+/// A smaller cache makes lookups slower, where the table does not fit in it.
 #[test]
 fn the_cache_that_is_left() {
     let total =
         |options: &str| number(&best(&format!("--items 1M --false-positive-cost 10us --fpr 0.1% {options}")), "/cost_ns/total");
     assert!(total("--cache 1MiB") > 1.2 * total(""), "{} {}", total("--cache 1MiB"), total(""));
-}
-
-/// koel-peers has measured ten million items.
-#[test]
-fn other_crates_filters() {
-    let names = |options: &str, list_name: &str| {
-        let found = costs(&format!("--items 8M --false-positive-cost 10us {options}"));
-        assert_eq!(found["others_measured_items"], 10_000_000);
-        list(&found, list_name).iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
-    };
-    let has = |names: &[String], part: &str| names.iter().any(|name| name.contains(part));
-    let all = names("", "others");
-    assert!(
-        has(&all, "BinaryFuse8") && has(&all, "fastbloom 0") && has(&all, "cuckoofilter") && has(&all, "koel packed"),
-        "{all:?}"
-    );
-    let inserting = names("--insertions 1%", "others_rejected");
-    assert!(has(&inserting, "BinaryFuse8") && !has(&inserting, "fastbloom 0"), "{inserting:?}");
-    assert!(!has(&all, "batches"), "{all:?}");
-    let removing = names("--removals 1%", "others");
-    assert!(!has(&removing, "BinaryFuse8") && !has(&removing, "fastbloom 0") && has(&removing, "qfilter"), "{removing:?}");
-    assert_eq!(removing, names("--deletes", "others"));
-    let few = costs("--items 1M --false-positive-cost 10us");
-    assert!(list(&few, "others").is_empty() && few["others_measured_items"].is_null());
-    let run = tune(&timed("--items 1M --false-positive-cost 10us"));
-    assert!(run.unbroken().contains("koel-peers -- --items 1000000"), "{}", run.text());
 }
 
 #[test]
@@ -214,7 +216,7 @@ fn the_question_is_repeated_with_its_limits() {
     ));
     run.ok();
     let text = run.text().replace("\n ", "");
-    let limits = "1000000 items, with headroom 1500000; 100 % look-ups, 50 % of them of absent keys. A false positive costs 1.00 us. \
+    let limits = "1000000 items, with headroom 1500000; 100 % lookups, 50 % of them of absent keys. A false positive costs 1.00 us. \
                   Limits: \u{3b5} of at most 0.01, at most 9000000 bytes, single tables, buckets of 4 slots, room for 3 copies, 1.05 MB of \
                   the cache.";
     assert!(text.contains(limits), "{text}");

@@ -1,0 +1,77 @@
+//! The library's errors, with remedies for users of this command.
+
+use koel::{BuildError, InsertError, InsertErrorKind, ParamError, Parameter, tuning::nearest};
+
+use crate::file::{Changing, Filter};
+
+/// The library's error about a parameter, with what works instead.
+pub(crate) fn with_nearest(error: &ParamError) -> String {
+    nearest(error).map_or_else(|| error.to_string(), |nearest| format!("{error}; {nearest}"))
+}
+
+/// The same with the option that set the parameter.
+pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
+    let option = match error.parameter() {
+        Parameter::Capacity => "--capacity",
+        Parameter::FalsePositiveRate => "--fpr",
+        Parameter::FingerprintBits => "--bits",
+        Parameter::BucketSize => "--bucket-size",
+        _ => return anyhow::anyhow!(with_nearest(error)),
+    };
+    let message = with_nearest(error);
+    // The option names the parameter.
+    let rest = message.strip_prefix(&error.parameter().to_string()).unwrap_or(&message);
+    anyhow::anyhow!("{option}{rest}")
+}
+
+/// The library's error about a filter that could not be built.
+pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
+    match error {
+        BuildError::Param(error) => parameter(&error),
+        BuildError::OutOfMemory(error) => {
+            anyhow::anyhow!(
+                "{} bytes of memory cannot be allocated for the filter; give a smaller --capacity, or use a machine with more memory",
+                error.bytes()
+            )
+        }
+        error => error.into(),
+    }
+}
+
+/// Why a filter of either type refused an item, and what to do. `larger` is as in [`full`].
+pub(crate) fn refusal(place: &str, error: &InsertError, filter: &Changing, larger: &str) -> String {
+    match filter {
+        Changing::Fixed(filter) => full(place, error, filter, larger),
+        Changing::Growing(_) => grow(place, error),
+    }
+}
+
+/// Why a filter that grows refused an item, and what to do.
+pub(crate) fn grow(place: &str, error: &InsertError) -> String {
+    match error.kind() {
+        InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => format!(
+            "{place}: no room for another copy of this item: copies fill both of its buckets, and growing would not help; --unique \
+             stores an item once"
+        ),
+        _ => format!("{place}: {error}"),
+    }
+}
+
+/// Why there is no room for an item, and what to do. `larger` is the start of the remedy for a filter that is too small.
+pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
+    let capacity = filter.capacity();
+    if full.kind() == InsertErrorKind::Copies {
+        return format!(
+            "{place}: no room for another copy of this item: both of its buckets are full of copies; --unique stores an item \
+             once"
+        );
+    }
+    let (len, slots) = (filter.len(), filter.slots());
+    // A filter that is full below its capacity holds many copies of some items.
+    let or_unique = if len < capacity { ", or --unique, which stores repeated items once" } else { "" };
+    format!(
+        "{place}: the filter is full: {len} items in {slots} slots leave no room for this one; {larger} a --capacity above \
+         {}, enough for all items{or_unique}",
+        capacity.max(len)
+    )
+}

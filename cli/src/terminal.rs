@@ -1,0 +1,221 @@
+//! The standard streams: whether they can be used at all, what is printed on them, and the exit status that follows. A reader may
+//! close standard output at any time.
+
+use std::{
+    fmt,
+    io::{self, BufWriter, ErrorKind, StdinLock, StdoutLock, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdin,
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    const ALL: [Self; 3] = [Self::Stdin, Self::Stdout, Self::Stderr];
+
+    /// The stream with this file descriptor.
+    pub(crate) fn of(descriptor: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|&stream| stream as u32 == descriptor)
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Stdin => "standard input",
+            Self::Stdout => "standard output",
+            Self::Stderr => "standard error",
+        }
+    }
+
+    /// Fails if the stream is not open in the direction in which it is used: Rust's standard library takes the error of a read or
+    /// a write for success.
+    pub(crate) fn check(self) -> anyhow::Result<()> {
+        if !has_access(self) {
+            let (direction, remedy) = match self {
+                Self::Stdin => ("reading", "from a file or from /dev/null"),
+                Self::Stdout | Self::Stderr => ("writing", "to a file or to /dev/null"),
+            };
+            bail!("{}: is not open for {direction}; redirect it {remedy}", self.name());
+        }
+        Ok(())
+    }
+}
+
+/// Standard input, once it has been checked.
+pub(crate) fn stdin() -> anyhow::Result<StdinLock<'static>> {
+    Stream::Stdin.check()?;
+    Ok(io::stdin().lock())
+}
+
+/// Is the stream open for reading if it is standard input, and for writing otherwise? `nohup`, for example, opens standard input
+/// for writing only.
+#[cfg(unix)]
+fn has_access(stream: Stream) -> bool {
+    use rustix::{
+        fs::{OFlags, fcntl_getfl},
+        stdio::{stderr, stdin, stdout},
+    };
+
+    let (stream, unusable) = match stream {
+        Stream::Stdin => (stdin(), OFlags::WRONLY),
+        Stream::Stdout => (stdout(), OFlags::RDONLY),
+        Stream::Stderr => (stderr(), OFlags::RDONLY),
+    };
+    // If the mode is not known, reading and writing will tell.
+    !fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::ACCMODE == unusable)
+}
+
+/// Not known: this system has no file descriptors.
+#[cfg(not(unix))]
+fn has_access(_: Stream) -> bool {
+    true
+}
+
+/// The reader of standard output has closed the pipe. This ends the command, but is not reported as an error.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// Names standard output in an error, and turns a broken pipe into [`Closed`].
+pub(crate) fn named<T>(result: io::Result<T>) -> anyhow::Result<T> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed.into()),
+        other => other.context("standard output"),
+    }
+}
+
+/// Prints what was done to a file. If printing fails, the error says that the file was written all the same.
+pub(crate) fn report(text: &str, file: &str) -> anyhow::Result<()> {
+    print(text).with_context(|| format!("{file} was written, but the report of it could not be"))
+}
+
+/// Prints text. That its reader has closed the pipe is not an error: the work that it reports is done.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    Stream::Stdout.check()?;
+    let mut stdout = io::stdout().lock();
+    match named(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())) {
+        Err(error) if error.is::<Closed>() => Ok(()),
+        other => other,
+    }
+}
+
+/// Standard output for many items: locked once, with a large buffer.
+pub(crate) struct Out(BufWriter<StdoutLock<'static>>);
+
+impl Out {
+    /// For standard output that has been checked, unless nothing will be written.
+    pub(crate) fn new() -> Self {
+        Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
+    }
+
+    #[inline]
+    pub(crate) fn item(&mut self, item: &[u8], separator: u8) -> anyhow::Result<()> {
+        named(self.0.write_all(item).and_then(|()| self.0.write_all(&[separator])))
+    }
+
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        named(self.0.flush())
+    }
+}
+
+/// The exit status of every error. 1 means that nothing was found, as with grep.
+const FAILED: u8 = 2;
+
+/// Reports an error and gives its exit status.
+pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
+    if error.is::<Closed>() {
+        // The reader of standard output has seen enough. That is not an error.
+        return ExitCode::SUCCESS;
+    }
+    say(format_args!("koel: {error:#}\n"));
+    failed()
+}
+
+/// The exit status after an error that has been reported.
+pub(crate) fn failed() -> ExitCode {
+    ExitCode::from(FAILED)
+}
+
+/// Handles arguments that run no command: prints help and the version on standard output, mistakes on standard error.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let printed = Stream::Stdout.check().and_then(|()| named(error.print()));
+        return printed.map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
+    }
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(message) => say(format_args!("koel: {message}")),
+        None => say(format_args!("{text}")),
+    }
+    failed()
+}
+
+/// Writes to standard error. If that fails, there is nowhere left to report it.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
+    io::stderr().lock().write_fmt(text).ok();
+}
+
+/// A progress bar. Dropping it removes it from the screen.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// Whether it shows bytes, of a known total, or items.
+    by_bytes: bool,
+}
+
+impl Progress {
+    pub(crate) fn none() -> Self {
+        Self { bar: ProgressBar::hidden(), by_bytes: false }
+    }
+
+    /// For an input of this many bytes, if that is known.
+    pub(crate) fn reading(bytes: Option<u64>) -> Self {
+        let bar = match bytes {
+            Some(bytes) => ProgressBar::new(bytes).with_style(style("{wide_bar} {bytes} of {total_bytes}, {eta} left")),
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {human_pos} items")),
+        };
+        Self { bar, by_bytes: bytes.is_some() }
+    }
+
+    /// For inserting this many items.
+    pub(crate) fn inserting(items: usize) -> Self {
+        let bar = ProgressBar::new(items as u64);
+        let style = style("{wide_bar} {human_pos} of {human_len} items inserted, {eta} left");
+        Self { bar: bar.with_style(style), by_bytes: false }
+    }
+
+    /// For this many measurements.
+    pub(crate) fn measuring(measurements: usize) -> Self {
+        let bar = ProgressBar::new(measurements as u64);
+        let style = style("{wide_bar} {human_pos} of {human_len} measurements, {eta} left");
+        Self { bar: bar.with_style(style), by_bytes: false }
+    }
+
+    /// Updates the bar. To be called once for every large piece of input, not for every item.
+    pub(crate) fn at(&self, bytes: u64, items: u64) {
+        self.bar.set_position(if self.by_bytes { bytes } else { items });
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The templates are constants; if one of them is invalid, the default bar is shown.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

@@ -1,0 +1,143 @@
+//! Figures, tables and paragraphs as people read them. `koel_lab::percent` has shares.
+
+use std::fmt;
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+/// A number of things: "1 item", "2 items".
+pub(crate) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == T::from(1) { "" } else { "s" })
+}
+
+/// A number of bytes: exact if below 10 kB, otherwise with three significant digits.
+pub(crate) fn size(bytes: f64) -> String {
+    if bytes < 9999.5 {
+        return format!("{bytes:.0} B");
+    }
+    let mut size = bytes;
+    for unit in ["kB", "MB", "GB", "TB", "PB"] {
+        size /= 1000.0;
+        match size {
+            ..9.995 => return format!("{size:.2} {unit}"),
+            ..99.95 => return format!("{size:.1} {unit}"),
+            ..999.5 => return format!("{size:.0} {unit}"),
+            _ => {}
+        }
+    }
+    format!("{:.1} EB", size / 1000.0)
+}
+
+/// A time in nanoseconds with three significant digits, in the largest unit of which it is at least one.
+pub(crate) fn time(ns: f64) -> String {
+    let (mut time, mut units) = (ns, ["us", "ms"].into_iter());
+    let mut unit = "ns";
+    while time >= 999.5
+        && let Some(larger) = units.next()
+    {
+        (time, unit) = (time / 1000.0, larger);
+    }
+    match time {
+        0.0 => String::from("0 ns"),
+        ..9.995 => format!("{time:.2} {unit}"),
+        ..99.95 => format!("{time:.1} {unit}"),
+        _ => format!("{time:.0} {unit}"),
+    }
+}
+
+/// A rate with three significant digits.
+pub(crate) fn three_digits(rate: f64) -> String {
+    match rate {
+        0.0 => String::from("0"),
+        0.1.. => format!("{rate:.3}"),
+        0.01.. => format!("{rate:.4}"),
+        0.001.. => format!("{rate:.5}"),
+        _ => format!("{rate:.2e}"),
+    }
+}
+
+/// The same, at most seven characters wide.
+pub(crate) fn narrow(rate: f64) -> String {
+    if rate > 0.0 && rate < 9.995e-10 { format!("{rate:.1e}") } else { three_digits(rate) }
+}
+
+/// Rows of cells in columns, `gap` apart: the columns in `left` begin at the left, all others end at the right. There is a line
+/// of dashes above each of the rows in `lines`.
+pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], gap: usize, left: &[usize], lines: &[usize]) -> String {
+    let width = |cell: &T| cell.as_ref().chars().count();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<_> =
+        (0..columns).map(|column| rows.iter().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        if lines.contains(&number) {
+            text += &"-".repeat(widths.iter().sum::<usize>() + gap * columns.saturating_sub(1));
+            text += "\n";
+        }
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            let cell = cell.as_ref();
+            if left.contains(&column) { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        text += cells.collect::<Vec<_>>().join(&" ".repeat(gap)).trim_end();
+        text += "\n";
+    }
+    text
+}
+
+/// A paragraph in lines that fit, indented from the second on.
+pub(crate) fn wrapped(text: &str) -> String {
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        let gap = match column {
+            0 => "",
+            _ if column + 1 + width <= WIDTH => " ",
+            _ => "\n  ",
+        };
+        column = if gap.starts_with('\n') { 2 + width } else { column + gap.len() + width };
+        lines.extend([gap, word]);
+    }
+    lines + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_three_digits() {
+        let cases: [(f64, &str); 9] = [
+            (0.0, "0 B"),
+            (9999.4, "9999 B"),
+            (9999.5, "10.0 kB"),
+            (99_949.0, "99.9 kB"),
+            (999_499.0, "999 kB"),
+            (999_500.0, "1.00 MB"),
+            (9.995e9, "10.0 GB"),
+            (1.25e15, "1.25 PB"),
+            (18.4e18, "18.4 EB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let cases =
+            [(0.0, "0 ns"), (9.994, "9.99 ns"), (12.34, "12.3 ns"), (999.4, "999 ns"), (999.6, "1.00 us"), (5e6, "5.00 ms")];
+        for (ns, text) in cases {
+            assert_eq!(time(ns), text);
+        }
+        assert_eq!(time(2e12), "2000000 ms");
+    }
+
+    #[test]
+    fn rates_have_three_digits_and_take_seven_columns() {
+        let cases = [(0.0, "0"), (0.5, "0.500"), (0.098_76, "0.0988"), (0.001, "0.00100"), (0.000_946, "9.46e-4")];
+        for (rate, text) in cases {
+            assert_eq!((three_digits(rate).as_str(), narrow(rate).as_str()), (text, text));
+        }
+        assert_eq!([narrow(9.994e-10), narrow(9.996e-10), narrow(1.26e-10)], ["1.0e-9", "1.00e-9", "1.3e-10"]);
+    }
+}

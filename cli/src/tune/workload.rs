@@ -1,0 +1,563 @@
+//! The filter with the least expected cost for a workload, `--false-positive-cost 100us`. docs/TUNING.md has the model.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use koel::{
+    Addressing, Params, TableKind,
+    tuning::{Candidate, HIGHEST_RATE},
+};
+use koel_lab::{
+    Machine,
+    experiments::speed::{SpeedTable, Speeds},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Answer, Nearest, Tune,
+    answer::{candidate, label},
+    call::Call,
+};
+use crate::{
+    experiment::FOLDER,
+    numbers::{self, Part},
+    text::{counted, narrow, size, table, time, wrapped},
+};
+
+/// Of the filters that cost at most this much more than the cheapest, the smallest is recommended. Two measurements of the times
+/// differ by as much.
+const ALIKE: f64 = 0.05;
+
+/// The ratio between two rates that are tried: two for each bit of a fingerprint, so that no length is left out.
+const STEP: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Lower than the rate of any filter that fits into memory: with fingerprints of 32 bits, it is about 10⁻⁹.
+const LOWEST_RATE: f64 = 1e-10;
+
+/// Filters in the table without --all, beside those with the usual buckets.
+const SHOWN: usize = 4;
+
+/// What is done with a filter, and what it costs. Shares are between 0 and 1, times in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Workload {
+    /// Of all operations.
+    lookups: f64,
+    /// Of the lookups.
+    absent: f64,
+    /// Of all operations.
+    insertions: f64,
+    /// Of all operations.
+    removals: f64,
+    /// The work that a false positive causes.
+    false_positive: f64,
+    /// A MiB of memory, per operation.
+    mib: f64,
+}
+
+/// The parts of the expected time of an operation, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cost {
+    lookups: f64,
+    changes: f64,
+    false_positives: f64,
+    memory: f64,
+}
+
+impl Workload {
+    /// The cost of a filter with these times, this false-positive rate and a table of so many bytes.
+    fn cost(&self, speeds: &Speeds, rate: f64, bytes: f64) -> Cost {
+        let Self { lookups, absent, insertions, removals, false_positive, mib } = *self;
+        // Those that replace removed items go into a filter that is nearly full; the others fill it.
+        let replacing = insertions.min(removals);
+        Cost {
+            lookups: lookups * (absent * speeds.find_absent + (1.0 - absent) * speeds.find_present),
+            changes: replacing * speeds.insert + (insertions - replacing) * speeds.build + removals * speeds.remove,
+            false_positives: lookups * absent * rate * false_positive,
+            memory: bytes / f64::from(1 << 20) * mib,
+        }
+    }
+
+    /// The cost without a filter: the wasted work of every lookup of an absent key.
+    fn without(&self) -> f64 {
+        self.lookups * self.absent * self.false_positive
+    }
+}
+
+impl Cost {
+    fn total(&self) -> f64 {
+        self.lookups + self.changes + self.false_positives + self.memory
+    }
+}
+
+// No doc comment here: clap would take it for the help of the command.
+#[derive(Args)]
+#[group(skip)]
+pub(super) struct Options {
+    /// What a false positive costs: the time of the wasted work, such as 80ns, 100us or 5ms. Finds the
+    /// smallest of the filters whose expected time per operation is within 5 % of the least, at whatever rate that is; --fpr and
+    /// --bytes are limits then. Compares it with no filter
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = numbers::nanoseconds,
+        allow_negative_numbers = true,
+        conflicts_with = "lists"
+    )]
+    false_positive_cost: Option<f64>,
+
+    /// The share of the lookups whose key is absent [default: 50%]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
+    absent: Option<Part>,
+
+    /// The share of all operations that insert an item. As many of them as remove one go into a filter that is nearly full; the
+    /// others fill it [default: 0%]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
+    insertions: Option<Part>,
+
+    /// The share of all operations that remove an item [default: 0%]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
+    removals: Option<Part>,
+
+    /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: 0ns]
+    #[arg(long, value_name = "TIME", value_parser = numbers::nanoseconds, allow_negative_numbers = true)]
+    memory_cost: Option<f64>,
+
+    /// The part of the processor's last cache that is left for the filter, such as 8MiB. If that is a quarter of the cache, times
+    /// are those of a table of four times the size [default: all of it]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
+    cache: Option<usize>,
+
+    /// The folder with this machine's times, which `koel experiment speed` measures [default: koel-experiments]
+    #[arg(long, value_name = "FOLDER")]
+    times: Option<PathBuf>,
+}
+
+/// A filter and what it costs.
+struct Priced {
+    candidate: Candidate,
+    cost: Cost,
+}
+
+impl Priced {
+    fn params(&self) -> &Params {
+        self.candidate.params()
+    }
+
+    /// Its kind of table, and the slots of a bucket.
+    fn shape(&self) -> (TableKind, u32) {
+        (self.params().table(), self.params().bucket_size())
+    }
+}
+
+/// Everything to print.
+pub(super) struct Costs<'a> {
+    asked: &'a Tune,
+    workload: Workload,
+    times: SpeedTable,
+    folder: &'a Path,
+    /// All filters: the recommended one, and then the others, the cheapest first.
+    filters: Vec<Priced>,
+    /// The cheapest one, if it is not recommended.
+    cheapest: Option<usize>,
+    call: Option<Call>,
+    /// Values that work, if those given do not.
+    nearest: Option<Nearest>,
+}
+
+impl Options {
+    /// Whether costs are wanted.
+    pub(super) fn are_given(&self) -> bool {
+        self.false_positive_cost.is_some()
+    }
+
+    /// The workload. `None` if no cost is given.
+    fn workload(&self) -> anyhow::Result<Option<Workload>> {
+        let Some(false_positive) = self.false_positive_cost else {
+            return match self.given() {
+                None => Ok(None),
+                Some(option) => bail!("{option}: counts only with --false-positive-cost; give it, or leave {option} out"),
+            };
+        };
+        let (inserted, removed) = (self.insertions.unwrap_or_default(), self.removals.unwrap_or_default());
+        let [absent, insertions, removals] = [self.absent.unwrap_or(Part(0.5)), inserted, removed].map(|part| part.0);
+        let changes = insertions + removals;
+        // Thirds need not add up to exactly 1.
+        if changes > 1.0 + 1e-9 {
+            bail!(
+                "--insertions: {inserted} given, but with --removals {removed} that is more than all operations; give less of one"
+            );
+        }
+        let lookups = (1.0 - changes).max(0.0);
+        Ok(Some(Workload { lookups, absent, insertions, removals, false_positive, mib: self.memory_cost.unwrap_or(0.0) }))
+    }
+
+    /// One of the options that are of no use without the cost of a false positive, if one is given.
+    fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--absent", self.absent.is_some()),
+            ("--insertions", self.insertions.is_some()),
+            ("--removals", self.removals.is_some()),
+            ("--memory-cost", self.memory_cost.is_some()),
+            ("--cache", self.cache.is_some()),
+            ("--times", self.times.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+}
+
+impl<'a> Costs<'a> {
+    /// The costs of all filters for a question. `None` if no cost is given.
+    pub(super) fn of(asked: &'a Tune) -> anyhow::Result<Option<Self>> {
+        let options = &asked.workload;
+        let Some(workload) = options.workload()? else { return Ok(None) };
+        let items = asked.planned(asked.items.now);
+        if items == 0 {
+            bail!("--items: 0 given, but a filter without items has no false positives; the nearest that works is 1");
+        }
+        let folder = options.times.as_deref().unwrap_or(Path::new(FOLDER));
+        let times = times(folder)?;
+        let growth = growth(options.cache, &times)?;
+        let price = |candidate: Candidate| {
+            let (params, bytes) = (candidate.params(), candidate.bytes() as f64);
+            let speeds = times.at(params.table(), params.bucket_size(), bytes * growth)?;
+            let cost = workload.cost(&speeds, candidate.false_positive_rate(), bytes);
+            Some(Priced { candidate, cost })
+        };
+        let mut filters: Vec<_> = candidates(asked).into_iter().filter_map(price).collect();
+        filters.sort_by(|one, other| {
+            let cost = one.cost.total().total_cmp(&other.cost.total());
+            cost.then_with(|| one.candidate.bytes().cmp(&other.candidate.bytes()))
+        });
+        let best = recommended(&filters);
+        if let Some(best) = best {
+            filters[..=best].rotate_right(1);
+        }
+        let call = filters.first().map(|best| Call::of(&best.candidate, items, None)).transpose()?;
+        let costs = Self {
+            workload,
+            // The one that was the first.
+            cheapest: best.filter(|&best| best > 0).map(|_| 1),
+            nearest: if filters.is_empty() { Some(Nearest::to(asked)) } else { None },
+            asked,
+            times,
+            folder,
+            filters,
+            call,
+        };
+        Ok(Some(costs))
+    }
+
+    pub(super) fn answer(&self) -> Answer {
+        Answer { text: self.text(), object: self.object(), found: !self.filters.is_empty() }
+    }
+
+    /// The time that an operation takes without a filter.
+    fn without(&self) -> f64 {
+        self.workload.without()
+    }
+
+    /// Whether the recommended filter costs less than none.
+    fn pays(&self) -> bool {
+        self.filters.first().is_some_and(|best| best.cost.total() < self.without())
+    }
+
+    /// Whether this machine measured the times.
+    fn is_here(&self) -> bool {
+        let here = Machine::here();
+        let there = self.times.machine();
+        (&here.processor, &here.kernel) == (&there.processor, &there.kernel)
+    }
+}
+
+/// The times in a folder.
+fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
+    let there = folder.display();
+    let read = SpeedTable::read(folder);
+    let read = read.with_context(|| format!("--times: koel experiment speed --again --out {there} measures them anew"))?;
+    match read {
+        Some(times) => Ok(times),
+        None => bail!(
+            "--times: {there} has no times of this machine; measure them, which takes some minutes, with: koel experiment speed \
+             --out {there}"
+        ),
+    }
+}
+
+/// The smallest of the filters that cost hardly more than the cheapest, which is the first.
+fn recommended(filters: &[Priced]) -> Option<usize> {
+    let most = filters.first()?.cost.total() * (1.0 + ALIKE);
+    let alike = filters.iter().take_while(|priced| priced.cost.total() <= most).enumerate();
+    alike.min_by_key(|(_, priced)| priced.candidate.bytes()).map(|(place, _)| place)
+}
+
+/// How many times as large tables count as they are.
+fn growth(cache: Option<usize>, times: &SpeedTable) -> anyhow::Result<f64> {
+    match (cache, times.cache()) {
+        (None, _) => Ok(1.0),
+        (Some(0), _) => bail!("--cache: 0 given; give at least one byte"),
+        (Some(_), None) => bail!("--cache: the machine that measured did not tell how large its cache is; leave --cache out"),
+        (Some(given), Some(all)) if given as u64 > all => {
+            bail!("--cache: {given} given, but the machine that measured has {all} bytes; give no more")
+        }
+        (Some(given), Some(all)) => Ok(all as f64 / given as f64),
+    }
+}
+
+/// Of each kind of table and each bucket size, the smallest filters for all rates within the limits, each once.
+fn candidates(asked: &Tune) -> Vec<Candidate> {
+    let highest = asked.fpr.unwrap_or(HIGHEST_RATE);
+    let rates = std::iter::successors(Some(highest), |rate| Some(rate * STEP));
+    let mut all: Vec<Candidate> = Vec::new();
+    for rate in rates.take_while(|&rate| rate > LOWEST_RATE.min(highest / 2.0)) {
+        let found = asked.recommend(asked.items.now, Some(rate), asked.bytes);
+        for candidate in found.candidates() {
+            if all.iter().all(|known| known.params() != candidate.params()) {
+                all.push(candidate.clone());
+            }
+        }
+    }
+    all
+}
+
+impl Costs<'_> {
+    fn text(&self) -> String {
+        let question = self.question();
+        let Some((best, call)) = self.filters.first().zip(self.call.as_ref()) else {
+            let ways = self.nearest.as_ref().map_or_else(String::new, Nearest::text);
+            return format!("{question}\nNo filter meets these requirements.\n{ways}");
+        };
+        let (table, notes) = (self.table(), self.notes(best));
+        // What does not pay is not to be built.
+        let calls = if self.pays() { format!("\n{}\n\n{}\n", call.command(), call.rust()) } else { String::new() };
+        format!("{question}\n{table}\n{notes}{calls}")
+    }
+
+    fn question(&self) -> String {
+        let workload = &self.workload;
+        let per_cent = |share: f64| koel_lab::percent(share, 0);
+        let (lookups, absent) = (per_cent(workload.lookups), per_cent(workload.absent));
+        let mut parts = vec![format!("{lookups} lookups, {absent} of them of absent keys")];
+        for (share, what) in [(workload.insertions, "insertions"), (workload.removals, "removals")] {
+            parts.extend((share > 0.0).then(|| format!("{} {what}", per_cent(share))));
+        }
+        let mib = || format!(", and a MiB {} per operation", time(workload.mib));
+        let memory = if workload.mib > 0.0 { mib() } else { String::new() };
+        wrapped(&format!(
+            "{}; {}. A false positive costs {}{memory}.{}",
+            self.asked.said_items(),
+            parts.join(", "),
+            time(workload.false_positive),
+            self.limits()
+        ))
+    }
+
+    /// What the filters are limited to, as a sentence; nothing if that is nothing.
+    fn limits(&self) -> String {
+        let Tune { fpr, bytes, table, bucket_size, addressing, copies, .. } = *self.asked;
+        let addressing = Addressing::from(addressing);
+        let limits = [
+            fpr.map(|rate| format!("\u{3b5} of at most {rate:?}")),
+            bytes.map(|bytes| format!("at most {}", counted(bytes, "byte"))),
+            table.map(|table| format!("{} tables", TableKind::from(table))),
+            bucket_size.map(|slots| format!("buckets of {}", counted(slots, "slot"))),
+            (addressing != Addressing::default()).then(|| format!("addressing {addressing}")),
+            (copies > 1).then(|| format!("room for {copies} copies")),
+            self.asked.workload.cache.map(|bytes| format!("{} of the cache", size(bytes as f64))),
+        ];
+        let limits: Vec<_> = limits.into_iter().flatten().collect();
+        if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join(", ")) }
+    }
+
+    /// The cheapest filter of each shape that is shown.
+    fn shown(&self) -> Vec<&Priced> {
+        let is_first = |place: usize, priced: &Priced| self.filters[..place].iter().all(|other| other.shape() != priced.shape());
+        let shapes = self.filters.iter().enumerate().filter(|&(place, priced)| is_first(place, priced));
+        let is_usual = |priced: &Priced| TableKind::Packed.bucket_sizes().contains(&priced.params().bucket_size());
+        let shown = shapes.enumerate().filter(|&(rank, (_, priced))| self.asked.all || rank < SHOWN || is_usual(priced));
+        shown.map(|(_, (_, priced))| priced).collect()
+    }
+
+    fn table(&self) -> String {
+        let row = |Cost { lookups, changes, false_positives, memory }: Cost, bytes: f64, rate: f64, name: String| {
+            let total = lookups + changes + false_positives + memory;
+            let [total, lookups, changes, false_positives, memory] = [total, lookups, changes, false_positives, memory].map(ns);
+            vec![total, lookups, changes, false_positives, memory, size(bytes), narrow(rate), name]
+        };
+        let header = ["cost", "lookups", "changes", "wasted", "memory", "size", "\u{3b5}", "filter"];
+        let mut rows = vec![header.map(String::from).to_vec()];
+        rows.extend(self.shown().into_iter().enumerate().map(|(place, priced)| {
+            let (bytes, rate) = (priced.candidate.bytes() as f64, priced.candidate.false_positive_rate());
+            row(priced.cost, bytes, rate, label(priced.params(), place == 0))
+        }));
+        let filters = rows.len();
+        let without = [&*ns(self.without()), "-", "-", &*ns(self.without()), "-", "-", "-", "no filter"];
+        rows.push(without.map(String::from).to_vec());
+        if self.workload.mib == 0.0 {
+            for row in &mut rows {
+                row.remove(4);
+            }
+        }
+        let last = rows[0].len() - 1;
+        table(&rows, 1, &[last], &[1, filters])
+    }
+
+    fn notes(&self, best: &Priced) -> String {
+        let (cost, without) = (best.cost.total(), self.without());
+        let mut notes = vec![if self.pays() {
+            format!(
+                "* {}: {}. Without a filter, it is {}, {:.1} times as much.",
+                if self.cheapest.is_none() {
+                    "The least cost per operation"
+                } else {
+                    "The smallest filter within 5 % of the least cost per operation"
+                },
+                time(cost),
+                time(without),
+                without / cost
+            )
+        } else {
+            format!(
+                "No filter pays: an operation costs {} without one, and {} with this one (*). All that a filter can save is the \
+                 wasted work for absent keys.",
+                time(without),
+                time(cost)
+            )
+        }];
+        if let Some(cheapest) = self.cheapest.map(|place| &self.filters[place]) {
+            notes.push(format!(
+                "{} costs {}, and takes {} instead of {}: two measurements of the times differ by more.",
+                label(cheapest.params(), false),
+                time(cheapest.cost.total()),
+                size(cheapest.candidate.bytes() as f64),
+                size(best.candidate.bytes() as f64)
+            ));
+        }
+        notes.push(String::from(
+            "Expected times per operation, in ns; each kind of operation counts by its share. Wasted: the work for false positives. \
+             f: bits per fingerprint, b: slots per bucket; each further row is the cheapest filter of its table and bucket \
+             size.",
+        ));
+        if self.workload.mib == 0.0 {
+            notes.push(String::from("For a higher price of memory, give --memory-cost, such as 1ns per MiB and operation."));
+        }
+        notes.push(self.about_times(best));
+        notes.iter().map(|note| wrapped(note)).collect()
+    }
+
+    fn about_times(&self, best: &Priced) -> String {
+        let folder = self.folder.display();
+        let again = format!("koel experiment speed --again --out {folder}");
+        let mut parts = vec![format!("Times: {folder}/speed.json, of {}.", self.times.machine().processor)];
+        if !self.is_here() {
+            parts.push(format!("That is another machine than this one: measure here with `{again}`."));
+        }
+        let (disturbed, all) = self.times.disturbed();
+        if disturbed > 0 {
+            parts.push(format!("Other work disturbed {disturbed} of its {all} rows: `{again}` measures them again."));
+        }
+        if best.candidate.bytes() as u64 > self.times.most_bytes() {
+            parts.push(format!(
+                "The largest table that was measured has {}; from there on, times are taken to rise as they do up to there.",
+                size(self.times.most_bytes() as f64)
+            ));
+        }
+        parts.join(" ")
+    }
+}
+
+/// Nanoseconds with three significant digits or more.
+fn ns(time: f64) -> String {
+    match time {
+        0.0 => String::from("0"),
+        ..9.995 => format!("{time:.2}"),
+        ..99.95 => format!("{time:.1}"),
+        _ => format!("{time:.0}"),
+    }
+}
+
+impl Costs<'_> {
+    /// Everything as one object. Names and meanings are stable.
+    fn object(&self) -> Value {
+        let workload = &self.workload;
+        let mut asked = self.asked.object();
+        asked["workload"] = json!({
+            "lookups": workload.lookups,
+            "absent": workload.absent,
+            "insertions": workload.insertions,
+            "removals": workload.removals,
+            "false_positive_ns": workload.false_positive,
+            "ns_per_mib": workload.mib,
+            "cache_bytes": self.asked.workload.cache,
+        });
+        let items = self.asked.planned(self.asked.items.now);
+        let (disturbed, rows) = self.times.disturbed();
+        let candidates = self.filters.iter().map(|priced| {
+            let (mut object, Cost { lookups, changes, false_positives, memory }) =
+                (candidate(&priced.candidate, items), priced.cost);
+            object["cost_ns"] = json!({
+                "total": priced.cost.total(),
+                "lookups": lookups,
+                "changes": changes,
+                "false_positives": false_positives,
+                "memory": memory,
+            });
+            object
+        });
+        json!({
+            "asked": asked,
+            "times": {
+                "processor": self.times.machine().processor,
+                "this_machine": self.is_here(),
+                "disturbed_rows": disturbed,
+                "rows": rows,
+                "largest_table_bytes": self.times.most_bytes(),
+            },
+            "candidates": candidates.collect::<Vec<_>>(),
+            "cost_without_filter_ns": self.without(),
+            "pays": self.pays(),
+            "nearest": self.nearest,
+            "builder": self.call.as_ref().map(Call::rust),
+            "command": self.call.as_ref().map(Call::command),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEEDS: Speeds = Speeds { find_absent: 10.0, find_present: 20.0, insert: 40.0, build: 8.0, remove: 30.0 };
+
+    #[test]
+    fn each_part_counts_by_its_share() {
+        let workload =
+            Workload { lookups: 0.5, absent: 0.75, insertions: 0.25, removals: 0.25, false_positive: 1000.0, mib: 2.0 };
+        let cost = workload.cost(&SPEEDS, 0.125, f64::from(3 << 20));
+        assert_eq!(cost, Cost { lookups: 6.25, changes: 17.5, false_positives: 46.875, memory: 6.0 });
+        assert!((cost.total() - 76.625).abs() < 1e-12 && (workload.without() - 375.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn insertions_without_removals_fill_the_filter() {
+        let changes = |insertions, removals| {
+            let workload = Workload { lookups: 0.5, absent: 0.5, insertions, removals, false_positive: 0.0, mib: 0.0 };
+            workload.cost(&SPEEDS, 0.0, 0.0).changes
+        };
+        let expected = [(0.5, 0.0, 4.0), (0.25, 0.25, 17.5), (0.375, 0.125, 10.75), (0.125, 0.375, 16.25), (0.0, 0.5, 15.0)];
+        for (insertions, removals, cost) in expected {
+            assert!((changes(insertions, removals) - cost).abs() < 1e-12, "{insertions} {removals}");
+        }
+    }
+
+    /// The question of Lang et al.: a filter pays if its lookup takes less than the work that it saves.
+    #[test]
+    fn without_absent_keys_no_filter_pays() {
+        let workload = Workload { lookups: 1.0, absent: 0.0, insertions: 0.0, removals: 0.0, false_positive: 1e9, mib: 0.0 };
+        assert!(workload.cost(&SPEEDS, 1e-9, 1.0).total() > workload.without());
+        let cheap = Workload { absent: 1.0, false_positive: 9.0, ..workload };
+        assert!(cheap.cost(&SPEEDS, 1e-9, 1.0).total() > cheap.without());
+        let dear = Workload { false_positive: 11.0, ..cheap };
+        assert!(dear.cost(&SPEEDS, 1e-9, 1.0).total() < dear.without());
+    }
+}
