@@ -1,10 +1,11 @@
-"""Measures the module on every server that is installed, and prints Markdown: memory, time per command, pauses while a
-filter grows, dumping and loading. Times are the server's own (INFO commandstats, SLOWLOG): the client does not count.
+#!/usr/bin/env python3
+"""Measures the module on every server that is installed, and prints the tables of docs/VALKEY.md in Markdown: speed, pauses, memory.
+Times are the server's own (INFO commandstats, SLOWLOG): the client does not count.
 
-    .ci/install; just module -k test_growth   # installs servers, and builds the module
-    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [--pauses] [SERVER...]
+    .ci/install; cargo build --release -p koel-valkey
+    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
 
-SERVER is the beginning of a name such as valkey-9. RedisBloom's figures are published ones, not measured here.
+SERVER is the beginning of a name such as valkey-9. `docs/measure` writes the tables into the page.
 """
 
 import argparse
@@ -24,7 +25,12 @@ from wire import encode, refuse
 BATCH = 1000
 AT_A_TIME = 500
 ROUNDS = 3
-DUMPS = 9
+DUMPS = 5
+ABSENT = 5_000_000_000
+"""Items from here on are in no filter."""
+
+REDISBLOOM = "RedisBloom, 2026-11-23"
+"""Its figures are constants: its module, built from source, on Redis 8.2 and Valkey 9.1, on another machine of this kind."""
 
 
 def single(name, key, numbers):
@@ -71,94 +77,65 @@ def command_stat(call, name, field):
     raise AssertionError(f"no {name} was called")
 
 
-def usec_per_call(call, name):
-    return command_stat(call, name, "usec_per_call")
-
-
-def total_ms(call, name):
-    return command_stat(call, name, "usec") / 1000
-
-
-def measured_rate(call, key, count):
+def measured_rate(call, key, count=1_000_000):
     """The share of absent items that are found."""
-    return run(call, batches(key, "CF.MEXISTS", [], range(5_000_000_000, 5_000_000_000 + count)), 8) / count
+    return run(call, batches(key, "CF.MEXISTS", [], range(ABSENT, ABSENT + count)), 8) / count
 
 
-def memory(call, capacity, count):
-    """Size by INFO, bytes by MEMORY USAGE, bits per item, and the measured rate."""
-    call("FLUSHALL")
-    call("CF.RESERVE", "f", capacity)
-    insert(call, "f", range(count))
-    size, usage = info(call, "f")["Size"], call("MEMORY", "USAGE", "f")
-    rate = measured_rate(call, "f", count)
-    return f"{size:,} B; {usage:,} B; {8 * usage / count:.2f} bits per item; {100 * rate:.3f} %"
+# Speed.
 
 
 def time_of(call, name, commands_of_round, items_per_call=1):
-    """The median of the rounds."""
+    """Microseconds: the median of the rounds."""
     times = []
     for number in range(ROUNDS):
         call("CONFIG", "RESETSTAT")
-        run(call, commands_of_round(number), AT_A_TIME if items_per_call == 1 else 8)
-        times.append(usec_per_call(call, name) / items_per_call)
+        run(call, commands_of_round(f"f{number}"), AT_A_TIME if items_per_call == 1 else 8)
+        times.append(command_stat(call, name, "usec_per_call") / items_per_call)
     return statistics.median(times)
 
 
-def singles(call, count):
+def reserve_for_rounds(call, count):
     """Each round adds to a new filter, as large as it needs, and looks its items up."""
     call("FLUSHALL")
     for number in range(ROUNDS):
         call("CF.RESERVE", f"f{number}", count)
-    add = time_of(call, "CF.ADD", lambda number: single("CF.ADD", f"f{number}", range(count)))
-    present = time_of(call, "CF.EXISTS", lambda number: single("CF.EXISTS", f"f{number}", range(count)))
-    absent = range(5_000_000_000, 5_000_000_000 + count)
-    find = time_of(call, "CF.EXISTS", lambda number: single("CF.EXISTS", f"f{number}", absent))
-    # What the server takes for a command of a module that finds no key.
-    return add, present, find, time_of(call, "CF.EXISTS", lambda number: single("CF.EXISTS", "missing", range(count)))
 
 
-def thousands(call, count):
-    """Nanoseconds an item."""
+def speed(call, count, grown):
+    """The rows of the table: what is measured, RedisBloom's figure, and this one."""
+    present, absent = range(count), range(ABSENT, ABSENT + count)
+    reserve_for_rounds(call, count)
+    add = time_of(call, "CF.ADD", lambda key: single("CF.ADD", key, present))
+    found, not_found = (time_of(call, "CF.EXISTS", lambda key: single("CF.EXISTS", key, some)) for some in (present, absent))
+    missing = time_of(call, "CF.EXISTS", lambda _: single("CF.EXISTS", "missing", present))
+    yield "`CF.ADD`, µs", "0.33 to 0.38", f"{add:.2f}"
+    yield "`CF.EXISTS`, present; absent, µs", "0.33 to 0.37; 0.34 to 0.36", f"{found:.2f}; {not_found:.2f}"
+    yield "`CF.EXISTS` without the key, which is the server's own time, µs", "", f"{missing:.2f}"
+    reserve_for_rounds(call, count)
+    insert_time = time_of(call, "CF.INSERT", lambda key: batches(key, "CF.INSERT", ["ITEMS"], present), BATCH)
+    find_time = time_of(call, "CF.MEXISTS", lambda key: batches(key, "CF.MEXISTS", [], present), BATCH)
+    yield "`CF.INSERT` of 1000 items, ns per item", "133 to 151", f"{1000 * insert_time:.0f}"
+    yield "`CF.MEXISTS` of 1000 items, ns per item", "139 to 140", f"{1000 * find_time:.0f}"
     call("FLUSHALL")
-    for number in range(ROUNDS):
-        call("CF.RESERVE", f"f{number}", count)
-    words = ["ITEMS"]
-    add = time_of(call, "CF.INSERT", lambda number: batches(f"f{number}", "CF.INSERT", words, range(count)), BATCH)
-    find = time_of(call, "CF.MEXISTS", lambda number: batches(f"f{number}", "CF.MEXISTS", [], range(count)), BATCH)
-    return 1000 * add, 1000 * find
-
-
-def pauses(call, capacity, count, in_batches):
-    """While a filter grows beyond its capacity: milliseconds of each command above half a millisecond, by its first item."""
-    call("FLUSHALL")
-    call("CONFIG", "SET", "slowlog-log-slower-than", 500, "slowlog-max-len", 100_000)
-    call("SLOWLOG", "RESET")
-    call("CF.RESERVE", "f", capacity)
-    if in_batches:
-        insert(call, "f", range(count))
-    else:
-        assert run(call, single("CF.ADD", "f", range(count))) == count
-    slow = {entry[3][3 if in_batches else 2]: entry[2] / 1000 for entry in call("SLOWLOG", "GET", -1)}
-    call("CONFIG", "SET", "slowlog-log-slower-than", -1)
-    return slow
-
-
-def describe_pauses(call, capacity, count, in_batches):
-    """What the module itself does for long, it does for the same items in every round; the rest is the machine's."""
-    rounds = [pauses(call, capacity, count, in_batches) for _ in range(ROUNDS)]
-    longest = ", ".join(f"{max(slow.values()):.2f}" if slow else "below 0.5" for slow in rounds)
-    again = {item: min(slow[item] for slow in rounds) for item in set.intersection(*map(set, rounds))}
-    same = f"{max(again.values()):.2f} ms" if again else "below 0.5 ms"
-    return f"{longest} ms in {ROUNDS} rounds; for the same item in each of them {same}"
-
-
-def used_memory(call):
-    text = call("INFO", "memory").decode()
-    return int(text.split("\r\nused_memory:")[1].split("\r\n")[0])
+    call("CF.RESERVE", "f", 1000)
+    insert(call, "f", range(grown))
+    # The most memory besides both filters.
+    used, empty = [], used_memory(call) - call("MEMORY", "USAGE", "f")
+    dump_and_load(call, grown, lambda: used.append(used_memory(call)))
+    above = max(used) - sum(call("MEMORY", "USAGE", key) for key in ("f", "g")) - empty
+    speeds = []
+    for _ in range(DUMPS):
+        call("DEL", "g")
+        start = time.perf_counter()
+        megabytes = dump_and_load(call, grown) / 1e6
+        speeds.append(megabytes / (time.perf_counter() - start))
+    yield f"`CF.SCANDUMP` and `CF.LOADCHUNK` in turn, {grown:,} items, MB/s", "", f"{statistics.median(speeds):.0f}"
+    yield "memory besides both filters meanwhile, MB", "", f"{above / 1e6:.1f}"
 
 
 def dump_and_load(call, count, after_chunk=lambda: None):
-    """Of the filter `f`, as the pauses left it: a dump whose chunks are loaded as they come, into another key. Bytes."""
+    """A dump of `f` whose chunks are loaded as they come, into `g`. Bytes."""
     iterator, total = 0, 0
     while True:
         iterator, data = call("CF.SCANDUMP", "f", iterator)
@@ -171,25 +148,12 @@ def dump_and_load(call, count, after_chunk=lambda: None):
     return total
 
 
-def memory_of_a_dump(call, count):
-    """The most memory besides both filters."""
-    empty = used_memory(call) - call("MEMORY", "USAGE", "f")
-    used = []
-    dump_and_load(call, count, lambda: used.append(used_memory(call)))
-    return max(used) - sum(call("MEMORY", "USAGE", key) for key in ("f", "g")) - empty
+def used_memory(call):
+    text = call("INFO", "memory").decode()
+    return int(text.split("\r\nused_memory:")[1].split("\r\n")[0])
 
 
-def times_of_dumps(call, count):
-    """MB/s as the client sees it; then milliseconds of the server for a megabyte, dumping and loading."""
-    rounds = []
-    for _ in range(DUMPS):
-        call("DEL", "g")
-        call("CONFIG", "RESETSTAT")
-        start = time.perf_counter()
-        megabytes = dump_and_load(call, count) / 1e6
-        speed = megabytes / (time.perf_counter() - start)
-        rounds.append([speed, *(total_ms(call, name) / megabytes for name in ("CF.SCANDUMP", "CF.LOADCHUNK"))])
-    return [sorted(row) for row in zip(*rounds)]
+# Pauses.
 
 
 def least(call, name, act, rounds=5):
@@ -198,12 +162,12 @@ def least(call, name, act, rounds=5):
     for _ in range(rounds):
         call("CONFIG", "RESETSTAT")
         act()
-        times.append(total_ms(call, name))
+        times.append(command_stat(call, name, "usec") / 1000)
     return min(times)
 
 
 def batch_times(call, capacity, count):
-    """Microseconds of each CF.INSERT of 1000 items, the least of the rounds of the same call."""
+    """Microseconds of each CF.INSERT of 1000 items, the least of the rounds of the same call: pauses of the machine are left out."""
     call("CONFIG", "SET", "slowlog-log-slower-than", 0, "slowlog-max-len", 100_000)
     rounds = []
     for _ in range(ROUNDS):
@@ -222,7 +186,7 @@ def reserving(call, capacity):
         call("DEL", "f")
         call("CF.RESERVE", "f", capacity)
 
-    return f"{least(call, 'CF.RESERVE', again):.2f} ms"
+    return f"{least(call, 'CF.RESERVE', again):.1f}"
 
 
 def freeing(call, *command):
@@ -233,9 +197,9 @@ def freeing(call, *command):
         call("SELECT", 1)
         call("CONFIG", "RESETSTAT")
         call(*command)
-        times.append(total_ms(call, command[0]))
+        times.append(command_stat(call, command[0], "usec") / 1000)
         call("SELECT", 0)
-    return f"{min(times):.2f} ms"
+    return f"{min(times):.2f}"
 
 
 def saving(call):
@@ -244,104 +208,75 @@ def saving(call):
     wait_until(lambda: "rdb_bgsave_in_progress:0" in call("INFO", "persistence").decode())
     text = call("INFO", "persistence").decode()
     assert "rdb_last_bgsave_status:ok" in text
-    return f"{int(text.split('rdb_last_cow_size:')[1].split()[0]) / 1e6:.2f} MB"
+    return f"{int(text.split('rdb_last_cow_size:')[1].split()[0]) / 1e6:.1f}"
 
 
-def pause_rows(call, count, grown):
-    """Name and figure."""
+def pauses(call, count, grown):
+    """The rows of the table, as those of `speed`."""
     most = call("CONFIG", "GET", "koel.max-bytes")[1]
     call("CONFIG", "SET", "koel.max-bytes", 3 << 30)
-    rows = [(f"`CF.RESERVE` {millions} M", reserving(call, millions * 10**6)) for millions in (10, 100, 500)]
-    longest = max(batch_times(call, count, count * 5 // 4)[count // BATCH :])
-    rows.append((f"`CF.INSERT` of 1000, the longest just beyond RESERVE {count:,}", f"{longest / 1000:.2f} ms"))
-    for last in (count, grown):
-        times = batch_times(call, 1000, last)
-        name = f"`CF.INSERT` of 1000 while growing from 1000 to {last:,}: median; longest"
-        rows.append((name, f"{statistics.median(times):.0f}; {max(times):.0f} µs"))
-    rows.append((f"memory then, by `MEMORY USAGE`; `CF.INFO`, {grown:,} items", grown_memory(call)))
-    call("FLUSHALL")
-    equal = least(call, "CF.INSERT", lambda: call("CF.INSERT", "f", "ITEMS", *["item"] * 100_000))
-    rows.append(("`CF.INSERT` of 100,000 equal items", f"{equal:.2f} ms"))
-    call("FLUSHALL")
-    call("CF.RESERVE", "f", grown)
-    insert(call, "f", range(grown))
-    for command in (("DEL", "f"), ("UNLINK", "f"), ("FLUSHDB",), ("FLUSHDB", "ASYNC"), ("PEXPIRE", "f", "0")):
-        rows.append((f"`{' '.join(command).replace(' f', ' key')}`, {grown:,} items", freeing(call, *command)))
-    rows.append((f"`BGSAVE`, {grown:,} items: copied on write", saving(call)))
-    call("FLUSHALL")
+    yield "`CF.RESERVE` 10 M; 100 M; 500 M, ms", "0.1", "; ".join(reserving(call, n * 10**6) for n in (10, 100, 500))
     call("CONFIG", "SET", "koel.max-bytes", most)
-    return rows
+    longest = max(batch_times(call, count, count * 5 // 4)[count // BATCH :])
+    yield f"`CF.INSERT` of 1000, the longest just beyond RESERVE {count:,}, ms", "1.6", f"{longest / 1000:.1f}"
+    for last, published in ((count, "77 to 89 on average"), (grown, "")):
+        times = batch_times(call, 1000, last)
+        figures = f"{statistics.mean(times):.0f}; {max(times):.0f}"
+        yield f"`CF.INSERT` of 1000 while growing from 1000 to {last:,} items, average; longest, µs", published, figures
+    equal = least(call, "CF.INSERT", lambda: call("CF.INSERT", "equal", "ITEMS", *["item"] * 100_000))
+    yield "`CF.INSERT` of 100,000 equal items, ms", "", f"{equal:.1f}"
+    call("DEL", "equal")
+    commands = (("DEL", "f"), ("UNLINK", "f"), ("FLUSHDB",), ("PEXPIRE", "f", "0"))
+    figures = "; ".join(freeing(call, *command) for command in commands)
+    yield f"with {grown:,} items: `DEL`; `UNLINK`; `FLUSHDB`; `PEXPIRE key 0`, ms", "", figures
+    yield f"`BGSAVE` of {grown:,} items: copied on write, MB", "", saving(call)
 
 
-def grown_memory(call):
-    rate = 100 * measured_rate(call, "f", 1_000_000)
-    return f"{call('MEMORY', 'USAGE', 'f') / 1e6:.2f} MB; {info(call, 'f')['Size'] / 1e6:.2f} MB, ε {rate:.2f} %"
+# Memory.
 
 
-def measure_pauses(binary, count, grown):
+def memory(call, count, grown):
+    """The rows of the table, as those of `speed`."""
+    published = {(10**6, 10**6): "2.10 MB; 1.5 to 3 %", (1000, 10**7): "16.8 MB; 17 %"}
+    for capacity, items in ((count, count), (1000, count), (1000, grown)):
+        call("FLUSHALL")
+        call("CF.RESERVE", "f", capacity)
+        insert(call, "f", range(items))
+        bytes_used, rate = call("MEMORY", "USAGE", "f"), measured_rate(call, "f")
+        name = f"RESERVE {capacity:,}, {items:,} items"
+        yield name, published.get((capacity, items), ""), f"{bytes_used / 1e6:.2f} MB; {100 * rate:.2f} %"
+
+
+TABLES = {"valkey-speed": speed, "valkey-pauses": pauses, "valkey-memory": memory}
+
+
+def measure(binary, table, count, grown):
     server = Server(binary, tcp=True)
     try:
         with server.connect(timeout=300) as call:
-            return pause_rows(call, count, grown)
+            return list(table(call, count, grown))
     finally:
         server.close()
-
-
-def measure(binary, count, grown):
-    """The rows of a server: name and figure."""
-    server = Server(binary, tcp=True)
-    try:
-        with server.connect(timeout=300) as call:
-            rows = [(f"RESERVE {count:,}, {count:,} items: Size; MEMORY USAGE; measured ε", memory(call, count, count))]
-            rows.append((f"RESERVE 1000, {count:,} items: the same", memory(call, 1000, count)))
-            add, present, absent, missing = singles(call, count)
-            rows.append(("CF.ADD", f"{add:.2f} µs"))
-            rows.append(("CF.EXISTS, present; absent; without the key", f"{present:.2f}; {absent:.2f}; {missing:.2f} µs"))
-            add, find = thousands(call, count)
-            rows.append(("CF.INSERT of 1000 items, per item", f"{add:.0f} ns"))
-            rows.append(("CF.MEXISTS of 1000 items, per item", f"{find:.0f} ns"))
-            name = "longest command, growing from RESERVE"
-            beyond = 4 * count
-            rows.append((f"{name} {count:,} to {beyond:,} items by CF.ADD", describe_pauses(call, count, beyond, False)))
-            name = f"{name} 1000 to {grown:,} items"
-            rows.append((f"{name} by CF.ADD", describe_pauses(call, 1000, grown, False)))
-            rows.append((f"{name} by CF.INSERT of 1000", describe_pauses(call, 1000, grown, True)))
-            above = memory_of_a_dump(call, grown)
-            speed, dump, load = times_of_dumps(call, grown)
-            rows.append((
-                f"SCANDUMP to LOADCHUNK, {grown:,} items: speed, median of {DUMPS} and best; most memory besides both filters",
-                f"{statistics.median(speed):.0f}, {speed[-1]:.0f} MB/s; {above / 1e6:.2f} MB; server "
-                f"{statistics.median(dump):.2f} + {statistics.median(load):.2f} ms a MB",
-            ))
-        return rows
-    finally:
-        server.close()
-
-
-REDISBLOOM = ["2,097,256 B; 1.5 – 3 %", "", "0.30 µs", "0.26 – 0.30 µs", *[""] * 6]
-"""After RESERVE 1,000,000 and a million items, and by commandstats, on a similar machine."""
-
-PAUSES_OF_REDISBLOOM = ["", "", "0.1 ms", "1.6 ms", "77 – 89 µs", "", "16.8 MB, ε 17 %", *[""] * 7]
-"""Its module, built from source, on a similar machine; the memory of 10 M items with EXPANSION 1."""
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--grown", type=int, default=10_000_000)
-    parser.add_argument("--pauses", action="store_true", help="the table of pauses instead")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     binaries = [one for one in servers.found() if not options.names or one.name.startswith(tuple(options.names))]
-    measured, beside = (measure_pauses, PAUSES_OF_REDISBLOOM) if options.pauses else (measure, REDISBLOOM)
-    columns = []
-    for binary in binaries:
-        print(f"measuring {binary} …", file=sys.stderr)
-        columns.append(measured(binary, options.items, options.grown))
-    print(f"| {' | '.join(['', *map(repr, binaries), 'RedisBloom'])} |")
-    print(f"|{'---|' * (len(binaries) + 2)}")
-    for row, published in zip(zip(*columns), beside):
-        print(f"| {' | '.join([row[0][0], *(figure for _, figure in row), published])} |")
+    for name, table in TABLES.items():
+        columns = []
+        for binary in binaries:
+            print(f"{name}: {binary} …", file=sys.stderr)
+            columns.append(measure(binary, table, options.items, options.grown))
+        print(f"<!-- {name} -->\n\n| {' | '.join(['', *(binary.title for binary in binaries), REDISBLOOM])} |")
+        print(f"|---|{'---:|' * (len(binaries) + 1)}")
+        for row in zip(*columns):
+            label, published, _ = row[0]
+            print(f"| {' | '.join([label, *(figure for *_, figure in row), published])} |")
+        print()
 
 
 if __name__ == "__main__":

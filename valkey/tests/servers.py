@@ -46,6 +46,7 @@ class Binary:
         self.path, self.kind, self.version = path, kind, version
         self.name = f"{kind}-{version}"
         self.number = tuple(map(int, version.split(".")[:2]))
+        self.title = f"{kind.capitalize()} {version}"
 
     def is_at_least(self, **versions):
         """`is_at_least(redis=(7, 4), valkey=(8, 0))`: false for a kind that is not named."""
