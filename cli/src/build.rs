@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, Builder, CuckooFilter, ElasticBuilder, InsertError, ParamError, Parameter, Prehashed};
+use koel::{Addressing, AnyHasher, Builder, CuckooFilter, ElasticBuilder, InsertError, ParamError, Parameter, Prehashed};
 
 use crate::{
     errors,
@@ -12,7 +12,7 @@ use crate::{
     file::{Filter, Growing, Output},
     items::{Items, Separator},
     numbers,
-    options::{self, Address, Kind, RATE},
+    options::{self, Kind, RATE},
     terminal::Progress,
 };
 
@@ -71,8 +71,8 @@ pub(crate) struct Build {
     max_capacity: Option<usize>,
 
     /// The addressing: which numbers of buckets are possible
-    #[arg(long, value_name = "HOW", default_value = "any-size")]
-    addressing: Address,
+    #[arg(long, value_name = "HOW", default_value = "any-size", value_parser = options::addressing())]
+    addressing: Addressing,
 
     /// Skip items that the filter already reports as present
     #[arg(long)]
@@ -145,22 +145,14 @@ impl Build {
 
     /// The builder, with everything but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let mut builder =
-            CuckooFilter::builder().hasher(self.kind.hasher).seed(self.kind.seed).addressing(self.addressing.into());
-        builder = match self.bits {
+        let builder = CuckooFilter::builder().hasher(self.kind.hasher).seed(self.kind.seed).addressing(self.addressing);
+        let builder = match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),
             None => builder.false_positive_rate(self.kind.fpr.unwrap_or(RATE)),
         };
-        if let Some(table) = self.kind.table {
-            builder = builder.table(table.into());
-        }
-        if let Some(slots) = self.kind.bucket_size {
-            builder = builder.bucket_size(slots);
-        }
-        if let Some(kernel) = options::kernel()? {
-            builder = builder.kernel(kernel);
-        }
-        Ok(builder)
+        let builder = self.kind.table.into_iter().fold(builder, Builder::table);
+        let builder = self.kind.bucket_size.into_iter().fold(builder, Builder::bucket_size);
+        Ok(options::kernel()?.into_iter().fold(builder, Builder::kernel))
     }
 }
 

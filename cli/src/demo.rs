@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use koel::{AnyHasher, CuckooFilter, TableKind};
+use koel::{AnyHasher, Builder, CuckooFilter, TableKind};
 use koel_lab::percent;
 
 use crate::{
@@ -78,10 +78,8 @@ impl Demo {
     }
 
     fn empty(&self, table: TableKind) -> anyhow::Result<Filter> {
-        let mut builder = CuckooFilter::builder().hasher(AnyHasher::Xxh3).capacity(words().len());
-        if let Some(kernel) = options::kernel()? {
-            builder = builder.kernel(kernel);
-        }
+        let builder = CuckooFilter::builder().hasher(AnyHasher::Xxh3).capacity(words().len());
+        let builder = options::kernel()?.into_iter().fold(builder, Builder::kernel);
         builder.table(table).false_positive_rate(self.fpr).build().map_err(errors::not_built)
     }
 }

@@ -1,10 +1,10 @@
 //! Options that several subcommands share. Their numbers are read by `numbers`.
 
-use std::env;
+use std::{env, fmt::Display, str::FromStr};
 
 use anyhow::bail;
 use clap::{
-    Args, ValueEnum,
+    Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use koel::{Addressing, AnyHasher, ElasticBuilder, ElasticFilter, Hasher as _, HasherId, Kernel, TableKind};
@@ -35,8 +35,8 @@ pub(crate) struct Kind {
     pub(crate) fpr: Option<f64>,
 
     /// The kind of table; by default, the smaller one
-    #[arg(long, value_name = "TABLE")]
-    pub(crate) table: Option<Table>,
+    #[arg(long, value_name = "TABLE", value_parser = table())]
+    pub(crate) table: Option<TableKind>,
 
     /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
     #[arg(long, value_name = "B", value_parser = numbers::slots, allow_negative_numbers = true)]
@@ -59,85 +59,47 @@ impl Kind {
         max_capacity: Option<usize>,
     ) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
         let rate = self.fpr.unwrap_or(RATE);
-        let mut builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
-        if let Some(items) = capacity {
-            builder = builder.capacity(items);
-        }
-        if let Some(items) = max_capacity {
-            builder = builder.max_capacity(items);
-        }
-        if let Some(table) = self.table {
-            builder = builder.table(table.into());
-        }
-        if let Some(slots) = self.bucket_size {
-            builder = builder.bucket_size(slots);
-        }
-        if let Some(kernel) = kernel()? {
-            builder = builder.kernel(kernel);
-        }
-        Ok(builder)
+        let builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
+        let builder = capacity.into_iter().fold(builder, ElasticBuilder::capacity);
+        let builder = max_capacity.into_iter().fold(builder, ElasticBuilder::max_capacity);
+        let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);
+        let builder = self.bucket_size.into_iter().fold(builder, ElasticBuilder::bucket_size);
+        Ok(kernel()?.into_iter().fold(builder, ElasticBuilder::kernel))
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Table {
-    /// One fingerprint after the other
-    Single,
-    /// Semi-sorted buckets of four slots: one bit less per item
-    Packed,
+/// A value of the library, by its name there; each has a line of help.
+fn named<T>(values: impl IntoIterator<Item = (T, &'static str)>) -> impl TypedValueParser<Value = T>
+where
+    T: Display + FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
+{
+    let names = values.into_iter().map(|(value, help)| PossibleValue::new(value.to_string()).help(help));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
 }
 
-impl From<Table> for TableKind {
-    fn from(table: Table) -> Self {
-        match table {
-            Table::Single => Self::Single,
-            Table::Packed => Self::Packed,
-        }
-    }
+/// A kind of table.
+pub(crate) fn table() -> impl TypedValueParser<Value = TableKind> {
+    named([
+        (TableKind::Single, "One fingerprint after the other"),
+        (TableKind::Packed, "Semi-sorted buckets of four slots: one bit less per item"),
+    ])
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Address {
-    /// Any even number of buckets: the smallest table
-    AnySize,
-    /// A power of two, as in Go's linvon/cuckoo-filter
-    PowerOfTwo,
+/// An addressing.
+pub(crate) fn addressing() -> impl TypedValueParser<Value = Addressing> {
+    named([
+        (Addressing::AnySize, "Any even number of buckets: the smallest table"),
+        (Addressing::PowerOfTwo, "A power of two, as in Go's linvon/cuckoo-filter"),
+    ])
 }
 
-impl From<Address> for Addressing {
-    fn from(address: Address) -> Self {
-        match address {
-            Address::AnySize => Self::AnySize,
-            Address::PowerOfTwo => Self::PowerOfTwo,
-        }
-    }
-}
-
-/// A hasher of the library, by its name there.
+/// A hasher.
 pub(crate) fn hasher() -> impl TypedValueParser<Value = AnyHasher> {
-    let help = |hasher: &AnyHasher| match hasher.id() {
+    let help = |hasher: AnyHasher| match hasher.id() {
         HasherId::XXH3 => "XXH3, 64 bits",
         HasherId::METRO_HASH_64 => "The hasher of Go's linvon/cuckoo-filter, which uses the seed 1337",
         HasherId::REDIS_BLOOM => "The hasher of RedisBloom, which uses the seed 0",
         _ => "",
     };
-    let names = AnyHasher::ALL.iter().map(|hasher| PossibleValue::new(hasher.to_string()).help(help(hasher)));
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<AnyHasher>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_the_librarys() {
-        for table in Table::value_variants() {
-            let option = table.to_possible_value().expect("it is not hidden");
-            assert_eq!(option.get_name(), TableKind::from(*table).to_string());
-        }
-        for address in Address::value_variants() {
-            let option = address.to_possible_value().expect("it is not hidden");
-            assert_eq!(option.get_name(), Addressing::from(*address).to_string());
-        }
-    }
+    named(AnyHasher::ALL.iter().map(move |&hasher| (hasher, help(hasher))))
 }

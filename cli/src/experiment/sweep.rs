@@ -7,6 +7,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use koel::TableKind;
 use koel_lab::{
     Plan,
     experiments::{
@@ -50,8 +51,8 @@ pub(crate) struct Options {
     b: List<u32>,
 
     /// The kinds of tables
-    #[arg(long, value_name = "TABLES", default_value = "packed,single", value_delimiter = ',')]
-    table: Vec<options::Table>,
+    #[arg(long, value_name = "TABLES", default_value = "packed,single", value_delimiter = ',', value_parser = options::table())]
+    table: Vec<TableKind>,
 
     /// Loads: items divided by slots, above 0 and at most 1
     #[arg(long, value_name = "LOADS", default_value = "0.95", value_parser = loads, allow_negative_numbers = true)]
@@ -72,7 +73,7 @@ pub(crate) struct Options {
 impl Options {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let grid = Grid {
-            tables: self.table.into_iter().map(Into::into).collect(),
+            tables: self.table,
             bucket_sizes: self.b.0,
             fingerprint_bits: self.f.0,
             loads: self.load.0,

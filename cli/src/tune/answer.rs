@@ -250,9 +250,9 @@ impl Tune {
             "planned_items": self.planned(self.most_items()),
             "false_positive_rate": fpr,
             "bytes": bytes,
-            "table": self.table.map(|table| koel::TableKind::from(table).to_string()),
+            "table": self.table.map(|table| table.to_string()),
             "bucket_size": bucket_size,
-            "addressing": koel::Addressing::from(self.addressing).to_string(),
+            "addressing": self.addressing.to_string(),
             "copies": copies,
             "deletes": deletes,
         })

@@ -54,21 +54,14 @@ impl Call {
     }
 
     fn builder(&self) -> Builder {
-        let mut builder = CuckooFilter::builder().capacity(self.items);
-        builder = match self.precision {
+        let builder = CuckooFilter::builder().capacity(self.items);
+        let builder = match self.precision {
             Precision::Rate(rate) => builder.false_positive_rate(rate),
             Precision::Bits(bits) => builder.fingerprint_bits(bits),
         };
-        if let Some(table) = self.table {
-            builder = builder.table(table);
-        }
-        if let Some(slots) = self.bucket_size {
-            builder = builder.bucket_size(slots);
-        }
-        if let Some(addressing) = self.addressing {
-            builder = builder.addressing(addressing);
-        }
-        builder
+        let builder = self.table.into_iter().fold(builder, Builder::table);
+        let builder = self.bucket_size.into_iter().fold(builder, Builder::bucket_size);
+        self.addressing.into_iter().fold(builder, Builder::addressing)
     }
 
     /// The same in Rust.

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use koel::{
-    CuckooFilter, TableKind,
+    Addressing, Builder, CuckooFilter, TableKind,
     tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, recommend},
 };
 use serde::Serialize;
@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::{
     errors,
     numbers::{self, Items, Share},
-    options::{Address, Table},
+    options,
     terminal::{self, Stream},
     text::{counted, wrapped},
 };
@@ -109,16 +109,16 @@ pub(crate) struct Tune {
     bytes: Option<usize>,
 
     /// The kind of table; by default, both are compared
-    #[arg(long, value_name = "TABLE")]
-    table: Option<Table>,
+    #[arg(long, value_name = "TABLE", value_parser = options::table())]
+    table: Option<TableKind>,
 
     /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one; by default, all of them are compared
     #[arg(long, value_name = "B", value_parser = numbers::slots, allow_negative_numbers = true)]
     bucket_size: Option<u32>,
 
     /// The addressing: which numbers of buckets are possible
-    #[arg(long, value_name = "HOW", default_value = "any-size")]
-    addressing: Address,
+    #[arg(long, value_name = "HOW", default_value = "any-size", value_parser = options::addressing())]
+    addressing: Addressing,
 
     /// The number of copies of one item that must fit; two buckets hold them, so the limit is twice their slots
     #[arg(long, value_name = "C", default_value = "1", value_parser = numbers::copies, allow_negative_numbers = true)]
@@ -235,19 +235,14 @@ impl Tune {
         if self.headroom.is_some_and(|share| share.added_to(most).is_none()) {
             bail!("--headroom: with {most} --items, that is more than the largest number, {}; give fewer items", usize::MAX);
         }
-        let mut builder = CuckooFilter::builder().capacity(0);
-        if let Some(table) = self.table {
-            builder = builder.table(table.into());
-        }
-        if let Some(slots) = self.bucket_size {
-            builder = builder.bucket_size(slots);
-        }
+        let builder = self.table.into_iter().fold(CuckooFilter::builder().capacity(0), Builder::table);
+        let builder = self.bucket_size.into_iter().fold(builder, Builder::bucket_size);
         // Every table has fingerprints of this length.
         let params = builder.fingerprint_bits(32).params().map_err(|error| errors::parameter(&error))?;
         if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate <= HIGHEST_RATE)) {
             bail!("--fpr: {rate} given, but {}", self.useful_rate(rate));
         }
-        let is_packed = self.table.is_some_and(|table| TableKind::from(table) == TableKind::Packed);
+        let is_packed = self.table == Some(TableKind::Packed);
         let (slots, room) = (params.bucket_size(), 2 * params.bucket_size());
         if self.copies > room && (is_packed || self.bucket_size.is_some()) {
             let option = if is_packed { "--table" } else { "--bucket-size" };
@@ -295,16 +290,10 @@ impl Tune {
 
     /// The same for a number that has its headroom already.
     fn recommend_for(&self, items: usize, rate: Option<f64>, bytes: Option<usize>) -> Recommendation {
-        let mut constraints = Constraints::default().addressing(self.addressing.into()).copies(self.copies);
-        if let Some(table) = self.table {
-            constraints = constraints.table(table.into());
-        }
-        if let Some(slots) = self.bucket_size {
-            constraints = constraints.bucket_size(slots);
-        }
-        if let Some(bytes) = bytes {
-            constraints = constraints.max_bytes(bytes);
-        }
+        let constraints = Constraints::default().addressing(self.addressing).copies(self.copies);
+        let constraints = self.table.into_iter().fold(constraints, Constraints::table);
+        let constraints = self.bucket_size.into_iter().fold(constraints, Constraints::bucket_size);
+        let constraints = bytes.into_iter().fold(constraints, Constraints::max_bytes);
         match rate {
             Some(rate) => recommend(items, rate, &constraints),
             None => best_rate(items, bytes.unwrap_or(usize::MAX), &constraints),

@@ -233,14 +233,14 @@ impl<'a> Plans<'a> {
 
     /// One filter that grows.
     fn growing(&self) -> anyhow::Result<Plan> {
-        if Addressing::from(self.asked.addressing) != Addressing::AnySize {
+        if self.asked.addressing != Addressing::AnySize {
             bail!("a filter that grows has any-size addressing");
         }
         let filter = Growing {
             capacity: self.now,
             most: self.most,
             rate: self.rate,
-            table: self.asked.table.map(Into::into),
+            table: self.asked.table,
             bucket_size: self.asked.growing_bucket_size(),
         };
         let course = filter.course(self.now)?;

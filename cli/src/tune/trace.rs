@@ -338,12 +338,12 @@ impl Options {
         let best = filters.best().context("no filter to replay the log against; please report this")?;
         let (planned, rate) = (asked.planned(asked.most_items()), asked.fpr);
         let mut subjects: Vec<_> = asked.shown(filters).into_iter().map(Subject::Fixed).collect();
-        if Addressing::from(asked.addressing) == Addressing::AnySize {
+        if asked.addressing == Addressing::AnySize {
             subjects.push(Subject::Growing(Growing {
                 capacity: asked.items.most.map_or(0, |_| asked.items.now),
                 most: planned,
                 rate: rate.unwrap_or_else(|| best.false_positive_rate()),
-                table: asked.table.map(Into::into),
+                table: asked.table,
                 bucket_size: asked.growing_bucket_size(),
             }));
         }

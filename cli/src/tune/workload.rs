@@ -355,11 +355,10 @@ impl Costs<'_> {
     /// What the filters are limited to, as a sentence; nothing if that is nothing.
     fn limits(&self) -> String {
         let Tune { fpr, bytes, table, bucket_size, addressing, copies, .. } = *self.asked;
-        let addressing = Addressing::from(addressing);
         let limits = [
             fpr.map(|rate| format!("\u{3b5} of at most {rate:?}")),
             bytes.map(|bytes| format!("at most {}", counted(bytes, "byte"))),
-            table.map(|table| format!("{} tables", TableKind::from(table))),
+            table.map(|table| format!("{table} tables")),
             bucket_size.map(|slots| format!("buckets of {}", counted(slots, "slot"))),
             (addressing != Addressing::default()).then(|| format!("addressing {addressing}")),
             (copies > 1).then(|| format!("room for {copies} copies")),
