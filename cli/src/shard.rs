@@ -78,8 +78,7 @@ fn sorter(parts: usize, hasher: AnyHasher, seed: u64) -> anyhow::Result<ElasticP
 
 /// A number of parts.
 fn parts(text: &str) -> Result<usize, String> {
-    let takes = || format!("it takes a whole number from 1 to {MOST_PARTS}, such as 3");
-    numbers::whole(text, takes).and_then(|parts| if (1..=MOST_PARTS).contains(&parts) { Ok(parts) } else { Err(takes()) })
+    numbers::within(text, MOST_PARTS, "such as 3")
 }
 
 /// Divide a list of items into one for each part.

@@ -4,7 +4,7 @@ mod compare;
 mod lists;
 mod sweep;
 
-use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
@@ -81,7 +81,7 @@ struct Where {
 
     /// The maximum number of measurements at the same time; times are always measured alone [default: one per core]
     #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
-    threads: Option<NonZeroUsize>,
+    threads: Option<usize>,
 
     /// Measure everything anew, also what has been measured before
     #[arg(long)]
@@ -93,7 +93,7 @@ impl Where {
         let default = Settings::new(self.out);
         Settings {
             scope: Scope { quick: self.quick, seed: self.seed, max_slots },
-            threads: self.threads.map_or(default.threads, usize::from),
+            threads: self.threads.unwrap_or(default.threads),
             again: self.again,
             ..default
         }

@@ -1,4 +1,4 @@
-//! The calls that build a recommended filter.
+//! The calls that build a recommended filter: in Rust, and as a command.
 
 use anyhow::ensure;
 use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
@@ -7,117 +7,120 @@ use crate::items::Separator;
 
 /// The parameters that a builder must be given: none that it would choose by itself.
 pub(super) struct Call {
-    items: usize,
-    precision: Precision,
-    table: Option<TableKind>,
-    bucket_size: Option<u32>,
-    addressing: Option<Addressing>,
-    /// For the command: how it reads the items.
-    unique: bool,
-    nul: bool,
-}
-
-/// What determines the length of the fingerprints.
-enum Precision {
-    Rate(f64),
-    Bits(u32),
+    filter: &'static str,
+    /// Further types that the calls mention.
+    types: Vec<&'static str>,
+    /// For the builder, and after `build`.
+    calls: Vec<String>,
+    after: &'static str,
+    /// For the command.
+    words: Vec<String>,
 }
 
 impl Call {
+    fn new(filter: &'static str, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| String::from(*word)).collect();
+        Self { filter, types: Vec::new(), calls: Vec::new(), after: "", words }
+    }
+
     /// The call that builds this candidate for a number of items: by the rate, if one was given, else by the fingerprint bits.
     ///
     /// # Errors
     /// If the call would build another filter, which is a bug of this program.
     pub(super) fn of(candidate: &Candidate, items: usize, rate: Option<f64>) -> anyhow::Result<Self> {
-        let params = candidate.params();
+        let (params, bits) = (candidate.params(), candidate.params().fingerprint_bits());
+        let builder = CuckooFilter::builder().capacity(items);
         // What a builder chooses by itself.
-        let plain = CuckooFilter::builder().capacity(items).fingerprint_bits(params.fingerprint_bits()).params().ok();
-        let mut call = Self {
-            items,
-            precision: rate.map_or_else(|| Precision::Bits(params.fingerprint_bits()), Precision::Rate),
-            table: None,
-            bucket_size: Some(params.bucket_size()).filter(|&b| plain.as_ref().is_none_or(|plain| plain.bucket_size() != b)),
-            addressing: Some(params.addressing()).filter(|&addressing| addressing != Addressing::default()),
-            unique: false,
-            nul: false,
+        let plain = builder.clone().fingerprint_bits(bits).params().ok();
+        let bucket_size = Some(params.bucket_size()).filter(|&b| plain.as_ref().is_none_or(|plain| plain.bucket_size() != b));
+        let addressing = Some(params.addressing()).filter(|&addressing| addressing != Addressing::default());
+        let builder = match rate {
+            Some(rate) => builder.false_positive_rate(rate),
+            None => builder.fingerprint_bits(bits),
         };
-        if call.builder().params().ok().as_ref() != Some(params) {
-            call.table = Some(params.table());
+        let builder = bucket_size.into_iter().fold(builder, Builder::bucket_size);
+        let builder = addressing.into_iter().fold(builder, Builder::addressing);
+        let is_right = |builder: &Builder| builder.clone().params().as_ref() == Ok(params);
+        let table = Some(params.table()).filter(|_| !is_right(&builder));
+        let call = Self::new("CuckooFilter", &[]).capacity("capacity", items);
+        let call = match rate {
+            Some(rate) => call.rate(rate),
+            None => call.with(format!("--bits {bits}"), format!("fingerprint_bits({bits})")),
+        };
+        let mut call = call.table(table).bucket_size(bucket_size);
+        if let Some(addressing) = addressing {
+            call.types.push("Addressing");
+            call = call.with(format!("--addressing {addressing}"), format!("addressing(Addressing::{addressing:?})"));
         }
-        ensure!(call.builder().params().as_ref() == Ok(params), "{} builds another filter; please report this", call.command());
+        ensure!(
+            is_right(&table.into_iter().fold(builder, Builder::table)),
+            "{} builds another filter; please report this",
+            call.command()
+        );
         Ok(call)
     }
 
+    /// The call that builds a filter that grows.
+    pub(super) fn growing(capacity: usize, most: usize, rate: f64, table: Option<TableKind>, bucket_size: Option<u32>) -> Self {
+        let call = Self::new("ElasticFilter", &["--grow"]).capacity("capacity", capacity).capacity("max_capacity", most);
+        call.rate(rate).table(table).bucket_size(bucket_size)
+    }
+
     /// With the command's options for keys that occur several times, or end with NUL bytes.
-    pub(super) fn reading(self, unique: bool, separator: Separator) -> Self {
-        Self { unique, nul: separator.byte() == 0, ..self }
+    pub(super) fn reading(mut self, unique: bool, separator: Separator) -> Self {
+        if unique {
+            // What `--unique` does: a filter has room for few copies of an item.
+            self.after = "\nfilter.insert_unique_iter(keys)?;";
+            self.words.push(String::from("--unique"));
+        }
+        self.words.extend((separator.byte() == 0).then(|| String::from("--nul")));
+        self
     }
 
-    fn builder(&self) -> Builder {
-        let builder = CuckooFilter::builder().capacity(self.items);
-        let builder = match self.precision {
-            Precision::Rate(rate) => builder.false_positive_rate(rate),
-            Precision::Bits(bits) => builder.fingerprint_bits(bits),
-        };
-        let builder = self.table.into_iter().fold(builder, Builder::table);
-        let builder = self.bucket_size.into_iter().fold(builder, Builder::bucket_size);
-        self.addressing.into_iter().fold(builder, Builder::addressing)
+    fn with(mut self, word: String, call: String) -> Self {
+        self.words.push(word);
+        self.calls.push(call);
+        self
     }
 
-    /// The same in Rust.
+    fn capacity(self, name: &str, items: usize) -> Self {
+        self.with(format!("--{} {items}", name.replace('_', "-")), format!("{name}({})", grouped(items)))
+    }
+
+    /// `Debug` writes the shortest text that parses to exactly this number.
+    fn rate(self, rate: f64) -> Self {
+        self.with(format!("--fpr {rate:?}"), format!("false_positive_rate({rate:?})"))
+    }
+
+    fn table(mut self, table: Option<TableKind>) -> Self {
+        self.types.extend(table.map(|_| "TableKind"));
+        table.into_iter().fold(self, |call, table| call.with(format!("--table {table}"), format!("table(TableKind::{table:?})")))
+    }
+
+    fn bucket_size(self, slots: Option<u32>) -> Self {
+        slots.into_iter().fold(self, |call, slots| call.with(format!("--bucket-size {slots}"), format!("bucket_size({slots})")))
+    }
+
+    /// In Rust.
     pub(super) fn rust(&self) -> String {
-        let mut types = vec!["CuckooFilter"];
-        let mut calls = vec![format!("capacity({})", grouped(self.items))];
-        calls.push(match self.precision {
-            // `Debug` writes the shortest text that parses to exactly this number.
-            Precision::Rate(rate) => format!("false_positive_rate({rate:?})"),
-            Precision::Bits(bits) => format!("fingerprint_bits({bits})"),
-        });
-        if let Some(table) = self.table {
-            types.push("TableKind");
-            calls.push(format!("table(TableKind::{table:?})"));
-        }
-        if let Some(slots) = self.bucket_size {
-            calls.push(format!("bucket_size({slots})"));
-        }
-        if let Some(addressing) = self.addressing {
-            types.insert(0, "Addressing");
-            calls.push(format!("addressing(Addressing::{addressing:?})"));
-        }
-        calls.push(String::from("build()?;"));
-        // What `--unique` does: a filter has room for few copies of an item.
-        let unique = if self.unique { "\nfilter.insert_unique_iter(keys)?;" } else { "" };
+        let Self { filter, calls, after, .. } = self;
+        let mut types = [&self.types[..], &[filter]].concat();
+        types.sort_unstable();
         let types = if types.len() == 1 { types.concat() } else { format!("{{{}}}", types.join(", ")) };
-        format!("use koel::{types};\nlet mut filter = CuckooFilter::builder()\n    .{}{unique}", calls.join("\n    ."))
+        format!("use koel::{types};\nlet mut filter = {filter}::builder()\n    .{}\n    .build()?;{after}", calls.join("\n    ."))
     }
 
-    /// The same as a command.
+    /// As a command.
     pub(super) fn command(&self) -> String {
-        let mut words = vec![format!("koel build IN -o OUT --capacity {}", self.items)];
-        words.push(match self.precision {
-            Precision::Rate(rate) => format!("--fpr {rate:?}"),
-            Precision::Bits(bits) => format!("--bits {bits}"),
-        });
-        words.extend(self.table.map(|table| format!("--table {table}")));
-        words.extend(self.bucket_size.map(|slots| format!("--bucket-size {slots}")));
-        words.extend(self.addressing.map(|addressing| format!("--addressing {addressing}")));
-        words.extend(self.unique.then(|| String::from("--unique")));
-        words.extend(self.nul.then(|| String::from("--nul")));
-        words.join(" ")
+        format!("koel build IN -o OUT {}", self.words.join(" "))
     }
 }
 
 /// A number as it is written in Rust: `1_000_000`.
-pub(super) fn grouped(number: usize) -> String {
+fn grouped(number: usize) -> String {
     let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push('_');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join("_")
 }
 
 #[cfg(test)]

@@ -5,10 +5,7 @@ use koel::{Addressing, ElasticBuilder, ElasticFilter, ParamError, Prehashed, Tab
 use serde::Serialize;
 use serde_json::json;
 
-use super::{
-    Answer, Nearest, Tune,
-    call::{Call, grouped},
-};
+use super::{Answer, Nearest, Tune, call::Call};
 use crate::{
     errors,
     text::{counted, narrow, size, table, wrapped},
@@ -270,8 +267,8 @@ impl<'a> Plans<'a> {
             buckets_per_lookup: course.buckets_per_lookup,
             rebuilds: 0,
             insertions_per_item: 1.0,
-            command: filter.command(),
-            builder: filter.rust(),
+            command: filter.call().command(),
+            builder: filter.call().rust(),
         })
     }
 }
@@ -412,25 +409,9 @@ impl Growing {
         Ok(())
     }
 
-    pub(super) fn command(&self) -> String {
-        let Self { capacity, most, rate, .. } = self;
-        let mut words = vec![format!("koel build IN -o OUT --grow --capacity {capacity} --max-capacity {most} --fpr {rate:?}")];
-        words.extend(self.table.map(|table| format!("--table {table}")));
-        words.extend(self.bucket_size.map(|slots| format!("--bucket-size {slots}")));
-        words.join(" ")
-    }
-
-    /// The same in Rust.
-    pub(super) fn rust(&self) -> String {
-        let mut calls = vec![
-            format!("capacity({})", grouped(self.capacity)),
-            format!("max_capacity({})", grouped(self.most)),
-            format!("false_positive_rate({:?})", self.rate),
-        ];
-        calls.extend(self.table.map(|table| format!("table(TableKind::{table:?})")));
-        calls.extend(self.bucket_size.map(|slots| format!("bucket_size({slots})")));
-        let types = if self.table.is_some() { "{ElasticFilter, TableKind}" } else { "ElasticFilter" };
-        format!("use koel::{types};\nlet mut filter = ElasticFilter::builder()\n    .{}\n    .build()?;", calls.join("\n    ."))
+    /// What builds it.
+    pub(super) fn call(&self) -> Call {
+        Call::growing(self.capacity, self.most, self.rate, self.table, self.bucket_size)
     }
 }
 

@@ -387,7 +387,9 @@ impl Tried<'_> {
     fn object(&self, planned: usize) -> Value {
         let mut object = match &self.subject {
             Subject::Fixed(filter) => candidate(filter, planned),
-            Subject::Growing(growing) => json!({ "grows": true, "command": growing.command(), "builder": growing.rust() }),
+            Subject::Growing(growing) => {
+                json!({ "grows": true, "command": growing.call().command(), "builder": growing.call().rust() })
+            }
         };
         object["replay"] = json!(self.replay);
         object["operation_ns"] = trial::times(&self.time);
