@@ -51,8 +51,8 @@ use workload::Costs;
 /// --trace replays a log of real operations against these filters and one that grows: false negatives (there are none), false
 /// positives, load over time, refused insertions, bytes, and the time per operation.
 ///
-/// --false-positive-cost finds the filter, and the rate, for a workload: the smallest filter whose expected time per operation is
-/// within 5 % of the least. Uses times that `koel experiment speed` has measured on this machine, and says whether a filter pays
+/// --false-positive-cost finds the filter, and the rate, for a workload: the least expected time per operation, where twice the
+/// memory must save 10 % of the time, and the smallest filter wins within 5 %. Uses times that `koel experiment speed` has measured on this machine, and says whether a filter pays
 /// at all.
 #[derive(Args)]
 #[command(

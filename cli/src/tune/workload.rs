@@ -25,8 +25,10 @@ use crate::{
     text::{counted, narrow, size, table, time, wrapped},
 };
 
-/// Of the filters that cost at most this much more than the cheapest, the smallest is recommended. Two measurements of the times
-/// differ by as much.
+/// Without --memory-cost, a filter of twice the size must save this share of the time.
+const DOUBLING: f64 = 0.1;
+
+/// Costs that differ by no more are equal, and the smallest filter is recommended: two measurements of the times differ by as much.
 const ALIKE: f64 = 0.05;
 
 /// The ratio between two rates that are tried: two for each bit of a fingerprint, so that no length is left out.
@@ -95,7 +97,7 @@ impl Cost {
 #[group(skip)]
 pub(super) struct Options {
     /// What a false positive costs: the time of the wasted work, such as 80ns, 100us or 5ms. Finds the
-    /// smallest of the filters whose expected time per operation is within 5 % of the least, at whatever rate that is; --fpr and
+    /// filter with the least expected time per operation, weighed against its memory, at whatever rate that is; --fpr and
     /// --bytes are limits then. Compares it with no filter
     #[arg(
         long,
@@ -119,7 +121,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
     removals: Option<Part>,
 
-    /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: 0ns]
+    /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: a filter of twice the
+    /// size must save 10 % of the time]
     #[arg(long, value_name = "TIME", value_parser = numbers::nanoseconds, allow_negative_numbers = true)]
     memory_cost: Option<f64>,
 
@@ -229,7 +232,7 @@ impl<'a> Costs<'a> {
             let cost = one.cost.total().total_cmp(&other.cost.total());
             cost.then_with(|| one.candidate.bytes().cmp(&other.candidate.bytes()))
         });
-        let best = recommended(&filters);
+        let best = recommended(&filters, options.memory_cost.is_some());
         if let Some(best) = best {
             filters[..=best].rotate_right(1);
         }
@@ -284,11 +287,14 @@ fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
     }
 }
 
-/// The smallest of the filters that cost hardly more than the cheapest, which is the first.
-fn recommended(filters: &[Priced]) -> Option<usize> {
-    let most = filters.first()?.cost.total() * (1.0 + ALIKE);
-    let alike = filters.iter().take_while(|priced| priced.cost.total() <= most).enumerate();
-    alike.min_by_key(|(_, priced)| priced.candidate.bytes()).map(|(place, _)| place)
+/// The recommended filter. Its time counts with a price of memory: that of --memory-cost, or by default a share of the time for each
+/// doubling of the bytes. Of those that are within the error of the best, it is the smallest.
+fn recommended(filters: &[Priced], priced_memory: bool) -> Option<usize> {
+    let price = |bytes: f64| if priced_memory { 1.0 } else { bytes.powf(-(1.0 - DOUBLING).log2()) };
+    let score = |one: &Priced| one.cost.total() * price(one.candidate.bytes() as f64);
+    let least = filters.iter().map(score).reduce(f64::min)?;
+    let alike = filters.iter().enumerate().filter(|(_, one)| score(one) <= least * (1.0 + ALIKE));
+    alike.min_by_key(|(_, one)| one.candidate.bytes()).map(|(place, _)| place)
 }
 
 /// How many times as large tables count as they are.
@@ -405,12 +411,7 @@ impl Costs<'_> {
         let (cost, without) = (best.cost.total(), self.without());
         let mut notes = vec![if self.pays() {
             format!(
-                "* {}: {}. Without a filter, it is {}, {:.1} times as much.",
-                if self.cheapest.is_none() {
-                    "The least cost per operation"
-                } else {
-                    "The smallest filter within 5 % of the least cost per operation"
-                },
+                "* The recommended filter: {} per operation. Without a filter, it is {}, {:.1} times as much.",
                 time(cost),
                 time(without),
                 without / cost
@@ -424,8 +425,10 @@ impl Costs<'_> {
             )
         }];
         if let Some(cheapest) = self.cheapest.map(|place| &self.filters[place]) {
+            let why =
+                if self.asked.workload.memory_cost.is_some() { "" } else { "twice the memory must save 10 % of the time, and " };
             notes.push(format!(
-                "{} costs {}, and takes {} instead of {}: two measurements of the times differ by more.",
+                "The least time: {}, with {} for {} instead of {}; {why}times within 5 % count as equal.",
                 label(cheapest.params(), false),
                 time(cheapest.cost.total()),
                 size(cheapest.candidate.bytes() as f64),
@@ -437,9 +440,6 @@ impl Costs<'_> {
              f: bits per fingerprint, b: slots per bucket; each further row is the cheapest filter of its table and bucket \
              size.",
         ));
-        if self.workload.mib == 0.0 {
-            notes.push(String::from("For a higher price of memory, give --memory-cost, such as 1ns per MiB and operation."));
-        }
         notes.push(self.about_times(best));
         notes.iter().map(|note| wrapped(note)).collect()
     }
