@@ -57,16 +57,17 @@ fn files_of_gos_are_queried_directly_and_as_snapshots() {
 #[test]
 fn a_file_that_already_has_the_format_is_copied() {
     let koel = Koel::with_filter("apple\n");
-    for (name, ..) in FILES {
-        koel.write("f.go", go_file(name));
-        koel.run(["convert", "f.go", "-o", "copy.go", "--to", "go"]).ok();
-        assert!(koel.read("copy.go") == go_file(name), "{name}");
+    let mut files: Vec<_> = FILES.iter().map(|(name, ..)| ("go", go_file(name))).collect();
+    files.extend(["rb_deleted.chunks", "rb_grown_e2.chunks"].map(|name| ("redisbloom", data(name))));
+    files.push(("koel", koel.read("f.koel")));
+    for (format, bytes) in files {
+        koel.write("file", &bytes);
         // Also onto itself.
-        koel.run(["convert", "f.go", "-o", "f.go", "--to", "go"]).ok();
-        assert!(koel.read("f.go") == go_file(name), "{name}");
+        for output in ["copy", "file"] {
+            koel.run(["convert", "file", "-o", output, "--to", format]).ok();
+            assert!(koel.read(output) == bytes, "{format}");
+        }
     }
-    koel.run(["convert", "f.koel", "-o", "copy.koel", "--to", "koel"]).ok();
-    assert!(koel.read("copy.koel") == koel.read("f.koel"));
 }
 
 #[test]
@@ -91,25 +92,42 @@ fn there_and_back_is_the_same_filter() {
     assert_eq!(koel.names(), ["f.koel"]);
 }
 
+/// What the other program cannot read is refused with a remedy, which works.
 #[test]
-fn what_go_cannot_read_is_refused_with_a_remedy() {
+fn what_cannot_be_converted_is_refused_with_a_remedy() {
     let koel = Koel::new();
-    let remedy = "koel build --addressing power-of-two --hasher metrohash64 --seed 1337";
-    let cases: [(&[&str], &[&str]); 4] = [
-        (&[], &["addressing: any-size given", remedy]),
-        (&["--addressing", "power-of-two"], &["hasher: xxh3 given", remedy]),
-        (&["--addressing", "power-of-two", "--hasher", "metrohash64"], &["seed: 0 given", "1337", remedy]),
-        (
-            &[&FOR_GO[..], &["--bits", "12", "--table", "single", "--bucket-size", "3", "--capacity", "100"]].concat(),
-            &["fingerprint bits: 12 given with buckets of 3", "share bits", "multiple of 4"],
-        ),
-    ];
-    for (options, expected) in cases {
-        koel.feed("apple\n", ["build", "-", "-o", "f.koel"].iter().chain(options)).ok();
-        let run = koel.run(["convert", "f.koel", "-o", "f.go", "--to", "go"]);
-        run.error(&[&["koel: f.koel: "], expected].concat());
+    let go = "--addressing power-of-two --hasher metrohash64 --seed 1337";
+    let redis = "--table single --bits 8 --addressing power-of-two --hasher redisbloom";
+    let build = |options: &str| {
+        let args = ["build", "-", "-o", "f.koel"].into_iter().chain(options.split_whitespace());
+        koel.feed("apple\n", args).ok();
+    };
+    for (to, remedy, options, parts) in [
+        ("go", go, "", &["addressing: any-size given"][..]),
+        ("go", go, "--addressing power-of-two", &["hasher: xxh3 given"]),
+        ("go", go, "--addressing power-of-two --hasher metrohash64", &["seed: 0 given", "1337"]),
+        ("redisbloom", redis, "", &["hasher: xxh3 given"]),
+        ("redisbloom", redis, "--hasher redisbloom --seed 7", &["seed: 7 given, but RedisBloom always uses 0"]),
+        ("redisbloom", redis, "--hasher redisbloom --table packed", &["table: packed given"]),
+        ("redisbloom", redis, "--hasher redisbloom --table single --bits 9", &["fingerprint bits: 9 given"]),
+        ("redisbloom", redis, "--hasher redisbloom --table single --bits 8", &["addressing: any-size given"]),
+    ] {
+        build(options);
+        let run = koel.run(["convert", "f.koel", "-o", "new", "--to", to]);
+        run.error(&[parts, &["koel: f.koel: ", &format!("`koel build {remedy}`")]].concat());
     }
+    build(&format!("{go} --bits 12 --table single --bucket-size 3 --capacity 100"));
+    let parts = ["koel: f.koel: ", "fingerprint bits: 12 given with buckets of 3", "share bits", "multiple of 4"];
+    koel.run(["convert", "f.koel", "-o", "new", "--to", "go"]).error(&parts);
+    build("--grow");
+    let parts = ["f.koel: is a filter that grows", "`koel build`"];
+    koel.run(["convert", "f.koel", "-o", "new", "--to", "redisbloom"]).error(&parts);
     assert_eq!(koel.names(), ["f.koel"]);
+    for (to, remedy) in [("go", go), ("redisbloom", redis)] {
+        build(remedy);
+        koel.run(["convert", "f.koel", "-o", "new", "--to", to]).ok();
+        assert_eq!(koel.run(["query", "new", "--item", "apple"]).text(), "apple\n");
+    }
 }
 
 /// One bucket of four slots, all of them taken, and a victim.
@@ -256,45 +274,6 @@ fn a_dump_of_one_sub_filter_becomes_a_snapshot_and_comes_back() {
         assert_eq!(koel.run(["query", "f.koel", "--item", "banana"]).text(), "banana\n");
         assert_eq!(facts(&koel, "f.koel")["items"], dumped["items"]);
     }
-}
-
-#[test]
-fn a_dump_that_already_is_one_is_copied() {
-    let koel = Koel::new();
-    for name in ["rb_deleted.chunks", "rb_grown_e2.chunks"] {
-        koel.write("f.chunks", data(name));
-        for output in ["copy.chunks", "f.chunks"] {
-            koel.run(["convert", "f.chunks", "-o", output, "--to", "redisbloom"]).ok();
-            assert!(koel.read(output) == data(name), "{name}");
-        }
-    }
-}
-
-#[test]
-fn what_redisbloom_does_not_have_is_refused_with_a_remedy() {
-    let koel = Koel::new();
-    let right = ["--table", "single", "--bits", "8", "--addressing", "power-of-two", "--hasher", "redisbloom"];
-    let remedy = "`koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`";
-    let build = |options: &[&str]| koel.feed("apple\n", ["build", "-", "-o", "f.koel"].iter().chain(options)).ok().len();
-    let cases: [(&[&str], &str); 5] = [
-        (&[], "hasher: xxh3 given"),
-        (&["--hasher", "redisbloom", "--seed", "7"], "seed: 7 given, but RedisBloom always uses 0"),
-        (&["--hasher", "redisbloom", "--table", "packed"], "table: packed given"),
-        (&["--hasher", "redisbloom", "--table", "single", "--bits", "9"], "fingerprint bits: 9 given"),
-        (&["--hasher", "redisbloom", "--table", "single", "--bits", "8"], "addressing: any-size given"),
-    ];
-    for (options, expected) in cases {
-        build(options);
-        koel.run(["convert", "f.koel", "-o", "f.chunks", "--to", "redisbloom"]).error(&["koel: f.koel: ", expected, remedy]);
-    }
-    koel.feed("apple\n", ["build", "-", "-o", "f.koel", "--grow"]).ok();
-    let grows = koel.run(["convert", "f.koel", "-o", "f.chunks", "--to", "redisbloom"]);
-    grows.error(&["f.koel: is a filter that grows", "`koel build`"]);
-    assert_eq!(koel.names(), ["f.koel"]);
-    // The remedy works.
-    build(&right);
-    koel.run(["convert", "f.koel", "-o", "f.chunks", "--to", "redisbloom"]).ok();
-    assert_eq!(koel.run(["query", "f.chunks", "--item", "apple"]).text(), "apple\n");
 }
 
 #[test]

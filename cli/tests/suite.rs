@@ -4,6 +4,8 @@
 mod common;
 
 mod build;
+// Files of Go's library.
+#[cfg(target_endian = "little")]
 mod convert;
 mod damaged;
 mod demo;

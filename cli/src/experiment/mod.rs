@@ -1,7 +1,6 @@
 //! `koel experiment`
 
 mod compare;
-mod lists;
 mod sweep;
 
 use std::{path::PathBuf, process::ExitCode};
