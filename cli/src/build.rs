@@ -4,12 +4,12 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{Addressing, AnyHasher, Builder, CuckooFilter, ElasticBuilder, InsertError, ParamError, Parameter, Prehashed};
+use koel::{Addressing, AnyHasher, Builder, CuckooFilter, InsertError, ParamError, Parameter, Prehashed};
 
 use crate::{
     errors,
     facts::Facts,
-    file::{Filter, Growing, Output},
+    file::{Changing, Filter, Output},
     items::{Items, Separator},
     numbers,
     options::{self, Kind, RATE},
@@ -81,30 +81,27 @@ pub(crate) struct Build {
 
 impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        if self.grow {
-            return self.grow();
-        }
-        let builder = self.builder()?;
         // Invalid parameters are reported before the list is read, not after.
-        builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&builder, &error))?;
-        let (output, items) = self.open()?;
-        let (filter, skipped) = match self.capacity {
-            Some(capacity) => stream(&builder, capacity, items, self.unique)?,
-            None => collect(&builder, items, self.unique)?,
+        let (filter, output, skipped) = if self.grow {
+            let builder = self.kind.growing(self.capacity, self.max_capacity)?;
+            builder.clone().params().map_err(|error| errors::parameter(&error))?;
+            let (output, items) = self.open()?;
+            let (filter, skipped) = stream(Changing::Growing(builder.build().map_err(errors::not_built)?), items, self.unique)?;
+            (filter, output, skipped)
+        } else {
+            let builder = self.builder()?;
+            builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&builder, &error))?;
+            let (output, items) = self.open()?;
+            let (filter, skipped) = match self.capacity {
+                Some(capacity) => stream(Changing::Fixed(empty(&builder, capacity)?), items, self.unique)?,
+                None => collect(&builder, items, self.unique)?,
+            };
+            (filter, output, skipped)
         };
-        let bytes = output.save(&filter)?;
-        self.report(&output, &Facts::koel(&filter, bytes), skipped)
-    }
-
-    /// Builds a filter that grows.
-    fn grow(self) -> anyhow::Result<ExitCode> {
-        let builder = self.kind.growing(self.capacity, self.max_capacity)?;
-        // Invalid parameters are reported before the list is read, not after.
-        builder.clone().params().map_err(|error| errors::parameter(&error))?;
-        let (output, items) = self.open()?;
-        let (filter, skipped) = grow(builder, items, self.unique)?;
-        let bytes = output.save_growing(&filter)?;
-        self.report(&output, &Facts::growing(&filter, bytes), skipped)
+        let bytes = output.save_changed(&filter)?;
+        let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, as already present")));
+        Facts::changed(&filter, bytes).report(&output, skipped.as_slice())?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// The place to write to, and the items.
@@ -116,24 +113,13 @@ impl Build {
         Ok((output, Items::open(&self.input, self.separator, true)?))
     }
 
-    /// Reports what was written.
-    fn report(&self, output: &Output, facts: &Facts, skipped: u64) -> anyhow::Result<ExitCode> {
-        let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, as already present")));
-        facts.report(output, skipped.as_slice())?;
-        Ok(ExitCode::SUCCESS)
-    }
-
     /// The error about a parameter. If the rate cannot be had at this capacity, and is only the default, the capacity is too large.
     fn refused(&self, builder: &Builder<AnyHasher>, error: &ParamError) -> anyhow::Error {
         let message = errors::with_nearest(error);
         match (self.capacity, self.kind.fpr, message.rsplit_once("; the nearest that works is ")) {
             (Some(given), None, Some((_, rate))) if error.parameter() == Parameter::FalsePositiveRate => {
                 let works = |capacity| builder.clone().capacity(capacity).params().is_ok();
-                let (mut most, mut too_many) = (0, given);
-                while too_many - most > 1 {
-                    let middle = most + (too_many - most) / 2;
-                    if works(middle) { most = middle } else { too_many = middle }
-                }
+                let most = errors::most(given, works).unwrap_or(0);
                 anyhow::anyhow!(
                     "--capacity: {given} given, but with the false-positive rate {RATE}, the default, {most} is the most; give \
                      no more than that, or --fpr {rate}"
@@ -161,45 +147,23 @@ fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter
     builder.clone().capacity(capacity).build().map_err(errors::not_built)
 }
 
-/// True if the item was stored, false if it was skipped.
-fn insert(filter: &mut Filter, hash: u64, unique: bool) -> Result<bool, InsertError> {
-    if unique { filter.insert_unique(&Prehashed(hash)) } else { filter.insert(&Prehashed(hash)).map(|()| true) }
-}
-
-fn refused(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> anyhow::Error {
-    anyhow::anyhow!("{}; nothing was written", errors::full(place, full, filter, larger))
-}
-
 /// Inserts items as they are read. Returns the filter, and how many items were skipped.
-fn stream(builder: &Builder<AnyHasher>, capacity: usize, mut items: Items, unique: bool) -> anyhow::Result<(Filter, u64)> {
-    let mut filter = empty(builder, capacity)?;
+fn stream(mut filter: Changing, mut items: Items, unique: bool) -> anyhow::Result<(Changing, u64)> {
     let mut stored = 0;
     while let Some(item) = items.advance()? {
-        let hash = filter.hash(item);
-        match insert(&mut filter, hash, unique) {
+        match filter.insert(item, unique) {
             Ok(fresh) => stored += u64::from(fresh),
-            Err(full) => return Err(refused(&items.place(), &full, &filter, "leave --capacity out, or give")),
-        }
-    }
-    Ok((filter, items.count() - stored))
-}
-
-/// Inserts items as they are read into a filter that grows. Returns the filter, and how many items were skipped.
-fn grow(builder: ElasticBuilder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Growing, u64)> {
-    let mut filter = builder.build().map_err(errors::not_built)?;
-    let mut stored = 0;
-    while let Some(item) = items.advance()? {
-        let result = if unique { filter.insert_unique(item) } else { filter.insert(item).map(|()| true) };
-        match result {
-            Ok(fresh) => stored += u64::from(fresh),
-            Err(error) => bail!("{}; nothing was written", errors::grow(&items.place(), &error)),
+            Err(error) => {
+                let why = errors::refusal(&items.place(), &error, &filter, "leave --capacity out, or give");
+                bail!("{why}; nothing was written");
+            }
         }
     }
     Ok((filter, items.count() - stored))
 }
 
 /// Hashes and counts all items first, and then builds a filter of the size they need. Returns the same.
-fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Filter, u64)> {
+fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Changing, u64)> {
     // An empty filter hashes as the final one will.
     let hasher = empty(builder, 0)?;
     let mut hashes = Vec::new();
@@ -219,11 +183,11 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
         progress.at(0, number);
         let (fresh, refusal) = insert_all(&mut filter, piece, unique);
         if let Some((before, full)) = refusal {
-            return Err(refused(&items.place_of(number + before + 1), &full, &filter, "give"));
+            bail!("{}; nothing was written", errors::full(&items.place_of(number + before + 1), &full, &filter, "give"));
         }
         (stored, number) = (stored + fresh, number + piece.len() as u64);
     }
-    Ok((filter, number - stored))
+    Ok((Changing::Fixed(filter), number - stored))
 }
 
 /// How many items were stored, not skipped; and if one was refused, how many came before it, and why.

@@ -75,3 +75,31 @@ pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &st
         capacity.max(len)
     )
 }
+
+/// The largest number that works, given one that does not, if all smaller numbers work too.
+pub(crate) fn most(mut bad: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
+    if !works(0) {
+        return None;
+    }
+    let mut good = 0;
+    while bad - good > 1 {
+        let middle = good.midpoint(bad);
+        if works(middle) { good = middle } else { bad = middle }
+    }
+    Some(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_that_works() {
+        for limit in [0, 1, 2, 1000, usize::MAX - 1] {
+            for bad in [limit + 1, usize::MAX] {
+                assert_eq!(most(bad, |number| number <= limit), Some(limit));
+            }
+        }
+        assert_eq!(most(5, |_| false), None);
+    }
+}

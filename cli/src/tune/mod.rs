@@ -319,7 +319,7 @@ impl Nearest {
         let rate = fpr.or(Some(HIGHEST_RATE));
         let least = || asked.recommend(items, rate, None).best().map(Candidate::bytes);
         Self {
-            items: most(usize::MAX, |items| asked.recommend(items, rate, bytes).best().is_some())
+            items: errors::most(usize::MAX, |items| asked.recommend(items, rate, bytes).best().is_some())
                 .filter(|&items| items >= asked.counted_keys),
             false_positive_rate: fpr.and_then(|_| Self::lowest_rate(asked)),
             bytes: bytes.and_then(|_| least()),
@@ -330,7 +330,7 @@ impl Nearest {
     fn lowest_rate(asked: &Tune) -> Option<f64> {
         let works = |rate| asked.recommend(asked.most_items(), Some(rate), asked.bytes).best().is_some();
         // `most` wants the working values to be the small ones: it counts rates from the top.
-        let left_out = most(DECIMALS, |left_out| works(decimal(DECIMALS - 1 - left_out)))?;
+        let left_out = errors::most(DECIMALS, |left_out| works(decimal(DECIMALS - 1 - left_out)))?;
         Some(decimal(DECIMALS - 1 - left_out))
     }
 
@@ -358,32 +358,9 @@ fn decimal(place: usize) -> f64 {
     format!("{digits}e-{power}").parse().unwrap_or(f64::NAN)
 }
 
-/// The largest number that works, given one that does not, if all smaller numbers work too.
-fn most(mut bad: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
-    if !works(0) {
-        return None;
-    }
-    let mut good = 0;
-    while bad - good > 1 {
-        let middle = good.midpoint(bad);
-        if works(middle) { good = middle } else { bad = middle }
-    }
-    Some(good)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_most_that_works() {
-        for limit in [0, 1, 2, 1000, usize::MAX - 1] {
-            for bad in [limit + 1, usize::MAX] {
-                assert_eq!(most(bad, |number| number <= limit), Some(limit));
-            }
-        }
-        assert_eq!(most(5, |_| false), None);
-    }
 
     #[test]
     fn decimals_ascend_to_the_highest_rate() {
