@@ -303,9 +303,9 @@ fn against_space(set: Set, records: &[Record], items: usize, texts: &Texts, time
         if !alike.is_empty() || !own.is_empty() {
             series.push(marks(name, colour, Mark::Dots, &alike));
         }
-        if !own.is_empty() {
-            series.push(marks("", colour, Mark::Rings, &own));
-        }
+        // Hollow marks: a dashed line of one point is not visible.
+        let hollow = |point| marks("", colour, Mark::DashedPoints, &[point]);
+        series.extend(own.into_iter().map(hollow));
     }
     let sizes = alike.iter().chain(&own).map(|point| point.record.bits_per_item);
     let times = alike.iter().chain(&own).flat_map(|point| [point.time.low, point.time.median, point.time.high]);
