@@ -1,4 +1,4 @@
-//! Tells the program what it was built from and how: the commit, the compiler, the flags. `src/build.rs` reads it, and every
+//! Tells the program what it was built from and how: the commit, the compiler, the flags. `src/provenance.rs` reads it, and every
 //! result has it.
 
 use std::{

@@ -202,8 +202,6 @@ pub enum Role {
     Exact,
     /// It is not compared: it depends on chance, and its spread is not known, or another column says the same.
     Detail,
-    /// A number of independent random events.
-    Count,
     /// The share of random events in which something happened.
     Share {
         /// The column that counts the events.

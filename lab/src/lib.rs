@@ -16,15 +16,14 @@
 // Counts are converted to shares, and shares to pixels.
 #![allow(clippy::cast_precision_loss)]
 
-mod build;
 pub mod chart;
 pub mod compare;
 mod experiment;
 pub mod experiments;
 mod interrupt;
-mod machine;
 mod percent;
 mod plan;
+mod provenance;
 mod record;
 pub mod report;
 mod runner;
@@ -33,13 +32,12 @@ mod stopwatch;
 pub mod structures;
 
 pub use {
-    build::Build,
     chart::{Axis, Chart, Mark, Scale, Series},
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
     interrupt::{Interrupt, Interrupted},
-    machine::Machine,
     percent::percent,
     plan::{Outcome, Plan, Settings},
+    provenance::{Build, Machine},
     record::{Recorded, read_results},
     runner::run,
     statistics::{Quartiles, interval},

@@ -57,7 +57,7 @@ pub struct Difference {
     pub column: String,
     /// Its unit, if it has one.
     pub unit: String,
-    /// The value in the first folder. Rows that a folder does not have count nothing.
+    /// The value in the first folder.
     pub a: f64,
     /// The value in the second folder.
     pub b: f64,
@@ -208,11 +208,8 @@ impl Pair {
 fn judged(both: Both, judge: &mut Judge, time_tolerance: f64) -> Option<Difference> {
     let any = both.any()?;
     let (unit, is_time) = (any.unit.clone(), any.is_time());
-    // What was not seen was counted: no times. Other values are missing where a case went another way, which shows elsewhere.
-    let missing = || Sample { value: 0.0, spread: Spread::Exact };
-    let counts = any.role == Role::Count;
-    let sample = |figure: &Option<Figure>| figure.as_ref().map(Figure::sample).or_else(|| counts.then(missing));
-    let (a, b) = (sample(&both.a)?, sample(&both.b)?);
+    // A value is missing where a case went another way, which shows elsewhere.
+    let (a, b) = (both.a.as_ref()?.sample(), both.b.as_ref()?.sample());
     let half_interval = judge.half(a.spread, b.spread);
     let apart = (b.value - a.value).abs();
     let verdict = match half_interval {
@@ -317,7 +314,6 @@ fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread
     Some(match role {
         Role::Key | Role::Round | Role::Detail => return None,
         Role::Exact => Spread::Exact,
-        Role::Count => known(value.max(1.0).sqrt()),
         // One event more or less is always possible.
         Role::Share { of } => {
             field(of).map_or(Spread::Unknown, |events| known(((value * (1.0 - value) + 1.0 / events) / events).sqrt()))
@@ -358,7 +354,6 @@ mod tests {
             { "name": "round", "unit": "", "about": "", "role": "round" },
             { "name": "kind", "unit": "", "about": "", "role": "key" },
             { "name": "bytes", "unit": "bytes", "about": "", "role": "exact" },
-            { "name": "events", "unit": "", "about": "", "role": "count" },
             { "name": "rate", "unit": "", "about": "", "role": { "estimate": { "low": "low", "high": "high" } } },
             { "name": "low", "unit": "", "about": "", "role": "detail" },
             { "name": "high", "unit": "", "about": "", "role": "detail" },
@@ -399,10 +394,6 @@ mod tests {
         let bytes = |bytes: u64| json!({ "bytes": bytes });
         assert_eq!(verdict(&bytes(1000), &bytes(1000)), Verdict::Equal);
         assert_eq!(verdict(&bytes(1000), &bytes(1001)), Verdict::Different);
-        // Standard deviations of 10: 2.5 of them apart by chance, 4.2 not.
-        let events = |events: u64| json!({ "events": events });
-        assert_eq!(verdict(&events(100), &events(135)), Verdict::Equal);
-        assert_eq!(verdict(&events(100), &events(170)), Verdict::Different);
         let rate = |rate: f64| json!({ "rate": rate, "low": rate - 0.01, "high": rate + 0.01 });
         // The interval of a difference is wider than those of the two, by √2.
         assert_eq!(verdict(&rate(0.1), &rate(0.113)), Verdict::Equal);
@@ -414,24 +405,6 @@ mod tests {
         // One time says nothing about its spread.
         assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 10.0 })), Verdict::Equal);
         assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 20.0 })), Verdict::Unknown);
-    }
-
-    #[test]
-    fn what_one_folder_did_not_count_is_none() {
-        let of = |rows: Value| json!([{ "case": { "size": 1 }, "rows": rows }]);
-        let a = of(json!([{ "kind": "rare", "events": 2 }, { "kind": "common", "events": 50 }]));
-        let b = of(json!([{ "kind": "frequent", "events": 50 }, { "kind": "common", "events": 50 }]));
-        let comparison = compare(&a, &b);
-        let figures = &comparison.experiments[0].figures;
-        let mut found: Vec<_> = figures.iter().map(|f| (f.row.clone(), format!("{} {}", f.a, f.b), f.verdict)).collect();
-        found.sort_unstable_by_key(|one| one.0.clone());
-        let row = |kind: &str, counts: &str, verdict| (format!("{{\"kind\":\"{kind}\"}}"), counts.to_owned(), verdict);
-        let expected = [
-            row("common", "50 50", Verdict::Equal),
-            row("frequent", "0 50", Verdict::Different),
-            row("rare", "2 0", Verdict::Equal),
-        ];
-        assert_eq!(found, expected);
     }
 
     /// Times of four rounds each.

@@ -160,7 +160,7 @@ fn findings(measured: &[Measured<Case, Row>]) -> Findings {
     }
 }
 
-/// The rate if the 2b slots of a look-up were independent: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
+/// The rate if the 2b slots of a lookup were independent: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
 ///
 /// It is a little higher than [`koel::tuning::false_positive_rate`], which takes into account that the fingerprints in an
 /// item's two buckets are not independent. The difference shows where fingerprints are short.
@@ -288,7 +288,6 @@ mod tests {
 
     use super::*;
     use crate::chart;
-    use crate::interrupt::Interrupted;
 
     const SMALL: Scope = Scope { quick: true, seed: 1, max_slots: Some(10_000) };
 
@@ -304,19 +303,15 @@ mod tests {
     });
 
     #[test]
-    fn cases_are_different_ones_and_no_larger_than_allowed() {
+    fn cases_are_no_larger_than_allowed() {
         for (quick, max_slots, least) in
             [(true, None, 50), (false, None, 60), (true, Some(10_000), 50), (true, Some(8), 10), (true, Some(3), 0)]
         {
             let cases = Case::all(&Scope { quick, seed: 1, max_slots });
             assert!(cases.len() >= least, "{} with at most {max_slots:?} slots", cases.len());
-            for (place, case) in cases.iter().enumerate() {
-                assert!(!cases[..place].contains(case), "{case:?}");
+            for case in &cases {
                 assert!(max_slots.is_none_or(|most| case.buckets() * u64::from(case.b) <= most), "{case:?}");
                 assert!(case.buckets() > 0 && case.buckets() % 2 == 0, "{case:?}");
-                assert!(case.effort() > 0 && case.memory() > 0);
-                let text = serde_json::to_string(case).expect("it can be written");
-                assert_eq!(serde_json::from_str::<Case>(&text).expect("and read"), *case);
             }
         }
     }
@@ -383,13 +378,5 @@ mod tests {
             assert_eq!(counted, rows);
             assert!(tables[0].rows.iter().all(|row| row.len() == tables[0].header.len()));
         }
-    }
-
-    #[test]
-    fn it_stops_when_it_is_told_to() {
-        let interrupt = Interrupt::new();
-        interrupt.set();
-        let error = Case::all(&SMALL)[0].measure(1, &interrupt).expect_err("it was interrupted");
-        assert!(error.is::<Interrupted>());
     }
 }

@@ -56,3 +56,54 @@ impl Iterator for Hashes {
         Some(self.0.next_u64())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{
+        sweep::{Grid, Measure},
+        *,
+    };
+    use crate::{
+        chart::{Chart, draw},
+        experiment::{Experiment, Scope},
+        interrupt::{Interrupt, Interrupted},
+    };
+
+    /// What holds for every experiment.
+    #[test]
+    fn all_of_them_keep_to_their_limits_stop_when_told_to_and_do_with_no_results() {
+        let grid = Grid {
+            tables: vec![koel::TableKind::Packed],
+            bucket_sizes: vec![4],
+            fingerprint_bits: vec![8],
+            loads: vec![0.5],
+            items: vec![1000],
+        };
+        let all: [Box<dyn Experiment>; 5] =
+            [Box::new(Load), Box::new(Space), Box::new(Fpr), Box::new(Speed), Box::new(Sweep::new(grid, &Measure::ALL))];
+        for experiment in all {
+            let name = experiment.about().name;
+            let cases = |quick, max_slots| experiment.cases(&Scope { quick, seed: 1, max_slots }).expect("they have fields");
+            let (full, quick, few) = (cases(false, None), cases(true, None), cases(true, Some(5000)));
+            assert!(full.len() >= quick.len() && quick.len() >= few.len() && !few.is_empty(), "{name}");
+            assert!(cases(true, Some(1)).is_empty(), "{name}");
+            for cases in [full, quick, few] {
+                let different: HashSet<_> = cases.iter().map(|case| &case.key).collect();
+                assert_eq!(different.len(), cases.len(), "{name}");
+                assert!(cases.iter().all(|case| case.effort > 0 && case.memory > 0), "{name}");
+            }
+            let interrupt = Interrupt::new();
+            interrupt.set();
+            let error = experiment.measure(&cases(true, None)[0].case, 1, &interrupt).expect_err("it was told to stop");
+            assert!(error.is::<Interrupted>(), "{name}: {error}");
+            let findings = experiment.findings(&[]).expect("there is nothing wrong with nothing");
+            for chart in &findings.charts {
+                assert!(chart.finding.is_none() && draw(chart).starts_with("<svg"), "{name}: {}", chart.file);
+                assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS), "{name}: {}", chart.file);
+            }
+            assert!(findings.tables.iter().all(|table| table.rows.iter().all(|row| row.len() == table.header.len())), "{name}");
+        }
+    }
+}

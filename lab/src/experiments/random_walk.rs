@@ -27,11 +27,11 @@ struct Place {
     fingerprint: u32,
 }
 
+#[allow(clippy::cast_possible_truncation, reason = "halves of products are wanted; buckets are below the length of a vector")]
 impl Plain {
     fn new(f: u32, b: u32, buckets: u64) -> Self {
-        let b = usize::try_from(b).unwrap_or(usize::MAX);
-        let slots = usize::try_from(buckets).unwrap_or(usize::MAX).saturating_mul(b);
-        Self { slots: vec![EMPTY; slots], b, buckets, fingerprints: (1 << f) - 1 }
+        let b = b as usize;
+        Self { slots: vec![EMPTY; buckets as usize * b], b, buckets, fingerprints: (1 << f) - 1 }
     }
 
     fn clear(&mut self) {
@@ -42,8 +42,8 @@ impl Plain {
         let spread = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
         let spread = (spread ^ spread >> 32).wrapping_mul(MULTIPLIER);
         let product = u128::from(spread) * u128::from(self.buckets);
-        let first = high(product);
-        let fingerprint = word((((low(product) >> 32) * self.fingerprints) >> 32) + 1);
+        let first = (product >> 64) as u64;
+        let fingerprint = (((((product as u64) >> 32) * self.fingerprints) >> 32) + 1) as u32;
         Place { buckets: [first, self.alternate(first, fingerprint)], fingerprint }
     }
 
@@ -52,12 +52,12 @@ impl Plain {
     fn alternate(&self, bucket: u64, fingerprint: u32) -> u64 {
         let spread = u64::from(fingerprint).wrapping_mul(MULTIPLIER);
         let spread = spread.wrapping_mul(spread >> 32);
-        let sum = high(u128::from(spread) * u128::from(self.buckets)) | 1;
+        let sum = ((u128::from(spread) * u128::from(self.buckets)) >> 64) as u64 | 1;
         if sum >= bucket { sum - bucket } else { sum + self.buckets - bucket }
     }
 
     fn bucket(&mut self, bucket: u64) -> &mut [u32] {
-        let start = index(bucket) * self.b;
+        let start = bucket as usize * self.b;
         &mut self.slots[start..start + self.b]
     }
 
@@ -66,25 +66,6 @@ impl Plain {
         let empty = self.bucket(bucket).iter_mut().find(|slot| **slot == EMPTY);
         empty.map(|slot| *slot = fingerprint).is_some()
     }
-}
-
-fn high(product: u128) -> u64 {
-    low(product >> 64)
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "the lower half is wanted")]
-fn low(product: u128) -> u64 {
-    product as u64
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "a fingerprint has 32 bits at most")]
-fn word(fingerprint: u64) -> u32 {
-    fingerprint as u32
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "below the length of a vector")]
-fn index(number: u64) -> usize {
-    number as usize
 }
 
 /// The paper's limit for one insertion.

@@ -273,7 +273,7 @@ fn by_rate(measured: &Cases) -> Chart {
 fn beside_bloom(measured: &Cases) -> Option<String> {
     let (_, row) = of_kind(measured, KINDS[0]).into_iter().rfind(|(_, row)| row.rate <= RATE)?;
     let bloom = Structure::Bloom.bits_per_item(row.rate)?;
-    let rate = short(row.rate);
+    let rate = percent(row.rate, 1);
     Some(format!("At ε = {rate}, packed takes {:.1} bits per item and Bloom {bloom:.1}", row.bits_per_item))
 }
 
@@ -308,11 +308,12 @@ fn of_buckets(measured: &Cases, buckets: Buckets) -> Vec<(&Case, &Row)> {
     rows(measured, |case| case.shows == Shows::Size && case.buckets == buckets, |case, _| case.items as f64)
 }
 
-/// The most bits per item in tables of any size, and of a power of two.
+/// The most bits per item in tables of any size, and of a power of two, from the least number of items on.
 fn beside_powers_of_two(measured: &Cases) -> Option<String> {
     let most = |buckets| of_buckets(measured, buckets).iter().map(|(_, row)| row.bits_per_item).max_by(f64::total_cmp);
     let (any, power) = (most(Buckets::Any)?, most(Buckets::Power)?);
-    Some(format!("At most {any:.1} bits per item at any size, {power:.1} with powers of two"))
+    let least = of_buckets(measured, Buckets::Any).first()?.0.items;
+    Some(format!("From {least} items on, at most {any:.1} bits per item; with powers of two, {power:.1}"))
 }
 
 fn by_items(measured: &Cases) -> Chart {
@@ -341,7 +342,7 @@ fn by_items(measured: &Cases) -> Chart {
         finding: beside_powers_of_two(measured),
         caption: String::from(
             "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of buckets \
-             must be a power of two, as in the paper and in Go's libraries, an item takes up to 1.8 times as much space; the empty slots \
+             must be a power of two, as in the paper and in Go's libraries, an item takes up to twice as much space; the empty slots \
              lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for lower loads.",
         ),
         x,
@@ -363,11 +364,11 @@ fn beside_formulas(measured: &Cases) -> Table {
             let found = of_kind(measured, (kind, 4)).into_iter().rfind(|(_, row)| row.rate <= rate);
             // In an incomplete run, the next longer fingerprints must not stand in for these.
             let found = found.filter(|(_, row)| row.rate > rate / 2.5);
-            found.map_or_else(|| String::from(NOTHING), |(_, row)| format!("{:.2} ({})", row.bits_per_item, short(row.rate)))
+            found.map_or_else(|| String::from(NOTHING), |(_, row)| format!("{:.2} ({})", row.bits_per_item, percent(row.rate, 1)))
         };
         let bits = |bits: f64| format!("{bits:.2}");
         table.rows.push(vec![
-            short(rate),
+            percent(rate, 1),
             shortest(Kind::Packed),
             shortest(Kind::Single),
             Structure::Bloom.bits_per_item(rate).map_or_else(|| String::from(NOTHING), bits),
@@ -400,24 +401,6 @@ fn through_powers_of_two(measured: &Cases) -> Table {
     table
 }
 
-/// A rate in per cent with two significant digits, without zeros at the end.
-fn short(rate: f64) -> String {
-    if rate < 1e-6 {
-        return percent(rate, 1);
-    }
-    let rate = 100.0 * rate;
-    let places = match rate {
-        10.0.. => 0,
-        1.0.. => 1,
-        0.1.. => 2,
-        0.01.. => 3,
-        _ => 4,
-    };
-    let text = format!("{rate:.places$}");
-    let text = if places > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text} %")
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
@@ -442,20 +425,17 @@ mod tests {
     });
 
     #[test]
-    fn cases_are_different_ones_and_no_larger_than_allowed() {
+    fn cases_are_no_larger_than_allowed() {
         for (quick, max_slots, least) in
             [(true, None, 150), (false, None, 200), (true, Some(100_000), 100), (true, Some(10_000), 50), (true, Some(5), 0)]
         {
             let scope = Scope { quick, ..scope(max_slots) };
             let cases = Case::all(&scope);
             assert!(cases.len() >= least, "{} of {scope:?}", cases.len());
-            for (place, case) in cases.iter().enumerate() {
-                assert!(!cases[..place].contains(case), "{case:?}");
+            for case in &cases {
                 let slots = case.builder().params().expect("it can be built").slots();
                 assert!(max_slots.is_none_or(|most| slots as u64 <= most), "{case:?}");
-                assert!(case.effort() > 0 && case.memory() > slots as u64 / 4, "{case:?}");
-                let text = serde_json::to_string(case).expect("it can be written");
-                assert_eq!(serde_json::from_str::<Case>(&text).expect("and read"), *case);
+                assert!(case.memory() > slots as u64 / 4, "{case:?}");
             }
         }
     }
@@ -512,14 +492,5 @@ mod tests {
                 assert!(table.rows.iter().flatten().all(|cell| !cell.contains("inf") && !cell.contains("NaN")), "{table:?}");
             }
         }
-    }
-
-    #[test]
-    fn it_stops_when_it_is_told_to() {
-        let interrupt = Interrupt::new();
-        interrupt.set();
-        let case = &Case::all(&scope(None))[0];
-        let error = case.measure(1, &interrupt).expect_err("it was interrupted");
-        assert!(error.is::<crate::Interrupted>());
     }
 }

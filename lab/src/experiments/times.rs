@@ -38,15 +38,31 @@ pub(super) enum Operation {
 impl Operation {
     pub(super) const ALL: [Self; 5] = [Self::FindAbsent, Self::FindPresent, Self::Insert, Self::Remove, Self::Build];
 
-    /// The columns of its median and of its quartiles.
-    pub(super) fn columns(self) -> [String; 3] {
-        let name = match self {
-            Self::FindAbsent => "find_absent",
-            Self::FindPresent => "find_present",
+    /// The name of its chart's file.
+    pub(super) const fn file(self) -> &'static str {
+        match self {
+            Self::FindAbsent => "find-absent",
+            Self::FindPresent => "find-present",
             Self::Insert => "insert",
             Self::Remove => "remove",
             Self::Build => "build",
-        };
+        }
+    }
+
+    /// The title of its chart.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::FindAbsent => "Lookups of absent keys",
+            Self::FindPresent => "Lookups of present keys",
+            Self::Insert => "Insertions, the last five per cent",
+            Self::Remove => "Removals",
+            Self::Build => "Insertions, all of them",
+        }
+    }
+
+    /// The columns of its median and of its quartiles.
+    pub(super) fn columns(self) -> [String; 3] {
+        let name = self.file().replace('-', "_");
         ["_ns", "_ns_q1", "_ns_q3"].map(|ending| format!("{name}{ending}"))
     }
 

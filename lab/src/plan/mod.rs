@@ -17,11 +17,10 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 
 use crate::{
-    build::Build,
     chart,
     experiment::{About, Experiment, Measured, Planned, Scope, key},
     interrupt::Interrupt,
-    machine::Machine,
+    provenance::{Build, Machine},
     record::{Journal, Picture, Place, REMEDY, Record, Run, damaged},
 };
 
@@ -279,12 +278,13 @@ fn same_build(there: &Run, file: &Path, here: &Run, name: &str) -> anyhow::Resul
     if there.build.is(&here.build) {
         return Ok(());
     }
-    let [theirs, ours] = there.build.differences(&here.build);
     bail!(
-        "{}: measured by another build, koel {}, {theirs}, but {name} is koel {}, {ours}: continue with that build, {REMEDY}",
+        "{}: measured by another build, koel {}, {}, but {name} is koel {}, {}: continue with that build, {REMEDY}",
         file.display(),
         there.koel,
-        here.koel
+        there.build,
+        here.koel,
+        here.build
     )
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressState, ProgressStyle};
 use koel::{Hasher as _, Xxh3};
 
 use super::Plan;
@@ -44,7 +44,7 @@ pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Res
         todo.sort_by_key(|&case| cases[case].effort);
     }
     let effort = |case: usize| cases[case].effort.max(1);
-    let progress = Progress::new(name, todo.iter().map(|&case| effort(case)).sum());
+    let progress = progress_bar(name, todo.iter().map(|&case| effort(case)).sum());
     let threads = plan.threads.min(todo.len());
     let shared = Mutex::new(Shared { known: &mut plan.known, journal: &mut plan.journal, todo, error: None });
     let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Res
                 Ok(())
             });
             match written {
-                Ok(()) => progress.add(effort(place)),
+                Ok(()) => progress.inc(effort(place)),
                 Err(error) => {
                     shared.todo.clear();
                     if !error.is::<Interrupted>() {
@@ -110,35 +110,15 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-/// A progress bar on standard error, if that is a terminal. It is removed from the screen when it is dropped.
-struct Progress {
-    bar: ProgressBar,
-}
-
-impl Progress {
-    /// A bar for work of this total effort.
-    fn new(name: &'static str, effort: u64) -> Self {
-        let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %, {elapsed} so far, {eta} left")
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .with_key("percent", whole);
-        let bar = ProgressBar::new(effort).with_style(style).with_prefix(name);
-        bar.enable_steady_tick(Duration::from_millis(500));
-        Self { bar }
-    }
-
-    fn add(&self, effort: u64) {
-        self.bar.inc(effort);
-    }
-}
-
-/// Whole per cent, rounded down: 100 only when all work is done.
-fn whole(state: &ProgressState, text: &mut dyn fmt::Write) {
-    // The bar's buffer takes everything.
-    text.write_fmt(format_args!("{:.0}", (100.0 * state.fraction()).floor())).ok();
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
+/// A progress bar for work of this total effort on standard error, if that is a terminal.
+fn progress_bar(name: &'static str, effort: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %, {elapsed} so far, {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        // Whole per cent, rounded down: 100 only when all work is done. The bar's buffer takes everything.
+        .with_key("percent", |state: &ProgressState, text: &mut dyn fmt::Write| {
+            text.write_fmt(format_args!("{:.0}", (100.0 * state.fraction()).floor())).ok();
+        });
+    let bar = ProgressBar::new(effort).with_style(style).with_prefix(name).with_finish(ProgressFinish::AndClear);
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
 }

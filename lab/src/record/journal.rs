@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use super::{Place, REMEDY, Run, files};
+use super::{Place, REMEDY, Run, sync};
 use crate::experiment::Measured;
 
 /// A locked journal: no other process measures the same experiment into the same folder while it exists.
@@ -131,7 +131,7 @@ impl Journal {
     /// Removes the journal, after everything in it has been written to the record.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         // The new record must survive a power failure before the journal is removed.
-        files::sync(&self.path).and_then(|()| self.remove()).with_context(|| self.path.display().to_string())
+        sync(&self.path).and_then(|()| self.remove()).with_context(|| self.path.display().to_string())
     }
 
     /// Appends all of these lines, or none.

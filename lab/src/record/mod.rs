@@ -5,15 +5,13 @@
 //!   kept here for the next run. Locked, so that there is only one run at a time.
 //! - `NAME.csv`: a line for each row, with the fields of its case.
 
-mod files;
 mod journal;
 
-pub(crate) use files::{Results, all, names, replace, results};
 pub(crate) use journal::Journal;
 
 use std::{
     fs,
-    io::ErrorKind,
+    io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -22,9 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    build::Build,
     experiment::{Column, Measured, Scope, Table},
-    machine::Machine,
+    provenance::{Build, Machine},
 };
 
 /// What the user can do about results that are in the way.
@@ -118,19 +115,14 @@ impl Place {
     /// Reads the record, if there is one.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         let path = self.json();
-        let Some(text) = files::read(&path)? else { return Ok(None) };
+        let Some(text) = read(&path)? else { return Ok(None) };
         serde_json::from_str(&text).map(Some).with_context(|| damaged(&path))
     }
 
     /// The files of the pictures that the record names, if there is one that can be read. Whatever it says, they are files of this
     /// experiment.
     pub(crate) fn pictures(&self) -> Vec<String> {
-        #[derive(Deserialize)]
-        struct Drawn {
-            pictures: Vec<Picture>,
-        }
-        let text = files::read(&self.json()).ok().flatten();
-        let record: Option<Drawn> = text.and_then(|text| serde_json::from_str(&text).ok());
+        let record = self.read().ok().flatten();
         let files = record.into_iter().flat_map(|record| record.pictures).map(|picture| picture.file);
         let is_ours = |file: &String| {
             let rest = file.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('-'));
@@ -214,6 +206,95 @@ fn cell(value: &Value) -> String {
         Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
+}
+
+/// The text of a file. `None` if it does not exist.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+/// Replaces a file atomically: until all of it is written, the old one stays. A link stays, too: it leads to the new file.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let write = || -> io::Result<()> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".koel-").suffix(".tmp");
+        // Those of an ordinary new file: the umask is applied.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(target.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(bytes)?;
+        file.as_file().sync_data()?;
+        file.persist(&target)?;
+        Ok(())
+    };
+    write().with_context(|| format!("{} could not be written", path.display()))
+}
+
+/// Syncs the file's folder, so that a new name in it is durable.
+#[cfg(unix)]
+fn sync(path: &Path) -> io::Result<()> {
+    match fs::File::open(path.parent().unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()) {
+        // A folder without read permission, or a file system that cannot sync folders: there is no other way.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "on Unix, it can fail")]
+fn sync(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// The order of the experiments. Any others follow, sorted by name.
+const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
+
+/// The results of an experiment.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) name: String,
+    pub(crate) record: Record,
+}
+
+/// The name of each file `NAME.json` in the folder, in the order of experiments.
+pub(crate) fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let name = entry.with_context(|| folder.display().to_string())?.file_name();
+        names.extend(name.to_str().and_then(|name| name.strip_suffix(".json")).map(String::from));
+    }
+    names.sort_by_cached_key(|name| (place(name), name.clone()));
+    Ok(names)
+}
+
+fn place(name: &str) -> usize {
+    ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
+}
+
+/// The results of this name. `None` if the file is something else: users may keep other JSON files in the folder.
+pub(crate) fn results(folder: &Path, name: &str) -> anyhow::Result<Option<Results>> {
+    let path = folder.join(format!("{name}.json"));
+    let Some(text) = read(&path)? else { return Ok(None) };
+    let ours = place(name) < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
+    if !ours {
+        return Ok(None);
+    }
+    let record = serde_json::from_str(&text)
+        .with_context(|| format!("{}: this record is damaged: measure {name} --again, or delete the file", path.display()))?;
+    Ok(Some(Results { name: name.to_owned(), record }))
+}
+
+/// The results of all experiments.
+pub(crate) fn all(folder: &Path) -> anyhow::Result<Vec<Results>> {
+    let all = names(folder)?.into_iter().filter_map(|name| results(folder, &name).transpose());
+    all.collect()
 }
 
 /// What to say of a record that cannot be read.

@@ -306,10 +306,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        build::Build,
         chart::{self, Axis, Chart, Series},
         experiment::{Fields, Measured, Scope, Table},
-        machine::Machine,
+        provenance::{Build, Machine},
         record::{Picture, Place, Run},
     };
 

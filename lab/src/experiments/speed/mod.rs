@@ -1,4 +1,4 @@
-//! The experiment `speed`: the time of insertions, look-ups and removals, by the size of the table, for all bucket sizes. It
+//! The experiment `speed`: the time of insertions, lookups and removals, by the size of the table, for all bucket sizes. It
 //! shows what the caches do, and is what [`SpeedTable`] reads.
 
 mod table;
@@ -213,7 +213,7 @@ impl Experiment for Speed {
 fn findings(measured: &[Measured<Case, Row>]) -> Findings {
     let mut rows: Vec<_> = measured.iter().flat_map(|measured| &measured.rows).collect();
     rows.sort_by_key(|row| row.bytes);
-    let mut charts: Vec<_> = SHOWN.iter().map(|shown| chart(&rows, shown)).collect();
+    let mut charts: Vec<_> = Operation::ALL.into_iter().map(|operation| chart(&rows, operation)).collect();
     charts.retain(|chart| !chart.series.is_empty());
     Findings {
         charts,
@@ -224,43 +224,6 @@ fn findings(measured: &[Measured<Case, Row>]) -> Findings {
 
 /// The shapes that are drawn. Most of the others lie between them. One more colour marks disturbed times.
 const DRAWN: [(Kind, u32); 5] = [(Kind::Packed, 4), (Kind::Single, 4), (Kind::Single, 2), (Kind::Single, 8), (Kind::Single, 16)];
-
-/// An operation with the texts of its chart.
-struct Shown {
-    operation: Operation,
-    file: &'static str,
-    topic: &'static str,
-    /// What one of them is called.
-    one: &'static str,
-}
-
-const SHOWN: [Shown; 5] = [
-    Shown {
-        operation: Operation::FindAbsent,
-        file: "find-absent",
-        topic: "Look-ups of absent keys, by size of the table",
-        one: "A look-up of an absent key",
-    },
-    Shown {
-        operation: Operation::FindPresent,
-        file: "find-present",
-        topic: "Look-ups of present keys, by size of the table",
-        one: "A look-up of a present key",
-    },
-    Shown {
-        operation: Operation::Insert,
-        file: "insert",
-        topic: "Insertions into filters that are nearly full, by size of the table",
-        one: "The last insertions: one",
-    },
-    Shown { operation: Operation::Remove, file: "remove", topic: "Removals, by size of the table", one: "A removal" },
-    Shown {
-        operation: Operation::Build,
-        file: "build",
-        topic: "Insertions into empty filters up to the planned load, by size of the table",
-        one: "All insertions: one",
-    },
-];
 
 fn warning(rows: &[&Row]) -> Option<String> {
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed()).count();
@@ -274,10 +237,10 @@ fn warning(rows: &[&Row]) -> Option<String> {
     })
 }
 
-fn chart(rows: &[&Row], shown: &Shown) -> Chart {
+fn chart(rows: &[&Row], operation: Operation) -> Chart {
     let mut series = Vec::new();
     for (colour, (table, b)) in DRAWN.into_iter().enumerate() {
-        let time = |row: &Row| Some((row.bytes as f64 / 1024.0, row.times.of(shown.operation)?));
+        let time = |row: &Row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?));
         let times: Vec<(f64, Quartiles)> = of_shape(rows, table, b).filter_map(time).collect();
         if !times.is_empty() {
             let points = times.iter().map(|(kib, time)| (*kib, time.median)).collect();
@@ -286,7 +249,7 @@ fn chart(rows: &[&Row], shown: &Shown) -> Chart {
         }
     }
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
-    let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(shown.operation)?.median)));
+    let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?.median)));
     series.extend(times::disturbed(disturbed.collect()));
     let packed: Vec<_> = of_shape(rows, Kind::Packed, 4).collect();
     let ends = packed
@@ -294,13 +257,13 @@ fn chart(rows: &[&Row], shown: &Shown) -> Chart {
         .zip(packed.last())
         .filter(|(first, last)| first.bytes < last.bytes && !first.times.are_disturbed() && !last.times.are_disturbed());
     let finding = ends.and_then(|(first, last)| {
-        let ns = |row: &Row| Some(row.times.of(shown.operation)?.median);
-        let (one, small, large) = (shown.one, binary(first.bytes), binary(last.bytes));
-        Some(format!("{one} takes {:.1} ns in {small} of a packed table, and {:.1} ns in {large}", ns(first)?, ns(last)?))
+        let ns = |row: &Row| Some(row.times.of(operation)?.median);
+        let (what, small, large) = (operation.title(), binary(first.bytes), binary(last.bytes));
+        Some(format!("{what}: {:.1} ns in {small} of a packed table, {:.1} ns in {large}", ns(first)?, ns(last)?))
     });
     Chart {
-        file: shown.file.to_owned(),
-        topic: shown.topic.to_owned(),
+        file: operation.file().to_owned(),
+        topic: format!("{}, by size of the table", operation.title()),
         finding,
         caption: String::from(
             "Nanoseconds for a key, with hashing, one key at a time: medians of the rounds, and bars between their quartiles. \
@@ -334,7 +297,7 @@ fn table(measured: &[Measured<Case, Row>]) -> Table {
             let star = if row.times.are_disturbed() { " *" } else { "" };
             let shape = format!("{} b = {}", row.table.name(), row.b);
             let mut cells = vec![binary(measured.case.size), shape, row.items.to_string()];
-            cells.extend(SHOWN.iter().map(|shown| match row.times.of(shown.operation) {
+            cells.extend(Operation::ALL.into_iter().map(|operation| match row.times.of(operation) {
                 Some(Quartiles { low, median, high }) => format!("{median:.1} ({low:.1}–{high:.1}){star}"),
                 None => String::from("-"),
             }));
@@ -346,10 +309,7 @@ fn table(measured: &[Measured<Case, Row>]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        Operation::{Build, FindAbsent, FindPresent, Insert, Remove},
-        *,
-    };
+    use super::*;
     use crate::chart;
 
     fn scope(quick: bool, max_slots: Option<u64>) -> Scope {
@@ -385,7 +345,7 @@ mod tests {
         assert_eq!(rows.iter().map(|row| (row.table, row.b)).collect::<Vec<_>>(), SHAPES);
         for row in &rows {
             assert!(row.rounds > 0 && row.items > 100, "{row:?}");
-            for operation in [FindAbsent, FindPresent, Insert, Remove, Build] {
+            for operation in Operation::ALL {
                 assert!(row.times.of(operation).is_some_and(|time| time.median > 0.0), "{row:?}");
             }
         }
@@ -412,13 +372,5 @@ mod tests {
             assert!(chart.finding.is_none() && marked.name == "disturbed" && marked.points.len() == 1, "{}", chart.file);
         }
         assert!(findings(&[]).charts.is_empty());
-    }
-
-    #[test]
-    fn it_stops_when_told_to() {
-        let interrupt = Interrupt::new();
-        interrupt.set();
-        let case = Case { size: 16 << 10, quick: true };
-        assert!(case.measure(1, &interrupt).expect_err("it was told to").is::<crate::Interrupted>());
     }
 }

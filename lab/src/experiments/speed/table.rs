@@ -9,7 +9,7 @@ use super::{Case, NAME, Row};
 use crate::{
     experiment::Measured,
     experiments::times::Operation,
-    machine::Machine,
+    provenance::Machine,
     record::{Recorded, damaged, read_results},
 };
 
@@ -148,7 +148,7 @@ impl Speeds {
 mod tests {
     use super::*;
 
-    /// The tables and the times of some rows; the times of look-ups are as given, and the others their multiples.
+    /// The tables and the times of some rows; the times of lookups are as given, and the others their multiples.
     fn speed_table(rows: &[(&str, u32, u64, f64)]) -> SpeedTable {
         let row = |&(table, b, bytes, ns): &(&str, u32, u64, f64)| {
             serde_json::from_value(serde_json::json!({

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Case, Measure};
+use super::{Case, Kind, Measure};
 use crate::{
     chart::{Axis, Chart, Series},
     experiment::{Fields, Measured},
@@ -15,68 +15,64 @@ use crate::{
 type Cases = [Measured<Case>];
 
 /// A parameter of the grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Parameter {
-    Table,
-    Bucket,
-    Fingerprint,
-    Items,
-    Load,
+struct Parameter {
+    /// The end of titles and of files' names.
+    title: &'static str,
+    file: &'static str,
+    /// The value of a case; tables are numbered.
+    of: fn(&Case) -> f64,
+    /// The value of a case in legends.
+    label: fn(&Case) -> String,
+    axis: fn() -> Axis,
 }
 
+/// All of them. Kinds of tables have no order, so that nothing is drawn by them.
+const PARAMETERS: [Parameter; 5] = [
+    Parameter {
+        title: "kind of table",
+        file: "table",
+        of: |case| f64::from(u8::from(case.table == Kind::Single)),
+        label: |case| case.table.name().to_owned(),
+        axis: || Axis::linear("table"),
+    },
+    Parameter {
+        title: "slots per bucket",
+        file: "b",
+        of: |case| f64::from(case.b),
+        label: |case| format!("b = {}", case.b),
+        axis: || Axis::linear("slots per bucket"),
+    },
+    Parameter {
+        title: "length of fingerprint",
+        file: "f",
+        of: |case| f64::from(case.f),
+        label: |case| format!("f = {}", case.f),
+        axis: || Axis::linear("fingerprint, bits"),
+    },
+    Parameter {
+        title: "number of items",
+        file: "items",
+        of: |case| case.items as f64,
+        label: |case| format!("{} items", exact(case.items)),
+        axis: || Axis::log("items"),
+    },
+    Parameter {
+        title: "load",
+        file: "load",
+        of: |case| case.load,
+        label: |case| format!("{} % full", (case.load * 1e6).round() / 1e4),
+        axis: || Axis::linear("load"),
+    },
+];
+
 impl Parameter {
-    const ALL: [Self; 5] = [Self::Table, Self::Bucket, Self::Fingerprint, Self::Items, Self::Load];
-
-    /// The value of a case; tables are numbered.
-    fn of(self, case: &Case) -> f64 {
-        match self {
-            Self::Table => f64::from(u8::from(case.table.name() == "single")),
-            Self::Bucket => f64::from(case.b),
-            Self::Fingerprint => f64::from(case.f),
-            Self::Items => case.items as f64,
-            Self::Load => case.load,
-        }
-    }
-
-    fn is(self, value: f64, case: &Case) -> bool {
-        self.of(case).total_cmp(&value).is_eq()
-    }
-
-    /// The value of a case in legends.
-    fn label(self, case: &Case) -> String {
-        match self {
-            Self::Table => case.table.name().to_owned(),
-            Self::Bucket => format!("b = {}", case.b),
-            Self::Fingerprint => format!("f = {}", case.f),
-            Self::Items => format!("{} items", exact(case.items)),
-            Self::Load => format!("{} % full", (case.load * 1e6).round() / 1e4),
-        }
-    }
-
-    fn axis(self) -> Axis {
-        match self {
-            Self::Table => Axis::linear("table"),
-            Self::Bucket => Axis::linear("slots per bucket"),
-            Self::Fingerprint => Axis::linear("fingerprint, bits"),
-            Self::Items => Axis::log("items"),
-            Self::Load => Axis::linear("load"),
-        }
-    }
-
-    /// The end of titles and of files' names.
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Table => ("kind of table", "table"),
-            Self::Bucket => ("slots per bucket", "b"),
-            Self::Fingerprint => ("length of fingerprint", "f"),
-            Self::Items => ("number of items", "items"),
-            Self::Load => ("load", "load"),
-        }
+    fn is(&self, value: f64, case: &Case) -> bool {
+        (self.of)(case).total_cmp(&value).is_eq()
     }
 
     /// The different values of all cases, sorted.
-    fn values(self, measured: &Cases) -> Vec<f64> {
-        let mut values: Vec<_> = measured.iter().map(|m| self.of(&m.case)).collect();
+    fn values(&self, measured: &Cases) -> Vec<f64> {
+        let mut values: Vec<_> = measured.iter().map(|m| (self.of)(&m.case)).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         values
@@ -131,19 +127,12 @@ fn values() -> Vec<Drawn> {
             about: "Mean load at which tables first refuse an item. Bars: from the least to the greatest.",
         },
     ];
-    let operations = [
-        ("find-absent", "Lookups of absent keys"),
-        ("find-present", "Lookups of present keys"),
-        ("insert", "Insertions, the last five per cent"),
-        ("remove", "Removals"),
-        ("build", "Insertions, all of them"),
-    ];
-    values.extend(Operation::ALL.into_iter().zip(operations).map(|(operation, (file, title))| {
+    values.extend(Operation::ALL.into_iter().map(|operation| {
         let [column, low, high] = operation.columns();
         Drawn {
             measure: Measure::Speed,
-            file,
-            title,
+            file: operation.file(),
+            title: operation.title(),
             axis: Axis::linear("ns").from_zero(),
             column,
             interval: Some([low, high]),
@@ -157,16 +146,17 @@ fn values() -> Vec<Drawn> {
 const FEW_VALUES: usize = 3;
 
 pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
-    let most = Parameter::ALL.iter().map(|parameter| parameter.values(measured).len()).max().unwrap_or(0);
-    // Kinds of tables have no order.
-    let across = Parameter::ALL[1..].iter().filter(|parameter| match parameter.values(measured).len() {
-        0 | 1 => false,
-        values => values >= FEW_VALUES || values == most,
-    });
-    let across: Vec<_> = across.copied().collect();
+    let most = PARAMETERS.iter().map(|parameter| parameter.values(measured).len()).max().unwrap_or(0);
+    let across: Vec<_> = PARAMETERS[1..]
+        .iter()
+        .filter(|parameter| {
+            let values = parameter.values(measured).len();
+            values > 1 && (values >= FEW_VALUES || values == most)
+        })
+        .collect();
     let values = values();
-    let all = values.iter().filter(|value| measured.iter().any(|m| m.case.measure.has(value.measure)));
-    let mut charts: Vec<_> = all.flat_map(|value| across.iter().map(|&x| chart(measured, value, x))).collect();
+    let all = values.iter().filter(|value| measured.iter().any(|m| m.case.measure.contains(&value.measure)));
+    let mut charts: Vec<_> = all.flat_map(|value| across.iter().map(|x| chart(measured, value, x))).collect();
     // What was not measured is not shown.
     charts.retain(|chart| !chart.series.is_empty());
     charts
@@ -179,7 +169,7 @@ struct Line<'a> {
     cases: Vec<&'a Measured<Case>>,
 }
 
-fn chart(measured: &Cases, value: &Drawn, x: Parameter) -> Chart {
+fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Chart {
     let (apart, held) = apart(measured, x);
     let mut lines: Vec<Line<'_>> = Vec::new();
     for m in measured.iter().filter(|m| held.iter().all(|&(parameter, value)| parameter.is(value, &m.case))) {
@@ -192,14 +182,14 @@ fn chart(measured: &Cases, value: &Drawn, x: Parameter) -> Chart {
     let number = |row: &Fields, column: &str| row.get(column).and_then(Value::as_f64);
     let (mut series, mut disturbed) = (Vec::new(), Vec::new());
     for (colour, Line { name, mut cases, .. }) in lines.into_iter().enumerate() {
-        cases.sort_by(|one, other| x.of(&one.case).total_cmp(&x.of(&other.case)));
+        cases.sort_by(|one, other| (x.of)(&one.case).total_cmp(&(x.of)(&other.case)));
         let (mut points, mut intervals) = (Vec::new(), Vec::new());
         for m in cases {
             let Some((row, y)) = m.row().and_then(|row| Some((row, number(row, &value.column)?))) else { continue };
-            points.push((x.of(&m.case), y));
+            points.push(((x.of)(&m.case), y));
             intervals.extend(value.interval.as_ref().and_then(|[low, high]| number(row, low).zip(number(row, high))));
             if value.measure == Measure::Speed && row.get(DISTURBED) == Some(&Value::Bool(true)) {
-                disturbed.push((x.of(&m.case), y));
+                disturbed.push(((x.of)(&m.case), y));
             }
         }
         if !points.is_empty() {
@@ -207,39 +197,37 @@ fn chart(measured: &Cases, value: &Drawn, x: Parameter) -> Chart {
         }
     }
     series.extend(times::disturbed(disturbed));
-    let (by, file) = x.names();
-    let at: Vec<_> = held.iter().filter_map(|&(parameter, value)| held_at(measured, parameter, value)).collect();
+    let at = |&(parameter, value): &(&Parameter, f64)| {
+        measured.iter().find(|m| parameter.is(value, &m.case)).map(|m| (parameter.label)(&m.case))
+    };
+    let at: Vec<_> = held.iter().filter_map(at).collect();
     let at = if at.is_empty() { String::new() } else { format!(" Here, {}.", at.join(", ")) };
     Chart {
-        file: format!("{}-by-{file}", value.file),
-        topic: format!("{}, by {by}", value.title),
+        file: format!("{}-by-{}", value.file, x.file),
+        topic: format!("{}, by {}", value.title, x.title),
         finding: None,
         caption: format!("{}{at}", value.about),
-        x: x.axis(),
+        x: (x.axis)(),
         y: value.axis.clone(),
         series,
     }
 }
 
-fn held_at(measured: &Cases, parameter: Parameter, value: f64) -> Option<String> {
-    measured.iter().find(|m| parameter.is(value, &m.case)).map(|m| parameter.label(&m.case))
+fn key(apart: &[&Parameter], case: &Case) -> Vec<f64> {
+    apart.iter().map(|parameter| (parameter.of)(case)).collect()
 }
 
-fn key(apart: &[Parameter], case: &Case) -> Vec<f64> {
-    apart.iter().map(|parameter| parameter.of(case)).collect()
-}
-
-fn name(apart: &[Parameter], case: &Case) -> String {
-    apart.iter().map(|parameter| parameter.label(case)).collect::<Vec<_>>().join(", ")
+fn name(apart: &[&Parameter], case: &Case) -> String {
+    apart.iter().map(|parameter| (parameter.label)(case)).collect::<Vec<_>>().join(", ")
 }
 
 /// The other parameters that vary: those that tell the lines of a chart apart, and those for which there are not enough
 /// colours, which are held at the middle of their values.
-fn apart(measured: &Cases, x: Parameter) -> (Vec<Parameter>, Vec<(Parameter, f64)>) {
+fn apart(measured: &Cases, x: &Parameter) -> (Vec<&'static Parameter>, Vec<(&'static Parameter, f64)>) {
     let (mut apart, mut held) = (Vec::new(), Vec::new());
-    for parameter in Parameter::ALL {
+    for parameter in &PARAMETERS {
         let values = parameter.values(measured);
-        if parameter == x || values.len() < 2 {
+        if parameter.file == x.file || values.len() < 2 {
             continue;
         }
         apart.push(parameter);

@@ -5,7 +5,7 @@ mod charts;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use anyhow::bail;
 use koel::{Builder, CuckooFilter, TableKind, tuning};
@@ -49,7 +49,8 @@ pub struct LeftOut {
 }
 
 /// Something to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Measure {
     /// Bytes, and bits per item.
     Space,
@@ -88,46 +89,11 @@ impl FromStr for Measure {
     }
 }
 
-/// A set of measures, in files by their names: `space fpr`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-struct Measures(Vec<Measure>);
-
-impl Measures {
-    fn new(measures: &[Measure]) -> Self {
-        Self(Measure::ALL.into_iter().filter(|measure| measures.contains(measure)).collect())
-    }
-
-    fn has(&self, measure: Measure) -> bool {
-        self.0.contains(&measure)
-    }
-}
-
-impl fmt::Display for Measures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.iter().map(|measure| measure.name()).collect::<Vec<_>>().join(" "))
-    }
-}
-
-impl From<Measures> for String {
-    fn from(measures: Measures) -> Self {
-        measures.to_string()
-    }
-}
-
-impl TryFrom<String> for Measures {
-    type Error = anyhow::Error;
-
-    fn try_from(names: String) -> anyhow::Result<Self> {
-        Ok(Self::new(&names.split_whitespace().map(str::parse).collect::<anyhow::Result<Vec<_>>>()?))
-    }
-}
-
 /// Measurements of all filters of a grid.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     grid: Grid,
-    measures: Measures,
+    measures: Vec<Measure>,
 }
 
 /// A filter, by its parameters and what is measured of it.
@@ -138,7 +104,7 @@ struct Case {
     f: u32,
     load: f64,
     items: u64,
-    measure: Measures,
+    measure: Vec<Measure>,
     /// Fewer probes, tables and rounds.
     quick: bool,
 }
@@ -147,7 +113,8 @@ impl Sweep {
     /// Measures all of this for every filter of the grid that is possible.
     #[must_use]
     pub fn new(grid: Grid, measures: &[Measure]) -> Self {
-        Self { grid, measures: Measures::new(measures) }
+        let measures = Measure::ALL.into_iter().filter(|measure| measures.contains(measure)).collect();
+        Self { grid, measures }
     }
 
     /// All combinations: tables change slowest, then buckets, fingerprints, items and loads.
@@ -242,7 +209,7 @@ impl Case {
 
     /// About how long it takes: the unit is a tenth of an insertion.
     fn effort(&self) -> u64 {
-        let efforts = self.measure.0.iter().map(|measure| match measure {
+        let efforts = self.measure.iter().map(|measure| match measure {
             Measure::Space => 0,
             Measure::Fpr => self.probes(),
             Measure::Load => self.slots() * 10 * u64::from(load::trials(self.slots(), self.quick)),
@@ -253,7 +220,7 @@ impl Case {
 
     fn memory(&self) -> u64 {
         // Times need their keys.
-        let keys = if self.measure.has(Measure::Speed) { 8 } else { 0 };
+        let keys = if self.measure.contains(&Measure::Speed) { 8 } else { 0 };
         OVERHEAD + self.slots() * (u64::from(self.f) / 8 + 1 + keys)
     }
 
@@ -265,11 +232,11 @@ impl Case {
         let fits = probe::fill(&mut filter, &mut Hashes::new(seed), usize::try_from(self.items)?, interrupt)?;
         set("slots", filter.slots().into());
         set("inserted", filter.len().into());
-        if fits && self.measure.has(Measure::Space) {
+        if fits && self.measure.contains(&Measure::Space) {
             set("bytes", filter.params().table_bytes().into());
             set("bits_per_item", filter.bits_per_item().into());
         }
-        if fits && self.measure.has(Measure::Fpr) {
+        if fits && self.measure.contains(&Measure::Fpr) {
             let probed = Probed::new(&filter, &mut Hashes::new(!seed), self.probes(), interrupt)?;
             let (low, high) = probed.interval();
             set("probes", probed.probes.into());
@@ -280,7 +247,7 @@ impl Case {
             set("rate_high", high.into());
         }
         drop(filter);
-        if self.measure.has(Measure::Load) {
+        if self.measure.contains(&Measure::Load) {
             let tables = load::trials(self.slots(), self.quick);
             let table = Filled::new(Walk::Koel, self.f, self.b, self.buckets(), seed)?;
             let loads = load::Row::new(table, tables, seed, interrupt)?;
@@ -289,7 +256,7 @@ impl Case {
             set("first_refusal_min", loads.min.into());
             set("first_refusal_max", loads.max.into());
         }
-        if fits && self.measure.has(Measure::Speed) {
+        if fits && self.measure.contains(&Measure::Speed) {
             row.extend(self.times(seed, interrupt)?);
         }
         Ok(row)
@@ -353,7 +320,7 @@ impl Experiment for Sweep {
         ];
         columns.extend(times::columns());
         let with_less_memory = "give fewer --items, or a higher --load";
-        let is_timed = self.measures.has(Measure::Speed);
+        let is_timed = self.measures.contains(&Measure::Speed);
         About { columns, is_timed, with_less_memory, ..About::new("sweep", "Sweep of parameters", text) }
     }
 

@@ -1,9 +1,10 @@
-//! The program that measured: part of every result.
+//! The program and the machine that measured: part of every result.
 
 use std::{env, fmt, fs, io, sync::OnceLock};
 
 use koel::{Hasher as _, Xxh3};
 use serde::{Deserialize, Serialize};
+use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
 /// A build of the program that measures. What is not known is `None`.
 ///
@@ -58,23 +59,6 @@ impl Build {
         let changes = if self.modified == Some(true) { " with changes" } else { "" };
         format!("commit {short}{changes}")
     }
-
-    /// What differs from another build: for each difference, the value here and there.
-    pub(crate) fn differences(&self, other: &Self) -> [String; 2] {
-        let facts = |build: &Self| {
-            let named = |name: &str, fact: &Option<String>| format!("{name} {}", fact.as_deref().unwrap_or("unknown"));
-            [
-                build.source(),
-                named("program", &build.program),
-                named("compiler", &build.compiler),
-                named("target", &build.target),
-                named("flags", &build.flags),
-            ]
-        };
-        let (ours, theirs) = (facts(self), facts(other));
-        let differ = |place: &usize| ours[*place] != theirs[*place] || *place == 1;
-        [&ours, &theirs].map(|facts| (0..facts.len()).filter(differ).map(|place| &*facts[place]).collect::<Vec<_>>().join(", "))
-    }
 }
 
 /// The commit and the program.
@@ -87,6 +71,58 @@ impl fmt::Display for Build {
 /// The executable that runs, which may have been replaced or deleted since it was started.
 fn executable() -> io::Result<Vec<u8>> {
     fs::read("/proc/self/exe").or_else(|_| fs::read(env::current_exe()?))
+}
+
+/// A description of a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The name of the processor.
+    pub processor: String,
+    /// How many cores this program may use.
+    pub cores: usize,
+    /// Memory, in MiB.
+    pub memory_mib: u64,
+    /// The operating system.
+    pub system: String,
+    /// The version of its kernel, if that is known.
+    #[serde(default)]
+    pub system_kernel: Option<String>,
+    /// The fastest kernel of koel that it can run.
+    pub kernel: String,
+    /// Whether the program was compiled with optimization. Without it, times mean nothing.
+    pub optimized: bool,
+}
+
+impl Machine {
+    /// This machine.
+    #[must_use]
+    pub fn here() -> Self {
+        let kind = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
+        let system = System::new_with_specifics(kind.with_memory(MemoryRefreshKind::nothing().with_ram()));
+        let processor = system.cpus().first().map_or("", |cpu| cpu.brand().trim());
+        Self {
+            processor: if processor.is_empty() { std::env::consts::ARCH } else { processor }.to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: system.total_memory() >> 20,
+            system: System::long_os_version().unwrap_or_else(|| std::env::consts::OS.to_owned()),
+            system_kernel: System::kernel_version(),
+            kernel: koel::Kernel::best().to_string(),
+            optimized: !cfg!(debug_assertions),
+        }
+    }
+
+    /// The memory available now, in bytes, within the limits of a container.
+    pub(crate) fn available_memory() -> u64 {
+        let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+        let system = System::new_with_specifics(kind);
+        if system.total_memory() == 0 {
+            // Unknown on this system.
+            return u64::MAX;
+        }
+        let free = system.available_memory();
+        // The free memory that sysinfo reports for a container does not include the page cache, which can be reclaimed.
+        system.cgroup_limits().map_or(free, |limits| free.min(limits.total_memory.saturating_sub(limits.rss)))
+    }
 }
 
 #[cfg(test)]
@@ -114,16 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_named_and_always_the_program() {
+    fn a_build_is_named_by_its_commit_and_program() {
         let long = "0123456789abcdef0123456789abcdef01234567";
         let changed = Build { modified: Some(true), ..build(long, "2") };
-        assert_eq!(
-            build(long, "1").differences(&changed),
-            ["commit 0123456789, program 1", "commit 0123456789 with changes, program 2"]
-        );
         assert_eq!(changed.to_string(), "commit 0123456789 with changes, program 2");
-        assert_eq!(build("a", "1").differences(&build("a", "2")), ["program 1", "program 2"]);
-        let flags = Build { flags: Some(String::from("opt-level=0")), ..build("a", "2") };
-        assert_eq!(flags.differences(&Build::default())[1], "commit unknown, program unknown, flags unknown");
+        assert_eq!(Build::default().to_string(), "commit unknown, program unknown");
     }
 }
