@@ -74,6 +74,8 @@ pub enum Mark {
     DashedPoints,
     /// Marks only.
     Dots,
+    /// Hollow marks only.
+    Rings,
 }
 
 /// A series of points.
