@@ -30,7 +30,7 @@ check: format clippy test docs
 gate: format clippy features msrv targets docs readme no-std i686 wasm32 reader instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release miri threads (fuzz "60") module report package aarch64 s390x
+nightly: release miri threads (fuzz "60") module report package semver aarch64 s390x
 
 # Says what is not checked, and the line that installs what is missing.
 _missing what install:
@@ -80,8 +80,9 @@ targets:
 _has target:
     @[ -d "$(rustc --print target-libdir --target {{target}} 2>/dev/null)" ] || { {{just_executable()}} _missing "{{target}}" "rustup target add {{target}}"; false; }
 
-# rustdoc, without warnings: with all features, and without any.
+# rustdoc, without warnings: with all features, and without any; and that each figure in a page says where it is from.
 docs:
+    python3 docs/measure --check
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps --locked
     RUSTDOCFLAGS='-D warnings' cargo doc -p koel --no-default-features --no-deps --locked
 
@@ -205,6 +206,15 @@ package:
         | grep -vE '^warning: (ignoring (test|benchmark|example) `|aborting upload due to dry run$)' | tee target/publish
     ! grep '^warning' target/publish
     ! cargo package -p koel --locked --allow-dirty --list | grep -vE '^(src|tables|docs)/|^[^/]+$'
+
+# What changed since the last release breaks nobody's code, unless its version says so.
+semver:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    tag=$(git tag --list 'v*' --sort=-v:refname | head -1)
+    if [ -z "$tag" ]; then echo "not checked: public API: there is no tag v0.1.0 yet to compare with"
+    elif cargo semver-checks --version; then cargo semver-checks -p koel --baseline-rev "$tag"
+    else {{just_executable()}} _missing "public API" "cargo install --locked cargo-semver-checks"; fi
 
 # Tests on 64-bit ARM, under qemu.
 aarch64: (_under_qemu "aarch64" "--all-features")
