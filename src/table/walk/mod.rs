@@ -187,6 +187,10 @@ impl<P: Placement> Search<P> {
             }
             if nodes.len() - self.len < slots {
                 let was_empty = many.is_empty();
+                // Copies that fill both buckets lead nowhere else.
+                if was_empty && self.next >= 2 && few.iter().all(|node| node.bucket == buckets.0 || node.bucket == buckets.1) {
+                    return false;
+                }
                 if many.try_reserve(LONG_WALK + MOST_SLOTS).is_err() {
                     return false;
                 }

@@ -164,6 +164,17 @@ fn a_long_search_visits_no_bucket_twice() {
     assert!(refusals > 1000, "{refusals}");
 }
 
+/// What copies refuse costs hardly more than two buckets. A search would read dozens of times, and begin to remember buckets.
+#[test]
+fn copies_are_refused_early() {
+    let mut table = Filling::packed(1 << 10);
+    let copies = |table: &mut Filling, hash| (0..9).map(|_| table.insert(hash)).last();
+    for hash in hashes().take(20) {
+        let (is_placed, asked, read) = copies(&mut table, hash).unwrap();
+        assert!(!is_placed && asked <= 16 && read <= 4, "{asked} buckets asked, {read} read");
+    }
+}
+
 /// A refusal follows two chains into circles. These cannot be longer than the table: in a small one, they are noticed early.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
