@@ -267,7 +267,7 @@ fn mistakes_in_lists_are_named_before_anything_is_measured() {
 #[test]
 fn a_row_for_each_combination_and_a_word_about_the_others() {
     let koel = Koel::new();
-    let args = "--table packed,single --b 2,4 --f 3..9:3 --load 0.5..0.7:0.1 --items 100 --measure fpr,space --seed 2 --out out";
+    let args = "--table packed,single --b 2,4 --f 3..9:3 --load 0.5..0.7:0.1 --items 100 --measure fpr,space --seed 3 --out out";
     let run = sweep(&koel, args);
     assert_eq!(run.status(0), b"out/report.html\n");
     let left_out =
