@@ -410,7 +410,7 @@ fn question(trace: &Trace, name: &str) -> String {
     ));
     if trace.skipped_removals > 0 {
         notes += &wrapped(&format!(
-            "{} of absent keys skipped: a filter would remove other keys instead.",
+            "{} of absent keys skipped: a filter might remove other keys instead.",
             counted(trace.skipped_removals, "removal")
         ));
     }
