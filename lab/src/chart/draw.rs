@@ -248,11 +248,11 @@ fn columns(wide: &[i32], room: i32) -> Vec<i32> {
 }
 
 fn is_joined(mark: Mark) -> bool {
-    !matches!(mark, Mark::Dots | Mark::Rings)
+    mark != Mark::Dots
 }
 
 fn has_marks(mark: Mark) -> bool {
-    matches!(mark, Mark::Points | Mark::DashedPoints | Mark::Dots | Mark::Rings)
+    matches!(mark, Mark::Points | Mark::DashedPoints | Mark::Dots)
 }
 
 /// The lengths of a dash and of the gap after it: each colour has its own pattern.
@@ -261,10 +261,10 @@ fn dashes(series: &Series) -> Option<&'static str> {
     matches!(series.mark, Mark::Dashes | Mark::DashedPoints).then(|| patterns[series.colour % patterns.len()])
 }
 
-/// The mark of a point. Each colour has a shape of its own, which is hollow on dashed lines and as a ring.
+/// The mark of a point. Each colour has a shape of its own, which is hollow on dashed lines.
 fn mark(series: &Series, (x, y): Pixel) -> Markup {
     let colour = palette::of(series.colour);
-    let fill = if matches!(series.mark, Mark::DashedPoints | Mark::Rings) { "none" } else { &colour };
+    let fill = if series.mark == Mark::DashedPoints { "none" } else { &colour };
     let by = |corners: &[Pixel]| points(&corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>());
     let corners = match series.colour % palette::COLOURS.len() {
         0 => return html! { circle cx=(x) cy=(y) r=(HALF) fill=(fill) stroke=(colour) {} "\n" },

@@ -74,8 +74,6 @@ pub enum Mark {
     DashedPoints,
     /// Marks only.
     Dots,
-    /// Hollow marks only.
-    Rings,
 }
 
 /// A series of points.
