@@ -15,7 +15,7 @@ export const breakages = [
     ["a chart without a caption", within(/<figcaption>.*?<\/figcaption>/s, ""), /: captions \[/],
     ["a chart of no size", style("figure:first-child svg { width: 1px }"), /no size/],
     ["text outside of its chart", within(/<text x="\d+"/, '<text x="400"'), /cut off/],
-    ["text across other text", within(/(<text x="\d+" y="\d+"[^>]*>)(\d+)</, "$1$2 and very much more of it<"), /cut off|overlap/],
+    ["text across other text", within(/(<text x="\d+" y="\d+"[^>]*>)(\d+)</, "$1$2 and very much more of it than there is room for<"), /cut off|overlap/],
     ["text on text", within(/(<svg.*?)(<text.*?<\/text>)/s, "$1$2$2"), /overlap/],
     ["a mark across text", within(/<circle cx="\d+" cy="\d+"/, '<circle cx="60" cy="24"'), /overlap: .* \/ a line or a mark/],
     ["small letters", within(/font-size="14"/, 'font-size="9"'), /360 px.*letters of/],

@@ -15,7 +15,7 @@ const NEXT: i32 = 18;
 const PLOT: i32 = 244;
 const LABELLED_PLOT: i32 = 484;
 /// Height of the numbers below the plot.
-const NUMBERS: i32 = 26;
+const NUMBERS: i32 = 30;
 const TICK: i32 = 5;
 /// Height of an entry of the legend, the width of the piece of line in it, and of the gaps after that and between columns.
 const ENTRY: i32 = 22;
@@ -122,7 +122,7 @@ impl Plot {
                 @let x = self.x.map(at, left, right);
                 (line((x, top), (x, bottom), &grid, 1))
                 (line((x, bottom), (x, bottom + TICK), &ink, 1))
-                (text((x, bottom + TICK + 10), "middle", TEXT_SIZE, &label))
+                (text((x, bottom + TICK + 14), "middle", TEXT_SIZE, &label))
             }
             @for (at, label) in self.y.ticks() {
                 @let y = self.y.map(at, bottom, top);
