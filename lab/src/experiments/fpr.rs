@@ -117,9 +117,9 @@ impl Case {
 
 impl Experiment for Fpr {
     fn about(&self) -> About {
-        let text = "Filters are queried, at several loads, for items that were not inserted. The measured rate of positive answers is compared \
-         with the formula that koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's upper bound, 2b/2ᶠ. All intervals are 99 % \
-         confidence intervals: about one in a hundred misses the true rate.";
+        let text = "Filters are queried, at several loads, for items that were not inserted. The measured rate of positive \
+         answers is compared with the formula that koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's upper bound, \
+         2b/2ᶠ. All intervals are 99 % confidence intervals: about one in a hundred misses the true rate.";
         let columns = vec![
             Column::key("table", "", "packed or single"),
             Column::key("b", "slots", "slots per bucket"),
@@ -209,9 +209,9 @@ fn by_fingerprint(measured: &Cases) -> Chart {
         topic: String::from("False-positive rate, by length of fingerprint"),
         finding: how_many_hold(measured),
         caption: String::from(
-            "Marks: measured rates, with 99 % intervals, most of which are smaller than the marks. Lines: the formula. Dashed: the \
-             paper's bound for buckets of four, packed or single. Tables with buckets of two do not reach a load of 95 %. One more \
-             bit halves the rate; twice as many slots per bucket double it.",
+            "Marks: measured rates, with 99 % intervals, most of which are smaller than the marks. Lines: the formula. Dashed: \
+             the paper's bound for buckets of four, packed or single. Tables with buckets of two do not reach a load of 95 %. \
+             One more bit halves the rate; twice as many slots per bucket double it.",
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, 24.0),
         y: Axis::log("false-positive rate ε").from_to(1e-6, 1.0),
@@ -243,9 +243,9 @@ fn beside_the_formula(measured: &Cases) -> Chart {
         topic: String::from("Measured rate over predicted rate, packed"),
         finding: None,
         caption: String::from(
-            "1: equal to the formula. Bars are 99 % intervals: longer fingerprints give fewer hits, and so wider intervals. Dashed: \
-             the rate if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are not: a false positive is an \
-             item with the same fingerprint and the same two buckets, and a pair of buckets has no order.",
+            "1: equal to the formula. Bars are 99 % intervals: longer fingerprints give fewer hits, and so wider intervals. \
+             Dashed: the rate if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are not: a false \
+             positive is an item with the same fingerprint and the same two buckets, and a pair of buckets has no order.",
         ),
         x: Axis::linear("fingerprint, bits").from_to(range.0, range.1),
         y: Axis::linear("measured / predicted"),
@@ -255,8 +255,8 @@ fn beside_the_formula(measured: &Cases) -> Chart {
 
 fn how_often_right(measured: &Cases) -> Table {
     let mut table = Table::new(
-        "How many of the 99 % intervals contain the rate of a formula: koel's 1 − e^(−2bα/(2ᶠ − 1)), or 1 − (1 − α/(2ᶠ − 1))²ᵇ for \
-         independent slots; and the largest deviation of a measured rate from koel's formula",
+        "How many of the 99 % intervals contain the rate of a formula: koel's 1 − e^(−2bα/(2ᶠ − 1)), or 1 − (1 − α/(2ᶠ − 1))²ᵇ \
+         for independent slots; and the largest deviation of a measured rate from koel's formula",
         &["table", "fingerprints", "intervals", "contain koel's", "contain the other", "largest deviation"],
     );
     for kind in KINDS {

@@ -97,11 +97,11 @@ impl Case {
 
 impl Experiment for Load {
     fn about(&self) -> About {
-        let text = "Tables are filled with random items until one is refused. Koel searches breadth first for a free slot, through at most 4096 \
-         full buckets, and moves items only when it has found one. The paper's random walk evicts an item chosen at random, at most 500 \
-         times. The two get different items. Small tables are filled up to a thousand times, those of 10 M slots three times, and \
-         those of 100 M slots once; the two largest sizes with twelve lengths of fingerprint only. The paper's figure 2 shows the \
-         minimum of ten runs.";
+        let text = "Tables are filled with random items until one is refused. Koel searches breadth first for a free slot, \
+         through at most 4096 full buckets, and moves items only when it has found one. The paper's random walk evicts an item \
+         chosen at random, at most 500 times. The two get different items. Small tables are filled up to a thousand times, \
+         those of 10 M slots three times, and those of 100 M slots once; the two largest sizes with twelve lengths of \
+         fingerprint only. The paper's figure 2 shows the minimum of ten runs.";
         let columns = vec![
             Column::key("walk", "", "koel, or random: the paper's random walk"),
             Column::key("b", "slots", "slots per bucket"),
@@ -244,9 +244,9 @@ fn by_fingerprint(measured: &Cases) -> Chart {
         topic: String::from("Load at the first refusal by length of fingerprint, buckets of four"),
         finding: None,
         caption: String::from(
-            "Mean load at which a table first refuses an item, with bars from the least load to the greatest. Solid: koel. Dashed: \
-             the paper's random walk. If fingerprints are too short for a large table, many items have the same two buckets \
-             (paper, section 4). Tables of 100 M slots were filled once.",
+            "Mean load at which a table first refuses an item, with bars from the least load to the greatest. Solid: koel. \
+             Dashed: the paper's random walk. If fingerprints are too short for a large table, many items have the same two \
+             buckets (paper, section 4). Tables of 100 M slots were filled once.",
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
         y: Axis::linear("load, %").from_to(80.0, 100.0),
@@ -268,8 +268,8 @@ fn by_bucket(measured: &Cases) -> Chart {
         topic: format!("Load at the first refusal by length of fingerprint, {} slots", count(slots)),
         finding: None,
         caption: String::from(
-            "Mean load at which a table first refuses an item, by slots per bucket, with bars from the least load to the greatest. \
-             Solid: koel. Dashed: the paper's random walk.",
+            "Mean load at which a table first refuses an item, by slots per bucket, with bars from the least load to the \
+             greatest. Solid: koel. Dashed: the paper's random walk.",
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
         y: Axis::linear("load, %").from_to(60.0, 100.0),
@@ -304,9 +304,9 @@ fn by_size(measured: &Cases) -> Chart {
         topic: String::from("Load at the first refusal, by size of table"),
         finding: beside_the_random_walk(measured),
         caption: String::from(
-            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. Bars: from the least \
-             load to the greatest. In a larger table it happens at a lower load that an item takes the random walk more than 500 \
-             evictions. The loads of small tables vary more, so they are planned for lower loads.",
+            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. Bars: from the \
+             least load to the greatest. In a larger table it happens at a lower load that an item takes the random walk more \
+             than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
         ),
         x: Axis::log("slots"),
         y: Axis::linear("load, %").from_to(80.0, 100.0),

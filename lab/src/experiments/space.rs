@@ -148,9 +148,9 @@ impl Case {
 
 impl Experiment for Space {
     fn about(&self) -> About {
-        let text = "Each filter is built for a number of items and filled with as many. The bits of its table are counted, and its \
-         false-positive rate is measured with items that were not inserted. The paper's figures 3 and 4 show the same. Its curves, \
-         and those of Bloom filters here, are formulas for any ε; real fingerprints have whole numbers of bits.";
+        let text = "Each filter is built for a number of items and filled with as many. The bits of its table are counted, and \
+         its false-positive rate is measured with items that were not inserted. The paper's figures 3 and 4 show the same. Its \
+         curves, and those of Bloom filters here, are formulas for any ε; real fingerprints have whole numbers of bits.";
         let columns = vec![
             Column::key(
                 "shows",
@@ -258,10 +258,10 @@ fn by_rate(measured: &Cases) -> Chart {
         topic: String::from("Bits per item, by false-positive rate"),
         finding: beside_bloom(measured),
         caption: String::from(
-            "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller than \
-             a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters and the \
-             lower bound, log₂(1/ε), are formulas and were not measured. Tables planned for a load below 75 % are left out: those with short \
-             fingerprints.",
+            "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller \
+             than a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters \
+             and the lower bound, log₂(1/ε), are formulas and were not measured. Tables planned for a load below 75 % are left \
+             out: those with short fingerprints.",
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item").from_to(0.0, 25.0),
@@ -288,10 +288,10 @@ fn above_the_bound(measured: &Cases) -> Chart {
         topic: String::from("Bits per item above the lower bound"),
         finding: None,
         caption: String::from(
-            "The same filters, without the log₂(1/ε) bits that every filter needs. The packed table takes about one bit less than \
-             the single one, a little less than the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and nearly the \
-             same at all rates; the overhead of a Bloom filter grows as its rate falls. The lowest rates were measured with few \
-             hits and may be 13 % off.",
+            "The same filters, without the log₂(1/ε) bits that every filter needs. The packed table takes about one bit less \
+             than the single one, a little less than the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and \
+             nearly the same at all rates; the overhead of a Bloom filter grows as its rate falls. The lowest rates were \
+             measured with few hits and may be 13 % off.",
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item − log₂(1/ε)").from_to(0.0, 8.0),
@@ -341,9 +341,10 @@ fn by_items(measured: &Cases) -> Chart {
         topic: String::from("Bits per item at ε = 0.1 %, by number of items"),
         finding: beside_powers_of_two(measured),
         caption: String::from(
-            "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of buckets \
-             must be a power of two, as in the paper and in Go's libraries, an item takes up to twice as much space; the empty slots \
-             lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for lower loads.",
+            "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of \
+             buckets must be a power of two, as in the paper and in Go's libraries, an item takes up to twice as much space; \
+             the empty slots lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for \
+             lower loads.",
         ),
         x,
         y: Axis::linear("bits per item"),
@@ -355,8 +356,8 @@ const NOTHING: &str = "-";
 
 fn beside_formulas(measured: &Cases) -> Table {
     let mut table = Table::new(
-        "Bits per item for a false-positive rate, with the measured rate in brackets: the table has the shortest fingerprints, in \
-         whole bits, that meet the rate. The last three columns are formulas",
+        "Bits per item for a false-positive rate, with the measured rate in brackets: the table has the shortest fingerprints, \
+         in whole bits, that meet the rate. The last three columns are formulas",
         &["ε at most", "packed", "single, b = 4", "Bloom", "semi-sorted (paper)", "lower bound"],
     );
     for rate in RATES {

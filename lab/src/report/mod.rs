@@ -151,8 +151,8 @@ fn notes(parts: &[Part]) -> Markup {
         @if !slow.is_empty() {
             p.warning {
                 strong { "Not optimized. " }
-                "The program that measured " (slow) " was compiled without optimization, so koel is faster than it shows. Build the \
-                 program with " code { "--release" } ", and measure again."
+                "The program that measured " (slow) " was compiled without optimization, so koel is faster than it shows. Build \
+                 the program with " code { "--release" } ", and measure again."
             }
         }
         @if !unknown.is_empty() {

@@ -176,13 +176,13 @@ fn cache() -> Option<u64> {
 
 impl Experiment for Speed {
     fn about(&self) -> About {
-        let text = "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; all insertions \
-         are timed, and those over the last five per cent of the slots. Then absent and present keys are looked up, and the last keys removed again, all of them one \
-         key at a time, with the best kernel, in one thread. Keys are 64-bit numbers; times include hashing (XXH3). Tables have 12 \
-         bits per slot, those with buckets of one 32: with fewer bits, large ones are planned nearly empty. Small \
-         tables are measured several times in a round. All shapes of a size are measured in the same rounds. \
-         Times that other work on the processor disturbed do not count, and are measured again, in half as many rounds at most. \
-         `koel tune` takes its times from here.";
+        let text = "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; all insertions are timed, \
+         and those over the last five per cent of the slots. Then absent and present keys are looked up, and the last keys \
+         removed again, all of them one key at a time, with the best kernel, in one thread. Keys are 64-bit numbers; times \
+         include hashing (XXH3). Tables have 12 bits per slot, those with buckets of one 32: with fewer bits, large ones are \
+         planned nearly empty. Small tables are measured several times in a round. All shapes of a size are measured in the \
+         same rounds. Times that other work on the processor disturbed do not count, and are measured again, in half as many \
+         rounds at most. `koel tune` takes its times from here.";
         let mut columns = vec![
             Column::key("size", "bytes", "size of the table that was asked for"),
             Column::key("quick", "", "true: fewer rounds, of fewer keys"),
@@ -230,8 +230,8 @@ fn warning(rows: &[&Row]) -> Option<String> {
     (disturbed > 0).then(|| {
         format!(
             "Other work on the processor disturbed more than half of the rounds, also when they were measured again, of \
-             {disturbed} of {} filters: their times are too long. They are marked in the charts and in the table. Measure again on a machine that \
-             does nothing else.",
+             {disturbed} of {} filters: their times are too long. They are marked in the charts and in the table. Measure again \
+             on a machine that does nothing else.",
             rows.len()
         )
     })

@@ -284,12 +284,12 @@ impl Case {
 
 impl Experiment for Sweep {
     fn about(&self) -> About {
-        let text = "For each combination of parameters, a filter is built with as many buckets as its items take at the load, and what was \
-             asked for is measured: space (bits of the table per item), fpr (lookups of absent items), load (tables of this size are \
-             filled until they refuse an item), speed (of a filter at the load, one key at a time, with the best kernel; insertions and \
-             removals over the last five per cent of the slots; medians of several rounds). If a filter refused an item before the load, \
-             only the load at the first refusal is measured. Intervals are 99 % confidence intervals; those of times hold half of the \
-             rounds.";
+        let text = "For each combination of parameters, a filter is built with as many buckets as its items take at the load, \
+             and what was asked for is measured: space (bits of the table per item), fpr (lookups of absent items), load \
+             (tables of this size are filled until they refuse an item), speed (of a filter at the load, one key at a time, \
+             with the best kernel; insertions and removals over the last five per cent of the slots; medians of several \
+             rounds). If a filter refused an item before the load, only the load at the first refusal is measured. Intervals \
+             are 99 % confidence intervals; those of times hold half of the rounds.";
         let mut columns = vec![
             Column::key("table", "", "packed or single"),
             Column::key("b", "slots", "slots per bucket"),
@@ -351,8 +351,8 @@ fn warnings(measured: &[Measured<Case>]) -> Vec<String> {
     let warnings = [
         (
             of(|case, row| row.get("inserted").and_then(Value::as_u64) < Some(case.items)),
-            "an item was refused before the load, so that only the load at the first refusal was measured; give a lower --load, a \
-             greater f or other buckets",
+            "an item was refused before the load, so that only the load at the first refusal was measured; give a lower --load, \
+             a greater f or other buckets",
         ),
         (
             of(|_, row| row.get("found").and_then(Value::as_u64) == Some(0)),
