@@ -7,9 +7,6 @@
 set shell := ["bash", "-euo", "pipefail", "-c"]
 set positional-arguments
 
-# Line numbers in backtraces take an eighth of the time that tests compile.
-export CARGO_PROFILE_TEST_DEBUG := "0"
-export CARGO_PROFILE_DEV_DEBUG := "0"
 # As for tests in Cargo.toml. Only what measures undoes it.
 export CARGO_PROFILE_RELEASE_LTO := "off"
 export PYTHONDONTWRITEBYTECODE := "1"

@@ -174,7 +174,9 @@ fn a_range_that_is_too_wide_to_grow_is_told_what_works() {
 #[test]
 fn plans_are_legible_at_every_size() {
     for items in ["0..0", "0..1", "5..5", "1..1000", "1k..1M", "1M..10M", "1G..9G", "1T..2T"] {
-        for wanted in ["--fpr 0.5", "--fpr 0.00123456789", "--fpr 1e-7 --bytes 100"] {
+        // Each of the large ones takes seconds.
+        let all = ["--fpr 0.00123456789", "--fpr 0.5", "--fpr 1e-7 --bytes 100"];
+        for wanted in if items.ends_with(['M', 'G', 'T']) { &all[..1] } else { &all[..] } {
             let run = tune(&format!("--items {items} {wanted}"));
             assert!(run.stderr.is_empty() && run.status <= 1, "{items} {wanted}: {}", run.stderr);
             let text = run.text();
