@@ -122,7 +122,7 @@ pub struct Rounds {
     disturbed: Vec<f64>,
 }
 
-/// What is said of all rounds, in nanoseconds.
+/// Statistics of all rounds, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// Of the rounds that count: those that were not disturbed, or all if these are too few.
