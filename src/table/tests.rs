@@ -50,7 +50,7 @@ impl Oracle {
         true
     }
 
-    /// Follows docs/FORMAT.md, "The table", literally.
+    /// Follows docs/FORMAT.md, "Tables", literally.
     fn bytes(&self) -> Vec<u8> {
         let mut bits = BitVec::<u8, Lsb0>::new();
         let mut push = |value: u64, width: usize| bits.extend((0..width).map(|bit| value >> bit & 1 == 1));
