@@ -39,8 +39,9 @@
 //! | exchange filters with Go | [`go`] |
 //! | exchange filters with RedisBloom | [`redisbloom`] |
 //!
-//! Guides: [choosing](guide::choosing) · [snapshots](guide::snapshots) · [many small filters](guide::small_filters) ·
-//! [serde](guide::serde) · [Go's files](guide::go) · [RedisBloom's dumps](guide::redisbloom)
+//! Guides: [choosing](guide::choosing) · [growing](guide::growing) · [threads](guide::sharing) · [snapshots](guide::snapshots) ·
+//! [many small filters](guide::small_filters) · [serde](guide::serde) · [Go's files](guide::go) ·
+//! [RedisBloom's dumps](guide::redisbloom)
 //!
 //! # Features
 //!
@@ -107,8 +108,8 @@ mod storage;
 mod table;
 pub mod tuning;
 
-/// Types and traits that few programs name: what filters are made of, which is the `C` of [`Filter<C, H>`](Filter) and the `S` of
-/// `CuckooFilter<H, S>` and `ElasticFilter<H, S>`, where the tables are; the iterator of `contains_iter`; what servers need that send
+/// Types and traits that few programs name: the kinds of filters (the `C` of [`Filter<C, H>`](Filter)), where their tables are
+/// (the `S` of `CuckooFilter<H, S>` and `ElasticFilter<H, S>`), the iterator of `contains_iter`, and what servers need to send
 /// and receive snapshots in pieces.
 pub mod backing {
     #[cfg(feature = "std")]

@@ -58,28 +58,26 @@ impl ElasticFilter {
 }
 
 impl<H> ElasticBuilder<H> {
-    /// The highest false-positive rate ε at any size, between 0 and 1. A rate below about 10⁻⁷, with buckets of four
-    /// slots, is refused: a filter must be able to grow to 1,000 times its maximal capacity, and 32 bits, the most that are stored of
-    /// an item, do not suffice for that.
+    /// The highest false-positive rate ε at any size, between 0 and 1. With buckets of four slots, a rate below about 10⁻⁷ is
+    /// refused: a filter stores at most 32 bits of an item, too few to keep such a rate up to 1,000 times the maximal capacity.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.request.false_positive_rate = Some(rate);
         self
     }
 
-    /// The number of different items that the filter has room for from the beginning: no shard is split before. By default, the
-    /// filter begins without tables, and takes 3 KB with its first item.
+    /// The number of different items that fit before a shard is split. By default, the filter starts without tables, and takes 3
+    /// KB with its first item.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(wide(items));
         self
     }
 
-    /// The number of different items up to which two buckets are read for a lookup. By default, 1000 times
-    /// [`capacity`](Self::capacity), and at least 16 million.
+    /// The number of different items up to which a lookup reads two buckets. By default, 1000 times [`capacity`](Self::capacity),
+    /// and at least 16 million.
     ///
-    /// Each doubling of the range costs one bit per item while the filter is small. With the same number as capacity and as
-    /// maximal capacity, the filter takes hardly more space than a [`CuckooFilter`](crate::CuckooFilter). So it does with less than
-    /// twice the capacity, and then has room for all of them from the beginning. It can grow beyond this number: see
-    /// [Growth](ElasticFilter#growth).
+    /// Each doubling of the range costs one bit per item while the filter is small. A maximal capacity of less than twice the
+    /// capacity plans no growth: the filter has room for all these items from the start, and takes hardly more space than a
+    /// [`CuckooFilter`](crate::CuckooFilter). It can still grow beyond this number: see [Growth](ElasticFilter#growth).
     pub fn max_capacity(mut self, items: usize) -> Self {
         self.request.max_capacity = Some(wide(items));
         self
@@ -88,14 +86,14 @@ impl<H> ElasticBuilder<H> {
     /// The most bytes that the filter may take ([`size_in_bytes`](ElasticFilter::size_in_bytes)), at least those of an empty one
     /// ([`ElasticParams::size_in_bytes`]). An item that needs more is refused. By default, there is no limit.
     ///
-    /// Shards are charged what they take at most, so that filters of equal content refuse the same items, however they came about:
-    /// an item may be refused when the filter takes a tenth less than this.
+    /// Shards are charged the most that they can take, so filters of equal content refuse the same items: an item may be refused
+    /// while the filter takes up to a tenth less than this.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// The kind of table. By default packed, or single if the buckets have not four slots.
+    /// The kind of table. By default packed; single if buckets do not have four slots.
     pub fn table(mut self, table: TableKind) -> Self {
         self.request.table = Some(table);
         self
@@ -122,13 +120,13 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The instructions that the filter works with. By default, [`Kernel::best`]. They change its speed, not its answers.
+    /// The instruction set that the filter uses. By default, [`Kernel::best`]. It changes the speed, not the results.
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
         self
     }
 
-    /// Another hasher.
+    /// Sets another hasher.
     pub fn hasher<G>(self, hasher: G) -> ElasticBuilder<G> {
         let Self { request, max_bytes, kernel, .. } = self;
         ElasticBuilder { request, max_bytes, hasher, kernel }

@@ -68,8 +68,8 @@ pub(super) fn summarize(core: &impl CoreGrow, f: &mut fmt::Formatter<'_>, bytes:
 
 impl<H> ElasticFilter<H> {
     /// The bytes that the filter is charged against [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes), at least
-    /// [`size_in_bytes`](Self::size_in_bytes). All filters with the same parameters and shards are charged the same, while their
-    /// memory depends on how they came to them.
+    /// [`size_in_bytes`](Self::size_in_bytes). Filters with the same parameters and shards are charged the same; how much memory
+    /// they take depends on their history.
     ///
     /// # Example
     /// ```
@@ -86,7 +86,7 @@ impl<H> ElasticFilter<H> {
     }
 
     /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
-    /// filters that were read. A filter that takes more already keeps its items, and grows no more.
+    /// filters that were read. A filter that already takes more keeps its items and stops growing.
     pub fn set_max_bytes(&mut self, bytes: usize) {
         self.core.storage.max_bytes = bytes;
     }
@@ -113,13 +113,13 @@ impl<H: Hasher + Clone> ElasticFilter<H> {
 }
 
 impl ElasticParams {
-    /// The number of items that the filter has room for from the beginning.
+    /// The number of items that fit before a shard is split.
     #[must_use]
     pub fn capacity(&self) -> usize {
         in_memory(self.capacity)
     }
 
-    /// The number of items up to which two buckets are read for a lookup.
+    /// The number of items up to which a lookup reads two buckets.
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         in_memory(self.max_capacity)
@@ -131,8 +131,8 @@ impl ElasticParams {
         self.false_positive_rate
     }
 
-    /// Bytes of the tables that a filter with these parameters begins with, with their padding; `usize::MAX` if they are more. A lane
-    /// that begins with a single table has none while it has no items. Takes constant time.
+    /// Bytes of an empty filter's tables, with their padding; `usize::MAX` if they are more. A lane that starts with a single
+    /// table has none until its first item. Takes constant time.
     ///
     /// # Example
     /// ```

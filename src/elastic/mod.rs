@@ -1,4 +1,4 @@
-//! Filters that grow and shrink: many small tables, shards, that split when they are full and are joined when they are thin.
+//! Filters that grow and shrink: many small tables, shards, that split when they are full and join when they are underfull.
 //!
 //! ```text
 //! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ place in a Pool ──▶ a shard's table
@@ -46,7 +46,7 @@ pub use {
     shared::{Shared, SharedFilter},
 };
 
-/// A cuckoo filter that grows with its items, shrinks without them, and keeps its false-positive rate at every size.
+/// A cuckoo filter that grows with its items, shrinks when they are removed, and keeps its false-positive rate at every size.
 ///
 /// A [`CuckooFilter`](crate::CuckooFilter) has a table of fixed size, which must be planned. This filter starts small and grows when
 /// it has to. Up to [`max_capacity`](ElasticBuilder::max_capacity), a lookup reads two buckets.
@@ -64,13 +64,13 @@ pub use {
 /// - No false negatives: an item that was inserted is found until it is removed, however the filter has grown or shrunk.
 /// - A refused insertion changes no bit.
 /// - Deterministic: the same operations in the same order give the same filter on every machine.
-/// - The [`false_positive_rate`](Filter::false_positive_rate) is at most the one that was asked for, at every size.
+/// - The [`false_positive_rate`](Filter::false_positive_rate) never exceeds the requested one, at any size.
 ///
 /// # Growth
-/// The filter consists of shards, small tables of equal numbers of buckets. A full shard is split into two. Each item gives up one
-/// bit of its fingerprint, which says to which half it goes; so splitting needs no items, and takes a fraction of a millisecond.
-/// Fingerprints begin long enough for all splits up to [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds a
-/// second layer of shards for new items, and lookups of absent items read two buckets more. Further layers follow, as long as
+/// The filter consists of shards, small tables of equal numbers of buckets. A full shard splits in two: each item gives up one
+/// bit of its fingerprint, which selects its half. So splitting needs no items, and takes a fraction of a millisecond.
+/// Fingerprints begin long enough for all splits up to [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds
+/// a second layer of shards for new items, and lookups of absent items read two buckets more. Further layers follow, as long as
 /// fingerprints have bits for the rate: to at least 1,000 times the maximal capacity. (docs/GROWTH.md)
 ///
 /// # Refusals

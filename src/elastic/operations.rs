@@ -252,13 +252,14 @@ impl OwnedShards {
 }
 
 impl<H> ElasticFilter<H> {
-    /// Joins all pairs of shards that fill at most nine tenths of one, to free memory; removals join those below four tenths. The next
-    /// insertions may split them again. A pair stays as it is if memory for the joined shard cannot be allocated.
+    /// Frees memory: joins all pairs of shards that together fill at most nine tenths of one. (Removals join those below two
+    /// fifths.) The next insertions may split them again. A pair stays as it is if memory for the joined shard cannot be
+    /// allocated.
     pub fn shrink(&mut self) {
         self.core.storage.lanes.iter_mut().for_each(Lane::shrink);
     }
 
-    /// A copy, as `clone` makes it, but with an error where that aborts the process.
+    /// Clones the filter. Returns an error where `clone` aborts the process.
     ///
     /// # Errors
     /// If memory cannot be allocated.

@@ -27,9 +27,8 @@ const LANES_OF_PART: usize = 8;
 
 /// A part of a growing filter: it takes the items of some lanes, and leaves the others to the other parts.
 ///
-/// Parts are built anywhere, by threads, processes or machines that know nothing of each other, with a builder that was told the
-/// same; then they are joined, without the items. So a set can be larger than one machine's memory. The joined filter is the one
-/// that would have been built in one place.
+/// Threads, processes or machines build parts independently, with equal builders; then the parts are joined, without the items.
+/// So a set can be larger than one machine's memory. The joined filter equals the one that would have been built in one place.
 ///
 /// Which part an item belongs to follows from its hash alone. A job may give each part its own items ([`part_of`](ElasticPart::part_of)),
 /// or all items to every part: what belongs to another part is left out.
@@ -67,15 +66,14 @@ pub struct Part {
 }
 
 impl<H> ElasticBuilder<H> {
-    /// An empty part of a filter that has so many parts, which are numbered from 0. Capacities are those of the whole filter; the
-    /// part takes its share of the memory. [`max_bytes`](Self::max_bytes) limits the part.
+    /// The empty part with the number `part`, from 0, of a filter in `parts` parts. Capacities are those of the whole filter; the part
+    /// takes its share of the memory. [`max_bytes`](Self::max_bytes) limits the part.
     ///
-    /// The number of [`lanes`](Self::lanes) is by default the next power of two from eight times the number of parts on, and 256 at
-    /// most. Each part has as many of them as the others, or one more: so up to 32 parts differ by an eighth, more by a factor of
-    /// two at most.
+    /// By default, the number of [`lanes`](Self::lanes) is eight times the number of parts, rounded up to a power of two, and at
+    /// most 256. Parts differ by one lane at most: up to 32 parts by an eighth of their size, more parts by a factor of two at most.
     ///
     /// # Errors
-    /// As [`build`](Self::build), and if there are not as many parts, or not as many lanes as parts.
+    /// As [`build`](Self::build), and if `part` is not below `parts`, or there are fewer lanes than parts.
     pub fn build_part(mut self, part: usize, parts: usize) -> Result<ElasticPart<H>, BuildError> {
         if parts == 0 || parts > MOST_LANES {
             let nearest = parts.clamp(1, MOST_LANES);
@@ -317,11 +315,11 @@ impl<H> ElasticPart<H> {
 // Joining parts: lanes are put side by side as they are.
 
 impl ElasticPart {
-    /// Joins the snapshots of all parts of a filter, given in any order, and writes the snapshot of the whole, for which
-    /// [`ElasticFilter::read_from`] and [`ElasticView`](crate::ElasticView) are. Returns the number of items.
+    /// Joins the snapshots of all parts of a filter, in any order, and writes the snapshot of the whole, which
+    /// [`ElasticFilter::read_from`] and [`ElasticView`](crate::ElasticView) read. Returns the number of items.
     ///
-    /// Takes the memory of one shard and of one list of shards, whatever the sizes of the parts, all of which are read at the same
-    /// time. Everything is verified while it is copied. Filters may have any hasher: nothing is hashed.
+    /// Reads all parts at the same time, and takes the memory of one shard and one list of shards, whatever their sizes. Verifies
+    /// everything that it copies. The hasher may be any: nothing is hashed.
     ///
     /// # Errors
     /// If the parts do not make up one filter, if one of them is corrupt or goes on after its end, or if reading or writing fails.
@@ -364,8 +362,8 @@ impl ElasticPart {
         Ok(items)
     }
 
-    /// [`join_snapshots`](Self::join_snapshots) for files. Creates or replaces the file at `path` as [`ElasticFilter::save`] does:
-    /// if joining fails, it is as it was.
+    /// [`join_snapshots`](Self::join_snapshots) for files. Creates or replaces the file at `path` as [`ElasticFilter::save`]
+    /// does: if joining fails, the file is unchanged.
     ///
     /// # Errors
     /// As `join_snapshots`.
@@ -414,7 +412,7 @@ fn owner<R: Read>(readings: &mut [Reading<Reader<R>>], lane: usize) -> Result<Op
 }
 
 impl<H: PartialEq> ElasticFilter<H> {
-    /// Joins all parts of a filter, given in any order, without copying their tables.
+    /// Joins all parts of a filter, in any order, without copying their tables.
     ///
     /// # Errors
     /// If the parts do not make up one filter, or if memory for their list cannot be allocated.

@@ -34,10 +34,10 @@ use crate::{
     table::Uniform,
 };
 
-/// An [`ElasticFilter`] that many threads read and write: all methods take `&self`, but for [`merge`](SharedFilter::merge) and
+/// An [`ElasticFilter`] that many threads read and write: all methods take `&self`, except [`merge`](SharedFilter::merge) and
 /// [`union`](SharedFilter::union).
 ///
-/// Built by [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), or made of an `ElasticFilter` by
+/// Built by [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), or made from an `ElasticFilter` by
 /// [`ElasticFilter::into_shared`]. It grows, and keeps its false-positive rate, as an `ElasticFilter` does.
 ///
 /// ```
@@ -57,11 +57,12 @@ use crate::{
 /// # Guarantees
 /// - Operations on an item are linearizable: each takes effect at one moment between its call and its return. What one thread has
 ///   inserted, all threads find as soon as `insert` has returned.
-/// - [`insert_unique`](SharedFilter::insert_unique) is one operation: of several threads that insert the same new item, one is told that
-///   it did.
-/// - A panic in the code of an item or a hasher leaves the filter as it was: hashing is done before a lock is taken.
-/// - What concerns the whole filter ([`len`](SharedFilter::len), [`false_positive_rate`](SharedFilter::false_positive_rate), …) is read lane after
-///   lane. While other threads write, the result is one that each lane had at some moment of the call.
+/// - [`insert_unique`](SharedFilter::insert_unique) is atomic: of several threads that insert the same new item, exactly one gets
+///   `true`.
+/// - A panic in the code of an item or a hasher leaves the filter as it was: items are hashed before a lock is taken.
+/// - Whole-filter statistics ([`len`](SharedFilter::len), [`false_positive_rate`](SharedFilter::false_positive_rate), …) are read
+///   lane after lane. While other threads write, they are not a consistent snapshot: each lane is read at some moment of the
+///   call.
 ///
 /// docs/CONCURRENCY.md has more, and says which filter to choose.
 ///
@@ -141,7 +142,7 @@ impl<H> SharedFilter<H> {
     /// [`insert`](Self::insert) for each item, in any order. While other threads use the filter, this takes less time than single
     /// insertions, since a lane is locked once for many items.
     ///
-    /// Twelve bytes more are needed for each item meanwhile, up to 192 MiB; without that memory it takes longer.
+    /// Temporarily takes twelve bytes per item, up to 192 MiB; without that memory it is slower.
     ///
     /// # Errors
     /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
@@ -181,7 +182,7 @@ impl<H> SharedFilter<H> {
         (&self.core).insert_each_unique(hashed_iter(&self.core, &self.hasher, items))
     }
 
-    /// Joins all shards that are thin enough, as [`ElasticFilter::shrink`](crate::ElasticFilter::shrink) does, lane after lane.
+    /// [`ElasticFilter::shrink`](crate::ElasticFilter::shrink), lane after lane.
     pub fn shrink(&self) {
         for lane in &self.core.lanes {
             let mut lane = lane.write();
@@ -190,13 +191,13 @@ impl<H> SharedFilter<H> {
         }
     }
 
-    /// Removes all items, lane after lane, and gives back the memory that the filter has grown by. An item that another thread
-    /// inserts meanwhile may be removed, or stay.
+    /// Removes all items, lane after lane, and frees the memory that the filter has grown by. An item that another thread inserts
+    /// meanwhile may be removed or stay.
     pub fn clear(&self) {
         (&self.core).clear();
     }
 
-    /// A copy. Each lane is copied as it is at one moment, one after the other.
+    /// Clones the filter, lane after lane: each lane is copied as it is at one moment.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -222,7 +223,7 @@ impl<T, H: HashItem<T>> Extend<T> for &SharedFilter<H> {
     }
 }
 
-/// As that of a reference to it.
+/// As for a reference to it.
 impl<T, H: HashItem<T>> Extend<T> for SharedFilter<H> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         extended(self.insert_unique_iter(items));
@@ -492,7 +493,7 @@ impl Shared {
 }
 
 impl<H> ElasticFilter<H> {
-    /// The same filter for many threads, without copying. It keeps its number of lanes, each of which has a lock.
+    /// Converts the filter for many threads, without copying. It keeps its number of lanes, and each gets a lock.
     ///
     /// **A filter built without [`ElasticBuilder::lanes`](super::ElasticBuilder::lanes) has one lane: all its writers wait for one
     /// lock.** To have several threads write at the same time, build it with lanes, a power of two and more than there are writers
@@ -533,7 +534,7 @@ impl<H> ElasticFilter<H> {
 }
 
 impl<H> SharedFilter<H> {
-    /// The same filter for one owner, without copying. Threads that share it can then read without locks.
+    /// Converts the filter for one owner, without copying. Threads that share it can then read without locks.
     ///
     /// # Errors
     /// This filter, as it was, if memory for the list of lanes cannot be allocated.

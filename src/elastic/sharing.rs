@@ -103,7 +103,7 @@ impl<H> ElasticFilter<H> {
     /// [`insert`](Self::insert) for each item, in whichever order is fastest: into large filters, items are inserted shard by
     /// shard. The same items in the same order give the same filter, on every machine.
     ///
-    /// Where that pays, twelve bytes more are needed for each item meanwhile, up to 192 MiB; without that memory it takes longer.
+    /// Where that pays, it temporarily takes twelve bytes per item, up to 192 MiB; without that memory it is slower.
     ///
     /// # Errors
     /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.

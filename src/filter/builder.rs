@@ -47,8 +47,8 @@ impl CuckooFilter {
 }
 
 impl<H> Builder<H> {
-    /// The number of different items that the filter must hold, from 0 up. They fit, except with a probability below
-    /// 10⁻⁴ ([`Params::capacity`]); a few more usually do. The smallest table is chosen that is planned for so many.
+    /// The number of different items that the filter must hold, from 0 up. They fit, except with a probability below 10⁻⁴
+    /// ([`Params::capacity`]); a few more usually do. The builder chooses the smallest table that is planned for them.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(items);
         self
@@ -61,8 +61,9 @@ impl<H> Builder<H> {
         self
     }
 
-    /// The highest false-positive rate ε, between 0 and 1, when the filter holds its [capacity](Params::capacity). The smallest
-    /// table with buckets of [`bucket_size`](Self::bucket_size) slots is chosen that keeps to it, by the formula of [`Params::false_positive_rate_at`].
+    /// The highest false-positive rate ε, between 0 and 1, when the filter holds its [capacity](Params::capacity). The builder
+    /// chooses the smallest table, with buckets of [`bucket_size`](Self::bucket_size) slots, that keeps this rate by the formula
+    /// of [`Params::false_positive_rate_at`].
     ///
     /// The lowest rate possible is that of fingerprints of 32 bits, about b·5·10⁻¹⁰ with buckets of b slots.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -84,7 +85,7 @@ impl<H> Builder<H> {
 
     /// The number of slots in a bucket, b: 1 to 16 in the single table, 4 in the packed one. By default, 4: other sizes are not
     /// compared. From 10,000 items on, the best of them would save 1.7 % of the bytes at most, and nearly always nothing
-    /// (docs/TUNING.md, "Parameters"). For a small filter, or to be sure, ask `tuning::recommend`, which compares all of them.
+    /// (docs/TUNING.md, "Parameters"). For a small filter, or to be sure, use `tuning::recommend`, which compares all of them.
     pub fn bucket_size(mut self, slots: u32) -> Self {
         self.request.bucket_size = Some(slots);
         self
@@ -103,13 +104,13 @@ impl<H> Builder<H> {
         self
     }
 
-    /// The instructions that the filter works with. By default, [`Kernel::best`]. They change its speed, not its answers.
+    /// The instruction set that the filter uses. By default, [`Kernel::best`]. It changes the speed, not the results.
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
         self
     }
 
-    /// Another hasher.
+    /// Sets another hasher.
     pub fn hasher<G>(self, hasher: G) -> Builder<G> {
         Builder { request: self.request, hasher, kernel: self.kernel }
     }

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, rc::Rc};
 use super::{Core, CoreMut, Filter, InsertError, Prehashed};
 use crate::hash::HashItem;
 
-/// What every filter says of itself: a [`CuckooFilter`](crate::CuckooFilter), a [`FilterView`](crate::FilterView), an
+/// What every filter tells about itself: a [`CuckooFilter`](crate::CuckooFilter), a [`FilterView`](crate::FilterView), an
 /// [`ElasticFilter`](crate::ElasticFilter), a `SharedFilter`, or a filter of Go's library (`go::GoFilter`) or of RedisBloom
 /// (`redisbloom::RedisBloomFilter`). [`Contains`] adds queries.
 ///
@@ -64,7 +64,7 @@ pub trait Contains<T: ?Sized = Prehashed>: AnyFilter {
     #[must_use]
     fn contains(&self, item: &T) -> bool;
 
-    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
+    /// [`contains`](Self::contains) for each item; writes the result for `items[i]` to `found[i]`.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -176,7 +176,7 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
     /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
     fn remove(&mut self, item: &T) -> bool;
 
-    /// [`remove`](Self::remove) for each item; whether `items[i]` was found is written to `removed[i]`.
+    /// [`remove`](Self::remove) for each item; writes to `removed[i]` whether `items[i]` was found.
     ///
     /// # Panics
     /// If the slices differ in length.

@@ -47,7 +47,7 @@ pub enum InsertErrorKind {
     CopiesOfOthers,
     /// The filter would take more bytes than [`max_bytes`](crate::ElasticBuilder::max_bytes).
     Limit,
-    /// The filter holds so many times its maximal capacity, at least a thousand times, that it can have no further layer.
+    /// The filter holds at least a thousand times its maximal capacity, and has no bits left for a further layer.
     Layers,
     /// Too many items have hashes that begin with the same bits, so that splitting their shard does not help them. Hashes are not
     /// uniform, or an attacker who knows the seed chose the items.
@@ -295,7 +295,7 @@ pub enum MergeError {
         /// The parameters of the filter to merge from.
         theirs: Params,
     },
-    /// Filters that grow have different parameters.
+    /// Growing filters have different parameters.
     DifferentPlans,
     /// The filters have different hashers.
     DifferentHasher,
@@ -318,7 +318,7 @@ pub enum MergeError {
         /// it would not need less, or if it is the union that was refused.
         union: Option<usize>,
     },
-    /// Together, filters that grow hold more than their maximal capacity.
+    /// Together, growing filters hold more than their maximal capacity.
     #[non_exhaustive]
     MaxCapacity {
         /// The number of items in both filters together.
@@ -328,7 +328,7 @@ pub enum MergeError {
         /// A number that as capacity and as maximal capacity makes room for all of them; `None` if no filter can have so many.
         needed: Option<usize>,
     },
-    /// A filter that grows refused an item of the other one.
+    /// A growing filter refused an item of the other one.
     Insert(InsertError),
     /// The filter to merge from is a view of a corrupt snapshot.
     Snapshot(SnapshotError),

@@ -26,7 +26,7 @@ impl<C: Core, H> Filter<C, H> {
         size_of::<Self>() + self.core.bytes_behind()
     }
 
-    /// Bits per item; infinite for an empty filter. Of a [`CuckooFilter`], bits of its table; of others, of all memory that
+    /// Bits per item; infinite for an empty filter. For a [`CuckooFilter`], bits of its table; for others, of all memory that
     /// [`size_in_bytes`](Self::size_in_bytes) counts.
     #[must_use]
     pub fn bits_per_item(&self) -> f64 {
@@ -89,7 +89,7 @@ impl<C: Planned, H> Filter<C, H> {
         self.core.dispatch().kernel()
     }
 
-    /// Selects another kernel, for tests, for comparisons, and for filters read from a snapshot. The answers stay the same; only
+    /// Selects another kernel, for tests, for comparisons, and for filters read from a snapshot. The results stay the same; only
     /// the speed changes.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl<C: Planned, H> fmt::Debug for Filter<C, H> {
     }
 }
 
-/// Filters are equal if their parameters, hashers and tables are equal; they then give the same answers. Two filters with the
+/// Filters are equal if their parameters, hashers and tables are equal; they then give the same results. Two filters with the
 /// same items can differ, because the order of insertion matters.
 impl<C: PartialEq<D>, D, H: PartialEq> PartialEq<Filter<D, H>> for Filter<C, H> {
     fn eq(&self, other: &Filter<D, H>) -> bool {

@@ -32,8 +32,8 @@ impl<C, H: PartialEq> Filter<C, H> {
     ///
     /// The merge is atomic: it works on a copy, which temporarily doubles this filter's memory. The merged filter keeps the
     /// false-positive rate. A growing filter stores only some bits of an item's hash: enough up to
-    /// [`max_capacity`](crate::ElasticBuilder::max_capacity), but not for a further layer. So what exceeds it cannot be merged, although
-    /// it could have been inserted.
+    /// [`max_capacity`](crate::ElasticBuilder::max_capacity), but not for a further layer. So items beyond it cannot be merged,
+    /// although they could have been inserted.
     ///
     /// # Errors
     /// If the filters have different parameters (the seed included) or hashers, if `other` is a view of a corrupt snapshot, if not
@@ -57,12 +57,11 @@ impl<C, H: PartialEq> Filter<C, H> {
         self.combine(other, Combine::Sum)
     }
 
-    /// Inserts the items of `other` that this filter does not have: of each item, it has as many copies afterwards as the filter that
-    /// had more of them. The union of a filter with itself, or with an earlier copy, is the filter. The rest is as for
-    /// [`merge`](Self::merge).
+    /// Inserts the items of `other` that this filter does not have: afterwards, it has the larger number of copies of each item.
+    /// The union of a filter with itself, or with an earlier copy, is the filter. The rest is as for [`merge`](Self::merge).
     ///
-    /// An item of `other` that this filter reports as present by mistake, which has the probability ε, is not stored again, as
-    /// with [`insert_unique`](Self::insert_unique): it is found, but removing it would remove the other item.
+    /// With probability ε, this filter reports an item of `other` as present by mistake. That item is not stored, as with
+    /// [`insert_unique`](Self::insert_unique): it is found, but removing it would remove the other item.
     ///
     /// # Errors
     /// As `merge`. This filter is then unchanged, bit for bit.

@@ -44,8 +44,8 @@ impl<C: Core + CoreMut, H> Filter<C, H> {
     /// found all the same, but removing it later removes the fingerprint of another item. So combine this method with removal
     /// only if you know which items were stored.
     ///
-    /// A growing filter compares all stored bits, also those that only growing needs: so an item may be inserted for which
-    /// `contains` happens to return true already, and one that was not is found at every later size.
+    /// A growing filter compares all stored bits, including those kept for growth. So it may insert an item for which `contains`
+    /// already returns true by chance, and an item that it skips is found at every later size.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -130,8 +130,8 @@ impl<C: Core + CoreMut, H> Filter<C, H> {
 }
 
 impl<C: Core + CoreMut, H> Filter<C, H> {
-    /// Removes all items. A table of fixed size keeps its size; a growing filter gives back the memory that it has grown by. Takes time
-    /// proportional to the tables.
+    /// Removes all items. A table of fixed size keeps its size; a growing filter frees the memory that it has grown by. Takes
+    /// time proportional to the tables.
     pub fn clear(&mut self) {
         self.core.clear();
     }
@@ -158,7 +158,7 @@ impl<C: Core + CoreRemove, H> Filter<C, H> {
         self.core.remove(hash)
     }
 
-    /// [`remove`](Self::remove) for each item, in order; whether `items[i]` was found is written to `removed[i]`.
+    /// [`remove`](Self::remove) for each item, in order; writes to `removed[i]` whether `items[i]` was found.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -191,8 +191,8 @@ impl<C: Core, H> Filter<C, H> {
     /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
     /// same fingerprint and buckets make the count too high, with probability at most ε.
     ///
-    /// A growing filter compares all stored bits, also those that only growing needs: an item that [`contains`](Self::contains)
-    /// finds by chance mostly counts 0.
+    /// A growing filter compares all stored bits, including those kept for growth: an item that [`contains`](Self::contains)
+    /// finds by chance usually counts 0.
     ///
     /// # Example
     /// ```
@@ -211,11 +211,11 @@ impl<C: Core, H> Filter<C, H> {
         self.core.count(self.uniform(item))
     }
 
-    /// [`contains`](Self::contains) for each item; the answer for `items[i]` is written to `found[i]`.
+    /// [`contains`](Self::contains) for each item; writes the result for `items[i]` to `found[i]`.
     ///
     /// With the vector kernels, two to three times as fast as single lookups, because the memory accesses of many items overlap
-    /// (docs/PERFORMANCE.md). For very many items, a growing filter uses twelve bytes more for each meanwhile, up to 192 MiB; without
-    /// that memory it takes longer.
+    /// (docs/PERFORMANCE.md). For very many items, a growing filter temporarily takes twelve bytes per item, up to 192 MiB;
+    /// without that memory it is slower.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -236,7 +236,7 @@ impl<C: Core, H> Filter<C, H> {
     }
 
     /// The number of items for which [`contains`](Self::contains) returns true. As fast as
-    /// [`contains_batch`](Self::contains_batch), without a slice for the answers.
+    /// [`contains_batch`](Self::contains_batch), without a slice for the results.
     ///
     /// # Example
     /// ```
@@ -250,7 +250,7 @@ impl<C: Core, H> Filter<C, H> {
         self.core.count_members(&hashed(&self.core, &self.hasher, items))
     }
 
-    /// Looks up the items of an iterator and yields each one with its answer. As fast as
+    /// Looks up the items of an iterator and yields each one with its result. As fast as
     /// [`contains_batch`](Self::contains_batch). Takes up to 64 items ahead from the iterator.
     ///
     /// # Example

@@ -9,7 +9,7 @@
 //! | [`small_filters`] | How are thousands of filters kept, for example one for each file of an LSM tree? |
 //! | [`serde`] | How does a filter become a field of a type with serde's derives? |
 //! | [`go`] | How are filters exchanged with Go's linvon/cuckoo-filter? |
-//! | [`redisbloom`] | How are `CF.*` filters of RedisBloom taken along? |
+//! | [`redisbloom`] | How are RedisBloom's `CF.*` filters imported and exported? |
 
 // What the guides link to.
 #![allow(unused_imports, clippy::wildcard_imports, reason = "only the documentation uses them")]

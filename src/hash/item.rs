@@ -55,7 +55,7 @@ use crate::bits::wide;
 /// - in front of strings, paths, and types that implement `Item` themselves, the number of bytes;
 /// - in front of arrays, slices and vectors, the number of elements. For `[u8]` the two are the same.
 ///
-/// All other items are the same bytes as a part as they are alone.
+/// All other items have the same bytes alone and as a part.
 /// ```
 /// use koel::Item;
 /// let bytes = |item: &(u16, &str, Option<bool>)| item.with_bytes(<[u8]>::to_vec);
@@ -80,8 +80,6 @@ use crate::bits::wide;
 /// `to_bits()` if bits are what you mean. Paths of systems other than Unix have no bytes of their own; insert
 /// `path.to_str()`. For everything else that implements `core::hash::Hash`, there is
 /// [`StdHasher`](crate::StdHasher).
-///
-/// Items made of parts are collected on the stack up to 128 bytes, and on the heap beyond.
 ///
 /// # Example
 /// For a struct, give the bytes of a tuple of its fields:
@@ -109,9 +107,9 @@ use crate::bits::wide;
             implement `koel::Item`, or use `StdHasher`, which takes every type that implements `Hash`"
 )]
 pub trait Item {
-    /// Calls `read` once with the item's bytes and returns what it returned.
+    /// Calls `read` once with the item's bytes and returns its result.
     ///
-    /// Different values must have different bytes, and a value always the same.
+    /// Different values must have different bytes, and a value must always have the same.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
 
     /// Whether all values have as many bytes.

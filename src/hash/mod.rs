@@ -130,7 +130,7 @@ impl<H: Hasher, T: Item + ?Sized> HashItem<T> for H {
 /// ```
 #[cfg(feature = "serde")]
 pub trait FromHasherId: Hasher + Sized {
-    /// The hasher with that id, or `None` if this type has none. The result is refused if its own id is another.
+    /// The hasher with that id, or `None` if this type has none. A result with another id is refused.
     fn from_hasher_id(id: HasherId) -> Option<Self>;
 }
 
@@ -201,8 +201,8 @@ impl Hasher for MetroHash64 {
 /// `MurmurHash64A`, arranged so that a filter with the table, the fingerprints and the addressing of RedisBloom's has items where
 /// RedisBloom has them. RedisBloom's seed is 0.
 ///
-/// [`RedisBloomFilter::to_filter`](crate::redisbloom::RedisBloomFilter::to_filter) makes such filters of RedisBloom's. Any other
-/// filter may have this hasher, too: of each hash of RedisBloom's, all 64 bits are used.
+/// [`RedisBloomFilter::to_filter`](crate::redisbloom::RedisBloomFilter::to_filter) makes such filters from RedisBloom's. Any
+/// other filter may have this hasher, too: it uses all 64 bits of RedisBloom's hash.
 ///
 /// # Example
 /// A filter that RedisBloom could have:
@@ -433,8 +433,8 @@ fn custom(text: &str) -> Option<HasherId> {
 /// - between versions of Rust: how the standard library's types are fed to a hasher may change;
 /// - between machines: integers are fed in the machine's byte order, `usize` in its width.
 ///
-/// A stored filter would lose its items with no error. So a filter with a `StdHasher` cannot be stored: `StdHasher` does
-/// not implement [`Hasher`](crate::Hasher), which snapshots, `save`, serde and Go's files ask for.
+/// A stored filter would lose its items with no error. So a filter with a `StdHasher` cannot be stored: `StdHasher` does not
+/// implement [`Hasher`](crate::Hasher), which snapshots, `save`, serde and Go's files require.
 /// ```compile_fail,E0277
 /// # use koel::{CuckooFilter, StdHasher};
 /// # use std::hash::RandomState;

@@ -29,7 +29,7 @@ pub(crate) use batch::Tables;
 pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, answers, prefetch};
 pub(crate) use dispatch::{Dispatch, Layout, Task};
 
-/// The instruction set that a filter's operations are compiled for. All kernels give the same answers and write the same bytes;
+/// The instruction set that a filter's operations are compiled for. All kernels give the same results and write the same bytes;
 /// only their speed differs (docs/PERFORMANCE.md).
 ///
 /// By default, a filter uses the [`best`](Self::best) kernel; [`Builder::kernel`](crate::Builder::kernel) selects another.

@@ -300,13 +300,13 @@ pub enum Parameter {
     Addressing,
     /// The name of a hasher, or its [`HasherId`](crate::HasherId).
     Hasher,
-    /// The kernel: the instructions that a filter works with.
+    /// The kernel: the instruction set that a filter uses.
     Kernel,
-    /// The number of lanes of a filter that grows.
+    /// The number of lanes of a growing filter.
     Lanes,
-    /// The number of parts in which a filter that grows is built, or that of one of them.
+    /// The number of parts in which a growing filter is built, or the number of one of them.
     Parts,
-    /// The most bytes that the tables of a filter that grows may take.
+    /// The most bytes that a growing filter may take.
     MaxBytes,
 }
 

@@ -28,10 +28,10 @@ impl RedisBloomFilter {
     /// Copies the filter into a [`CuckooFilter`], which can be stored, queried in place, merged and changed, if it has one
     /// sub-filter of buckets of 16 slots or fewer.
     ///
-    /// `contains` gives the same answers, false positives included. So does `count`, but for items whose two buckets are one, of
-    /// which RedisBloom counts each copy twice. What the header says beyond that is lost: how many items were removed, the most
-    /// evictions and the expansion. The number of items is the number of taken slots; that in the header differs if clients wrote
-    /// to the filter while it was dumped.
+    /// `contains` gives the same answers, false positives included. So does `count`, except for items whose two buckets are the
+    /// same: RedisBloom counts each copy of them twice. The header's other fields are lost: removed items, the most evictions and
+    /// the expansion. The number of items is the number of taken slots; that in the header differs if clients wrote to the filter
+    /// while it was dumped.
     ///
     /// An insertion that finds no room is refused: a [`CuckooFilter`] does not grow.
     ///
@@ -71,13 +71,13 @@ impl RedisBloomFilter {
     /// Copies a [`CuckooFilter`] that RedisBloom could have: with the hasher [`RedisBloomHash`], the seed 0, the single table,
     /// fingerprints of 8 bits and [`Addressing::PowerOfTwo`]. A view of a snapshot is [verified](crate::FilterView::verify) first.
     ///
-    /// The filter has RedisBloom's defaults for all that a [`CuckooFilter`] does not have: no items were removed, 20 evictions,
-    /// expansion 1.
+    /// The filter has RedisBloom's defaults for what a [`CuckooFilter`] lacks: no removed items, 20 evictions, expansion 1.
     ///
     /// The hasher may also be `RedisBloomHash` as an [`AnyHasher`](crate::AnyHasher).
     ///
     /// # Errors
-    /// If the filter is another, or has more than 2³² slots; if a view's snapshot is corrupt; if memory cannot be allocated.
+    /// If the filter is not such a one, or has more than 2³² slots; if a view's snapshot is corrupt; if memory cannot be
+    /// allocated.
     pub fn from_filter<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Self, RedisBloomError> {
         // Cheap checks first: `verify` reads the whole table.
         let params = filter.params();

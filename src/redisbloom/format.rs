@@ -170,7 +170,7 @@ const MOST_BYTES: usize = 16 << 20;
 
 const IN_ORDER: &str = "give the chunks in the order in which CF.SCANDUMP gave them, each once";
 
-/// Takes the chunks of a filter one by one, as `CF.LOADCHUNK` does, and makes the filter of them when all have come.
+/// Takes the chunks of a filter one by one, as `CF.LOADCHUNK` does, and makes the filter when all have arrived.
 ///
 /// # Example
 /// ```
@@ -270,14 +270,14 @@ impl Loader {
         if next < self.header.filters { self.header.slots(next) } else { None }
     }
 
-    /// What has come so far, in chunks of 16 MiB at most, for another loader that is to go on from here. They need not be those
-    /// that were loaded.
+    /// What has arrived so far, in chunks of at most 16 MiB, for another loader that continues from here. They need not be the
+    /// chunks that were loaded.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let whole = self.filters.iter().map(|filter| &filter.slots[..]);
         in_chunks(&self.header, whole.chain(iter::once(&self.slots[..])))
     }
 
-    /// The number of slots of all sub-filters, one byte each, that will come according to the header.
+    /// The number of slots of all sub-filters, one byte each, according to the header.
     #[must_use]
     pub fn slots(&self) -> u64 {
         (0..self.header.filters).map(|filter| self.header.slots(filter).unwrap_or(0)).fold(0, u64::saturating_add)
@@ -289,7 +289,7 @@ impl Loader {
         size_of::<Self>() + size_of_filters(&self.filters) + self.slots.capacity()
     }
 
-    /// True if all chunks have come.
+    /// True if all chunks have arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.next_slots().is_none()
@@ -326,7 +326,7 @@ impl RedisBloomFilter {
     ///
     /// # Errors
     /// If the chunks are not those of one filter; the error says what is wrong and at which offset, counted in all chunks' bytes
-    /// together. If there are none: of an empty filter, RedisBloom dumps nothing.
+    /// together. If there are none: RedisBloom dumps nothing for an empty filter.
     pub fn from_chunks<'a>(chunks: impl IntoIterator<Item = (u64, &'a [u8])>) -> Result<Self, SnapshotError> {
         let mut chunks = chunks.into_iter();
         let (iterator, header) = chunks.next().ok_or_else(no_chunks)?;
@@ -343,7 +343,7 @@ impl RedisBloomFilter {
         in_chunks(&self.core.header, self.core.filters.iter().map(|filter| &filter.slots[..]))
     }
 
-    /// The chunk that follows the one with this iterator, of so many bytes at most, and its own iterator; `None` at the end. The
+    /// The chunk after the one with this iterator, of at most `most_bytes` bytes, and its own iterator; `None` at the end. The
     /// first one, the header, follows iterator 0, and has 38 bytes.
     ///
     /// Takes time proportional to the number of sub-filters.
@@ -404,9 +404,9 @@ const FRAME_BYTES: usize = 16;
 const PIECE_BYTES: usize = 16 << 10;
 
 impl RedisBloomFilter {
-    /// Reads chunks from the bytes of a file. Of each chunk it has the iterator, the length, both as 64-bit little-endian numbers,
-    /// and the bytes. (RedisBloom has no file format; [`guide::redisbloom`](crate::guide::redisbloom) has a script that writes
-    /// these files.)
+    /// Reads chunks from the bytes of a file. It has each chunk's iterator and length, as 64-bit little-endian numbers, and its
+    /// bytes. (RedisBloom has no file format; [`guide::redisbloom`](crate::guide::redisbloom) has a script that writes these
+    /// files.)
     ///
     /// Safe for untrusted input, as [`from_chunks`](Self::from_chunks).
     ///

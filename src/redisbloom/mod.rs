@@ -62,8 +62,8 @@ const EMPTY: u8 = 0;
 /// [`Loader`].
 ///
 /// # Counting
-/// `count` counts a copy twice that is in the only bucket of an item whose two buckets are one, as `CF.COUNT` does.
-/// `len` is what the filter itself counts: a dump that was taken while clients wrote may have other items than it says.
+/// As `CF.COUNT` does, `count` counts a copy twice if the item's two buckets are the same. `len` is what the filter itself
+/// counts: a dump that was taken while clients wrote may have other items than it says.
 ///
 /// # Removal
 /// Remove only items that were added, as with a [`CuckooFilter`](crate::CuckooFilter#removal). A copy is removed from the last
@@ -171,7 +171,7 @@ impl RedisBloomFilter {
         Self { core: SubFilters { header, filters }, hasher: RedisBloomHash }
     }
 
-    /// A copy. Unlike `clone`, it reports that there is no memory for it.
+    /// Clones the filter. Returns an error where `clone` aborts the process.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -219,13 +219,13 @@ impl RedisBloomFilter {
         self.core.header.bucket_size.into()
     }
 
-    /// How many times as many buckets each sub-filter has as the one before; 0 if the filter does not grow.
+    /// The number of buckets of a sub-filter as a multiple of the one before; 0 if the filter does not grow.
     #[must_use]
     pub fn expansion(&self) -> u32 {
         self.core.header.expansion.into()
     }
 
-    /// The most evictions of an insertion, as it was reserved.
+    /// The most evictions of an insertion, as reserved.
     #[must_use]
     pub fn max_iterations(&self) -> u32 {
         self.core.header.max_iterations.into()
@@ -316,7 +316,7 @@ impl RedisBloomFilter {
     /// Moves items from later sub-filters to earlier ones with room for them, and drops the last ones if that has emptied them.
     /// `CF.COMPACT`.
     ///
-    /// Where sub-filters differ in size, an item that moves to a smaller one is found for more other items than before: the
+    /// Where sub-filters differ in size, an item that moves to a smaller one collides with more other items than before: the
     /// false-positive rate rises. Takes time proportional to the slots, times the sub-filters.
     pub fn compact(&mut self) {
         for filter in (1..self.core.filters.len()).rev() {

@@ -63,7 +63,7 @@ pub enum SnapshotErrorKind {
     Magic,
     /// The snapshot has a format version that this release cannot read.
     Version,
-    /// A snapshot of another type of filter: of one that grows, or of one of fixed size.
+    /// A snapshot of the other type of filter, growing or of fixed size.
     OtherType,
     /// The input ends before the snapshot does.
     Length,
@@ -81,7 +81,7 @@ pub enum SnapshotErrorKind {
     Table,
     /// The number of items in the table is not the one in the header.
     Count,
-    /// The list of a growing filter's shards is not one that such a filter has.
+    /// The list of a growing filter's shards is invalid.
     Shards,
     /// A part of a growing filter, whose other lanes are in other parts.
     Part,

@@ -12,9 +12,9 @@ use crate::{
 /// Finds where a snapshot ends while it arrives in pieces of any length, without keeping it. It takes snapshots of both types of
 /// filter, and parts of growing ones.
 ///
-/// It reads the header, and for a growing filter what each lane says of its length. **It validates nothing else**: not the lists
-/// of shards, the tables, and their checksums. So bytes of which it has found the end may still be corrupt; what reads them into
-/// a filter says so. Takes 100 bytes or so, and time proportional to the numbers of pieces and of lanes.
+/// It reads the header and, in a growing filter, the length of each lane. **It validates nothing else**: no lists of shards, no
+/// tables, no checksums. So a complete snapshot may still be corrupt, which reading it into a filter reports. Takes about 100
+/// bytes, and time proportional to the numbers of pieces and lanes.
 ///
 /// # Example
 /// ```
@@ -46,7 +46,7 @@ pub struct SnapshotExtent {
 }
 
 impl SnapshotExtent {
-    /// Of a snapshot of which nothing has arrived.
+    /// The extent of a snapshot of which nothing has arrived yet.
     #[must_use]
     pub fn new() -> Self {
         Self { received: 0, skipped: 0, sections: None, header: [0; HEADER_BYTES], len: 0 }
@@ -57,8 +57,8 @@ impl SnapshotExtent {
     ///
     /// # Errors
     /// If the bytes do not begin a snapshot that this release reads: the magic number or the version is another, the header does
-    /// not match its checksum, or has parameters that no filter has. If a lane claims so many bytes that the snapshot would have
-    /// 2⁶⁴. After an error, every further call fails, too.
+    /// not match its checksum, or has parameters that no filter has. If a lane claims a length with which the snapshot would have
+    /// 2⁶⁴ bytes. After an error, every further call fails, too.
     pub fn push(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
         let mut rest = bytes;
         loop {

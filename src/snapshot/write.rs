@@ -107,7 +107,7 @@ fn section(lane: &Lane) -> Section {
     Section { items: wide(lane.len()), shards: wide(lane.shards()), length: lane.records().map(of_shard).sum() }
 }
 
-/// What a snapshot of an [`ElasticFilter`] has beside its tables: header, lists of shards, and checksums, some 24 bytes for each
+/// What a snapshot of an [`ElasticFilter`] has besides its tables: header, lists of shards and checksums, about 24 bytes per
 /// shard. Made by [`ElasticFilter::snapshot_index`], so that [`ElasticFilter::read_snapshot`] can start anywhere.
 ///
 /// It belongs to the filter as it was when the index was made. `read_snapshot` has an example.
@@ -169,8 +169,8 @@ impl fmt::Debug for SnapshotIndex {
 }
 
 impl<H> ElasticFilter<H> {
-    /// Prepares the filter's snapshot for [`read_snapshot`](Self::read_snapshot). Takes time proportional to the tables, of which
-    /// it computes the checksums, and some 24 bytes for each shard.
+    /// Prepares the filter's snapshot for [`read_snapshot`](Self::read_snapshot). Computes the checksums of all tables, so it
+    /// takes time proportional to them, and about 24 bytes per shard.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -206,12 +206,12 @@ impl<H> ElasticFilter<H> {
         Ok(SnapshotIndex { outline, tables, bytes: end + wide(TRAILER_BYTES) })
     }
 
-    /// Copies the bytes of the filter's snapshot from this offset on, without making all of it. Returns how many bytes were copied:
-    /// fewer than asked for only where the snapshot ends, and none behind it. Takes time proportional to the number of shards and
-    /// of bytes.
+    /// Copies the bytes of the filter's snapshot from this offset on, without making all of it. Returns how many bytes were
+    /// copied: fewer than there is room for only at the end of the snapshot, and none behind it. Takes time proportional to the
+    /// number of shards and of bytes.
     ///
-    /// If the filter was changed after the index was made, or the index is another filter's, the bytes are not a valid snapshot:
-    /// the checksums tell a reader so, unless the tables are as they were. It has the length that the index says.
+    /// If the filter was changed after the index was made, or the index is another filter's, the bytes are not a valid snapshot,
+    /// and a reader detects that by the checksums. They still have the length that the index says.
     ///
     /// # Example
     /// ```

@@ -101,7 +101,7 @@ pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
     (items.max(1) as f64).log2() / f64::from(2 * bucket_size)
 }
 
-/// The shortest fingerprints, 2 to 32 bits, with which a table of so many buckets may be planned for that load: measured, by
+/// The shortest fingerprints, 2 to 32 bits, with which a table of this many buckets may be planned for that load: measured, by
 /// [`safe_load`], where [`least_fingerprint_bits`] is a bound up to a constant. None if no length is enough.
 ///
 /// # Panics

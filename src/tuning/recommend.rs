@@ -12,9 +12,9 @@ use crate::params::{Addressing, ParamError, Params, Rate, Request, TableKind};
 
 /// The highest false-positive rate that is recommended: one half.
 ///
-/// A filter is asked before something slower, and spares its caller that for the share 1 − ε of all absent items. With a higher
-/// rate it would spare less than half of them, and would save little space: at this rate an item of a million takes 4.1 bits, and
-/// no table has fewer than two bits for a slot.
+/// A filter is queried before something slower, and saves that for a share 1 − ε of all absent items. With a higher rate it would
+/// save less than half of them, and little space: at this rate, each of a million items takes 4.1 bits, and no table has fewer
+/// than two bits per slot.
 ///
 /// # Example
 /// ```
@@ -29,7 +29,7 @@ pub const HIGHEST_RATE: f64 = 0.5;
 
 /// What a recommended filter must satisfy besides its capacity and its rate. By default, nothing.
 ///
-/// Whether it can delete is not among them: each of these filters can.
+/// All of these filters can delete.
 ///
 /// # Example
 /// ```
@@ -49,7 +49,7 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// The table takes at most so many bytes.
+    /// The table takes at most this many bytes.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = Some(bytes);
         self
@@ -61,7 +61,7 @@ impl Constraints {
         self
     }
 
-    /// Only buckets of so many slots. If no table takes them, the reason of the [`Rejection`] says which it takes.
+    /// Only buckets of this many slots. If no table has such buckets, the reason of the [`Rejection`] says which it has.
     pub fn bucket_size(mut self, slots: u32) -> Self {
         self.bucket_size = Some(slots);
         self
@@ -73,7 +73,7 @@ impl Constraints {
         self
     }
 
-    /// Room for at least so many copies of one item. Every table has room for 2b of them, with buckets of b slots.
+    /// Room for at least this many copies of one item. Every table has room for 2b of them, with buckets of b slots.
     pub fn copies(mut self, copies: u32) -> Self {
         self.copies = copies;
         self
@@ -104,7 +104,7 @@ impl Constraints {
     }
 }
 
-/// A filter that satisfies the request. Its load, rate and bits per item are those with as many items as were asked for.
+/// A filter that satisfies the request. Its load, rate and bits per item are those with the requested number of items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     params: Params,
