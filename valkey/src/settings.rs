@@ -51,7 +51,7 @@ pub(crate) static WITHOUT_EFFECT: [Number; 3] = [
     without_effect(
         c"cf-max-iterations",
         20,
-        c"RedisBloom's cf-max-iterations has no effect: koel searches for room by a rule of its own",
+        c"RedisBloom's cf-max-iterations has no effect: koel searches for room by its own rule",
     ),
     without_effect(
         c"cf-max-expansions",
@@ -65,7 +65,7 @@ const fn without_effect(name: &'static CStr, default: i64, note: &'static CStr) 
     Number { name, alias, range: (0, i64::MAX), is_memory: false, value: AtomicI64::new(default) }
 }
 
-/// Does a filter that is being loaded answer as if it were absent? Otherwise look-ups are errors meanwhile.
+/// Does a filter that is being loaded look absent? Otherwise lookups are errors meanwhile.
 pub(crate) static ABSENT_WHILE_LOADING: Switch = Switch { name: c"absent-while-loading", value: AtomicBool::new(false) };
 
 /// The false-positive rate of new filters.
@@ -109,9 +109,9 @@ enum Meaning {
 }
 
 const PACKING: &str = "buckets of koel's filters have four slots";
-const SEARCH: &str = "koel searches for room by a rule of its own";
+const SEARCH: &str = "koel searches for room by its own rule";
 const GROWTH: &str = "koel.max-bytes bounds the growth of filters";
-const BLOOM: &str = "it is for Bloom filters, which koel has not";
+const BLOOM: &str = "it is for Bloom filters, which koel does not have";
 
 static ARGUMENTS: [(&str, Meaning); 10] = [
     ("CF_INITIAL_SIZE", Meaning::Of(&INITIAL_SIZE)),

@@ -30,8 +30,8 @@ impl Command for Add {
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: 3,
-        summary: c"Adds an item to a cuckoo filter, which is made if it is missing",
-        complexity: c"O(1) on average; a table that is split takes a fraction of a millisecond",
+        summary: c"Adds an item to a cuckoo filter, creating it if it is missing",
+        complexity: c"O(1) on average; splitting a table takes a fraction of a millisecond",
         access: Access::Insert,
         arguments: &[ITEM],
     };
@@ -47,8 +47,8 @@ impl Command for AddUnique {
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: 3,
-        summary: c"Adds an item to a cuckoo filter, which is made if it is missing, unless the item is there",
-        complexity: c"O(1) on average; a table that is split takes a fraction of a millisecond",
+        summary: c"Adds an item to a cuckoo filter, creating it if it is missing, unless the item is there",
+        complexity: c"O(1) on average; splitting a table takes a fraction of a millisecond",
         access: Access::Insert,
         arguments: &[ITEM],
     };

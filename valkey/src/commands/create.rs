@@ -25,7 +25,7 @@ impl Command for Reserve {
         flags: c"write deny-oom",
         categories: c"write fast cuckoo",
         arity: -3,
-        summary: c"Makes an empty cuckoo filter for so many items",
+        summary: c"Creates an empty cuckoo filter for a number of items",
         complexity: c"O(n), where n is the number of tables: one for 15,000 items or more",
         access: Access::Insert,
         arguments: &[

@@ -46,7 +46,7 @@ impl Command for Debug {
         flags: c"readonly fast",
         categories: c"read fast cuckoo",
         arity: 2,
-        summary: c"Describes a cuckoo filter in a line, as RedisBloom does",
+        summary: c"Describes a cuckoo filter in one line, as RedisBloom does",
         complexity: c"O(n), where n is the number of the filter's tables",
         access: Access::Read,
         arguments: &[],

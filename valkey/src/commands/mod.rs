@@ -55,8 +55,8 @@ fn limit(context: &Context) -> Limit {
     if context.must_obey() { Limit::None } else { Limit::Bytes(settings::max_bytes()) }
 }
 
-/// The filter of a key that is asked for items; `None` if there is none. One that is being loaded is an error, unless the settings say
-/// that it is absent.
+/// The filter of a key for lookups; `None` if there is none. One that is being loaded is an error, unless the settings say that it is
+/// absent.
 fn visible<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
     match key.get() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),

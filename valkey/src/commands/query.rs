@@ -1,4 +1,4 @@
-//! Commands that ask for items and remove them.
+//! Commands that look up and remove items.
 
 use super::ITEM;
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     server::{About, Access, Command, Context, Text},
 };
 
-/// Asks for an item.
+/// Looks up an item.
 pub(crate) struct Exists;
 
-/// Asks for items.
+/// Looks up items.
 pub(crate) struct ExistAll;
 
 /// Counts the copies of an item.
@@ -27,7 +27,7 @@ impl Command for Exists {
         flags: c"readonly fast",
         categories: c"read fast cuckoo",
         arity: 3,
-        summary: c"Says whether an item is probably in a cuckoo filter",
+        summary: c"Checks whether an item is probably in a cuckoo filter",
         complexity: c"O(1)",
         access: Access::Read,
         arguments: &[ITEM],
@@ -46,7 +46,7 @@ impl Command for ExistAll {
         flags: c"readonly fast",
         categories: c"read fast cuckoo",
         arity: -3,
-        summary: c"Says which items are probably in a cuckoo filter",
+        summary: c"Checks which items are probably in a cuckoo filter",
         complexity: c"O(n), where n is the number of items",
         access: Access::Read,
         arguments: &[ITEM.many()],

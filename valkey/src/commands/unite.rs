@@ -17,7 +17,7 @@ impl Command for Unite {
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: -3,
-        summary: c"Makes a cuckoo filter hold, of each item, the larger number of copies of itself and other filters",
+        summary: c"Unites cuckoo filters: each item gets the largest number of copies that one of them has",
         complexity: c"O(n), where n is the number of bytes of all filters",
         access: Access::Insert,
         arguments: &[UNITED],
