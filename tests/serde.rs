@@ -185,7 +185,7 @@ fn refuses<H: FromHasherId>(filter: &CuckooFilter<impl Hasher>, part: &str) {
     ];
     for error in errors {
         let error = error.expect_err("another hasher's filter");
-        assert!(error.contains(part) && error.contains("not the hasher asked for"), "{error}");
+        assert!(error.contains(part) && error.contains("not the given hasher"), "{error}");
     }
     assert!(from_postcard::<CuckooFilter<H>>(&to_postcard(filter)).is_err());
 }

@@ -170,7 +170,7 @@ fn what_no_filter_writes_is_refused_even_with_the_right_checksum() {
         (12, &[3], "packed table takes 4"),
         (13, &[1], "powers of two"),
         (13, &[2], "addressing 2"),
-        (14, &[2], "built with metrohash64, which is not the hasher asked for"),
+        (14, &[2], "built with metrohash64, which is not the given hasher"),
         (14, &[0, 0x80], "built with 0x8000"),
         (24, &[7], "even number"),
         (24, &[8], "a table of 36 bytes, but 48 follow"),

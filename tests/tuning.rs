@@ -82,9 +82,9 @@ fn everything_is_either_recommended_or_refused_with_a_reason() {
     };
     let of = |constraints: &Constraints| recommend(1000, 0.001, constraints);
     assert_eq!(names(&of(&Constraints::default().table(TableKind::Packed))), [(TableKind::Packed, 4)]);
-    assert_eq!(reasons(&of(&Constraints::default().table(TableKind::Packed)), "single table was not asked for"), 16);
-    assert_eq!(reasons(&of(&Constraints::default().bucket_size(2)), "only buckets of 2 slots were asked for"), 16);
-    assert_eq!(reasons(&of(&Constraints::default().bucket_size(1)), "only buckets of 1 slot were asked for"), 16);
+    assert_eq!(reasons(&of(&Constraints::default().table(TableKind::Packed)), "single table was not requested"), 16);
+    assert_eq!(reasons(&of(&Constraints::default().bucket_size(2)), "only buckets of 2 slots were requested"), 16);
+    assert_eq!(reasons(&of(&Constraints::default().bucket_size(1)), "only buckets of 1 slot were requested"), 16);
     let mut with_room = names(&of(&Constraints::default().copies(9)));
     with_room.sort_by_key(|&(_, b)| b);
     assert!(with_room.into_iter().eq((5..=16).map(|b| (TableKind::Single, b))));

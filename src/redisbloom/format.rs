@@ -230,7 +230,7 @@ impl Loader {
     fn expect(&self, iterator: u64, len: u64) -> Result<(), SnapshotError> {
         let offset = self.offset;
         let Some(whole) = self.next_slots() else {
-            let words = "all chunks of the filter have come, but there is another one";
+            let words = "all chunks of the filter have arrived, but there is another one";
             return Err(SnapshotError::new(Kind::TrailingBytes, offset, words, []).with_remedy(IN_ORDER));
         };
         let next = (FIRST + self.loaded).saturating_add(len);

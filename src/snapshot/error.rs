@@ -235,7 +235,7 @@ impl fmt::Display for SnapshotError {
                 }
             }
             What::Hasher(needed) => {
-                write!(f, "the filter was built with {needed}, which is not the hasher asked for; ")?;
+                write!(f, "the filter was built with {needed}, which is not the given hasher; ")?;
                 return f.write_str(needed.remedy_if_missing().unwrap_or(match *needed {
                     HasherId::XXH3 => "read it with Xxh3, the default, or with AnyHasher::from_id",
                     HasherId::METRO_HASH_64 => "read it with go::MetroHash64, or with AnyHasher::from_id",

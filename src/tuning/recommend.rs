@@ -82,11 +82,11 @@ impl Constraints {
     /// Why a table with buckets of `b` slots is not even tried.
     fn excludes(&self, table: TableKind, b: u32) -> Option<String> {
         if self.table.is_some_and(|only| only != table) {
-            return Some(format!("the {table} table was not asked for"));
+            return Some(format!("the {table} table was not requested"));
         }
         if let Some(only) = self.bucket_size.filter(|&only| only != b) {
             let some = if only == 1 { "" } else { "s" };
-            return Some(format!("only buckets of {only} slot{some} were asked for"));
+            return Some(format!("only buckets of {only} slot{some} were requested"));
         }
         // It is about the bucket: with fingerprints that every table takes.
         if let Err(error) = Params::new(table, 32, b, 2, self.addressing, 0) {
