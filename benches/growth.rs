@@ -130,7 +130,7 @@ fn extremes(values: &[f64]) -> (f64, f64) {
     (values.iter().copied().fold(f64::MAX, f64::min), values.iter().copied().fold(0.0, f64::max))
 }
 
-/// 99.9 % of single insertions into a growing filter take at most so many nanoseconds.
+/// 99.9 % of single insertions into a growing filter take at most this many nanoseconds.
 fn pause(keys: &Keys) -> f64 {
     let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right");
     let mut times = Vec::with_capacity(keys.present.len());

@@ -37,7 +37,7 @@ fn elastic(keys: &[u64]) -> Times {
     times
 }
 
-/// Calls `act` on so many threads, each with a part of the keys and of the answers.
+/// Calls `act` on this many threads, each with a part of the keys and of the answers.
 fn on(threads: usize, keys: &[u64], found: &mut [bool], act: impl Fn(&[u64], &mut [bool]) + Sync) -> f64 {
     let each = keys.len().div_ceil(threads);
     time(keys.len(), || {

@@ -129,7 +129,7 @@ fn concentrated(cell: &Cell, spread: f64) -> f64 {
     cell.mean - 5.5 * spread
 }
 
-/// The chance that more than 2b items meet grows with the load to the power of 2b + 1; so does what the worst of so many
+/// The chance that more than 2b items meet grows with the load to the power of 2b + 1; so does what the worst of this many
 /// trials tells about the worst of many more.
 fn scattered(group: Group, cell: &Cell) -> f64 {
     cell.min * (EXTRAPOLATED_CHANCE * cell.trials as f64).min(1.0).powf(1.0 / meeting(group))

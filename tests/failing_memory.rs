@@ -27,7 +27,7 @@ enum Failing {
 #[derive(Clone, Copy)]
 struct State {
     failing: Failing,
-    /// So many more allocations succeed.
+    /// This many more allocations succeed.
     left: usize,
     has_failed: bool,
     /// Whether the boxes of an [`io::Error`] count.
@@ -94,7 +94,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// What `action` returns while so many allocations succeed before one fails, and whether one did.
+/// What `action` returns while this many allocations succeed before one fails, and whether one did.
 fn with_allocations<T>(failing: Failing, allocations: usize, spares_io_errors: bool, action: impl FnOnce() -> T) -> (T, bool) {
     STATE.set(Some(State { failing, left: allocations, has_failed: false, spares_io_errors }));
     let result = action();

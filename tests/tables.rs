@@ -50,7 +50,7 @@ fn loads_of_larger_buckets_do_not_depend_on_the_fingerprint_from_eight_bits_on()
     assert_eq!(compared, 5 * (16 + 17));
 }
 
-/// With one slot in a bucket, plans trust a formula: it expects so many refusals in all tables of a size up to the load at which
+/// With one slot in a bucket, plans trust a formula: it expects this many refusals in all tables of a size up to the load at which
 /// the first of them refused an item. That is about one, and rarely a thousandth, if it overlooks no reason for a refusal.
 #[test]
 fn the_worst_tables_with_buckets_of_one_slot_are_as_bad_as_the_formula_says() {

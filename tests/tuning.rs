@@ -10,7 +10,7 @@ use koel::{
     tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, crowded_pairs, recommend, safe_load},
 };
 
-/// With so many standard deviations of tolerance, one of a thousand predictions may be wrong by chance in ten runs; but the
+/// With this many standard deviations of tolerance, one of a thousand predictions may be wrong by chance in ten runs; but the
 /// hashes are always the same.
 const DEVIATIONS: f64 = 4.5;
 

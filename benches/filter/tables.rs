@@ -30,7 +30,7 @@ impl Table {
         self.fingerprint_bits == 13
     }
 
-    /// So many items fill it to [`LOAD`].
+    /// This many items fill it to [`LOAD`].
     pub(crate) fn empty(self, items: u64) -> CuckooFilter {
         self.builder(items).build().expect("the parameters are right, and there is memory")
     }

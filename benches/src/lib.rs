@@ -12,7 +12,7 @@ pub fn key(n: u64) -> u64 {
     hash ^ hash >> 27
 }
 
-/// How long an action takes, in nanoseconds for each of so many items.
+/// How long an action takes, in nanoseconds for each of this many items.
 pub fn time(items: usize, action: impl FnOnce()) -> f64 {
     let start = Instant::now();
     action();

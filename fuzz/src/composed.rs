@@ -77,7 +77,7 @@ struct Header {
     lanes: usize,
     seed: u64,
     universe: Universe,
-    /// There are so many different items.
+    /// There are this many different items.
     items: u64,
 }
 
@@ -170,7 +170,7 @@ enum Operation {
     RereadOne(u8),
     /// The second filter becomes one that is built in parts.
     Parts(u8, Range),
-    /// So many bytes beyond those that there are.
+    /// This many bytes beyond those that there are.
     Limit(usize),
     NoLimit,
     Kernels(u8),

@@ -146,7 +146,7 @@ impl<H> ElasticBuilder<H> {
         *self.request.lanes.get_or_insert(lanes)
     }
 
-    /// What a filter is built from. `lanes` says how many of so many lanes it will have.
+    /// What a filter is built from. `lanes` tells how many of the given number of lanes it will have.
     pub(super) fn plan(self, lanes: impl Fn(usize) -> usize) -> Result<Plan<H>, ParamError> {
         let Self { request, max_bytes, hasher, kernel } = self;
         let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;

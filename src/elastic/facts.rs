@@ -160,7 +160,7 @@ impl ElasticParams {
         in_memory(self.charged_lanes(self.lanes()))
     }
 
-    /// What an empty filter with so many of these lanes is charged.
+    /// What an empty filter with this many of these lanes is charged.
     pub(super) fn charged_lanes(&self, lanes: usize) -> u64 {
         wide(Lane::charged_when_empty(self)).saturating_mul(wide(lanes)).saturating_add(wide(FILTER_BYTES))
     }

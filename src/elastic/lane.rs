@@ -246,8 +246,8 @@ impl Lane {
         (copies + before.map(count).sum::<u32>()).saturating_sub(ours.map(count).sum())
     }
 
-    /// Removes up to so many items from layers of higher numbers, for which copies of an item were inserted that cannot be told from
-    /// them: of the item, what a layer knows is known.
+    /// Removes up to `copies` items from layers of higher numbers, for which copies of an item were inserted that cannot be told
+    /// from them: of the item, what a layer knows is known.
     fn remove_finer(&mut self, key: Key, layer: &Layer, copies: u32) {
         let (number, known) = (layer.number(), layer.known_bits());
         let mut left = copies;
@@ -281,7 +281,7 @@ impl Lane {
     }
 
     /// Removes one copy of the hash's fingerprint, of the longest that there is: an item in a later layer, where more of its bits
-    /// are known, is never taken for another one in an earlier layer. Gives back memory if two shards have become thin.
+    /// are known, is never taken for another one in an earlier layer. Frees memory if two shards have become underfull.
     #[inline]
     pub(super) fn remove(&mut self, hash: Uniform) -> bool {
         let key = self.key(hash);
@@ -317,7 +317,7 @@ impl Lane {
         }
     }
 
-    /// Joins all shards that are thin enough, as far as there is memory for it.
+    /// Joins all shards that are underfull, as far as there is memory for it.
     pub(super) fn shrink(&mut self) {
         self.drop_empty_layers();
         for layer in self.layers_mut() {
@@ -325,7 +325,7 @@ impl Lane {
         }
     }
 
-    /// Removes all items, and gives back the memory that the lane has grown by; without memory for the tables that it begins with, it
+    /// Removes all items, and frees the memory that the lane has grown by; without memory for the tables that it begins with, it
     /// keeps those of the first layer.
     pub(super) fn clear(&mut self) {
         if let Ok(empty) = Self::new(&self.params, self.dispatch) {

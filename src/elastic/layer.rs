@@ -1,5 +1,5 @@
 //! A layer: shards and the directory that leads to them, by the first bits of a stream. Shards are split when they are full and
-//! joined when they are thin; the directory follows.
+//! joined when they are underfull; the directory follows.
 //!
 //! ```text
 //! stream 0110…                       directory, depth 2     pool
@@ -45,13 +45,14 @@ const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 const FULL_AT_LAST: (usize, usize) = (31, 32);
 const LARGE: usize = 1 << 12;
 
-/// Where copies of a few items leave no room for another one, a shard is split only if one slot in so many is taken, and a new layer
-/// is begun only if one in so many is: otherwise copies would make the filter many times as large as its items.
+/// Where copies of a few items leave no room for another one, a shard is split only if one slot in `LEAST_TO_SPLIT` is taken, and
+/// a new layer is begun only if one in `LEAST_FOR_A_LAYER` is: otherwise copies would make the filter many times as large as its
+/// items.
 const LEAST_TO_SPLIT: usize = 4;
 const LEAST_FOR_A_LAYER: usize = 2;
 
-/// A directory has at most so many entries for each shard, or so many in all. Uniform hashes need a few. Chosen ones can make one
-/// shard far deeper than the others, and a directory that follows takes as much memory as it likes.
+/// The most entries of a directory for each shard, or in all. Uniform hashes need a few. Chosen ones can make one shard far
+/// deeper than the others, and a directory that follows takes as much memory as it likes.
 const MOST_ENTRIES: u64 = 64;
 const ENTRIES_OF_FEW: u64 = 1 << 10;
 
@@ -255,7 +256,8 @@ impl Layer {
         self.plan.whole.upper_bits
     }
 
-    /// Removes one item that an item may be a copy of, of whose stream only so many bits are known. Returns false if there is none.
+    /// Removes one item that an item may be a copy of, of whose stream only `known` bits are known. Returns false if there is
+    /// none.
     pub(super) fn remove_known(&mut self, key: Key, known: u8) -> bool {
         // All shards to which such a stream may lead.
         let mut next = index(self.first_bits.of(key.stream));
@@ -338,7 +340,7 @@ impl Layer {
         self.insert_below(place, key, usize::MAX)
     }
 
-    /// The same, if the shard has fewer than so many items, or is not full and cannot be split.
+    /// The same, if the shard has fewer than this many items, or is not full and cannot be split.
     #[inline]
     fn insert_below(&mut self, place: Place, key: Key, full_from: usize) -> bool {
         let (shape, header, table) = self.pool.open(place);
@@ -368,7 +370,8 @@ impl Layer {
         Some((place, items))
     }
 
-    /// Removes one copy of an item, and joins its shard with its sibling if the two have become thin. Returns whether there was a copy.
+    /// Removes one copy of an item, and joins its shard with its sibling if the two have become underfull. Returns whether there
+    /// was a copy.
     #[inline]
     pub(super) fn remove_and_join(&mut self, key: Key) -> bool {
         let Some((place, items)) = self.remove(key) else { return false };
@@ -813,7 +816,7 @@ fn point(directory: &mut [Place], depth: u8, record: Record, place: Place) {
     directory[first..first + (1 << unused)].fill(place);
 }
 
-/// The directory for so many bits more; `None` for none.
+/// The directory for this many bits more; `None` for none.
 fn deepened(directory: &[Place], bits: u8) -> Result<Option<Vec<Place>>, OutOfMemory> {
     if bits == 0 {
         return Ok(None);

@@ -79,7 +79,7 @@ fn merged<L: Deref<Target = Lane>>(
     Ok(lanes)
 }
 
-/// The error for this reason, where two filters have so many items together. `refuse` completes that of an insertion.
+/// The error for this reason, where two filters have this many items together. `refuse` completes that of an insertion.
 fn merge_error(
     error: InsertError,
     items: usize,

@@ -34,18 +34,18 @@ pub(super) const MOST_LANES: usize = 256;
 #[cfg(feature = "std")]
 pub(super) const SHARED_LANES: usize = 64;
 
-/// If there are several lanes, each is planned for so many items at least: very small shards would take more space.
+/// If there are several lanes, each is planned for this many items at least: very small shards would take more space.
 const FEWEST_IN_LANE: u64 = 2000;
 
-/// Fewer, if a lane is planned for so few items that it would have fewer shards than this at last, but at least so many buckets: those
-/// of smaller tables get full too soon.
+/// Fewer, if a lane is planned for so few items that it would have fewer shards than this at last, but at least this many
+/// buckets: those of smaller tables get full too soon.
 const FEWEST_SHARDS: u64 = 4;
 const FEWEST_GROWING_BUCKETS: u64 = 32;
 
 /// The fewest buckets of a shard.
 const FEWEST_BUCKETS: u64 = 8;
 
-/// A filter with a capacity may grow to so many times that, by default, and at least to so many items.
+/// By default, a filter may grow to this many times its capacity, and at least to this many items.
 const DEFAULT_GROWTH: u64 = 1000;
 const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 
@@ -53,11 +53,11 @@ const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 /// item while the layer is small, and each further layer costs a lookup two buckets: docs/GROWTH.md has the figures.
 const MOST_DOUBLINGS: u8 = 4;
 
-/// So many times as many items as planned hardly ever look like copies of each other, and at least so many.
+/// This many times the planned number of items hardly ever look like copies of each other, and at least this many items.
 const TOLD_APART: u64 = 32;
 const FEWEST_TOLD_APART: u64 = 1 << 16;
 
-/// A filter can double so many times beyond its maximal capacity, at least: further layers have bits to spare for that, and keep
+/// A filter can double this many times beyond its maximal capacity, at least: further layers have bits to spare for that, and keep
 /// the rate. A lower rate, for which they would not, is refused.
 const FEWEST_DOUBLINGS_BEYOND: u8 = 10;
 
@@ -176,7 +176,7 @@ impl Request {
     }
 }
 
-/// The buckets of shards of so many slots at most, and the depths at which they have room for the fewest and for the most items.
+/// The buckets of shards of this many slots at most, and the depths at which they have room for the fewest and for the most items.
 fn growing_shards(shares: Shares, [items, most_items]: [u64; 2], slots: u64, b: u32, f: u32) -> Option<(u32, u8, u8)> {
     let full = slots / (2 * u64::from(b)) * 2;
     let first = |depth| buckets_for(shares.largest(items, depth), b, f).map_or(u64::MAX, u64::from);
@@ -194,11 +194,12 @@ fn growing_shards(shares: Shares, [items, most_items]: [u64; 2], slots: u64, b: 
     Some((u32::try_from(buckets).ok()?, least_depth, most_depth))
 }
 
-/// Up to so many items, a filter may consist of a table or two.
+/// Up to this many items, a filter may consist of a table or two.
 const FEW: u64 = 1 << 12;
 
-/// Of tables that are as full as they get on average, for so many items, the number of matches that an absent item has on average: for
-/// each bit more of a fingerprint, half of it, and at least the false-positive rate. A few small tables may happen to get full.
+/// The number of matches that an absent item has on average, in tables for `items` items that are as full as they get on average:
+/// for each bit more of a fingerprint, half of it, and at least the false-positive rate. A few small tables may happen to get
+/// full.
 fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
     let load = match b {
         _ if items < FEW => 1.0,
@@ -211,30 +212,31 @@ fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
     mean_matches(f, b, load)
 }
 
-/// True if it is improbable (less than 10⁻⁴) that among so many items there are more than 2b with the same fingerprint and buckets.
-/// There is room for 2b of them: a further one would be refused as if it were a copy. The items are spread over the combinations of
-/// buckets and fingerprint like balls over bins, λ in each: n·λ²ᵇ / (2b + 1)! of them, or so, are the one too many.
+/// True if it is improbable (less than 10⁻⁴) that among `items` items there are more than 2b with the same fingerprint and
+/// buckets. There is room for 2b of them: a further one would be refused as if it were a copy. The items are spread over the
+/// combinations of buckets and fingerprint like balls over bins, λ in each: n·λ²ᵇ / (2b + 1)! of them, or so, are the one too
+/// many.
 fn tells_apart(items: u64, f: u32, b: u32) -> bool {
     let mean = f64::from(2 * b) / f64::from(u32::MAX >> (32 - f));
     let together = (1..=2 * b).fold(items as f64, |items, n| items * mean / f64::from(n + 1));
     together < 1e-4
 }
 
-/// How many times a filter can double in further layers, with low fingerprints of `f` bits, of which the second layer adds so many
-/// to keep the rate. (As [`ElasticParams::layer`] plans them.)
+/// How many times a filter can double in further layers, with low fingerprints of `f` bits, of which the second layer adds
+/// `spare_bits` to keep the rate. (As [`ElasticParams::layer`] plans them.)
 fn doublings_beyond(f: u32, spare_bits: u8) -> u8 {
     #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
     let left = MOST_STORED_BITS - f as u8;
     (spare_bits..=left).map(|spare| layer_doublings(left - spare)).sum()
 }
 
-/// How many times larger than the one before, as log₂, a layer gets that has so many bits to give up.
+/// How many times larger than the one before, as log₂, a layer gets that has this many bits to give up.
 fn layer_doublings(growth: u8) -> u8 {
     let begins_smaller = if growth > LEAST_GROWTH { DOUBLINGS_SMALLER } else { 0 };
     (growth - begins_smaller).min(MOST_DOUBLINGS)
 }
 
-/// Upper bits that reduce the rate of a second layer to half of what the first one leaves, if that has so many matches when it is
+/// Upper bits that reduce the rate of a second layer to half of what the first one leaves, if that has this many matches when it is
 /// full.
 fn spare_bits(rate: f64, matches: f64) -> u8 {
     let (mut bits, mut second) = (0, matches);
@@ -269,7 +271,7 @@ fn planned_copies(buckets: u64, b: u32) -> u64 {
     least
 }
 
-/// The fewest buckets of a shard that takes so many items on average.
+/// The fewest buckets of a shard that takes this many items on average.
 #[inline(never)]
 fn buckets_for(items: u64, b: u32, f: u32) -> Option<u32> {
     let most = items + 6 * items.isqrt();
@@ -291,7 +293,7 @@ impl ElasticParams {
         self.shares
     }
 
-    /// A number that as capacity and maximal capacity gives a filter room for so many items in its first layer, even if most are
+    /// A number that as capacity and maximal capacity gives a filter room for this many items in its first layer, even if most are
     /// copies. `None` if no filter has room for them.
     pub(super) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
         let suffices = |capacity: u64| {
@@ -315,7 +317,7 @@ impl ElasticParams {
         Some(capacity)
     }
 
-    /// Where the low fingerprints go, in all shards: as in tables of so many buckets and bits.
+    /// Where the low fingerprints go, in all shards: as in tables of this many buckets and bits.
     #[inline]
     pub(super) fn address(&self) -> AnySize {
         AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() }

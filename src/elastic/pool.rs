@@ -118,7 +118,7 @@ impl Shape {
         Self { geometry: params.geometry(), upper: params.upper(), params }
     }
 
-    /// A whole shard with this table and so many items.
+    /// A whole shard with this table and this many items.
     pub(super) fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
         Shard::from_parts(self.params, &bytes[..self.params.padded_bytes()], items).with_dispatch(dispatch)
     }
@@ -134,7 +134,7 @@ impl Shape {
         slots(dispatch, &self.geometry, bytes, bucket)
     }
 
-    /// The probability that an absent item is found in a shard with so many items.
+    /// The probability that an absent item is found in a shard with this many items.
     pub(super) fn false_positive_rate(&self, items: usize) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
         let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
@@ -199,7 +199,7 @@ impl Level {
         if self.is_one_block { 0 } else { self.stride.saturating_mul((1 << self.log2_charged) - 1) }
     }
 
-    /// What so many tables are charged, if there are no others of this depth.
+    /// What this many tables are charged, if there are no others of this depth.
     fn charge_of(&self, tables: usize) -> usize {
         self.charge().saturating_mul(tables).saturating_add(self.slack()).saturating_add(size_of::<Self>())
     }
@@ -285,7 +285,7 @@ impl Pool {
         shrink_to(&mut self.levels, 0);
     }
 
-    /// Makes blocks of this level, which has none, so short that they have room for hardly more than so many tables.
+    /// Makes blocks of this level, which has none, so short that they have room for hardly more than this many tables.
     pub(super) fn expect_few(&mut self, depth: u8, tables: usize) {
         let level = self.level_of(depth);
         let level = &mut self.levels[level];
@@ -409,7 +409,7 @@ impl Pool {
         (record, &self.table(place)[..self.level(record.depth()).shape.params.table_bytes()])
     }
 
-    /// Makes room for so many more tables. If that fails, nothing has changed.
+    /// Makes room for this many more tables. If that fails, nothing has changed.
     pub(super) fn reserve(&mut self, depth: u8, more: usize) -> Result<(), OutOfMemory> {
         let at = self.level_of(depth);
         let level = &self.levels[at];
@@ -534,7 +534,7 @@ impl Pool {
         self.levels.iter().map(|level| level.charge_of(level.len)).fold(0, usize::saturating_add)
     }
 
-    /// What so many more tables of this depth add to that.
+    /// What this many more tables of this depth add to that.
     pub(super) fn charge_of_more(&self, plan: &LayerPlan, depth: u8, tables: usize) -> usize {
         match self.levels.get(self.level_of(depth)) {
             Some(level) => level.charge().saturating_mul(tables),

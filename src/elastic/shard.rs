@@ -26,7 +26,8 @@ pub(crate) struct ShardParams {
     pub(crate) low_bits: u8,
     /// The number of upper bits stored above the low fingerprint.
     pub(crate) upper_bits: u8,
-    /// So many of them, the last ones, are never given up: they keep the rate, and are in the table. The others are in its column.
+    /// This many of them, the last ones, are never given up: they keep the rate, and are in the table. The others are in its
+    /// column.
     pub(crate) spare_bits: u8,
     /// The number of bits of the stream before them: all items of the shard have these in common.
     pub(crate) depth: u8,
@@ -190,7 +191,7 @@ impl Key {
         Copies { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
     }
 
-    /// The same where only so many of the upper bits are known: what the item may be a copy of.
+    /// The same where only this many of the upper bits are known: what the item may be a copy of.
     pub(crate) fn copies_known(self, params: &ShardParams, upper: Window, known: u8) -> Copies {
         let unknown = (1_u64 << params.upper_bits.saturating_sub(known)) - 1;
         Copies { unknown: low_half(unknown << params.low_bits), ..self.copies(upper) }

@@ -348,7 +348,7 @@ impl CoreGrow for Shared {
 /// Hashes that are shared out at a time: so many that a lane gets some hundreds, and that they stay in a core's cache.
 const TOGETHER: usize = 1 << 14;
 
-/// Fewer hashes than so many for each lane are used one after the other.
+/// Fewer hashes than this many for each lane are used one after the other.
 const FEWEST_PER_LANE: usize = 4;
 
 #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
@@ -458,7 +458,7 @@ impl Shared {
         contains_all(lane.dispatch(), &*lane, prefetches, &hashes, answer);
     }
 
-    /// How to share out so many hashes by their lanes; none of few.
+    /// How to share out this many hashes by their lanes; none of few.
     fn by_lane(&self, hashes: usize) -> Option<Together> {
         (hashes >= FEWEST_PER_LANE * self.lanes.len()).then_some(Together { hashes: TOGETHER, bits: 0 })
     }

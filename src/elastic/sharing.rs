@@ -33,7 +33,7 @@ pub(super) struct Sharing {
 pub(super) const SHARING: Sharing = Sharing { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
 
 impl Sharing {
-    /// How to share out so many hashes; none if that does not pay.
+    /// How to share out this many hashes; none if that does not pay.
     pub(super) fn together(&self, table_bytes: usize, hashes: usize) -> Option<Together> {
         let pays = table_bytes >= self.least_tables && table_bytes / self.bytes_per_hash <= hashes;
         pays.then(|| Together { hashes: self.most, bits: (table_bytes / self.part).next_power_of_two().trailing_zeros() })

@@ -13,7 +13,7 @@ const MULTIPLIER: u64 = 0xb504_f333_f9de_6485;
 const CHOICE_BITS: u32 = 5;
 const QUARTER_BITS: u32 = 2;
 
-/// The quarters of a staggered lane get so many of the 2⁵ choices: in the ratio of 2⁰ : 2^¼ : 2^½ : 2^¾, as nearly as possible.
+/// The quarters of a staggered lane get this many of the 2⁵ choices: in the ratio of 2⁰ : 2^¼ : 2^½ : 2^¾, as nearly as possible.
 const STAGGERED: [u8; 1 << QUARTER_BITS] = [6, 7, 9, 10];
 const EQUAL: [u8; 1 << QUARTER_BITS] = [8; 4];
 
@@ -85,7 +85,7 @@ impl Shares {
         choices as f64 / (1_u64 << (CHOICE_BITS + bits - first)) as f64
     }
 
-    /// How many of so many items of a lane have their first `depth` bits in common, of those bits that most have.
+    /// How many of this many items of a lane have their first `depth` bits in common, of those bits that most have.
     #[inline(never)]
     pub(super) fn largest(self, items: u64, depth: u8) -> u64 {
         let (depth, first) = (u32::from(depth), u32::from(depth).min(QUARTER_BITS));

@@ -91,7 +91,7 @@ impl InsertError {
         Self::new(REFUSAL, [items, slots])
     }
 
-    /// So many copies of the item's fingerprint fill both its buckets.
+    /// This many copies of the item's fingerprint fill both its buckets.
     pub(crate) fn copies(copies: u32) -> Self {
         const REFUSAL: &Refusal = &Refusal {
             kind: InsertErrorKind::Copies,
@@ -116,7 +116,7 @@ impl InsertError {
         [0; 2],
     );
 
-    /// So many bytes are needed: besides those that there are, until [`within`](Self::within) adds them.
+    /// This many bytes are needed: besides those that there are, until [`within`](Self::within) adds them.
     pub(crate) fn limit(needed: usize) -> Self {
         const REFUSAL: &Refusal = &Refusal {
             kind: InsertErrorKind::Limit,
@@ -188,7 +188,7 @@ impl InsertError {
         Self { position: items + self.position, ..self }
     }
 
-    /// The same error, for a filter that is charged so many bytes and may take so many.
+    /// The same error, for a filter that is charged this many bytes and may take this many.
     pub(crate) fn within(self, charged: usize, max_bytes: usize) -> Self {
         match self.kind() {
             InsertErrorKind::Limit => Self { numbers: [charged.saturating_add(self.numbers[0]), max_bytes], ..self },

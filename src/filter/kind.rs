@@ -72,7 +72,7 @@ pub trait Core {
     #[doc(hidden)]
     fn bytes_behind(&self) -> usize;
 
-    /// The bytes of which an item has its share, of a filter that takes so many.
+    /// The bytes of which an item has its share, of a filter that takes this many.
     #[doc(hidden)]
     fn bytes_of_items(&self, all: usize) -> usize {
         all

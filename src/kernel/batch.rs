@@ -19,7 +19,7 @@ pub(crate) const BATCH: usize = 64;
 /// time.
 pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 
-/// Preparing vectors, or prefetching, takes as long as so many lookups.
+/// Preparing vectors, or prefetching, takes as long as this many lookups.
 pub(crate) const FEWEST_FOR_VECTORS: usize = 12;
 
 /// A source of [`Uniform`] hashes. Vector kernels are generic over it, so that hashing is compiled for their instructions, too.

@@ -182,7 +182,7 @@ impl Dispatch {
         }
     }
 
-    /// Looks up a batch. A function of its own: inlined, it would be compiled anew for every type of items and of answers.
+    /// Looks up a batch. A function of its own: inlined, it would be compiled for every type of items and results.
     #[inline(never)]
     fn look_up(self, params: &Params, geometry: &Geometry, bytes: &[u8], hashes: &[u64]) -> u64 {
         self.read(geometry, bytes, LookUp { params, hashes })

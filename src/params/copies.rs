@@ -19,7 +19,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts a fingerprint with so many copies in its two buckets.
+    /// Counts a fingerprint with this many copies in its two buckets.
     pub(crate) fn add(&mut self, copies: u32) {
         self.0[index(copies.into()).min(MOST)] += 1;
     }
@@ -37,7 +37,7 @@ impl Copies {
     /// different items, or 10⁻³ where items have more copies than a bucket has slots. `None` if that would be more than
     /// [`MOST_TIMES`] their number. `params` are those of the filter in which they were counted.
     ///
-    /// Different items may have the same fingerprint and buckets. As many as chance explains are taken for different ones.
+    /// Different items may have the same fingerprint and buckets. As many as chance explains count as different ones.
     pub(crate) fn capacity(&self, params: &Params) -> Option<usize> {
         let items = self.items();
         let repeated = self.repeated(params);
@@ -74,7 +74,7 @@ impl Copies {
         repeated
     }
 
-    /// The slots of a table with so many buckets in which these have room. `None` if one has more copies than there is room for.
+    /// The slots of a table with this many buckets in which these have room. `None` if one has more copies than there is room for.
     fn slots(&self, params: &Params, buckets: u64) -> Option<u64> {
         let b = u64::from(params.bucket_size());
         let load = |fits: u64| safe_load(params.addressing(), low_half(fits), params.fingerprint_bits(), buckets);
@@ -97,7 +97,7 @@ impl Copies {
     }
 }
 
-/// An upper bound of a number of which so many are expected: e + 4√e, without a square root.
+/// An upper bound of a number of which this many are expected: e + 4√e, without a square root.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive, and fewer than slots of a table")]
 pub(crate) fn explained(expected: f64) -> u64 {
     const NEGLIGIBLE: f64 = 1e-3;

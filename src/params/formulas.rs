@@ -16,7 +16,7 @@ pub(crate) fn mean_matches(f: u32, b: u32, load: f64) -> f64 {
     f64::from(2 * b) * load / fingerprints(f)
 }
 
-/// The probability of at least one event where so many are expected: 1 − e^−mean. (`exp_m1` is in the standard library only.)
+/// The probability of at least one event where this many are expected: 1 − e^−mean. (`exp_m1` is in the standard library only.)
 pub(crate) fn at_least_one(mean: f64) -> f64 {
     // From here on the result rounds to 1.
     const CERTAIN: f64 = 40.0;

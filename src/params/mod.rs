@@ -116,7 +116,7 @@ impl Params {
         self.table_bytes_of(self.buckets)
     }
 
-    /// Bytes of a table like this one with so many buckets; `usize::MAX` if they are more than that.
+    /// Bytes of a table like this one with this many buckets; `usize::MAX` if they are more than that.
     fn table_bytes_of(&self, buckets: u64) -> usize {
         let bits = u128::from(buckets) * u128::from(self.bucket_bits());
         usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX)

@@ -189,12 +189,12 @@ fn collected<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     collected
 }
 
-/// The largest rate below 1 with so many digits: 0.999.
+/// The largest rate below 1 with this many digits: 0.999.
 fn just_below_one(digits: usize) -> Rate {
     Rate(text!("0.{:9<digits$}", "").parse().unwrap_or(f64::NAN))
 }
 
-/// The smallest positive rate of so many significant digits that is no less than this one.
+/// The smallest positive rate of this many significant digits that is no less than this one.
 fn no_less_than(rate: f64, digits: usize) -> Rate {
     let rate = rate.max(f64::MIN_POSITIVE);
     let parse = |text: &str| text.parse().unwrap_or(f64::NAN);

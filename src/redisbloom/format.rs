@@ -226,7 +226,7 @@ impl Loader {
         Ok(self.take(bytes)?)
     }
 
-    /// Fails unless a chunk of so many bytes comes next.
+    /// Fails unless a chunk of this many bytes comes next.
     fn expect(&self, iterator: u64, len: u64) -> Result<(), SnapshotError> {
         let offset = self.offset;
         let Some(whole) = self.next_slots() else {

@@ -107,7 +107,7 @@ impl SnapshotExtent {
         Ok(())
     }
 
-    /// The header of a section has arrived, which so many others follow.
+    /// The header of a section has arrived; `others` more follow.
     fn begin_section(&mut self, others: u64) -> Result<(), SnapshotError> {
         let (first, _) = self.header.as_chunks();
         let (Section { length, .. }, _) = Section::decode(&first[0]);

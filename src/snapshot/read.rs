@@ -104,7 +104,7 @@ impl<S: Source, F: Fields> Reading<S, F> {
         Ok(Self { source, header, checksum, offset: wide(HEADER_BYTES), directories: 0, buffer: Vec::new() })
     }
 
-    /// Reads so many bytes into the buffer, with room for padding, and passes them on in pieces.
+    /// Reads this many bytes into the buffer, with room for padding, and passes them on in pieces.
     fn next(&mut self, len: usize, mut pass: impl FnMut(&mut Checksum, &[u8])) -> Result<(), SnapshotError> {
         let Self { source, buffer, checksum, .. } = self;
         buffer.clear();
@@ -225,7 +225,7 @@ impl<S: Source> Reading<S> {
         Err(SnapshotError::new(Kind::Shards, self.offset, words, [depth.into()]))
     }
 
-    /// Gives back memory that is not needed until more is read.
+    /// Frees memory that is not needed until more is read.
     #[cfg(feature = "std")]
     pub(crate) fn release(&mut self) {
         self.buffer = Vec::new();
@@ -245,7 +245,7 @@ impl<S: Source> Reading<S> {
 }
 
 impl Reading<Slice<'_>> {
-    /// Goes on so many bytes further.
+    /// Goes on this many bytes further.
     pub(crate) fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
         let left = self.source.0;
         let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
@@ -258,7 +258,7 @@ impl Reading<Slice<'_>> {
     }
 }
 
-/// Validates a snapshot of a growing filter in a file of so many bytes, read from its start, as far as opening a view of it does:
+/// Validates a snapshot of a growing filter in a file of this many bytes, read from its start, as far as opening a view of it does:
 /// the header, the length, and the lists of shards. It may be a part. Seeks past the tables, and has the list of one lane in memory
 /// at a time.
 #[cfg(feature = "std")]

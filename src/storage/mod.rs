@@ -204,14 +204,14 @@ impl fmt::Display for OutOfMemory {
 
 impl Error for OutOfMemory {}
 
-/// An empty vector with room for so many.
+/// An empty vector with room for this many.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(len).map_err(|_| OutOfMemory::of(len.saturating_mul(size_of::<T>())))?;
     Ok(vector)
 }
 
-/// Makes room for so many more, and no others.
+/// Makes room for this many more, and no others.
 pub(crate) fn reserve_exact<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
     let needed = (vector.len() + more).saturating_mul(size_of::<T>());
     vector.try_reserve_exact(more).map_err(|_| OutOfMemory::of(needed))
@@ -229,7 +229,7 @@ pub(crate) fn shrink_to<T>(vector: &mut Vec<T>, capacity: usize) {
     }
 }
 
-/// Makes room for so many more.
+/// Makes room for this many more.
 pub(crate) fn reserve<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
     let needed = (vector.len() + more).saturating_mul(size_of::<T>());
     vector.try_reserve(more).map_err(|_| OutOfMemory::of(needed))

@@ -242,7 +242,7 @@ impl DeepGeometry {
     }
 }
 
-/// The length of so many buckets in bytes.
+/// The length of this many buckets in bytes.
 fn bytes_of(buckets: u64, bucket_bits: u32) -> usize {
     index((buckets * u64::from(bucket_bits)).div_ceil(8))
 }

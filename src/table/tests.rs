@@ -21,7 +21,8 @@ use crate::{
 
 const BUCKETS: u64 = 6;
 
-/// The expected values of all slots; 0 is an empty slot. Fingerprints have f bits, of which so many are in a column behind the table.
+/// The expected values of all slots; 0 is an empty slot. Fingerprints have f bits, some of which are in a column behind the
+/// table.
 struct Oracle {
     kind: TableKind,
     f: usize,

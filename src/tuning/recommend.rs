@@ -148,7 +148,7 @@ impl Candidate {
         2 * self.params.bucket_size()
     }
 
-    /// The order of candidates for so many bytes: low rates before high ones, and then as always.
+    /// The order of candidates for this many bytes: low rates before high ones, and then as always.
     fn by_rate(&self, other: &Self) -> Ordering {
         let rates = self.false_positive_rate().total_cmp(&other.false_positive_rate());
         rates.then_with(|| self.size_and_simplicity().cmp(&other.size_and_simplicity()))
@@ -303,7 +303,7 @@ pub fn best_rate(items: usize, bytes: usize, constraints: &Constraints) -> Recom
     recommendation
 }
 
-/// The smallest filter for so many items at that rate, or why there is none.
+/// The smallest filter for this many items at that rate, or why there is none.
 fn smallest(request: Request, items: usize, rate: f64) -> Result<Params, String> {
     let request = Request { capacity: Some(items), false_positive_rate: Some(Rate(rate)), ..request };
     request.params().map_err(|error| in_words(&error))

@@ -27,7 +27,7 @@ pub(crate) const FORMATS: &[operations::Format] = &[
 #[cfg(not(feature = "serde"))]
 pub(crate) const FORMATS: &[operations::Format] = &[];
 
-/// An input with so many operations.
+/// An input with this many operations.
 fn random(seed: u64, operations: usize) -> Vec<u8> {
     SplitMix64(seed << 20).flat_map(u64::to_le_bytes).take(HEADER + STEP * operations).collect()
 }

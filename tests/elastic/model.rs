@@ -11,7 +11,7 @@ enum Operation {
     Unique(u16),
     Remove(u16),
     Shrink,
-    /// Inserts or removes so many at once.
+    /// Inserts or removes this many at once.
     Many(u16, u16, bool),
 }
 

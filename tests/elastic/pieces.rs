@@ -8,7 +8,7 @@ fn index(filter: &ElasticFilter) -> SnapshotIndex {
     filter.snapshot_index().expect("there is memory")
 }
 
-/// All pieces of so many bytes, joined.
+/// All pieces of this many bytes, joined.
 fn joined(filter: &ElasticFilter, index: &SnapshotIndex, piece: usize) -> Vec<u8> {
     let (mut all, mut bytes) = (Vec::new(), vec![0xa5; piece]);
     loop {

@@ -17,7 +17,7 @@ use super::{
 const SECTION: usize = 32;
 const RECORD: usize = 24;
 
-/// Around the numbers at which a count no longer fits, nor what so many records, sections or bits take.
+/// Around the numbers at which a count no longer fits, nor what this many records, sections or bits take.
 fn edges(right: u64) -> impl Iterator<Item = u64> {
     let powers = [8, 16, 31, 32, 48, 60, 61, 62, 63].map(|power| 1_u64 << power);
     let full = [u64::MAX / RECORD as u64, u64::MAX / SECTION as u64, i64::MAX as u64 / RECORD as u64];
@@ -34,7 +34,7 @@ fn edges(right: u64) -> impl Iterator<Item = u64> {
     ])
 }
 
-/// What a snapshot becomes if a field of so many bytes at this place has one of those numbers.
+/// What a snapshot becomes if a field of this many bytes at this place has one of those numbers.
 fn with_edges(snapshot: &[u8], at: usize, width: usize) -> impl Iterator<Item = Vec<u8>> {
     let mut field = [0; 8];
     field[..width].copy_from_slice(&snapshot[at..at + width]);

@@ -55,7 +55,7 @@ fn snapshots() -> Vec<Vec<u8>> {
     files
 }
 
-/// A reader that gives so many bytes at a time, and is interrupted between them.
+/// A reader that gives this many bytes at a time, and is interrupted between them.
 struct Pieces<'a> {
     bytes: &'a [u8],
     most: usize,

@@ -11,7 +11,7 @@ use proptest::{prelude::*, test_runner::RngSeed};
 /// Items removed, in a dump: after the frame, the number of items and that of buckets.
 const DELETED_AT: usize = 16 + 16;
 
-/// A dump of one sub-filter with these slots, and a header that says so many items.
+/// A dump of one sub-filter with these slots, and a header that says this many items.
 pub(super) fn dump(b: u16, slots: &[u8], items: u64) -> Vec<u8> {
     let buckets = slots.len() as u64 / u64::from(b);
     let words = [items, buckets, 0, 1].map(u64::to_le_bytes).concat();

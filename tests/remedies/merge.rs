@@ -101,7 +101,7 @@ fn filled(builder: &Builder, items: &[u64], copies: u32) -> Result<CuckooFilter,
     Ok(filter)
 }
 
-/// One case of the grid: two sets of `items`, of which a share is in both, each item so many times.
+/// One case of the grid: two sets of `items`, of which a share is in both, each item this many times.
 fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) {
     let case = format!("{items} items, {percent} % of them in both, {copies} copies, {kind:?}");
     let hashes: Vec<u64> = SplitMix64(seed).take(2 * items).collect();

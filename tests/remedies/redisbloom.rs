@@ -59,7 +59,7 @@ fn of_a_corrupt_snapshot_another_copy_becomes_a_dump() {
     RedisBloomFilter::from_filter(&FilterView::over_with(&bytes, own).expect("a snapshot")).expect("the other copy is right");
 }
 
-/// A header of so many sub-filters of one bucket, and one item in the last slot.
+/// A header of this many sub-filters of one bucket, and one item in the last slot.
 fn of(filters: u64, b: u16) -> RedisBloomFilter {
     let words = [1, 1, 0, filters].map(u64::to_le_bytes).concat();
     let header = [words, [b, 20, 1].map(u16::to_le_bytes).concat()].concat();

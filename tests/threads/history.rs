@@ -55,7 +55,7 @@ fn perform(filter: &SharedFilter, operation: Operation, item: u64) -> u32 {
     }
 }
 
-/// What a multiset with so many copies answers, and its copies afterwards.
+/// What a multiset with this many copies answers, and its copies afterwards.
 fn expected(operation: Operation, copies: u32) -> (u32, u32) {
     match operation {
         Operation::Insert if copies < MOST_COPIES => (1, copies + 1),

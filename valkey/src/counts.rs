@@ -30,7 +30,7 @@ impl OfFilter {
         self.items
     }
 
-    /// So many items came, and so many went.
+    /// This many items came, and this many went.
     pub(crate) fn change(&mut self, inserted: u64, removed: u64) {
         self.items = self.items + inserted - removed;
         ITEMS.fetch_add(inserted.wrapping_sub(removed), Relaxed);
@@ -66,7 +66,7 @@ pub(crate) fn grown() {
     GROWTHS.fetch_add(1, Relaxed);
 }
 
-/// So many items, or a filter, were refused.
+/// This many items, or a filter, were refused.
 pub(crate) fn refused(refusal: Refusal, items: usize) {
     REFUSALS[refusal as usize].fetch_add(items as u64, Relaxed);
 }

@@ -84,7 +84,7 @@ impl Filter {
         if self.own.is_none() { self.imported.as_ref() } else { None }
     }
 
-    /// The bytes of a dump that is not RedisBloom's, from an offset on, so many at most.
+    /// The bytes of a dump that is not RedisBloom's, from an offset on, this many at most.
     pub(crate) fn dump(&self, offset: u64, most: usize) -> Result<Vec<u8>, Failure> {
         let Some(own) = &self.own else { return Ok(Vec::new()) };
         self.with_dump(own, |dump| self.dumped(own, &dump.index, offset, most))?

@@ -258,7 +258,7 @@ impl Filter {
         self.own.as_ref().is_some_and(|own| own.contains(item)) || self.imported.as_ref().is_some_and(|old| old.contains(item))
     }
 
-    /// Whether each of so many items is there.
+    /// Whether each of this many items is there.
     pub(crate) fn contains_all<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Vec<bool>, Failure> {
         let mut found = reserved(items.len())?;
         each_batch(items, |batch| {

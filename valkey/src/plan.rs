@@ -14,7 +14,7 @@ const BUCKET_SIZES: RangeInclusive<i64> = 1..=255;
 const DEFAULT_BUCKET_SIZE: i64 = 2;
 const ITERATIONS: RangeInclusive<i64> = 1..=65535;
 
-/// A filter of a small capacity is planned for so many items: while it is small, it takes a few bytes more for each.
+/// A filter of a small capacity is planned for this many items: while it is small, it takes a few bytes more for each.
 const PLANNED_AT_LEAST: i64 = 4_000_000;
 
 /// Larger ones are planned for a million at least: what was reserved for its final size takes no more than that needs.
@@ -71,7 +71,7 @@ impl Plan {
         self.builder().params().ok().map(|params| params.size_in_bytes() as u64)
     }
 
-    /// What to do where an empty filter takes more than so many bytes.
+    /// What to do where an empty filter takes more than this many bytes.
     pub(crate) fn remedy(&self, bytes: u64) -> Remedy {
         let (mut fits, mut exceeds) = (0, self.capacity);
         while exceeds - fits > 1 {
@@ -88,7 +88,7 @@ impl Plan {
         [Word::new(self.capacity), expansion[0], expansion[1], error[0], error[1], seed[0], seed[1]]
     }
 
-    /// The options of the first CF.LOADCHUNK of a filter from which so many items were removed.
+    /// The options of the first CF.LOADCHUNK of a filter from which this many items were removed.
     pub(crate) fn options_of_chunks(&self, deleted: u64) -> [Word; 8] {
         let [expansion, error, seed] = self.options();
         let deleted = [Word::new("DELETED"), Word::new(deleted.min(i64::MAX.unsigned_abs()))];

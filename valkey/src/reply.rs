@@ -140,7 +140,7 @@ impl fmt::Write for Line {
 /// An answer or an error.
 pub(crate) type Outcome = Result<Reply, Failure>;
 
-/// An empty list with room for so many.
+/// An empty list with room for this many.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
     let mut list = Vec::new();
     list.try_reserve_exact(len).map_err(|_| Failure::out_of_memory())?;

@@ -27,7 +27,7 @@ pub(crate) enum Stored {
 /// The length of a piece, on the stack.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Filters of up to so many bytes are copied while the server defragments. The tables of others have pages of their own.
+/// Filters of up to this many bytes are copied while the server defragments. The tables of others have pages of their own.
 const MOST_TO_MOVE: usize = 64 << 10;
 
 static HANDLE: Handle = Handle::new();

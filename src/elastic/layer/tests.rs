@@ -28,7 +28,7 @@ fn keys(params: &ElasticParams) -> impl Iterator<Item = Key> {
     (0..).map(|n| Uniform(split_mix(n))).map(|hash| Key::new(&params.address(), params.shares().stream(hash), hash))
 }
 
-/// Inserts so many items, none of which needs a split.
+/// Inserts this many items, none of which needs a split.
 fn filled(bucket_size: u32) -> (ElasticParams, Layer, Vec<Key>) {
     let (params, mut layer) = empty(bucket_size);
     let keys: Vec<Key> = keys(&params).filter(|&key| layer.insert(key).is_ok()).take(index(HASHES / 3)).collect();

@@ -106,7 +106,7 @@ impl Avx512 {
     }
 }
 
-/// Lookups of batches, so many hashes at a time as `$lanes` has lanes.
+/// Lookups of batches, as many hashes at a time as `$lanes` has lanes.
 macro_rules! batches {
     ($token:ty, $lanes:ty, $features:literal) => {
         impl Proof for $token {

@@ -54,7 +54,7 @@ impl<'a, L: Lanes, T: Tables<'a>> ShardsVector<'a, L, T> {
         Some(Self { proof, tables, lifetime: PhantomData, address, geometry, is_narrow, table_bytes, prefetches })
     }
 
-    /// The words that begin so many bits behind the first bits of two buckets of each table.
+    /// The words that begin this many bits behind the first bits of two buckets of each table.
     ///
     /// # Safety
     /// As for [`Lanes::gather_from`], for the byte of each bit.

@@ -6,8 +6,8 @@ use crate::kernel::{BATCH, Hashes};
 
 /// A lookup of batches in two stages.
 ///
-/// Each stage is a function of its own, which is called once for a batch: inlined, it would be compiled anew for every type of
-/// items and of answers.
+/// Each stage is a function of its own, which is called once for a batch: inlined, it would be compiled for every type of items
+/// and results.
 pub(super) trait Stages {
     type Proof: Proof;
 

@@ -43,7 +43,7 @@ impl<T: TableMut, P: Placement> Buckets<P> for T {
 }
 
 /// Examines the residents of one node's bucket after the other: adds nodes for their alternates, until one has room, and returns
-/// true; or until there are more than so many nodes.
+/// true; or until there are more than this many nodes.
 pub(crate) struct Expand<'a, P> {
     search: &'a mut Search<P>,
     nodes: &'a mut [Node],

@@ -20,7 +20,7 @@ pub(crate) trait Command {
 unsafe extern "C" fn run<C: Command>(raw: *mut RawContext, arguments: *mut *mut RawText, len: c_int) -> c_int {
     let Some(raw) = NonNull::new(raw) else { return ERROR };
     let context = Context::new(raw);
-    // SAFETY: the server gives so many texts, none of them null, and keeps them for the time of the call. `Text` has the layout
+    // SAFETY: the server gives this many texts, none of them null, and keeps them for the time of the call. `Text` has the layout
     // of a pointer.
     let arguments = unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), usize::try_from(len).unwrap_or(0)) };
     let is_allowed = if C::ABOUT.arity < 0 { len >= -C::ABOUT.arity } else { len == C::ABOUT.arity };

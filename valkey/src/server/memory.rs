@@ -50,7 +50,7 @@ const FEW: usize = 32 << 10;
 /// Fills memory that was just allocated with zeros.
 ///
 /// # Safety
-/// It must have so many bytes.
+/// It must have this many bytes.
 unsafe fn zero(memory: *mut u8, len: usize) {
     #[cfg(target_os = "linux")]
     if len >= FEW {
@@ -145,7 +145,7 @@ unsafe impl GlobalAlloc for ServerMemory {
         // SAFETY: as the caller promises.
         let memory = unsafe { self.alloc(layout) };
         if !memory.is_null() {
-            // SAFETY: so many bytes were just allocated.
+            // SAFETY: this many bytes were just allocated.
             unsafe { zero(memory, layout.size()) };
         }
         memory
@@ -159,7 +159,7 @@ unsafe impl GlobalAlloc for ServerMemory {
         // SAFETY: the caller promises that this layout is possible.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both have so many bytes, and the old memory is not used any more.
+            // SAFETY: both have this many bytes, and the old memory is not used any more.
             unsafe {
                 new.copy_from_nonoverlapping(memory, size.min(layout.size()));
                 self.dealloc(memory, layout);

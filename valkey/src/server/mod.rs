@@ -136,7 +136,7 @@ unsafe extern "C" fn inform(info: *mut RawInfo, _is_crash: c_int) {
 /// What the server calls when it loads the module.
 ///
 /// # Safety
-/// Only the server may call it, once, with a context and so many arguments.
+/// Only the server may call it, once, with a context and this many arguments.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, arguments: *mut *mut c_void, len: c_int) -> c_int {
     let raw: *mut RawContext = context.cast();
@@ -160,7 +160,7 @@ unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, arguments: *mut *m
         (server.SetModuleOptions)(raw, OPTIONS);
     }
     let arguments = match usize::try_from(len) {
-        // SAFETY: the server gives so many texts, none of them null, and keeps them for the time of the call.
+        // SAFETY: the server gives this many texts, none of them null, and keeps them for the time of the call.
         Ok(len @ 1..) => unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), len) },
         _ => &[],
     };

@@ -105,7 +105,7 @@ impl Deref for ServerBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the server has written so many bytes.
+        // SAFETY: the server has written this many bytes.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
