@@ -2,9 +2,7 @@
 //! result has it.
 
 use std::{
-    env,
-    ffi::OsString,
-    fs,
+    env, fs,
     path::Path,
     process::{Command, Stdio},
 };
@@ -75,14 +73,10 @@ fn from_a_checkout() {
     if let Some(changes) = git(&status) {
         tell("MODIFIED", if changes.trim().is_empty() { "no" } else { "yes" });
     }
-    let sources = SOURCES.iter().map(|source| Path::new("..").join(source).into_os_string());
-    let branch = git(&["rev-parse", "--symbolic-full-name", "HEAD"]).unwrap_or_default();
-    // Each commit changes one of these.
-    let states = ["HEAD", "logs/HEAD", "packed-refs", branch.trim()].into_iter().filter_map(|name| {
-        let path = git(&["rev-parse", "--git-path", name])?;
-        Some(Path::new("..").join(path.trim()).into_os_string())
-    });
-    for path in sources.chain(states).filter(|path: &OsString| Path::new(path).exists()) {
+    let sources = SOURCES.iter().map(|source| Path::new("..").join(source));
+    // Each commit changes this file.
+    let commits = git(&["rev-parse", "--git-path", "logs/HEAD"]).map(|path| Path::new("..").join(path.trim()));
+    for path in sources.chain(commits).filter(|path| path.exists()) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
 }
