@@ -115,23 +115,23 @@ impl Plot {
 
     fn draw(&self, chart: &Chart) -> Markup {
         let Frame { left, top, right, bottom } = self.frame;
-        let (grid, ink) = (palette::GRID.light(), palette::INK.light());
+        let ([grid, _], [ink, _]) = (palette::GRID, palette::INK);
         let (middle, centre) = (i32::midpoint(left, right), i32::midpoint(top, bottom));
         html! {
             @for (at, label) in self.x.ticks() {
                 @let x = self.x.map(at, left, right);
-                (line((x, top), (x, bottom), &grid, 1))
-                (line((x, bottom), (x, bottom + TICK), &ink, 1))
+                (line((x, top), (x, bottom), grid, 1))
+                (line((x, bottom), (x, bottom + TICK), ink, 1))
                 (text((x, bottom + TICK + 14), "middle", TEXT_SIZE, &label))
             }
             @for (at, label) in self.y.ticks() {
                 @let y = self.y.map(at, bottom, top);
-                (line((left, y), (right, y), &grid, 1))
-                (line((left - TICK, y), (left, y), &ink, 1))
+                (line((left, y), (right, y), grid, 1))
+                (line((left - TICK, y), (left, y), ink, 1))
                 (text((left - TICK - 3, y), "end", TEXT_SIZE, &label))
             }
-            (line((left, top), (left, bottom), &ink, 1))
-            (line((left, bottom), (right, bottom), &ink, 1))
+            (line((left, top), (left, bottom), ink, 1))
+            (line((left, bottom), (right, bottom), ink, 1))
             @for (words, y) in self.below.iter().zip((bottom + NUMBERS + NEXT / 2..).step_by(NEXT.unsigned_abs() as usize)) {
                 (text((middle, y), "middle", TEXT_SIZE, words))
             }
@@ -150,7 +150,7 @@ impl Plot {
             @if is_joined(series.mark) {
                 polyline points=(points(&visible)) fill="none" stroke=(colour) stroke-width="2" stroke-dasharray=[dashes(series)] {} "\n"
             }
-            @for (from, to) in self.bars(series) { (line(from, to, &colour, 1)) }
+            @for (from, to) in self.bars(series) { (line(from, to, colour, 1)) }
             @if has_marks(series.mark) { @for &at in &visible { (mark(series, at)) } }
         }
     }
@@ -264,7 +264,7 @@ fn dashes(series: &Series) -> Option<&'static str> {
 /// The mark of a point. Each colour has a shape of its own, which is hollow on dashed lines.
 fn mark(series: &Series, (x, y): Pixel) -> Markup {
     let colour = palette::of(series.colour);
-    let fill = if series.mark == Mark::DashedPoints { "none" } else { &colour };
+    let fill = if series.mark == Mark::DashedPoints { "none" } else { colour };
     let by = |corners: &[Pixel]| points(&corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>());
     let corners = match series.colour % palette::COLOURS.len() {
         0 => return html! { circle cx=(x) cy=(y) r=(HALF) fill=(fill) stroke=(colour) {} "\n" },
@@ -274,7 +274,7 @@ fn mark(series: &Series, (x, y): Pixel) -> Markup {
         4 => by(&[(0, HALF + 1), (HALF + 1, -HALF), (-HALF - 1, -HALF)]),
         _ => {
             let cross = [(-HALF, HALF), (HALF, -HALF)];
-            return html! { @for (rise, fall) in cross { (line((x - HALF, y + rise), (x + HALF, y + fall), &colour, 2)) } };
+            return html! { @for (rise, fall) in cross { (line((x - HALF, y + rise), (x + HALF, y + fall), colour, 2)) } };
         }
     };
     html! { polygon points=(corners) fill=(fill) stroke=(colour) {} "\n" }
@@ -288,7 +288,7 @@ fn line(from: Pixel, to: Pixel, colour: &str, wide: i32) -> Markup {
 fn text((x, y): Pixel, anchor: &str, size: i32, words: &str) -> Markup {
     let weight = (size == TITLE_SIZE).then_some("bold");
     html! {
-        text x=(x) y=(y) dy="0.5ex" text-anchor=(anchor) font-size=(size) font-weight=[weight] fill=(palette::INK.light()) { (words) } "\n"
+        text x=(x) y=(y) dy="0.5ex" text-anchor=(anchor) font-size=(size) font-weight=[weight] fill=(palette::INK[0]) { (words) } "\n"
     }
 }
 
