@@ -5,8 +5,7 @@ use std::{env, path::PathBuf};
 
 use anyhow::Context as _;
 use koel_lab::{
-    About, Axis, Chart, Experiment, Fields, Findings, Interrupt, Mark, Measured, Plan, Planned, Scope, Series, Settings, Table,
-    fields, report,
+    About, Axis, Chart, Experiment, Findings, Interrupt, Mark, Measured, Plan, Scope, Series, Settings, Table, report,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,23 +34,25 @@ const NAMES: [&str; 6] = [
 ];
 
 impl Experiment for Demanding {
+    type Case = Case;
+    type Row = Row;
+
     fn about(&self) -> About {
         let text = "A word that a telephone is too narrow for: \
                     0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz";
         About::new("demanding", "Nothing was measured: <b>a test</b> & no more", text)
     }
 
-    fn cases(&self, _: &Scope) -> anyhow::Result<Vec<Planned>> {
-        (0..50).map(|number| Planned::new(&Case { number }, 1, 0)).collect()
+    fn cases(&self, _: &Scope) -> Vec<Case> {
+        (0..50).map(|number| Case { number }).collect()
     }
 
-    fn measure(&self, case: &Fields, _: u64, _: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        let case = Case::deserialize(case)?;
+    fn measure(&self, case: &Case, _: u64, _: &Interrupt) -> anyhow::Result<Vec<Row>> {
         let text = format!("\"{}\", in two lines\nand with ümläuts", case.number);
-        Ok(vec![fields(&Row { text, value: f64::from(case.number) / 3.0 })?; 2])
+        Ok(vec![Row { text, value: f64::from(case.number) / 3.0 }; 2])
     }
 
-    fn findings(&self, _: &[Measured]) -> anyhow::Result<Findings> {
+    fn findings(&self, _: &[Measured<Case, Row>]) -> Findings {
         let logarithms = chart("log", "Both axes in powers of ten, with intervals", Axis::log("items"), Axis::log("rate"));
         let narrow = chart("narrow", "Less than a power of ten", Axis::log("slots").from_to(300.0, 2000.0), Axis::log("rate"));
         let large = Axis::linear("time for each of all the items, nanoseconds").from_to(0.0, 12_000_000.0);
@@ -68,7 +69,7 @@ impl Experiment for Demanding {
         wide.rows = vec![(0..14).map(|n| format!("{n}.{n:06} items")).collect(); 3];
         let warning = String::from("Something that a reader must know first: <all> of it is made up, & nothing was measured.");
         let charts = vec![logarithms, narrow, linear, swapped, many, empty];
-        Ok(Findings { charts, tables: vec![wide], warnings: vec![warning] })
+        Findings { charts, tables: vec![wide], warnings: vec![warning] }
     }
 }
 

@@ -7,9 +7,7 @@
 use std::process::ExitCode;
 
 use koel::{CuckooFilter, Hasher, HasherId, Xxh3};
-use koel_lab::{
-    About, Axis, Chart, Experiment, Fields, Findings, Interrupt, Measured, Plan, Planned, Scope, Series, Settings, fields, report,
-};
+use koel_lab::{About, Axis, Chart, Experiment, Findings, Interrupt, Measured, Plan, Scope, Series, Settings, report};
 use serde::{Deserialize, Serialize};
 
 pub(crate) struct Hashers;
@@ -59,23 +57,20 @@ impl Hasher for Hash {
 const PROBES: u32 = 100_000;
 
 impl Experiment for Hashers {
+    type Case = Case;
+    type Row = Row;
+
     fn about(&self) -> About {
         let text = "Packed tables with fingerprints of 13 bits are filled with 0, 1, 2, … until one is refused.";
         About::new("hashers", "Weak hash functions", text)
     }
 
-    fn cases(&self, _: &Scope) -> anyhow::Result<Vec<Planned>> {
+    fn cases(&self, _: &Scope) -> Vec<Case> {
         let hashes = [Hash::Xxh3, Hash::Sum, Hash::Identity].into_iter();
-        let cases = hashes.flat_map(|hash| [1 << 10, 1 << 12, 1 << 14].map(|buckets| Case { hash, buckets }));
-        let planned = |case: Case| {
-            let (effort, memory) = (4 * case.buckets + PROBES, 8 * case.buckets);
-            Planned::new(&case, effort.into(), memory.into())
-        };
-        cases.map(planned).collect()
+        hashes.flat_map(|hash| [1 << 10, 1 << 12, 1 << 14].map(|buckets| Case { hash, buckets })).collect()
     }
 
-    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        let case = Case::deserialize(case)?;
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
         let builder = CuckooFilter::builder().bucket_size(4).fingerprint_bits(13).hasher(case.hash).seed(seed);
         let mut filter = builder.buckets(case.buckets.into()).build()?;
         let slots = 4 * case.buckets;
@@ -83,12 +78,10 @@ impl Experiment for Hashers {
         interrupt.check()?;
         let found: u32 = (1..=PROBES).map(|probe| u32::from(filter.contains(&(refused + probe)))).sum();
         let rate = f64::from(found) / f64::from(PROBES);
-        let row = Row { load: filter.load_factor(), rate, expected_rate: filter.false_positive_rate() };
-        Ok(vec![fields(&row)?])
+        Ok(vec![Row { load: filter.load_factor(), rate, expected_rate: filter.false_positive_rate() }])
     }
 
-    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
-        let measured = Measured::<Case, Row>::typed(measured)?;
+    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
         let names = [("XXH3", Hash::Xxh3), ("sum of bytes", Hash::Sum), ("identity", Hash::Identity)];
         let series = names.into_iter().enumerate().map(|(colour, (name, hash))| {
             let of_hash = measured.iter().filter(|measured| measured.case.hash == hash);
@@ -104,7 +97,7 @@ impl Experiment for Hashers {
             y: Axis::linear("load").from_to(0.0, 1.0),
             series: series.collect(),
         };
-        Ok(Findings { charts: vec![chart], ..Findings::default() })
+        Findings { charts: vec![chart], ..Findings::default() }
     }
 }
 

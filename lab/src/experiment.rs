@@ -42,23 +42,7 @@ impl Scope {
 /// The fields of a case or of a row, by name: an object of JSON, as in files.
 pub type Fields = Map<String, Value>;
 
-/// The fields of a struct.
-///
-/// # Errors
-/// If it has no named fields, or could not be read back: JSON cannot represent every float.
-pub fn fields<T: Serialize + DeserializeOwned>(value: &T) -> anyhow::Result<Fields> {
-    match serde_json::to_value(value)? {
-        Value::Object(fields) => {
-            T::deserialize(&fields)
-                .with_context(|| format!("{}: this result cannot be read back", Value::from(fields.clone())))?;
-            Ok(fields)
-        }
-        other => bail!("a case or a row must have named fields, but {other} has none"),
-    }
-}
-
-/// An experiment: cases to measure, and what the measurements show. Cases and rows are structs of the experiment's own, which
-/// [`fields`] converts to fields, and [`Measured::typed`] back.
+/// An experiment: cases to measure, and what the measurements show.
 ///
 /// # Example
 /// An experiment of one's own, about hash functions, with the `main` that runs it as `koel experiment` runs koel's
@@ -67,26 +51,103 @@ pub fn fields<T: Serialize + DeserializeOwned>(value: &T) -> anyhow::Result<Fiel
 #[doc = include_str!("../examples/hashers.rs")]
 /// ```
 pub trait Experiment: Sync {
+    /// What is measured at a time: a struct with named fields. Its JSON identifies it, in files and for its seed; cases with the
+    /// same JSON are measured once.
+    type Case: Serialize + DeserializeOwned;
+
+    /// What is found, once or several times for a case: a struct with named fields, whose floats are finite.
+    type Row: Serialize + DeserializeOwned;
+
     /// What it is.
     fn about(&self) -> About;
 
     /// The cases, in the order of the results. Cases that belong together should be adjacent.
-    ///
-    /// # Errors
-    /// Those of [`Planned::new`].
-    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>>;
+    fn cases(&self, scope: &Scope) -> Vec<Self::Case>;
+
+    /// About how long a case takes, in any unit: for the progress bar, and to measure the longest cases first.
+    fn effort(&self, _: &Self::Case) -> u64 {
+        1
+    }
+
+    /// How much memory a case takes, in bytes: a plan with cases for which there is not enough is refused. 0 if it is little.
+    fn memory(&self, _: &Self::Case) -> u64 {
+        0
+    }
 
     /// Measures one case. All of its random numbers come from the seed.
     ///
     /// # Errors
     /// [`Interrupted`](crate::Interrupted), or an error after which measuring other cases is of no use.
-    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>>;
+    fn measure(&self, case: &Self::Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Self::Row>>;
 
     /// The charts and tables of what was measured. Cases may be missing.
-    ///
-    /// # Errors
-    /// If these are not results of this experiment.
+    fn findings(&self, measured: &[Measured<Self::Case, Self::Row>]) -> Findings;
+}
+
+/// An experiment whose cases and rows are fields, as in files. What runs experiments is written for these, and so compiled once;
+/// only the adaptor below is compiled for each.
+pub(crate) trait Untyped: Sync {
+    fn about(&self) -> About;
+    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>>;
+    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>>;
     fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings>;
+}
+
+/// A case that is to be measured.
+pub(crate) struct Planned {
+    pub(crate) case: Fields,
+    /// Its identity: its JSON.
+    pub(crate) key: String,
+    pub(crate) effort: u64,
+    pub(crate) memory: u64,
+}
+
+impl<E: Experiment> Untyped for E {
+    fn about(&self) -> About {
+        Experiment::about(self)
+    }
+
+    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+        let planned = |case| {
+            let (effort, memory, case) = (self.effort(&case), self.memory(&case), fields(&case)?);
+            Ok(Planned { key: key(&case), case, effort, memory })
+        };
+        Experiment::cases(self, scope).into_iter().map(planned).collect()
+    }
+
+    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        Experiment::measure(self, &E::Case::deserialize(case)?, seed, interrupt)?.iter().map(fields).collect()
+    }
+
+    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
+        Ok(Experiment::findings(self, &typed(measured)?))
+    }
+}
+
+/// The identity of a case.
+pub(crate) fn key(case: &Fields) -> String {
+    serde_json::to_string(case).unwrap_or_default()
+}
+
+/// The fields of a struct. An error if it has no named ones, or could not be read back: JSON cannot represent every float.
+fn fields<T: Serialize + DeserializeOwned>(value: &T) -> anyhow::Result<Fields> {
+    match serde_json::to_value(value)? {
+        Value::Object(fields) => {
+            let read = T::deserialize(&fields);
+            read.with_context(|| format!("{}: this result cannot be read back", Value::from(fields.clone())))?;
+            Ok(fields)
+        }
+        other => bail!("a case or a row must have named fields, but {other} has none"),
+    }
+}
+
+/// Results in the types of an experiment. An error if one has other fields than these.
+pub(crate) fn typed<C: DeserializeOwned, R: DeserializeOwned>(measured: &[Measured]) -> anyhow::Result<Vec<Measured<C, R>>> {
+    let one = |Measured { case, rows }: &Measured| {
+        let rows = rows.iter().map(R::deserialize).collect::<Result<_, _>>()?;
+        Ok(Measured { case: C::deserialize(case)?, rows })
+    };
+    measured.iter().map(one).collect()
 }
 
 /// What an experiment says of itself.
@@ -117,35 +178,6 @@ impl About {
     }
 }
 
-/// A case that is to be measured.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// Its fields.
-    pub case: Fields,
-    /// Its identity, in files and for its seed: its JSON. Cases with the same JSON are measured once.
-    pub(crate) key: String,
-    /// About how long it takes, in any unit: for the progress bar, and to measure the longest cases first.
-    pub effort: u64,
-    /// How much memory it takes, in bytes.
-    pub memory: u64,
-}
-
-impl Planned {
-    /// A case that takes so long, in any unit, and so many bytes.
-    ///
-    /// # Errors
-    /// Those of [`fields`].
-    pub fn new<C: Serialize + DeserializeOwned>(case: &C, effort: u64, memory: u64) -> anyhow::Result<Self> {
-        let case = fields(case)?;
-        Ok(Self { key: key(&case), case, effort, memory })
-    }
-}
-
-/// The identity of a case.
-pub(crate) fn key(case: &Fields) -> String {
-    serde_json::to_string(case).unwrap_or_default()
-}
-
 /// A case and its results, in any types: fields, as in files, or those of an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured<C = Fields, R = Fields> {
@@ -160,20 +192,6 @@ impl<C, R> Measured<C, R> {
     #[must_use]
     pub fn row(&self) -> Option<&R> {
         self.rows.first()
-    }
-}
-
-impl<C: DeserializeOwned, R: DeserializeOwned> Measured<C, R> {
-    /// Results in the types of an experiment.
-    ///
-    /// # Errors
-    /// If one has other fields than these.
-    pub fn typed(measured: &[Measured]) -> anyhow::Result<Vec<Self>> {
-        let one = |Measured { case, rows }: &Measured| {
-            let rows = rows.iter().map(R::deserialize).collect::<Result<_, _>>()?;
-            Ok(Self { case: C::deserialize(case)?, rows })
-        };
-        measured.iter().map(one).collect()
     }
 }
 

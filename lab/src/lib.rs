@@ -33,12 +33,12 @@ pub mod structures;
 
 pub use {
     chart::{Axis, Chart, Mark, Scale, Series},
-    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
+    experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
     interrupt::{Interrupt, Interrupted},
     percent::percent,
     plan::{Outcome, Plan, Settings},
     provenance::{Build, Machine},
-    record::{Recorded, read_results},
+    record::read_results,
     runner::run,
     statistics::{Quartiles, interval},
     stopwatch::{Counters, Lap, Rounds, Signals, Stopwatch, Timing},

@@ -37,7 +37,7 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
         if !matches!(ended, Ok(Outcome::Complete)) {
             break;
         }
-        for warning in record::results(&settings.folder, name)?.into_iter().flat_map(|results| results.record.warnings) {
+        for warning in record::results(&settings.folder, name)?.into_iter().flat_map(|record| record.warnings) {
             say(format_args!("{name}: {warning}\n"));
         }
     }

@@ -1,8 +1,6 @@
 //! The comparison as an experiment of the laboratory.
 
-use koel_lab::{
-    About, Column, Experiment, Fields, Findings, Interrupt, Interrupted, Measured, Planned, Role, Scope, Stopwatch, fields,
-};
+use koel_lab::{About, Column, Experiment, Findings, Interrupt, Interrupted, Measured, Role, Scope, Stopwatch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -112,6 +110,9 @@ impl Case {
 }
 
 impl Experiment for Peers {
+    type Case = Case;
+    type Row = Entry;
+
     fn about(&self) -> About {
         let columns = vec![
             Column::key("items", "items", "keys that the filter was built for"),
@@ -151,20 +152,21 @@ impl Experiment for Peers {
         About { columns, is_timed: true, with_less_memory: "give fewer --items", ..about }
     }
 
-    fn cases(&self, _: &Scope) -> anyhow::Result<Vec<Planned>> {
-        let (items, memory) = (self.items as u64, self.items as u64 * self.set.bytes_per_item());
-        (1..=self.rounds).map(|round| Planned::new(&Case::new(self.items, self.rate, round), items, memory)).collect()
+    fn cases(&self, _: &Scope) -> Vec<Case> {
+        (1..=self.rounds).map(|round| Case::new(self.items, self.rate, round)).collect()
     }
 
-    fn measure(&self, case: &Fields, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        let case = Case::deserialize(case)?;
+    fn memory(&self, _: &Case) -> u64 {
+        self.items as u64 * self.set.bytes_per_item()
+    }
+
+    fn measure(&self, case: &Case, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Entry>> {
         // The same number of items always gives the same keys, whatever the seed.
-        let entries = round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, &mut Stopwatch::new(), interrupt)?;
-        entries.iter().map(fields).collect()
+        Ok(round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, &mut Stopwatch::new(), interrupt)?)
     }
 
-    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
-        Ok(findings::of(self.set, &Measured::typed(measured)?))
+    fn findings(&self, measured: &[Measured<Case, Entry>]) -> Findings {
+        findings::of(self.set, measured)
     }
 }
 

@@ -29,7 +29,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Parser;
-use koel_lab::{Build, Machine, Measured, Outcome, Plan, Scope, Settings, Stopwatch, report};
+use koel_lab::{Build, Machine, Outcome, Plan, Scope, Settings, Stopwatch, report};
 
 use crate::{
     experiment::{Peers, Set},
@@ -175,9 +175,7 @@ fn write(options: &Options, folder: &Path) -> anyhow::Result<Option<usize>> {
     if koel_lab::run("koel-peers", vec![plan], &settings)? == Outcome::Interrupted {
         return Ok(None);
     }
-    let recorded = koel_lab::read_results(folder, name)?;
-    let measured = recorded.map_or_else(Vec::new, |recorded| recorded.measured);
-    let rows = experiment::rows(&Measured::typed(&measured)?);
+    let rows = experiment::rows(&koel_lab::read_results(folder, name)?);
     print(&format!("{}\n", folder.join(report::FILE).display()))?;
     Ok(Some(rows.iter().filter(|row| row.failure().is_some()).count()))
 }

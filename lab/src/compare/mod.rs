@@ -15,7 +15,7 @@ use self::noise::{Judge, Sample, Spread};
 use crate::{
     experiment::{Column, Fields, Measured, Role},
     experiments::times::DISTURBED,
-    record::{self, Results},
+    record::{self, Record},
     report,
     statistics::DEVIATIONS,
 };
@@ -66,6 +66,10 @@ pub struct Difference {
     pub half_interval: Option<f64>,
     /// What that means.
     pub verdict: Verdict,
+    #[serde(skip)]
+    is_time: bool,
+    #[serde(skip)]
+    spreads: [Spread; 2],
 }
 
 /// Whether two figures differ.
@@ -86,22 +90,9 @@ impl Comparison {
     /// # Errors
     /// If a folder or a record cannot be read; if the two have no case in common.
     pub fn new(a: &Path, b: &Path, time_tolerance: f64) -> anyhow::Result<Self> {
-        let [in_a, in_b] = [read(a)?, read(b)?];
-        let without = |these: &[Results], those: &[Results]| {
-            let alone = these.iter().filter(|one| those.iter().all(|other| other.name != one.name));
-            alone.map(|one| one.name.clone()).collect::<Vec<_>>()
-        };
-        let alone = [without(&in_a, &in_b), without(&in_b, &in_a)];
-        let mut in_b: Vec<_> = in_b.into_iter().map(Some).collect();
-        let mut records = Vec::new();
-        for one in in_a {
-            let other = in_b.iter_mut().find(|other| other.as_ref().is_some_and(|other| other.name == one.name));
-            records.extend(other.and_then(Option::take).map(|other| [one, other]));
-        }
-        let pairs: Vec<_> = records.iter().map(pairs).collect();
-        let figures = pairs.iter().flat_map(|pair| &pair.figures).filter(|figure| figure.is_tested()).count();
-        let mut judge = Judge::new(figures);
-        let experiments: Vec<_> = pairs.into_iter().map(|pair| pair.judged(&mut judge, time_tolerance)).collect();
+        let [in_a, in_b] = [by_name(a)?, by_name(b)?];
+        let in_both = in_a.iter().filter_map(|(name, record)| Some(compared(name, [record, find(&in_b, name)?])));
+        let mut experiments: Vec<_> = in_both.collect();
         if experiments.iter().all(|experiment| experiment.cases == 0) {
             bail!(
                 "{} and {} have no case in common; measure the same experiments with the same options into both",
@@ -109,6 +100,12 @@ impl Comparison {
                 b.display()
             );
         }
+        let figures = experiments.iter().flat_map(|experiment| &experiment.figures);
+        let mut judge = Judge::new(figures.filter(|figure| figure.spreads.iter().any(Spread::is_chance)).count());
+        for figure in experiments.iter_mut().flat_map(|experiment| &mut experiment.figures) {
+            figure.judge(&mut judge, time_tolerance);
+        }
+        let alone = [without(&in_a, &in_b), without(&in_b, &in_a)];
         Ok(Self { folders: [a.to_owned(), b.to_owned()], experiments, alone })
     }
 
@@ -132,95 +129,66 @@ impl Difference {
         let apart = self.b - self.a;
         if apart.abs() > 0.0 { apart / self.a.abs() } else { 0.0 }
     }
+
+    fn judge(&mut self, judge: &mut Judge, time_tolerance: f64) {
+        self.half_interval = judge.half(self.spreads);
+        let apart = (self.b - self.a).abs();
+        self.verdict = match self.half_interval {
+            _ if apart <= 1e-12 * self.a.abs().max(self.b.abs()) => Verdict::Equal,
+            _ if self.is_time && apart <= time_tolerance * self.a.min(self.b) => Verdict::Equal,
+            None => Verdict::Unknown,
+            Some(half) if apart <= half => Verdict::Equal,
+            Some(_) => Verdict::Different,
+        };
+    }
 }
 
-/// The results in a folder.
-fn read(folder: &Path) -> anyhow::Result<Vec<Results>> {
-    let results = record::all(folder)?;
-    if results.is_empty() {
+/// The records in a folder, by the names of their experiments.
+fn by_name(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
+    let records = record::all(folder)?;
+    if records.is_empty() {
         bail!("{}: no results here; give a folder that `koel experiment` has written", folder.display());
     }
-    Ok(results)
+    Ok(records.into_iter().map(|record| (record.run.experiment.clone(), record)).collect())
 }
 
-/// An experiment of both folders, before any figure is judged.
-struct Pair {
-    compared: Compared,
-    figures: Vec<Both>,
+/// What has this name.
+fn find<'a, T>(named: &'a [(String, T)], name: &str) -> Option<&'a T> {
+    named.iter().find(|one| one.0 == name).map(|one| &one.1)
 }
 
-/// A figure in both folders.
-struct Both {
-    case: String,
-    row: String,
-    column: String,
-    a: Option<Figure>,
-    b: Option<Figure>,
+/// The names that only the first list has.
+fn without<T>(these: &[(String, T)], those: &[(String, T)]) -> Vec<String> {
+    these.iter().map(|one| &one.0).filter(|name| find(those, name).is_none()).cloned().collect()
 }
 
-impl Both {
-    fn any(&self) -> Option<&Figure> {
-        self.a.as_ref().or(self.b.as_ref())
-    }
-
-    /// Whether chance has a part in it.
-    fn is_tested(&self) -> bool {
-        let has_error = |figure: &Option<Figure>| {
-            figure.as_ref().is_some_and(|figure| matches!(figure.sample().spread, Spread::Error { .. }))
-        };
-        has_error(&self.a) || has_error(&self.b)
-    }
-}
-
-fn pairs(records: &[Results; 2]) -> Pair {
-    let [a, b] = records.each_ref().map(|results| figures(&results.record.columns, &results.record.measured));
-    let known = |cases: &[(String, Figures)], case: &str| cases.iter().any(|other| other.0 == case);
-    let without = |these: &[(String, Figures)], those: &[(String, Figures)]| {
-        let alone = these.iter().filter(|one| !known(those, &one.0));
-        alone.map(|one| one.0.clone()).collect::<Vec<_>>()
-    };
-    let alone = [without(&a, &b), without(&b, &a)];
-    let mut others: HashMap<_, _> = b.into_iter().collect();
+/// An experiment of both folders, before any figure is judged. A value is missing in one where a case went another way, which
+/// shows elsewhere.
+fn compared(name: &str, records: [&Record; 2]) -> Compared {
+    let [a, b] = records.map(|record| figures(&record.columns, &record.measured));
+    let in_both: Vec<_> = a.iter().filter_map(|(case, in_a)| Some((case, in_a, find(&b, case)?))).collect();
+    let cases = in_both.len();
     let mut figures = Vec::new();
-    let mut cases = 0;
-    for (case, in_a) in a {
-        let Some(mut in_b) = others.remove(&case) else { continue };
-        cases += 1;
-        let both = |of: Of, a, b| Both { case: case.clone(), row: of.row, column: of.name, a, b };
+    for (case, in_a, in_b) in in_both {
         for (of, figure) in in_a {
-            let other = in_b.remove(&of);
-            figures.push(both(of, Some(figure), other));
+            let Some(other) = in_b.get(of) else { continue };
+            let (a, b) = (figure.sample(), other.sample());
+            figures.push(Difference {
+                case: case.clone(),
+                row: of.row.clone(),
+                column: of.name.clone(),
+                unit: figure.unit.clone(),
+                a: a.value,
+                b: b.value,
+                half_interval: None,
+                verdict: Verdict::Unknown,
+                is_time: matches!(figure.role, Role::Time | Role::Median { .. }),
+                spreads: [a.spread, b.spread],
+            });
         }
-        figures.extend(in_b.into_iter().map(|(of, figure)| both(of, None, Some(figure))));
     }
-    let runs = report::facts_apart(records.each_ref().map(|results| &results.record.run));
-    let compared = Compared { name: records[0].name.clone(), runs, cases, alone, figures: Vec::new() };
-    Pair { compared, figures }
-}
-
-impl Pair {
-    fn judged(self, judge: &mut Judge, time_tolerance: f64) -> Compared {
-        let figures = self.figures.into_iter().filter_map(|both| judged(both, judge, time_tolerance));
-        Compared { figures: figures.collect(), ..self.compared }
-    }
-}
-
-fn judged(both: Both, judge: &mut Judge, time_tolerance: f64) -> Option<Difference> {
-    let any = both.any()?;
-    let (unit, is_time) = (any.unit.clone(), any.is_time());
-    // A value is missing where a case went another way, which shows elsewhere.
-    let (a, b) = (both.a.as_ref()?.sample(), both.b.as_ref()?.sample());
-    let half_interval = judge.half(a.spread, b.spread);
-    let apart = (b.value - a.value).abs();
-    let verdict = match half_interval {
-        _ if apart <= 1e-12 * a.value.abs().max(b.value.abs()) => Verdict::Equal,
-        _ if is_time && apart <= time_tolerance * a.value.min(b.value) => Verdict::Equal,
-        None => Verdict::Unknown,
-        Some(half) if apart <= half => Verdict::Equal,
-        Some(_) => Verdict::Different,
-    };
-    let Both { case, row, column, .. } = both;
-    Some(Difference { case, row, column, unit, a: a.value, b: b.value, half_interval, verdict })
+    let runs = report::facts_apart(records.map(|record| &record.run));
+    Compared { name: name.to_owned(), runs, cases, alone: [without(&a, &b), without(&b, &a)], figures }
 }
 
 /// What a figure is of: the row, its place among the rows with the same key, and the column, by its place.
@@ -244,11 +212,6 @@ struct Figure {
 }
 
 impl Figure {
-    /// Whether it is a time.
-    fn is_time(&self) -> bool {
-        matches!(self.role, Role::Time | Role::Median { .. })
-    }
-
     /// The mean of all repetitions. Times have the spread that shows in them; all else is the same in each.
     fn sample(&self) -> Sample {
         let count = self.samples.len() as f64;
@@ -268,28 +231,24 @@ impl Figure {
 /// The figures of all cases, by the case's JSON without the number of its repetition, in the order of the record.
 fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> {
     let mut cases: Vec<(String, Figures)> = Vec::new();
-    let mut places = BTreeMap::new();
+    let mut places = HashMap::new();
     for Measured { case, rows } in measured {
-        let identity: Fields = case.iter().filter(|(name, _)| *role(columns, name, None) != Role::Round).map(owned).collect();
-        let identity = Value::Object(identity).to_string();
+        let identity = part(case, |name, _| *role(columns, name, None) != Role::Round);
         let place = *places.entry(identity.clone()).or_insert_with(|| {
             cases.push((identity, Figures::new()));
             cases.len() - 1
         });
-        let mut seen = BTreeMap::<String, usize>::new();
+        let mut seen = HashMap::<String, usize>::new();
         for row in rows {
-            let key: Fields =
-                row.iter().filter(|(name, value)| *role(columns, name, Some(value)) == Role::Key).map(owned).collect();
-            let key = if key.is_empty() { String::new() } else { Value::Object(key).to_string() };
+            let key = part(row, |name, value| *role(columns, name, Some(value)) == Role::Key);
             let number = seen.entry(key.clone()).or_default();
             for (column, (name, value)) in row.iter().enumerate() {
-                let role = role(columns, name, Some(value));
-                let Some(spread) = value.as_f64().and_then(|value| spread(role, value, case, row)) else { continue };
+                let (Some(value), role) = (value.as_f64(), role(columns, name, Some(value))) else { continue };
+                let Some(spread) = spread(role, value, case, row) else { continue };
                 let of = Of { row: key.clone(), place: *number, column, name: name.clone() };
                 let unit = columns.iter().find(|column| column.name == *name).map_or("", |column| &column.unit);
                 let new = || Figure { unit: unit.to_owned(), role: role.clone(), samples: Vec::new() };
-                let sample = Sample { value: value.as_f64().unwrap_or_default(), spread };
-                cases[place].1.entry(of).or_insert_with(new).samples.push(sample);
+                cases[place].1.entry(of).or_insert_with(new).samples.push(Sample { value, spread });
             }
             *number += 1;
         }
@@ -297,8 +256,11 @@ fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> 
     cases
 }
 
-fn owned((name, value): (&String, &Value)) -> (String, Value) {
-    (name.clone(), value.clone())
+/// Some of the fields, as JSON; empty if there are none.
+fn part(fields: &Fields, is_wanted: impl Fn(&str, &Value) -> bool) -> String {
+    let mut wanted = fields.clone();
+    wanted.retain(|name, value| is_wanted(name, value));
+    if wanted.is_empty() { String::new() } else { Value::Object(wanted).to_string() }
 }
 
 /// The role of a field, of a row if it has a value. A field that is not described is a key if it is one of the case or not a number.
@@ -366,10 +328,10 @@ mod tests {
         ]);
         let machine = json!({ "processor": "", "cores": 1, "memory_mib": 1, "system": "", "kernel": "", "optimized": true });
         let scope = json!({ "quick": false, "seed": 1, "max_slots": null });
-        let run = json!({ "experiment": "own", "koel": "0.1.0", "scope": scope, "machine": machine, "started": "2026-11-22T00:00:00Z" });
+        let run = json!({ "experiment": "own", "koel": "0.1.0", "build": {}, "scope": scope, "machine": machine, "started": "2026-11-22T00:00:00Z" });
         let record = json!({
             "run": run, "title": "", "about": "", "columns": columns, "complete": true, "seconds": 1.0,
-            "pictures": [], "tables": [], "measured": measured,
+            "warnings": [], "pictures": [], "tables": [], "measured": measured,
         });
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("own.json"), serde_json::to_string_pretty(&record).unwrap()).unwrap();

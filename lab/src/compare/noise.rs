@@ -27,6 +27,10 @@ pub(super) enum Spread {
 }
 
 impl Spread {
+    pub(super) fn is_chance(&self) -> bool {
+        matches!(self, Self::Error { .. })
+    }
+
     /// That of a mean of values with this standard deviation, estimated from as many.
     pub(super) fn of_mean(deviation: f64, values: f64) -> Self {
         if values < 2.0 {
@@ -68,18 +72,19 @@ impl Judge {
     }
 
     /// Half the width of the interval of the difference. `None` if a spread is unknown.
-    pub(super) fn half(&mut self, a: Spread, b: Spread) -> Option<f64> {
-        let parts = |spread| match spread {
-            Spread::Exact => Some((0.0, None)),
-            Spread::Error { error, freedom } => Some((error, freedom)),
-            Spread::Unknown => None,
-        };
-        let ((a, of_a), (b, of_b)) = (parts(a)?, parts(b)?);
-        let freedom = match (of_a, of_b) {
-            (Some(a), Some(b)) => Some(a + b),
-            (one, other) => one.or(other),
-        };
-        Some(self.bound(freedom) * a.hypot(b))
+    pub(super) fn half(&mut self, spreads: [Spread; 2]) -> Option<f64> {
+        let (mut square, mut freedom) = (0.0, None);
+        for spread in spreads {
+            match spread {
+                Spread::Exact => {}
+                Spread::Error { error, freedom: more } => {
+                    square += error * error;
+                    freedom = freedom.map_or(more, |so_far: f64| Some(so_far + more.unwrap_or(0.0)));
+                }
+                Spread::Unknown => return None,
+            }
+        }
+        Some(self.bound(freedom) * f64::sqrt(square))
     }
 
     fn bound(&mut self, freedom: Option<f64>) -> f64 {
@@ -166,10 +171,10 @@ mod tests {
     #[test]
     fn more_figures_take_wider_intervals() {
         let spread = Spread::Error { error: 1.0, freedom: None };
-        let one = Judge::new(1).half(spread, Spread::Exact).unwrap();
-        let many = Judge::new(1000).half(spread, Spread::Exact).unwrap();
+        let one = Judge::new(1).half([spread, Spread::Exact]).unwrap();
+        let many = Judge::new(1000).half([spread, Spread::Exact]).unwrap();
         assert!((one - 2.576).abs() < 0.001 && many > 4.0, "{one} {many}");
-        assert_eq!(Judge::new(1).half(Spread::Exact, Spread::Exact), Some(0.0));
-        assert_eq!(Judge::new(1).half(Spread::Unknown, Spread::Exact), None);
+        assert_eq!(Judge::new(1).half([Spread::Exact; 2]), Some(0.0));
+        assert_eq!(Judge::new(1).half([Spread::Unknown, Spread::Exact]), None);
     }
 }

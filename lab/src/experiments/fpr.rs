@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     Hashes,
     probe::{KINDS, Kind, LEAST_HITS, OVERHEAD, Probed, fill, probes_of_table},
+    with_points,
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
-    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
+    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
     interrupt::Interrupt,
 };
 
@@ -58,64 +59,12 @@ impl Case {
     fn probes(&self, rate: f64) -> u64 {
         probes_of_table(self.f, self.buckets(), rate, self.hits, self.most_probes)
     }
-
-    /// The cases, in the order of the results.
-    fn all(scope: &Scope) -> Vec<Case> {
-        let slots = scope.at_most(scope.choose(1 << 17, 1 << 20));
-        let (hits, most_probes) = scope.choose((20_000, 10_000_000), (100_000, 100_000_000));
-        let mut cases = Vec::new();
-        for (table, b) in KINDS {
-            let shortest = if table == Kind::Packed { 4 } else { 2 };
-            for f in shortest..=24 {
-                let case = Case { table, b, f, slots, hits, most_probes };
-                // Enough hits, at least at the highest load.
-                let is_seen = tuning::false_positive_rate(f, b, 0.95) * most_probes as f64 > LEAST_HITS as f64;
-                if is_seen && case.buckets() > 0 {
-                    cases.push(case);
-                }
-            }
-        }
-        cases
-    }
-
-    fn effort(&self) -> u64 {
-        let rate = |load| tuning::false_positive_rate(self.f, self.b, f64::from(load) / 100.0);
-        // An insertion takes about as long as ten probes.
-        self.slots * 10 + LOADS.into_iter().map(|load| self.probes(rate(load))).sum::<u64>()
-    }
-
-    fn memory(&self) -> u64 {
-        OVERHEAD + self.slots * u64::from(self.f) / 8
-    }
-
-    /// Measures it.
-    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let builder = CuckooFilter::builder().table(self.table.table()).bucket_size(self.b).fingerprint_bits(self.f);
-        let mut filter = builder.buckets(self.buckets()).build()?;
-        let (mut items, mut absent) = (Hashes::new(seed), Hashes::new(!seed));
-        let safe = tuning::safe_load(Addressing::AnySize, self.b, self.f, self.buckets());
-        let mut rows = Vec::new();
-        for load in LOADS {
-            // Short fingerprints and small buckets do not reach every load.
-            let wanted = filter.slots() * load as usize / 100;
-            if f64::from(load) / 100.0 > safe || !fill(&mut filter, &mut items, wanted, interrupt)? {
-                break;
-            }
-            let predicted = tuning::false_positive_rate(self.f, self.b, filter.load_factor());
-            let probes = self.probes(predicted);
-            if predicted * (probes as f64) < LEAST_HITS as f64 {
-                continue;
-            }
-            let probed = Probed::new(&filter, &mut absent, probes, interrupt)?;
-            let (low, high) = probed.interval();
-            let (items, found, rate) = (filter.len(), probed.hits, probed.rate());
-            rows.push(Row { load, items, probes, found, predicted, rate, low, high });
-        }
-        Ok(rows)
-    }
 }
 
 impl Experiment for Fpr {
+    type Case = Case;
+    type Row = Row;
+
     fn about(&self) -> About {
         let text = "Filters are queried, at several loads, for items that were not inserted. The measured rate of positive \
          answers is compared with the formula that koel plans by, 1 − e^(−2bα/(2ᶠ − 1)), and with the paper's upper bound, \
@@ -139,24 +88,66 @@ impl Experiment for Fpr {
         About { columns, ..About::new("fpr", "False-positive rate", text) }
     }
 
-    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
-        Case::all(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let slots = scope.at_most(scope.choose(1 << 17, 1 << 20));
+        let (hits, most_probes) = scope.choose((20_000, 10_000_000), (100_000, 100_000_000));
+        let mut cases = Vec::new();
+        for (table, b) in KINDS {
+            let shortest = if table == Kind::Packed { 4 } else { 2 };
+            for f in shortest..=24 {
+                let case = Case { table, b, f, slots, hits, most_probes };
+                // Enough hits, at least at the highest load.
+                let is_seen = tuning::false_positive_rate(f, b, 0.95) * most_probes as f64 > LEAST_HITS as f64;
+                if is_seen && case.buckets() > 0 {
+                    cases.push(case);
+                }
+            }
+        }
+        cases
     }
 
-    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        Case::deserialize(case)?.measure(seed, interrupt)?.iter().map(fields).collect()
+    fn effort(&self, case: &Case) -> u64 {
+        let rate = |load| tuning::false_positive_rate(case.f, case.b, f64::from(load) / 100.0);
+        // An insertion takes about as long as ten probes.
+        case.slots * 10 + LOADS.into_iter().map(|load| case.probes(rate(load))).sum::<u64>()
     }
 
-    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
-        Ok(findings(&Measured::typed(measured)?))
+    fn memory(&self, case: &Case) -> u64 {
+        OVERHEAD + case.slots * u64::from(case.f) / 8
     }
-}
 
-fn findings(measured: &[Measured<Case, Row>]) -> Findings {
-    Findings {
-        charts: vec![by_fingerprint(measured), beside_the_formula(measured)],
-        tables: vec![how_often_right(measured)],
-        ..Findings::default()
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let &Case { table, b, f, .. } = case;
+        let builder = CuckooFilter::builder().table(table.table()).bucket_size(b).fingerprint_bits(f);
+        let mut filter = builder.buckets(case.buckets()).build()?;
+        let (mut items, mut absent) = (Hashes::new(seed), Hashes::new(!seed));
+        let safe = tuning::safe_load(Addressing::AnySize, b, f, case.buckets());
+        let mut rows = Vec::new();
+        for load in LOADS {
+            // Short fingerprints and small buckets do not reach every load.
+            let wanted = filter.slots() * load as usize / 100;
+            if f64::from(load) / 100.0 > safe || !fill(&mut filter, &mut items, wanted, interrupt)? {
+                break;
+            }
+            let predicted = tuning::false_positive_rate(f, b, filter.load_factor());
+            let probes = case.probes(predicted);
+            if predicted * (probes as f64) < LEAST_HITS as f64 {
+                continue;
+            }
+            let probed = Probed::new(&filter, &mut absent, probes, interrupt)?;
+            let (low, high) = probed.interval();
+            let (items, found, rate) = (filter.len(), probed.hits, probed.rate());
+            rows.push(Row { load, items, probes, found, predicted, rate, low, high });
+        }
+        Ok(rows)
+    }
+
+    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
+        Findings {
+            charts: vec![by_fingerprint(measured), beside_the_formula(measured)],
+            tables: vec![how_often_right(measured)],
+            ..Findings::default()
+        }
     }
 }
 
@@ -193,9 +184,6 @@ fn by_fingerprint(measured: &Cases) -> Chart {
     // Single tables with buckets of four have the same rate as packed ones.
     for (colour, kind, load) in [(0, KINDS[0], 95), (1, KINDS[1], 75), (3, KINDS[3], 95)] {
         let found = rows(measured, kind, load);
-        if found.is_empty() {
-            continue;
-        }
         let points = |y: fn(&Row) -> f64| found.iter().map(|&(f, row)| (f64::from(f), y(row))).collect();
         let intervals = found.iter().map(|(_, row)| (row.low, row.high)).collect();
         let name = format!("{}, {load} % full", kind.0.label(kind.1));
@@ -215,7 +203,7 @@ fn by_fingerprint(measured: &Cases) -> Chart {
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, 24.0),
         y: Axis::log("false-positive rate ε").from_to(1e-6, 1.0),
-        series,
+        series: with_points(series),
     }
 }
 
@@ -225,14 +213,11 @@ fn beside_the_formula(measured: &Cases) -> Chart {
     let range = (3.5, 24.5);
     series.push(Series::new("", 5, vec![(range.0, 1.0), (range.1, 1.0)]).marked(Mark::Line));
     for (colour, load) in LOADS.into_iter().enumerate() {
-        let found = rows(measured, kind, load);
-        if found.is_empty() {
-            continue;
-        }
         // Side by side, so that the marks do not hide each other.
         let at = |f: u32| f64::from(f) + 0.2 * (colour as f64 - 1.5);
-        let points = found.iter().map(|&(f, row)| (at(f), row.rate / row.predicted)).collect();
-        let intervals = found.iter().map(|(_, row)| (row.low / row.predicted, row.high / row.predicted)).collect();
+        let ratios =
+            |(f, row): (u32, &Row)| ((at(f), row.rate / row.predicted), (row.low / row.predicted, row.high / row.predicted));
+        let (points, intervals) = rows(measured, kind, load).into_iter().map(ratios).unzip();
         series.push(Series::new(format!("{load} % full"), colour, points).marked(Mark::Dots).within(intervals));
     }
     let fullest = 0.95;
@@ -249,7 +234,7 @@ fn beside_the_formula(measured: &Cases) -> Chart {
         ),
         x: Axis::linear("fingerprint, bits").from_to(range.0, range.1),
         y: Axis::linear("measured / predicted"),
-        series,
+        series: with_points(series),
     }
 }
 
@@ -286,62 +271,42 @@ fn how_often_right(measured: &Cases) -> Table {
 mod tests {
     use std::sync::LazyLock;
 
-    use super::*;
-    use crate::chart;
+    use super::{super::tests::shown, *};
 
-    const SMALL: Scope = Scope { quick: true, seed: 1, max_slots: Some(10_000) };
-
-    /// Few probes, so that it is fast without optimization, too.
+    /// Small tables and few probes, so that it is fast without optimization, too.
     static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
         let measure = |case: Case| {
             let case = Case { hits: 1000, most_probes: 100_000, ..case };
-            let rows = case.measure(SMALL.seed, &Interrupt::new()).expect("nobody interrupts it");
+            let rows = Fpr.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
             Measured { case, rows }
         };
+        let cases = Fpr.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) });
         // Longer ones would not be hit often enough.
-        Case::all(&SMALL).into_iter().filter(|case| case.f <= 11).map(measure).collect()
+        cases.into_iter().filter(|case| case.f <= 11).map(measure).collect()
     });
-
-    #[test]
-    fn cases_are_no_larger_than_allowed() {
-        for (quick, max_slots, least) in
-            [(true, None, 50), (false, None, 60), (true, Some(10_000), 50), (true, Some(8), 10), (true, Some(3), 0)]
-        {
-            let cases = Case::all(&Scope { quick, seed: 1, max_slots });
-            assert!(cases.len() >= least, "{} with at most {max_slots:?} slots", cases.len());
-            for case in &cases {
-                assert!(max_slots.is_none_or(|most| case.buckets() * u64::from(case.b) <= most), "{case:?}");
-                assert!(case.buckets() > 0 && case.buckets() % 2 == 0, "{case:?}");
-            }
-        }
-    }
 
     #[test]
     fn what_is_measured_is_what_is_expected() {
         let mut seen = [0; LOADS.len()];
+        let mut missed = 0;
         for Measured { case, rows } in MEASURED.iter() {
             for row in rows {
                 let slots = case.buckets() * u64::from(case.b);
                 let load = row.items as f64 / slots as f64;
-                assert!((100.0 * load - f64::from(row.load)).abs() < 0.1, "{case:?}: {row:?}");
+                assert!(slots <= 10_000 && (100.0 * load - f64::from(row.load)).abs() < 0.1, "{case:?}: {row:?}");
                 assert!(row.low < row.rate && row.rate < row.high && row.found >= LEAST_HITS / 2, "{case:?}: {row:?}");
                 let predicted = tuning::false_positive_rate(case.f, case.b, load);
                 assert!((row.predicted - predicted).abs() < 1e-12);
                 // Of this many 99 % intervals some miss the prediction; at twice the width, none does.
                 let twice = 2.0 * row.low - row.rate..=2.0 * row.high - row.rate;
                 assert!(twice.contains(&predicted), "{case:?}: {row:?}");
+                missed += usize::from(!(row.low..=row.high).contains(&predicted));
                 seen[LOADS.iter().position(|&one| one == row.load).expect("it is one of them")] += 1;
             }
         }
         assert!(seen.iter().all(|&rows| rows >= 10), "{seen:?}");
-    }
-
-    #[test]
-    fn most_intervals_hold_what_is_expected() {
-        let rows = MEASURED.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row)));
-        let missed = rows.clone().filter(|(_, row)| !(row.low..=row.high).contains(&row.predicted));
         // One in a hundred may; more than five do with a probability of about 10⁻³.
-        assert!(rows.count() >= 80 && missed.count() <= 5);
+        assert!(seen.iter().sum::<usize>() >= 80 && missed <= 5, "{seen:?} {missed}");
     }
 
     /// Assuming independent slots overestimates the rate, within a known bound, and never underestimates it.
@@ -361,22 +326,10 @@ mod tests {
 
     #[test]
     fn whatever_is_missing_the_rest_is_shown() {
-        let all = MEASURED.clone();
-        let some: Vec<_> = all.iter().step_by(7).cloned().collect();
-        let none = Vec::new();
-        let unmeasured = vec![Measured { case: all[0].case.clone(), rows: Vec::new() }];
-        for measured in [all, some, none, unmeasured] {
-            let rows: usize = measured.iter().map(|m| m.rows.len()).sum();
-            let Findings { charts, tables, .. } = findings(&measured);
-            assert_eq!((charts.len(), tables.len()), (2, 1));
-            for chart in &charts {
-                assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS));
-                assert!(chart::draw(chart).starts_with("<svg"));
-            }
-            // Each row is counted once.
-            let counted: usize = tables[0].rows.iter().map(|row| row[2].parse::<usize>().expect("a number")).sum();
-            assert_eq!(counted, rows);
-            assert!(tables[0].rows.iter().all(|row| row.len() == tables[0].header.len()));
-        }
+        let Findings { charts, tables, .. } = shown(&Fpr, &MEASURED);
+        assert_eq!((charts.len(), tables.len()), (2, 1));
+        // Each row is counted once.
+        let counted: usize = tables[0].rows.iter().map(|row| row[2].parse::<usize>().expect("a number")).sum();
+        assert_eq!(counted, MEASURED.iter().map(|m| m.rows.len()).sum::<usize>());
     }
 }

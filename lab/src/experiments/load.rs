@@ -3,10 +3,10 @@
 use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::{Hashes, buckets, count, random_walk::RandomWalk};
+use super::{Hashes, buckets, count, random_walk::RandomWalk, with_points};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
-    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
+    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
     interrupt::{Interrupt, Interrupted},
     percent::percent,
 };
@@ -55,47 +55,10 @@ const MOST_BITS: f64 = 13.0;
 /// Items between two checks for an interrupt.
 const PACE: usize = 1 << 16;
 
-impl Case {
-    /// The cases, in the order of the results.
-    fn all(scope: &Scope) -> Vec<Case> {
-        let sizes = scope.allowed(&SIZES[..scope.choose(5, 7)]);
-        let mut cases = Vec::new();
-        for slots in sizes {
-            for f in (2..=32).filter(|f| FEW.contains(f) || !scope.quick && slots < LARGE) {
-                for b in BUCKET_SIZES {
-                    let trials = trials(slots, scope.quick);
-                    let of = |walk| Case { walk, b, f, slots, trials };
-                    cases.extend([of(Walk::Koel), of(Walk::Random)]);
-                }
-            }
-        }
-        cases
-    }
-
-    fn effort(&self) -> u64 {
-        // With short fingerprints, an item is refused early.
-        let share = match (self.b, self.f) {
-            (_, 2..=4) => 3,
-            (2, _) => 7,
-            _ => 10,
-        };
-        let pace = if self.walk == Walk::Koel { 1 } else { 2 };
-        self.slots * u64::from(self.trials) * share * pace
-    }
-
-    fn memory(&self) -> u64 {
-        let bits = if self.walk == Walk::Koel { self.f } else { 32 };
-        self.slots * u64::from(bits) / 8 + (1 << 20)
-    }
-
-    /// Measures it.
-    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let &Case { walk, b, f, slots, trials } = self;
-        Ok(vec![Row::new(Filled::new(walk, f, b, buckets(slots, b), seed)?, trials, seed, interrupt)?])
-    }
-}
-
 impl Experiment for Load {
+    type Case = Case;
+    type Row = Row;
+
     fn about(&self) -> About {
         let text = "Tables are filled with random items until one is refused. Koel searches breadth first for a free slot, \
          through at most 4096 full buckets, and moves items only when it has found one. The paper's random walk evicts an item \
@@ -115,22 +78,46 @@ impl Experiment for Load {
         About { columns, ..About::new("load", "Load at the first refusal", text) }
     }
 
-    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
-        Case::all(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let sizes = scope.allowed(&SIZES[..scope.choose(5, 7)]);
+        let mut cases = Vec::new();
+        for slots in sizes {
+            for f in (2..=32).filter(|f| FEW.contains(f) || !scope.quick && slots < LARGE) {
+                for b in BUCKET_SIZES {
+                    let trials = trials(slots, scope.quick);
+                    let of = |walk| Case { walk, b, f, slots, trials };
+                    cases.extend([of(Walk::Koel), of(Walk::Random)]);
+                }
+            }
+        }
+        cases
     }
 
-    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        Case::deserialize(case)?.measure(seed, interrupt)?.iter().map(fields).collect()
+    fn effort(&self, case: &Case) -> u64 {
+        // With short fingerprints, an item is refused early.
+        let share = match (case.b, case.f) {
+            (_, 2..=4) => 3,
+            (2, _) => 7,
+            _ => 10,
+        };
+        let pace = if case.walk == Walk::Koel { 1 } else { 2 };
+        case.slots * u64::from(case.trials) * share * pace
     }
 
-    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
-        Ok(findings(&Measured::typed(measured)?))
+    fn memory(&self, case: &Case) -> u64 {
+        let bits = if case.walk == Walk::Koel { case.f } else { 32 };
+        case.slots * u64::from(bits) / 8 + (1 << 20)
     }
-}
 
-fn findings(measured: &[Measured<Case, Row>]) -> Findings {
-    let charts = vec![by_size(measured), by_fingerprint(measured), by_bucket(measured)];
-    Findings { charts, tables: vec![beside_the_paper(measured)], ..Findings::default() }
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let &Case { walk, b, f, slots, trials } = case;
+        Ok(vec![Row::new(Filled::new(walk, f, b, buckets(slots, b), seed)?, trials, seed, interrupt)?])
+    }
+
+    fn findings(&self, measured: &Cases) -> Findings {
+        let charts = vec![by_size(measured), by_fingerprint(measured), by_bucket(measured)];
+        Findings { charts, tables: vec![beside_the_paper(measured)], ..Findings::default() }
+    }
 }
 
 /// How many tables of this size are filled.
@@ -159,7 +146,7 @@ impl Row {
 /// A table that is filled again and again.
 pub(super) enum Filled {
     Koel(CuckooFilter),
-    Random(RandomWalk, u64),
+    Random(RandomWalk),
 }
 
 impl Filled {
@@ -170,7 +157,7 @@ impl Filled {
                 let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(b).fingerprint_bits(f);
                 Self::Koel(builder.buckets(buckets).build()?)
             }
-            Walk::Random => Self::Random(RandomWalk::new(f, b, buckets, seed), buckets * u64::from(b)),
+            Walk::Random => Self::Random(RandomWalk::new(f, b, buckets, seed)),
         })
     }
 
@@ -182,10 +169,10 @@ impl Filled {
                 until_refused(hashes, interrupt, |hash| filter.insert(&Prehashed(hash)).is_ok())?;
                 Ok(filter.load_factor())
             }
-            Self::Random(walk, slots) => {
+            Self::Random(walk) => {
                 walk.clear();
                 let items = until_refused(hashes, interrupt, |hash| walk.insert(hash).is_some())?;
-                Ok(items as f64 / *slots as f64)
+                Ok(items as f64 / walk.slots() as f64)
             }
         }
     }
@@ -223,13 +210,11 @@ fn loads(name: String, colour: usize, measured: &Cases, which: impl Fn(&Case) ->
 }
 
 /// Koel's line, and the random walk's, dashed: the loads of the cases that `which` selects.
-fn walks(name: &str, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Vec<Series> {
+fn walks(name: &str, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> [Series; 2] {
     let line = |walk, suffix, mark| {
         loads(format!("{name}{suffix}"), colour, measured, |case| case.walk == walk && which(case), x).marked(mark)
     };
-    let mut lines = vec![line(Walk::Koel, "", Mark::Points), line(Walk::Random, ", random", Mark::DashedPoints)];
-    lines.retain(|line| !line.points.is_empty());
-    lines
+    [line(Walk::Koel, "", Mark::Points), line(Walk::Random, ", random", Mark::DashedPoints)]
 }
 
 fn bits(case: &Case) -> f64 {
@@ -250,12 +235,10 @@ fn by_fingerprint(measured: &Cases) -> Chart {
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
         y: Axis::linear("load, %").from_to(80.0, 100.0),
-        series: sizes
-            .flat_map(|(colour, slots)| {
-                let name = format!("{} slots", count(slots));
-                walks(&name, colour, measured, move |case| (case.b, case.slots) == (4, slots), bits)
-            })
-            .collect(),
+        series: with_points(sizes.flat_map(|(colour, slots)| {
+            let name = format!("{} slots", count(slots));
+            walks(&name, colour, measured, move |case| (case.b, case.slots) == (4, slots), bits)
+        })),
     }
 }
 
@@ -273,11 +256,9 @@ fn by_bucket(measured: &Cases) -> Chart {
         ),
         x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
         y: Axis::linear("load, %").from_to(60.0, 100.0),
-        series: sizes
-            .flat_map(|(colour, b)| {
-                walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), bits)
-            })
-            .collect(),
+        series: with_points(sizes.flat_map(|(colour, b)| {
+            walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), bits)
+        })),
     }
 }
 
@@ -310,7 +291,7 @@ fn by_size(measured: &Cases) -> Chart {
         ),
         x: Axis::log("slots"),
         y: Axis::linear("load, %").from_to(80.0, 100.0),
-        series: lines.collect(),
+        series: with_points(lines),
     }
 }
 

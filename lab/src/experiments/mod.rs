@@ -14,6 +14,8 @@ use rand_xoshiro::{
     rand_core::{RngCore as _, SeedableRng as _},
 };
 
+use crate::chart::Series;
+
 pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep};
 
 /// The number of buckets of b slots for this many slots, rounded up to an even number.
@@ -28,6 +30,11 @@ fn count(number: u64) -> String {
         1000.. => format!("{} k", number / 1000),
         _ => number.to_string(),
     }
+}
+
+/// The series that have points: what was not measured is not in the legend.
+fn with_points(series: impl IntoIterator<Item = Series>) -> Vec<Series> {
+    series.into_iter().filter(|series| !series.points.is_empty()).collect()
 }
 
 /// Random numbers that stand for the hashes of items, without end: 64 uniformly distributed bits each, the same for the same
@@ -67,7 +74,7 @@ mod tests {
     };
     use crate::{
         chart::{Chart, draw},
-        experiment::{Experiment, Scope},
+        experiment::{Experiment, Findings, Measured, Scope, Untyped},
         interrupt::{Interrupt, Interrupted},
     };
 
@@ -81,13 +88,17 @@ mod tests {
             loads: vec![0.5],
             items: vec![1000],
         };
-        let all: [Box<dyn Experiment>; 5] =
+        let all: [Box<dyn Untyped>; 5] =
             [Box::new(Load), Box::new(Space), Box::new(Fpr), Box::new(Speed), Box::new(Sweep::new(grid, &Measure::ALL))];
         for experiment in all {
             let name = experiment.about().name;
             let cases = |quick, max_slots| experiment.cases(&Scope { quick, seed: 1, max_slots }).expect("they have fields");
             let (full, quick, few) = (cases(false, None), cases(true, None), cases(true, Some(5000)));
             assert!(full.len() >= quick.len() && quick.len() >= few.len() && !few.is_empty(), "{name}");
+            assert!(
+                few.iter().all(|planned| planned.case.get("slots").is_none_or(|slots| slots.as_u64() <= Some(5000))),
+                "{name}"
+            );
             assert!(cases(true, Some(1)).is_empty(), "{name}");
             for cases in [full, quick, few] {
                 let different: HashSet<_> = cases.iter().map(|case| &case.key).collect();
@@ -99,11 +110,35 @@ mod tests {
             let error = experiment.measure(&cases(true, None)[0].case, 1, &interrupt).expect_err("it was told to stop");
             assert!(error.is::<Interrupted>(), "{name}: {error}");
             let findings = experiment.findings(&[]).expect("there is nothing wrong with nothing");
-            for chart in &findings.charts {
-                assert!(chart.finding.is_none() && draw(chart).starts_with("<svg"), "{name}: {}", chart.file);
-                assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS), "{name}: {}", chart.file);
-            }
-            assert!(findings.tables.iter().all(|table| table.rows.iter().all(|row| row.len() == table.header.len())), "{name}");
+            assert!(findings.charts.iter().all(|chart| chart.finding.is_none()), "{name}");
+            check(&findings);
+        }
+    }
+
+    /// The findings of these results, and a check that those of some of them can be shown, too.
+    pub(super) fn shown<E>(experiment: &E, measured: &[Measured<E::Case, E::Row>]) -> Findings
+    where
+        E: Experiment<Case: Clone, Row: Clone>,
+    {
+        let some: Vec<_> = measured.iter().step_by(7).cloned().collect();
+        let unmeasured = Measured { case: measured[0].case.clone(), rows: Vec::new() };
+        let [findings, ..] = [measured, &some[..], &[unmeasured][..]].map(|measured| {
+            let findings = experiment.findings(measured);
+            check(&findings);
+            findings
+        });
+        findings
+    }
+
+    /// Everything can be drawn, in the colours that there are, and no cell is missing.
+    fn check(Findings { charts, tables, .. }: &Findings) {
+        for chart in charts {
+            assert!(draw(chart).starts_with("<svg"), "{}", chart.file);
+            assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS), "{}", chart.file);
+        }
+        for table in tables {
+            assert!(table.rows.iter().all(|row| row.len() == table.header.len()), "{table:?}");
+            assert!(table.rows.iter().flatten().all(|cell| !cell.contains("inf") && !cell.contains("NaN")), "{table:?}");
         }
     }
 }

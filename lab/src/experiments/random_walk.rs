@@ -11,40 +11,64 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The value of an empty slot. No fingerprint is 0.
 const EMPTY: u32 = 0;
 
-/// The table.
-struct Plain {
+/// The paper's limit for one insertion.
+const MOST_EVICTIONS: u32 = 500;
+
+/// A table, and the paper's insertion (algorithm 1): an item whose two buckets are full takes the slot of a resident chosen at
+/// random, which goes to its own other bucket and may evict the next one there, 500 times at most.
+pub(super) struct RandomWalk {
     slots: Vec<u32>,
     b: usize,
     buckets: u64,
     /// The number of fingerprints, 2ᶠ − 1.
     fingerprints: u64,
-}
-
-/// Where an item goes: its first and second bucket, and its fingerprint.
-#[derive(Clone, Copy)]
-struct Place {
-    buckets: [u64; 2],
-    fingerprint: u32,
+    random: Hashes,
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "halves of products are wanted; buckets are below the length of a vector")]
-impl Plain {
-    fn new(f: u32, b: u32, buckets: u64) -> Self {
-        let b = b as usize;
-        Self { slots: vec![EMPTY; buckets as usize * b], b, buckets, fingerprints: (1 << f) - 1 }
+impl RandomWalk {
+    /// An empty table of `buckets` buckets, an even number, of `b` slots for fingerprints of `f` bits. The seed decides which
+    /// residents are evicted.
+    pub(super) fn new(f: u32, b: u32, buckets: u64, seed: u64) -> Self {
+        let (slots, b) = (vec![EMPTY; buckets as usize * b as usize], b as usize);
+        Self { slots, b, buckets, fingerprints: (1 << f) - 1, random: Hashes::new(!seed) }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn clear(&mut self) {
         self.slots.fill(EMPTY);
     }
 
-    fn locate(&self, hash: u64) -> Place {
+    /// Inserts an item by its hash, and returns the number of evictions. `None` if 500 were not enough: then the item evicted
+    /// last is lost.
+    pub(super) fn insert(&mut self, hash: u64) -> Option<u32> {
+        let (mut fingerprint, [first, second]) = self.locate(hash);
+        if self.put(first, fingerprint) || self.put(second, fingerprint) {
+            return Some(0);
+        }
+        let mut bucket = if self.random.next()? & 1 == 0 { first } else { second };
+        for evictions in 1..=MOST_EVICTIONS {
+            let slot = self.random.position(self.b);
+            std::mem::swap(&mut fingerprint, &mut self.bucket(bucket)[slot]);
+            bucket = self.alternate(bucket, fingerprint);
+            if self.put(bucket, fingerprint) {
+                return Some(evictions);
+            }
+        }
+        None
+    }
+
+    /// The fingerprint of an item, and its first and second bucket.
+    fn locate(&self, hash: u64) -> (u32, [u64; 2]) {
         let spread = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
         let spread = (spread ^ spread >> 32).wrapping_mul(MULTIPLIER);
         let product = u128::from(spread) * u128::from(self.buckets);
         let first = (product >> 64) as u64;
         let fingerprint = (((((product as u64) >> 32) * self.fingerprints) >> 32) + 1) as u32;
-        Place { buckets: [first, self.alternate(first, fingerprint)], fingerprint }
+        (fingerprint, [first, self.alternate(first, fingerprint)])
     }
 
     /// The other bucket of a fingerprint in this bucket: (s − i) mod m, where s is odd and m even, so that it is never the
@@ -68,50 +92,6 @@ impl Plain {
     }
 }
 
-/// The paper's limit for one insertion.
-const MOST_EVICTIONS: u32 = 500;
-
-/// The paper's insertion (algorithm 1): an item whose two buckets are full takes the slot of a resident chosen at random,
-/// which goes to its own other bucket and may evict the next one there, 500 times at most.
-pub(super) struct RandomWalk {
-    table: Plain,
-    random: Hashes,
-}
-
-impl RandomWalk {
-    /// An empty table of `buckets` buckets, an even number, of `b` slots for fingerprints of `f` bits. The seed decides which
-    /// residents are evicted.
-    pub(super) fn new(f: u32, b: u32, buckets: u64, seed: u64) -> Self {
-        Self { table: Plain::new(f, b, buckets), random: Hashes::new(!seed) }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.table.clear();
-    }
-
-    /// Inserts an item by its hash, and returns the number of evictions. `None` if 500 were not enough: then the item evicted
-    /// last is lost.
-    pub(super) fn insert(&mut self, hash: u64) -> Option<u32> {
-        let Self { table, random } = self;
-        let place = table.locate(hash);
-        let [first, second] = place.buckets;
-        let mut fingerprint = place.fingerprint;
-        if table.put(first, fingerprint) || table.put(second, fingerprint) {
-            return Some(0);
-        }
-        let mut bucket = if random.next()? & 1 == 0 { first } else { second };
-        for evictions in 1..=MOST_EVICTIONS {
-            let slot = random.position(table.b);
-            std::mem::swap(&mut fingerprint, &mut table.bucket(bucket)[slot]);
-            bucket = table.alternate(bucket, fingerprint);
-            if table.put(bucket, fingerprint) {
-                return Some(evictions);
-            }
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use koel::{CuckooFilter, Prehashed, TableKind};
@@ -131,8 +111,8 @@ mod tests {
                 assert_eq!(walk.insert(hash), Some(0));
             }
             let mut holds = |hash| {
-                let place = walk.table.locate(hash);
-                place.buckets.into_iter().any(|bucket| walk.table.bucket(bucket).contains(&place.fingerprint))
+                let (fingerprint, buckets) = walk.locate(hash);
+                buckets.into_iter().any(|bucket| walk.bucket(bucket).contains(&fingerprint))
             };
             assert!(hashes.iter().all(|&hash| holds(hash)));
             for hash in Hashes::new(9).take(20_000) {
@@ -145,12 +125,11 @@ mod tests {
     fn the_alternate_of_the_alternate_is_the_bucket() {
         for buckets in [2, 128, 1002, 1 << 40, (1 << 40) + 2] {
             // No slots: only the formulas are wanted.
-            let plain = Plain { slots: Vec::new(), b: 0, buckets, fingerprints: (1 << 13) - 1 };
+            let walk = RandomWalk { buckets, ..RandomWalk::new(13, 0, 0, 1) };
             for hash in Hashes::new(buckets).take(1000) {
-                let place = plain.locate(hash);
-                let [first, second] = place.buckets;
+                let (fingerprint, [first, second]) = walk.locate(hash);
                 assert!(first < buckets && second < buckets && first != second);
-                assert_eq!(plain.alternate(second, place.fingerprint), first);
+                assert_eq!(walk.alternate(second, fingerprint), first);
             }
         }
     }
@@ -159,14 +138,10 @@ mod tests {
     #[test]
     fn the_random_walk_gives_up() {
         let mut walk = RandomWalk::new(16, 4, 128, 1);
-        let mut most = 0;
-        for hash in Hashes::new(3) {
-            let Some(evictions) = walk.insert(hash) else { break };
-            most = evictions.max(most);
-        }
-        assert!((100..=500).contains(&most), "{most}");
+        let evictions: Vec<_> = Hashes::new(3).map_while(|hash| walk.insert(hash)).collect();
+        assert!(evictions.iter().max().is_some_and(|most| (100..=500).contains(most)), "{evictions:?}");
         // One item is lost; its place is taken.
-        let items = |walk: &RandomWalk| walk.table.slots.iter().filter(|&&slot| slot != EMPTY).count();
+        let items = |walk: &RandomWalk| walk.slots.iter().filter(|&&slot| slot != EMPTY).count();
         assert!(items(&walk) > 128 * 4 * 9 / 10);
         walk.clear();
         assert_eq!(items(&walk), 0);

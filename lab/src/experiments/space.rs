@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     Hashes,
     probe::{self, KINDS, Kind, Probed},
+    with_points,
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
-    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
+    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
     interrupt::Interrupt,
     percent::percent,
     structures::Structure,
@@ -84,69 +85,25 @@ impl Case {
         builder.capacity(self.items).fingerprint_bits(self.f)
     }
 
+    /// The rate of the full filter, if there is one.
+    fn rate(&self) -> Option<f64> {
+        let params = self.builder().params().ok()?;
+        Some(params.false_positive_rate_at(self.items as f64 / params.slots() as f64))
+    }
+
     /// The case with as many probes as it needs. `None` if its filter is larger than allowed, or cannot be measured.
     fn within(self, scope: &Scope, hits: u64) -> Option<Self> {
-        let params = self.builder().params().ok()?;
-        let slots = params.slots() as u64;
-        let rate = params.false_positive_rate_at(self.items as f64 / slots as f64);
+        let (slots, rate) = (self.builder().params().ok()?.slots() as u64, self.rate()?);
         let probes = probe::probes(rate, hits, scope.choose(10_000_000, 100_000_000));
         let fits = scope.at_most(slots) == slots && rate < 0.5 && rate * probes as f64 > probe::LEAST_HITS as f64;
         fits.then_some(Self { probes, ..self })
     }
-
-    /// The cases, in the order of the results.
-    fn all(scope: &Scope) -> Vec<Case> {
-        let mut cases = Vec::new();
-        let most = scope.max_slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
-        // Fewer items if tables for this many are not allowed.
-        let items = scope.choose(100_000, 1_000_000).min(most / 4 * 3);
-        for (table, b) in KINDS {
-            let of = |f| Case { shows: Shows::Rate, table, buckets: Buckets::Any, b, f, items, probes: 0 };
-            cases.extend((4..=24).filter_map(|f| of(f).within(scope, HITS)));
-        }
-        for items in numbers_of_items(scope.choose(200_000, 10_000_000)) {
-            for buckets in [Buckets::Any, Buckets::Power] {
-                let case = Case { shows: Shows::Size, table: Kind::Packed, buckets, b: 4, f: 32, items, probes: 0 };
-                // The shortest fingerprints within the rate: in a half-empty table they may be a bit shorter.
-                let shortest = (4..=32).map(|f| Case { f, ..case.clone() }).find(|case| {
-                    case.builder()
-                        .params()
-                        .is_ok_and(|params| params.false_positive_rate_at(items as f64 / params.slots() as f64) <= RATE)
-                });
-                cases.extend(shortest.and_then(|case| case.within(scope, FEW_HITS)));
-            }
-        }
-        cases
-    }
-
-    fn effort(&self) -> u64 {
-        // An insertion takes about as long as ten probes.
-        self.items as u64 * 10 + self.probes
-    }
-
-    fn memory(&self) -> u64 {
-        probe::OVERHEAD + self.builder().params().map_or(0, |params| params.table_bytes() as u64)
-    }
-
-    /// Measures it.
-    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let mut filter = self.builder().build()?;
-        probe::fill(&mut filter, &mut Hashes::new(seed), self.items, interrupt)?;
-        let probed = Probed::new(&filter, &mut Hashes::new(!seed), self.probes, interrupt)?;
-        let (low, high) = probed.interval();
-        Ok(vec![Row {
-            slots: filter.slots(),
-            inserted: filter.len(),
-            bits_per_item: filter.bits_per_item(),
-            hits: probed.hits,
-            rate: probed.rate(),
-            low,
-            high,
-        }])
-    }
 }
 
 impl Experiment for Space {
+    type Case = Case;
+    type Row = Row;
+
     fn about(&self) -> About {
         let text = "Each filter is built for a number of items and filled with as many. The bits of its table are counted, and \
          its false-positive rate is measured with items that were not inserted. The paper's figures 3 and 4 show the same. Its \
@@ -174,24 +131,50 @@ impl Experiment for Space {
         About { columns, ..About::new("space", "Space per item", text) }
     }
 
-    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
-        Case::all(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let most = scope.max_slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
+        // Fewer items if tables for this many are not allowed.
+        let items = scope.choose(100_000, 1_000_000).min(most / 4 * 3);
+        for (table, b) in KINDS {
+            let of = |f| Case { shows: Shows::Rate, table, buckets: Buckets::Any, b, f, items, probes: 0 };
+            cases.extend((4..=24).filter_map(|f| of(f).within(scope, HITS)));
+        }
+        for items in numbers_of_items(scope.choose(200_000, 10_000_000)) {
+            for buckets in [Buckets::Any, Buckets::Power] {
+                let of = |f| Case { shows: Shows::Size, table: Kind::Packed, buckets, b: 4, f, items, probes: 0 };
+                // The shortest fingerprints within the rate: in a half-empty table they may be a bit shorter.
+                let shortest = (4..=32).map(of).find(|case| case.rate().is_some_and(|rate| rate <= RATE));
+                cases.extend(shortest.and_then(|case| case.within(scope, FEW_HITS)));
+            }
+        }
+        cases
     }
 
-    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        Case::deserialize(case)?.measure(seed, interrupt)?.iter().map(fields).collect()
+    fn effort(&self, case: &Case) -> u64 {
+        // An insertion takes about as long as ten probes.
+        case.items as u64 * 10 + case.probes
     }
 
-    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
-        Ok(findings(&Measured::typed(measured)?))
+    fn memory(&self, case: &Case) -> u64 {
+        probe::OVERHEAD + case.builder().params().map_or(0, |params| params.table_bytes() as u64)
     }
-}
 
-fn findings(measured: &Cases) -> Findings {
-    Findings {
-        charts: vec![by_items(measured), by_rate(measured), above_the_bound(measured)],
-        tables: vec![beside_formulas(measured), through_powers_of_two(measured)],
-        ..Findings::default()
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let mut filter = case.builder().build()?;
+        probe::fill(&mut filter, &mut Hashes::new(seed), case.items, interrupt)?;
+        let probed = Probed::new(&filter, &mut Hashes::new(!seed), case.probes, interrupt)?;
+        let (low, high) = probed.interval();
+        let (slots, inserted, bits_per_item) = (filter.slots(), filter.len(), filter.bits_per_item());
+        Ok(vec![Row { slots, inserted, bits_per_item, hits: probed.hits, rate: probed.rate(), low, high }])
+    }
+
+    fn findings(&self, measured: &Cases) -> Findings {
+        Findings {
+            charts: vec![by_items(measured), by_rate(measured), above_the_bound(measured)],
+            tables: vec![beside_formulas(measured), through_powers_of_two(measured)],
+            ..Findings::default()
+        }
     }
 }
 
@@ -239,14 +222,11 @@ fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64
 
 /// The curves of the measured filters.
 fn measured_curves(measured: &Cases, bits: impl Fn(&Row) -> f64) -> Vec<Series> {
-    let mut series = Vec::new();
-    for (colour, (table, b)) in KINDS.into_iter().enumerate() {
-        let points: Vec<_> = of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row))).collect();
-        if !points.is_empty() {
-            series.push(Series::new(table.label(b), colour, points));
-        }
-    }
-    series
+    let curve = |(colour, (table, b)): (usize, (Kind, u32))| {
+        let points = of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row)));
+        Series::new(table.label(b), colour, points.collect())
+    };
+    KINDS.into_iter().enumerate().map(curve).collect()
 }
 
 fn by_rate(measured: &Cases) -> Chart {
@@ -265,7 +245,7 @@ fn by_rate(measured: &Cases) -> Chart {
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item").from_to(0.0, 25.0),
-        series,
+        series: with_points(series),
     }
 }
 
@@ -295,7 +275,7 @@ fn above_the_bound(measured: &Cases) -> Chart {
         ),
         x: Axis::log("false-positive rate ε").from_to(FROM, TO),
         y: Axis::linear("bits per item − log₂(1/ε)").from_to(0.0, 8.0),
-        series,
+        series: with_points(series),
     }
 }
 
@@ -322,10 +302,8 @@ fn by_items(measured: &Cases) -> Chart {
         [(0, Buckets::Any, Mark::Line, "any size"), (1, Buckets::Power, Mark::Dashes, "power of two")]
     {
         let found = of_buckets(measured, buckets);
-        let points: Vec<_> = found.into_iter().map(|(case, row)| (case.items as f64, row.bits_per_item)).collect();
-        if !points.is_empty() {
-            series.push(Series::new(name, colour, points).marked(mark));
-        }
+        let points = found.into_iter().map(|(case, row)| (case.items as f64, row.bits_per_item)).collect();
+        series.push(Series::new(name, colour, points).marked(mark));
     }
     let ends = series.iter().flat_map(|one| &one.points).map(|point| point.0);
     let (first, last) = ends.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), items| (low.min(items), high.max(items)));
@@ -348,7 +326,7 @@ fn by_items(measured: &Cases) -> Chart {
         ),
         x,
         y: Axis::linear("bits per item"),
-        series,
+        series: with_points(series),
     }
 }
 
@@ -406,40 +384,17 @@ fn through_powers_of_two(measured: &Cases) -> Table {
 mod tests {
     use std::sync::LazyLock;
 
-    use super::*;
-    use crate::chart;
-
-    fn scope(max_slots: Option<u64>) -> Scope {
-        Scope { quick: true, seed: 1, max_slots }
-    }
-
-    const SMALL: Scope = Scope { quick: true, seed: 1, max_slots: Some(10_000) };
+    use super::{super::tests::shown, *};
 
     /// Small filters and few probes, so that it is fast without optimization, too.
     static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
         let measure = |case: Case| {
             let case = Case { probes: case.probes.min(200_000), ..case };
-            let rows = case.measure(SMALL.seed, &Interrupt::new()).expect("nobody interrupts it");
+            let rows = Space.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
             Measured { case, rows }
         };
-        Case::all(&SMALL).into_iter().map(measure).collect()
+        Space.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) }).into_iter().map(measure).collect()
     });
-
-    #[test]
-    fn cases_are_no_larger_than_allowed() {
-        for (quick, max_slots, least) in
-            [(true, None, 150), (false, None, 200), (true, Some(100_000), 100), (true, Some(10_000), 50), (true, Some(5), 0)]
-        {
-            let scope = Scope { quick, ..scope(max_slots) };
-            let cases = Case::all(&scope);
-            assert!(cases.len() >= least, "{} of {scope:?}", cases.len());
-            for case in &cases {
-                let slots = case.builder().params().expect("it can be built").slots();
-                assert!(max_slots.is_none_or(|most| slots as u64 <= most), "{case:?}");
-                assert!(case.memory() > slots as u64 / 4, "{case:?}");
-            }
-        }
-    }
 
     #[test]
     fn what_is_measured_is_what_was_built() {
@@ -448,6 +403,7 @@ mod tests {
             let [row] = &rows[..] else { panic!("one row, not {}", rows.len()) };
             let params = case.builder().params().expect("it can be built");
             assert_eq!((row.inserted, row.slots), (case.items, params.slots()), "{case:?}");
+            assert!(row.slots <= 10_000 && Space.memory(case) > row.slots as u64 / 4, "{case:?}");
             let load = row.inserted as f64 / row.slots as f64;
             // Exact up to the last byte.
             let bits = tuning::bits_per_item(case.table.table(), case.f, load);
@@ -477,21 +433,7 @@ mod tests {
 
     #[test]
     fn whatever_is_missing_the_rest_is_shown() {
-        let all = MEASURED.clone();
-        let some: Vec<_> = all.iter().step_by(7).cloned().collect();
-        let none = Vec::new();
-        let unmeasured = vec![Measured { case: all[0].case.clone(), rows: Vec::new() }];
-        for measured in [all, some, none, unmeasured] {
-            let Findings { charts, tables, .. } = findings(&measured);
-            assert_eq!((charts.len(), tables.len()), (3, 2));
-            for chart in &charts {
-                assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS));
-                assert!(chart::draw(chart).starts_with("<svg"));
-            }
-            for table in &tables {
-                assert!(table.rows.iter().all(|row| row.len() == table.header.len()));
-                assert!(table.rows.iter().flatten().all(|cell| !cell.contains("inf") && !cell.contains("NaN")), "{table:?}");
-            }
-        }
+        let Findings { charts, tables, .. } = shown(&Space, &MEASURED);
+        assert_eq!((charts.len(), tables.len()), (3, 2));
     }
 }

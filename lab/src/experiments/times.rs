@@ -1,6 +1,6 @@
 //! Times of a filter's operations at a load, one key at a time, for the experiments `sweep` and `speed`.
 
-use std::{hint::black_box, ops::RangeInclusive, time::Duration};
+use std::{hint::black_box, ops::RangeInclusive};
 
 use anyhow::ensure;
 use koel::{CuckooFilter, Params, Xxh3};
@@ -13,7 +13,7 @@ use crate::{
     experiment::{Column, Fields, Role},
     interrupt::Interrupt,
     statistics::Quartiles,
-    stopwatch::{Lap, Rounds, Stopwatch},
+    stopwatch::{Lap, Rounds, Stopwatch, Timing},
 };
 
 /// Nanoseconds per key, hashing included, of the rounds that other work on the processor did not disturb, or of all if too many
@@ -198,23 +198,20 @@ impl<'a> Subject<'a> {
     }
 
     /// How many rounds count, and the times. `None` before the first round.
-    pub(super) fn times(&self) -> Option<(u32, Times)> {
-        let counting = self.rounds.iter().map(|rounds| {
-            let disturbed = if rounds.lack() { rounds.disturbed().len() } else { 0 };
-            rounds.quiet().len() + disturbed
-        });
-        let mut times = Times::default();
+    pub(super) fn times(&self) -> Option<(usize, Times)> {
+        let (mut least, mut times) = (usize::MAX, Times::default());
         for (operation, rounds) in Operation::ALL.into_iter().zip(&self.rounds) {
-            let Quartiles { low, median, high } = rounds.timing()?.quartiles;
+            let Timing { quartiles: Quartiles { low, median, high }, rounds, .. } = rounds.timing()?;
             times.0.extend(operation.columns().into_iter().zip([median, low, high].map(Value::from)));
+            least = least.min(rounds);
         }
         times.set_disturbed(self.lacks());
-        Some((u32::try_from(counting.min()?).ok()?, times))
+        Some((least, times))
     }
 
     /// Measures one round. False, and nothing is kept, if a table that is nearly full refused a key.
     pub(super) fn round(&mut self, watch: &mut Stopwatch, interrupt: &Interrupt) -> anyhow::Result<bool> {
-        let mut laps = [Lap { time: Duration::ZERO, disturbed: false }; Operation::ALL.len()];
+        let mut laps = [Lap::default(); Operation::ALL.len()];
         let mut add = |operation: Operation, lap: Lap| {
             let sum = &mut laps[operation as usize];
             *sum = Lap { time: sum.time + lap.time, disturbed: sum.disturbed || lap.disturbed };

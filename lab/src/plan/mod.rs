@@ -18,7 +18,7 @@ use anyhow::{Context as _, anyhow, bail};
 
 use crate::{
     chart,
-    experiment::{About, Experiment, Measured, Planned, Scope, key},
+    experiment::{About, Experiment, Findings, Measured, Planned, Scope, Untyped, key},
     interrupt::Interrupt,
     provenance::{Build, Machine},
     record::{Journal, Picture, Place, REMEDY, Record, Run, damaged},
@@ -71,7 +71,7 @@ impl From<Outcome> for ExitCode {
 
 /// An experiment that is ready to run, its cases, and the results that exist already.
 pub struct Plan<'a> {
-    experiment: Box<dyn Experiment + 'a>,
+    experiment: Box<dyn Untyped + 'a>,
     about: About,
     place: Place,
     /// Locked: no other process measures this experiment into this folder while the plan exists.
@@ -96,37 +96,29 @@ impl<'a> Plan<'a> {
     /// If a case takes more memory than is available; if the folder cannot be written to; if another process is measuring
     /// this experiment there; if the folder has results of a different run.
     pub fn new(experiment: impl Experiment + 'a, settings: &Settings) -> anyhow::Result<Self> {
+        Self::of(Box::new(experiment), settings)
+    }
+
+    fn of(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
         let about = experiment.about();
-        let name = about.name;
-        let cases = cases_of(&experiment, &settings.scope)?;
+        let cases = cases_of(&*experiment, &settings.scope)?;
         let threads = if about.is_timed { 1 } else { settings.threads.max(1) };
         let threads = threads_within_memory(&about, &cases, threads, Machine::available_memory())?;
         try_folder(&settings.folder)?;
 
         let run = Run {
-            experiment: name.to_owned(),
+            experiment: about.name.to_owned(),
             koel: env!("CARGO_PKG_VERSION").to_owned(),
             build: Build::here().clone(),
             scope: settings.scope.clone(),
             machine: Machine::here(),
             started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         };
-        let place = Place::new(&settings.folder, name);
+        let place = Place::new(&settings.folder, about.name);
         let journal = Journal::open(&place)?;
         let known = cases.iter().map(|_| None).collect();
-        let mut plan = Self {
-            experiment: Box::new(experiment),
-            about,
-            place,
-            journal,
-            run,
-            cases,
-            known,
-            anew: true,
-            replaces: settings.again,
-            threads,
-            seconds: 0.0,
-        };
+        let replaces = settings.again;
+        let mut plan = Self { experiment, about, place, journal, run, cases, known, anew: true, replaces, threads, seconds: 0.0 };
         if !settings.again {
             plan.recall()?;
         }
@@ -178,42 +170,38 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes the charts, the table and the record.
-    fn write(&self, measured: Vec<Measured>, complete: bool) -> anyhow::Result<()> {
-        let About { name, title, text, columns, .. } = &self.about;
-        let mut findings = self.experiment.findings(&measured)?;
-        let earlier = self.place.pictures();
+    fn write(self, measured: Vec<Measured>, complete: bool) -> anyhow::Result<Journal> {
+        let Findings { mut charts, tables, warnings } = self.experiment.findings(&measured)?;
         let mut pictures = Vec::new();
-        for chart in &mut findings.charts {
+        for chart in &mut charts {
             if !complete {
                 // The cases that are missing may say something else.
                 chart.finding = None;
             }
-            let file = format!("{name}-{}.svg", chart.file);
-            chart::save(chart, &self.place.file(&format!("-{}.svg", chart.file)))?;
+            let ending = format!("-{}.svg", chart.file);
+            chart::save(chart, &self.place.file(&ending))?;
             pictures.push(Picture {
-                file,
+                file: format!("{}{ending}", self.about.name),
                 title: chart.title().to_owned(),
                 is_finding: chart.finding.is_some(),
                 caption: chart.caption.clone(),
             });
         }
-        self.place.write_csv(&measured, columns)?;
-        let others = earlier.into_iter().filter(|file| pictures.iter().all(|picture: &Picture| picture.file != *file));
-        let others: Vec<_> = others.collect();
-        self.place.write(&Record {
-            run: self.run.clone(),
-            title: (*title).to_owned(),
-            about: (*text).to_owned(),
-            columns: columns.clone(),
+        let About { title, text, columns, .. } = self.about;
+        self.place.write_csv(&measured, &columns)?;
+        self.place.write(Record {
+            run: self.run,
+            title: title.to_owned(),
+            about: text.to_owned(),
+            columns,
             complete,
             seconds: self.seconds,
+            warnings,
             pictures,
-            warnings: findings.warnings,
-            tables: findings.tables,
+            tables,
             measured,
         })?;
-        // Of an earlier run with other parameters, for example.
-        self.place.delete(&others)
+        Ok(self.journal)
     }
 
     /// The experiment's name.
@@ -253,8 +241,7 @@ impl<'a> Plan<'a> {
             // Part of the new results must not replace all of the old ones. The journal keeps that part.
             return Ok(Outcome::Interrupted);
         }
-        self.write(measured, complete)?;
-        self.journal.end()?;
+        self.write(measured, complete)?.end()?;
         Ok(if complete { Outcome::Complete } else { Outcome::Interrupted })
     }
 }
@@ -302,7 +289,7 @@ fn same_machine(there: &Run, here: &Run, file: &Path) -> anyhow::Result<()> {
 }
 
 /// The cases of an experiment, each once.
-fn cases_of(experiment: &dyn Experiment, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+fn cases_of(experiment: &dyn Untyped, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
     let name = experiment.about().name;
     let mut cases = experiment.cases(scope).context(name)?;
     let mut seen = HashSet::new();
@@ -314,7 +301,7 @@ fn cases_of(experiment: &dyn Experiment, scope: &Scope) -> anyhow::Result<Vec<Pl
 }
 
 /// The smallest limit of slots that leaves a case, given one that is too low.
-fn least_slots(experiment: &dyn Experiment, scope: &Scope, too_few: u64) -> u64 {
+fn least_slots(experiment: &dyn Untyped, scope: &Scope, too_few: u64) -> u64 {
     let (mut too_few, mut enough) = (too_few, u64::MAX);
     while enough - too_few > 1 {
         let slots = u64::midpoint(too_few, enough);

@@ -15,7 +15,7 @@ use koel::{Hasher as _, Xxh3};
 
 use super::Plan;
 use crate::{
-    experiment::{Experiment, Fields, Measured, Planned},
+    experiment::{Fields, Measured, Planned, Untyped},
     interrupt::{Interrupt, Interrupted},
     record::Journal,
 };
@@ -91,7 +91,7 @@ pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Res
 }
 
 /// Measures one case. A panic becomes an error, so that the results of other threads are kept.
-fn one(experiment: &dyn Experiment, case: &Planned, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+fn one(experiment: &dyn Untyped, case: &Planned, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
     // Independent of the other cases, of their order and of the threads.
     let seed = Xxh3.hash(seed, case.key.as_bytes());
     // Cases share no state that the panic could have left inconsistent.

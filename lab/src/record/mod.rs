@@ -15,12 +15,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, bail};
-use serde::{Deserialize, Serialize};
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    experiment::{Column, Measured, Scope, Table},
+    experiment::{Column, Measured, Scope, Table, typed},
     provenance::{Build, Machine},
 };
 
@@ -34,7 +34,6 @@ pub(crate) struct Run {
     /// The version of koel.
     pub(crate) koel: String,
     /// The program that measured. All results in a file are of one.
-    #[serde(default)]
     pub(crate) build: Build,
     pub(crate) scope: Scope,
     pub(crate) machine: Machine,
@@ -48,7 +47,6 @@ pub(crate) struct Picture {
     pub(crate) file: String,
     pub(crate) title: String,
     /// Whether the title says what the chart shows, and not only what is drawn.
-    #[serde(default)]
     pub(crate) is_finding: bool,
     pub(crate) caption: String,
 }
@@ -59,37 +57,28 @@ pub(crate) struct Record {
     pub(crate) run: Run,
     pub(crate) title: String,
     pub(crate) about: String,
-    /// Missing in records of koel before columns were described.
-    #[serde(default)]
     pub(crate) columns: Vec<Column>,
     /// Whether all cases have been measured.
     pub(crate) complete: bool,
     /// The time spent measuring, of all parts of an interrupted run together.
     pub(crate) seconds: f64,
     /// What a reader must know before the figures.
-    #[serde(default)]
     pub(crate) warnings: Vec<String>,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) tables: Vec<Table>,
     pub(crate) measured: Vec<Measured>,
 }
 
-/// The results of an experiment, and where they are from.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    /// The machine that measured.
-    pub machine: Machine,
-    /// What was measured.
-    pub measured: Vec<Measured>,
-}
-
-/// Reads the results of the experiment with this name in a folder. `None` if there are none.
+/// Reads the results of the experiment with this name in a folder: none if there is no record.
 ///
 /// # Errors
-/// If the record cannot be read.
-pub fn read_results(folder: &Path, name: &'static str) -> anyhow::Result<Option<Recorded>> {
-    let record = Place::new(folder, name).read()?;
-    Ok(record.map(|Record { run, measured, .. }| Recorded { machine: run.machine, measured }))
+/// If the record cannot be read, or has other fields than these.
+pub fn read_results<C: DeserializeOwned, R: DeserializeOwned>(
+    folder: &Path,
+    name: &'static str,
+) -> anyhow::Result<Vec<Measured<C, R>>> {
+    let place = Place::new(folder, name);
+    place.read()?.map_or_else(|| Ok(Vec::new()), |record| place.typed(&record))
 }
 
 /// The paths of an experiment's files.
@@ -115,38 +104,28 @@ impl Place {
     /// Reads the record, if there is one.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         let path = self.json();
-        let Some(text) = read(&path)? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).with_context(|| damaged(&path))
+        read(&path)?.map(|text| parse(&text, &path)).transpose()
     }
 
-    /// The files of the pictures that the record names, if there is one that can be read. Whatever it says, they are files of this
-    /// experiment.
-    pub(crate) fn pictures(&self) -> Vec<String> {
-        let record = self.read().ok().flatten();
-        let files = record.into_iter().flat_map(|record| record.pictures).map(|picture| picture.file);
-        let is_ours = |file: &String| {
-            let rest = file.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('-'));
-            rest.and_then(|rest| rest.strip_suffix(".svg")).is_some_and(|rest| !rest.contains(['/', '\\']))
-        };
-        files.filter(is_ours).collect()
+    /// The results of the record in the types of its experiment.
+    pub(crate) fn typed<C: DeserializeOwned, R: DeserializeOwned>(&self, record: &Record) -> anyhow::Result<Vec<Measured<C, R>>> {
+        typed(&record.measured).with_context(|| damaged(&self.json()))
     }
 
-    /// Deletes files of the folder. It is no error if they are gone already.
-    pub(crate) fn delete(&self, files: &[String]) -> anyhow::Result<()> {
-        for file in files {
-            let path = self.folder.join(file);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("{} could not be deleted", path.display()));
-                }
-                _ => {}
+    /// Writes the record, and deletes the pictures of an earlier one that this one does not have: of a run with other parameters,
+    /// for example.
+    pub(crate) fn write(&self, record: Record) -> anyhow::Result<()> {
+        let earlier = self.read().ok().flatten().map_or_else(Vec::new, |record| record.pictures);
+        let kept: Vec<_> = record.pictures.iter().map(|picture| picture.file.clone()).collect();
+        replace(&self.json(), lines(record)?.as_bytes())?;
+        for Picture { file, .. } in earlier.into_iter().filter(|picture| !kept.contains(&picture.file)) {
+            // Whatever the earlier record says, nothing but pictures of this experiment.
+            let ours = file.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('-')?.strip_suffix(".svg"));
+            if ours.is_some_and(|rest| !rest.contains(['/', '\\'])) {
+                remove(&self.folder.join(&file))?;
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn write(&self, record: &Record) -> anyhow::Result<()> {
-        replace(&self.json(), lines(record)?.as_bytes())
     }
 
     pub(crate) fn write_csv(&self, measured: &[Measured], columns: &[Column]) -> anyhow::Result<()> {
@@ -183,17 +162,14 @@ pub(crate) fn table(measured: &[Measured], columns: &[Column]) -> anyhow::Result
 }
 
 /// The record as JSON, with each case on a line of its own.
-fn lines(record: &Record) -> anyhow::Result<String> {
-    let Value::Object(mut object) = serde_json::to_value(record)? else { bail!("a record must be an object") };
-    let measured = object.remove("measured");
-    let mut text = serde_json::to_string_pretty(&object)?;
-    // Without the closing brace and the newline before it.
-    text.truncate(text.len() - 2);
-    text += ",\n  \"measured\": [";
-    let cases = measured.as_ref().and_then(Value::as_array).into_iter().flatten();
-    for (place, case) in cases.enumerate() {
+fn lines(mut record: Record) -> anyhow::Result<String> {
+    let measured = std::mem::take(&mut record.measured);
+    let mut text = serde_json::to_string_pretty(&record)?;
+    // The list is the last field.
+    text.truncate(text.len() - "]\n}".len());
+    for (place, case) in measured.iter().enumerate() {
         text += if place == 0 { "\n    " } else { ",\n    " };
-        text += &case.to_string();
+        text += &serde_json::to_string(case)?;
     }
     text += "\n  ]\n}\n";
     Ok(text)
@@ -235,33 +211,18 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write().with_context(|| format!("{} could not be written", path.display()))
 }
 
-/// Syncs the file's folder, so that a new name in it is durable.
-#[cfg(unix)]
-fn sync(path: &Path) -> io::Result<()> {
-    match fs::File::open(path.parent().unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()) {
-        // A folder without read permission, or a file system that cannot sync folders: there is no other way.
-        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-            Ok(())
+/// Removes a file. It is no error if it is gone already.
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("{} could not be deleted", path.display()))
         }
-        other => other,
+        _ => Ok(()),
     }
-}
-
-#[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps, reason = "on Unix, it can fail")]
-fn sync(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// The order of the experiments. Any others follow, sorted by name.
 const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
-
-/// The results of an experiment.
-#[derive(Debug)]
-pub(crate) struct Results {
-    pub(crate) name: String,
-    pub(crate) record: Record,
-}
 
 /// The name of each file `NAME.json` in the folder, in the order of experiments.
 pub(crate) fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
@@ -278,28 +239,25 @@ fn place(name: &str) -> usize {
     ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
 }
 
-/// The results of this name. `None` if the file is something else: users may keep other JSON files in the folder.
-pub(crate) fn results(folder: &Path, name: &str) -> anyhow::Result<Option<Results>> {
+/// The record of this name. `None` if the file is something else: users may keep other JSON files in the folder.
+pub(crate) fn results(folder: &Path, name: &str) -> anyhow::Result<Option<Record>> {
     let path = folder.join(format!("{name}.json"));
-    let Some(text) = read(&path)? else { return Ok(None) };
-    let ours = place(name) < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
-    if !ours {
-        return Ok(None);
-    }
-    let record = serde_json::from_str(&text)
-        .with_context(|| format!("{}: this record is damaged: measure {name} --again, or delete the file", path.display()))?;
-    Ok(Some(Results { name: name.to_owned(), record }))
+    let is_ours = |text: &String| place(name) < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
+    read(&path)?.filter(is_ours).map(|text| parse(&text, &path)).transpose()
 }
 
-/// The results of all experiments.
-pub(crate) fn all(folder: &Path) -> anyhow::Result<Vec<Results>> {
-    let all = names(folder)?.into_iter().filter_map(|name| results(folder, &name).transpose());
-    all.collect()
+/// The records of all experiments.
+pub(crate) fn all(folder: &Path) -> anyhow::Result<Vec<Record>> {
+    names(folder)?.into_iter().filter_map(|name| results(folder, &name).transpose()).collect()
+}
+
+fn parse(text: &str, path: &Path) -> anyhow::Result<Record> {
+    serde_json::from_str(text).with_context(|| damaged(path))
 }
 
 /// What to say of a record that cannot be read.
 pub(crate) fn damaged(path: &Path) -> String {
-    format!("{}: not a record of koel, or a damaged one: {REMEDY}", path.display())
+    format!("{}: not a record of koel, or a damaged one: {REMEDY}, or delete the file", path.display())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     experiment::Table,
     experiments::times::DISTURBED,
-    record::{self, Picture, Record, Results, Run},
+    record::{self, Picture, Record, Run},
 };
 
 /// The name of its file.
@@ -18,7 +18,6 @@ pub const FILE: &str = "report.html";
 
 /// An experiment's section of the page.
 struct Part {
-    name: String,
     record: Record,
     /// The SVG of each picture.
     charts: Vec<String>,
@@ -27,6 +26,10 @@ struct Part {
 }
 
 impl Part {
+    fn name(&self) -> &str {
+        &self.record.run.experiment
+    }
+
     fn rows(&self) -> usize {
         self.record.measured.iter().map(|measured| measured.rows.len()).sum()
     }
@@ -62,13 +65,10 @@ pub fn write(folder: &Path) -> anyhow::Result<()> {
 
 /// Reads the experiment of this name. `None` if the file is something else: users may keep other JSON files in the folder.
 fn read(folder: &Path, name: &str, rules: &mut BTreeSet<String>) -> anyhow::Result<Option<Part>> {
-    let Some(Results { name, record }) = record::results(folder, name)? else { return Ok(None) };
-    let mut charts = Vec::new();
-    for picture in &record.pictures {
-        charts.push(chart(folder, &name, &picture.file, rules)?);
-    }
+    let Some(record) = record::results(folder, name)? else { return Ok(None) };
+    let charts = record.pictures.iter().map(|picture| chart(folder, name, &picture.file, rules)).collect::<Result<_, _>>()?;
     let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
-    Ok(Some(Part { name, record, charts, csv }))
+    Ok(Some(Part { record, charts, csv }))
 }
 
 /// Reads a chart, without its rules for dark pages, which are collected in `rules`.
@@ -141,7 +141,7 @@ pub(crate) fn facts_apart(runs: [&Run; 2]) -> Vec<(String, [String; 2])> {
 /// What readers must know before the figures of all experiments.
 fn notes(parts: &[Part]) -> Markup {
     let named = |is: fn(&Record) -> bool| {
-        let names: Vec<_> = parts.iter().filter(|part| is(&part.record)).map(|part| part.name.as_str()).collect();
+        let names: Vec<_> = parts.iter().filter(|part| is(&part.record)).map(Part::name).collect();
         names.join(", ")
     };
     let slow = named(|record| !record.run.machine.optimized);
@@ -169,8 +169,8 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
     let run = &record.run;
     let others: Vec<_> = facts(run).into_iter().zip(known).filter(|(one, other)| one != *other).map(|(one, _)| one).collect();
     html! {
-        section id=(part.name) aria-labelledby={ (part.name) "-title" } {
-            h2 id={ (part.name) "-title" } { (record.title) }
+        section id=(part.name()) aria-labelledby={ (part.name()) "-title" } {
+            h2 id={ (part.name()) "-title" } { (record.title) }
             p { (record.about) }
             @if !record.complete {
                 p.warning {
@@ -192,8 +192,8 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
             @for table in &record.tables { (small(table)) }
             p.soft {
                 @if part.rows() > 0 {
-                    a download={ (part.name) ".csv" } href={ "data:text/csv;charset=utf-8;base64," (STANDARD.encode(&part.csv)) } {
-                        "All " (part.rows()) " rows as " (part.name) ".csv"
+                    a download={ (part.name()) ".csv" } href={ "data:text/csv;charset=utf-8;base64," (STANDARD.encode(&part.csv)) } {
+                        "All " (part.rows()) " rows as " (part.name()) ".csv"
                     }
                     ". "
                 }
@@ -281,7 +281,7 @@ fn summary(parts: &[Part]) -> Markup {
                     // Experiments have their most important chart first.
                     @let found = part.record.pictures.iter().find(|picture| picture.is_finding);
                     li {
-                        a href={ "#" (part.name) } { (part.record.title) }
+                        a href={ "#" (part.name()) } { (part.record.title) }
                         @if let Some(found) = found { span.finding { ": " (found.title) "." } }
                     }
                 }
@@ -307,70 +307,41 @@ mod tests {
     use super::*;
     use crate::{
         chart::{self, Axis, Chart, Series},
-        experiment::{Fields, Measured, Scope, Table},
-        provenance::{Build, Machine},
-        record::{Picture, Place, Run},
+        record::Place,
     };
 
     /// Text that must be escaped in the page.
     const HOSTILE: &str = "<script>alert(\"1\")</script> & 'more'";
 
-    fn machine() -> Machine {
-        Machine {
-            processor: String::from("a processor"),
-            cores: 2,
-            memory_mib: 2048,
-            system: String::from("a system"),
-            system_kernel: None,
-            kernel: String::from("portable"),
-            optimized: true,
-        }
-    }
-
-    fn build() -> Build {
-        Build { commit: Some(String::from("c0ffee")), program: Some(String::from("0123456789abcdef")), ..Build::default() }
-    }
-
-    fn fields(value: &Value) -> Fields {
-        value.as_object().expect("an object").clone()
-    }
-
     /// A record with two rows, a table and a chart.
     fn record(name: &str) -> Record {
-        let rows =
-            vec![fields(&json!({"mean": 0.1, "note": HOSTILE})), fields(&json!({"mean": 0.937_461_038_961_038_9, "note": null}))];
-        let mut table = Table::new(HOSTILE, &["what", HOSTILE]);
-        table.rows.push(vec![String::from("7"), HOSTILE.to_owned()]);
-        Record {
-            run: Run {
-                experiment: name.to_owned(),
-                koel: String::from("0.1.0"),
-                build: build(),
-                scope: Scope { quick: true, seed: 5, max_slots: None },
-                machine: machine(),
-                started: String::from("2026-11-21T00:52:47Z"),
+        let machine = json!({
+            "processor": "a processor", "cores": 2, "memory_mib": 2048, "system": "a system", "kernel": "portable", "optimized": true,
+        });
+        let scope = json!({ "quick": true, "seed": 5, "max_slots": null });
+        let build = json!({ "commit": "c0ffee", "program": "0123456789abcdef" });
+        let rows = json!([{ "mean": 0.1, "note": HOSTILE }, { "mean": 0.937_461_038_961_038_9, "note": null }]);
+        let record = json!({
+            "run": {
+                "experiment": name, "koel": "0.1.0", "build": build, "scope": scope, "machine": machine,
+                "started": "2026-11-21T00:52:47Z",
             },
-            title: format!("The title of {name} {HOSTILE}"),
-            columns: Vec::new(),
-            about: HOSTILE.to_owned(),
-            complete: true,
-            seconds: 61.6,
-            warnings: Vec::new(),
-            pictures: vec![Picture {
-                file: format!("{name}-one.svg"),
-                title: HOSTILE.to_owned(),
-                is_finding: name == "load",
-                caption: HOSTILE.to_owned(),
-            }],
-            tables: vec![table],
-            measured: vec![Measured { case: fields(&json!({"slots": 100})), rows }],
-        }
+            "title": format!("The title of {name} {HOSTILE}"), "about": HOSTILE, "columns": [], "complete": true, "seconds": 61.6,
+            "warnings": [],
+            "pictures": [{ "file": format!("{name}-one.svg"), "title": HOSTILE, "is_finding": name == "load", "caption": HOSTILE }],
+            "tables": [{ "caption": HOSTILE, "header": ["what", HOSTILE], "rows": [["7", HOSTILE]] }],
+            "measured": [{ "case": { "slots": 100 }, "rows": rows }],
+        });
+        serde_json::from_value(record).expect("a record")
     }
 
-    fn put(folder: &Path, name: &'static str, record: &Record) {
-        let place = Place::new(folder, name);
-        place.write(record).expect("it can be written");
+    /// Writes this experiment, after a change to its record, into the folder.
+    fn put(folder: &TempDir, name: &'static str, change: impl Fn(&mut Record)) {
+        let place = Place::new(folder.path(), name);
+        let mut record = record(name);
+        change(&mut record);
         place.write_csv(&record.measured, &[]).expect("it can be written");
+        place.write(record).expect("it can be written");
         let chart = Chart {
             file: String::from("one"),
             topic: HOSTILE.to_owned(),
@@ -380,17 +351,12 @@ mod tests {
             y: Axis::log("y"),
             series: vec![Series::new(HOSTILE, 0, vec![(1.0, 1.0), (2.0, 10.0)])],
         };
-        fs::write(place.file("-one.svg"), chart::draw(&chart)).expect("it can be written");
+        chart::save(&chart, &place.file("-one.svg")).expect("it can be written");
     }
 
-    /// A folder with these experiments, after a change to each record.
     fn folder(names: &[&'static str], change: impl Fn(&mut Record)) -> TempDir {
         let folder = tempfile::tempdir().expect("a folder");
-        for &name in names {
-            let mut record = record(name);
-            change(&mut record);
-            put(folder.path(), name, &record);
-        }
+        names.iter().for_each(|&name| put(&folder, name, &change));
         folder
     }
 
@@ -399,25 +365,19 @@ mod tests {
         fs::read_to_string(folder.path().join(FILE)).expect("a page")
     }
 
-    fn error(folder: &TempDir) -> String {
+    #[track_caller]
+    fn refuses(folder: &TempDir, problem: &str) {
         fs::remove_file(folder.path().join(FILE)).ok();
         let error = format!("{:#}", write(folder.path()).expect_err("it has to be refused"));
-        assert!(!folder.path().join(FILE).exists());
-        error
+        assert!(error.contains(problem) && !folder.path().join(FILE).exists(), "no \"{problem}\" in: {error}");
     }
 
     #[test]
-    fn nothing_gets_in_as_it_is() {
-        let page = page(&folder(&["load"], |_| ()));
-        assert!(!page.contains("<script"), "{page}");
+    fn nothing_gets_in_as_it_is_and_nothing_is_fetched() {
+        let page = page(&folder(&["load", "peers"], |_| ())).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         // In the page: title, contents, about, caption, the table's caption, label, header and cells; in the chart: title, label,
         // text, axis and legend.
-        assert!(page.matches("&lt;script").count() >= 12, "{}", page.matches("&lt;script").count());
-    }
-
-    #[test]
-    fn nothing_is_fetched() {
-        let page = page(&folder(&["load", "peers"], |_| ())).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        assert!(!page.contains("<script") && page.matches("&lt;script").count() >= 2 * 12, "{page}");
         for reference in ["http:", "https:", "//", "src=", "url(", "@import", "<link", "<iframe", "<object"] {
             assert!(!page.contains(reference), "{reference}");
         }
@@ -443,48 +403,43 @@ mod tests {
         let (_, rest) = page.split_once("href=\"data:text/csv;charset=utf-8;base64,").expect("a link");
         let (encoded, rest) = rest.split_once('"').expect("an end");
         assert!(rest.starts_with(">All 2 rows as load.csv</a>"), "{}", &rest[..60]);
-        let csv = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded).expect("base64");
+        let csv = STANDARD.decode(encoded).expect("base64");
         assert_eq!(csv, fs::read(folder.path().join("load.csv")).expect("a table"));
         assert!(csv.starts_with(b"slots,mean,note\n100,0.1,"));
     }
 
     #[test]
     fn facts_are_told_once_unless_they_differ() {
-        let folder = folder(&["load"], |_| ());
-        assert_eq!(page(&folder).matches("<dd>a processor</dd>").count(), 1);
-        put(folder.path(), "space", &record("space"));
+        let folder = folder(&["load", "space"], |_| ());
         let same = page(&folder);
         assert_eq!((same.matches("<dd>a processor</dd>").count(), same.matches("<dt>Seed</dt>").count()), (1, 1));
         assert!(same.contains("2026-11-21 at 00:52:47 UTC") && same.contains("took 1m 2s"));
-        let mut other = record("space");
-        other.run.machine.processor = String::from("another one");
-        put(folder.path(), "space", &other);
+        put(&folder, "space", |record| record.run.machine.processor = String::from("another one"));
         let page = page(&folder);
         let (head, section) = page.split_once("<section id=\"space\"").expect("a section");
-        assert!(
-            !head.contains("<dd>another one</dd>")
-                && head.contains("on a processor and another one.")
-                && section.contains("<dd>another one</dd>")
-        );
+        let other = "<dd>another one</dd>";
+        assert!(!head.contains(other) && head.contains("on a processor and another one.") && section.contains(other), "{page}");
         assert_eq!(page.matches("<dt>Seed</dt>").count(), 1);
     }
 
     #[test]
     fn warnings_say_what_is_wrong() {
-        assert!(!page(&folder(&["load", "fpr"], |_| ())).contains("class=\"warning\""));
-        let slow = page(&folder(&["load", "fpr"], |record| record.run.machine.optimized = record.run.experiment == "load"));
-        assert_eq!(slow.matches("class=\"warning\"").count(), 1);
-        assert!(slow.contains("that measured fpr was compiled without optimization"));
-        let part = page(&folder(&["load", "fpr"], |record| record.complete = record.run.experiment == "load"));
-        assert_eq!(part.matches("class=\"warning\"").count(), 1);
-        assert!(part.contains("1 cases were measured"), "{part}");
-        let noted = page(&folder(&["load", "fpr"], |record| {
-            if record.run.experiment == "fpr" {
-                record.warnings.push(format!("Seven times were disturbed. {HOSTILE}"));
-                record.run.build =
-                    Build { commit: Some(String::from("beefbeefbeefbeef")), modified: Some(true), ..Build::default() };
-            }
-        }));
+        let only_fpr = |change: fn(&mut Record)| {
+            let folder = folder(&["load"], |_| ());
+            put(&folder, "fpr", change);
+            page(&folder)
+        };
+        assert!(!only_fpr(|_| ()).contains("class=\"warning\""));
+        let slow = only_fpr(|record| record.run.machine.optimized = false);
+        let part = only_fpr(|record| record.complete = false);
+        for (page, text) in [(slow, "that measured fpr was compiled without optimization"), (part, "1 cases were measured")] {
+            assert!(page.matches("class=\"warning\"").count() == 1 && page.contains(text), "no \"{text}\" in {page}");
+        }
+        let noted = only_fpr(|record| {
+            record.warnings.push(format!("Seven times were disturbed. {HOSTILE}"));
+            let build = &mut record.run.build;
+            (build.commit, build.modified, build.program) = (Some(String::from("beefbeefbeefbeef")), Some(true), None);
+        });
         for part in [
             "There are notes above the charts of fpr.",
             "The records of fpr do not say which program measured them.",
@@ -501,35 +456,27 @@ mod tests {
     #[test]
     fn what_is_damaged_is_named_and_the_remedy() {
         let folder = folder(&["load"], |_| ());
-        let path = folder.path().join("load-one.svg");
-        let svg = fs::read_to_string(&path).expect("a chart");
-        for (text, problem) in [
-            (&svg[..svg.len() / 2], "load-one.svg: this chart is damaged: run the experiment load again"),
-            ("", "load-one.svg: this chart is damaged"),
-            (&*svg.replace("</style>", ""), "load-one.svg: this chart is damaged"),
-        ] {
-            fs::write(&path, text).expect("it can be written");
-            let error = error(&folder);
-            assert!(error.contains(problem), "{error}");
+        let [svg, json] = ["load-one.svg", "load.json"].map(|name| folder.path().join(name));
+        let chart = fs::read_to_string(&svg).expect("a chart");
+        for text in [&chart[..chart.len() / 2], "", &chart.replace("</style>", "")] {
+            fs::write(&svg, text).expect("it can be written");
+            refuses(&folder, "load-one.svg: this chart is damaged: run the experiment load again");
         }
-        fs::remove_file(&path).expect("it is there");
-        let missing = error(&folder);
-        assert!(missing.contains("load-one.svg: this chart is missing: run the experiment load again"), "{missing}");
+        fs::remove_file(&svg).expect("it is there");
+        refuses(&folder, "load-one.svg: this chart is missing: run the experiment load again");
+        put(&folder, "load", |record| record.pictures[0].file = String::from("../load-one.svg"));
+        refuses(&folder, "\"../load-one.svg\" is not");
 
-        let mut outside = record("load");
-        outside.pictures[0].file = String::from("../load-one.svg");
-        put(folder.path(), "load", &outside);
-        assert!(error(&folder).contains("\"../load-one.svg\" is not"), "{}", error(&folder));
-
-        let path = folder.path().join("load.json");
-        let json = fs::read_to_string(&path).expect("a record");
-        for text in ["", "{}", &json[..json.len() - 4]] {
-            fs::write(&path, text).expect("it can be written");
-            let error = error(&folder);
-            assert!(error.contains("load.json: this record is damaged: measure load --again, or delete"), "{error}");
+        let record = fs::read_to_string(&json).expect("a record");
+        for text in ["", "{}", &record[..record.len() - 4]] {
+            fs::write(&json, text).expect("it can be written");
+            refuses(
+                &folder,
+                "load.json: not a record of koel, or a damaged one: choose another --out, or measure everything --again",
+            );
         }
-        fs::remove_file(&path).expect("it is there");
-        assert!(error(&folder).contains("no results here: measure some with `koel experiment all`"));
+        fs::remove_file(&json).expect("it is there");
+        refuses(&folder, "no results here: measure some with `koel experiment all`");
     }
 
     /// Users may keep other files in the folder.
@@ -543,7 +490,7 @@ mod tests {
         let path = folder.path().join("abacus.json");
         let json = fs::read_to_string(&path).expect("a record");
         fs::write(&path, &json[..json.len() / 2]).expect("it can be written");
-        assert!(error(&folder).contains("abacus.json: this record is damaged"));
+        refuses(&folder, "abacus.json: not a record of koel, or a damaged one");
     }
 
     #[test]
@@ -557,8 +504,8 @@ mod tests {
         assert_eq!(summary.matches("class=\"finding\"").count(), 1);
         for disturbed in [json!(true), json!(2)] {
             let page = page(&folder(&["load"], |record| {
-                record.measured[0].rows[0].insert(String::from("disturbed"), disturbed.clone());
-                record.measured[0].rows[1].insert(String::from("disturbed"), json!(0));
+                let rows = record.measured[0].rows.iter_mut().zip([disturbed.clone(), Value::from(0)]);
+                rows.for_each(|(row, disturbed)| _ = row.insert(String::from("disturbed"), disturbed));
             }));
             assert!(page.contains("1 experiment with 2 rows") && page.contains("disturbed 1 of the rows"), "{page}");
         }

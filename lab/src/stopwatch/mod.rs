@@ -45,7 +45,7 @@ pub trait Signals {
 }
 
 /// A measured time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lap {
     /// How long the work took.
     pub time: Duration,
@@ -127,8 +127,8 @@ pub struct Rounds {
 pub struct Timing {
     /// Of the rounds that count: those that were not disturbed, or all if these are too few.
     pub quartiles: Quartiles,
-    /// The shortest of these.
-    pub least: f64,
+    /// How many rounds these are.
+    pub rounds: usize,
     /// Whether too few rounds were undisturbed.
     pub disturbed: bool,
 }
@@ -154,26 +154,15 @@ impl Rounds {
         self.quiet.len() < self.enough
     }
 
-    /// The times that were not disturbed.
-    #[must_use]
-    pub fn quiet(&self) -> &[f64] {
-        &self.quiet
-    }
-
-    /// The times that were.
-    #[must_use]
-    pub fn disturbed(&self) -> &[f64] {
-        &self.disturbed
-    }
-
     /// The summary; `None` without times.
     #[must_use]
     pub fn timing(&self) -> Option<Timing> {
         let disturbed = self.lack();
-        let counting = || self.quiet.iter().chain(self.disturbed.iter().filter(|_| disturbed)).copied();
-        let Quartiles { low, median, high } = Quartiles::of(counting())?;
+        let counting: Vec<_> = self.quiet.iter().chain(self.disturbed.iter().filter(|_| disturbed)).copied().collect();
+        let rounds = counting.len();
+        let Quartiles { low, median, high } = Quartiles::of(counting)?;
         let quartiles = Quartiles { low: thousandths(low), median: thousandths(median), high: thousandths(high) };
-        Some(Timing { quartiles, least: counting().fold(f64::INFINITY, f64::min), disturbed })
+        Some(Timing { quartiles, rounds, disturbed })
     }
 }
 
@@ -183,79 +172,51 @@ fn thousandths(ns: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::IntoIter;
+
     use super::*;
 
-    /// Signals made up: every piece of work takes a millisecond.
-    #[derive(Default)]
-    pub(crate) struct Fake {
-        /// Whether the work with this number is disturbed, counted from 0.
-        pub(crate) disturbs: Option<Box<dyn FnMut(u64) -> bool>>,
-        works: u64,
-        clocks: u64,
-        waited: Duration,
-    }
-
-    impl Fake {
-        pub(crate) fn disturbing(disturbs: impl FnMut(u64) -> bool + 'static) -> Stopwatch {
-            Stopwatch::with(Self { disturbs: Some(Box::new(disturbs)), ..Self::default() })
-        }
+    /// Signals made up, in microseconds: each piece of work takes a thousand.
+    struct Fake {
+        clock: u64,
+        waited: IntoIter<u64>,
+        references: IntoIter<u64>,
     }
 
     impl Signals for Fake {
         fn clock(&mut self) -> Duration {
-            self.clocks += 1;
-            if self.clocks.is_multiple_of(2) {
-                if self.disturbs.as_mut().is_some_and(|disturbs| disturbs(self.works)) {
-                    self.waited += Duration::from_micros(30);
-                }
-                self.works += 1;
-            }
-            Duration::from_millis(self.clocks)
+            self.clock += 1000;
+            Duration::from_micros(self.clock)
         }
 
         fn counters(&mut self) -> Counters {
-            Counters { waited: Some(self.waited), ..Counters::default() }
+            Counters { waited: self.waited.next().map(Duration::from_micros), ..Counters::default() }
         }
 
         fn reference(&mut self) -> Duration {
-            Duration::from_micros(20)
+            Duration::from_micros(self.references.next().unwrap_or(0))
         }
     }
 
     #[test]
     fn a_disturbed_time_is_noticed() {
-        let mut watch = Fake::disturbing(|work| work == 1);
-        let laps = [(); 3].map(|()| watch.time(|| 7));
-        assert_eq!(laps.map(|(result, lap)| (result, lap.disturbed)), [(7, false), (7, true), (7, false)]);
-        assert!(laps.iter().all(|(_, lap)| lap.time == Duration::from_millis(1)));
-    }
-
-    /// No signal but the reference, which takes these times.
-    struct Slowing(std::vec::IntoIter<u64>);
-
-    impl Signals for Slowing {
-        fn clock(&mut self) -> Duration {
-            Duration::ZERO
-        }
-
-        fn counters(&mut self) -> Counters {
-            Counters::default()
-        }
-
-        fn reference(&mut self) -> Duration {
-            Duration::from_micros(self.0.next().unwrap_or(0))
-        }
-    }
-
-    /// The only signal that every system has.
-    #[test]
-    fn a_slow_processor_is_noticed() {
-        for (before, after, expected) in
-            [(100, 100, false), (100, 109, false), (100, 111, true), (111, 100, true), (90, 100, true)]
-        {
-            let mut watch = Stopwatch::with(Slowing(vec![100, 100, before, after].into_iter()));
+        let cases = [
+            ([0, 19], [100, 100], false),
+            ([0, 21], [100, 100], true),
+            ([30, 49], [100, 100], false),
+            // A slow processor: the only signal that every system has.
+            ([0, 0], [100, 109], false),
+            ([0, 0], [100, 111], true),
+            ([0, 0], [111, 100], true),
+            ([0, 0], [90, 100], true),
+        ];
+        for (waited, references, disturbed) in cases {
+            let waited = [[0, 0], waited].concat().into_iter();
+            let references = [[100, 100], references].concat().into_iter();
+            let mut watch = Stopwatch::with(Fake { clock: 0, waited, references });
             assert!(!watch.time(|| ()).1.disturbed);
-            assert_eq!(watch.time(|| ()).1.disturbed, expected, "{before} {after}");
+            let lap = Lap { time: Duration::from_millis(1), disturbed };
+            assert_eq!(watch.time(|| 7), (7, lap));
         }
     }
 
@@ -273,25 +234,18 @@ mod tests {
         assert_eq!(lost(counters(None, Some(1), None), counters(None, Some(3), None)), 2 * (3000 + 50));
     }
 
-    fn rounds(planned: usize, laps: &[(u64, bool)]) -> Rounds {
-        let mut rounds = Rounds::new(planned);
-        for &(time, disturbed) in laps {
-            rounds.keep(Lap { time: Duration::from_nanos(time), disturbed }, 4);
-        }
-        rounds
-    }
-
     #[test]
     fn disturbed_times_count_only_where_too_few_are_not() {
-        let most = rounds(3, &[(4, false), (8, false), (400, true)]);
-        let timing = most.timing().expect("there are times");
-        assert!(!most.lack() && !timing.disturbed);
-        assert_eq!((timing.quartiles.median, timing.least, timing.quartiles.high), (1.5, 1.0, 1.75));
-        let few = rounds(3, &[(4, false), (8, true), (400, true)]);
-        let timing = few.timing().expect("there are times");
-        assert!(few.lack() && timing.disturbed);
-        assert_eq!((timing.quartiles.median, timing.least), (2.0, 1.0));
-        assert_eq!((few.quiet(), few.disturbed()), (&[1.0][..], &[2.0, 100.0][..]));
-        assert_eq!(rounds(3, &[]).timing(), None);
+        let timing = |laps: &[(u64, bool)]| {
+            let mut rounds = Rounds::new(3);
+            for &(time, disturbed) in laps {
+                rounds.keep(Lap { time: Duration::from_nanos(time), disturbed }, 4);
+            }
+            let Timing { quartiles: Quartiles { low, median, high }, rounds, disturbed } = rounds.timing()?;
+            Some(([low, median, high], rounds, disturbed))
+        };
+        assert_eq!(timing(&[(4, false), (8, false), (400, true)]), Some(([1.25, 1.5, 1.75], 2, false)));
+        assert_eq!(timing(&[(4, false), (8, true), (400, true)]), Some(([1.5, 2.0, 51.0], 3, true)));
+        assert_eq!(timing(&[]), None);
     }
 }

@@ -9,15 +9,20 @@ use std::{
 
 use super::{Counters, Signals};
 
-/// This thread, on this system.
+/// This thread, on this system. The files are Linux's, and stay open; other systems have none. Those of the thread are those of
+/// the thread that opened them.
 pub(super) struct System {
     start: Instant,
-    files: Files,
+    schedstat: Option<File>,
+    status: Option<File>,
+    stat: Option<File>,
 }
 
 impl System {
     pub(super) fn new() -> Self {
-        Self { start: Instant::now(), files: Files::new() }
+        let [schedstat, status, stat] =
+            ["/proc/thread-self/schedstat", "/proc/thread-self/status", "/proc/stat"].map(|path| File::open(path).ok());
+        Self { start: Instant::now(), schedstat, status, stat }
     }
 }
 
@@ -27,7 +32,12 @@ impl Signals for System {
     }
 
     fn counters(&mut self) -> Counters {
-        self.files.counters()
+        let mut buffer = [0; 4096];
+        Counters {
+            waited: self.schedstat.as_ref().and_then(|file| waited(text(file, &mut buffer)?)),
+            interruptions: self.status.as_ref().and_then(|file| interruptions(text(file, &mut buffer)?)),
+            stolen: self.stat.as_ref().and_then(|file| stolen(text(file, &mut buffer)?)),
+        }
     }
 
     /// The fastest of three short loops, so that an interruption of one of them is not taken for a slow processor. They read
@@ -51,33 +61,6 @@ fn multiply() -> u64 {
         }
     }
     chains.iter().fold(0, |all, chain| all ^ chain)
-}
-
-/// Files of Linux, which stay open; other systems have none. Those of the thread are those of the thread that opened them.
-struct Files {
-    schedstat: Option<File>,
-    status: Option<File>,
-    stat: Option<File>,
-}
-
-impl Files {
-    fn new() -> Self {
-        let open = |path: &str| File::open(path).ok();
-        Self {
-            schedstat: open("/proc/thread-self/schedstat"),
-            status: open("/proc/thread-self/status"),
-            stat: open("/proc/stat"),
-        }
-    }
-
-    fn counters(&self) -> Counters {
-        let mut buffer = [0; 4096];
-        Counters {
-            waited: self.schedstat.as_ref().and_then(|file| waited(text(file, &mut buffer)?)),
-            interruptions: self.status.as_ref().and_then(|file| interruptions(text(file, &mut buffer)?)),
-            stolen: self.stat.as_ref().and_then(|file| stolen(text(file, &mut buffer)?)),
-        }
-    }
 }
 
 /// The beginning of a file.

@@ -13,10 +13,11 @@ use super::{
     Hashes, buckets,
     probe::Kind,
     times::{self, Operation, Sampling, Subject, Times},
+    with_points,
 };
 use crate::{
-    chart::{Axis, Chart, Mark, Series},
-    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table, fields},
+    chart::{Axis, Chart, Series},
+    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
     interrupt::Interrupt,
     statistics::Quartiles,
     stopwatch::Stopwatch,
@@ -46,7 +47,7 @@ pub struct Row {
     f: u32,
     items: u64,
     bytes: u64,
-    rounds: u32,
+    rounds: usize,
     #[serde(flatten)]
     times: Times,
     /// Of the machine.
@@ -99,62 +100,6 @@ impl Case {
         }
         sampling
     }
-
-    fn all(scope: &Scope) -> Vec<Case> {
-        let sizes = &SIZES[..scope.choose(QUICK_SIZES, SIZES.len())];
-        // The limit itself is a size, too, so that a low one leaves something.
-        let within = |&size: &u64| match scope.max_slots {
-            Some(most) if most < most_slots(size) => most * 12 / 8,
-            _ => size,
-        };
-        let mut sizes: Vec<_> = sizes.iter().map(within).collect();
-        sizes.dedup();
-        sizes.into_iter().filter(|&size| size >= LEAST_SIZE).map(|size| Case { size, quick: scope.quick }).collect()
-    }
-
-    fn effort(&self) -> u64 {
-        let slots = most_slots(self.size);
-        SHAPES.len() as u64 * self.sampling().effort(slots, slots)
-    }
-
-    fn memory(&self) -> u64 {
-        // The keys, and a filter.
-        most_slots(self.size) * 8 + 2 * self.size + (64 << 20)
-    }
-
-    /// Measures all shapes.
-    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
-        let shapes = SHAPES.iter().map(|&(table, b)| Ok((table, b, params(table, b, self.size)?)));
-        let shapes = shapes.collect::<anyhow::Result<Vec<_>>>()?;
-        let most = shapes.iter().map(|(.., params)| params.capacity()).max().unwrap_or(0);
-        let keys: Vec<_> = Hashes::new(seed).take(most).collect();
-        let sampling = self.sampling();
-        let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, sampling));
-        let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
-        let mut watch = Stopwatch::new();
-        for round in 0..sampling.most_rounds() {
-            for subject in &mut subjects {
-                if round < sampling.rounds || subject.lacks() {
-                    subject.round(&mut watch, interrupt)?;
-                }
-            }
-        }
-        let row = |((table, b, params), subject): (&(Kind, u32, Params), &Subject<'_>)| {
-            // None if the filter refused a key in every round: a planned load leaves one in a thousand at most.
-            let (rounds, times) = subject.times()?;
-            Some(Row {
-                table: *table,
-                b: *b,
-                f: params.fingerprint_bits(),
-                items: params.capacity() as u64,
-                bytes: params.table_bytes() as u64,
-                rounds,
-                times,
-                cache: cache(),
-            })
-        };
-        Ok(shapes.iter().zip(&subjects).filter_map(row).collect())
-    }
 }
 
 /// A table of about so many bytes.
@@ -175,6 +120,9 @@ fn cache() -> Option<u64> {
 }
 
 impl Experiment for Speed {
+    type Case = Case;
+    type Row = Row;
+
     fn about(&self) -> About {
         let text = "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; all insertions are timed, \
          and those over the last five per cent of the slots. Then absent and present keys are looked up, and the last keys \
@@ -197,28 +145,62 @@ impl Experiment for Speed {
         About { columns, is_timed: true, ..About::new(NAME, "Speed, by size of the table", text) }
     }
 
-    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
-        Case::all(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let sizes = &SIZES[..scope.choose(QUICK_SIZES, SIZES.len())];
+        // The limit itself is a size, too, so that a low one leaves something.
+        let within = |&size: &u64| match scope.max_slots {
+            Some(most) if most < most_slots(size) => most * 12 / 8,
+            _ => size,
+        };
+        let mut sizes: Vec<_> = sizes.iter().map(within).collect();
+        sizes.dedup();
+        sizes.into_iter().filter(|&size| size >= LEAST_SIZE).map(|size| Case { size, quick: scope.quick }).collect()
     }
 
-    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        Case::deserialize(case)?.measure(seed, interrupt)?.iter().map(fields).collect()
+    fn effort(&self, case: &Case) -> u64 {
+        let slots = most_slots(case.size);
+        SHAPES.len() as u64 * case.sampling().effort(slots, slots)
     }
 
-    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
-        Ok(findings(&Measured::typed(measured)?))
+    fn memory(&self, case: &Case) -> u64 {
+        // The keys, and a filter.
+        most_slots(case.size) * 8 + 2 * case.size + (64 << 20)
     }
-}
 
-fn findings(measured: &[Measured<Case, Row>]) -> Findings {
-    let mut rows: Vec<_> = measured.iter().flat_map(|measured| &measured.rows).collect();
-    rows.sort_by_key(|row| row.bytes);
-    let mut charts: Vec<_> = Operation::ALL.into_iter().map(|operation| chart(&rows, operation)).collect();
-    charts.retain(|chart| !chart.series.is_empty());
-    Findings {
-        charts,
-        tables: if measured.is_empty() { Vec::new() } else { vec![table(measured)] },
-        warnings: warning(&rows).into_iter().collect(),
+    /// Measures all shapes.
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
+        let shapes = SHAPES.iter().map(|&(table, b)| Ok((table, b, params(table, b, case.size)?)));
+        let shapes = shapes.collect::<anyhow::Result<Vec<_>>>()?;
+        let most = shapes.iter().map(|(.., params)| params.capacity()).max().unwrap_or(0);
+        let keys: Vec<_> = Hashes::new(seed).take(most).collect();
+        let sampling = case.sampling();
+        let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, sampling));
+        let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
+        let mut watch = Stopwatch::new();
+        for round in 0..sampling.most_rounds() {
+            for subject in &mut subjects {
+                if round < sampling.rounds || subject.lacks() {
+                    subject.round(&mut watch, interrupt)?;
+                }
+            }
+        }
+        let row = |(&(table, b, params), subject): (&(Kind, u32, Params), &Subject<'_>)| {
+            // None if the filter refused a key in every round: a planned load leaves one in a thousand at most.
+            let (rounds, times) = subject.times()?;
+            let (items, bytes) = (params.capacity() as u64, params.table_bytes() as u64);
+            Some(Row { table, b, f: params.fingerprint_bits(), items, bytes, rounds, times, cache: cache() })
+        };
+        Ok(shapes.iter().zip(&subjects).filter_map(row).collect())
+    }
+
+    fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
+        let mut rows: Vec<_> = measured.iter().flat_map(|measured| &measured.rows).collect();
+        rows.sort_by_key(|row| row.bytes);
+        if rows.is_empty() {
+            return Findings::default();
+        }
+        let charts = Operation::ALL.into_iter().map(|operation| chart(&rows, operation)).collect();
+        Findings { charts, tables: vec![table(measured)], warnings: warning(&rows).into_iter().collect() }
     }
 }
 
@@ -240,13 +222,12 @@ fn warning(rows: &[&Row]) -> Option<String> {
 fn chart(rows: &[&Row], operation: Operation) -> Chart {
     let mut series = Vec::new();
     for (colour, (table, b)) in DRAWN.into_iter().enumerate() {
-        let time = |row: &Row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?));
-        let times: Vec<(f64, Quartiles)> = of_shape(rows, table, b).filter_map(time).collect();
-        if !times.is_empty() {
-            let points = times.iter().map(|(kib, time)| (*kib, time.median)).collect();
-            let quartiles = times.iter().map(|(_, time)| (time.low, time.high)).collect();
-            series.push(Series::new(table.label(b), colour, points).marked(Mark::Points).within(quartiles));
-        }
+        let times = of_shape(rows, table, b).filter_map(|row| {
+            let Quartiles { low, median, high } = row.times.of(operation)?;
+            Some(((row.bytes as f64 / 1024.0, median), (low, high)))
+        });
+        let (points, quartiles) = times.unzip();
+        series.push(Series::new(table.label(b), colour, points).within(quartiles));
     }
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
     let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?.median)));
@@ -272,7 +253,7 @@ fn chart(rows: &[&Row], operation: Operation) -> Chart {
         ),
         x: Axis::log("size of the table, KiB"),
         y: Axis::linear("ns").from_zero(),
-        series,
+        series: with_points(series),
     }
 }
 
@@ -309,16 +290,14 @@ fn table(measured: &[Measured<Case, Row>]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::chart;
-
-    fn scope(quick: bool, max_slots: Option<u64>) -> Scope {
-        Scope { quick, seed: 1, max_slots }
-    }
+    use super::{super::tests::shown, *};
 
     #[test]
     fn sizes_are_within_the_limit() {
-        let sizes = |quick, most| Case::all(&scope(quick, most)).iter().map(|case| case.size).collect::<Vec<_>>();
+        let sizes = |quick, max_slots| {
+            let cases = Speed.cases(&Scope { quick, seed: 1, max_slots });
+            cases.iter().map(|case| case.size).collect::<Vec<_>>()
+        };
         assert_eq!(sizes(false, None), SIZES);
         assert_eq!(sizes(true, None), SIZES[..QUICK_SIZES]);
         assert_eq!(sizes(false, Some(50_000)), [SIZES[0], SIZES[1], 75_000]);
@@ -341,36 +320,30 @@ mod tests {
     #[test]
     fn every_shape_is_timed() {
         let case = Case { size: 4 << 10, quick: true };
-        let mut rows = case.measure(1, &Interrupt::new()).expect("nobody interrupts it");
+        let mut rows = Speed.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
         assert_eq!(rows.iter().map(|row| (row.table, row.b)).collect::<Vec<_>>(), SHAPES);
-        for row in &rows {
+        for row in &mut rows {
             assert!(row.rounds > 0 && row.items > 100, "{row:?}");
             for operation in Operation::ALL {
                 assert!(row.times.of(operation).is_some_and(|time| time.median > 0.0), "{row:?}");
             }
+            row.times.set_disturbed(false);
         }
-        rows.iter_mut().for_each(|row| row.times.set_disturbed(false));
-        let found = findings(&[Measured { case: case.clone(), rows: rows.clone() }]);
+        // One more size.
+        let larger = rows.iter().cloned().map(|row| Row { bytes: 4 * row.bytes, ..row }).collect();
+        let mut measured = [Measured { case, rows }, Measured { case: Case { size: 16 << 10, quick: true }, rows: larger }];
+        let found = shown(&Speed, &measured[..1]);
         assert_eq!((found.charts.len(), found.tables[0].rows.len()), (5, SHAPES.len()));
-        for chart in &found.charts {
-            assert!(chart.finding.is_none() && chart.series.len() == DRAWN.len(), "{}", chart.file);
-            assert!(chart::draw(chart).starts_with("<svg"));
-        }
-        // One more size, whose times are longer.
-        let mut larger = rows.clone();
-        larger.iter_mut().for_each(|row| row.bytes *= 4);
-        let both = |rows, larger| {
-            let larger = Measured { case: Case { size: 16 << 10, quick: true }, rows: larger };
-            findings(&[Measured { case: case.clone(), rows }, larger])
-        };
-        assert!(both(rows.clone(), larger.clone()).charts.iter().all(|chart| chart.finding.is_some()));
-        larger[0].times.set_disturbed(true);
-        let disturbed = both(rows, larger);
+        let is_alone = |chart: &Chart| chart.finding.is_none() && chart.series.len() == DRAWN.len();
+        assert!(found.charts.iter().all(is_alone), "{:?}", found.charts);
+        assert!(shown(&Speed, &measured).charts.iter().all(|chart| chart.finding.is_some()));
+        measured[1].rows[0].times.set_disturbed(true);
+        let disturbed = shown(&Speed, &measured);
         assert_eq!(disturbed.warnings.len(), 1);
         for chart in &disturbed.charts {
             let marked = chart.series.last().expect("a series");
             assert!(chart.finding.is_none() && marked.name == "disturbed" && marked.points.len() == 1, "{}", chart.file);
         }
-        assert!(findings(&[]).charts.is_empty());
+        assert!(Speed.findings(&[]).charts.is_empty());
     }
 }

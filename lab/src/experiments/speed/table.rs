@@ -2,23 +2,21 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use koel::TableKind;
 
 use super::{Case, NAME, Row};
-use crate::{
-    experiment::Measured,
-    experiments::times::Operation,
-    provenance::Machine,
-    record::{Recorded, damaged, read_results},
-};
+use crate::{experiment::Measured, experiments::times::Operation, provenance::Machine, record::Place};
 
 /// The times of filters on the machine that measured them: the results of the experiment `speed`.
 #[derive(Clone, Debug)]
 pub struct SpeedTable {
     machine: Machine,
-    rows: Vec<Row>,
+    rows: Vec<(Row, Medians)>,
 }
+
+/// The times of a row, in the order of [`Operation::ALL`].
+type Medians = [f64; Operation::ALL.len()];
 
 /// Nanoseconds per key, hashing included, one key at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,14 +39,14 @@ impl SpeedTable {
     /// # Errors
     /// If the record cannot be read, is not one of this experiment, or lacks times, since an earlier version measured fewer.
     pub fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
-        let Some(Recorded { machine, measured }) = read_results(folder, NAME)? else { return Ok(None) };
-        let file = folder.join(NAME).with_extension("json");
-        let measured = Measured::<Case, Row>::typed(&measured).with_context(|| damaged(&file))?;
-        let rows: Vec<_> = measured.into_iter().flat_map(|measured| measured.rows).collect();
-        if rows.iter().any(|row| speeds(row).is_none()) {
-            bail!("{}: an earlier version has measured fewer times", file.display());
-        }
-        Ok((!rows.is_empty()).then_some(Self { machine, rows }))
+        let place = Place::new(folder, NAME);
+        let Some(record) = place.read()? else { return Ok(None) };
+        let measured: Vec<Measured<Case, Row>> = place.typed(&record)?;
+        let rows = measured.into_iter().flat_map(|measured| measured.rows).map(with_medians).collect::<Option<Vec<_>>>();
+        let Some(rows) = rows else {
+            bail!("{}: an earlier version has measured fewer times", place.json().display());
+        };
+        Ok((!rows.is_empty()).then_some(Self { machine: record.run.machine, rows }))
     }
 
     /// The machine that measured.
@@ -60,19 +58,19 @@ impl SpeedTable {
     /// The size of its last cache, if it is known.
     #[must_use]
     pub fn cache(&self) -> Option<u64> {
-        self.rows.iter().find_map(|row| row.cache)
+        self.rows.iter().find_map(|(row, _)| row.cache)
     }
 
     /// How many of the times other work on the processor disturbed, and of how many.
     #[must_use]
     pub fn disturbed(&self) -> (usize, usize) {
-        (self.rows.iter().filter(|row| row.times.are_disturbed()).count(), self.rows.len())
+        (self.rows.iter().filter(|(row, _)| row.times.are_disturbed()).count(), self.rows.len())
     }
 
     /// The size of the largest table that was measured.
     #[must_use]
     pub fn most_bytes(&self) -> u64 {
-        self.rows.iter().map(|row| row.bytes).max().unwrap_or(0)
+        self.rows.iter().map(|(row, _)| row.bytes).max().unwrap_or(0)
     }
 
     /// The times of a table of this many bytes, with buckets of this many slots. Between the measured sizes, times are linear in
@@ -81,67 +79,45 @@ impl SpeedTable {
     /// was measured.
     #[must_use]
     pub fn at(&self, table: TableKind, bucket_size: u32, bytes: f64) -> Option<Speeds> {
-        let mut shapes: Vec<_> = self.rows.iter().filter(|row| row.table.table() == table).map(|row| row.b).collect();
+        let mut shapes: Vec<_> = self.rows.iter().filter(|(row, _)| row.table.table() == table).map(|(row, _)| row.b).collect();
         shapes.sort_unstable();
         shapes.dedup();
         let below = shapes.iter().copied().rev().find(|&b| b <= bucket_size);
         let above = shapes.iter().copied().find(|&b| b >= bucket_size);
         let (below, above) = (below.or(above)?, above.or(below)?);
-        let [low, high] = [below, above].map(|b| self.of_shape(table, b, bytes));
-        let (low, high) = (low?, high?);
         let share = if below == above { 0.0 } else { f64::from(bucket_size - below) / f64::from(above - below) };
-        Some(low.towards(high, share))
+        let [low, high] = [below, above].map(|b| self.of_shape(table, b, bytes));
+        let [find_absent, find_present, insert, remove, build] = between(&low?, &high?, share);
+        Some(Speeds { find_absent, find_present, insert, build, remove })
     }
 
     /// The times of a measured shape.
-    fn of_shape(&self, table: TableKind, b: u32, bytes: f64) -> Option<Speeds> {
-        let mut rows: Vec<_> = self.rows.iter().filter(|row| (row.table.table(), row.b) == (table, b)).collect();
-        rows.sort_by_key(|row| row.bytes);
-        let larger = rows.iter().position(|row| row.bytes as f64 >= bytes);
+    fn of_shape(&self, table: TableKind, b: u32, bytes: f64) -> Option<Medians> {
+        let mut rows: Vec<_> = self.rows.iter().filter(|(row, _)| (row.table.table(), row.b) == (table, b)).collect();
+        rows.sort_by_key(|(row, _)| row.bytes);
+        let larger = rows.iter().position(|(row, _)| row.bytes as f64 >= bytes);
         let (from, to) = match larger {
             None => (rows.len().checked_sub(2), rows.len().checked_sub(1)?),
             Some(larger) => (larger.checked_sub(1), larger),
         };
-        let (from, to) = (rows[from.unwrap_or(to)], rows[to]);
+        let ((from, low), (to, high)) = (rows[from.unwrap_or(to)], rows[to]);
         let log = |row: &Row| (row.bytes as f64).ln();
         let share = if from.bytes == to.bytes { 1.0 } else { (bytes.ln() - log(from)) / (log(to) - log(from)) };
-        let times = speeds(from)?.towards(speeds(to)?, share);
+        let times = between(low, high, share);
         // Times that fall between the two largest sizes do so by chance.
-        Some(if larger.is_none() { times.at_least(speeds(to)?) } else { times })
+        Some(if larger.is_none() { std::array::from_fn(|n| times[n].max(high[n])) } else { times })
     }
 }
 
-fn speeds(row: &Row) -> Option<Speeds> {
-    let median = |operation| Some(row.times.of(operation)?.median);
-    Some(Speeds {
-        find_absent: median(Operation::FindAbsent)?,
-        find_present: median(Operation::FindPresent)?,
-        insert: median(Operation::Insert)?,
-        build: median(Operation::Build)?,
-        remove: median(Operation::Remove)?,
-    })
+fn with_medians(row: Row) -> Option<(Row, Medians)> {
+    let times = Operation::ALL.map(|operation| Some(row.times.of(operation)?.median));
+    let are_known = times.iter().all(Option::is_some);
+    are_known.then(|| (row, times.map(Option::unwrap_or_default)))
 }
 
-impl Speeds {
-    /// A share of the way from these times to others, or beyond them.
-    fn towards(self, other: Self, share: f64) -> Self {
-        self.with(other, |from, to| from + share * (to - from))
-    }
-
-    fn at_least(self, other: Self) -> Self {
-        self.with(other, f64::max)
-    }
-
-    /// Each of these times combined with that of others.
-    fn with(self, other: Self, combined: impl Fn(f64, f64) -> f64) -> Self {
-        Self {
-            find_absent: combined(self.find_absent, other.find_absent),
-            find_present: combined(self.find_present, other.find_present),
-            insert: combined(self.insert, other.insert),
-            build: combined(self.build, other.build),
-            remove: combined(self.remove, other.remove),
-        }
-    }
+/// A share of the way from these times to others, or beyond them.
+fn between(from: &Medians, to: &Medians, share: f64) -> Medians {
+    std::array::from_fn(|n| from[n] + share * (to[n] - from[n]))
 }
 
 #[cfg(test)]
@@ -151,7 +127,7 @@ mod tests {
     /// The tables and the times of some rows; the times of lookups are as given, and the others their multiples.
     fn speed_table(rows: &[(&str, u32, u64, f64)]) -> SpeedTable {
         let row = |&(table, b, bytes, ns): &(&str, u32, u64, f64)| {
-            serde_json::from_value(serde_json::json!({
+            let row = serde_json::json!({
                 "table": table, "b": b, "f": 12, "items": 1, "bytes": bytes, "rounds": 1, "cache": 1 << 25,
                 "find_absent_ns": ns, "find_absent_ns_q1": ns, "find_absent_ns_q3": ns,
                 "find_present_ns": 2.0 * ns, "find_present_ns_q1": ns, "find_present_ns_q3": 3.0 * ns,
@@ -159,8 +135,8 @@ mod tests {
                 "remove_ns": 4.0 * ns, "remove_ns_q1": ns, "remove_ns_q3": 5.0 * ns,
                 "build_ns": 5.0 * ns, "build_ns_q1": ns, "build_ns_q3": 6.0 * ns,
                 "disturbed": false,
-            }))
-            .expect("a row")
+            });
+            with_medians(serde_json::from_value(row).expect("a row")).expect("all times")
         };
         SpeedTable { machine: Machine::here(), rows: rows.iter().map(row).collect() }
     }

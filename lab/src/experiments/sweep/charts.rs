@@ -1,5 +1,7 @@
 //! Charts of every measured value by every parameter that varies.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Case, Kind, Measure};
@@ -66,14 +68,11 @@ const PARAMETERS: [Parameter; 5] = [
 ];
 
 impl Parameter {
-    fn is(&self, value: f64, case: &Case) -> bool {
-        (self.of)(case).total_cmp(&value).is_eq()
-    }
-
-    /// The different values of all cases, sorted.
-    fn values(&self, measured: &Cases) -> Vec<f64> {
-        let mut values: Vec<_> = measured.iter().map(|m| (self.of)(&m.case)).collect();
-        values.sort_by(f64::total_cmp);
+    /// The different values of all cases, from the least to the greatest, as in legends.
+    fn values(&self, measured: &Cases) -> Vec<String> {
+        let mut values: Vec<_> = measured.iter().map(|m| ((self.of)(&m.case), (self.label)(&m.case))).collect();
+        values.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut values: Vec<_> = values.into_iter().map(|(_, label)| label).collect();
         values.dedup();
         values
     }
@@ -162,26 +161,19 @@ pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
     charts
 }
 
-/// The cases of a line, with their values of the parameters that tell lines apart.
-struct Line<'a> {
-    key: Vec<f64>,
-    name: String,
-    cases: Vec<&'a Measured<Case>>,
-}
-
 fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Chart {
     let (apart, held) = apart(measured, x);
-    let mut lines: Vec<Line<'_>> = Vec::new();
-    for m in measured.iter().filter(|m| held.iter().all(|&(parameter, value)| parameter.is(value, &m.case))) {
-        let key = key(&apart, &m.case);
-        match lines.iter_mut().find(|line| line.key == key) {
-            Some(line) => line.cases.push(m),
-            None => lines.push(Line { key, name: name(&apart, &m.case), cases: vec![m] }),
+    let mut lines: Vec<(String, Vec<&Measured<Case>>)> = Vec::new();
+    for m in measured.iter().filter(|m| held.iter().all(|(parameter, at)| (parameter.label)(&m.case) == *at)) {
+        let name = name(&apart, &m.case);
+        match lines.iter_mut().find(|line| line.0 == name) {
+            Some((_, cases)) => cases.push(m),
+            None => lines.push((name, vec![m])),
         }
     }
     let number = |row: &Fields, column: &str| row.get(column).and_then(Value::as_f64);
     let (mut series, mut disturbed) = (Vec::new(), Vec::new());
-    for (colour, Line { name, mut cases, .. }) in lines.into_iter().enumerate() {
+    for (colour, (name, mut cases)) in lines.into_iter().enumerate() {
         cases.sort_by(|one, other| (x.of)(&one.case).total_cmp(&(x.of)(&other.case)));
         let (mut points, mut intervals) = (Vec::new(), Vec::new());
         for m in cases {
@@ -197,10 +189,7 @@ fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Chart {
         }
     }
     series.extend(times::disturbed(disturbed));
-    let at = |&(parameter, value): &(&Parameter, f64)| {
-        measured.iter().find(|m| parameter.is(value, &m.case)).map(|m| (parameter.label)(&m.case))
-    };
-    let at: Vec<_> = held.iter().filter_map(at).collect();
+    let at: Vec<_> = held.into_iter().map(|(_, at)| at).collect();
     let at = if at.is_empty() { String::new() } else { format!(" Here, {}.", at.join(", ")) };
     Chart {
         file: format!("{}-by-{}", value.file, x.file),
@@ -213,31 +202,26 @@ fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Chart {
     }
 }
 
-fn key(apart: &[&Parameter], case: &Case) -> Vec<f64> {
-    apart.iter().map(|parameter| (parameter.of)(case)).collect()
-}
-
+/// The name of a case's line: its values of the parameters that tell lines apart.
 fn name(apart: &[&Parameter], case: &Case) -> String {
     apart.iter().map(|parameter| (parameter.label)(case)).collect::<Vec<_>>().join(", ")
 }
 
 /// The other parameters that vary: those that tell the lines of a chart apart, and those for which there are not enough
 /// colours, which are held at the middle of their values.
-fn apart(measured: &Cases, x: &Parameter) -> (Vec<&'static Parameter>, Vec<(&'static Parameter, f64)>) {
+fn apart(measured: &Cases, x: &Parameter) -> (Vec<&'static Parameter>, Vec<(&'static Parameter, String)>) {
     let (mut apart, mut held) = (Vec::new(), Vec::new());
     for parameter in &PARAMETERS {
-        let values = parameter.values(measured);
+        let mut values = parameter.values(measured);
         if parameter.file == x.file || values.len() < 2 {
             continue;
         }
         apart.push(parameter);
-        let mut keys: Vec<_> = measured.iter().map(|m| key(&apart, &m.case)).collect();
-        keys.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
-        keys.dedup();
+        let names: BTreeSet<_> = measured.iter().map(|m| name(&apart, &m.case)).collect();
         // The last colour marks disturbed times.
-        if keys.len() >= Chart::MOST_COLOURS {
+        if names.len() >= Chart::MOST_COLOURS {
             apart.pop();
-            held.push((parameter, values[values.len() / 2]));
+            held.push((parameter, values.swap_remove(values.len() / 2)));
         }
     }
     (apart, held)

@@ -7,7 +7,7 @@ mod tests;
 
 use std::str::FromStr;
 
-use anyhow::bail;
+use anyhow::Context as _;
 use koel::{Builder, CuckooFilter, TableKind, tuning};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,7 +19,7 @@ use super::{
     times::{self, DISTURBED, Sampling, Subject},
 };
 use crate::{
-    experiment::{About, Column, Experiment, Fields, Findings, Measured, Planned, Role, Scope, Table},
+    experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
     interrupt::Interrupt,
     stopwatch::Stopwatch,
 };
@@ -82,10 +82,8 @@ impl FromStr for Measure {
     type Err = anyhow::Error;
 
     fn from_str(name: &str) -> anyhow::Result<Self> {
-        match Self::ALL.into_iter().find(|measure| measure.name() == name) {
-            Some(measure) => Ok(measure),
-            None => bail!("'{name}' given; it takes {}", Self::ALL.map(Self::name).join(", ")),
-        }
+        let known = Self::ALL.into_iter().find(|measure| measure.name() == name);
+        known.with_context(|| format!("'{name}' given; it takes {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
@@ -98,7 +96,7 @@ pub struct Sweep {
 
 /// A filter, by its parameters and what is measured of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Case {
+pub struct Case {
     table: Kind,
     b: u32,
     f: u32,
@@ -148,17 +146,10 @@ impl Sweep {
         left_out
     }
 
-    /// The combinations that are possible, and no larger than allowed.
-    fn possible(&self, scope: &Scope) -> Vec<Case> {
-        let mut cases = self.combinations(scope.quick);
-        cases.retain(|case| case.impossible().is_none() && scope.at_most(case.slots()) == case.slots());
-        cases
-    }
-
     /// The bytes of memory that the largest case takes.
     #[must_use]
     pub fn most_memory(&self, scope: &Scope) -> u64 {
-        self.possible(scope).iter().map(Case::memory).max().unwrap_or(0)
+        self.cases(scope).iter().map(|case| self.memory(case)).max().unwrap_or(0)
     }
 }
 
@@ -207,25 +198,8 @@ impl Case {
         probe::probes_of_table(self.f, self.buckets(), self.predicted(), hits, most)
     }
 
-    /// About how long it takes: the unit is a tenth of an insertion.
-    fn effort(&self) -> u64 {
-        let efforts = self.measure.iter().map(|measure| match measure {
-            Measure::Space => 0,
-            Measure::Fpr => self.probes(),
-            Measure::Load => self.slots() * 10 * u64::from(load::trials(self.slots(), self.quick)),
-            Measure::Speed => Sampling::new(self.quick).effort(self.slots(), self.items),
-        });
-        efforts.fold(self.items * 10, u64::saturating_add)
-    }
-
-    fn memory(&self) -> u64 {
-        // Times need their keys.
-        let keys = if self.measure.contains(&Measure::Speed) { 8 } else { 0 };
-        OVERHEAD + self.slots() * (u64::from(self.f) / 8 + 1 + keys)
-    }
-
     /// Measures what is wanted. If an item is refused, that is the load at the first refusal only.
-    fn measure(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Fields> {
+    fn row(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Fields> {
         let mut row = Fields::new();
         let mut set = |name: &str, value: Value| row.insert(name.to_owned(), value);
         let mut filter = self.builder().build()?;
@@ -283,6 +257,9 @@ impl Case {
 }
 
 impl Experiment for Sweep {
+    type Case = Case;
+    type Row = Fields;
+
     fn about(&self) -> About {
         let text = "For each combination of parameters, a filter is built with as many buckets as its items take at the load, \
              and what was asked for is measured: space (bits of the table per item), fpr (lookups of absent items), load \
@@ -324,24 +301,43 @@ impl Experiment for Sweep {
         About { columns, is_timed, with_less_memory, ..About::new("sweep", "Sweep of parameters", text) }
     }
 
-    fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
-        self.possible(scope).iter().map(|case| Planned::new(case, case.effort(), case.memory())).collect()
+    /// The combinations that are possible, and no larger than allowed.
+    fn cases(&self, scope: &Scope) -> Vec<Case> {
+        let mut cases = self.combinations(scope.quick);
+        cases.retain(|case| case.impossible().is_none() && scope.at_most(case.slots()) == case.slots());
+        cases
     }
 
-    fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        Ok(vec![Case::deserialize(case)?.measure(seed, interrupt)?])
+    /// The unit is a tenth of an insertion.
+    fn effort(&self, case: &Case) -> u64 {
+        let efforts = case.measure.iter().map(|measure| match measure {
+            Measure::Space => 0,
+            Measure::Fpr => case.probes(),
+            Measure::Load => case.slots() * 10 * u64::from(load::trials(case.slots(), case.quick)),
+            Measure::Speed => Sampling::new(case.quick).effort(case.slots(), case.items),
+        });
+        efforts.fold(case.items * 10, u64::saturating_add)
     }
 
-    fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
-        let measured = Measured::<Case, Fields>::typed(measured)?;
+    fn memory(&self, case: &Case) -> u64 {
+        // Times need their keys.
+        let keys = if case.measure.contains(&Measure::Speed) { 8 } else { 0 };
+        OVERHEAD + case.slots() * (u64::from(case.f) / 8 + 1 + keys)
+    }
+
+    fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
+        Ok(vec![case.row(seed, interrupt)?])
+    }
+
+    fn findings(&self, measured: &[Measured<Case>]) -> Findings {
         let left_out = self.left_out();
         let mut table = Table::new("Combinations that were left out, since there is no such filter", &["combinations", "reason"]);
         table.rows = left_out.into_iter().map(|one| vec![one.combinations.to_string(), one.reason]).collect();
-        Ok(Findings {
-            charts: charts::charts(&measured),
+        Findings {
+            charts: charts::charts(measured),
             tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
-            warnings: warnings(&measured),
-        })
+            warnings: warnings(measured),
+        }
     }
 }
 

@@ -3,8 +3,11 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use koel::TableKind;
 use serde_json::Value;
 
-use super::{super::times::Operation, *};
-use crate::chart::{self, Chart};
+use super::{
+    super::{tests::shown, times::Operation},
+    *,
+};
+use crate::chart::Chart;
 
 const SCOPE: Scope = Scope { quick: true, seed: 1, max_slots: None };
 
@@ -20,20 +23,14 @@ fn grid() -> Grid {
 
 /// Every measure of the small grid.
 static MEASURED: LazyLock<Vec<Measured<Case>>> = LazyLock::new(|| {
-    let measure = |case: Case| {
-        let row = case.measure(1, &Interrupt::new()).expect("nobody interrupts it");
-        Measured { case, rows: vec![row] }
-    };
-    Sweep::new(grid(), &Measure::ALL).possible(&SCOPE).into_iter().map(measure).collect()
+    let sweep = Sweep::new(grid(), &Measure::ALL);
+    let measure = |case| Measured { rows: sweep.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it"), case };
+    sweep.cases(&SCOPE).into_iter().map(measure).collect()
 });
 
-/// The findings of such results.
-fn findings(sweep: &Sweep, measured: &[Measured<Case>]) -> Findings {
-    let untyped = |m: &Measured<Case>| {
-        let case = crate::experiment::fields(&m.case).expect("it can be written");
-        Measured { case, rows: m.rows.clone() }
-    };
-    sweep.findings(&measured.iter().map(untyped).collect::<Vec<_>>()).expect("they are of a sweep")
+/// One whose times were measured, too.
+fn timed() -> Measured<Case> {
+    MEASURED.iter().find(|m| m.rows[0].contains_key("rounds")).expect("one was timed").clone()
 }
 
 #[test]
@@ -43,30 +40,23 @@ fn impossible_combinations_are_named_and_the_rest_is_measured() {
     let reasons: Vec<_> = left_out.iter().map(|one| (one.combinations, one.reason.as_str())).collect();
     let packed = "b = 2: the packed table has buckets of 4 slots";
     assert_eq!(reasons, [(9, packed), (3, "f = 3: the packed table has fingerprints of 4 to 32 bits")]);
-    let cases = sweep.possible(&SCOPE);
+    let cases = sweep.cases(&SCOPE);
     assert_eq!(cases.len(), 2 * 2 * 3 * 3 - 12);
     assert!(cases.iter().all(|case| case.table == Kind::Single || (case.b, case.f > 3) == (4, true)));
-    assert_eq!(findings(&sweep, &[]).tables[0].rows.len(), 2);
+    assert_eq!(sweep.findings(&[]).tables[0].rows.len(), 2);
     assert!(Sweep::new(Grid { tables: vec![TableKind::Single], ..grid() }, &[]).left_out().is_empty());
 }
 
 #[test]
 fn a_table_has_as_few_buckets_as_its_load_takes() {
-    for case in Sweep::new(Grid { items: vec![1, 950, 2000, 123_457], ..grid() }, &[]).possible(&SCOPE) {
+    for case in Sweep::new(Grid { items: vec![1, 950, 2000, 123_457], ..grid() }, &[]).cases(&SCOPE) {
         let (buckets, b) = (case.buckets(), u64::from(case.b));
         assert!(buckets.is_multiple_of(2) && buckets >= 2);
         assert!(case.items as f64 <= case.slots() as f64 * case.load * (1.0 + 1e-9), "{case:?}");
         assert!(buckets == 2 || case.items as f64 > (buckets - 2) as f64 * b as f64 * case.load * (1.0 - 1e-9), "{case:?}");
-        let text = serde_json::to_string(&case).expect("it can be written");
-        assert_eq!(serde_json::from_str::<Case>(&text).expect("and read"), case);
     }
     let full = Grid { loads: vec![0.95], items: vec![950], bucket_sizes: vec![4], ..grid() };
-    assert!(Sweep::new(full, &[]).possible(&SCOPE).iter().all(|case| case.slots() == 1000));
-}
-
-/// A number of a row.
-fn number(row: &Fields, name: &str) -> Option<f64> {
-    row.get(name)?.as_f64()
+    assert!(Sweep::new(full, &[]).cases(&SCOPE).iter().all(|case| case.slots() == 1000));
 }
 
 #[test]
@@ -74,7 +64,7 @@ fn what_is_measured_is_what_is_known() {
     let mut refused = 0;
     for Measured { case, rows } in MEASURED.iter() {
         let [row] = &rows[..] else { panic!("one row: {rows:?}") };
-        let get = |name: &str| number(row, name).unwrap_or_else(|| panic!("no {name}: {row:?}"));
+        let get = |name: &str| row.get(name).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {name}: {row:?}"));
         let refusal = get("first_refusal");
         assert!(get("first_refusal_min") <= refusal && refusal <= get("first_refusal_max"));
         if get("inserted") < case.items as f64 {
@@ -106,10 +96,9 @@ fn what_is_measured_is_what_is_known() {
 fn every_column_has_its_description() {
     let about = Sweep::new(Grid::default(), &Measure::ALL).about();
     let described: Vec<_> = about.columns.iter().map(|column| &*column.name).collect();
-    let all = MEASURED.iter().find(|m| m.rows[0].contains_key("rounds")).expect("one was timed");
-    let case = crate::experiment::fields(&all.case).expect("it can be written");
-    let fields = case.keys().chain(all.rows[0].keys()).map(String::as_str);
-    assert_eq!(described, fields.collect::<Vec<_>>());
+    let Measured { case, rows } = timed();
+    let Ok(Value::Object(case)) = serde_json::to_value(&case) else { panic!("no fields: {case:?}") };
+    assert_eq!(described, case.keys().chain(rows[0].keys()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -121,7 +110,7 @@ fn what_is_missing_in_the_rows_is_said() {
             let all = [("inserted", case.items.into())].into_iter().chain(change.iter().cloned());
             Measured { case, rows: vec![all.map(|(name, value)| (name.to_owned(), value)).collect()] }
         });
-        findings(&sweep, &measured).warnings
+        sweep.findings(&measured).warnings
     };
     assert_eq!(warnings([&[], &[], &[("found", 1.into())]]), [""; 0]);
     let missed = [("found", 0.into())];
@@ -135,33 +124,27 @@ fn what_is_missing_in_the_rows_is_said() {
 #[test]
 fn there_is_a_chart_for_every_value_by_every_parameter_that_varies() {
     let sweep = Sweep::new(grid(), &Measure::ALL);
-    let Findings { charts, .. } = findings(&sweep, &MEASURED);
+    let Findings { charts, .. } = shown(&sweep, &MEASURED);
     let files: BTreeSet<_> = charts.iter().map(|chart| chart.file.as_str()).collect();
-    assert_eq!(files.len(), charts.len());
     // Buckets vary, too, but have two values only.
     let values = ["space", "fpr", "refusal", "find-absent", "find-present", "insert", "remove", "build"];
-    assert!(
-        values.iter().all(|value| ["f", "load"].iter().all(|by| files.contains(format!("{value}-by-{by}").as_str()))),
-        "{files:?}"
-    );
-    assert_eq!(charts.len(), 16);
+    let expected: Vec<_> = values.iter().flat_map(|value| ["f", "load"].map(|by| format!("{value}-by-{by}"))).collect();
+    assert_eq!((files, charts.len()), (expected.iter().map(String::as_str).collect(), expected.len()));
+    assert!(charts.iter().all(|chart| chart.series.len() <= Chart::MOST_COLOURS));
     // Disturbed times are marked.
-    let mut one = MEASURED.iter().find(|m| m.rows[0].contains_key("rounds")).expect("one was timed").clone();
+    let mut one = timed();
     one.rows[0].insert(String::from("disturbed"), true.into());
-    let marked = findings(&sweep, &[&MEASURED[..], &[one]].concat()).charts;
+    let marked = sweep.findings(&[&MEASURED[..], &[one]].concat()).charts;
     let of_times = |chart: &&Chart| chart.file.starts_with("insert-");
     assert!(marked.iter().filter(of_times).any(|chart| chart.series.iter().any(|series| series.name == "disturbed")));
-    for chart in &charts {
-        assert!(chart.series.len() <= Chart::MOST_COLOURS && chart::draw(chart).starts_with("<svg"));
-    }
     // A line for each table, bucket size and load would be too many: the load is held.
     let chart = charts.iter().find(|chart| chart.file == "space-by-f").expect("it is one of them");
     assert!(chart.caption.ends_with("Here, 80 % full.") && chart.series.len() == 3, "{}", chart.caption);
-    assert!(findings(&sweep, &[]).charts.is_empty());
+    assert!(sweep.findings(&[]).charts.is_empty());
     // With one parameter of two values, that one is drawn.
-    let two: Vec<_> = MEASURED.iter().filter(|m| (m.case.f, m.case.load < 0.9) == (12, true)).cloned().collect();
-    let two: Vec<_> = two.into_iter().filter(|m| m.case.b == 4).collect();
-    assert!(findings(&sweep, &two).charts.iter().all(|chart| chart.file.ends_with("-by-load")));
+    let is_of_two = |m: &&Measured<Case>| (m.case.f, m.case.b, m.case.load < 0.9) == (12, 4, true);
+    let two: Vec<_> = MEASURED.iter().filter(is_of_two).cloned().collect();
+    assert!(sweep.findings(&two).charts.iter().all(|chart| chart.file.ends_with("-by-load")));
 }
 
 #[test]
