@@ -1,5 +1,5 @@
 //! The nearest value that works in place of one that was refused. It is found by trying: whichever limits are in the way, the remedy
-//! is one. Only `tuning` calls this, so that programs that do not ask have none of it.
+//! is one. Only `tuning` and reading `Params` by serde call this, so programs without them have none of it.
 
 use alloc::{string::String, vec::Vec};
 use core::{
