@@ -7,18 +7,11 @@ use crate::common::{Koel, facts};
 const WORDS: &str = include_str!("../data/words.txt");
 
 #[test]
-fn the_words_are_as_the_demo_needs_them() {
-    let words: HashSet<&str> = WORDS.lines().collect();
-    assert_eq!(words.len(), 104_334);
-    assert_eq!(WORDS.lines().count(), words.len());
-    assert!(words.iter().all(|word| !word.is_empty() && !word.contains(' ')));
-}
-
-#[test]
 fn the_demo_shows_both_tables_and_a_hash_set() {
     let koel = Koel::new();
-    let run = koel.run(["demo", "--keep", "kept"]);
-    let text = String::from_utf8_lossy(run.ok()).into_owned();
+    let run = koel.run("demo --keep kept");
+    run.ok();
+    let text = run.text();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // A column for each set, a row for each fact; two blanks or more between them.
     let cells = text.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>());
@@ -41,17 +34,15 @@ fn the_demo_shows_both_tables_and_a_hash_set() {
     assert!(text.contains("The packed table holds 104334 words in "), "{text}");
 
     assert!(koel.read("kept/words.txt") == WORDS.as_bytes());
+    let words: HashSet<&str> = WORDS.lines().collect();
+    assert_eq!((words.len(), WORDS.lines().count()), (104_334, 104_334));
+    // The absent ones are made of two words with a blank.
+    assert!(words.iter().all(|word| !word.is_empty() && !word.contains(' ')));
     for table in ["single", "packed"] {
         let filter = format!("kept/{table}.koel");
         assert_eq!(facts(&koel, &filter)["table"], table);
         assert_eq!(facts(&koel, &filter)["items"], 104_334);
-        assert_eq!(koel.run(["query", &filter, "kept/words.txt", "--absent"]).status(1), b"");
+        assert_eq!(koel.run(&format!("query {filter} kept/words.txt --absent")).status(1), b"");
     }
-}
-
-#[test]
-fn another_rate_is_another_table() {
-    let koel = Koel::new();
-    koel.run(["demo", "--fpr", "7"]).error(&["--fpr", "7 given", "between 0 and 1"]);
-    assert!(koel.names().is_empty());
+    koel.given("demo").refuses(&[("--fpr 7", &["--fpr", "7 given", "between 0 and 1"])]);
 }

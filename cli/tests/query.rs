@@ -8,25 +8,21 @@ use std::{
 
 use crate::common::{KOEL, Koel, facts, numbers};
 
-/// Options, and for each of three lists what is printed and the status.
-type Case<'a> = (&'a [&'a str], [(&'a str, i32); 3]);
-
 #[test]
 fn the_status_says_whether_anything_was_selected() {
     let koel = Koel::with_filter("apple\nbanana\n");
-    let list = "apple\ncherry\nbanana\nplum\n";
     // Some of the first list are found, all of the second, none of the third.
-    let cases: [Case<'_>; 6] = [
-        (&[], [("apple\nbanana\n", 0), ("apple\n", 0), ("", 1)]),
-        (&["--absent"], [("cherry\nplum\n", 0), ("", 1), ("plum\n", 0)]),
-        (&["--count"], [("2\n", 0), ("1\n", 0), ("0\n", 1)]),
-        (&["--count", "--absent"], [("2\n", 0), ("0\n", 1), ("1\n", 0)]),
-        (&["--quiet"], [("", 0), ("", 0), ("", 1)]),
-        (&["--quiet", "--absent"], [("", 0), ("", 1), ("", 0)]),
-    ];
-    for (options, expected) in cases {
-        for (list, (printed, status)) in [list, "apple\n", "plum\n"].into_iter().zip(expected) {
-            let run = koel.feed(list, ["query", "f.koel"].iter().chain(options));
+    let lists = ["apple\ncherry\nbanana\nplum\n", "apple\n", "plum\n"];
+    for (options, expected) in [
+        ("", [("apple\nbanana\n", 0), ("apple\n", 0), ("", 1)]),
+        ("--absent", [("cherry\nplum\n", 0), ("", 1), ("plum\n", 0)]),
+        ("--count", [("2\n", 0), ("1\n", 0), ("0\n", 1)]),
+        ("--count --absent", [("2\n", 0), ("0\n", 1), ("1\n", 0)]),
+        ("--quiet", [("", 0), ("", 0), ("", 1)]),
+        ("--quiet --absent", [("", 0), ("", 1), ("", 0)]),
+    ] {
+        for (list, (printed, status)) in lists.into_iter().zip(expected) {
+            let run = koel.feed(list, &format!("query f.koel {options}"));
             assert_eq!(run.status(status), printed.as_bytes(), "{options:?} {list}");
             assert_eq!(run.stderr, "");
         }
@@ -35,14 +31,15 @@ fn the_status_says_whether_anything_was_selected() {
 
 #[test]
 fn errors_have_a_status_of_their_own() {
-    let koel = Koel::with_filter("apple\n");
-    koel.run(["query", "no.koel", "--item", "apple"]).error(&["no.koel", "No such file"]);
-    koel.run(["query", "f.koel", "no.txt"]).error(&["no.txt: cannot be read: no such file", "use --item"]);
-    koel.run(["query", "f.koel", "f.koel", "--item", "x"]).error(&["--item", "FILE"]);
-    koel.run(["query", "f.koel", "--count", "--quiet"]).error(&["--count", "--quiet"]);
-    koel.run(["query", "f.koel", "."]).error(&[".: is a folder", "one item per line"]);
-    koel.run(["query", ".", "--item", "x"]).error(&[".: is a folder", "koel build"]);
-    koel.run(["query", "-"]).error(&["standard input", "both", "--item"]);
+    Koel::with_filter("apple\n").given("query").refuses(&[
+        ("no.koel --item apple", &["no.koel", "No such file"]),
+        ("f.koel no.txt", &["no.txt: cannot be read: no such file", "use --item"]),
+        ("f.koel f.koel --item x", &["--item", "FILE"]),
+        ("f.koel --count --quiet", &["--count", "--quiet"]),
+        ("f.koel .", &[".: is a folder", "one item per line"]),
+        (". --item x", &[".: is a folder", "koel build"]),
+        ("-", &["standard input", "both", "--item"]),
+    ]);
 }
 
 #[test]
@@ -81,18 +78,13 @@ impl Waiting {
         }
         found
     }
-
-    fn end(mut self) {
-        drop(self.questions);
-        assert!(self.child.wait().expect("its status").success());
-    }
 }
 
 #[test]
 #[cfg(unix)]
 fn a_query_continues_with_the_file_that_was_replaced() {
     let koel = Koel::new();
-    koel.feed("apple\nbanana\n", ["build", "-", "-o", "f.koel", "--capacity", "1000"]).ok();
+    koel.feed("apple\nbanana\n", "build - -o f.koel --capacity 1000").ok();
     let mut waiting = Waiting::new(&koel);
     // Each answer comes before the next question.
     for item in ["apple", "banana", "apple"] {
@@ -100,32 +92,39 @@ fn a_query_continues_with_the_file_that_was_replaced() {
     }
     assert_eq!(waiting.ask(&["cherry", "apple"]), ["apple"]);
 
-    koel.run(["add", "f.koel", "--item", "cherry"]).ok();
-    koel.run(["remove", "f.koel", "--item", "banana"]).ok();
+    koel.run("add f.koel --item cherry").ok();
+    koel.run("remove f.koel --item banana").ok();
     assert_eq!(waiting.ask(&["cherry", "banana", "apple"]), ["banana", "apple"]);
     // Another size, and none at all.
-    koel.feed(numbers(0..100_000), ["build", "-", "-o", "f.koel"]).ok();
+    koel.feed(numbers(0..100_000), "build - -o f.koel").ok();
     assert_eq!(waiting.ask(&["99999", "banana"]), ["banana"]);
     std::fs::remove_file(koel.path("f.koel")).expect("a file to delete");
     assert_eq!(waiting.ask(&["cherry", "apple"]), ["apple"]);
-    waiting.end();
+    drop(waiting.questions);
+    assert!(waiting.child.wait().expect("its status").success());
 }
 
+/// In a map and in memory, at every table; what it builds and merges is the same, too.
 #[test]
-fn every_kernel_finds_the_same_in_a_map_and_in_memory() {
+fn every_kernel_finds_the_same() {
     let koel = Koel::new();
+    koel.write("items.txt", numbers(0..5000));
     koel.write("asked.txt", numbers(0..50_000));
-    for table in ["single", "packed"] {
-        koel.feed(numbers(0..5000), ["build", "-", "-o", "f.koel", "--fpr", "0.01", "--table", table]).ok();
-        let read = koel.feed(koel.read("f.koel"), ["query", "-", "asked.txt"]).ok().to_vec();
-        assert!(read.starts_with(numbers(0..5000).as_bytes()) && read.len() > numbers(0..5000).len());
+    for options in ["--table single", "--table packed", "--grow"] {
+        let all = |kernel: &str| {
+            let run = |args: &str| koel.run_with(kernel, args).ok().to_vec();
+            run(&format!("build items.txt -o f.koel --fpr 0.01 --capacity 20000 {options}"));
+            run("merge f.koel f.koel -o twice.koel");
+            let found = run("query f.koel asked.txt");
+            assert!(run("query f.koel asked.txt --verify") == found, "{kernel}");
+            (found, koel.read("f.koel"), koel.read("twice.koel"))
+        };
+        let portable = all("portable");
+        assert!(portable.0.starts_with(numbers(0..5000).as_bytes()) && portable.0.len() > numbers(0..5000).len());
+        assert!(koel.feed(&portable.1, "query - asked.txt").ok() == portable.0);
         for kernel in koel::Kernel::available() {
-            for options in [&[][..], &["--verify"]] {
-                let query = [&["query", "f.koel", "asked.txt"], options].concat();
-                assert!(koel.run_with("KOEL_KERNEL", &kernel.to_string(), &query).ok() == read, "{kernel} {options:?}");
-            }
+            assert!(all(&kernel.to_string()) == portable, "{kernel}");
         }
-        assert!(koel.run_with("KOEL_KERNEL", "portable", &["query", "f.koel", "asked.txt"]).ok() == read);
     }
 }
 
@@ -133,23 +132,18 @@ fn every_kernel_finds_the_same_in_a_map_and_in_memory() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_map_takes_no_memory() {
-    let grow = ["--grow", "--max-capacity", "40000000"];
-    for grow in [&[][..], &grow] {
-        takes_no_memory(grow);
+    for options in ["", "--grow --max-capacity 40000000"] {
+        let koel = Koel::new();
+        koel.feed("apple\n", &format!("build - -o f.koel --capacity 40000000 {options}")).ok();
+        let bytes = facts(&koel, "f.koel")["table_bytes"].as_u64().expect("a number");
+        assert!(bytes > 50_000_000);
+        // This limits the process's own memory, not mapped files.
+        for options in ["", "--verify"] {
+            koel.shell(&format!("ulimit -d 32768; koel query f.koel --item apple --quiet {options}")).ok();
+        }
+        let read = koel.shell("ulimit -d 32768; koel query - --item apple --quiet < f.koel 2>&1 || test $? = 2");
+        assert!(read.text().contains("memory"), "{}", read.text());
     }
-}
-
-#[cfg(target_os = "linux")]
-fn takes_no_memory(options: &[&str]) {
-    let koel = Koel::new();
-    koel.feed("apple\n", ["build", "-", "-o", "f.koel", "--capacity", "40000000"].iter().chain(options)).ok();
-    let bytes = facts(&koel, "f.koel")["table_bytes"].as_u64().expect("a number");
-    assert!(bytes > 50_000_000);
-    // This limits the process's own memory, not mapped files.
-    koel.shell("ulimit -d 32768; koel query f.koel --item apple --quiet").ok();
-    koel.shell("ulimit -d 32768; koel query f.koel --item apple --quiet --verify").ok();
-    let read = koel.shell("ulimit -d 32768; koel query - --item apple --quiet < f.koel 2>&1 || test $? = 2");
-    assert!(read.text().contains("memory"), "{}", read.text());
 }
 
 #[test]

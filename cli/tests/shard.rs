@@ -15,16 +15,16 @@ fn three_processes_build_a_filter() {
         koel.shell(&format!("{first} & a=$!; {second} & b=$!; {third}; wait $a; wait $b")).ok();
     };
     together([1, 2, 3].map(|part| build(part, "all.txt", &format!("{part}.koel"))));
-    let joined = koel.run(["shard", "join", "2.koel", "3.koel", "1.koel", "-o", "all.koel"]);
+    let joined = koel.run("shard join 2.koel 3.koel 1.koel -o all.koel");
     assert!(joined.ok().starts_with(b"all.koel: 60000 items in 3 parts, "), "{}", joined.text());
-    assert_eq!(koel.run(["query", "all.koel", "all.txt"]).ok(), numbers(0..60_000).as_bytes());
-    let mistaken: f64 = koel.run(["query", "all.koel", "absent.txt", "--count"]).text().trim().parse().expect("a number");
+    assert_eq!(koel.run("query all.koel all.txt").ok(), numbers(0..60_000).as_bytes());
+    let mistaken: f64 = koel.run("query all.koel absent.txt --count").text().trim().parse().expect("a number");
     assert!(mistaken < 100.0 + 5.0 * 10.0, "{mistaken} of 100000 at 0.1 %");
     let found = facts(&koel, "all.koel");
     assert_eq!((&found["items"], &found["lanes"], &found["buckets_per_lookup"]), (&60_000.into(), &32.into(), &2.into()));
-    assert!(koel.run(["verify", "all.koel"]).text().starts_with("all.koel: ok: "));
+    assert!(koel.run("verify all.koel").text().starts_with("all.koel: ok: "));
 
-    let split = koel.run(["shard", "split", "all.txt", "--parts", "3", "-o", "list-{}.txt"]);
+    let split = koel.run("shard split all.txt --parts 3 -o list-{}.txt");
     let lines = split.text();
     assert!(lines.lines().count() == 3 && lines.starts_with("list-1.txt: "), "{lines}");
     together([1, 2, 3].map(|part| build(part, &format!("list-{part}.txt --split"), &format!("split-{part}.koel"))));
@@ -32,7 +32,7 @@ fn three_processes_build_a_filter() {
         assert!(koel.read(&format!("{part}.koel")) == koel.read(&format!("split-{part}.koel")));
     }
     // What is joined is a filter like any other, and can be written to a pipe.
-    koel.run(["add", "all.koel", "absent.txt"]).ok();
+    koel.run("add all.koel absent.txt").ok();
     assert_eq!(koel.shell("koel shard join split-*.koel -o - | koel query - --item 7").stdout, b"7\n");
 }
 
@@ -59,46 +59,42 @@ fn a_filter_may_be_larger_than_the_memory_of_a_process() {
 fn parts_that_do_not_fit_together_are_named() {
     let koel = Koel::new();
     koel.write("all.txt", numbers(0..1000));
-    let build = |part: &str, out: &str, options: &[&str]| {
-        let args = ["shard", "build", "all.txt", "--capacity", "1000", "--part", part, "-o", out];
-        koel.run(args.iter().chain(options))
-    };
-    build("1/2", "1.koel", &[]).ok();
-    build("2/2", "2.koel", &[]).ok();
-    build("2/2", "other.koel", &["--fpr", "0.01"]).ok();
-    let join = |parts: &[&str]| koel.run(["shard", "join", "-o", "all.koel"].iter().chain(parts));
-    join(&["1.koel"]).error(&["a part is missing; give all parts, from 1/N to N/N"]);
-    join(&["1.koel", "2.koel", "1.koel"]).error(&["1.koel and 1.koel: these have the same items; give each part once"]);
-    koel.feed("a\n", ["build", "-", "-o", "fixed.koel"]).ok();
-    join(&["1.koel", "fixed.koel"]).error(&["fixed.koel: is a filter of fixed size; give parts"]);
-    join(&["1.koel", "."]).error(&[".: is a folder; give a file"]);
+    for (part, out) in [("1/2", "1.koel"), ("2/2", "2.koel"), ("2/2", "other.koel --fpr 0.01")] {
+        koel.run(&format!("shard build all.txt --capacity 1000 --part {part} -o {out}")).ok();
+    }
+    koel.feed("a\n", "build - -o fixed.koel").ok();
     koel.write("longer.koel", [koel.read("2.koel"), b"x".to_vec()].concat());
-    join(&["1.koel", "longer.koel"]).error(&["longer.koel: at byte ", "other bytes follow it"]);
-    join(&["1.koel", "other.koel"]).error(&["1.koel and other.koel: ", "build all parts with the same --capacity"]);
-    join(&["1.koel", "-"]).error(&["standard input: cannot be a part; give files"]);
-    join(&["1.koel", "missing"]).error(&["missing: cannot be read: No such file"]);
-    join(&["1.koel", "all.txt"]).error(&["all.txt: at byte 0: "]);
     let mut damaged = koel.read("2.koel");
     let middle = damaged.len() - 1000;
     damaged[middle] ^= 1;
     koel.write("damaged.koel", damaged);
-    join(&["1.koel", "damaged.koel"]).error(&["damaged.koel: ", "checksum"]);
-    assert!(!koel.names().contains(&String::from("all.koel")), "{:?}", koel.names());
-
-    for command in [&["query", "1.koel", "--item", "7"][..], &["info", "1.koel"], &["verify", "1.koel"]] {
+    koel.write("1.txt", "a\n");
+    koel.given("shard join -o all.koel").refuses(&[
+        ("1.koel", &["a part is missing; give all parts, from 1/N to N/N"]),
+        ("1.koel 2.koel 1.koel", &["1.koel and 1.koel: these have the same items; give each part once"]),
+        ("1.koel fixed.koel", &["fixed.koel: is a filter of fixed size; give parts"]),
+        ("1.koel .", &[".: is a folder; give a file"]),
+        ("1.koel longer.koel", &["longer.koel: at byte ", "other bytes follow it"]),
+        ("1.koel other.koel", &["1.koel and other.koel: ", "build all parts with the same --capacity"]),
+        ("1.koel -", &["standard input: cannot be a part; give files"]),
+        ("1.koel missing", &["missing: cannot be read: No such file"]),
+        ("1.koel all.txt", &["all.txt: at byte 0: "]),
+        ("1.koel damaged.koel", &["damaged.koel: ", "checksum"]),
+    ]);
+    for command in ["query 1.koel --item 7", "info 1.koel", "verify 1.koel"] {
         koel.run(command).error(&["1.koel: is a part of a filter; join it with the other parts: `koel shard join`"]);
     }
     for part in ["0/2", "3/2", "1/0", "1/257", "1", "a/b", "-1/2"] {
-        build(part, "x.koel", &[]).error(&["it takes the number of a part and of all parts, which are 256 at most, such as 1/3"]);
+        let takes = "it takes the number of a part and of all parts, which are 256 at most, such as 1/3";
+        koel.given("shard build all.txt --capacity 1000 -o x.koel --part").refuses(&[(part, &[takes])]);
     }
-    koel.write("1.txt", "a\n");
-    koel.run(["shard", "split", "all.txt", "-n", "2", "-o", "x"]).error(&["put {} where their number comes"]);
-    koel.run(["shard", "split", "all.txt", "-n", "2", "-o", "no/{}"]).error(&["no/1: cannot be written"]);
+    koel.given("shard split -n 2").refuses(&[
+        ("all.txt -o x", &["put {} where their number comes"]),
+        ("all.txt -o no/{}", &["no/1: cannot be written"]),
+        ("1.txt -o {}.txt", &["1.txt: cannot be both the list and a part of it"]),
+    ]);
     koel.shell("koel shard split - -n 2 -o '{}.txt' < 1.txt 2>&1 || test $? = 2").status(0);
-    koel.run(["shard", "split", "1.txt", "-n", "2", "-o", "{}.txt"]).error(&["1.txt: cannot be both the list and a part of it"]);
     assert_eq!(koel.read("1.txt"), b"a\n");
-    // Nothing is left behind.
-    assert!(koel.names().iter().all(|name| !name.starts_with('.')), "{:?}", koel.names());
 }
 
 /// Whatever the lines end with, the parts of a list have the items of the list.
@@ -107,21 +103,20 @@ fn split_lists_keep_every_item() {
     let koel = Koel::new();
     let list: String = (0..300).map(|n| ["a{}\n", "b{}\r\n", "c{}\r\r\n"][n % 3].replace("{}", &n.to_string())).collect();
     koel.write("all.txt", list + "last\r");
-    koel.run(["shard", "split", "all.txt", "-n", "3", "-o", "{}.txt"]).ok();
+    koel.run("shard split all.txt -n 3 -o {}.txt").ok();
     for part in 1..=3 {
-        let (list, part, out) = (format!("{part}.txt"), format!("{part}/3"), format!("{part}.koel"));
-        koel.run(["shard", "build", &list, "--split", "--part", &part, "--capacity", "301", "-o", &out]).ok();
+        koel.run(&format!("shard build {part}.txt --split --part {part}/3 --capacity 301 -o {part}.koel")).ok();
     }
-    koel.run(["shard", "join", "1.koel", "2.koel", "3.koel", "-o", "all.koel"]).ok();
-    assert_eq!(koel.run(["query", "all.koel", "all.txt", "--count"]).text(), "301\n");
+    koel.run("shard join 1.koel 2.koel 3.koel -o all.koel").ok();
+    assert_eq!(koel.run("query all.koel all.txt --count").text(), "301\n");
     assert_eq!(facts(&koel, "all.koel")["items"], 301);
     // A list of another part, or split in another way.
-    for (list, part, seed) in [("1.txt", "2/3", "0"), ("1.txt", "1/4", "0"), ("1.txt", "1/3", "5")] {
-        let args = ["shard", "build", list, "--split", "--part", part, "--seed", seed, "--capacity", "301", "-o", "x.koel"];
-        koel.run(args).error(&["of 1.txt: this item belongs to part ", "nothing was written"]);
+    for part in ["--part 2/3", "--part 1/4", "--part 1/3 --seed 5"] {
+        let command = format!("shard build 1.txt --split {part} --capacity 301 -o x.koel");
+        koel.run(&command).error(&["of 1.txt: this item belongs to part ", "nothing was written"]);
     }
     // NUL-terminated items are any bytes.
     koel.write("nul", b"a\nb\r\0c\r\n\0\0");
-    koel.run(["shard", "split", "nul", "--nul", "-n", "1", "-o", "nul-{}"]).ok();
+    koel.run("shard split nul --nul -n 1 -o nul-{}").ok();
     assert_eq!(koel.read("nul-1"), b"a\nb\r\0c\r\n\0\0");
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "every story uses a part of it")]
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs,
     io::Write as _,
     path::{Path, PathBuf},
@@ -11,6 +11,7 @@ use std::{
     thread,
 };
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Where the command is.
@@ -18,6 +19,29 @@ pub(crate) const KOEL: &str = env!("CARGO_BIN_EXE_koel");
 
 /// A temporary folder, and the command running in it.
 pub(crate) struct Koel(TempDir);
+
+/// Arguments: the words of a text, or one by one where they may have blanks.
+pub(crate) trait Args {
+    fn list(self) -> Vec<OsString>;
+}
+
+impl Args for &str {
+    fn list(self) -> Vec<OsString> {
+        self.split_whitespace().map(OsString::from).collect()
+    }
+}
+
+impl Args for &String {
+    fn list(self) -> Vec<OsString> {
+        self.as_str().list()
+    }
+}
+
+impl<A: AsRef<OsStr>, const N: usize> Args for [A; N] {
+    fn list(self) -> Vec<OsString> {
+        self.iter().map(|arg| arg.as_ref().to_owned()).collect()
+    }
+}
 
 /// The result of a run.
 pub(crate) struct Run {
@@ -38,7 +62,7 @@ impl Koel {
     /// A folder with `f.koel`, a filter of these lines.
     pub(crate) fn with_filter(lines: &str) -> Self {
         let koel = Self::new();
-        koel.feed(lines, ["build", "-", "-o", "f.koel"]).ok();
+        koel.feed(lines, "build - -o f.koel").ok();
         koel
     }
 
@@ -67,22 +91,29 @@ impl Koel {
     }
 
     /// Runs `koel` with these arguments and nothing to read.
-    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Run {
+    pub(crate) fn run(&self, args: impl Args) -> Run {
         self.feed("", args)
     }
 
-    /// Runs `koel` with a variable in its environment.
-    pub(crate) fn run_with(&self, variable: &str, value: &str, args: &[&str]) -> Run {
-        let mut command = Command::new(KOEL);
-        command.env(variable, value).args(args);
-        self.finish(b"", command)
+    /// Runs `koel` with something to read, through a pipe.
+    pub(crate) fn feed(&self, input: impl AsRef<[u8]>, args: impl Args) -> Run {
+        self.finish(input.as_ref(), Command::new(KOEL).args(args.list()))
     }
 
-    /// Runs `koel` with something to read, through a pipe.
-    pub(crate) fn feed<A: AsRef<OsStr>>(&self, input: impl AsRef<[u8]>, args: impl IntoIterator<Item = A>) -> Run {
-        let mut command = Command::new(KOEL);
-        command.args(args);
-        self.finish(input.as_ref(), command)
+    /// Runs `koel` with a kernel.
+    pub(crate) fn run_with(&self, kernel: &str, args: impl Args) -> Run {
+        self.finish(b"", Command::new(KOEL).env("KOEL_KERNEL", kernel).args(args.list()))
+    }
+
+    /// What `koel` says for programs.
+    #[track_caller]
+    pub(crate) fn json(&self, args: impl Args) -> Value {
+        self.run(args).json()
+    }
+
+    /// These arguments before those of each case.
+    pub(crate) fn given<'a>(&'a self, args: &'a str) -> Given<'a> {
+        Given { koel: self, args }
     }
 
     /// Runs lines of a shell that knows `koel`, and stops at the first that fails.
@@ -90,12 +121,11 @@ impl Koel {
         let folder = Path::new(KOEL).parent().expect("a folder");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
-        let mut command = Command::new("sh");
-        command.args(["-e", "-c", script]).env("PATH", std::env::join_paths(folders).expect("a search path"));
-        self.finish(b"", command)
+        let path = std::env::join_paths(folders).expect("a search path");
+        self.finish(b"", Command::new("sh").args(["-e", "-c", script]).env("PATH", path))
     }
 
-    fn finish(&self, input: &[u8], mut command: Command) -> Run {
+    fn finish(&self, input: &[u8], command: &mut Command) -> Run {
         command.current_dir(self.0.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a process");
         let mut stdin = child.stdin.take().expect("its input");
@@ -108,6 +138,24 @@ impl Koel {
         let stderr = String::from_utf8(stderr).expect("errors in UTF-8");
         assert!(!stderr.contains("panicked"), "{stderr}");
         Run { status, stdout, stderr }
+    }
+}
+
+/// The first arguments of several cases.
+pub(crate) struct Given<'a> {
+    koel: &'a Koel,
+    args: &'a str,
+}
+
+impl Given<'_> {
+    /// Asserts for each case that its further arguments are an error whose message has all parts, and that no file comes or goes.
+    #[track_caller]
+    pub(crate) fn refuses(&self, cases: &[(&str, &[&str])]) {
+        let before = self.koel.names();
+        for (more, parts) in cases {
+            self.koel.run(&format!("{} {more}", self.args)).error(parts);
+            assert_eq!(self.koel.names(), before, "{more}");
+        }
     }
 }
 
@@ -137,6 +185,13 @@ impl Run {
         }
     }
 
+    /// Asserts that there is no message, and reads what was said for programs.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.stderr, "", "{}", self.text());
+        serde_json::from_slice(&self.stdout).expect("JSON")
+    }
+
     /// Standard output as text.
     #[track_caller]
     pub(crate) fn text(&self) -> String {
@@ -152,14 +207,21 @@ impl Run {
 
 /// The facts that `koel info --json` prints.
 #[track_caller]
-pub(crate) fn facts(koel: &Koel, filter: &str) -> serde_json::Value {
-    serde_json::from_slice(koel.run(["info", filter, "--json"]).ok()).expect("JSON")
+pub(crate) fn facts(koel: &Koel, filter: &str) -> Value {
+    koel.json(["info", filter, "--json"])
 }
 
-/// A file that Go's library wrote; tests/data/go/README.md describes them.
-pub(crate) fn go_file(name: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/go");
+/// A file that another program wrote: its folder's README.md, in tests/data, describes it.
+pub(crate) fn data(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
     fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// An option's number in a message or an answer: what follows these words.
+#[track_caller]
+pub(crate) fn value_after<'a>(message: &'a str, words: &str) -> &'a str {
+    let (_, rest) = message.split_once(words).unwrap_or_else(|| panic!("no \"{words}\" in: {message}"));
+    rest.split([',', ';', ' ', '\n']).next().unwrap_or_default()
 }
 
 /// Numbers, one a line.

@@ -6,28 +6,48 @@ mod trace;
 mod trial;
 mod workload;
 
-use crate::common::{Koel, Run};
 use serde_json::Value;
 
-/// Runs `koel tune` with options that have blanks between them.
+use crate::common::{Koel, Run, facts};
+
+/// Runs `koel tune` with these options.
 fn tune(options: &str) -> Run {
-    Koel::new().run(["tune"].into_iter().chain(options.split_whitespace()))
+    Koel::new().run(&format!("tune {options}"))
 }
 
 /// What it says for programs.
 #[track_caller]
 fn object(options: &str) -> Value {
-    let run = tune(&format!("{options} --json"));
-    assert_eq!(run.stderr, "");
-    serde_json::from_slice(&run.stdout).expect("JSON")
+    tune(&format!("{options} --json")).json()
 }
 
-/// Runs it with another value of one of the options: given a second time, it would be an error.
-fn with(options: &str, way: &str, value: &str) -> Run {
-    let words = options.split(' ').scan(false, |is_value, word| {
-        let word = if *is_value { value } else { word };
-        *is_value = word == format!("--{way}");
-        Some(word)
-    });
-    Koel::new().run(["tune"].into_iter().chain(words))
+#[track_caller]
+fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
+    object[name].as_array().unwrap_or_else(|| panic!("no list {name} in {object}"))
+}
+
+/// The number at a path such as `/trial/absent_keys`.
+#[track_caller]
+fn number(object: &Value, path: &str) -> f64 {
+    object.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {path} in {object}"))
+}
+
+/// Asserts that lines have 80 columns at most. Only what is to be pasted, and the path of the times, may be longer.
+#[track_caller]
+fn assert_legible(text: &str) {
+    for line in text.lines().filter(|line| !line.contains("koel build ") && !line.contains("docs/tuning")) {
+        assert!(line.chars().count() <= 80 && line.trim_end() == line, "{line}");
+        assert!(!line.contains("NaN") && !line.contains("inf "), "{line}");
+    }
+}
+
+/// Runs the command of an answer with a list of one's own, and asserts that it builds the filter that was described.
+#[track_caller]
+fn assert_builds(koel: &Koel, answer: &Value, described: &Value, names: &[&str], list: &str) {
+    let command = answer["command"].as_str().expect("a command").replace("IN", list).replace("OUT", "f.koel");
+    koel.shell(&command).ok();
+    let built = facts(koel, "f.koel");
+    for name in names {
+        assert_eq!(built[name], described[name], "{name}: {command}");
+    }
 }

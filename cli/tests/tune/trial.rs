@@ -1,23 +1,14 @@
 //! `koel tune --keys`: what it counts and measures of one's own keys.
 
-use crate::common::{Koel, numbers};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// Runs `koel tune` with options that have blanks between them, and gives what it says for programs.
-#[track_caller]
-fn object(koel: &Koel, options: &str) -> Value {
-    let run = koel.run(["tune", "--json"].into_iter().chain(options.split(' ')));
-    serde_json::from_slice(run.ok()).expect("JSON")
-}
+use super::{assert_builds, assert_legible, list, number};
+use crate::common::{Koel, facts, numbers};
 
 /// The candidates that were built: in the text's table, these are all.
 fn measured(object: &Value) -> Vec<(&Value, &Value)> {
-    let candidates = object["candidates"].as_array().expect("candidates").iter();
-    candidates.map(|candidate| (candidate, &candidate["measured"])).filter(|(_, measured)| !measured.is_null()).collect()
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+    let candidates = list(object, "candidates").iter().map(|candidate| (candidate, &candidate["measured"]));
+    candidates.filter(|(_, measured)| !measured.is_null()).collect()
 }
 
 #[test]
@@ -25,68 +16,59 @@ fn keys_are_counted_and_measured() {
     let koel = Koel::new();
     // 20,000 keys; 2000 of them twice, and one of these four times.
     koel.write("keys.txt", numbers(0..20_000) + &numbers(0..2000) + "7\n7\n");
-    let found = object(&koel, "--keys keys.txt --fpr 0.01");
+    let found = koel.json("tune --json --keys keys.txt --fpr 0.01");
     assert_eq!(found["asked"]["items"], 20_000);
     let trial = &found["trial"];
-    assert_eq!(trial["keys"], serde_json::json!({ "read": 22_002, "different": 20_000, "duplicates": 2002, "most_copies": 4 }));
+    assert_eq!(trial["keys"], json!({ "read": 22_002, "different": 20_000, "duplicates": 2002, "most_copies": 4 }));
     assert_eq!((&trial["queries"], &trial["absent_keys_from"]), (&Value::Null, &Value::from("random")));
-    assert!(number(&trial["absent_keys"]) >= 100_000.0 && number(&trial["hash_ns"]["median"]) > 0.0);
+    assert!(number(trial, "/absent_keys") >= 100_000.0 && number(trial, "/hash_ns/median") > 0.0);
     let measured = measured(&found);
     assert!(measured.len() >= 4, "{}", measured.len());
     for (candidate, measured) in measured {
-        assert_eq!([&measured["fits"], &measured["stored"]], [&Value::from(true), &Value::from(20_000)]);
+        assert_eq!([&measured["fits"], &measured["stored"]], [&json!(true), &json!(20_000)]);
         assert_eq!(measured["load_factor"], candidate["load_factor"]);
         assert_eq!(measured["expected_false_positive_rate"], candidate["false_positive_rate"]);
         let [table, snapshot] = [&candidate["table_bytes"], &measured["snapshot_bytes"]].map(Value::as_u64);
         assert_eq!(table.map(|table| table + 72), snapshot);
         // With 99 % confidence, the formula is right; with these keys, for all of them.
-        let [low, rate, high] =
-            ["false_positive_rate_low", "false_positive_rate", "false_positive_rate_high"].map(|name| number(&measured[name]));
-        let expected = number(&candidate["false_positive_rate"]);
+        let [low, rate, high] = ["_low", "", "_high"].map(|end| number(measured, &format!("/false_positive_rate{end}")));
+        let expected = number(candidate, "/false_positive_rate");
         assert!(low < expected && expected < high && low < rate && rate < high, "{expected}: {measured}");
         assert!(high - low < 0.2 * expected, "{measured}");
-        assert!((number(&measured["false_positives"]) - rate * number(&trial["absent_keys"])).abs() < 1e-6, "{measured}");
+        assert!((number(measured, "/false_positives") - rate * number(trial, "/absent_keys")).abs() < 1e-6, "{measured}");
         assert!(measured["query_false_positives"].is_null());
         for time in ["insert_ns", "present_ns", "absent_ns"] {
-            let [low, median, high] = ["low", "median", "high"].map(|name| number(&measured[time][name]));
+            let [low, median, high] = ["low", "median", "high"].map(|name| number(&measured[time], &format!("/{name}")));
             assert!(0.0 < low && low <= median && median <= high && measured[time]["disturbed"].is_boolean(), "{measured}");
         }
     }
-    // Counts do not depend on the run.
-    let again = object(&koel, "--keys keys.txt --fpr 0.01");
-    assert_eq!(again["candidates"][0]["measured"]["false_positives"], found["candidates"][0]["measured"]["false_positives"]);
     // --unique belongs to keys that occur twice.
-    let command = |found: &Value| String::from(found["command"].as_str().expect("a command"));
-    assert!(command(&found).ends_with("--capacity 20000 --fpr 0.01 --unique"), "{}", command(&found));
+    let command = found["command"].as_str().expect("a command");
+    assert!(command.ends_with("--capacity 20000 --fpr 0.01 --unique"), "{command}");
     let builder = found["builder"].as_str().expect("a call");
     assert!(builder.ends_with(".build()?;\nfilter.insert_unique_iter(keys)?;"), "{builder}");
-    koel.shell(&command(&found).replace("IN", "keys.txt").replace("OUT", "f.koel")).ok();
+    assert_builds(&koel, &found, &found["candidates"][0], &["table_bytes"], "keys.txt");
     // It skips a key that the filter reports as present already: fewer than one in a hundred.
-    let items = number(&crate::common::facts(&koel, "f.koel")["items"]);
+    let items = number(&facts(&koel, "f.koel"), "/items");
     assert!((19_800.0..=20_000.0).contains(&items), "{items}");
 }
 
-/// The false positives are those that a filter of `koel build` has.
+/// The false positives are those that a filter of `koel build` has; they do not depend on the run.
 #[test]
 fn queries_are_those_of_the_filter_that_is_built() {
     let koel = Koel::new();
     koel.write("keys.txt", numbers(0..5000));
     // 1000 queries are keys. Of 20,000 others, the last 10,000 come three times.
     koel.write("queries.txt", numbers(4000..25_000) + &numbers(15_000..25_000).repeat(2));
-    let found = object(&koel, "--keys keys.txt --queries queries.txt --fpr 0.03");
-    let trial = &found["trial"];
-    let queries = &trial["queries"];
+    let found = koel.json("tune --json --keys keys.txt --queries queries.txt --fpr 0.03");
+    let (trial, queries) = (&found["trial"], &found["trial"]["queries"]);
     assert_eq!([&queries["read"], &queries["present"], &queries["absent"]], [41_000, 1000, 40_000]);
-    assert!((number(&queries["present_share"]) - 1.0 / 41.0).abs() < 1e-12);
-    assert_eq!((&trial["absent_keys"], &trial["absent_keys_from"]), (&Value::from(20_000), &Value::from("queries")));
-    let command = found["command"].as_str().expect("a command").replace("IN", "keys.txt").replace("OUT", "f.koel");
-    assert!(!command.contains("--unique"), "{command}");
-    koel.shell(&command).ok();
+    assert!((number(queries, "/present_share") - 1.0 / 41.0).abs() < 1e-12);
+    assert_eq!((&trial["absent_keys"], &trial["absent_keys_from"]), (&json!(20_000), &json!("queries")));
+    assert!(!found["command"].as_str().expect("a command").contains("--unique"), "{found}");
+    assert_builds(&koel, &found, &found["candidates"][0], &["table_bytes"], "keys.txt");
     let best = &found["candidates"][0]["measured"];
-    let reported = |queries: &str| {
-        let count = koel.feed(queries, ["query", "f.koel", "--count"]).text();
-        Value::from(count.trim().parse::<u64>().expect("a number"))
-    };
+    let reported = |queries: &str| koel.feed(queries, "query f.koel --count").json();
     assert_eq!(best["false_positives"], reported(&numbers(5000..25_000)));
     assert_eq!(best["query_false_positives"], reported(&(numbers(5000..25_000) + &numbers(15_000..25_000).repeat(2))));
     assert_ne!(best["query_false_positives"], best["false_positives"]);
@@ -96,47 +78,36 @@ fn queries_are_those_of_the_filter_that_is_built() {
 fn room_for_more_than_the_keys() {
     let koel = Koel::new();
     koel.write("keys.txt", numbers(0..1000));
-    let found = object(&koel, "--keys keys.txt --items 4000 --bytes 8kB --table single --bucket-size 4");
+    let found = koel.json("tune --json --keys keys.txt --items 4000 --bytes 8kB --table single --bucket-size 4");
     let (candidate, measured) = measured(&found)[0];
-    assert!(number(&candidate["load_factor"]) > 0.9 && number(&measured["load_factor"]) < 0.25, "{candidate}");
-    assert!(number(&measured["expected_false_positive_rate"]) < 0.3 * number(&candidate["false_positive_rate"]));
-    koel.run("tune --keys keys.txt --items 999 --fpr 0.01".split(' ')).error(&["--items: 999 given", "1000 different keys"]);
+    assert!(number(candidate, "/load_factor") > 0.9 && number(measured, "/load_factor") < 0.25, "{candidate}");
+    assert!(number(measured, "/expected_false_positive_rate") < 0.3 * number(candidate, "/false_positive_rate"));
+    koel.run("tune --keys keys.txt --items 999 --fpr 0.01").error(&["--items: 999 given", "1000 different keys"]);
     // What fewer items would make possible is of no use.
-    let nothing = koel.run("tune --keys keys.txt --bytes 100 --json".split(' '));
-    let nothing: Value = serde_json::from_slice(nothing.status(1)).expect("JSON");
-    assert!(nothing["nearest"]["items"].is_null() && number(&nothing["nearest"]["bytes"]) > 100.0, "{nothing}");
+    let nothing = koel.run("tune --keys keys.txt --bytes 100 --json");
+    nothing.status(1);
+    let nearest = &nothing.json()["nearest"];
+    assert!(nearest["items"].is_null() && number(nearest, "/bytes") > 100.0, "{nearest}");
 }
 
 #[test]
-fn lines_or_nul() {
+fn few_keys_are_enough_in_lines_or_with_nul() {
     let koel = Koel::new();
-    let keys = |input: &str, options: &str| {
-        let run =
-            koel.feed(input, ["tune", "--json", "--fpr", "0.1", "--keys", "-"].into_iter().chain(options.split_whitespace()));
-        let found: Value = serde_json::from_slice(run.ok()).expect("JSON");
-        (found["trial"]["keys"]["read"].clone(), found["trial"]["keys"]["different"].clone(), found["command"].clone())
-    };
-    let (read, different, _) = keys("a\nb\r\n\nb\n", "");
-    assert_eq!([read, different], [4, 3]);
-    let (read, different, command) = keys("a\nb\0a\nb\0b", "--nul");
-    assert_eq!([read, different], [3, 2]);
-    assert!(command.as_str().is_some_and(|command| command.ends_with("--unique --nul")), "{command}");
-}
-
-#[test]
-fn few_keys_and_queries_are_enough() {
-    let koel = Koel::new();
+    for (input, options, read, different, end) in
+        [("a\nb\r\n\nb\n", "", 4, 3, "--unique"), ("a\nb\0a\nb\0b", "--nul", 3, 2, "--unique --nul")]
+    {
+        let found = koel.feed(input, &format!("tune --json --fpr 0.1 --keys - {options}")).json();
+        assert_eq!([&found["trial"]["keys"]["read"], &found["trial"]["keys"]["different"]], [read, different]);
+        assert!(found["command"].as_str().is_some_and(|command| command.ends_with(end)), "{found}");
+    }
     koel.write("one.txt", "apple\n");
-    let found = object(&koel, "--keys one.txt --queries one.txt --fpr 0.01");
+    let found = koel.json("tune --json --keys one.txt --queries one.txt --fpr 0.01");
     assert_eq!([&found["trial"]["queries"]["present"], &found["trial"]["absent_keys"]], [1, 0]);
     let best = &found["candidates"][0]["measured"];
     assert!(best["false_positive_rate"].is_null() && best["absent_ns"].is_null() && best["fits"] == true, "{best}");
-    let text = koel.run("tune --keys one.txt --queries one.txt --fpr 0.01".split(' '));
-    text.ok();
-    assert!(text.text().contains("\n1 query: 1 present (100 %), 0 absent") && text.text().contains("No query is absent"));
-    // Without keys, nothing is measured.
-    let without = object(&koel, "--items 10 --fpr 0.01");
-    assert!(without["trial"].is_null() && without["candidates"][0]["measured"].is_null());
+    let run = koel.run("tune --keys one.txt --queries one.txt --fpr 0.01");
+    run.ok();
+    assert!(run.text().contains("\n1 query: 1 present (100 %), 0 absent") && run.text().contains("No query is absent"));
 }
 
 #[test]
@@ -144,28 +115,28 @@ fn the_text_has_two_tables() {
     let koel = Koel::new();
     koel.write("keys.txt", numbers(0..3000) + "5\n");
     koel.write("queries.txt", numbers(2000..9000) + "8000\n");
-    let run = koel.run("tune --keys keys.txt --queries queries.txt --fpr 0.01".split(' '));
+    let run = koel.run("tune --keys keys.txt --queries queries.txt --fpr 0.01");
     run.ok();
     let text = run.text();
-    let keys = "Measured with 3001 keys, 3000 of them different, each stored once: 1 duplicate;\n  the most frequent key occurs 2 times.\n";
-    assert!(text.contains(keys), "{text}");
-    assert!(text.contains("\n7001 queries: 1000 present (14.3 %), 6001 absent, 6000 of these different.\n"), "{text}");
-    let row = |header: &[&str]| {
-        let at = text.lines().position(|line| line.split_whitespace().eq(header.iter().copied()));
+    for part in [
+        "Measured with 3001 keys, 3000 of them different, each stored once: 1 duplicate;\n  the most frequent key occurs 2 times.\n",
+        "\n7001 queries: 1000 present (14.3 %), 6001 absent, 6000 of these different.\n",
+        "\nEach filter has room for all keys.\n",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let row = |header: &str| {
+        let at = text.lines().position(|line| line.split_whitespace().eq(header.split(' ')));
         text.lines().nth(at.unwrap_or_else(|| panic!("no {header:?}: {text}")) + 2).expect("a row")
     };
-    let first = row(&["filter", "load", "bytes", "snapshot", "insert", "present", "absent"]);
+    let first = row("filter load bytes snapshot insert present absent");
     assert!(first.contains(" *  ") && first.contains(" %  "), "{first}");
-    assert!(text.contains("\nEach filter has room for all keys.\n"), "{text}");
-    let second = row(&["filter", "ε", "measured", "99", "%", "interval", "of", "the", "queries"]);
+    let second = row("filter \u{3b5} measured 99 % interval of the queries");
     assert!(second.contains(" to 0.0") && second.ends_with(" of 6001"), "{second}");
-    for line in text.lines() {
-        assert!(line.chars().count() <= 80 || line.starts_with("koel build"), "{line}");
-    }
+    assert_legible(&text);
     // Without queries, it says what was asked.
-    let derived = koel.run("tune --keys keys.txt --fpr 0.01".split(' ')).text();
-    assert!(derived.contains(" random absent keys.\n"), "{derived}");
-    assert!(!derived.contains("of the queries"), "{derived}");
+    let derived = koel.run("tune --keys keys.txt --fpr 0.01").text();
+    assert!(derived.contains(" random absent keys.\n") && !derived.contains("of the queries"), "{derived}");
 }
 
 #[test]
@@ -173,19 +144,15 @@ fn wrong_files_are_named() {
     let koel = Koel::new();
     koel.write("keys.txt", "a\nb\n");
     koel.write("none.txt", "");
-    let cases: [(&str, &[&str]); 9] = [
-        ("--keys no.txt --fpr 0.1", &["no.txt", "cannot be read"]),
-        ("--keys none.txt --fpr 0.1", &["--keys: none.txt has no keys", "give --items"]),
-        ("--keys - --fpr 0.1", &["--keys: standard input has no keys"]),
-        ("--keys . --fpr 0.1", &[".: is a folder", "one item per line"]),
-        ("--keys keys.txt --queries no.txt --fpr 0.1", &["no.txt", "cannot be read"]),
-        ("--keys keys.txt --queries none.txt --fpr 0.1", &["--queries: none.txt has no queries", "leave --queries out"]),
-        ("--keys - --queries - --fpr 0.1", &["--keys and --queries", "both are standard input", "give a file"]),
-        ("--items 5 --queries keys.txt --fpr 0.1", &["--keys <FILE>", "not provided"]),
-        ("--items 5 --nul --fpr 0.1", &["--keys <FILE>", "not provided"]),
-    ];
-    for (options, parts) in cases {
-        koel.run(["tune"].into_iter().chain(options.split(' '))).error(parts);
-    }
-    koel.run("tune --keys keys.txt --fpr 0.7".split(' ')).error(&["--fpr", "0.7 given", "nearest that works is 0.5"]);
+    koel.given("tune --fpr 0.1").refuses(&[
+        ("--keys no.txt", &["no.txt", "cannot be read"]),
+        ("--keys none.txt", &["--keys: none.txt has no keys", "give --items"]),
+        ("--keys -", &["--keys: standard input has no keys"]),
+        ("--keys .", &[".: is a folder", "one item per line"]),
+        ("--keys keys.txt --queries no.txt", &["no.txt", "cannot be read"]),
+        ("--keys keys.txt --queries none.txt", &["--queries: none.txt has no queries", "leave --queries out"]),
+        ("--keys - --queries -", &["--keys and --queries", "both are standard input", "give a file"]),
+        ("--items 5 --queries keys.txt", &["--keys <FILE>", "not provided"]),
+        ("--items 5 --nul", &["--keys <FILE>", "not provided"]),
+    ]);
 }

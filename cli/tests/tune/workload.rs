@@ -2,35 +2,25 @@
 
 #![allow(clippy::cast_precision_loss, reason = "numbers of bytes and slots are small")]
 
-use std::path::Path;
-
 use koel::{CuckooFilter, Params, TableKind};
 use serde_json::Value;
 
-use super::{object, tune};
-use crate::common::{Koel, facts};
+use super::{assert_builds, assert_legible, list, number, object, tune};
+use crate::common::{Koel, numbers};
 
-/// With the times of the repository.
-fn timed(options: &str) -> String {
-    format!("{options} --times {}", Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tuning").display())
-}
+/// The times of the repository.
+const TIMES: &str = concat!("--times ", env!("CARGO_MANIFEST_DIR"), "/../docs/tuning");
 
 fn costs(options: &str) -> Value {
-    object(&timed(options))
-}
-
-/// A number of an object.
-#[track_caller]
-fn number(object: &Value, path: &str) -> f64 {
-    object.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path} in {object}"))
-}
-
-fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
-    object[name].as_array().map(Vec::as_slice).expect("a list")
+    object(&format!("{options} {TIMES}"))
 }
 
 fn best(options: &str) -> Value {
     costs(options)["candidates"][0].clone()
+}
+
+fn total(one: &Value) -> f64 {
+    number(one, "/cost_ns/total")
 }
 
 #[test]
@@ -39,9 +29,9 @@ fn costs_are_the_sums_of_their_parts() {
     let candidates = list(&found, "candidates");
     assert!(candidates.len() > 300, "{}", candidates.len());
     for candidate in candidates {
-        let total = number(candidate, "/cost_ns/total");
         let parts =
             ["lookups", "changes", "false_positives", "memory"].map(|part| number(candidate, &format!("/cost_ns/{part}")));
+        let total = total(candidate);
         assert!((parts.iter().sum::<f64>() - total).abs() < 1e-9 * total && parts[..2].iter().all(|&part| part > 0.0));
         // 80 of 100 operations are lookups.
         let expected = 0.8 * 0.9 * number(candidate, "/false_positive_rate") * 100_000.0;
@@ -70,7 +60,7 @@ fn memory_has_a_price_and_the_smallest_of_equals_is_recommended() {
     ] {
         let found = costs(&format!("--items {question}"));
         let candidates = list(&found, "candidates");
-        let (total, bytes) = (|one: &Value| number(one, "/cost_ns/total"), |one: &Value| number(one, "/table_bytes"));
+        let bytes = |one: &Value| number(one, "/table_bytes");
         assert!(candidates[1..].is_sorted_by(|one, other| total(one) <= total(other)), "{question}");
         // Of two filters, the one of n times the bytes must take less than 0.9^log2(n) of the time.
         let best = &candidates[0];
@@ -84,7 +74,7 @@ fn memory_has_a_price_and_the_smallest_of_equals_is_recommended() {
         assert!(alike.map(bytes).fold(f64::INFINITY, f64::min) >= bytes(best), "{question}");
         // Where that is not the cheapest, the text names both.
         let cheapest = candidates.iter().min_by(|one, other| total(one).total_cmp(&total(other))).expect("a filter");
-        let text = tune(&timed(&format!("--items {question}"))).unbroken();
+        let text = tune(&format!("--items {question} {TIMES}")).unbroken();
         assert_eq!(text.contains("The least time: "), cheapest != best, "{text}");
         assert_eq!(text.contains("twice the memory must save 10 %"), cheapest != best && !is_priced, "{text}");
         smaller += usize::from(bytes(best) < 0.5 * bytes(cheapest));
@@ -101,148 +91,107 @@ fn no_filter_is_left_out() {
     let found = costs("--items 100k --false-positive-cost 1ms");
     let is_there = |params: &Params| {
         let (bytes, rate) = (params.table_bytes() as f64, params.false_positive_rate_at(100_000.0 / params.slots() as f64));
-        let is_alike = |one: &&Value| one["table"] == params.table().to_string() && one["bucket_size"] == params.bucket_size();
-        list(&found, "candidates")
-            .iter()
-            .filter(is_alike)
-            .any(|one| number(one, "/table_bytes") <= bytes && number(one, "/false_positive_rate") <= rate)
+        list(&found, "candidates").iter().any(|one| {
+            one["table"] == params.table().to_string()
+                && one["bucket_size"] == params.bucket_size()
+                && number(one, "/table_bytes") <= bytes
+                && number(one, "/false_positive_rate") <= rate
+        })
     };
     for table in [TableKind::Packed, TableKind::Single] {
-        for b in table.bucket_sizes() {
-            for f in 8..=24 {
-                let builder = CuckooFilter::builder().capacity(100_000).table(table).bucket_size(b).fingerprint_bits(f);
-                assert!(builder.params().as_ref().map_or(true, is_there), "{table} b = {b}, f = {f}");
-            }
+        for (b, f) in table.bucket_sizes().flat_map(|b| (8..=24).map(move |f| (b, f))) {
+            let builder = CuckooFilter::builder().capacity(100_000).table(table).bucket_size(b).fingerprint_bits(f);
+            assert!(builder.params().as_ref().map_or(true, is_there), "{table} b = {b}, f = {f}");
         }
     }
 }
 
 #[test]
 fn the_more_a_false_positive_costs_the_lower_is_the_rate() {
-    let rates = ["10ns", "1us", "100us", "10ms", "1s"].map(|cost| {
-        let best = best(&format!("--items 1M --false-positive-cost {cost}"));
-        number(&best, "/false_positive_rate")
-    });
+    let rates = ["10ns", "1us", "100us", "10ms", "1s"]
+        .map(|cost| number(&best(&format!("--items 1M --false-positive-cost {cost}")), "/false_positive_rate"));
     assert!(rates.is_sorted_by(|one, other| one > other) && rates[0] > 0.01 && rates[4] < 1e-6, "{rates:?}");
 }
 
 #[test]
 fn rate_and_bytes_are_limits() {
-    let cheapest = |options: &str| {
-        let total = |one: &Value| number(one, "/cost_ns/total");
-        let found = costs(options)["candidates"].clone();
-        let all = found.as_array().expect("a list").iter();
-        all.min_by(|one, other| total(one).total_cmp(&total(other))).expect("a filter").clone()
+    let question = "--items 1M --false-positive-cost 1ms";
+    let cheapest = |found: &Value| {
+        list(found, "candidates").iter().min_by(|one, other| total(one).total_cmp(&total(other))).expect("a filter").clone()
     };
-    let free = cheapest("--items 1M --false-positive-cost 1ms");
-    let (rate, bytes) = (number(&free, "/false_positive_rate"), number(&free, "/table_bytes"));
-    for option in [format!("--fpr {}", rate / 10.0), format!("--bytes {:.0}", bytes / 2.0)] {
-        let options = format!("--items 1M --false-positive-cost 1ms {option}");
-        let found = costs(&options);
-        assert!(number(&cheapest(&options), "/cost_ns/total") > number(&free, "/cost_ns/total"), "{option}");
-        for one in list(&found, "candidates") {
-            let is_within = if option.starts_with("--fpr") {
-                number(one, "/false_positive_rate") <= rate / 10.0
-            } else {
-                number(one, "/table_bytes") <= bytes / 2.0
-            };
-            assert!(is_within, "{option}: {one}");
-        }
+    let free = cheapest(&costs(question));
+    for (option, name, share) in [("--fpr", "/false_positive_rate", 0.1), ("--bytes", "/table_bytes", 0.5)] {
+        let limit = share * number(&free, name);
+        let limit = if option == "--bytes" { limit.floor() } else { limit };
+        let found = costs(&format!("{question} {option} {limit}"));
+        assert!(total(&cheapest(&found)) > total(&free), "{option}");
+        assert!(list(&found, "candidates").iter().all(|one| number(one, name) <= limit), "{option}");
     }
     // The nearest values work.
-    let impossible = "--items 1M --false-positive-cost 1ms --fpr 1e-6 --bytes 1MB";
-    let run = tune(&timed(&format!("{impossible} --json")));
+    let impossible = format!("{question} {TIMES} --fpr 1e-6");
+    let run = tune(&format!("{impossible} --bytes 1MB --json"));
     run.status(1);
-    let found: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let found = run.json();
     assert!(list(&found, "candidates").is_empty() && found["command"].is_null());
-    let text = tune(&timed(impossible));
-    text.status(1);
-    assert!(text.text().contains(&format!("--bytes {}", found["nearest"]["bytes"])), "{}", text.text());
-    let bytes = &found["nearest"]["bytes"];
-    tune(&timed(&format!("--items 1M --false-positive-cost 1ms --fpr 1e-6 --bytes {bytes}"))).ok();
+    let nearest = format!("--bytes {}", found["nearest"]["bytes"]);
+    let text = tune(&format!("{impossible} --bytes 1MB")).text();
+    assert!(text.contains(&nearest), "{text}");
+    tune(&format!("{impossible} {nearest}")).ok();
 }
 
 #[test]
 fn the_command_builds_the_filter() {
-    let found = costs("--items 20k --false-positive-cost 10us --table single");
     let koel = Koel::new();
-    koel.shell("seq 20000 > items").ok();
-    let command = found["command"].as_str().expect("a command").replace(" IN ", " items ").replace(" OUT ", " f.koel ");
-    koel.run(command.split(' ').skip(1)).ok();
-    let built = facts(&koel, "f.koel");
-    for name in ["table", "fingerprint_bits", "bucket_size", "buckets", "table_bytes"] {
-        assert_eq!(built[name], found["candidates"][0][name], "{name}");
-    }
+    koel.write("items", numbers(0..20_000));
+    let found = costs("--items 20k --false-positive-cost 10us --table single");
+    let names = ["table", "fingerprint_bits", "bucket_size", "buckets", "table_bytes"];
+    assert_builds(&koel, &found, &found["candidates"][0], &names, "items");
 }
 
 #[test]
 fn where_no_filter_pays_it_says_so() {
     let options = "--items 1M --false-positive-cost 2ns";
     assert_eq!(costs(options)["pays"], false);
-    let run = tune(&timed(options));
+    let run = tune(&format!("{options} {TIMES}"));
     run.ok();
     assert!(run.text().contains("No filter pays") && !run.text().contains("koel build"), "{}", run.text());
     assert_eq!(costs("--items 1M --false-positive-cost 1s --absent 0")["pays"], false);
 }
 
-/// A smaller cache makes lookups slower, where the table does not fit in it.
+/// The more bytes a table has, the more time its operations take, also where none was measured, and where the cache is small.
 #[test]
-fn the_cache_that_is_left() {
-    let total =
-        |options: &str| number(&best(&format!("--items 1M --false-positive-cost 10us --fpr 0.1% {options}")), "/cost_ns/total");
-    assert!(total("--cache 1MiB") > 1.2 * total(""), "{} {}", total("--cache 1MiB"), total(""));
-}
-
-#[test]
-fn the_text_fits() {
-    let run = tune(&timed("--items 10M --false-positive-cost 50us --absent 75% --insertions 10% --memory-cost 1ns"));
-    run.ok();
-    for line in run.text().lines().filter(|line| !line.contains("koel build") && !line.contains("docs/tuning")) {
-        assert!(line.chars().count() <= 80, "{line}");
-    }
-}
-
-/// The more bytes a table has, the more time its operations take, also where none was measured.
-#[test]
-fn beyond_the_largest_table_that_was_measured() {
+fn times_follow_the_cache_and_go_on_beyond_the_largest_table() {
+    let question = "--items 1M --false-positive-cost 10us --fpr 0.1%";
+    let [all, less] = ["", "--cache 1MiB"].map(|cache| total(&best(&format!("{question} {cache}"))));
+    assert!(less > 1.2 * all, "{less} {all}");
     let size = |options: &str| number(&best(&format!("--false-positive-cost 1us {options}")), "/table_bytes");
     assert!(size("--items 40M") < 1.2 * size("--items 38M"));
     assert!(size("--items 10M --cache 2MiB") < 2.0 * size("--items 10M"));
-    let run = tune(&timed("--items 1G --false-positive-cost 1us"));
+    let run = tune(&format!("--items 1G --false-positive-cost 1us {TIMES}"));
     run.ok();
     assert!(run.unbroken().contains("from there on, times are taken to rise"), "{}", run.text());
-}
-
-/// Items that are only inserted fill the filter: most of them find it with room.
-#[test]
-fn insertions_fill_the_filter_or_replace_removed_items() {
-    let changes = |options: &str| {
-        let best = best(&format!("--items 1M --false-positive-cost 100us --absent 90% --table packed {options}"));
-        number(&best, "/cost_ns/changes")
-    };
-    assert!(changes("--insertions 10% --removals 10%") > 3.0 * changes("--insertions 10%"));
+    assert_legible(&run.text());
 }
 
 #[test]
 fn the_question_is_repeated_with_its_limits() {
-    let run = tune(&timed(
-        "--items 1M --headroom 50% --false-positive-cost 1us --fpr 1% --bytes 9MB --table single --bucket-size 4 --copies 3 --cache 1MiB",
-    ));
+    let limits = "--fpr 1% --bytes 9MB --table single --bucket-size 4 --copies 3 --cache 1MiB";
+    let run = tune(&format!("--items 1M --headroom 50% --false-positive-cost 1us {limits} {TIMES}"));
     run.ok();
-    let text = run.text().replace("\n ", "");
     let limits = "1000000 items, with headroom 1500000; 100 % lookups, 50 % of them of absent keys. A false positive costs 1.00 us. \
                   Limits: \u{3b5} of at most 0.01, at most 9000000 bytes, single tables, buckets of 4 slots, room for 3 copies, 1.05 MB of \
                   the cache.";
-    assert!(text.contains(limits), "{text}");
+    assert!(run.unbroken().contains(limits), "{}", run.text());
+    assert_legible(&run.text());
 }
 
 /// The error has the command that measures; after it, the same question has an answer.
 #[test]
 fn without_times_it_says_how_to_measure_them() {
     let koel = Koel::new();
-    let question = ["tune", "--items", "10k", "--false-positive-cost", "1us"];
+    let question = "tune --items 10k --false-positive-cost 1us";
     koel.run(question).error(&["--times: koel-experiments has no times", "koel experiment speed --out koel-experiments"]);
-    koel.run(["experiment", "speed", "--out", "koel-experiments", "--quick", "--max-slots", "2k"]).status(0);
+    koel.run("experiment speed --out koel-experiments --quick --max-slots 2k").status(0);
     let run = koel.run(question);
     run.ok();
     let text = run.unbroken();
@@ -258,29 +207,23 @@ fn without_times_it_says_how_to_measure_them() {
 #[test]
 fn mistakes_are_named() {
     let koel = Koel::new();
-    let cases: [(&str, &[&str]); 13] = [
-        ("--fpr 1% --absent 50%", &["--absent: counts only with --false-positive-cost", "leave --absent out"]),
-        ("--fpr 1%", &["--times: counts only with"]),
-        ("--false-positive-cost 5", &["--false-positive-cost", "'5'", "such as 80ns"]),
-        ("--false-positive-cost -5", &["--false-positive-cost", "'-5'", "such as 80ns"]),
-        ("--false-positive-cost 1e7s", &["--false-positive-cost", "'1e7s'", "1000000s"]),
-        ("--false-positive-cost 1us --absent 150%", &["--absent", "'150%'", "at most 100%"]),
-        ("--false-positive-cost 1us --insertions half", &["--insertions", "'half'", "such as 50%"]),
-        (
-            "--false-positive-cost 1us --insertions 60% --removals 60%",
-            &["--insertions: 60.0 % given", "--removals 60.0 %", "more than all"],
-        ),
-        ("--false-positive-cost 1us --memory-cost 1", &["--memory-cost", "'1'", "such as 80ns"]),
-        ("--false-positive-cost 1us --cache 0", &["--cache", "0 given", "at least one"]),
-        ("--false-positive-cost 1us --cache 1TiB", &["--cache", "1099511627776 given", "give no more"]),
-        ("--false-positive-cost 1us --keys keys", &["--keys", "cannot be used with"]),
-        ("--false-positive-cost 1us --fpr 2", &["--fpr", "2 given", "0.5"]),
-    ];
-    for (options, parts) in cases {
-        koel.run(["tune"].into_iter().chain(timed(&format!("--items 1000 {options}")).split_whitespace())).error(parts);
-    }
-    tune(&timed("--items 0 --false-positive-cost 1us")).error(&["--items: 0 given", "nearest that works is 1"]);
-    let range = timed("--items 1k..2k --false-positive-cost 1us");
-    koel.run(["tune"].into_iter().chain(range.split_whitespace())).error(&["1000..2000 given", "filters of one size"]);
-    assert!(koel.names().is_empty());
+    koel.given(&format!("tune {TIMES}")).refuses(&[
+        ("--items 5 --fpr 1% --absent 50%", &["--absent: counts only with --false-positive-cost", "leave --absent out"]),
+        ("--items 5 --fpr 1%", &["--times: counts only with"]),
+        ("--items 0 --false-positive-cost 1us", &["--items: 0 given", "nearest that works is 1"]),
+        ("--items 1k..2k --false-positive-cost 1us", &["1000..2000 given", "filters of one size"]),
+    ]);
+    koel.given(&format!("tune {TIMES} --items 1000 --false-positive-cost")).refuses(&[
+        ("5", &["--false-positive-cost", "'5'", "such as 80ns"]),
+        ("-5", &["--false-positive-cost", "'-5'", "such as 80ns"]),
+        ("1e7s", &["--false-positive-cost", "'1e7s'", "1000000s"]),
+        ("1us --absent 150%", &["--absent", "'150%'", "at most 100%"]),
+        ("1us --insertions half", &["--insertions", "'half'", "such as 50%"]),
+        ("1us --insertions 60% --removals 60%", &["--insertions: 60.0 % given", "--removals 60.0 %", "more than all"]),
+        ("1us --memory-cost 1", &["--memory-cost", "'1'", "such as 80ns"]),
+        ("1us --cache 0", &["--cache", "0 given", "at least one"]),
+        ("1us --cache 1TiB", &["--cache", "1099511627776 given", "give no more"]),
+        ("1us --keys keys", &["--keys", "cannot be used with"]),
+        ("1us --fpr 2", &["--fpr", "2 given", "0.5"]),
+    ]);
 }
