@@ -21,7 +21,7 @@ pub(crate) fn floors(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, ite
         group.bench_function(name, |bencher| {
             let hasher = table.empty(1);
             let len = table.params(items).table_bytes();
-            let floor = floor.get_or_insert_with(|| Floor::new(len, true).expect("there is memory"));
+            let floor = floor.get_or_insert_with(|| Floor::new(len).expect("there is memory"));
             let positions = |key| floor.positions(hasher.hash(&key));
             bencher.iter_custom(|iterations| {
                 timed(numbers.take(iterations * keys), key, none, |keys, _| {

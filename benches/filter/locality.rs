@@ -38,7 +38,7 @@ fn locality(criterion: &mut Criterion, size: &str, len: usize) {
         };
         let name = if share == 0 { format!("{name} floor") } else { format!("{name} {share} %") };
         group.bench_function(name, |bencher| {
-            let floor = floor.get_or_insert_with(|| Floor::new(len, true).expect("there is memory"));
+            let floor = floor.get_or_insert_with(|| Floor::new(len).expect("there is memory"));
             let positions = |key| positions(hasher.hash(&key), len, share * 256 / 100);
             bencher.iter_custom(|iterations| {
                 timed(numbers.take(iterations * CHUNK as u64), key, none, |keys, _| {

@@ -6,7 +6,7 @@
 //! ```
 //! use koel_floor::{Floor, Reads};
 //!
-//! let floor = Floor::new(1 << 20, true)?;
+//! let floor = Floor::new(1 << 20)?;
 //! // Here each key is its own hash.
 //! let keys: Vec<u64> = (1..=1000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
 //! for reads in Reads::ALL {
@@ -15,11 +15,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod memory;
-
 use std::io;
 
-use memory::Memory;
+use memmap2::MmapMut;
 
 /// Bytes of one read.
 pub const READ: usize = 8;
@@ -44,20 +42,36 @@ impl Reads {
     pub const ALL: [Self; 2] = [Self::Plain, Self::Dense];
 }
 
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Not zero: the system maps all pages that were never written to one page of zeros, which stays in the cache.
+const FILLING: u8 = 0x5a;
+
 /// Memory to read at random positions.
 pub struct Floor {
-    memory: Memory,
+    map: MmapMut,
+    /// Where the map has the first huge page.
+    start: usize,
     len: usize,
 }
 
 impl Floor {
-    /// Allocates memory in place of a table of `len` bytes. With `huge_pages`, on Linux, it asks for huge pages from 2 MiB
-    /// on, as tables do.
+    /// Allocates memory in place of a table of `len` bytes: on Linux, from 2 MiB on in huge pages, as tables are.
     ///
     /// # Errors
     /// If the memory could not be allocated.
-    pub fn new(len: usize, huge_pages: bool) -> io::Result<Self> {
-        Ok(Self { memory: Memory::new(len.saturating_add(READ), huge_pages)?, len })
+    pub fn new(len: usize) -> io::Result<Self> {
+        // Only a map that is a huge page longer is sure to contain an aligned one.
+        let all = len.checked_add(READ + HUGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut map = MmapMut::map_anon(all)?;
+        let start = map.as_ptr().align_offset(HUGE_PAGE);
+        #[cfg(target_os = "linux")]
+        if len >= HUGE_PAGE {
+            // As in a table, the incomplete last page stays small. A system that refuses leaves all pages small.
+            _ = map.advise_range(memmap2::Advice::HugePage, start, len - len % HUGE_PAGE);
+        }
+        map[start..start + len + READ].fill(FILLING);
+        Ok(Self { map, start, len })
     }
 
     /// The two positions of a key with this hash, both below the table's length.
@@ -75,7 +89,7 @@ impl Floor {
     #[inline]
     #[must_use]
     pub fn read(&self, reads: Reads, keys: &[u64], positions: impl Fn(u64) -> [usize; 2]) -> u64 {
-        read(self.memory.bytes(), reads, keys, positions)
+        read(&self.map[self.start..][..self.len + READ], reads, keys, positions)
     }
 }
 
@@ -123,7 +137,7 @@ mod tests {
     fn positions_span_the_table() {
         for len in [1, 2, 1000, (1 << 20) + 1] {
             assert_eq!((position(0, len), position(u64::MAX, len)), (0, len - 1));
-            let floor = Floor::new(len, false).expect("there is memory");
+            let floor = Floor::new(len).expect("there is memory");
             let keys: Vec<u64> = (0..10_000).map(|n| second_hash(n << 7)).collect();
             let positions: Vec<_> = keys.iter().flat_map(|&hash| floor.positions(hash)).collect();
             assert!(positions.iter().all(|&position| position < len));
@@ -147,8 +161,20 @@ mod tests {
     }
 
     #[test]
+    fn all_of_the_memory_has_been_written_to() {
+        for len in [0, 1, 4097, 5 << 20] {
+            let floor = Floor::new(len).expect("there is memory");
+            assert!(floor.map[floor.start..][..len + READ].iter().all(|&byte| byte == FILLING), "{len}");
+            assert_eq!(floor.map[floor.start..].as_ptr().addr() % HUGE_PAGE, 0, "{len}");
+        }
+        for len in [usize::MAX, usize::MAX / 2] {
+            assert!(Floor::new(len).is_err(), "{len}");
+        }
+    }
+
+    #[test]
     fn the_last_position_is_the_length() {
-        let floor = Floor::new(100, false).expect("there is memory");
+        let floor = Floor::new(100).expect("there is memory");
         for reads in Reads::ALL {
             // Two reads of the same bytes cancel out.
             assert_eq!(floor.read(reads, &[0], |_| [0, 100]), 0);
@@ -158,7 +184,6 @@ mod tests {
     #[test]
     #[should_panic = "follow the last position"]
     fn nothing_is_read_beyond_it() {
-        let floor = Floor::new(100, false).expect("there is memory");
-        _ = floor.read(Reads::Plain, &[0], |_| [0, 101]);
+        _ = Floor::new(100).expect("there is memory").read(Reads::Plain, &[0], |_| [0, 101]);
     }
 }
