@@ -62,13 +62,22 @@ impl Experiment for Demanding {
         let swapped = Chart { x, y: linear.x.clone(), ..chart("swapped", "W", linear.x.clone(), linear.y.clone()) };
         let mut many = chart("many", "Many names in the legend", Axis::log("items"), Axis::linear("rate"));
         many.series = (0..24).map(|n| Series { name: format!("b = {}, {n}", n * n), ..many.series[n % 6].clone() }).collect();
+        let names = NAMES.into_iter().filter(|name| name.len() < 40).map(String::from).collect();
+        let mut rows = chart("rows", "A row for each name", Axis::log("items"), Axis::rows(names));
+        rows.series.truncate(3);
+        for (y, (mark, series)) in
+            (0..).map(f64::from).zip([Mark::Dots, Mark::Rings, Mark::Dots].into_iter().zip(&mut rows.series))
+        {
+            (series.mark, series.points) = (mark, vec![(200.0, y), (3000.0, y + 2.0)]);
+            series.intervals = vec![(100.0, 300.0), (2999.0, 3001.0)];
+        }
         let empty = Chart { series: Vec::new(), ..chart("empty", "Nothing", Axis::linear("nothing"), Axis::linear("no more")) };
 
         let header: Vec<_> = (0..14).map(|n| format!("column {n}")).collect();
         let mut wide = Table::new("Wider than any page", &header.iter().map(String::as_str).collect::<Vec<_>>());
         wide.rows = vec![(0..14).map(|n| format!("{n}.{n:06} items")).collect(); 3];
         let warning = String::from("Something that a reader must know first: <all> of it is made up, & nothing was measured.");
-        let charts = vec![logarithms, narrow, linear, swapped, many, empty];
+        let charts = vec![logarithms, narrow, linear, swapped, many, rows, empty];
         Findings { charts, tables: vec![wide], warnings: vec![warning] }
     }
 }

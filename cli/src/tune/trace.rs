@@ -476,7 +476,6 @@ fn draw(folder: &Path, trace: &Trace, tried: &[Tried<'_>]) -> anyhow::Result<Pat
                 // A logarithmic axis has no place for nothing.
                 points: points.filter(|point| point.1 > 0.0).collect(),
                 intervals: Vec::new(),
-                labels: Vec::new(),
             }
         };
         [

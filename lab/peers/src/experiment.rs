@@ -1,83 +1,98 @@
-//! The comparison as an experiment of the laboratory.
+//! The comparison as an experiment of the laboratory: what is compared, and what the files say of it.
 
 use koel_lab::{About, Column, Experiment, Findings, Interrupt, Interrupted, Measured, Role, Scope, Stopwatch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     findings,
-    measure::{self, Contestant, Entry, Row},
+    measure::{Contestant, Entry, Row},
     ours,
     peer::Keys,
     rivals,
 };
 
 /// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Set {
-    /// Each filter is built for the number of items that it gets.
-    Fixed,
-    /// Each filter begins small and grows with its items.
-    Growing,
+pub(crate) struct Set {
+    /// With which its files begin.
+    pub(crate) name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// Koel's filters, and those of other crates, as near as possible to a false-positive rate, for a number of items.
+    contestants: [fn(f64, usize) -> Vec<Contestant>; 2],
+    /// The keys, and the most that one of the filters takes for an item while it is built.
+    bytes_per_item: u64,
+    /// Its table, and the beginning and the end of the caption.
+    pub(crate) columns: &'static [findings::Column],
+    pub(crate) built: &'static str,
+    pub(crate) note: &'static str,
+    /// The topics of the charts: lookups, building, removals.
+    pub(crate) topics: [&'static str; 3],
+    /// Whether a filter does what all of them were asked for, and what the others do instead.
+    pub(crate) is_comparable: fn(&Row) -> bool,
+    pub(crate) others: &'static str,
 }
 
 impl Set {
-    /// All filters of the set, as near to this false-positive rate as possible: koel's first.
-    pub(crate) fn contestants(self, rate: f64) -> Vec<Box<dyn Contestant>> {
-        let (ours, rivals) = match self {
-            Self::Fixed => (ours::fixed(rate), rivals::fixed(rate)),
-            Self::Growing => (ours::growing(rate), rivals::growing(rate)),
-        };
-        ours.into_iter().chain(rivals).collect()
-    }
-
-    /// The name with which its files begin.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Fixed => "peers",
-            Self::Growing => "growth",
-        }
-    }
-
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Fixed => "Koel and other filters",
-            Self::Growing => "Koel and other filters that grow",
-        }
-    }
-
-    pub(crate) fn about(self) -> &'static str {
-        match self {
-            Self::Fixed => {
-                "The paper's table 3 with present crates: koel and others, each built for the same false-positive rate from \
-                 the same keys, in one thread and in the same rounds. The paper compares space, rate and construction speed of \
-                 its cuckoo filter, plain and semi-sorted, with a Bloom, a blocked Bloom, a quotient and a d-left counting \
-                 Bloom filter. We know no crate of the last; instead, there are a counting Bloom filter and the binary fuse \
-                 filters, which are static. Times of lookups and removals are measured, too."
-            }
-            Self::Growing => {
-                "Filters that begin with room for 1000 items, or with koel's own choice, and grow, in one thread and in the \
-                 same rounds: koel and other crates, each of which promises the same false-positive rate. The rate is measured \
-                 when all items are in the filter. Then half of the items are removed, and the other half is looked up: it \
-                 must still be found. A Bloom filter that has its final size from the beginning shows what growth costs."
-            }
-        }
-    }
-
-    /// The keys, and the most that one of the filters takes for an item while it is built.
-    pub(crate) fn bytes_per_item(self) -> u64 {
-        match self {
-            // A static filter.
-            Self::Fixed => 60,
-            // aleph-filter with 10 M items, while it doubles.
-            Self::Growing => 300,
-        }
+    pub(crate) fn contestants(&self, rate: f64, items: usize) -> Vec<Contestant> {
+        self.contestants.iter().flat_map(|some| some(rate, items)).collect()
     }
 }
 
+/// Each filter is built for the number of items that it gets.
+pub(crate) static FIXED: Set = Set {
+    name: "peers",
+    title: "Koel and other filters",
+    about: "The paper's table 3 with present crates: koel and others, each built for the same false-positive rate ε from the same \
+            keys, in one thread and in the same rounds. The paper compares its cuckoo filter, plain and semi-sorted, with a Bloom, \
+            a blocked Bloom, a quotient and a d-left counting Bloom filter. We know no crate of the last; instead, there are a \
+            counting Bloom filter and the binary fuse filters, which are static. Filters with fingerprints of whole bits, koel \
+            among them, are built for the nearest ε that they can have. \"Its own ε\": it cannot be chosen, or, for koel, the \
+            filter has as many bits per item as the packed table. Other cuckoo filters and qfilter have a power of two of slots, \
+            so the number of items determines their load, and with it their size, speed and ε. Filters that accept a hasher use \
+            XXH3, as koel does; otherwise, or if their own is faster, the row names it.",
+    contestants: [ours::fixed, rivals::fixed],
+    // A static filter.
+    bytes_per_item: 60,
+    columns: &findings::FIXED,
+    built: "Built for",
+    note: "Times include hashing. The overhead is the bits per item beyond log₂(1/ε) for the measured ε, which makes filters of \
+           different rates comparable",
+    topics: ["Time to look up an absent item, by space", "Time to build, by space", "Time to remove, by space"],
+    is_comparable: |row| row.facts.asked_rate.is_some(),
+    others: "filters with a rate of their own, higher or lower; the table has it, and the overhead, which takes it into account",
+};
+
+/// Each filter begins small and grows with its items.
+pub(crate) static GROWING: Set = Set {
+    name: "growth",
+    title: "Koel and other filters that grow",
+    about: "Filters that begin with room for 1000 items, or with koel's own choice, and grow, in one thread and in the same rounds: \
+            koel and other crates, each of which promises the same false-positive rate ε, which is measured when all items are in \
+            the filter. Then half of the items are removed, and the other half is looked up: it must still be found. \
+            \"max_capacity\" is how many items a filter is told that it may get. qfilter has to be told, and then does not grow any \
+            further; koel grows beyond its plan. In its second row, aleph-filter is built for a lower ε, which doubles with its \
+            size, up to the promised one. A Bloom filter that has its final size from the beginning shows what growth costs.",
+    contestants: [ours::growing, rivals::growing],
+    // aleph-filter with 10 M items, while it doubles.
+    bytes_per_item: 300,
+    columns: &findings::GROWING,
+    built: "Grown to",
+    note: "Times include hashing and all growth. ε is kept if the share of absent keys that were found is at most the promised one, \
+           with a margin of three standard deviations. Lost by removals are items that were not found any more when the other half \
+           had been removed",
+    topics: [
+        "Time to look up an absent item after growth, by space",
+        "Time to add, by space",
+        "Time to remove after growth, by space",
+    ],
+    is_comparable: |row| row.keeps_rate() == Some(true) && row.lost_by_removal().unwrap_or(0) == 0,
+    others: "filters that did not keep the promised rate, or lost items when others were removed",
+};
+
 /// The comparison, as the options of the command define it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Peers {
-    pub(crate) set: Set,
+    pub(crate) set: &'static Set,
     pub(crate) rate: f64,
     pub(crate) items: usize,
     pub(crate) rounds: u32,
@@ -87,7 +102,7 @@ pub(crate) struct Peers {
 /// continued later, would put some filters at a disadvantage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
-    items: usize,
+    pub(crate) items: usize,
     /// The false-positive rate of all filters, in billionths: an integer, so that cases can be compared for equality.
     rate_per_billion: u32,
     round: u32,
@@ -100,10 +115,6 @@ impl Case {
         Self { items, rate_per_billion: (rate * 1e9).round() as u32, round }
     }
 
-    pub(crate) fn items(&self) -> usize {
-        self.items
-    }
-
     pub(crate) fn rate(&self) -> f64 {
         f64::from(self.rate_per_billion) / 1e9
     }
@@ -114,41 +125,30 @@ impl Experiment for Peers {
     type Row = Entry;
 
     fn about(&self) -> About {
-        let columns = vec![
-            Column::key("items", "items", "keys that the filter was built for"),
-            Column::key("rate_per_billion", "1e-9", "false-positive rate that filters were built for, in billionths"),
-            Column::new("round", "", "number of the round, from 1").compared(Role::Round),
-            Column::key("filter", "", "name of the filter"),
-            Column::key("family", "", "kind of structure"),
-            Column::new(
-                "asked_rate",
-                "",
-                "false-positive rate that this filter was built for, 0 to 1; empty if it cannot be chosen",
-            )
-            .compared(Role::Exact),
-            Column::new("add_ns", "ns", "time to insert a key").compared(Role::Time),
-            Column::new("find_absent_ns", "ns", "time to look up a key that is absent").compared(Role::Time),
-            Column::new("find_present_ns", "ns", "time to look up a key that is present").compared(Role::Time),
-            Column::new("find_mixed_ns", "ns", "time to look up a key if about half of the keys are present")
-                .compared(Role::Time),
-            Column::new("remove_ns", "ns", "time to remove a key; empty without removal").compared(Role::Time),
-            Column::new("rate", "", "measured false-positive rate, 0 to 1: absent keys that were found")
-                .compared(Role::share("items")),
-            Column::new("expected_rate", "", "false-positive rate by its formula, 0 to 1").compared(Role::Exact),
-            Column::new("bits_per_item", "bits", "bits of memory on the heap, divided by items").compared(Role::Exact),
-            Column::new("lost", "keys", "inserted keys that were not found").compared(Role::Exact),
-            Column::new("stuck", "keys", "inserted keys that could not be removed").compared(Role::Exact),
-            Column::new("left", "keys", "keys that were found after all had been removed").compared(Role::Exact),
-            Column::new("lost_by_removal", "keys", "keys that were lost when others were removed; empty without removal")
-                .compared(Role::Exact),
-            Column::new(
-                "disturbed",
-                "times",
-                "times of this round that other work on the processor disturbed, after three attempts",
-            ),
-            Column::new("error", "", "why this filter could not be measured"),
+        let columns = [
+            ("items", "items", "keys that the filter was built for", Role::Key),
+            ("rate_per_billion", "1e-9", "false-positive rate that filters were built for, in billionths", Role::Key),
+            ("round", "", "number of the round, from 1", Role::Round),
+            ("filter", "", "name of the filter", Role::Key),
+            ("family", "", "kind of structure", Role::Key),
+            ("asked_rate", "", "false-positive rate that this filter was built for; empty if it cannot be chosen", Role::Exact),
+            ("add_ns", "ns", "time to insert a key", Role::Time),
+            ("find_absent_ns", "ns", "time to look up a key that is absent", Role::Time),
+            ("find_present_ns", "ns", "time to look up a key that is present", Role::Time),
+            ("find_mixed_ns", "ns", "time to look up a key if about half of the keys are present", Role::Time),
+            ("remove_ns", "ns", "time to remove a key; empty without removal", Role::Time),
+            ("rate", "", "measured false-positive rate, 0 to 1: absent keys that were found", Role::share("items")),
+            ("expected_rate", "", "false-positive rate by its formula, 0 to 1", Role::Exact),
+            ("bits_per_item", "bits", "bits of memory on the heap, divided by items", Role::Exact),
+            ("lost", "keys", "inserted keys that were not found", Role::Exact),
+            ("stuck", "keys", "inserted keys that could not be removed", Role::Exact),
+            ("left", "keys", "keys that were found after all had been removed", Role::Exact),
+            ("lost_by_removal", "keys", "keys that were lost when others were removed; empty without removal", Role::Exact),
+            ("disturbed", "times", "times that other work on the processor disturbed, also when repeated twice", Role::Detail),
+            ("error", "", "why this filter could not be measured", Role::Detail),
         ];
-        let about = About::new(self.set.name(), self.set.title(), self.set.about());
+        let columns = columns.map(|(name, unit, about, role)| Column::new(name, unit, about).compared(role)).into();
+        let about = About::new(self.set.name, self.set.title, self.set.about);
         About { columns, is_timed: true, with_less_memory: "give fewer --items", ..about }
     }
 
@@ -156,13 +156,14 @@ impl Experiment for Peers {
         (1..=self.rounds).map(|round| Case::new(self.items, self.rate, round)).collect()
     }
 
-    fn memory(&self, _: &Case) -> u64 {
-        self.items as u64 * self.set.bytes_per_item()
+    fn memory(&self, case: &Case) -> u64 {
+        case.items as u64 * self.set.bytes_per_item
     }
 
     fn measure(&self, case: &Case, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Entry>> {
         // The same number of items always gives the same keys, whatever the seed.
-        Ok(round(&self.set.contestants(case.rate()), &Keys::new(case.items)?, &mut Stopwatch::new(), interrupt)?)
+        let keys = Keys::new(case.items)?;
+        Ok(round(&self.set.contestants(case.rate(), case.items), &keys, &mut Stopwatch::new(), interrupt)?)
     }
 
     fn findings(&self, measured: &[Measured<Case, Entry>]) -> Findings {
@@ -172,7 +173,7 @@ impl Experiment for Peers {
 
 /// Measures every filter once. If one fails, the others are still measured.
 pub(crate) fn round(
-    contestants: &[Box<dyn Contestant>],
+    contestants: &[Contestant],
     keys: &Keys,
     watch: &mut Stopwatch,
     interrupt: &Interrupt,
@@ -180,20 +181,7 @@ pub(crate) fn round(
     let mut entries = Vec::new();
     for contestant in contestants {
         interrupt.check()?;
-        entries.push(Entry::new(contestant.facts(keys.len()), measure::round(&**contestant, keys, watch)));
+        entries.push(Entry::new(contestant.facts.clone(), contestant.round(keys, watch)));
     }
     Ok(entries)
-}
-
-/// A row for each filter with its results of all rounds, in the order of the first round.
-pub(crate) fn rows(measured: &[Measured<Case, Entry>]) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    for entry in measured.iter().flat_map(|measured| &measured.rows) {
-        let place = rows.iter().position(|row| row.filter() == entry.facts.filter).unwrap_or_else(|| {
-            rows.push(Row::new(entry.facts.clone()));
-            rows.len() - 1
-        });
-        rows[place].push(entry.sample());
-    }
-    rows
 }

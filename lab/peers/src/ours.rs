@@ -3,148 +3,102 @@
 use std::hint::black_box;
 
 use anyhow::Context as _;
-use koel::{BuildError, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, SharedFilter, TableKind};
+use koel::{BuildError, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, Insert, TableKind};
 
 use crate::{
     measure::Contestant,
-    peer::{Family, GROWN_FROM, Peer, count},
+    peer::{Facts, Family, GROWN_FROM, count},
 };
 
 /// Items per batch: a realistic number for a caller, whose answers fit into the first-level cache.
 const BATCH: usize = 1024;
 
-pub(crate) fn fixed(rate: f64) -> Vec<Box<dyn Contestant>> {
-    let packed = Fixed::near(TableKind::Packed, rate);
-    let single = Fixed::near(TableKind::Single, rate);
+pub(crate) fn fixed(rate: f64, items: usize) -> Vec<Contestant> {
+    let [packed, single] = [TableKind::Packed, TableKind::Single].map(|table| Fixed::near(table, rate));
     let fuller = Fixed { load: 0.97, ..packed };
     // A table of the same size as the packed one.
     let small = Fixed { fingerprint_bits: packed.fingerprint_bits - 1, asked_rate: None, ..single };
-    vec![each(packed), each(fuller), batches(packed), batches(fuller), each(small), each(single)]
+    let rows = [(packed, false), (fuller, false), (packed, true), (fuller, true), (small, false), (single, false)];
+    rows.map(|(plan, in_batches)| plan.contestant(items, in_batches)).into()
 }
 
-pub(crate) fn growing(rate: f64) -> Vec<Box<dyn Contestant>> {
-    let plan = |told| Growing { rate, told, build: ElasticBuilder::build };
-    vec![
-        each(plan(Told::Nothing)),
-        batches(plan(Told::Nothing)),
-        each(plan(Told::First)),
-        batches(plan(Told::First)),
-        each(plan(Told::FirstAndLast)),
-        each(plan(Told::TooFew)),
-        each(Growing { rate, told: Told::First, build: ElasticBuilder::build_shared }),
+pub(crate) fn growing(rate: f64, items: usize) -> Vec<Contestant> {
+    let first = Some(GROWN_FROM.min(items));
+    // Only a tenth of the items, so that it must grow beyond its plan.
+    let too_few = first.max(Some(items / 10));
+    let exclusive = [
+        (None, None, false),
+        (None, None, true),
+        (first, None, false),
+        (first, None, true),
+        (first, Some(items), false),
+        (first, too_few, false),
     ]
+    .map(|(capacity, most, in_batches)| {
+        let facts = told("ElasticFilter", Family::Koel, rate, capacity, most);
+        contestant(facts, in_batches, move || grown(rate, capacity, most, ElasticBuilder::build))
+    });
+    // Each call takes a lock, though there is only one thread.
+    let shared = contestant(told("SharedFilter", Family::Locked, rate, first, None), false, move || {
+        grown(rate, first, None, ElasticBuilder::build_shared)
+    });
+    exclusive.into_iter().chain([shared]).collect()
 }
 
-fn each<P: Plan + 'static>(plan: P) -> Box<dyn Contestant> {
-    Box::new(Ours { plan, in_batches: false })
+/// A filter that grows, by what it is told of the number of its items: how many there are at the beginning, and in the end.
+fn told(name: &str, family: Family, rate: f64, capacity: Option<usize>, most: Option<usize>) -> Facts {
+    let part = |name, number: Option<usize>| number.map_or_else(String::new, |number| format!(", {name} {number}"));
+    Facts::new(&format!("koel {name}{}{}", part("capacity", capacity), part("max_capacity", most)), family, Some(rate))
 }
 
-fn batches<P: Plan + 'static>(plan: P) -> Box<dyn Contestant> {
-    Box::new(Ours { plan, in_batches: true })
+fn grown<F>(
+    rate: f64,
+    capacity: Option<usize>,
+    most: Option<usize>,
+    build: fn(ElasticBuilder) -> Result<F, BuildError>,
+) -> anyhow::Result<F> {
+    let builder = ElasticFilter::builder().false_positive_rate(rate);
+    let builder = capacity.into_iter().fold(builder, ElasticBuilder::capacity);
+    Ok(build(most.into_iter().fold(builder, ElasticBuilder::max_capacity))?)
 }
 
 /// A filter of koel's, with one call for each key or for each [`BATCH`] of them.
-struct Ours<P> {
-    plan: P,
+fn contestant<F: Insert<u64> + 'static>(
+    mut facts: Facts,
     in_batches: bool,
-}
-
-/// How a filter is built.
-trait Plan {
-    type Filter: Operations;
-
-    fn title(&self, items: usize) -> String;
-
-    fn asked_rate(&self) -> Option<f64>;
-
-    fn empty(&self, items: usize) -> anyhow::Result<Self::Filter>;
-}
-
-/// What the types of filters have in common: no trait of koel's has it for all of them.
-trait Operations {
-    const NAME: &'static str;
-    const FAMILY: Family;
-    fn insert(&mut self, key: u64) -> Result<(), koel::InsertError>;
-    fn contains(&self, key: u64) -> bool;
-    fn remove(&mut self, key: u64) -> bool;
-    fn insert_batch(&mut self, keys: &[u64]) -> Result<(), koel::InsertError>;
-    fn contains_batch(&self, keys: &[u64], found: &mut [bool]);
-    fn remove_batch(&mut self, keys: &[u64], removed: &mut [bool]);
-    fn rate(&self) -> f64;
-}
-
-macro_rules! operations {
-    ($filter:ident, $family:ident) => {
-        #[rustfmt::skip]
-        impl Operations for $filter {
-            const NAME: &'static str = stringify!($filter);
-            const FAMILY: Family = Family::$family;
-            #[inline]
-            fn insert(&mut self, key: u64) -> Result<(), koel::InsertError> { $filter::insert(self, &key) }
-            #[inline]
-            fn contains(&self, key: u64) -> bool { $filter::contains(self, &key) }
-            #[inline]
-            fn remove(&mut self, key: u64) -> bool { $filter::remove(self, &key) }
-            #[inline]
-            fn insert_batch(&mut self, keys: &[u64]) -> Result<(), koel::InsertError> { $filter::insert_batch(self, keys) }
-            #[inline]
-            fn contains_batch(&self, keys: &[u64], found: &mut [bool]) { $filter::contains_batch(self, keys, found); }
-            #[inline]
-            fn remove_batch(&mut self, keys: &[u64], removed: &mut [bool]) { $filter::remove_batch(self, keys, removed); }
-            fn rate(&self) -> f64 { self.false_positive_rate() }
-        }
-    };
-}
-
-operations!(CuckooFilter, Koel);
-operations!(ElasticFilter, Koel);
-// Each call takes a lock, though there is only one thread.
-operations!(SharedFilter, Locked);
-
-impl<P: Plan> Peer for Ours<P> {
-    type Filter = P::Filter;
-
-    const FAMILY: Family = P::Filter::FAMILY;
-
-    fn title(&self, items: usize) -> String {
-        let batches = if self.in_batches { format!(", batches of {BATCH}") } else { String::new() };
-        self.plan.title(items) + &batches
+    empty: impl Fn() -> anyhow::Result<F> + 'static,
+) -> Contestant {
+    if in_batches {
+        facts.filter = format!("{}, batches of {BATCH}", facts.filter);
     }
-
-    fn asked_rate(&self) -> Option<f64> {
-        self.plan.asked_rate()
-    }
-
-    fn build(&self, keys: &[u64]) -> anyhow::Result<P::Filter> {
-        let mut filter = self.plan.empty(keys.len())?;
-        let inserted = if self.in_batches {
-            keys.chunks(BATCH).try_for_each(|batch| filter.insert_batch(batch))
-        } else {
-            keys.iter().try_for_each(|&key| filter.insert(key))
-        };
-        inserted.context("an item was refused")?;
-        Ok(filter)
-    }
-
-    fn expected_rate(&self, filter: &P::Filter, _: usize) -> f64 {
-        filter.rate()
-    }
-
-    fn find(&self, filter: &P::Filter, keys: &[u64]) -> usize {
-        if self.in_batches {
-            count_in_batches(keys, |batch, found| filter.contains_batch(batch, found))
-        } else {
-            count(keys, |key| filter.contains(key))
-        }
-    }
-
-    fn remove(&self, filter: &mut P::Filter, keys: &[u64]) -> Option<usize> {
-        Some(if self.in_batches {
-            count_in_batches(keys, |batch, removed| filter.remove_batch(batch, removed))
-        } else {
-            count(keys, |key| filter.remove(key))
-        })
-    }
+    Contestant::new(
+        facts,
+        move |keys| {
+            let mut filter = empty()?;
+            let inserted = if in_batches {
+                keys.chunks(BATCH).try_for_each(|batch| filter.insert_batch(batch))
+            } else {
+                keys.iter().try_for_each(|key| filter.insert(key))
+            };
+            inserted.context("an item was refused")?;
+            Ok(filter)
+        },
+        F::false_positive_rate,
+        move |filter, keys| {
+            if in_batches {
+                count_in_batches(keys, |batch, found| filter.contains_batch(batch, found))
+            } else {
+                count(keys, |key| filter.contains(&key))
+            }
+        },
+        move |filter, keys| {
+            Some(if in_batches {
+                count_in_batches(keys, |batch, removed| filter.remove_batch(batch, removed))
+            } else {
+                count(keys, |key| filter.remove(&key))
+            })
+        },
+    )
 }
 
 /// The number of positive answers of `ask` to all keys, [`BATCH`] of them at a time.
@@ -194,75 +148,11 @@ impl Fixed {
         let buckets = buckets.next_multiple_of(2);
         Ok(if buckets <= safe.buckets() { self.builder().capacity(items) } else { self.builder().buckets(buckets) })
     }
-}
 
-impl Plan for Fixed {
-    type Filter = CuckooFilter;
-
-    fn title(&self, items: usize) -> String {
+    fn contestant(self, items: usize, in_batches: bool) -> Contestant {
         let params = self.builder_for(items).and_then(|builder| Ok(builder.params()?));
         let load = params.map_or(self.load, |params| items as f64 / params.slots() as f64);
-        format!("koel {} f = {}, load {load:.2}", self.table, self.fingerprint_bits)
-    }
-
-    fn asked_rate(&self) -> Option<f64> {
-        self.asked_rate
-    }
-
-    fn empty(&self, items: usize) -> anyhow::Result<CuckooFilter> {
-        Ok(self.builder_for(items)?.build()?)
-    }
-}
-
-/// What a filter that grows is told of the number of its items.
-#[derive(Clone, Copy)]
-enum Told {
-    Nothing,
-    /// How many there are at the beginning.
-    First,
-    /// And how many in the end.
-    FirstAndLast,
-    /// Only a tenth of those in the end, so that it must grow beyond its plan.
-    TooFew,
-}
-
-/// A filter that grows.
-struct Growing<F> {
-    rate: f64,
-    told: Told,
-    build: fn(ElasticBuilder) -> Result<F, BuildError>,
-}
-
-impl<F> Growing<F> {
-    /// The capacity and the maximal capacity, if the filter is told.
-    fn capacities(&self, items: usize) -> (Option<usize>, Option<usize>) {
-        let first = GROWN_FROM.min(items);
-        match self.told {
-            Told::Nothing => (None, None),
-            Told::First => (Some(first), None),
-            Told::FirstAndLast => (Some(first), Some(items)),
-            Told::TooFew => (Some(first), Some((items / 10).max(first))),
-        }
-    }
-}
-
-impl<F: Operations> Plan for Growing<F> {
-    type Filter = F;
-
-    fn title(&self, items: usize) -> String {
-        let told = |name, number: Option<usize>| number.map_or_else(String::new, |number| format!(", {name} {number}"));
-        let (first, most) = self.capacities(items);
-        format!("koel {}{}{}", F::NAME, told("capacity", first), told("max_capacity", most))
-    }
-
-    fn asked_rate(&self) -> Option<f64> {
-        Some(self.rate)
-    }
-
-    fn empty(&self, items: usize) -> anyhow::Result<F> {
-        let builder = ElasticFilter::builder().false_positive_rate(self.rate);
-        let (first, most) = self.capacities(items);
-        let builder = first.into_iter().fold(builder, ElasticBuilder::capacity);
-        Ok((self.build)(most.into_iter().fold(builder, ElasticBuilder::max_capacity))?)
+        let name = format!("koel {} f = {}, load {load:.2}", self.table, self.fingerprint_bits);
+        contestant(Facts::new(&name, Family::Koel, self.asked_rate), in_batches, move || Ok(self.builder_for(items)?.build()?))
     }
 }

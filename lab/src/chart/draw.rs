@@ -11,9 +11,9 @@ const MARGIN: i32 = 14;
 const LINE: i32 = 20;
 /// Height of a line of any other text.
 const NEXT: i32 = 18;
-/// Height of the plot, and of one with labels, which need room.
+/// Height of the plot, or of each of its rows if these have names.
 const PLOT: i32 = 244;
-const LABELLED_PLOT: i32 = 484;
+const ROW: i32 = 32;
 /// Height of the numbers below the plot.
 const NUMBERS: i32 = 30;
 const TICK: i32 = 5;
@@ -22,13 +22,12 @@ const ENTRY: i32 = 22;
 const SAMPLE: i32 = 30;
 const GAP: i32 = 6;
 const APART: i32 = 14;
-/// Half of a mark's width, and of the place that it takes among labels.
+/// Half of a mark's width.
 const HALF: i32 = 4;
-const PLACE: i32 = 6;
 
 const TITLE_SIZE: i32 = 16;
 const TEXT_SIZE: i32 = 14;
-const LABEL_SIZE: i32 = 13;
+const NAME_SIZE: i32 = 13;
 
 type Pixel = (i32, i32);
 
@@ -39,16 +38,6 @@ struct Frame {
     top: i32,
     right: i32,
     bottom: i32,
-}
-
-impl Frame {
-    fn overlaps(self, other: Self) -> bool {
-        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
-    }
-
-    fn is_in(self, other: Self) -> bool {
-        self.left >= other.left && self.right <= other.right && self.top >= other.top && self.bottom <= other.bottom
-    }
 }
 
 /// Returns the chart as SVG, with colours for light and dark pages.
@@ -84,6 +73,8 @@ pub fn draw(chart: &Chart) -> String {
 struct Plot {
     x: Ruler,
     y: Ruler,
+    /// Whether the vertical axis has names.
+    in_rows: bool,
     frame: Frame,
     /// The lines of the axes' labels.
     beside: Vec<String>,
@@ -94,14 +85,16 @@ impl Plot {
     fn new(chart: &Chart, head: i32) -> Self {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let ends = || chart.series.iter().flat_map(|series| &series.intervals).flat_map(|&(low, high)| [low, high]);
-        let x = Ruler::new(&chart.x, points().map(|point| point.0));
-        let y = Ruler::new(&chart.y, points().map(|point| point.1).chain(ends()));
-        let height = if chart.series.iter().any(|series| !series.labels.is_empty()) { LABELLED_PLOT } else { PLOT };
+        let in_rows = !chart.y.names.is_empty();
+        let x = Ruler::new(&chart.x, points().map(|point| point.0).chain(ends().filter(|_| in_rows)));
+        let y = Ruler::new(&chart.y, points().map(|point| point.1).chain(ends().filter(|_| !in_rows)));
+        let height = if in_rows { ROW * number(chart.y.names.len()) } else { PLOT };
         let label = |axis: &Axis, room| lines(&axis.label, TEXT_SIZE, room);
         let (beside, below) = (label(&chart.y, height - 10), label(&chart.x, WIDTH * 3 / 4));
-        let numbers = y.ticks().map(|(_, label)| width(&label, TEXT_SIZE)).max().unwrap_or(0);
-        let (left, top) = (MARGIN + NEXT * number(beside.len()) + numbers + TICK, head + 8);
-        Self { x, y, frame: Frame { left, top, right: WIDTH - MARGIN - 8, bottom: top + height }, beside, below }
+        let numbers = y.ticks().map(|(_, label)| width(&label, TEXT_SIZE)).max().unwrap_or(0) + TICK;
+        let left = MARGIN + if in_rows { 0 } else { NEXT * number(beside.len()) + numbers };
+        let top = head + 8;
+        Self { x, y, in_rows, frame: Frame { left, top, right: WIDTH - MARGIN - 8, bottom: top + height }, beside, below }
     }
 
     fn pixel(&self, (x, y): (f64, f64)) -> Pixel {
@@ -127,8 +120,12 @@ impl Plot {
             @for (at, label) in self.y.ticks() {
                 @let y = self.y.map(at, bottom, top);
                 (line((left, y), (right, y), grid, 1))
-                (line((left - TICK, y), (left, y), ink, 1))
-                (text((left - TICK - 3, y), "end", TEXT_SIZE, &label))
+                @if self.in_rows {
+                    (text((left + GAP, y - ROW / 2), "start", NAME_SIZE, &label))
+                } @else {
+                    (line((left - TICK, y), (left, y), ink, 1))
+                    (text((left - TICK - 3, y), "end", TEXT_SIZE, &label))
+                }
             }
             (line((left, top), (left, bottom), ink, 1))
             (line((left, bottom), (right, bottom), ink, 1))
@@ -139,7 +136,6 @@ impl Plot {
                 g transform={ "translate(" (x) " " (centre) ") rotate(-90)" } { (text((0, 0), "middle", TEXT_SIZE, words)) }
             }
             @for series in &chart.series { (self.series(series)) }
-            (self.labels(chart))
         }
     }
 
@@ -157,44 +153,13 @@ impl Plot {
 
     /// The intervals that are visible, or their visible parts, from their lower ends to their upper ones.
     fn bars(&self, series: &Series) -> Vec<(Pixel, Pixel)> {
-        let (bottom, top) = self.y.ends();
+        let along = if self.in_rows { &self.x } else { &self.y };
+        let (least, most) = along.ends();
+        let across = |(x, y): (f64, f64)| if self.in_rows { self.y.contains(y) } else { self.x.contains(x) };
         let all = series.points.iter().zip(&series.intervals);
-        let visible = all.filter(|&(&(at, _), &(low, high))| self.x.contains(at) && low <= top && high >= bottom);
-        visible.map(|(&(at, _), &(low, high))| (self.pixel((at, low)), self.pixel((at, high)))).collect()
-    }
-
-    /// The labels, each at the first place beside its mark where it covers no mark, no interval and no other label. One that has
-    /// no such place is left out.
-    fn labels(&self, chart: &Chart) -> Markup {
-        let around = |(x, y): Pixel| Frame { left: x - PLACE, top: y - PLACE, right: x + PLACE, bottom: y + PLACE };
-        let points = chart.series.iter().flat_map(|series| &series.points).filter(|&&point| self.shows(point));
-        let mut taken: Vec<_> = points.map(|&point| around(self.pixel(point))).collect();
-        let bars = chart.series.iter().flat_map(|series| self.bars(series));
-        taken.extend(bars.map(|((x, bottom), (_, top))| Frame { left: x - 1, top, right: x + 1, bottom }));
-        let within = Frame { right: self.frame.right + MARGIN, ..self.frame };
-        let mut placed = Vec::new();
-        let all = chart.series.iter().flat_map(|series| series.points.iter().zip(&series.labels));
-        for (&point, label) in all.filter(|&(&point, _)| self.shows(point)) {
-            let ((x, y), wide) = (self.pixel(point), width(label, LABEL_SIZE));
-            let (right, left, middle) = (x + PLACE + 2, x - PLACE - 2 - wide, x - wide / 2);
-            let places = [
-                (right, y),
-                (left, y),
-                (middle, y - 15),
-                (middle, y + 15),
-                (x, y - 15),
-                (x, y + 15),
-                (x - wide, y - 15),
-                (x - wide, y + 15),
-            ];
-            let frames = places.map(|(left, y)| Frame { left, top: y - 8, right: left + wide, bottom: y + 8 });
-            let free = frames.into_iter().find(|frame| frame.is_in(within) && !taken.iter().any(|&other| frame.overlaps(other)));
-            if let Some(frame) = free {
-                taken.push(frame);
-                placed.push((frame, label));
-            }
-        }
-        html! { @for (frame, label) in placed { (text((frame.left, frame.top + 8), "start", LABEL_SIZE, label)) } }
+        let visible = all.filter(|&(&point, &(low, high))| across(point) && low <= most && high >= least);
+        let end = |(x, y): (f64, f64), end| self.pixel(if self.in_rows { (end, y) } else { (x, end) });
+        visible.map(|(&point, &(low, high))| (end(point, low), end(point, high))).collect()
     }
 }
 
@@ -248,11 +213,11 @@ fn columns(wide: &[i32], room: i32) -> Vec<i32> {
 }
 
 fn is_joined(mark: Mark) -> bool {
-    mark != Mark::Dots
+    !matches!(mark, Mark::Dots | Mark::Rings)
 }
 
 fn has_marks(mark: Mark) -> bool {
-    matches!(mark, Mark::Points | Mark::DashedPoints | Mark::Dots)
+    !matches!(mark, Mark::Line | Mark::Dashes)
 }
 
 /// The lengths of a dash and of the gap after it: each colour has its own pattern.
@@ -261,10 +226,10 @@ fn dashes(series: &Series) -> Option<&'static str> {
     matches!(series.mark, Mark::Dashes | Mark::DashedPoints).then(|| patterns[series.colour % patterns.len()])
 }
 
-/// The mark of a point. Each colour has a shape of its own, which is hollow on dashed lines.
+/// The mark of a point. Each colour has a shape of its own, which is hollow on dashed lines, too.
 fn mark(series: &Series, (x, y): Pixel) -> Markup {
     let colour = palette::of(series.colour);
-    let fill = if series.mark == Mark::DashedPoints { "none" } else { colour };
+    let fill = if matches!(series.mark, Mark::DashedPoints | Mark::Rings) { "none" } else { colour };
     let by = |corners: &[Pixel]| points(&corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>());
     let corners = match series.colour % palette::COLOURS.len() {
         0 => return html! { circle cx=(x) cy=(y) r=(HALF) fill=(fill) stroke=(colour) {} "\n" },
@@ -359,27 +324,29 @@ mod tests {
     }
 
     #[test]
-    fn labels_keep_clear_of_marks_and_of_each_other() {
-        let points = vec![(10.0, 1.0), (10.0, 1.01), (50.0, 1.0), (0.0, 1.0)];
-        let labels = ["<one>", "another", "far", "that cannot be drawn"].map(String::from).to_vec();
-        // A crowd: some of its labels have no place.
-        let crowd: Vec<_> = (0..20).map(|n| (30.0 + 0.01 * f64::from(n), 1.5)).collect();
-        let names = (0..20).map(|n| format!("crowd {n}")).collect();
-        let series = [Series::new("some", 0, points).labelled(labels), Series::new("", 1, crowd).labelled(names)];
-        let series = series.map(|series| series.marked(Mark::Dots)).to_vec();
+    fn rows_have_names_and_bars_along_them() {
+        let names = ["<lowest>", "highest"].map(String::from).to_vec();
+        let points = vec![(20.0, 0.0), (20.0, 1.0), (50.0, 2.0)];
+        let intervals = vec![(20.0, 20.0), (10.0, 100.0), (50.0, 50.0)];
         let chart = Chart {
             file: String::new(),
             topic: String::new(),
             finding: None,
             caption: String::new(),
             x: Axis::log("x"),
-            y: Axis::linear("y").from_to(0.5, 2.0),
-            series,
+            y: Axis::rows(names),
+            series: vec![Series::new("some", 0, points).marked(Mark::Rings).within(intervals)],
         };
         let svg = draw(&chart);
-        assert!(
-            svg.contains("&lt;one&gt;") && svg.contains(">another<") && svg.contains(">far<") && !svg.contains("cannot be drawn")
-        );
-        assert!((2..10).contains(&svg.matches(">crowd ").count()), "{svg}");
+        assert!(svg.contains(">&lt;lowest&gt;") && svg.contains(">highest"), "{svg}");
+        let Frame { left, right, .. } = Plot::new(&chart, 0).frame;
+        let bar = format!("x1=\"{left}\" y1=\"{{y}}\" x2=\"{right}\" y2=\"{{y}}\" stroke=\"{}\"", palette::of(0));
+        let marks: Vec<_> =
+            svg.split("<circle ").skip(1).filter_map(|mark| mark.split('"').nth(3)?.parse::<i32>().ok()).collect();
+        // Two rows, from below, the entry in the legend, and nothing where there is no row.
+        let [lowest, highest, _] = marks[..] else { panic!("{marks:?}") };
+        assert_eq!(lowest - highest, ROW);
+        assert!(svg.contains(&bar.replace("{y}", &highest.to_string())), "{bar}: {svg}");
+        assert_eq!(svg.matches("fill=\"none\"").count(), 3, "{svg}");
     }
 }

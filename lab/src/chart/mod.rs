@@ -59,6 +59,8 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
     /// Whether it begins at zero, whatever the points are.
     pub zero: bool,
+    /// Names that stand instead of the numbers 0, 1, 2, …, from below.
+    pub names: Vec<String>,
 }
 
 /// How the points of a series are joined and marked.
@@ -74,6 +76,8 @@ pub enum Mark {
     DashedPoints,
     /// Marks only.
     Dots,
+    /// Hollow marks only.
+    Rings,
 }
 
 /// A series of points.
@@ -87,10 +91,8 @@ pub struct Series {
     pub mark: Mark,
     /// The points, as (x, y).
     pub points: Vec<(f64, f64)>,
-    /// A confidence interval of y for each point, or nothing.
+    /// A confidence interval for each point, of y, or of x beside an axis of names; or nothing.
     pub intervals: Vec<(f64, f64)>,
-    /// A label for each point, which stands beside it, or nothing.
-    pub labels: Vec<String>,
 }
 
 impl Chart {
@@ -114,7 +116,14 @@ impl Axis {
     /// A linear axis with the range of the points.
     #[must_use]
     pub fn linear(label: &str) -> Self {
-        Self { label: label.to_owned(), scale: Scale::Linear, range: None, zero: false }
+        Self { label: label.to_owned(), scale: Scale::Linear, range: None, zero: false, names: Vec::new() }
+    }
+
+    /// A vertical axis of named rows, each as high as its name and a mark below it, so that no mark hides another. The points of
+    /// the row with the first name, which is the lowest, have y = 0, and so on.
+    #[must_use]
+    pub fn rows(names: Vec<String>) -> Self {
+        Self { names, ..Self::linear("") }
     }
 
     /// A logarithmic axis with the range of the points.
@@ -140,7 +149,7 @@ impl Series {
     /// A series drawn as marks on a line.
     #[must_use]
     pub fn new(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new(), labels: Vec::new() }
+        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new() }
     }
 
     /// The same series, drawn like this.
@@ -153,13 +162,6 @@ impl Series {
     #[must_use]
     pub fn within(self, intervals: Vec<(f64, f64)>) -> Self {
         Self { intervals, ..self }
-    }
-
-    /// The same series, with a label for each point. Labels keep clear of each other, of marks and of intervals, but not of
-    /// lines; one that finds no room beside its mark is left out.
-    #[must_use]
-    pub fn labelled(self, labels: Vec<String>) -> Self {
-        Self { labels, ..self }
     }
 }
 

@@ -9,11 +9,15 @@ pub(super) struct Ruler {
     from: f64,
     to: f64,
     ticks: Vec<f64>,
+    names: Vec<String>,
 }
 
 impl Ruler {
     /// Chooses ends that include all these values, unless the axis has a range.
     pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        if !axis.names.is_empty() {
+            return Self::named(&axis.names);
+        }
         let usable = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
         let (low, high) =
             values.filter(usable).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
@@ -25,6 +29,13 @@ impl Ruler {
         }
     }
 
+    /// A tick for each name, with twice as much room above, where the name stands, as below.
+    fn named(names: &[String]) -> Self {
+        let ticks: Vec<_> = (0..).map(f64::from).take(names.len()).collect();
+        let to = names.len() as f64 - 1.0 / 3.0;
+        Self { scale: Scale::Linear, from: -1.0 / 3.0, to, ticks, names: names.to_vec() }
+    }
+
     /// Ticks in steps of 1, 2 or 5 times a power of ten, at most seven steps.
     fn linear(low: f64, high: f64, exact: bool) -> Self {
         let span = if high > low { high - low } else { low.abs().max(1.0) };
@@ -34,7 +45,7 @@ impl Ruler {
         let to = if to > from { to } else { from + step };
         let first = (from / step - 1e-9).ceil();
         let ticks = (0..20).map(|n| (first + f64::from(n)) * step).take_while(|tick| *tick <= to + step * 1e-9).collect();
-        Self { scale: Scale::Linear, from, to, ticks }
+        Self { scale: Scale::Linear, from, to, ticks, names: Vec::new() }
     }
 
     /// Ticks at powers of ten: all of them, or every second, third, … one. If that gives fewer than three, also
@@ -50,7 +61,7 @@ impl Ruler {
             let finer = (0..4).flat_map(|n| [1.0, 2.0, 5.0].map(|digit| digit * power(first - 1.0 + f64::from(n))));
             ticks = finer.filter(|tick| (from * 0.999..=to * 1.001).contains(tick)).collect();
         }
-        Self { scale: Scale::Log, from, to, ticks }
+        Self { scale: Scale::Log, from, to, ticks, names: Vec::new() }
     }
 
     /// The position along the axis, 0 … 1.
@@ -95,7 +106,8 @@ impl Ruler {
 
     /// The ticks with their labels.
     pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
-        self.ticks.iter().map(|&tick| (tick, self.label(tick)))
+        let name = |place: usize, tick| self.names.get(place).cloned().unwrap_or_else(|| self.label(tick));
+        self.ticks.iter().enumerate().map(move |(place, &tick)| (tick, name(place, tick)))
     }
 
     /// The pixel of a value, between those of the two ends.
