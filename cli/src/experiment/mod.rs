@@ -6,7 +6,10 @@ mod sweep;
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 use koel_lab::{Outcome, Plan, Scope, Settings, experiments, report};
 
 use crate::{
@@ -40,8 +43,8 @@ Examples:
 pub(crate) struct Experiment {
     /// The experiments, one or more; they run in the order of this list
     // Not `required`: clap would not list the names.
-    #[arg(value_name = "NAME")]
-    names: Vec<Name>,
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]
+    names: Vec<String>,
 
     /// Leave out tables with more slots than this, such as 1M
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
@@ -99,30 +102,13 @@ impl Where {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Name {
-    /// The load at which tables first refuse an item
-    Load,
-    /// Bits per item, by false-positive rate and by number of items
-    Space,
-    /// False-positive rates, measured and predicted
-    Fpr,
-    /// Times of insertions, lookups and removals, by size of the table; `koel tune` takes its times from here
-    Speed,
-    /// All experiments
-    All,
+/// The name of each experiment, and that of all.
+fn names() -> impl Iterator<Item = PossibleValue> {
+    let names = experiments::all().into_iter().map(|about| PossibleValue::new(about.name).help(about.title));
+    names.chain([PossibleValue::new(ALL).help("All experiments")])
 }
 
-/// Prepares an experiment, and checks whether it can run.
-type Planner = fn(&Settings) -> anyhow::Result<Plan<'static>>;
-
-/// All experiments, in the order in which they run.
-const PLANNERS: [(Name, Planner); 4] = [
-    (Name::Load, |settings| Plan::new(experiments::Load, settings)),
-    (Name::Space, |settings| Plan::new(experiments::Space, settings)),
-    (Name::Fpr, |settings| Plan::new(experiments::Fpr, settings)),
-    (Name::Speed, |settings| Plan::new(experiments::Speed, settings)),
-];
+const ALL: &str = "all";
 
 impl Experiment {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -134,17 +120,15 @@ impl Experiment {
             None => {}
         }
         if self.names.is_empty() {
-            let names = Name::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-            let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
+            let names: Vec<_> = names().map(|name| name.get_name().to_owned()).collect();
             bail!(
                 "no experiment given; give the NAME of one or more: {}; `koel experiment --help` describes them",
                 names.join(", ")
             );
         }
         let settings = self.place.settings(self.max_slots);
-        let wanted = PLANNERS.iter().filter(|(name, _)| self.names.contains(name) || self.names.contains(&Name::All));
-        // Everything is checked before anything is measured.
-        run(wanted.map(|(_, plan)| plan(&settings)).collect::<anyhow::Result<Vec<_>>>()?, &settings)
+        let is_wanted = |name: &str| self.names.iter().any(|given| [name, ALL].contains(&given.as_str()));
+        run(experiments::plans(is_wanted, &settings)?, &settings)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The experiment `fpr`: measured false-positive rates, compared with the formula. The paper's section 5.1.
 
-use koel::{Addressing, CuckooFilter, tuning};
+use koel::{Addressing, CuckooFilter, TableKind, tuning};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Hashes,
-    probe::{KINDS, Kind, LEAST_HITS, OVERHEAD, Probed, fill, probes_of_table},
+    probe::{KINDS, LEAST_HITS, OVERHEAD, Probed, by_name, fill, label, probes_of_table},
     with_points,
 };
 use crate::{
@@ -15,12 +15,13 @@ use crate::{
 };
 
 /// False-positive rates.
-pub struct Fpr;
+pub(super) struct Fpr;
 
 /// A table that is filled step by step, and measured at each load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Case {
-    table: Kind,
+pub(super) struct Case {
+    #[serde(with = "by_name")]
+    table: TableKind,
     b: u32,
     f: u32,
     slots: u64,
@@ -31,7 +32,7 @@ pub struct Case {
 
 /// The false-positive rate at one load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub(super) struct Row {
     /// In per cent.
     load: u32,
     items: usize,
@@ -93,7 +94,7 @@ impl Experiment for Fpr {
         let (hits, most_probes) = scope.choose((20_000, 10_000_000), (100_000, 100_000_000));
         let mut cases = Vec::new();
         for (table, b) in KINDS {
-            let shortest = if table == Kind::Packed { 4 } else { 2 };
+            let shortest = if table == TableKind::Packed { 4 } else { 2 };
             for f in shortest..=24 {
                 let case = Case { table, b, f, slots, hits, most_probes };
                 // Enough hits, at least at the highest load.
@@ -118,7 +119,7 @@ impl Experiment for Fpr {
 
     fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
         let &Case { table, b, f, .. } = case;
-        let builder = CuckooFilter::builder().table(table.table()).bucket_size(b).fingerprint_bits(f);
+        let builder = CuckooFilter::builder().table(table).bucket_size(b).fingerprint_bits(f);
         let mut filter = builder.buckets(case.buckets()).build()?;
         let (mut items, mut absent) = (Hashes::new(seed), Hashes::new(!seed));
         let safe = tuning::safe_load(Addressing::AnySize, b, f, case.buckets());
@@ -163,7 +164,7 @@ fn independent(f: u32, b: u32, load: f64) -> f64 {
 type Cases = [Measured<Case, Row>];
 
 /// The rows of one kind of table at one load, sorted by length of fingerprint.
-fn rows(measured: &Cases, kind: (Kind, u32), load: u32) -> Vec<(u32, &Row)> {
+fn rows(measured: &Cases, kind: (TableKind, u32), load: u32) -> Vec<(u32, &Row)> {
     let cases = measured.iter().filter(|m| (m.case.table, m.case.b) == kind);
     let all = cases.flat_map(|m| m.rows.iter().map(|row| (m.case.f, row)));
     let mut rows: Vec<_> = all.filter(|(_, row)| row.load == load).collect();
@@ -186,7 +187,7 @@ fn by_fingerprint(measured: &Cases) -> Chart {
         let found = rows(measured, kind, load);
         let points = |y: fn(&Row) -> f64| found.iter().map(|&(f, row)| (f64::from(f), y(row))).collect();
         let intervals = found.iter().map(|(_, row)| (row.low, row.high)).collect();
-        let name = format!("{}, {load} % full", kind.0.label(kind.1));
+        let name = format!("{}, {load} % full", label(kind.0, kind.1));
         series.push(Series::new("", colour, points(|row| row.predicted)).marked(Mark::Line));
         series.push(Series::new(name, colour, points(|row| row.rate)).marked(Mark::Dots).within(intervals));
     }
@@ -255,7 +256,7 @@ fn how_often_right(measured: &Cases) -> Table {
             let worst = rows.iter().max_by(|one, other| off(one.1).abs().total_cmp(&off(other.1).abs()));
             let worst = worst.map(|(f, row)| format!("{:+.1} % (f = {f}, {} % full)", 100.0 * off(row), row.load));
             table.rows.push(vec![
-                if kind.0 == Kind::Packed { kind.0.label(4) } else { format!("single, {}", kind.0.label(kind.1)) },
+                if kind.0 == TableKind::Packed { label(kind.0, 4) } else { format!("single, {}", label(kind.0, kind.1)) },
                 name,
                 rows.len().to_string(),
                 holds(&|_, row| row.predicted),

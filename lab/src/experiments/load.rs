@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Loads at the first refusal.
-pub struct Load;
+pub(super) struct Load;
 
 /// How room is made when both buckets of an item are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(super) enum Walk {
 
 /// Tables of one kind and size, filled one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Case {
+pub(super) struct Case {
     walk: Walk,
     b: u32,
     f: u32,
@@ -36,7 +36,7 @@ pub struct Case {
 
 /// Their loads at the first refusal, 0 … 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub(super) struct Row {
     pub(super) min: f64,
     pub(super) mean: f64,
     pub(super) max: f64,

@@ -1,10 +1,10 @@
-//! The experiments of `koel experiment`, one file or folder each.
+//! The experiments of `koel experiment`, one file or folder each, and [their list](ALL).
 
-pub mod fpr;
-pub mod load;
+mod fpr;
+mod load;
 mod probe;
 mod random_walk;
-pub mod space;
+mod space;
 pub mod speed;
 pub mod sweep;
 pub(crate) mod times;
@@ -14,9 +14,31 @@ use rand_xoshiro::{
     rand_core::{RngCore as _, SeedableRng as _},
 };
 
-use crate::chart::Series;
+pub use self::sweep::Sweep;
+use self::{fpr::Fpr, load::Load, space::Space, speed::Speed};
+use crate::{
+    chart::Series,
+    experiment::{About, Untyped},
+    plan::{Plan, Settings},
+};
 
-pub use {fpr::Fpr, load::Load, space::Space, speed::Speed, sweep::Sweep};
+/// All that take no parameters, in the order in which they run.
+const ALL: [fn() -> Box<dyn Untyped>; 4] = [|| Box::new(Load), || Box::new(Space), || Box::new(Fpr), || Box::new(Speed)];
+
+/// What koel's experiments say of themselves, in the order in which they run. A [sweep] is not among them: it takes parameters.
+#[must_use]
+pub fn all() -> Vec<About> {
+    ALL.iter().map(|new| new().about()).collect()
+}
+
+/// Plans those that are wanted, by their names.
+///
+/// # Errors
+/// Those of [`Plan::new`], before anything is measured.
+pub fn plans(is_wanted: impl Fn(&str) -> bool, settings: &Settings) -> anyhow::Result<Vec<Plan<'static>>> {
+    let wanted = ALL.iter().map(|new| new()).filter(|experiment| is_wanted(experiment.about().name));
+    wanted.map(|experiment| Plan::of(experiment, settings)).collect()
+}
 
 /// The number of buckets of b slots for this many slots, rounded up to an even number.
 fn buckets(slots: u64, b: u32) -> u64 {
@@ -74,7 +96,7 @@ mod tests {
     };
     use crate::{
         chart::{Chart, draw},
-        experiment::{Experiment, Findings, Measured, Scope, Untyped},
+        experiment::{Experiment, Findings, Measured, Scope},
         interrupt::{Interrupt, Interrupted},
     };
 
@@ -88,9 +110,8 @@ mod tests {
             loads: vec![0.5],
             items: vec![1000],
         };
-        let all: [Box<dyn Untyped>; 5] =
-            [Box::new(Load), Box::new(Space), Box::new(Fpr), Box::new(Speed), Box::new(Sweep::new(grid, &Measure::ALL))];
-        for experiment in all {
+        let sweep: Box<dyn Untyped> = Box::new(Sweep::new(grid, &Measure::ALL));
+        for experiment in ALL.iter().map(|new| new()).chain([sweep]) {
             let name = experiment.about().name;
             let cases = |quick, max_slots| experiment.cases(&Scope { quick, seed: 1, max_slots }).expect("they have fields");
             let (full, quick, few) = (cases(false, None), cases(true, None), cases(true, Some(5000)));

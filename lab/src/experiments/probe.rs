@@ -1,7 +1,6 @@
 //! Measuring false-positive rates with absent items, for the experiments `fpr` and `space`.
 
 use koel::{CuckooFilter, Prehashed, TableKind};
-use serde::{Deserialize, Serialize};
 
 use super::Hashes;
 use crate::{
@@ -16,40 +15,28 @@ pub(super) const OVERHEAD: u64 = 1 << 20;
 /// The fewest hits of a useful measurement: the interval extends 13 % to either side.
 pub(super) const LEAST_HITS: u64 = 400;
 
-/// How buckets are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
-    Packed,
-    Single,
+/// The tables that are measured, with their slots per bucket.
+pub(super) const KINDS: [(TableKind, u32); 4] =
+    [(TableKind::Packed, 4), (TableKind::Single, 2), (TableKind::Single, 4), (TableKind::Single, 8)];
+
+/// The name of a table in legends.
+pub(super) fn label(table: TableKind, b: u32) -> String {
+    if table == TableKind::Packed { table.to_string() } else { format!("b = {b}") }
 }
 
-/// The tables that are measured, with their slots per bucket.
-pub(super) const KINDS: [(Kind, u32); 4] = [(Kind::Packed, 4), (Kind::Single, 2), (Kind::Single, 4), (Kind::Single, 8)];
+/// A kind of table in files.
+pub(super) mod by_name {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
-impl Kind {
-    pub(super) const ALL: [Self; 2] = [Self::Packed, Self::Single];
+    use super::TableKind;
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Packed => "packed",
-            Self::Single => "single",
-        }
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes every field by reference")]
+    pub(in super::super) fn serialize<S: Serializer>(table: &TableKind, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(table)
     }
 
-    pub(super) fn table(self) -> TableKind {
-        match self {
-            Self::Packed => TableKind::Packed,
-            Self::Single => TableKind::Single,
-        }
-    }
-
-    /// Its name in legends.
-    pub(super) fn label(self, b: u32) -> String {
-        match self {
-            Self::Packed => String::from("packed"),
-            Self::Single => format!("b = {b}"),
-        }
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TableKind, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The experiment `space`: bits per item. The paper's sections 5.1 and 6, and its figures 3 and 4.
 
-use koel::{Addressing, Builder, CuckooFilter, tuning};
+use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Hashes,
-    probe::{self, KINDS, Kind, Probed},
+    probe::{self, KINDS, Probed, by_name, label},
     with_points,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Bits per item.
-pub struct Space;
+pub(super) struct Space;
 
 /// What a case shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,9 +41,10 @@ enum Buckets {
 
 /// A filter for a number of items, with all of them in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Case {
+pub(super) struct Case {
     shows: Shows,
-    table: Kind,
+    #[serde(with = "by_name")]
+    table: TableKind,
     buckets: Buckets,
     b: u32,
     f: u32,
@@ -53,7 +54,7 @@ pub struct Case {
 
 /// Its size and false-positive rate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub(super) struct Row {
     slots: usize,
     /// Fewer than in the case if one was refused.
     inserted: usize,
@@ -81,7 +82,7 @@ impl Case {
             Buckets::Any => Addressing::AnySize,
             Buckets::Power => Addressing::PowerOfTwo,
         };
-        let builder = CuckooFilter::builder().table(self.table.table()).bucket_size(self.b).addressing(addressing);
+        let builder = CuckooFilter::builder().table(self.table).bucket_size(self.b).addressing(addressing);
         builder.capacity(self.items).fingerprint_bits(self.f)
     }
 
@@ -142,7 +143,7 @@ impl Experiment for Space {
         }
         for items in numbers_of_items(scope.choose(200_000, 10_000_000)) {
             for buckets in [Buckets::Any, Buckets::Power] {
-                let of = |f| Case { shows: Shows::Size, table: Kind::Packed, buckets, b: 4, f, items, probes: 0 };
+                let of = |f| Case { shows: Shows::Size, table: TableKind::Packed, buckets, b: 4, f, items, probes: 0 };
                 // The shortest fingerprints within the rate: in a half-empty table they may be a bit shorter.
                 let shortest = (4..=32).map(of).find(|case| case.rate().is_some_and(|rate| rate <= RATE));
                 cases.extend(shortest.and_then(|case| case.within(scope, FEW_HITS)));
@@ -203,7 +204,7 @@ fn rows(measured: &Cases, which: impl Fn(&Case) -> bool, by: impl Fn(&Case, &Row
 
 /// The filters of one kind, by rate. Those with fingerprints too short for their number of items are left out: their tables
 /// are planned so empty that nobody would choose them.
-fn of_kind(measured: &Cases, kind: (Kind, u32)) -> Vec<(&Case, &Row)> {
+fn of_kind(measured: &Cases, kind: (TableKind, u32)) -> Vec<(&Case, &Row)> {
     let which = |case: &Case| case.shows == Shows::Rate && (case.table, case.b) == kind;
     let mut rows = rows(measured, which, |_, row| row.rate);
     rows.retain(|(_, row)| row.inserted as f64 >= LEAST_LOAD * row.slots as f64);
@@ -222,9 +223,9 @@ fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64
 
 /// The curves of the measured filters.
 fn measured_curves(measured: &Cases, bits: impl Fn(&Row) -> f64) -> Vec<Series> {
-    let curve = |(colour, (table, b)): (usize, (Kind, u32))| {
+    let curve = |(colour, (table, b)): (usize, (TableKind, u32))| {
         let points = of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row)));
-        Series::new(table.label(b), colour, points.collect())
+        Series::new(label(table, b), colour, points.collect())
     };
     KINDS.into_iter().enumerate().map(curve).collect()
 }
@@ -348,8 +349,8 @@ fn beside_formulas(measured: &Cases) -> Table {
         let bits = |bits: f64| format!("{bits:.2}");
         table.rows.push(vec![
             percent(rate, 1),
-            shortest(Kind::Packed),
-            shortest(Kind::Single),
+            shortest(TableKind::Packed),
+            shortest(TableKind::Single),
             Structure::Bloom.bits_per_item(rate).map_or_else(|| String::from(NOTHING), bits),
             bits(semi_sorted(rate)),
             bits(tuning::lower_bound(rate)),
@@ -406,7 +407,7 @@ mod tests {
             assert!(row.slots <= 10_000 && Space.memory(case) > row.slots as u64 / 4, "{case:?}");
             let load = row.inserted as f64 / row.slots as f64;
             // Exact up to the last byte.
-            let bits = tuning::bits_per_item(case.table.table(), case.f, load);
+            let bits = tuning::bits_per_item(case.table, case.f, load);
             assert!((row.bits_per_item - bits).abs() <= 8.0 / case.items as f64, "{case:?}: {row:?}");
             // Of this many 99 % intervals some miss the prediction; at twice the width, none does.
             let expected = tuning::false_positive_rate(case.f, case.b, load);

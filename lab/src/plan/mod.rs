@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
         Self::of(Box::new(experiment), settings)
     }
 
-    fn of(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn of(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
         let about = experiment.about();
         let cases = cases_of(&*experiment, &settings.scope)?;
         let threads = if about.is_timed { 1 } else { settings.threads.max(1) };

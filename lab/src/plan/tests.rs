@@ -480,6 +480,24 @@ fn an_unfinished_run_of_another_build_is_refused_and_not_mixed() {
 }
 
 #[test]
+fn complete_results_of_another_build_or_machine_are_drawn_as_its_own() {
+    for program in [Some("0123456789abcdef"), None] {
+        let folder = Folder::new();
+        Fake::of(NUMBERS).timed().run(&folder.settings()).unwrap();
+        assert!(Fake::of(NUMBERS).plan(&folder.settings()).unwrap().other_build().is_none());
+        folder.rebuilt(".json", program);
+        let changed = folder.change(".json", &format!("\"{}\"", Machine::here().processor), "\"Abacus\"");
+        let fake = Fake::of(NUMBERS).timed();
+        let plan = fake.plan(&folder.settings()).unwrap();
+        assert_eq!(plan.other_build().map(|build| build.program.as_deref()), Some(program));
+        assert_eq!(plan.run(&Interrupt::new()).unwrap(), Outcome::Complete);
+        assert_eq!((fake.done(), folder.text(".json")), (Vec::new(), changed));
+        // Nothing is added to them.
+        folder.refuses(&Fake::of(0..30), &folder.settings(), &["measured by another build", "--again"]);
+    }
+}
+
+#[test]
 fn times_are_taken_alone_and_on_one_machine() {
     let folder = Folder::new();
     let many = Settings { threads: 8, ..folder.settings() };

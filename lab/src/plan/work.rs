@@ -2,7 +2,6 @@
 
 use std::{
     any::Any,
-    fmt,
     panic::{self, AssertUnwindSafe},
     sync::{Mutex, PoisonError},
     thread,
@@ -10,7 +9,7 @@ use std::{
 };
 
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressFinish, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use koel::{Hasher as _, Xxh3};
 
 use super::Plan;
@@ -113,11 +112,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 /// A progress bar for work of this total effort on standard error, if that is a terminal.
 fn progress_bar(name: &'static str, effort: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %, {elapsed} so far, {eta} left")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        // Whole per cent, rounded down: 100 only when all work is done. The bar's buffer takes everything.
-        .with_key("percent", |state: &ProgressState, text: &mut dyn fmt::Write| {
-            text.write_fmt(format_args!("{:.0}", (100.0 * state.fraction()).floor())).ok();
-        });
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(effort).with_style(style).with_prefix(name).with_finish(ProgressFinish::AndClear);
     bar.enable_steady_tick(Duration::from_millis(500));
     bar

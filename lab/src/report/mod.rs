@@ -145,7 +145,6 @@ fn notes(parts: &[Part]) -> Markup {
         names.join(", ")
     };
     let slow = named(|record| !record.run.machine.optimized);
-    let unknown = named(|record| record.run.build.program.is_none());
     let warned = named(|record| !record.warnings.is_empty());
     html! {
         @if !slow.is_empty() {
@@ -154,9 +153,6 @@ fn notes(parts: &[Part]) -> Markup {
                 "The program that measured " (slow) " was compiled without optimization, so koel is faster than it shows. Build \
                  the program with " code { "--release" } ", and measure again."
             }
-        }
-        @if !unknown.is_empty() {
-            p.note { strong { "Unknown program. " } "The records of " (unknown) " do not say which program measured them." }
         }
         @if !warned.is_empty() {
             p.note { strong { "Read first. " } "There are notes above the charts of " (warned) "." }
@@ -442,7 +438,6 @@ mod tests {
         });
         for part in [
             "There are notes above the charts of fpr.",
-            "The records of fpr do not say which program measured them.",
             "Measured by koel 0.1.0, commit c0ffee, program 0123456789abcdef.",
             "Measured by koel 0.1.0, commit beefbeefbe with changes, program unknown.",
         ] {

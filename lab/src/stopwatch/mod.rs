@@ -6,7 +6,7 @@
 
 mod system;
 
-use std::{fmt, hint::black_box, time::Duration};
+use std::{hint::black_box, time::Duration};
 
 use system::System;
 
@@ -95,12 +95,6 @@ impl Stopwatch {
 impl Default for Stopwatch {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl fmt::Debug for Stopwatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stopwatch").field("fastest", &self.fastest).finish_non_exhaustive()
     }
 }
 

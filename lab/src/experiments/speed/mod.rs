@@ -5,13 +5,13 @@ mod table;
 
 use std::fs;
 
-use koel::{CuckooFilter, Params};
+use koel::{CuckooFilter, Params, TableKind};
 use serde::{Deserialize, Serialize};
 
 pub use self::table::{SpeedTable, Speeds};
 use super::{
     Hashes, buckets,
-    probe::Kind,
+    probe::{by_name, label},
     times::{self, Operation, Sampling, Subject, Times},
     with_points,
 };
@@ -42,7 +42,8 @@ pub struct Case {
 /// The times of a shape.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
-    table: Kind,
+    #[serde(with = "by_name")]
+    table: TableKind,
     b: u32,
     f: u32,
     items: u64,
@@ -56,11 +57,11 @@ pub struct Row {
 
 /// The length of fingerprints. Both tables take 12 bits per slot, but for buckets of one: with so few, large tables of them are
 /// planned nearly empty.
-const fn fingerprint_bits(table: Kind, b: u32) -> u32 {
+const fn fingerprint_bits(table: TableKind, b: u32) -> u32 {
     match (table, b) {
-        (Kind::Packed, _) => 13,
-        (Kind::Single, 1) => 32,
-        (Kind::Single, _) => 12,
+        (TableKind::Packed, _) => 13,
+        (_, 1) => 32,
+        _ => 12,
     }
 }
 
@@ -70,16 +71,16 @@ const fn most_slots(size: u64) -> u64 {
 }
 
 /// Kinds of tables and slots per bucket: those between are like their neighbours.
-const SHAPES: [(Kind, u32); 9] = [
-    (Kind::Packed, 4),
-    (Kind::Single, 1),
-    (Kind::Single, 2),
-    (Kind::Single, 3),
-    (Kind::Single, 4),
-    (Kind::Single, 6),
-    (Kind::Single, 8),
-    (Kind::Single, 12),
-    (Kind::Single, 16),
+const SHAPES: [(TableKind, u32); 9] = [
+    (TableKind::Packed, 4),
+    (TableKind::Single, 1),
+    (TableKind::Single, 2),
+    (TableKind::Single, 3),
+    (TableKind::Single, 4),
+    (TableKind::Single, 6),
+    (TableKind::Single, 8),
+    (TableKind::Single, 12),
+    (TableKind::Single, 16),
 ];
 
 /// From the first cache to memory, in steps of four.
@@ -103,10 +104,10 @@ impl Case {
 }
 
 /// A table of about so many bytes.
-fn params(table: Kind, b: u32, size: u64) -> anyhow::Result<Params> {
+fn params(table: TableKind, b: u32, size: u64) -> anyhow::Result<Params> {
     let f = fingerprint_bits(table, b);
     let slots = if b == 1 { size * 8 / u64::from(f) } else { most_slots(size) };
-    let builder = CuckooFilter::builder().table(table.table()).bucket_size(b).fingerprint_bits(f);
+    let builder = CuckooFilter::builder().table(table).bucket_size(b).fingerprint_bits(f);
     Ok(builder.buckets(buckets(slots, b)).params()?)
 }
 
@@ -184,7 +185,7 @@ impl Experiment for Speed {
                 }
             }
         }
-        let row = |(&(table, b, params), subject): (&(Kind, u32, Params), &Subject<'_>)| {
+        let row = |(&(table, b, params), subject): (&(TableKind, u32, Params), &Subject<'_>)| {
             // None if the filter refused a key in every round: a planned load leaves one in a thousand at most.
             let (rounds, times) = subject.times()?;
             let (items, bytes) = (params.capacity() as u64, params.table_bytes() as u64);
@@ -205,7 +206,8 @@ impl Experiment for Speed {
 }
 
 /// The shapes that are drawn. Most of the others lie between them. One more colour marks disturbed times.
-const DRAWN: [(Kind, u32); 5] = [(Kind::Packed, 4), (Kind::Single, 4), (Kind::Single, 2), (Kind::Single, 8), (Kind::Single, 16)];
+const DRAWN: [(TableKind, u32); 5] =
+    [(TableKind::Packed, 4), (TableKind::Single, 4), (TableKind::Single, 2), (TableKind::Single, 8), (TableKind::Single, 16)];
 
 fn warning(rows: &[&Row]) -> Option<String> {
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed()).count();
@@ -227,12 +229,12 @@ fn chart(rows: &[&Row], operation: Operation) -> Chart {
             Some(((row.bytes as f64 / 1024.0, median), (low, high)))
         });
         let (points, quartiles) = times.unzip();
-        series.push(Series::new(table.label(b), colour, points).within(quartiles));
+        series.push(Series::new(label(table, b), colour, points).within(quartiles));
     }
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
     let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?.median)));
     series.extend(times::disturbed(disturbed.collect()));
-    let packed: Vec<_> = of_shape(rows, Kind::Packed, 4).collect();
+    let packed: Vec<_> = of_shape(rows, TableKind::Packed, 4).collect();
     let ends = packed
         .first()
         .zip(packed.last())
@@ -257,7 +259,7 @@ fn chart(rows: &[&Row], operation: Operation) -> Chart {
     }
 }
 
-fn of_shape<'a>(rows: &'a [&Row], table: Kind, b: u32) -> impl Iterator<Item = &'a Row> {
+fn of_shape<'a>(rows: &'a [&Row], table: TableKind, b: u32) -> impl Iterator<Item = &'a Row> {
     rows.iter().copied().filter(move |row| (row.table, row.b) == (table, b))
 }
 
@@ -276,7 +278,7 @@ fn table(measured: &[Measured<Case, Row>]) -> Table {
     for measured in measured {
         for row in &measured.rows {
             let star = if row.times.are_disturbed() { " *" } else { "" };
-            let shape = format!("{} b = {}", row.table.name(), row.b);
+            let shape = format!("{} b = {}", row.table, row.b);
             let mut cells = vec![binary(measured.case.size), shape, row.items.to_string()];
             cells.extend(Operation::ALL.into_iter().map(|operation| match row.times.of(operation) {
                 Some(Quartiles { low, median, high }) => format!("{median:.1} ({low:.1}–{high:.1}){star}"),

@@ -79,7 +79,7 @@ impl SpeedTable {
     /// was measured.
     #[must_use]
     pub fn at(&self, table: TableKind, bucket_size: u32, bytes: f64) -> Option<Speeds> {
-        let mut shapes: Vec<_> = self.rows.iter().filter(|(row, _)| row.table.table() == table).map(|(row, _)| row.b).collect();
+        let mut shapes: Vec<_> = self.rows.iter().filter(|(row, _)| row.table == table).map(|(row, _)| row.b).collect();
         shapes.sort_unstable();
         shapes.dedup();
         let below = shapes.iter().copied().rev().find(|&b| b <= bucket_size);
@@ -93,7 +93,7 @@ impl SpeedTable {
 
     /// The times of a measured shape.
     fn of_shape(&self, table: TableKind, b: u32, bytes: f64) -> Option<Medians> {
-        let mut rows: Vec<_> = self.rows.iter().filter(|(row, _)| (row.table.table(), row.b) == (table, b)).collect();
+        let mut rows: Vec<_> = self.rows.iter().filter(|(row, _)| (row.table, row.b) == (table, b)).collect();
         rows.sort_by_key(|(row, _)| row.bytes);
         let larger = rows.iter().position(|(row, _)| row.bytes as f64 >= bytes);
         let (from, to) = match larger {

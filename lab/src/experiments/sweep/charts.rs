@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use koel::TableKind;
 use serde_json::Value;
 
-use super::{Case, Kind, Measure};
+use super::{Case, Measure};
 use crate::{
     chart::{Axis, Chart, Series},
     experiment::{Fields, Measured},
@@ -33,8 +34,8 @@ const PARAMETERS: [Parameter; 5] = [
     Parameter {
         title: "kind of table",
         file: "table",
-        of: |case| f64::from(u8::from(case.table == Kind::Single)),
-        label: |case| case.table.name().to_owned(),
+        of: |case| f64::from(u8::from(case.table == TableKind::Single)),
+        label: |case| case.table.to_string(),
         axis: || Axis::linear("table"),
     },
     Parameter {

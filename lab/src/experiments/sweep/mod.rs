@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     Hashes,
     load::{self, Filled, Walk},
-    probe::{self, Kind, OVERHEAD, Probed},
+    probe::{self, OVERHEAD, Probed, by_name},
     times::{self, DISTURBED, Sampling, Subject},
 };
 use crate::{
@@ -97,7 +97,8 @@ pub struct Sweep {
 /// A filter, by its parameters and what is measured of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    table: Kind,
+    #[serde(with = "by_name")]
+    table: TableKind,
     b: u32,
     f: u32,
     load: f64,
@@ -119,8 +120,7 @@ impl Sweep {
     fn combinations(&self, quick: bool) -> Vec<Case> {
         let Grid { tables, bucket_sizes, fingerprint_bits, loads, items } = &self.grid;
         let mut cases = Vec::new();
-        for &kind in tables {
-            let table = Kind::ALL.into_iter().find(|table| table.table() == kind).unwrap_or(Kind::Single);
+        for &table in tables {
             for &b in bucket_sizes {
                 for &f in fingerprint_bits {
                     for &items in items {
@@ -167,13 +167,13 @@ impl Case {
     }
 
     fn builder(&self) -> Builder {
-        let builder = CuckooFilter::builder().table(self.table.table()).bucket_size(self.b).fingerprint_bits(self.f);
+        let builder = CuckooFilter::builder().table(self.table).bucket_size(self.b).fingerprint_bits(self.f);
         builder.buckets(self.buckets())
     }
 
     /// Why there is no such filter. `None` if there can be one.
     fn impossible(&self) -> Option<String> {
-        let table = self.table.table();
+        let table = self.table;
         let (sizes, lengths) = (table.bucket_sizes(), table.fingerprint_bits());
         let between = |range: &std::ops::RangeInclusive<u32>| match (range.start(), range.end()) {
             (least, most) if least == most => least.to_string(),

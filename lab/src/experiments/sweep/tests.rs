@@ -42,7 +42,7 @@ fn impossible_combinations_are_named_and_the_rest_is_measured() {
     assert_eq!(reasons, [(9, packed), (3, "f = 3: the packed table has fingerprints of 4 to 32 bits")]);
     let cases = sweep.cases(&SCOPE);
     assert_eq!(cases.len(), 2 * 2 * 3 * 3 - 12);
-    assert!(cases.iter().all(|case| case.table == Kind::Single || (case.b, case.f > 3) == (4, true)));
+    assert!(cases.iter().all(|case| case.table == TableKind::Single || (case.b, case.f > 3) == (4, true)));
     assert_eq!(sweep.findings(&[]).tables[0].rows.len(), 2);
     assert!(Sweep::new(Grid { tables: vec![TableKind::Single], ..grid() }, &[]).left_out().is_empty());
 }
@@ -75,7 +75,7 @@ fn what_is_measured_is_what_is_known() {
         }
         let load = get("inserted") / get("slots");
         assert!((load / case.load - 1.0).abs() < 0.01, "{case:?} {load}");
-        let bits = koel::tuning::bits_per_item(case.table.table(), case.f, load);
+        let bits = koel::tuning::bits_per_item(case.table, case.f, load);
         assert!((get("bits_per_item") / bits - 1.0).abs() < 0.01, "{case:?}: {row:?}");
         let (rate, low, high) = (get("rate"), get("rate_low"), get("rate_high"));
         // A single small table has a rate of its own; at thrice the width, no interval misses the formula.
