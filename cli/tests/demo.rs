@@ -2,16 +2,20 @@
 
 use std::collections::HashSet;
 
-use crate::common::{Koel, facts};
+use crate::{
+    common::{Koel, facts},
+    help::examples,
+};
 
 const WORDS: &str = include_str!("../data/words.txt");
 
 #[test]
 fn the_demo_shows_both_tables_and_a_hash_set() {
     let koel = Koel::new();
-    let run = koel.run("demo --keep kept");
+    let run = koel.shell(&examples(&koel, "demo").join("\n"));
     run.ok();
     let text = run.text();
+    assert!(text.ends_with("\nzebra\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // A column for each set, a row for each fact; two blanks or more between them.
     let cells = text.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>());
@@ -33,16 +37,16 @@ fn the_demo_shows_both_tables_and_a_hash_set() {
     assert!([single, packed, set].iter().all(|row| row[expected + 1..].iter().all(|time| number(time) > 0.0)), "{text}");
     assert!(text.contains("The packed table holds 104334 words in "), "{text}");
 
-    assert!(koel.read("kept/words.txt") == WORDS.as_bytes());
+    assert!(koel.read("words/words.txt") == WORDS.as_bytes());
     let words: HashSet<&str> = WORDS.lines().collect();
     assert_eq!((words.len(), WORDS.lines().count()), (104_334, 104_334));
     // The absent ones are made of two words with a blank.
     assert!(words.iter().all(|word| !word.is_empty() && !word.contains(' ')));
     for table in ["single", "packed"] {
-        let filter = format!("kept/{table}.koel");
+        let filter = format!("words/{table}.koel");
         assert_eq!(facts(&koel, &filter)["table"], table);
         assert_eq!(facts(&koel, &filter)["items"], 104_334);
-        assert_eq!(koel.run(&format!("query {filter} kept/words.txt --absent")).status(1), b"");
+        assert_eq!(koel.run(&format!("query {filter} words/words.txt --absent")).status(1), b"");
     }
     koel.given("demo").refuses(&[("--fpr 7", &["--fpr", "7 given", "between 0 and 1"])]);
 }

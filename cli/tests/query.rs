@@ -1,12 +1,7 @@
 //! `koel query` is used as grep is, and queries a filter in a file in place: without reading it, with every kernel, and even if the
 //! file is replaced or removed.
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
-
-use crate::common::{KOEL, Koel, facts, numbers};
+use crate::common::{Koel, facts, numbers};
 
 #[test]
 fn the_status_says_whether_anything_was_selected() {
@@ -49,59 +44,25 @@ fn quiet_stops_at_the_first() {
     Koel::with_filter("apple\n").shell("yes apple | koel query f.koel --quiet").ok();
 }
 
-/// `koel query f.koel`, waiting for the next item.
-struct Waiting {
-    child: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Waiting {
-    fn new(koel: &Koel) -> Self {
-        let mut command = Command::new(KOEL);
-        command.args(["query".as_ref(), koel.path("f.koel").as_os_str()]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
-        let questions = child.stdin.take().expect("its input");
-        let answers = BufReader::new(child.stdout.take().expect("its output"));
-        Self { child, questions, answers }
-    }
-
-    /// Asks for several items, the last of which is known, and gives those that are found.
-    fn ask(&mut self, items: &[&str]) -> Vec<String> {
-        let last = *items.last().expect("an item");
-        self.questions.write_all((items.join("\n") + "\n").as_bytes()).expect("a reader");
-        let mut found = Vec::new();
-        while found.last().is_none_or(|item| item != last) {
-            let mut line = String::new();
-            assert_ne!(self.answers.read_line(&mut line).expect("an answer"), 0, "it ended");
-            found.push(line.trim_end().to_owned());
-        }
-        found
-    }
-}
-
+/// Items go in and come out by pipes, so that each answer comes before the next question.
 #[test]
 #[cfg(unix)]
 fn a_query_continues_with_the_file_that_was_replaced() {
     let koel = Koel::new();
     koel.feed("apple\nbanana\n", "build - -o f.koel --capacity 1000").ok();
-    let mut waiting = Waiting::new(&koel);
-    // Each answer comes before the next question.
-    for item in ["apple", "banana", "apple"] {
-        assert_eq!(waiting.ask(&[item]), [item]);
-    }
-    assert_eq!(waiting.ask(&["cherry", "apple"]), ["apple"]);
-
-    koel.run("add f.koel --item cherry").ok();
-    koel.run("remove f.koel --item banana").ok();
-    assert_eq!(waiting.ask(&["cherry", "banana", "apple"]), ["banana", "apple"]);
-    // Another size, and none at all.
-    koel.feed(numbers(0..100_000), "build - -o f.koel").ok();
-    assert_eq!(waiting.ask(&["99999", "banana"]), ["banana"]);
-    std::fs::remove_file(koel.path("f.koel")).expect("a file to delete");
-    assert_eq!(waiting.ask(&["cherry", "apple"]), ["apple"]);
-    drop(waiting.questions);
-    assert!(waiting.child.wait().expect("its status").success());
+    let run = koel.shell(
+        "mkfifo items found; koel query f.koel < items > found & exec 3> items 4< found
+         ask() { printf '%s\\n' \"$@\" >&3; read -r item <&4; echo \"$item\"; }
+         ask apple; ask cherry banana
+         koel add f.koel --item cherry > told; koel remove f.koel --item banana > told
+         ask cherry banana
+         seq 100000 | koel build - -o f.koel > told
+         ask 99999 banana
+         rm f.koel
+         ask cherry apple
+         exec 3>&-; wait $!",
+    );
+    assert_eq!(run.ok(), b"apple\nbanana\nbanana\nbanana\napple\n");
 }
 
 /// In a map and in memory, at every table; what it builds and merges is the same, too.

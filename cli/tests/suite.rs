@@ -8,7 +8,6 @@ mod build;
 #[cfg(target_endian = "little")]
 mod convert;
 mod damaged;
-mod demo;
 mod experiment;
 mod help;
 mod items;
@@ -18,6 +17,8 @@ mod query;
 mod shard;
 mod tune;
 
+#[cfg(unix)]
+mod demo;
 #[cfg(unix)]
 mod files;
 #[cfg(unix)]
