@@ -196,10 +196,14 @@ mod tests {
             assert!((0.0..0.06).contains(&(bits(Structure::GolombSequence, rate) - entropy)), "{rate}");
         }
         assert!((bits(Structure::BlockedBloom, 0.01) / bits(Structure::Bloom, 0.01) - 1.0) < 0.15);
-        assert!((bits(Structure::BinaryFuse, 1.0 / 256.0) - 9.0).abs() < 1e-9);
-        assert!((bits(Structure::Xor, 1.0 / 256.0) - 9.84).abs() < 1e-9);
-        assert!((bits(Structure::Quotient, 0.95 / 512.0) - 11.125 / 0.95).abs() < 1e-9);
-        assert!((bits(Structure::DLeftCountingBloom, 24.0 / 16384.0) - 16.0 / 0.75).abs() < 1e-9);
+        for (structure, rate, expected) in [
+            (Structure::BinaryFuse, 1.0 / 256.0, 9.0),
+            (Structure::Xor, 1.0 / 256.0, 9.84),
+            (Structure::Quotient, 0.95 / 512.0, 11.125 / 0.95),
+            (Structure::DLeftCountingBloom, 24.0 / 16384.0, 16.0 / 0.75),
+        ] {
+            assert!((bits(structure, rate) - expected).abs() < 1e-9, "{structure:?}");
+        }
     }
 
     /// Each term by itself, without the ones before it.

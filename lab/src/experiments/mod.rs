@@ -1,4 +1,4 @@
-//! The experiments of `koel experiment`, one file or folder each, and [their list](ALL).
+//! The experiments of `koel experiment`, one file or folder each.
 
 mod fpr;
 mod load;

@@ -143,9 +143,16 @@ impl Sampling {
         if quick { Self { rounds: 3, keys: 30_000 } } else { Self { rounds: 9, keys: 100_000 } }
     }
 
-    /// The planned rounds, and half as many, which follow if too many were disturbed.
-    pub(super) const fn most_rounds(self) -> usize {
-        self.rounds + self.rounds / 2
+    /// Times all of these filters in each round: the planned rounds, and half as many of those of which too many were disturbed.
+    /// A round in which a filter refuses a key is left out.
+    pub(super) fn measure(self, subjects: &mut [Subject<'_>], interrupt: &Interrupt) -> anyhow::Result<()> {
+        let mut watch = Stopwatch::new();
+        for round in 0..self.rounds + self.rounds / 2 {
+            for subject in subjects.iter_mut().filter(|subject| round < self.rounds || subject.lacks()) {
+                subject.round(&mut watch, interrupt)?;
+            }
+        }
+        Ok(())
     }
 
     /// How many keys are inserted and removed at a time, and how many filters there are in a round.
@@ -193,7 +200,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether too many rounds of an operation were disturbed.
-    pub(super) fn lacks(&self) -> bool {
+    fn lacks(&self) -> bool {
         self.rounds.iter().any(Rounds::lack)
     }
 
@@ -209,8 +216,8 @@ impl<'a> Subject<'a> {
         Some((least, times))
     }
 
-    /// Measures one round. False, and nothing is kept, if a table that is nearly full refused a key.
-    pub(super) fn round(&mut self, watch: &mut Stopwatch, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    /// Measures one round. Nothing is kept if a table that is nearly full refused a key.
+    fn round(&mut self, watch: &mut Stopwatch, interrupt: &Interrupt) -> anyhow::Result<()> {
         let mut laps = [Lap::default(); Operation::ALL.len()];
         let mut add = |operation: Operation, lap: Lap| {
             let sum = &mut laps[operation as usize];
@@ -223,7 +230,7 @@ impl<'a> Subject<'a> {
             for (keys, are_last) in [(first, false), (last, true)] {
                 let (inserted, lap) = watch.time(|| keys.iter().take_while(|&key| filter.insert(key).is_ok()).count());
                 if inserted < keys.len() {
-                    return Ok(false);
+                    return Ok(());
                 }
                 add(Operation::Build, lap);
                 if are_last {
@@ -249,7 +256,7 @@ impl<'a> Subject<'a> {
         for ((rounds, lap), keys) in self.rounds.iter_mut().zip(laps).zip(keys) {
             rounds.keep(lap, keys * filters);
         }
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ mod journal;
 pub(crate) use journal::Journal;
 
 use std::{
+    collections::HashSet,
     fs,
     io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
@@ -138,18 +139,13 @@ impl Place {
 /// occurrence. Fields that a row does not have, such as those beside an error, are empty cells; lists are values with spaces
 /// between them.
 pub(crate) fn table(measured: &[Measured], columns: &[Column]) -> anyhow::Result<Vec<u8>> {
-    fn add<'a>(header: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {
-        for name in names {
-            if !header.contains(&name) {
-                header.push(name);
-            }
-        }
-    }
-    let mut of_cases = Vec::new();
-    add(&mut of_cases, measured.iter().flat_map(|measured| measured.case.keys()).map(String::as_str));
-    let mut of_rows = Vec::new();
-    add(&mut of_rows, columns.iter().map(|column| &*column.name).filter(|name| !of_cases.contains(name)));
-    add(&mut of_rows, measured.iter().flat_map(|measured| &measured.rows).flat_map(|row| row.keys()).map(String::as_str));
+    let mut seen = HashSet::new();
+    let names = measured.iter().flat_map(|measured| measured.case.keys()).map(String::as_str);
+    let of_cases: Vec<_> = names.filter(|name| seen.insert(*name)).collect();
+    let described = columns.iter().map(|column| &*column.name).filter(|name| !of_cases.contains(name));
+    let found = measured.iter().flat_map(|measured| &measured.rows).flat_map(|row| row.keys()).map(String::as_str);
+    let mut seen = HashSet::new();
+    let of_rows: Vec<_> = described.chain(found).filter(|name| seen.insert(*name)).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(of_cases.iter().chain(&of_rows))?;
     for Measured { case, rows } in measured {

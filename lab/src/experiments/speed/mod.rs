@@ -20,7 +20,6 @@ use crate::{
     experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
     interrupt::Interrupt,
     statistics::Quartiles,
-    stopwatch::Stopwatch,
 };
 
 /// Its name.
@@ -177,14 +176,7 @@ impl Experiment for Speed {
         let sampling = case.sampling();
         let subjects = shapes.iter().map(|(.., params)| Subject::new(*params, &keys[..params.capacity()], seed, sampling));
         let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
-        let mut watch = Stopwatch::new();
-        for round in 0..sampling.most_rounds() {
-            for subject in &mut subjects {
-                if round < sampling.rounds || subject.lacks() {
-                    subject.round(&mut watch, interrupt)?;
-                }
-            }
-        }
+        sampling.measure(&mut subjects, interrupt)?;
         let row = |(&(table, b, params), subject): (&(TableKind, u32, Params), &Subject<'_>)| {
             // None if the filter refused a key in every round: a planned load leaves one in a thousand at most.
             let (rounds, times) = subject.times()?;

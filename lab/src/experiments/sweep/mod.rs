@@ -21,7 +21,6 @@ use super::{
 use crate::{
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
     interrupt::Interrupt,
-    stopwatch::Stopwatch,
 };
 
 /// Values of parameters. Every combination of them is a case, if there can be such a filter.
@@ -231,28 +230,17 @@ impl Case {
             set("first_refusal_max", loads.max.into());
         }
         if fits && self.measure.contains(&Measure::Speed) {
-            row.extend(self.times(seed, interrupt)?);
-        }
-        Ok(row)
-    }
-
-    /// Times the operations. Nothing is known if a round's filter refuses a key.
-    fn times(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Fields> {
-        let present: Vec<_> = Hashes::new(seed).take(usize::try_from(self.items)?).collect();
-        let sampling = Sampling::new(self.quick);
-        let mut subject = Subject::new(self.builder().params()?, &present, seed, sampling)?;
-        let mut watch = Stopwatch::new();
-        for round in 0..sampling.most_rounds() {
-            if (round < sampling.rounds || subject.lacks()) && !subject.round(&mut watch, interrupt)? {
-                return Ok(Fields::new());
+            let present: Vec<_> = Hashes::new(seed).take(usize::try_from(self.items)?).collect();
+            let sampling = Sampling::new(self.quick);
+            let mut subject = [Subject::new(self.builder().params()?, &present, seed, sampling)?];
+            sampling.measure(&mut subject, interrupt)?;
+            // Nothing is known if the filter refused a key in every round.
+            if let Some((rounds, times)) = subject[0].times() {
+                row.insert(String::from("rounds"), rounds.into());
+                row.extend(times.into_fields());
             }
         }
-        let mut fields = Fields::new();
-        if let Some((rounds, times)) = subject.times() {
-            fields.insert(String::from("rounds"), rounds.into());
-            fields.extend(times.into_fields());
-        }
-        Ok(fields)
+        Ok(row)
     }
 }
 
