@@ -310,21 +310,6 @@ mod tests {
         assert!(seen.iter().sum::<usize>() >= 80 && missed <= 5, "{seen:?} {missed}");
     }
 
-    /// Assuming independent slots overestimates the rate, within a known bound, and never underestimates it.
-    #[test]
-    fn independent_slots_are_the_safe_side_of_the_formula() {
-        for (table, b) in KINDS {
-            for f in 2..=32 {
-                for load in LOADS.map(|load| f64::from(load) / 100.0) {
-                    let (predicted, other) = (tuning::false_positive_rate(f, b, load), independent(f, b, load));
-                    let one = load / (f64::from(f).exp2() - 1.0);
-                    assert!(predicted <= other * (1.0 + 1e-9), "{table:?} {f} {b} {load}");
-                    assert!(other <= predicted * (1.0 + one), "{table:?} {f} {b} {load}");
-                }
-            }
-        }
-    }
-
     #[test]
     fn whatever_is_missing_the_rest_is_shown() {
         let Findings { charts, tables, .. } = shown(&Fpr, &MEASURED);

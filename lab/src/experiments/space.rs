@@ -421,18 +421,6 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_have_teeth_and_the_others_do_not() {
-        let mean = |measured: &[Measured<Case, Row>], buckets| {
-            let bits: Vec<_> = of_buckets(measured, buckets).into_iter().map(|(_, row)| row.bits_per_item).collect();
-            let most = bits.iter().copied().fold(0.0, f64::max);
-            (bits.iter().sum::<f64>() / bits.len() as f64, most)
-        };
-        let ((any, most_any), (power, most_power)) = (mean(&MEASURED, Buckets::Any), mean(&MEASURED, Buckets::Power));
-        assert!(any < 12.8 && most_any < 13.0, "{any} {most_any}");
-        assert!(power > 16.0 && most_power > 20.0, "{power} {most_power}");
-    }
-
-    #[test]
     fn whatever_is_missing_the_rest_is_shown() {
         let Findings { charts, tables, .. } = shown(&Space, &MEASURED);
         assert_eq!((charts.len(), tables.len()), (3, 2));
