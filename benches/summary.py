@@ -15,12 +15,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BENCH = ["cargo", "bench", "-p", "koel-benches", "--locked", "--bench", "filter", "--"]
-FLOOR = " floor"
 SIZES = {"L2": "0.15 MB", "16 MB": "15 MB", "160 MB": "150 MB", "1 GB": "1 GB", "1.6 GB": "1.6 GB"}
+KERNELS = {"avx512": "AVX-512", "avx2": "AVX2", "bmi2": "BMI2", "portable": "portable"}
+WORDS = {
+    "floor": "two random reads",
+    "dense floor": "two random reads, 64 keys at a time",
+    "batch": "`contains_batch`",
+    "each": "`contains`",
+    "memcpy": "a copy (`to_vec`)",
+    "open and one query": "open a map, look up one item",
+    **{name: f"`{name}`" for name in ("to_bytes", "write_to", "from_bytes", "read_from", "verify")},
+}
+NAME = re.compile(r"(?P<table>(?:packed|single) \d+)? ?(?P<what>.+?)(?: (?P<answer>absent|present|mixed))?")
 
 
 def measured(since):
-    """The median of each benchmark since then, in ns per key or in all, by name and size."""
+    """The medians since then, in ns per key or in all: by size and answer, by table and what is measured."""
     found = {}
     for estimates in TARGET.glob("criterion/**/new/estimates.json"):
         if estimates.stat().st_mtime < since:
@@ -28,27 +38,50 @@ def measured(since):
         benchmark = json.loads((estimates.parent / "benchmark.json").read_text())
         keys = (benchmark["throughput"] or {}).get("Elements")
         median = json.loads(estimates.read_text())["median"]["point_estimate"]
+        table, what, answer = NAME.fullmatch(benchmark["function_id"]).group("table", "what", "answer")
         size = benchmark["group_id"].partition("/")[2]
-        found.setdefault(benchmark["function_id"], {})[size] = (median / (keys or 1), keys)
+        found.setdefault((table or "", what), {}).setdefault(size, {})[answer] = median / keys if keys else time_of(median)
     return found
 
 
-def by_table(name):
-    """The order of names: packed 5 before packed 13, and the floor first."""
-    table, bits, *rest = name.split()
-    return table, int(bits) if bits.isdecimal() else 0, not name.endswith(FLOOR), rest
+def time_of(ns):
+    return next(f"{ns / unit:.3g} {word}" for unit, word in [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")] if ns >= unit)
 
 
-def cell(name, size, found):
-    """The time, and its ratio to the plain floor of the same table: "packed 13 floor" is that of "packed 13 avx512 batch absent"."""
-    if size not in found[name]:
+def parts(what):
+    """The kernel, if there is one, and the operation."""
+    kernel, _, operation = what.partition(" ")
+    return (kernel, operation) if kernel in KERNELS else ("", what)
+
+
+def natural(text):
+    """Its words and numbers, for an order in which 25 % comes before 100 %."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text)]
+
+
+def order(row):
+    """Packed 5 before packed 13; the floors first, and the fastest kernel."""
+    table, what = row
+    (kind, bits), (kernel, operation) = [*table.split(), "", "0"][:2], parts(what)
+    return kind, int(bits or 0), what != "floor", what != "dense floor", *natural(operation), [*KERNELS, ""].index(kernel)
+
+
+def label(what):
+    kernel, operation = parts(what)
+    if near := re.fullmatch(r"dense (\d+ %)", operation):
+        return f"the same, {near[1]} of the second reads near the first"
+    return WORDS.get(operation, operation) + (f", {KERNELS[kernel]}" if kernel else "")
+
+
+def cell(times, floor):
+    """The times for each kind of keys, and their ratios to the floor."""
+    times = [times[answer] for answer in ("absent", "present", "mixed", None) if answer in times]
+    if not times:
         return "–"
-    time, keys = found[name][size]
-    if keys is None:
-        return next(f"{time / unit:.3g} {word}" for unit, word in [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")] if time >= unit)
-    floors = [floor for floor in found if floor.endswith(FLOOR) and name.startswith(floor.removesuffix(FLOOR) + " ")]
-    floor = found[min(floors, key=len)].get(size) if floors else None
-    return f"{time:.1f} ({time / floor[0]:.2f})" if floor else f"{time:.1f}"
+    if isinstance(times[0], str):
+        return times[0]
+    ratios = "; ".join(f"{time / floor:.2f}" for time in times) if floor else ""
+    return "; ".join(f"{time:.1f}" for time in times) + (f" ({ratios})" if ratios else "")
 
 
 def main():
@@ -59,12 +92,22 @@ def main():
     found = measured(since)
     if not found:
         sys.exit(f"No benchmark has {sys.argv[1]} in its name.")
-    sizes = [size for size in SIZES if any(size in times for times in found.values())]
-    if any(keys for times in found.values() for _, keys in times.values()):
-        print("ns per key, in brackets × the floor, which reads two random places of a buffer as large as the table.\n")
-    print("| | " + " | ".join(SIZES[size] for size in sizes) + " |\n|---|" + "---:|" * len(sizes))
-    for name in sorted(found, key=by_table):
-        print(f"| {name} | " + " | ".join(cell(name, size, found) for size in sizes) + " |")
+    tables = {table for table, _ in found}
+    floors = {table: found.get((table, "floor")) or found.get((table, "dense floor"), {}) for table in tables}
+    # Of several tables, the floors are in the ratios.
+    rows = [row for row in sorted(found, key=order) if len(tables) == 1 or row[1] not in ("floor", "dense floor")]
+    answers = [answer for answer in ("absent", "present", "mixed") if any(answer in times for row in rows for times in found[row].values())]
+    sizes = [size for size in SIZES if any(size in found[row] for row in rows)]
+    if any(floors.values()):
+        keys = f" Keys are {'; '.join(answers)}." if answers else ""
+        print(f"ns per key, and in brackets × two random reads in a buffer as large as the table.{keys}\n")
+    operations = {label(what) for _, what in rows}
+    head = [*tables] if len(tables) == 1 else [*operations] if len(operations) == 1 else [""]
+    print(f"| {head[0]} | " + " | ".join(SIZES[size] for size in sizes) + " |\n|---|" + "---:|" * len(sizes))
+    for table, what in rows:
+        name = ": ".join(part for part in (table, label(what)) if part not in head)
+        cells = (cell(found[table, what].get(size, {}), floors[table].get(size, {}).get(None)) for size in sizes)
+        print(f"| {name} | " + " | ".join(cells) + " |")
 
 
 try:
