@@ -23,11 +23,18 @@ _list:
 # Format, lints, tests and documentation.
 check: format clippy test docs
 
-# All that must hold on a clean checkout.
-gate: format clippy features msrv targets docs readme no-std i686 wasm32 reader instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
+# All that must hold on a clean checkout. Much of it keeps one core busy, so the second half runs beside the first.
+gate: format clippy _halves
+
+[parallel]
+_halves: _here _elsewhere
+
+# Each half has target folders of its own, in which cargo does not wait for the other one.
+_here: features docs readme reader
+_elsewhere: msrv no-std i686 wasm32 instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release miri threads (fuzz "60") module report package semver aarch64 s390x
+nightly: release targets miri threads (fuzz "60") module report package semver aarch64 s390x
 
 # Says what is not checked, and the line that installs what is missing.
 _missing what install:
@@ -55,14 +62,15 @@ features:
 
 # The Rust that Cargo.toml states compiles the workspace.
 msrv:
-    @if cargo +{{rust_version}} --version; then cargo +{{rust_version}} check --workspace --all-features --locked; \
+    @if cargo +{{rust_version}} --version; then CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check --workspace --all-features --locked; \
     else {{just_executable()}} _missing "Rust {{rust_version}}" "rustup toolchain install {{rust_version}} --profile minimal"; fi
 
-# It compiles for ARM and Windows, and without an operating system, also with the bytes in the other order.
-targets:
+# It compiles for ARM, Windows, and with the bytes in the other order; or for other targets, without an operating system.
+targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-linux-gnu":
     #!/usr/bin/env bash
     set -euo pipefail
-    for name in aarch64-unknown-linux-gnu x86_64-pc-windows-gnu thumbv6m-none-eabi thumbv7em-none-eabihf powerpc-unknown-linux-gnu; do
+    export CARGO_TARGET_DIR={{target}}/other
+    for name in {{names}}; do
         {{just_executable()}} _has "$name" || continue
         echo "for $name:"
         case $name in
@@ -101,14 +109,14 @@ release:
     cargo test -p koel -p koel-benches --features {{all_features}} --release --locked \
         --bench filter --bench growth --bench large --bench shared --bench billion -- --test
 
-# A program without std links the library and gets the right answers.
-no-std:
+# A program without std links the library and gets the right answers; and it compiles for small ARM processors.
+no-std: (targets "thumbv6m-none-eabi" "thumbv7em-none-eabihf")
     @for options in "" --release "--release --features kernels"; do \
         cargo run --quiet $options --manifest-path tests/no_std/Cargo.toml --target-dir target/no_std; done
 
 # Tests on 32-bit x86. Its start files and C library come with Rust's target.
 i686:
-    @! {{just_executable()}} _has i686-unknown-linux-musl || CARGO_TARGET_DIR={{target}}/32 \
+    @! {{just_executable()}} _has i686-unknown-linux-musl || CARGO_TARGET_DIR={{target}}/other \
         cargo test -p koel --lib --tests --all-features --locked --target i686-unknown-linux-musl
 
 # 1 GiB is less than some ask for, which must be refused. All of it from the start, since node:wasi goes on using the old memory
@@ -116,7 +124,7 @@ i686:
 
 # Tests on WebAssembly, under Node.
 wasm32:
-    @! {{just_executable()}} _has wasm32-wasip1 || CARGO_TARGET_DIR={{target}}/32 \
+    @! {{just_executable()}} _has wasm32-wasip1 || CARGO_TARGET_DIR={{target}}/other \
         CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $PWD/.ci/wasi.mjs" \
         CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS='-Clink-arg=--initial-memory=1073741824 -Clink-arg=--max-memory=1073741824' \
         cargo test -p koel --lib --tests --all-features --locked --target wasm32-wasip1
