@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{Addressing, AnyHasher, Builder, CuckooFilter, InsertError, ParamError, Parameter, Prehashed};
+use koel::{Addressing, AnyHasher, Builder, CuckooFilter, ParamError, Parameter, Prehashed};
 
 use crate::{
     errors,
@@ -86,7 +86,8 @@ impl Build {
             let builder = self.kind.growing(self.capacity, self.max_capacity)?;
             builder.clone().params().map_err(|error| errors::parameter(&error))?;
             let (output, items) = self.open()?;
-            let (filter, skipped) = stream(Changing::Growing(builder.build().map_err(errors::not_built)?), items, self.unique)?;
+            let (filter, skipped) =
+                stream(Changing::Growing(Box::new(builder.build().map_err(errors::not_built)?)), items, self.unique)?;
             (filter, output, skipped)
         } else {
             let builder = self.builder()?;
@@ -151,7 +152,7 @@ fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter
 fn stream(mut filter: Changing, mut items: Items, unique: bool) -> anyhow::Result<(Changing, u64)> {
     let mut stored = 0;
     while let Some(item) = items.advance()? {
-        match filter.insert(item, unique) {
+        match filter.add(item, unique) {
             Ok(fresh) => stored += u64::from(fresh),
             Err(error) => {
                 let why = errors::refusal(&items.place(), &error, &filter, "leave --capacity out, or give");
@@ -177,33 +178,25 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
     let capacity = if unique { distinct(&hashes)? } else { hashes.len() };
     let mut filter = empty(builder, capacity)?;
     let mut stored = 0;
-    let progress = Progress::inserting(hashes.len());
+    let progress = Progress::counting(hashes.len(), "items inserted");
     let mut number = 0;
     for piece in hashes.chunks(1 << 16) {
         progress.at(0, number);
-        let (fresh, refusal) = insert_all(&mut filter, piece, unique);
-        if let Some((before, full)) = refusal {
-            bail!("{}; nothing was written", errors::full(&items.place_of(number + before + 1), &full, &filter, "give"));
+        let fresh = if unique {
+            filter.insert_unique_iter(piece.iter().map(|&hash| Prehashed(hash)))
+        } else {
+            filter.insert_batch(&Prehashed(piece)).map(|()| piece.len())
+        };
+        match fresh {
+            Ok(fresh) => stored += fresh as u64,
+            Err(full) => {
+                let place = items.place_of(number + full.position() as u64 + 1);
+                bail!("{}; nothing was written", errors::full(&place, &full, &filter, "give"));
+            }
         }
-        (stored, number) = (stored + fresh, number + piece.len() as u64);
+        number += piece.len() as u64;
     }
     Ok((Changing::Fixed(filter), number - stored))
-}
-
-/// How many items were stored, not skipped; and if one was refused, how many came before it, and why.
-fn insert_all(filter: &mut Filter, hashes: &[u64], unique: bool) -> (u64, Option<(u64, InsertError)>) {
-    if !unique {
-        let refusal = filter.insert_batch(&Prehashed(hashes)).err().map(|full| (full.position() as u64, full));
-        return (hashes.len() as u64, refusal);
-    }
-    let mut stored = 0;
-    for (before, &hash) in (0..).zip(hashes) {
-        match filter.insert_unique(&Prehashed(hash)) {
-            Ok(fresh) => stored += u64::from(fresh),
-            Err(full) => return (stored, Some((before, full))),
-        }
-    }
-    (stored, None)
 }
 
 /// The number of distinct hashes.

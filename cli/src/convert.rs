@@ -8,7 +8,7 @@ use koel::redisbloom::{RedisBloomError, RedisBloomFilter};
 
 use crate::{
     facts::Facts,
-    file::{self, Output, Stored},
+    file::{self, Changing, Output, Stored},
 };
 
 /// What is left where no conversion is possible.
@@ -69,7 +69,7 @@ enum Format {
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let output = Output::new(&self.output)?;
-        let (filter, _) = file::load_any(&self.input)?;
+        let (filter, _) = file::load(&self.input)?;
         let name = file::name(&self.input);
         let facts = match self.to {
             Format::Koel => to_koel(filter, &name, &output)?,
@@ -83,8 +83,7 @@ impl Convert {
 
 fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     match filter {
-        Stored::Koel(filter) => Ok(Facts::koel(&filter, output.save(&filter)?)),
-        Stored::Growing(filter) => Ok(Facts::growing(&filter, output.save_growing(&filter)?)),
+        Stored::Koel(filter) => Ok(Facts::changed(&filter, output.save_changed(&filter)?)),
         Stored::RedisBloom(filter) => {
             let filter = filter.to_filter().map_err(|error| refused(name, error))?;
             Ok(Facts::koel(&filter, output.save(&filter)?))
@@ -109,11 +108,11 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     use koel::go::{GoError, GoFilter};
     let filter = match filter {
         Stored::Go(filter) => filter,
-        Stored::Growing(_) => anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size"),
+        Stored::Koel(Changing::Growing(_)) => anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size"),
         Stored::RedisBloom(_) => {
             anyhow::bail!("{name}: is a dump of RedisBloom, and Go's filters have another hasher; {FROM_ITEMS}")
         }
-        Stored::Koel(filter) => GoFilter::try_from(filter).map_err(|error| {
+        Stored::Koel(Changing::Fixed(filter)) => GoFilter::try_from(filter).map_err(|error| {
             let options = match error {
                 GoError::Addressing(_) | GoError::Hasher(_) | GoError::Seed(_) => {
                     ": `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`"
@@ -134,8 +133,8 @@ fn to_go(_: Stored, _: &str, _: &Output) -> anyhow::Result<Facts> {
 fn to_redisbloom(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     let filter = match filter {
         Stored::RedisBloom(filter) => filter,
-        Stored::Koel(filter) => RedisBloomFilter::from_filter(&filter).map_err(|error| refused(name, error))?,
-        Stored::Growing(_) => {
+        Stored::Koel(Changing::Fixed(filter)) => RedisBloomFilter::from_filter(&filter).map_err(|error| refused(name, error))?,
+        Stored::Koel(Changing::Growing(_)) => {
             anyhow::bail!("{name}: is a filter that grows, of which RedisBloom's have another form; {FROM_ITEMS}")
         }
         #[cfg(target_endian = "little")]

@@ -9,14 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use koel::{AnyHasher, Builder, CuckooFilter, TableKind};
 use koel_lab::percent;
 
 use crate::{
     errors,
-    file::{self, Filter, Output},
+    file::{self, Changing, Filter, Output},
     numbers, options,
     terminal::{self, Stream},
     text::table,
@@ -101,7 +101,9 @@ fn live(mut filter: Filter, words: &[&[u8]], absent: &Absent, folder: &Path) -> 
     }
     let path = folder.join(format!("{table}.koel"));
     let bytes = Output::new(&path)?.save(&filter)?;
-    let (mut read, _) = file::load(&path)?;
+    let Changing::Fixed(mut read) = file::load_changing(&path)? else {
+        bail!("the {table} table: another kind of filter was read back; please report this");
+    };
     ensure!(read == filter, "the {table} table: the filter that was read back differs from the one saved; please report this");
     let found = words.iter().filter(|word| read.contains(**word)).count();
     ensure!(found == words.len(), "the {table} table: {found} of {} words found; please report this", words.len());

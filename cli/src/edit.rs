@@ -96,7 +96,7 @@ impl Add {
         let mut edit = Edit::open(&self.filter, self.items)?;
         let (mut added, mut skipped) = (0_u64, 0_u64);
         while let Some(item) = edit.items.advance()? {
-            match edit.filter.insert(item, self.unique) {
+            match edit.filter.add(item, self.unique) {
                 Ok(true) => added += 1,
                 Ok(false) => skipped += 1,
                 Err(error) => {

@@ -1,7 +1,8 @@
 //! Facts about a filter, as text and as JSON.
 
-use koel::{Addressing, CuckooFilter, Hasher, Params, backing::Storage, redisbloom::RedisBloomFilter};
+use koel::{Addressing, AnyFilter, CuckooFilter, Hasher, backing::Storage, redisbloom::RedisBloomFilter};
 use koel_lab::percent;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
 
 /// The facts about a filter.
 pub(crate) struct Facts {
+    items: usize,
     /// A name and a value each.
     pub(crate) lines: Vec<(&'static str, String)>,
     /// Those that distinguish filters, in one line.
@@ -19,27 +21,18 @@ pub(crate) struct Facts {
     pub(crate) object: Value,
 }
 
-/// What differs between a filter of fixed size in a snapshot and one in a file of Go's.
-struct Fixed {
-    /// For Go's files: is an item stored outside the table? Snapshots have no such place.
-    has_victim: Option<bool>,
-    items: usize,
-    bits_per_item: f64,
-}
-
 impl Facts {
     /// Of a filter that was read, with the number of bytes read.
     pub(crate) fn of(stored: &Stored, file_bytes: u64) -> Self {
         match stored {
-            Stored::Koel(filter) => Self::koel(filter, file_bytes),
-            Stored::Growing(filter) => Self::growing(filter, file_bytes),
+            Stored::Koel(filter) => Self::changed(filter, file_bytes),
             Stored::RedisBloom(filter) => Self::redisbloom(filter, file_bytes),
             #[cfg(target_endian = "little")]
             Stored::Go(filter) => Self::go(filter, file_bytes),
         }
     }
 
-    /// Of a filter that was changed.
+    /// Of a koel snapshot of either type.
     pub(crate) fn changed(filter: &Changing, file_bytes: u64) -> Self {
         match filter {
             Changing::Fixed(filter) => Self::koel(filter, file_bytes),
@@ -49,205 +42,158 @@ impl Facts {
 
     /// Of a filter that takes this many bytes as a snapshot.
     pub(crate) fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
-        let fixed = Fixed { has_victim: None, items: filter.len(), bits_per_item: filter.bits_per_item() };
-        Self::fixed(filter, &fixed, file_bytes)
+        Self::new("koel", "koel snapshot", filter.len()).fixed(filter, filter, file_bytes)
     }
 
-    /// Of a filter that takes this many bytes as a file of Go's.
+    /// Of a filter that takes this many bytes as a file of Go's, where an item may be stored outside the table.
     #[cfg(target_endian = "little")]
     pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
-        // The victim counts as an item, too.
-        let bits_per_item = 8.0 * filter.filter().params().table_bytes() as f64 / filter.len() as f64;
-        let fixed = Fixed { has_victim: Some(filter.has_victim()), items: filter.len(), bits_per_item };
-        Self::fixed(filter.filter(), &fixed, file_bytes)
+        let has_victim = filter.has_victim();
+        let victim = if has_victim { "one of the items, for which Go found no room in the table" } else { "none" };
+        let facts = Self::new("go", "file of Go's linvon/cuckoo-filter", filter.len());
+        facts.with("  victim", victim, json!({ "victim": has_victim })).fixed(filter, filter.filter(), file_bytes)
     }
 
-    fn fixed<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, fixed: &Fixed, file_bytes: u64) -> Self {
-        let Fixed { has_victim, items, bits_per_item } = *fixed;
-        let (params, hasher) = (filter.params(), filter.hasher().id());
-        let (format, format_name) =
-            if has_victim.is_some() { ("go", "file of Go's linvon/cuckoo-filter") } else { ("koel", "koel snapshot") };
+    /// Of a filter with one table.
+    fn fixed<H: Hasher, S: Storage>(self, filter: &dyn AnyFilter, table: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
+        let (params, hasher, load) = (table.params(), table.hasher().id().to_string(), table.load_factor());
+        let (kind, slots, bits) = (params.table().to_string(), params.slots(), params.fingerprint_bits());
         let multiple = match params.addressing() {
             Addressing::PowerOfTwo => "a power of two",
             _ => "any even number",
         };
-        let mut lines = vec![("format", format_name.to_owned()), ("items", items.to_string())];
-        if let Some(has_victim) = has_victim {
-            let victim = if has_victim { "one of the items, for which Go found no room in the table" } else { "none" };
-            lines.push(("  victim", victim.to_owned()));
-        }
-        lines.extend([
-            ("capacity", params.capacity().to_string()),
-            ("table", params.table().to_string()),
-            ("fingerprint bits", params.fingerprint_bits().to_string()),
-            ("buckets", format!("{} of {} ({multiple})", params.buckets(), counted(params.bucket_size(), "slot"))),
-            ("load", format!("{} of {} slots", percent(filter.load_factor(), 2), params.slots())),
-            ("bits per item", bits(items, bits_per_item)),
-            ("false positives", rate(filter.false_positive_rate())),
-            ("  at capacity", rate(params.false_positive_rate_at_capacity())),
-            ("hasher", format!("{hasher}, seed {}", params.seed())),
-            ("table bytes", params.table_bytes().to_string()),
-            ("file bytes", file_bytes.to_string()),
-        ]);
-        let summary = format!(
-            "{format_name}, {items} items, {} table of {} slots, {} bits, {hasher} seed {}, {file_bytes} bytes",
-            params.table(),
-            params.slots(),
-            params.fingerprint_bits(),
-            params.seed()
-        );
-        let mut object = with_params(
-            &params,
-            json!({
-                "format": format,
-                "items": items,
-                "load_factor": filter.load_factor(),
-                "bits_per_item": (items > 0).then_some(bits_per_item),
-                "false_positive_rate": filter.false_positive_rate(),
-                "hasher": hasher.to_string(),
-                "seed": params.seed(),
-                "file_bytes": file_bytes,
-            }),
-        );
-        if let Some(has_victim) = has_victim {
-            object["victim"] = json!(has_victim);
-        }
-        Self { lines, summary, object }
+        let (buckets, bucket_size) = (params.buckets(), params.bucket_size());
+        let addressing = params.addressing().to_string();
+        let summary = format!("{kind} table of {slots} slots, {bits} bits, {hasher} seed {}", params.seed());
+        self.fact("capacity", "capacity", params.capacity())
+            .fact("table", "table", kind)
+            .fact("fingerprint bits", "fingerprint_bits", bits)
+            .with(
+                "buckets",
+                &format!("{buckets} of {} ({multiple})", counted(bucket_size, "slot")),
+                json!({ "buckets": buckets, "bucket_size": bucket_size, "addressing": addressing, "slots": slots }),
+            )
+            .load(load, slots as u64)
+            .bits_per_item(params.table_bytes() as f64)
+            .rate("false positives", "false_positive_rate", filter.false_positive_rate())
+            .rate("  at capacity", "false_positive_rate_at_capacity", params.false_positive_rate_at_capacity())
+            .hasher(&hasher, params.seed())
+            .fact("table bytes", "table_bytes", params.table_bytes())
+            .end(&summary, file_bytes)
     }
 
     /// Of a filter that grows, and takes this many bytes as a snapshot.
-    pub(crate) fn growing(filter: &Growing, file_bytes: u64) -> Self {
-        let (params, items, shards) = (filter.params(), filter.len(), filter.shards());
-        let (hasher, table) = (filter.hasher().id(), params.table());
-        let reads = filter.buckets_per_lookup();
-        // In the file: in memory, it depends on the filter's history.
-        let bits_per_item = 8.0 * file_bytes as f64 / items as f64;
-        let lines = vec![
-            ("format", String::from("koel snapshot of a filter that grows")),
-            ("items", items.to_string()),
-            ("capacity", format!("{}, and up to {} with two buckets per lookup", params.capacity(), params.max_capacity())),
-            ("table", format!("{table}, in {shards} shards")),
-            ("buckets", format!("of {}; a lookup reads {reads}", counted(params.bucket_size(), "slot"))),
-            ("bits per item", bits(items, bits_per_item)),
-            ("false positives", rate(filter.false_positive_rate())),
-            ("  at most", rate(params.false_positive_rate())),
-            ("hasher", format!("{hasher}, seed {}", params.seed())),
-            ("table bytes", filter.table_bytes().to_string()),
-            ("file bytes", file_bytes.to_string()),
-        ];
-        let summary = format!(
-            "koel snapshot of a filter that grows, {items} items, {table} table in {shards} shards, {hasher} seed {}, {file_bytes} bytes",
-            params.seed()
-        );
-        let object = json!({
-            "format": "koel-growing",
-            "items": items,
-            "capacity": params.capacity(),
-            "max_capacity": params.max_capacity(),
-            "table": table.to_string(),
-            "bucket_size": params.bucket_size(),
-            "lanes": params.lanes(),
-            "shards": shards,
-            "buckets_per_lookup": reads,
-            "bits_per_item": (items > 0).then_some(bits_per_item),
-            "false_positive_rate": filter.false_positive_rate(),
-            "most_false_positive_rate": params.false_positive_rate(),
-            "hasher": hasher.to_string(),
-            "seed": params.seed(),
-            "table_bytes": filter.table_bytes(),
-            "file_bytes": file_bytes,
-        });
-        Self { lines, summary, object }
+    fn growing(filter: &Growing, file_bytes: u64) -> Self {
+        let (params, shards, reads) = (filter.params(), filter.shards(), filter.buckets_per_lookup());
+        let (table, hasher, seed) = (params.table().to_string(), filter.hasher().id().to_string(), params.seed());
+        let (capacity, most, bucket_size) = (params.capacity(), params.max_capacity(), params.bucket_size());
+        Self::new("koel-growing", "koel snapshot of a filter that grows", filter.len())
+            .with(
+                "capacity",
+                &format!("{capacity}, and up to {most} with two buckets per lookup"),
+                json!({ "capacity": capacity, "max_capacity": most }),
+            )
+            .with(
+                "table",
+                &format!("{table}, in {shards} shards"),
+                json!({ "table": table, "lanes": params.lanes(), "shards": shards }),
+            )
+            .with(
+                "buckets",
+                &format!("of {}; a lookup reads {reads}", counted(bucket_size, "slot")),
+                json!({ "bucket_size": bucket_size, "buckets_per_lookup": reads }),
+            )
+            // In the file: in memory, it depends on the filter's history.
+            .bits_per_item(file_bytes as f64)
+            .rate("false positives", "false_positive_rate", filter.false_positive_rate())
+            .rate("  at most", "most_false_positive_rate", params.false_positive_rate())
+            .hasher(&hasher, seed)
+            .fact("table bytes", "table_bytes", filter.table_bytes())
+            .end(&format!("{table} table in {shards} shards, {hasher} seed {seed}"), file_bytes)
     }
 
     /// Of a filter that takes this many bytes as a dump of RedisBloom's.
     pub(crate) fn redisbloom(filter: &RedisBloomFilter, file_bytes: u64) -> Self {
-        let (items, slots, taken, number) = (filter.len(), filter.slots(), filter.taken(), filter.sub_filters());
-        let load_factor = taken as f64 / slots as f64;
-        let bits_per_item = 8.0 * slots as f64 / items as f64;
-        let hasher = "murmurhash64a";
-        let sub_filters = match filter.expansion() {
+        let (slots, taken, number, expansion) = (filter.slots(), filter.taken(), filter.sub_filters(), filter.expansion());
+        let (deleted, iterations) = (filter.deleted(), filter.max_iterations());
+        let (buckets, bucket_size) = (filter.buckets(), filter.bucket_size());
+        let sub_filters = match expansion {
             0 => format!("{number}, and never more"),
             1 => format!("{number}, a further one would be as large as the first"),
             expansion => format!("{number}, a further one would be {expansion} times as large as the last"),
         };
-        let lines = vec![
-            ("format", String::from("dump of RedisBloom")),
-            ("items", items.to_string()),
-            ("  removed", format!("{} since it was made or compacted", filter.deleted())),
-            ("sub-filters", sub_filters),
-            ("buckets", format!("{} of {} in the first", filter.buckets(), counted(filter.bucket_size(), "slot"))),
-            ("fingerprint bits", String::from("8")),
-            ("evictions", format!("{} at most for an insertion", filter.max_iterations())),
-            ("load", format!("{} of {slots} slots", percent(load_factor, 2))),
-            ("bits per item", bits(items, bits_per_item)),
-            ("false positives", rate(filter.false_positive_rate())),
-            ("hasher", format!("{hasher}, seed 0")),
-            ("file bytes", file_bytes.to_string()),
-        ];
-        let summary = format!(
-            "dump of RedisBloom, {items} items, {slots} slots in {}, {file_bytes} bytes",
-            counted(number as u64, "sub-filter")
-        );
-        let object = json!({
-            "format": "redisbloom",
-            "items": items,
-            "deleted": filter.deleted(),
-            "sub_filters": number,
-            "expansion": filter.expansion(),
-            "buckets": filter.buckets(),
-            "bucket_size": filter.bucket_size(),
-            "fingerprint_bits": 8,
-            "max_iterations": filter.max_iterations(),
-            "slots": slots,
-            "taken": taken,
-            "load_factor": load_factor,
-            "bits_per_item": (items > 0).then_some(bits_per_item),
-            "false_positive_rate": filter.false_positive_rate(),
-            "hasher": hasher,
-            "seed": 0,
-            "file_bytes": file_bytes,
-        });
-        Self { lines, summary, object }
+        Self::new("redisbloom", "dump of RedisBloom", filter.len())
+            .with("  removed", &format!("{deleted} since it was made or compacted"), json!({ "deleted": deleted }))
+            .with("sub-filters", &sub_filters, json!({ "sub_filters": number, "expansion": expansion }))
+            .with(
+                "buckets",
+                &format!("{buckets} of {} in the first", counted(bucket_size, "slot")),
+                json!({ "buckets": buckets, "bucket_size": bucket_size, "slots": slots, "taken": taken }),
+            )
+            .fact("fingerprint bits", "fingerprint_bits", 8)
+            .with("evictions", &format!("{iterations} at most for an insertion"), json!({ "max_iterations": iterations }))
+            .load(taken as f64 / slots as f64, slots)
+            .bits_per_item(slots as f64)
+            .rate("false positives", "false_positive_rate", filter.false_positive_rate())
+            .hasher("murmurhash64a", 0)
+            .end(&format!("{slots} slots in {}", counted(number as u64, "sub-filter")), file_bytes)
+    }
+
+    fn new(format: &str, name: &str, items: usize) -> Self {
+        let facts = Self { items, lines: Vec::new(), summary: format!("{name}, {items} items"), object: json!({}) };
+        facts.with("format", name, json!({ "format": format })).fact("items", "items", items)
+    }
+
+    /// A line for people, and the same for programs.
+    fn with(mut self, name: &'static str, value: &str, fields: Value) -> Self {
+        self.lines.push((name, value.to_owned()));
+        if let (Some(object), Value::Object(fields)) = (self.object.as_object_mut(), fields) {
+            object.extend(fields);
+        }
+        self
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "numbers and short texts")]
+    fn fact(self, name: &'static str, field: &str, value: impl ToString + Serialize) -> Self {
+        let text = value.to_string();
+        self.with(name, &text, json!({ field: value }))
+    }
+
+    fn load(self, load: f64, slots: u64) -> Self {
+        self.with("load", &format!("{} of {slots} slots", percent(load, 2)), json!({ "load_factor": load }))
+    }
+
+    /// Of so many bytes. Without items, they are infinite, for which JSON has no number.
+    fn bits_per_item(self, bytes: f64) -> Self {
+        let bits = (self.items > 0).then_some(8.0 * bytes / self.items as f64);
+        let text = bits.map_or_else(|| String::from("-"), |bits| format!("{bits:.2}"));
+        self.with("bits per item", &text, json!({ "bits_per_item": bits }))
+    }
+
+    fn rate(self, name: &'static str, field: &str, value: f64) -> Self {
+        self.with(name, &rate(value), json!({ field: value }))
+    }
+
+    fn hasher(self, hasher: &str, seed: u64) -> Self {
+        self.with("hasher", &format!("{hasher}, seed {seed}"), json!({ "hasher": hasher, "seed": seed }))
+    }
+
+    fn end(mut self, summary: &str, file_bytes: u64) -> Self {
+        self.summary = format!("{}, {summary}, {file_bytes} bytes", self.summary);
+        self.fact("file bytes", "file_bytes", file_bytes)
     }
 
     /// Reports what was written: on standard output, unless the filter itself went there.
     pub(crate) fn report(&self, output: &Output, others: &[(&'static str, String)]) -> anyhow::Result<()> {
-        let mut lines = vec![("filter", output.name().to_owned())];
-        lines.extend_from_slice(others);
-        lines.extend_from_slice(&self.lines);
+        let lines = [&[("filter", output.name().to_owned())], others, &self.lines].concat();
         output.report(&aligned(&lines))
     }
-}
-
-/// The fields that follow from the parameters, and then those of another object.
-pub(crate) fn with_params(params: &Params, others: Value) -> Value {
-    let mut object = json!({
-        "table": params.table().to_string(),
-        "fingerprint_bits": params.fingerprint_bits(),
-        "bucket_size": params.bucket_size(),
-        "buckets": params.buckets(),
-        "addressing": params.addressing().to_string(),
-        "slots": params.slots(),
-        "capacity": params.capacity(),
-        "table_bytes": params.table_bytes(),
-        "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
-    });
-    if let (Some(object), Value::Object(others)) = (object.as_object_mut(), others) {
-        object.extend(others);
-    }
-    object
 }
 
 /// One fact per line, with the values aligned.
 pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     lines.iter().fold(String::new(), |text, (name, value)| text + &format!("{name:width$}  {value}\n"))
-}
-
-/// Bits per item, which are infinite without items. JSON has no number for that, either.
-fn bits(items: usize, bits_per_item: f64) -> String {
-    if items == 0 { String::from("-") } else { format!("{bits_per_item:.2}") }
 }
 
 /// A rate for people: in per cent, and as one in so many.

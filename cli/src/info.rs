@@ -31,7 +31,7 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let (filter, bytes) = file::load_any(&self.filter)?;
+        let (filter, bytes) = file::load(&self.filter)?;
         let facts = Facts::of(&filter, bytes);
         let text = if self.json { format!("{:#}\n", facts.object) } else { facts::aligned(&facts.lines) };
         terminal::print(&text)?;

@@ -7,11 +7,14 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use koel::{AnyHasher, CuckooFilter, MergeError, backing::Storage};
+use koel::{
+    AnyHasher, MergeError,
+    backing::{Core, CoreMerge},
+};
 
 use crate::{
     facts::Facts,
-    file::{self, Changing, Filter, Growing, Opened, Output},
+    file::{self, Changing, Output},
 };
 
 /// Merge several filters into one.
@@ -55,9 +58,11 @@ impl Merge {
         let output = Output::new(&self.output)?;
         let mut filter = file::load_changing(first)?;
         for (path, merged) in others.iter().zip(1..) {
-            match &mut filter {
-                Changing::Fixed(filter) => self.add(filter, path, merged)?,
-                Changing::Growing(filter) => self.add_growing(filter, path, first)?,
+            match (&mut filter, file::load_changing(path)?) {
+                (Changing::Fixed(filter), Changing::Fixed(other)) => self.add(filter, &other, merged)?,
+                (Changing::Growing(filter), Changing::Growing(other)) => self.add(filter, &other, merged)?,
+                (Changing::Fixed(_), Changing::Growing(_)) => return Err(only_with_growing(path, first)),
+                (Changing::Growing(_), Changing::Fixed(_)) => return Err(only_with_growing(first, path)),
             }
         }
         let bytes = output.save_changed(&filter)?;
@@ -65,14 +70,22 @@ impl Merge {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Adds the items of a filter that grows, as the first one does.
-    fn add_growing(&self, filter: &mut Growing, path: &Path, first: &Path) -> anyhow::Result<()> {
-        let (first, name) = (file::name(first), file::name(path));
-        let Changing::Growing(other) = file::load_changing(path)? else {
-            bail!("{first} and {name}: the first is a filter that grows, and the second has a fixed size; build both with --grow")
-        };
-        let merged = if self.union { filter.union(&other) } else { filter.merge(&other) };
-        merged.map_err(|error| match error {
+    /// Adds the items of another filter, before which so many were merged.
+    fn add<C: Core + CoreMerge<C>>(
+        &self,
+        filter: &mut koel::Filter<C, AnyHasher>,
+        other: &koel::Filter<C, AnyHasher>,
+        merged: usize,
+    ) -> anyhow::Result<()> {
+        let done = if self.union { filter.union(other) } else { filter.merge(other) };
+        let names = |paths: &[PathBuf]| paths.iter().map(|path| file::name(path)).collect::<Vec<_>>().join(", ");
+        let (all, first) = (names(&self.filters[..merged]), file::name(&self.filters[0]));
+        let (name, later) = (file::name(&self.filters[merged]), self.filters.len() - merged - 1);
+        done.map_err(|error| match error {
+            MergeError::DifferentParams { ours, theirs, .. } => anyhow::anyhow!(
+                "{first} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
+                 {theirs}; build both with the same --capacity and other options"
+            ),
             MergeError::DifferentPlans => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same parameters can be merged; build both with the same --fpr, --capacity, \
                  --max-capacity and other options"
@@ -83,38 +96,7 @@ impl Merge {
                 filter.hasher(),
                 other.hasher()
             ),
-            error => anyhow::Error::new(error).context(format!("{first} and {name}")),
-        })
-    }
-
-    /// Adds the items of the filter in a file, before which so many were.
-    fn add(&self, filter: &mut Filter, path: &Path, merged: usize) -> anyhow::Result<()> {
-        let name = file::name(path);
-        let (done, hasher) = match file::open(path)? {
-            Opened::Mapped(other) => (self.combine(filter, &other), *other.hasher()),
-            Opened::MappedGrowing(_) => return Err(file::only_with_growing(&name)),
-            Opened::Read(other) => {
-                let other = other.koel(&name)?;
-                (self.combine(filter, &other), *other.hasher())
-            }
-        };
-        let (merged, later) = (&self.filters[..merged], self.filters.len() - merged - 1);
-        let first = || file::name(&merged[0]);
-        done.map_err(|error| match error {
-            MergeError::DifferentParams { ours, theirs, .. } => anyhow::anyhow!(
-                "{} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
-                 {theirs}; build both with the same --capacity and other options",
-                first()
-            ),
-            MergeError::DifferentHasher => anyhow::anyhow!(
-                "{} and {name}: only filters with the same hasher can be merged, but the first has {}, and the second {hasher}; build \
-                 both with the same --hasher",
-                first(),
-                filter.hasher()
-            ),
             MergeError::Full { items, slots, capacity, in_both, needed, union, .. } => {
-                let all: Vec<_> = merged.iter().map(|path| file::name(path)).collect();
-                let all = all.join(", ");
                 let or_union = union.map_or_else(String::new, |union| {
                     format!("; {in_both} of them are in both: --union, which does not add up copies, needs a --capacity of {union}")
                 });
@@ -128,12 +110,13 @@ impl Merge {
                      {remedy}{more}; nothing was written"
                 )
             }
-            MergeError::Snapshot(error) => file::refused(&name, error),
-            error => anyhow::Error::new(error).context(format!("{} and {name}", first())),
+            error => anyhow::Error::new(error).context(format!("{first} and {name}")),
         })
     }
+}
 
-    fn combine<S: Storage>(&self, filter: &mut Filter, other: &CuckooFilter<AnyHasher, S>) -> Result<(), MergeError> {
-        if self.union { filter.union(other) } else { filter.merge(other) }
-    }
+/// The error about a filter that grows beside one of fixed size.
+fn only_with_growing(growing: &Path, fixed: &Path) -> anyhow::Error {
+    let (growing, fixed) = (file::name(growing), file::name(fixed));
+    anyhow::anyhow!("{growing}: is a filter that grows, which goes only with others that do; build {fixed} with --grow, too")
 }

@@ -7,7 +7,7 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use koel::{Addressing, AnyHasher, ElasticBuilder, ElasticFilter, Hasher as _, HasherId, Kernel, TableKind};
+use koel::{Addressing, AnyHasher, ElasticBuilder, ElasticFilter, Hasher as _, HasherId, Kernel, TableKind, backing::Planned};
 
 use crate::numbers;
 
@@ -21,6 +21,11 @@ pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
         Ok(kernel) => Ok(Some(kernel)),
         Err(error) => bail!("{KERNEL}: {error}"),
     }
+}
+
+/// Sets the kernel that the environment selects, if any.
+pub(crate) fn set_kernel<C: Planned, H>(filter: &mut koel::Filter<C, H>) -> anyhow::Result<()> {
+    Ok(kernel()?.map_or(Ok(()), |kernel| filter.set_kernel(kernel))?)
 }
 
 /// The false-positive rate without --fpr and --bits.

@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Opened, Stored},
+    file,
     items::ItemArgs,
     terminal::{self, Stream},
 };
@@ -69,22 +69,7 @@ impl Query {
         if !self.quiet {
             Stream::Stdout.check()?;
         }
-        let filter = file::open(&self.filter)?;
-        if self.verify {
-            filter.verify(&self.filter)?;
-        }
-        match filter {
-            Opened::Mapped(filter) => self.select(|item| filter.contains(item)),
-            Opened::MappedGrowing(filter) => self.select(|item| filter.contains(item)),
-            Opened::Read(Stored::Koel(filter)) => self.select(|item| filter.contains(item)),
-            Opened::Read(Stored::Growing(filter)) => self.select(|item| filter.contains(item)),
-            Opened::Read(Stored::RedisBloom(filter)) => self.select(|item| filter.contains(item)),
-            #[cfg(target_endian = "little")]
-            Opened::Read(Stored::Go(filter)) => self.select(|item| filter.contains(item)),
-        }
-    }
-
-    fn select(self, contains: impl Fn(&[u8]) -> bool) -> anyhow::Result<ExitCode> {
+        let filter = file::open(&self.filter, self.verify)?;
         let separator = self.items.separator();
         let print = !self.count && !self.quiet;
         // A bar would get in the way of items printed on the same terminal.
@@ -92,7 +77,7 @@ impl Query {
         let mut out = terminal::Out::new();
         let mut selected = 0_u64;
         while let Some(item) = items.advance()? {
-            if contains(item) != self.absent {
+            if filter.contains(item) != self.absent {
                 selected += 1;
                 if print {
                     out.item(item, separator)?;

@@ -245,7 +245,7 @@ impl Build {
                 bail!("{}; nothing was written", errors::grow(&items.place(), &error));
             }
         }
-        let bytes = output.save_part(&part)?;
+        let bytes = output.save(&part)?;
         let (of, name) = (items.count(), output.name());
         let report = format!("{name}: part {number} of {parts}, {} of {of} items, {bytes} bytes\n", part.len());
         output.report(&report)?;

@@ -189,17 +189,10 @@ impl Progress {
         Self { bar, by_bytes: bytes.is_some() }
     }
 
-    /// For inserting this many items.
-    pub(crate) fn inserting(items: usize) -> Self {
-        let bar = ProgressBar::new(items as u64);
-        let style = style("{wide_bar} {human_pos} of {human_len} items inserted, {eta} left");
-        Self { bar: bar.with_style(style), by_bytes: false }
-    }
-
-    /// For this many measurements.
-    pub(crate) fn measuring(measurements: usize) -> Self {
-        let bar = ProgressBar::new(measurements as u64);
-        let style = style("{wide_bar} {human_pos} of {human_len} measurements, {eta} left");
+    /// For this many things, such as "measurements".
+    pub(crate) fn counting(number: usize, things: &str) -> Self {
+        let bar = ProgressBar::new(number as u64);
+        let style = style(&format!("{{wide_bar}} {{human_pos}} of {{human_len}} {things}, {{eta}} left"));
         Self { bar: bar.with_style(style), by_bytes: false }
     }
 

@@ -5,44 +5,45 @@ use std::fmt;
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 
-/// A number of things: "1 item", "2 items".
+/// A number of things: "1 item", "2 items", "2 queries", "2 keys".
 pub(crate) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == T::from(1) { "" } else { "s" })
+    match thing.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
+        _ if number == T::from(1) => format!("{number} {thing}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {thing}s"),
+    }
+}
+
+/// A number of at least 1 with three significant digits, or with all those before the point.
+pub(crate) fn three(number: f64) -> String {
+    match number {
+        0.0 => String::from("0"),
+        ..9.995 => format!("{number:.2}"),
+        ..99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
+/// A number in the largest of these units, each a thousand times the one before, of which it is at least one.
+fn scaled(number: f64, units: &[&str]) -> String {
+    let (mut number, mut units) = (number, units.iter());
+    let mut unit = units.next().copied().unwrap_or_default();
+    while number >= 999.5
+        && let Some(larger) = units.next()
+    {
+        (number, unit) = (number / 1000.0, larger);
+    }
+    format!("{} {unit}", three(number))
 }
 
 /// A number of bytes: exact if below 10 kB, otherwise with three significant digits.
 pub(crate) fn size(bytes: f64) -> String {
-    if bytes < 9999.5 {
-        return format!("{bytes:.0} B");
-    }
-    let mut size = bytes;
-    for unit in ["kB", "MB", "GB", "TB", "PB"] {
-        size /= 1000.0;
-        match size {
-            ..9.995 => return format!("{size:.2} {unit}"),
-            ..99.95 => return format!("{size:.1} {unit}"),
-            ..999.5 => return format!("{size:.0} {unit}"),
-            _ => {}
-        }
-    }
-    format!("{:.1} EB", size / 1000.0)
+    if bytes < 9999.5 { format!("{bytes:.0} B") } else { scaled(bytes / 1000.0, &["kB", "MB", "GB", "TB", "PB", "EB"]) }
 }
 
-/// A time in nanoseconds with three significant digits, in the largest unit of which it is at least one.
+/// A time in nanoseconds with three significant digits.
 pub(crate) fn time(ns: f64) -> String {
-    let (mut time, mut units) = (ns, ["us", "ms"].into_iter());
-    let mut unit = "ns";
-    while time >= 999.5
-        && let Some(larger) = units.next()
-    {
-        (time, unit) = (time / 1000.0, larger);
-    }
-    match time {
-        0.0 => String::from("0 ns"),
-        ..9.995 => format!("{time:.2} {unit}"),
-        ..99.95 => format!("{time:.1} {unit}"),
-        _ => format!("{time:.0} {unit}"),
-    }
+    scaled(ns, &["ns", "us", "ms"])
 }
 
 /// A rate with three significant digits.
@@ -84,6 +85,17 @@ pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], gap: usize, left: &[usize], 
     text
 }
 
+/// The same with a header and a line below it, and names in the first column.
+pub(crate) fn figures(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let header = header.iter().map(|name| String::from(*name)).collect();
+    table(&[header].into_iter().chain(rows).collect::<Vec<_>>(), 2, &[0], &[1])
+}
+
+/// Paragraphs in lines that fit.
+pub(crate) fn paragraphs(texts: &[impl AsRef<str>]) -> String {
+    texts.iter().map(|text| wrapped(text.as_ref())).collect()
+}
+
 /// A paragraph in lines that fit, indented from the second on.
 pub(crate) fn wrapped(text: &str) -> String {
     let (mut lines, mut column) = (String::new(), 0);
@@ -105,8 +117,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_three_digits() {
-        let cases: [(f64, &str); 9] = [
+    fn sizes_and_times_have_three_digits() {
+        for (bytes, text) in [
             (0.0, "0 B"),
             (9999.4, "9999 B"),
             (9999.5, "10.0 kB"),
@@ -116,20 +128,14 @@ mod tests {
             (9.995e9, "10.0 GB"),
             (1.25e15, "1.25 PB"),
             (18.4e18, "18.4 EB"),
-        ];
-        for (bytes, text) in cases {
+        ] {
             assert_eq!(size(bytes), text);
         }
-    }
-
-    #[test]
-    fn times_have_three_digits() {
-        let cases =
-            [(0.0, "0 ns"), (9.994, "9.99 ns"), (12.34, "12.3 ns"), (999.4, "999 ns"), (999.6, "1.00 us"), (5e6, "5.00 ms")];
-        for (ns, text) in cases {
+        for (ns, text) in
+            [(0.0, "0 ns"), (9.994, "9.99 ns"), (12.34, "12.3 ns"), (999.4, "999 ns"), (999.6, "1.00 us"), (2e12, "2000000 ms")]
+        {
             assert_eq!(time(ns), text);
         }
-        assert_eq!(time(2e12), "2000000 ms");
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Verify {
         let mut bad = 0;
         for path in &self.files {
             // Read, not mapped: an I/O error is then reported, and does not kill this process.
-            match file::load_any(path) {
+            match file::load(path) {
                 Ok(_) if self.quiet => {}
                 Ok((filter, bytes)) => {
                     terminal::print(&format!("{}: ok: {}\n", file::name(path), Facts::of(&filter, bytes).summary))?;

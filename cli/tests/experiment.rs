@@ -236,7 +236,7 @@ fn a_row_for_each_combination_and_a_word_about_the_others() {
     let left_out =
         "9 × b = 2: the packed table has buckets of 4 slots; 3 × f = 3: the packed table has fingerprints of 4 to 32 bits";
     let lines: Vec<_> = run.stderr.lines().collect();
-    assert_eq!(lines[0], format!("sweep: 12 combinations are left out: {left_out}"));
+    assert_eq!(lines[0], format!("sweep: leaves out 12 combinations: {left_out}"));
     assert!(lines[1].starts_with("sweep: at most ") && lines[1].ends_with(" MiB of memory for a case"), "{}", lines[1]);
     assert_eq!(lines[2], "sweep: 24 cases");
     assert!(lines[3].starts_with("sweep: In 1 of 24 cases, an item was refused before the load"), "{}", lines[3]);
@@ -320,7 +320,7 @@ fn what_differs_is_shown_and_is_the_exit_status() {
         ("none", &["none"]),
         (".", &[".: no results here", "koel experiment"]),
         ("", &["<B>"]),
-        ("b --time-tolerance 2", &["--time-tolerance", "'2'", "0 to 1"]),
+        ("b --time-tolerance 2", &["--time-tolerance", "'2'", "at most 100%"]),
     ]);
 }
 

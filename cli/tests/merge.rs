@@ -51,8 +51,8 @@ fn growing_filters_of_any_size_are_merged() {
     koel.feed("x\n", "build - -o fixed.koel").ok();
     koel.feed("x\n", "build - -o other.koel --grow --fpr 0.01").ok();
     koel.given("merge -o d.koel").refuses(&[
-        ("a.koel fixed.koel", &["the second has a fixed size; build both with --grow"]),
-        ("fixed.koel a.koel", &["which goes only with others that do"]),
+        ("a.koel fixed.koel", &["goes only with others that do; build fixed.koel with --grow"]),
+        ("fixed.koel a.koel", &["goes only with others that do; build fixed.koel with --grow"]),
         ("a.koel other.koel", &["build both with the same --fpr"]),
     ]);
 }

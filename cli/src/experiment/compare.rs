@@ -5,7 +5,11 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 use clap::Args;
 use koel_lab::compare::{Compared, Comparison, Difference, Verdict};
 
-use crate::{terminal, text::table as columns};
+use crate::{
+    numbers::{self, Share},
+    terminal,
+    text::{counted, table as columns},
+};
 
 /// The exit status if something differs, as with diff.
 const DIFFERENT: u8 = 1;
@@ -36,8 +40,8 @@ pub(crate) struct Options {
     b: PathBuf,
 
     /// Call times equal that differ by no more than this share of the lower one
-    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = tolerance, allow_negative_numbers = true)]
-    time_tolerance: f64,
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = numbers::part, allow_negative_numbers = true)]
+    time_tolerance: Share,
 
     /// Print JSON
     #[arg(long)]
@@ -46,7 +50,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let comparison = Comparison::new(&self.a, &self.b, self.time_tolerance)?;
+        let comparison = Comparison::new(&self.a, &self.b, self.time_tolerance.0)?;
         let text = if self.json { serde_json::to_string_pretty(&comparison)? + "\n" } else { text(&comparison)? };
         terminal::print(&text)?;
         let is_different = comparison.with(Verdict::Different).next().is_some();
@@ -76,14 +80,10 @@ fn text(comparison: &Comparison) -> anyhow::Result<String> {
 fn experiment(compared: &Compared) -> anyhow::Result<String> {
     let mut text = String::new();
     let Compared { name, cases, alone, .. } = compared;
-    let s = if *cases == 1 { "" } else { "s" };
+    let cases = counted(*cases as u64, "case");
     let count = |verdict| compared.with(verdict).count();
     let (different, unknown) = (count(Verdict::Different), count(Verdict::Unknown));
-    writeln!(
-        text,
-        "{name}: {cases} case{s} in both; {} figures, {different} different, {unknown} unknown",
-        compared.figures.len()
-    )?;
+    writeln!(text, "{name}: {cases} in both; {} figures, {different} different, {unknown} unknown", compared.figures.len())?;
     for (what, [a, b]) in &compared.runs {
         writeln!(text, "  {what}: {a} / {b}")?;
     }
@@ -125,11 +125,6 @@ fn short(value: f64) -> String {
         return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
     }
     format!("{value:.4e}")
-}
-
-fn tolerance(text: &str) -> Result<f64, String> {
-    let number = crate::numbers::rate(text).ok().filter(|share| (0.0..=1.0).contains(share));
-    number.ok_or_else(|| String::from("it takes a share from 0 to 1, such as 0.05"))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use koel_lab::{
 };
 
 use super::Where;
-use crate::{numbers, options, terminal};
+use crate::{numbers, options, terminal, text::counted};
 
 /// More cases than that are a mistake rather than a plan.
 const MOST_CASES: usize = 100_000;
@@ -96,8 +96,8 @@ impl Options {
         let memory = sweep.most_memory(&settings.scope);
         let plan = Plan::new(sweep, &settings)?;
         if all_left_out > 0 {
-            let are = if all_left_out == 1 { "1 combination is" } else { &format!("{all_left_out} combinations are") };
-            terminal::say(format_args!("sweep: {are} left out: {}\n", reasons(&left_out)));
+            let combinations = counted(all_left_out as u64, "combination");
+            terminal::say(format_args!("sweep: leaves out {combinations}: {}\n", reasons(&left_out)));
         }
         terminal::say(format_args!("sweep: at most {} MiB of memory for a case\n", memory.div_ceil(1 << 20)));
         super::run(vec![plan], &settings)
@@ -153,17 +153,19 @@ enum Step {
     Times(f64),
 }
 
+/// More steps than that are a mistake, even if rounding makes the same value of most of them.
+const MOST_STEPS: i32 = 1_000_000;
+
 /// Reads a list of numbers and ranges, separated by commas. `one` reads a number, `step` is that of a range without one, and the
 /// numbers within a range are rounded to so many decimal places, so that 0.5 + 4 · 0.05 is 0.7.
 fn list<T: PartialEq + Display>(
     text: &str,
     one: impl Fn(&str) -> Result<T, String>,
     step: Step,
-    places: i32,
+    places: usize,
 ) -> Result<List<T>, String> {
     let mut values: Vec<T> = Vec::new();
-    for part in text.split(',') {
-        let part = part.trim();
+    for part in text.split(',').map(str::trim) {
         let of_part = match part.split_once("..") {
             None => vec![number(part, &one)?],
             Some((from, rest)) => range(part, from, rest, &one, step, places)?,
@@ -174,10 +176,7 @@ fn list<T: PartialEq + Display>(
             }
         }
     }
-    if values.len() > MOST_VALUES {
-        return Err(too_many(text));
-    }
-    Ok(List(values))
+    if values.len() > MOST_VALUES { Err(too_many(text)) } else { Ok(List(values)) }
 }
 
 fn range<T: PartialEq + Display>(
@@ -186,54 +185,41 @@ fn range<T: PartialEq + Display>(
     rest: &str,
     one: &impl Fn(&str) -> Result<T, String>,
     step: Step,
-    places: i32,
+    places: usize,
 ) -> Result<Vec<T>, String> {
     let (to, step) = match rest.split_once(':') {
         None => (rest, step),
         Some((to, text)) => (to, read_step(part, text)?),
     };
     let (from, to) = (number(from, one)?, number(to, one)?);
-    let float = |value: &T| value.to_string().parse::<f64>().unwrap_or(f64::NAN);
-    let (first, last) = (float(&from), float(&to));
+    let [first, last] = [&from, &to].map(|end| end.to_string().parse::<f64>().unwrap_or(f64::NAN));
     if first > last {
         return Err(format!("the range {part} begins above its end; give {to}..{from}"));
     }
-    let unit = 10_f64.powi(places);
     let mut values = vec![from];
-    for n in 1_u32.. {
+    for n in 1..=MOST_STEPS {
         let next = match step {
             Step::Plus(step) => first + f64::from(n) * step,
-            Step::Times(factor) => first * factor.powi(n.cast_signed()),
+            Step::Times(factor) => first * factor.powi(n),
         };
-        // The last step may be a rounding error short of the end.
-        if next >= last - step_size(step, first, n) * 1e-6 {
-            break;
+        let text = format!("{next:.places$}");
+        if text.parse::<f64>().is_ok_and(|next| next >= last) {
+            if values.last() != Some(&to) {
+                values.push(to);
+            }
+            return Ok(values);
         }
         // Nothing times a factor is nothing, however often.
-        if !next.is_finite() {
-            return Err(too_many(part));
+        if next.is_nan() || values.len() > MOST_VALUES {
+            break;
         }
         // Below 1, a factor may give the same whole number again.
-        let value = one(&((next * unit).round() / unit).to_string())?;
+        let value = one(&text)?;
         if values.last() != Some(&value) {
             values.push(value);
         }
-        if values.len() > MOST_VALUES || n > 1_000_000 {
-            return Err(too_many(part));
-        }
     }
-    if values.last() != Some(&to) {
-        values.push(to);
-    }
-    Ok(values)
-}
-
-/// How far apart two values of a range are.
-fn step_size(step: Step, first: f64, n: u32) -> f64 {
-    match step {
-        Step::Plus(step) => step,
-        Step::Times(factor) => first * factor.powi(n.cast_signed()) * (1.0 - 1.0 / factor),
-    }
+    Err(too_many(part))
 }
 
 /// The step of a range: a number to add, or `x` and a number to multiply by.
@@ -254,13 +240,9 @@ fn read_step(part: &str, text: &str) -> Result<Step, String> {
 }
 
 fn number<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
-    one(text.trim()).map_err(|error| {
-        if text.trim().is_empty() {
-            format!("a number is missing: {error}")
-        } else {
-            format!("'{}' is not one: {error}", text.trim())
-        }
-    })
+    let text = text.trim();
+    let what = if text.is_empty() { String::from("a number is missing") } else { format!("'{text}' is not one") };
+    one(text).map_err(|error| format!("{what}: {error}"))
 }
 
 fn too_many(text: &str) -> String {

@@ -6,14 +6,14 @@ mod write;
 use std::{
     fs::{self, Metadata},
     io::{self, Read, Write},
+    ops::{Deref, DerefMut},
     path::Path,
 };
 
-use koel::{AnyHasher, CuckooFilter, ElasticFilter, ElasticView, FilterView, InsertError};
+use koel::{AnyHasher, CuckooFilter, ElasticFilter, Insert, InsertError};
 use koel_lab::percent;
-use memmap2::Mmap;
 
-pub(crate) use read::{Opened, Stored, load, load_any, load_changing, only_with_growing, open, open_file, refused};
+pub(crate) use read::{Stored, load, load_changing, open, open_file, refused};
 pub(crate) use write::{Output, ignore_file_size_limit, kind_of};
 
 /// The filters of this command: their hasher is known only at run time.
@@ -22,51 +22,36 @@ pub(crate) type Filter = CuckooFilter<AnyHasher>;
 /// The same, of those that grow.
 pub(crate) type Growing = ElasticFilter<AnyHasher>;
 
-/// A filter of fixed size in a mapped file.
-pub(crate) type View = FilterView<Mmap, AnyHasher>;
-
-/// A filter that grows in a mapped file.
-pub(crate) type GrowingView = ElasticView<Mmap, AnyHasher>;
-
-/// A filter that can be changed.
+/// A filter that can be changed: a koel snapshot. It has the operations that both types have.
 pub(crate) enum Changing {
     Fixed(Filter),
-    Growing(Growing),
+    Growing(Box<Growing>),
+}
+
+impl Deref for Changing {
+    type Target = dyn Insert<[u8]>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Fixed(filter) => filter,
+            Self::Growing(filter) => &**filter,
+        }
+    }
+}
+
+impl DerefMut for Changing {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Fixed(filter) => filter,
+            Self::Growing(filter) => &mut **filter,
+        }
+    }
 }
 
 impl Changing {
-    /// The filter, if it is a snapshot. `name` is for the message.
-    pub(crate) fn of(stored: Stored, name: &str) -> anyhow::Result<Self> {
-        match stored {
-            Stored::Growing(filter) => Ok(Self::Growing(*filter)),
-            other => other.koel(name).map(Self::Fixed),
-        }
-    }
-
     /// Inserts an item, with `unique` only if it is not reported as present. True if it was inserted.
-    pub(crate) fn insert(&mut self, item: &[u8], unique: bool) -> Result<bool, InsertError> {
-        match (self, unique) {
-            (Self::Fixed(filter), true) => filter.insert_unique(item),
-            (Self::Fixed(filter), false) => filter.insert(item).map(|()| true),
-            (Self::Growing(filter), true) => filter.insert_unique(item),
-            (Self::Growing(filter), false) => filter.insert(item).map(|()| true),
-        }
-    }
-
-    /// Removes an item. False if it was not found.
-    pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
-        match self {
-            Self::Fixed(filter) => filter.remove(item),
-            Self::Growing(filter) => filter.remove(item),
-        }
-    }
-
-    /// The number of items.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Fixed(filter) => filter.len(),
-            Self::Growing(filter) => filter.len(),
-        }
+    pub(crate) fn add(&mut self, item: &[u8], unique: bool) -> Result<bool, InsertError> {
+        if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) }
     }
 
     /// How full it is, or how large, in a few words.

@@ -11,11 +11,13 @@ use anyhow::{Context as _, bail};
 #[cfg(target_endian = "little")]
 use koel::go::{self, GoFilter};
 use koel::{
-    AnyHasher, FilterView, HasherId, Kernel, SnapshotError, SnapshotErrorKind as Kind, TableKind, redisbloom::RedisBloomFilter,
+    AnyHasher, Contains, FilterView, HasherId, SnapshotError, SnapshotErrorKind as Kind, TableKind,
+    backing::{Elastic, FromSnapshot, Planned, RawFilter, Snapshot, SnapshotShards, ViewSnapshot},
+    redisbloom::RedisBloomFilter,
 };
 use memmap2::Mmap;
 
-use super::{Changing, Counted, Filter, Growing, GrowingView, View, is_dash, length, name};
+use super::{Changing, Counted, is_dash, length, name};
 use crate::{options, terminal};
 
 /// The bytes of the longest header.
@@ -39,9 +41,7 @@ const GO: &str = "a file of Go's linvon/cuckoo-filter";
 
 /// A filter that has been read and checked, of any type.
 pub(crate) enum Stored {
-    Koel(Filter),
-    /// One that grows.
-    Growing(Box<Growing>),
+    Koel(Changing),
     /// A dump of RedisBloom's.
     RedisBloom(RedisBloomFilter),
     /// In the format of Go's linvon/cuckoo-filter.
@@ -50,11 +50,10 @@ pub(crate) enum Stored {
 }
 
 impl Stored {
-    /// The filter, if it is a snapshot of fixed size. `name` is for the message.
-    pub(crate) fn koel(self, name: &str) -> anyhow::Result<Filter> {
+    /// The filter, if it is a koel snapshot. `name` is for the message.
+    pub(super) fn koel(self, name: &str) -> anyhow::Result<Changing> {
         match self {
             Self::Koel(filter) => Ok(filter),
-            Self::Growing(_) => Err(only_with_growing(name)),
             Self::RedisBloom(filter) => Err(only_read(name, &filter)),
             #[cfg(target_endian = "little")]
             Self::Go(_) => bail!(
@@ -62,11 +61,6 @@ impl Stored {
             ),
         }
     }
-}
-
-/// The error about a filter that grows among others.
-pub(crate) fn only_with_growing(name: &str) -> anyhow::Error {
-    anyhow::anyhow!("{name}: is a filter that grows, which goes only with others that do")
 }
 
 /// The error about a dump of RedisBloom's where something else than answers is wanted.
@@ -80,73 +74,51 @@ fn only_read(name: &str, filter: &RedisBloomFilter) -> anyhow::Error {
 }
 
 /// Reads a filter of any type, from standard input for `-`, checks all of it, and returns the number of bytes read.
-pub(crate) fn load_any(path: &Path) -> anyhow::Result<(Stored, u64)> {
+pub(crate) fn load(path: &Path) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
     if is_dash(path) { stored(terminal::stdin()?, &name) } else { stored(open_file(path)?, &name) }
 }
 
-/// The same, for koel snapshots of either type.
+/// The same, for koel snapshots only.
 pub(crate) fn load_changing(path: &Path) -> anyhow::Result<Changing> {
-    let (stored, _) = load_any(path)?;
-    Changing::of(stored, &name(path))
+    load(path)?.0.koel(&name(path))
 }
 
-/// The same, for koel snapshots of fixed size only.
-pub(crate) fn load(path: &Path) -> anyhow::Result<(Filter, u64)> {
-    let (stored, bytes) = load_any(path)?;
-    Ok((stored.koel(&name(path))?, bytes))
-}
-
-/// A filter to query.
-pub(crate) enum Opened {
-    /// Mapped from its file; only the header was checked.
-    Mapped(View),
-    /// The same, of a filter that grows: the lists of shards were checked, too.
-    MappedGrowing(GrowingView),
-    /// Read into memory and checked.
-    Read(Stored),
-}
-
-impl Opened {
-    /// Checks what has not been checked yet. `path` is for the message.
-    pub(crate) fn verify(&self, path: &Path) -> anyhow::Result<()> {
-        match self {
-            Self::Mapped(view) => view.verify(),
-            Self::MappedGrowing(view) => view.verify(),
-            Self::Read(_) => Ok(()),
-        }
-        .map_err(|error| refused(&name(path), error))
-    }
-}
-
-/// Opens a filter to query it: maps a regular file, and reads anything else.
-pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
+/// Opens a filter to query it: maps a regular file, and reads and checks anything else. Of a mapped filter, only the header and the
+/// lists of shards are checked, unless `verify`.
+pub(crate) fn open(path: &Path, verify: bool) -> anyhow::Result<Box<dyn Contains<[u8]>>> {
     // A pipe must not be opened to find out: its writer would see it closed again.
     let is_file = !is_dash(path) && fs::metadata(path).is_ok_and(|metadata| length(&metadata).is_some());
-    if is_file && let Some(view) = view(path)? {
-        return Ok(view);
+    // Reading reports why the file cannot be opened, and reads what is not a snapshot.
+    if is_file && let Ok(map) = map(path) {
+        match kind(&map) {
+            Some(Kind::Magic) => {}
+            Some(Kind::OtherType) => return view::<Elastic<SnapshotShards<Mmap>>>(map, &name(path), verify),
+            _ => return view::<RawFilter<Snapshot<Mmap>>>(map, &name(path), verify),
+        }
     }
-    Ok(Opened::Read(load_any(path)?.0))
+    Ok(match load(path)?.0 {
+        Stored::Koel(Changing::Fixed(filter)) => Box::new(filter),
+        Stored::Koel(Changing::Growing(filter)) => Box::new(*filter),
+        Stored::RedisBloom(filter) => Box::new(filter),
+        #[cfg(target_endian = "little")]
+        Stored::Go(filter) => Box::new(filter),
+    })
 }
 
-/// A view of a mapped file. `None` if the file has to be read instead, because it is not a snapshot or the system cannot map it.
-fn view(path: &Path) -> anyhow::Result<Option<Opened>> {
-    let kernel = options::kernel()?;
-    // Reading reports why the file cannot be opened.
-    let Ok(map) = map(path) else { return Ok(None) };
+/// A view of a mapped file.
+fn view<C>(map: Mmap, name: &str, verify: bool) -> anyhow::Result<Box<dyn Contains<[u8]>>>
+where
+    C: ViewSnapshot<Data = Mmap> + Planned + 'static,
+{
     let mut unknown = None;
-    let opened = match kind(&map) {
-        Some(Kind::Magic) => return Ok(None),
-        Some(Kind::OtherType) => GrowingView::over_with(map, |id| hasher(id, &mut unknown)).map(Opened::MappedGrowing),
-        _ => View::over_with(map, |id| hasher(id, &mut unknown)).map(Opened::Mapped),
-    };
-    let mut opened = opened.map_err(|error| not_read(&name(path), error, unknown))?;
-    set_kernel(kernel, |kernel| match &mut opened {
-        Opened::Mapped(view) => view.set_kernel(kernel),
-        Opened::MappedGrowing(view) => view.set_kernel(kernel),
-        Opened::Read(_) => Ok(()),
-    })?;
-    Ok(Some(opened))
+    let view = koel::Filter::<C, _>::over_with(map, |id| hasher(id, &mut unknown));
+    let mut view = view.map_err(|error| not_read(name, error, unknown))?;
+    options::set_kernel(&mut view)?;
+    if verify {
+        view.verify().map_err(|error| refused(name, error))?;
+    }
+    Ok(Box::new(view))
 }
 
 /// Maps a regular file, for reading only.
@@ -189,21 +161,27 @@ pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Store
     }
     match kind(&head) {
         Some(Kind::Magic) => read_other(head, reader, name),
-        Some(Kind::OtherType) => read_growing(head.chain(reader), name),
-        _ => read_koel(head.chain(reader), name),
+        Some(Kind::OtherType) => {
+            let (filter, end) = read(head.chain(reader), name)?;
+            Ok((Stored::Koel(Changing::Growing(Box::new(filter))), end))
+        }
+        _ => {
+            let (filter, end) = read(head.chain(reader), name)?;
+            Ok((Stored::Koel(Changing::Fixed(filter)), end))
+        }
     }
 }
 
-fn read_koel(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
-    let kernel = options::kernel()?;
+/// Reads a snapshot of one of both types.
+fn read<C: FromSnapshot + Planned>(reader: impl Read, name: &str) -> anyhow::Result<(koel::Filter<C, AnyHasher>, u64)> {
     let mut reader = Counted::new(reader);
     let mut unknown = None;
-    let filter = Filter::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
+    let filter = koel::Filter::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
     let mut filter = filter.map_err(|error| not_read(name, error, unknown))?;
     let end = reader.bytes;
     check_end(reader, end, name)?;
-    set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
-    Ok((Stored::Koel(filter), end))
+    options::set_kernel(&mut filter)?;
+    Ok((filter, end))
 }
 
 fn read_redisbloom(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
@@ -213,28 +191,15 @@ fn read_redisbloom(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64
     Ok((Stored::RedisBloom(filter), reader.bytes))
 }
 
-fn read_growing(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
-    let kernel = options::kernel()?;
-    let mut reader = Counted::new(reader);
-    let mut unknown = None;
-    let filter = Growing::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
-    let mut filter = filter.map_err(|error| not_read(name, error, unknown))?;
-    let end = reader.bytes;
-    check_end(reader, end, name)?;
-    set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
-    Ok((Stored::Growing(Box::new(filter)), end))
-}
-
 /// Reads a file that is not a snapshot, from its first bytes and the rest.
 #[cfg(target_endian = "little")]
 fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
-    let kernel = options::kernel()?;
     let refusal = loop {
         match go::decode(&bytes) {
             Ok(mut filter) => {
                 let end = bytes.len() as u64;
                 check_end(reader, end, name)?;
-                set_kernel(kernel, |kernel| filter.set_kernel(kernel))?;
+                options::set_kernel(&mut filter)?;
                 return Ok((Stored::Go(filter), end));
             }
             // The header announces more bytes. Memory is allocated only as they arrive.
@@ -282,10 +247,6 @@ fn hasher(id: HasherId, unknown: &mut Option<HasherId>) -> Option<AnyHasher> {
     let hasher = AnyHasher::from_id(id);
     *unknown = hasher.is_none().then_some(id);
     hasher
-}
-
-fn set_kernel(kernel: Option<Kernel>, set: impl FnOnce(Kernel) -> Result<(), koel::ParamError>) -> anyhow::Result<()> {
-    Ok(kernel.map_or(Ok(()), set)?)
 }
 
 /// The error about a snapshot, with remedies for users of this command where the library's are for programs.

@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use koel::{AnyHasher, CuckooFilter, ElasticPart, Hasher, backing::Storage, redisbloom::RedisBloomFilter};
+use koel::{Hasher, backing::ToSnapshot, redisbloom::RedisBloomFilter};
 
-use super::{Changing, Counted, Growing, folder, read, same};
+use super::{Changing, Counted, folder, read, same};
 use crate::terminal::{self, Stream};
 
 /// Where a filter goes.
@@ -120,31 +120,21 @@ impl Output {
     /// Reads and checks the koel snapshot that is to be replaced.
     pub(crate) fn load(&self) -> anyhow::Result<Changing> {
         match &self.kind {
-            Kind::Regular(_, Some(lock)) => Changing::of(read::stored(lock.file(), &self.name)?.0, &self.name),
+            Kind::Regular(_, Some(lock)) => read::stored(&lock.0, &self.name)?.0.koel(&self.name),
             _ => bail!("{}: is not a regular file; copy it to a file", self.name),
         }
     }
 
     /// Writes the filter as a koel snapshot, and says how many bytes that took.
-    pub(crate) fn save<H: Hasher, S: Storage>(&self, filter: &CuckooFilter<H, S>) -> anyhow::Result<u64> {
+    pub(crate) fn save<C: ToSnapshot, H: Hasher>(&self, filter: &koel::Filter<C, H>) -> anyhow::Result<u64> {
         self.put(|path| filter.save(path), |writer| filter.write_to(writer))
-    }
-
-    /// The same for a filter that grows.
-    pub(crate) fn save_growing(&self, filter: &Growing) -> anyhow::Result<u64> {
-        self.put(|path| filter.save(path), |writer| filter.write_to(writer))
-    }
-
-    /// The same for a part of one.
-    pub(crate) fn save_part(&self, part: &ElasticPart<AnyHasher>) -> anyhow::Result<u64> {
-        self.put(|path| part.save(path), |writer| part.write_to(writer))
     }
 
     /// The same for one of either type.
     pub(crate) fn save_changed(&self, filter: &Changing) -> anyhow::Result<u64> {
         match filter {
             Changing::Fixed(filter) => self.save(filter),
-            Changing::Growing(filter) => self.save_growing(filter),
+            Changing::Growing(filter) => self.save(filter),
         }
     }
 
@@ -346,11 +336,6 @@ impl Lock {
     #[allow(clippy::unused_self, reason = "on Unix, the lock knows its file")]
     fn is_at(&self, path: &Path) -> bool {
         fs::exists(path).is_ok_and(|exists| exists)
-    }
-
-    /// The locked file, to be read from its start.
-    fn file(&self) -> &File {
-        &self.0
     }
 }
 

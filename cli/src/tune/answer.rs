@@ -8,10 +8,7 @@ use koel_lab::{percent, structures::Structure};
 use serde_json::{Value, json};
 
 use super::{Answer, Nearest, Tune, call::Call, trial::Trial};
-use crate::{
-    facts,
-    text::{counted, narrow, size, table, three_digits, wrapped},
-};
+use crate::text::{counted, narrow, size, table, three_digits, wrapped};
 
 /// Filters in the table, and groups of those left out, without --all.
 const SHOWN: usize = 4;
@@ -267,7 +264,17 @@ pub(super) fn label(params: &Params, is_best: bool) -> String {
 
 /// A filter, with the names of `koel info --json` for the same things.
 pub(super) fn candidate(candidate: &Candidate, items: usize) -> Value {
-    let object = json!({
+    let params = candidate.params();
+    json!({
+        "table": params.table().to_string(),
+        "fingerprint_bits": params.fingerprint_bits(),
+        "bucket_size": params.bucket_size(),
+        "buckets": params.buckets(),
+        "addressing": params.addressing().to_string(),
+        "slots": params.slots(),
+        "capacity": params.capacity(),
+        "table_bytes": params.table_bytes(),
+        "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
         "copies": candidate.copies(),
         // Infinite when there are no items, for which JSON has no number.
         "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
@@ -276,6 +283,5 @@ pub(super) fn candidate(candidate: &Candidate, items: usize) -> Value {
         "deletes": true,
         "grows": false,
         "static": false,
-    });
-    facts::with_params(candidate.params(), object)
+    })
 }

@@ -348,7 +348,7 @@ impl Options {
             }));
         }
         let rounds = if trace.operations.len() < MANY_KEYS { trial::ROUNDS } else { trial::FEWER_ROUNDS };
-        let progress = Progress::measuring((rounds + 1) * subjects.len());
+        let progress = Progress::counting((rounds + 1) * subjects.len(), "measurements");
         let replays = subjects.into_iter().zip(1..).map(|(subject, number)| {
             let replay = subject.replay(trace)?;
             progress.at(0, number);
@@ -452,9 +452,7 @@ fn notes(trace: &Trace, tried: &[Tried<'_>], picture: Option<&Path>) -> String {
         String::from("ns: per operation of this log, the median of several rounds; hashing is not included."),
     ];
     if tried.iter().any(|tried| trial::is_disturbed(&tried.time)) {
-        notes.push(format!(
-            "{DISTURBED} Other work on the processor disturbed half of the rounds or more; measure again when it is idle."
-        ));
+        notes.push(String::from(DISTURBED));
     }
     if tried.iter().any(|tried| tried.replay.refused_insertions > 0) {
         notes.push(String::from("Insertions were refused: give a larger --items, or --bucket-size for more copies of a key."));

@@ -18,7 +18,7 @@ use crate::{
     items::{Items, Separator},
     options,
     terminal::Progress,
-    text::{counted, narrow, table, wrapped},
+    text::{counted, figures, narrow, paragraphs},
 };
 
 /// The hasher of the filters, and of the keys before there are any: that of `koel build`.
@@ -69,7 +69,7 @@ impl Files {
         let hasher = hasher()?;
         let absent = match &self.queries {
             Some(path) => Absent::read(path, self.separator, &keys, &hasher)?,
-            None => Absent::random(&keys, filters),
+            None => Absent::random(filters),
         };
         keys.shuffle();
         let measured = measure(&keys, &absent, &hasher, filters)?;
@@ -153,13 +153,9 @@ impl Keys {
     }
 }
 
-/// A random order, the same in every run.
+/// An order as good as random, the same in every run: that of hashes of the hashes.
 fn shuffle(hashes: &mut [u64]) {
-    for last in (1..hashes.len()).rev() {
-        let bound = last as u64 + 1;
-        let random = Xxh3.hash(ORDER, &bound.to_le_bytes()) % bound;
-        hashes.swap(last, usize::try_from(random).unwrap_or(last));
-    }
+    hashes.sort_unstable_by_key(|hash| Xxh3.hash(ORDER, &hash.to_le_bytes()));
 }
 
 /// Adds the hash of the item that was read last, unless there are too many.
@@ -233,14 +229,15 @@ impl Absent {
         Ok(Self::of(hashes, Some(Queries { read, present })))
     }
 
-    /// Random ones, the same in every run: a filter sees hashes only, and those of keys are as good as random. So many that the
-    /// first filter has enough false positives, within bounds. The keys must not have been shuffled yet.
-    fn random(keys: &Keys, filters: &[&Candidate]) -> Self {
+    /// Random ones, the same in every run: a filter sees hashes only, and those of keys are as good as random. That one of them is a
+    /// key's is as unlikely as that two keys have the same hash. So many that the first filter has enough false positives, within
+    /// bounds.
+    fn random(filters: &[&Candidate]) -> Self {
         let rate = filters.first().map_or(1.0, |best| best.false_positive_rate());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats are saturating")]
         let wanted = ((HITS / rate).ceil() as usize).clamp(FEWEST, MOST);
         let hashes = (0_u64..).map(|number| Xxh3.hash(ABSENT, &number.to_le_bytes()));
-        Self::of(hashes.filter(|&hash| !keys.contain(hash)).take(wanted).collect(), None)
+        Self::of(hashes.take(wanted).collect(), None)
     }
 
     fn of(mut hashes: Vec<u64>, queries: Option<Queries>) -> Self {
@@ -306,7 +303,7 @@ fn measure(keys: &Keys, absent: &Absent, hasher: &Filter, filters: &[&Candidate]
     let mut watch = Stopwatch::new();
     let mut hash = Rounds::new(rounds);
     let mut filters: Vec<_> = filters.iter().map(|filter| Tried::new(*filter.params(), rounds)).collect();
-    let progress = Progress::measuring(rounds * filters.len());
+    let progress = Progress::counting(rounds * filters.len(), "measurements");
     let mut done = 0;
     for round in 0..rounds + rounds.div_ceil(2) {
         let is_repeat = round >= rounds;
@@ -407,9 +404,7 @@ pub(super) fn empty(params: Params) -> anyhow::Result<Filter> {
              which builds nothing"
         )
     })?;
-    if let Some(kernel) = options::kernel()? {
-        filter.set_kernel(kernel)?;
-    }
+    options::set_kernel(&mut filter)?;
     Ok(filter)
 }
 
@@ -433,14 +428,14 @@ fn time_lookups(rounds: &mut Rounds, filter: &Filter, hashes: &[u64], watch: &mu
     rounds.keep(lap, passes * hashes.len());
 }
 
-/// A time that other work disturbed.
-pub(super) const DISTURBED: &str = "!";
+/// The note on times that other work disturbed.
+pub(super) const DISTURBED: &str =
+    "! Other work on the processor disturbed half of the rounds or more; measure again when it is idle.";
 
 impl Trial {
     pub(super) fn text(&self) -> String {
-        let notes: String = [self.keys_note(), self.queries_note()].iter().map(|note| wrapped(note)).collect();
-        let legend: String = self.legend().iter().map(|note| wrapped(note)).collect();
-        format!("{notes}\n{}\n{}\n{legend}", self.space_and_times(), self.rates())
+        let notes = paragraphs(&[self.keys_note(), self.queries_note()]);
+        format!("{notes}\n{}\n{}\n{}", self.space_and_times(), self.rates(), paragraphs(&self.legend()))
     }
 
     fn keys_note(&self) -> String {
@@ -462,43 +457,40 @@ impl Trial {
             return format!("{different} random absent keys.");
         };
         let (share, absent) = (percent(*present as f64 / *read as f64, 1), self.absent.asked());
-        let read = if *read == 1 { String::from("1 query") } else { format!("{read} queries") };
+        let read = counted(*read, "query");
         let repeats = if *different < absent { format!(", {different} of these different") } else { String::new() };
         format!("{read}: {present} present ({share}), {absent} absent{repeats}.")
     }
 
     /// One table: what the filters take.
     fn space_and_times(&self) -> String {
-        let header = ["filter", "load", "bytes", "snapshot", "insert", "present", "absent"];
-        let mut rows = vec![header.map(String::from).to_vec()];
-        rows.extend(self.measured.filters.iter().enumerate().map(|(number, filter)| {
+        let rows = self.measured.filters.iter().enumerate().map(|(number, filter)| {
             let [insert, present, absent] = [&filter.insert, &filter.present, &filter.absent].map(time);
             let (bytes, snapshot) = (filter.params.table_bytes().to_string(), filter.params.snapshot_bytes().to_string());
             vec![label(&filter.params, number == 0), percent(filter.load, 1), bytes, snapshot, insert, present, absent]
-        }));
-        table(&rows, 2, &[0], &[1])
+        });
+        figures(&["filter", "load", "bytes", "snapshot", "insert", "present", "absent"], rows)
     }
 
     /// And one: how often they are wrong.
     fn rates(&self) -> String {
         let asks = self.absent.queries.is_some();
-        let mut rows = vec![["filter", "\u{3b5}", "measured", "99 % interval"].map(String::from).to_vec()];
-        rows[0].extend(asks.then(|| String::from("of the queries")));
-        rows.extend(self.measured.filters.iter().enumerate().map(|(number, filter)| {
+        let header = ["filter", "\u{3b5}", "measured", "99 % interval", "of the queries"];
+        let rows = self.measured.filters.iter().enumerate().map(|(number, filter)| {
             let mut row = vec![label(&filter.params, number == 0), narrow(filter.expected_rate)];
             row.extend(match filter.rate(&self.absent) {
                 Some((rate, (low, high))) => [narrow(rate), format!("{} to {}", narrow(low), narrow(high))],
                 None => ["-", "-"].map(String::from),
             });
-            row.extend(asks.then(|| self.mistaken(filter)));
+            // Among all absent queries, as often as they were asked.
+            let mistaken = || {
+                let found = filter.false_positives.map(|found| format!("{} of {}", found.asked, self.absent.asked()));
+                found.unwrap_or_else(|| String::from("-"))
+            };
+            row.extend(asks.then(mistaken));
             row
-        }));
-        table(&rows, 2, &[0], &[1])
-    }
-
-    /// False positives among all absent queries, as often as they were asked.
-    fn mistaken(&self, filter: &Tried) -> String {
-        filter.false_positives.map_or_else(|| String::from("-"), |found| format!("{} of {}", found.asked, self.absent.asked()))
+        });
+        figures(&header[..if asks { 5 } else { 4 }], rows)
     }
 
     fn legend(&self) -> Vec<String> {
@@ -519,9 +511,7 @@ impl Trial {
         ));
         let times = self.measured.filters.iter().flat_map(|filter| [&filter.insert, &filter.present, &filter.absent]);
         if times.chain([&self.measured.hash]).any(is_disturbed) {
-            notes.push(format!(
-                "{DISTURBED} Other work on the processor disturbed half of the rounds or more; measure again when it is idle."
-            ));
+            notes.push(String::from(DISTURBED));
         }
         notes.push(match (&self.absent.queries, self.absent.different) {
             (Some(_), 0) => String::from("No query is absent, so that no rate can be measured: give --queries with absent ones."),
@@ -542,7 +532,7 @@ pub(super) fn is_disturbed(rounds: &Rounds) -> bool {
 /// The median, with a mark if it was disturbed.
 pub(super) fn time(rounds: &Rounds) -> String {
     let Some(timing) = rounds.timing() else { return String::from("-") };
-    format!("{:.1}{}", timing.quartiles.median, if timing.disturbed { DISTURBED } else { "" })
+    format!("{:.1}{}", timing.quartiles.median, if timing.disturbed { "!" } else { "" })
 }
 
 impl Trial {
@@ -610,20 +600,6 @@ mod tests {
 
     use super::*;
 
-    /// The keys 0 to n, as their decimal digits.
-    fn numbers(n: usize, hasher: &Filter) -> Keys {
-        let keys: Vec<Box<[u8]>> = (0..n).map(|number| number.to_string().into_bytes().into()).collect();
-        Keys::of(keys.iter().map(|key| hasher.hash(&**key)).collect(), keys)
-    }
-
-    #[test]
-    fn duplicates_are_counted() {
-        let keys = Keys::of(vec![3, 1, 3, 2, 3, 1], Vec::new());
-        assert_eq!((keys.hashes.as_slice(), keys.read, keys.most_copies), (&[1, 2, 3][..], 6, 3));
-        assert!(keys.has_duplicates() && keys.contain(2) && !keys.contain(4));
-        assert!(!Keys::of(vec![7], Vec::new()).has_duplicates());
-    }
-
     #[test]
     fn the_limit_is_an_error_with_a_remedy() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -643,69 +619,17 @@ mod tests {
         assert_eq!(hashes, [7, 7]);
     }
 
-    #[test]
-    fn a_shuffled_list_has_the_same_hashes() {
-        let ascending: Vec<u64> = (0..1000).collect();
-        let mut shuffled = ascending.clone();
-        shuffle(&mut shuffled);
-        // Of random places, one in a thousand stays.
-        assert!(ascending.iter().zip(&shuffled).filter(|(one, other)| one == other).count() < 10);
-        shuffled.sort_unstable();
-        assert_eq!(shuffled, ascending);
-    }
-
-    #[test]
-    fn random_keys_are_no_keys_and_enough() {
-        let advice = recommend(1000, 0.01, &Constraints::default());
-        let filters: Vec<_> = advice.candidates().iter().collect();
-        let mut keys = numbers(1000, &hasher().expect("small"));
-        let random = Absent::random(&keys, &filters);
-        assert!((100_000..300_000).contains(&random.different), "{}", random.different);
-        assert!(random.queries.is_none() && random.timed.len() == random.different);
-        // What is a key is left out.
-        let seventh = random.hashes[7];
-        keys.hashes.push(seventh);
-        keys.hashes.sort_unstable();
-        assert!(!Absent::random(&keys, &filters).hashes.contains(&seventh));
-    }
-
-    #[test]
-    fn repeated_queries_count_once_and_as_often_as_asked() {
-        let mut filter = hasher().expect("small");
-        filter.insert(&Prehashed(1 << 40)).expect("room");
-        let absent = Absent::of(vec![1 << 40, 5 << 50, 1 << 40, 3 << 60], Some(Queries { read: 4, present: 0 }));
-        assert_eq!((absent.asked(), absent.different, absent.timed.len()), (4, 3, 3));
-        let found = absent.false_positives(&filter);
-        assert_eq!(found, FalsePositives { different: 1, asked: 2 });
-    }
-
-    fn tried(capacity: usize, keys: &mut Keys) -> (Tried, Absent) {
-        let hasher = hasher().expect("small");
-        let advice = recommend(capacity, 0.01, &Constraints::default());
-        let filters = [advice.best().expect("there is one")];
-        let absent = Absent::random(keys, &filters);
-        keys.shuffle();
-        let measured = measure(keys, &absent, &hasher, &filters).expect("enough memory");
-        (measured.filters.into_iter().next().expect("one"), absent)
-    }
-
-    #[test]
-    fn the_expected_rate_is_measured() {
-        let mut keys = numbers(20_000, &hasher().expect("small"));
-        let (tried, absent) = tried(20_000, &mut keys);
-        assert!(tried.fits(&keys) && tried.load > 0.9);
-        let (rate, (low, high)) = tried.rate(&absent).expect("there are absent keys");
-        assert!(low < rate && rate < high && low < tried.expected_rate && tried.expected_rate < high, "{low} {rate} {high}");
-        for times in [&tried.insert, &tried.present, &tried.absent] {
-            assert!(times.timing().is_some_and(|timing| timing.quartiles.median > 0.0));
-        }
-    }
-
     /// It says where it was full, and nothing else.
     #[test]
     fn a_filter_that_is_too_small_is_not_measured() {
-        let mut keys = numbers(1000, &hasher().expect("small"));
-        let (tried, absent) = tried(500, &mut keys);
+        let hasher = hasher().expect("small");
+        let sample: Vec<Box<[u8]>> = (0..1000).map(|number| number.to_string().into_bytes().into()).collect();
+        let keys = Keys::of(sample.iter().map(|key| hasher.hash(&**key)).collect(), sample);
+        let advice = recommend(500, 0.01, &Constraints::default());
+        let filters = [advice.best().expect("there is one")];
+        let absent = Absent::random(&filters);
+        let measured = measure(&keys, &absent, &hasher, &filters).expect("enough memory");
+        let tried = &measured.filters[0];
         assert!(!tried.fits(&keys) && (500..700).contains(&tried.stored), "{}", tried.stored);
         assert!(tried.rate(&absent).is_none() && tried.present.timing().is_none());
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     experiment::FOLDER,
-    numbers::{self, Part},
+    numbers::{self, Share},
     text::{counted, narrow, size, table, time, wrapped},
 };
 
@@ -110,16 +110,16 @@ pub(super) struct Options {
 
     /// The share of the lookups whose key is absent [default: 50%]
     #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
-    absent: Option<Part>,
+    absent: Option<Share>,
 
     /// The share of all operations that insert an item. As many of them as remove one go into a filter that is nearly full; the
     /// others fill it [default: 0%]
     #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
-    insertions: Option<Part>,
+    insertions: Option<Share>,
 
     /// The share of all operations that remove an item [default: 0%]
     #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
-    removals: Option<Part>,
+    removals: Option<Share>,
 
     /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: a filter of twice the
     /// size must save 10 % of the time]
@@ -183,7 +183,7 @@ impl Options {
             };
         };
         let (inserted, removed) = (self.insertions.unwrap_or_default(), self.removals.unwrap_or_default());
-        let [absent, insertions, removals] = [self.absent.unwrap_or(Part(0.5)), inserted, removed].map(|part| part.0);
+        let [absent, insertions, removals] = [self.absent.unwrap_or(Share(0.5)), inserted, removed].map(|part| part.0);
         let changes = insertions + removals;
         // Thirds need not add up to exactly 1.
         if changes > 1.0 + 1e-9 {
