@@ -34,7 +34,7 @@ _here: features docs readme reader
 _elsewhere: msrv no-std i686 wasm32 instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release targets miri threads (fuzz "60") module report package semver aarch64 s390x
+nightly: release (features "--lib" "--tests") targets miri threads (fuzz "60") module report package semver aarch64 s390x
 
 # Says what is not checked, and the line that installs what is missing.
 _missing what install:
@@ -53,12 +53,12 @@ format:
 clippy:
     cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 
-# The same of the library without features, and with each alone.
-features:
+# The same of the library without features, and with each alone; with `--lib --tests`, also of its tests.
+features *what="--lib":
     cargo clippy -p koel --all-targets --no-default-features --locked -- -D warnings
     @for feature in $(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' Cargo.toml | grep -v default); do \
         echo "with the feature $feature alone:"; \
-        cargo clippy -p koel --lib --tests --no-default-features --features $feature --locked -- -D warnings; done
+        cargo clippy -p koel {{what}} --no-default-features --features $feature --locked -- -D warnings; done
 
 # The Rust that Cargo.toml states compiles the workspace.
 msrv:
