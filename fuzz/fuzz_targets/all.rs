@@ -1,0 +1,54 @@
+//! All targets in one program: it is linked once, and an edge of the library is the same one whichever target reaches it.
+//!
+//! The variable `KOEL_FUZZ` names the target. Without it, the first byte of each input is the target's digit, and the rest its
+//! input: so `fuzz/keep` weighs the inputs of all targets against each other.
+
+#![no_main]
+
+use koel::ElasticFilter;
+use koel_fuzz::{
+    composed::{self, Format},
+    foreign, ops, serde, snapshot,
+};
+use std::{env, sync::LazyLock};
+
+type Check = fn(&[u8]);
+
+const TARGETS: [(&str, Check); 5] = [
+    ("snapshot", snapshot::check),
+    ("ops", ops::check),
+    ("growing", |input| composed::check(input, FORMATS)),
+    ("foreign", foreign::check),
+    ("serde", serde::check),
+];
+
+static CHOSEN: LazyLock<Option<Check>> = LazyLock::new(|| {
+    let name = env::var("KOEL_FUZZ").ok()?;
+    let chosen = TARGETS.iter().find(|(target, _)| *target == name);
+    Some(chosen.unwrap_or_else(|| panic!("KOEL_FUZZ={name}: there is no such target")).1)
+});
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| match (*CHOSEN, input) {
+    (Some(check), _) => check(input),
+    (None, [digit, rest @ ..]) => {
+        if let Some((_, check)) = TARGETS.get(usize::from(digit.wrapping_sub(b'0'))) {
+            check(rest);
+        }
+    }
+    (None, []) => {}
+});
+
+const FORMATS: &[Format] = &[through_bincode, through_postcard];
+
+fn through_bincode(filter: &ElasticFilter) -> ElasticFilter {
+    let config = bincode::config::standard();
+    let bytes = bincode::serde::encode_to_vec(filter, config).expect("it can be written");
+    let (filter, len) = bincode::serde::decode_from_slice(&bytes, config).expect("what is written can be read");
+    assert_eq!(len, bytes.len());
+    filter
+}
+
+fn through_postcard(filter: &ElasticFilter) -> ElasticFilter {
+    let bytes = postcard::to_allocvec(filter).expect("it can be written");
+    postcard::from_bytes(&bytes).expect("what is written can be read")
+}
