@@ -12,6 +12,7 @@ use koel_lab::{
     Machine,
     experiments::speed::{SpeedTable, Speeds},
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     experiment::FOLDER,
     numbers::{self, Share},
-    text::{counted, narrow, size, table, time, wrapped},
+    text::{counted, narrow, paragraphs, size, table, three, time, wrapped},
 };
 
 /// Without --memory-cost, a filter of twice the size must save this share of the time.
@@ -41,7 +42,7 @@ const LOWEST_RATE: f64 = 1e-10;
 const SHOWN: usize = 4;
 
 /// What is done with a filter, and what it costs. Shares are between 0 and 1, times in nanoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 struct Workload {
     /// Of all operations.
     lookups: f64,
@@ -52,13 +53,15 @@ struct Workload {
     /// Of all operations.
     removals: f64,
     /// The work that a false positive causes.
+    #[serde(rename = "false_positive_ns")]
     false_positive: f64,
     /// A MiB of memory, per operation.
+    #[serde(rename = "ns_per_mib")]
     mib: f64,
 }
 
 /// The parts of the expected time of an operation, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Cost {
     lookups: f64,
     changes: f64,
@@ -386,7 +389,8 @@ impl Costs<'_> {
     fn table(&self) -> String {
         let row = |Cost { lookups, changes, false_positives, memory }: Cost, bytes: f64, rate: f64, name: String| {
             let total = lookups + changes + false_positives + memory;
-            let [total, lookups, changes, false_positives, memory] = [total, lookups, changes, false_positives, memory].map(ns);
+            let [total, lookups, changes, false_positives, memory] =
+                [total, lookups, changes, false_positives, memory].map(three);
             vec![total, lookups, changes, false_positives, memory, size(bytes), narrow(rate), name]
         };
         let header = ["cost", "lookups", "changes", "wasted", "memory", "size", "\u{3b5}", "filter"];
@@ -396,7 +400,7 @@ impl Costs<'_> {
             row(priced.cost, bytes, rate, label(priced.params(), place == 0))
         }));
         let filters = rows.len();
-        let without = [&*ns(self.without()), "-", "-", &*ns(self.without()), "-", "-", "-", "no filter"];
+        let without = [&*three(self.without()), "-", "-", &*three(self.without()), "-", "-", "-", "no filter"];
         rows.push(without.map(String::from).to_vec());
         if self.workload.mib == 0.0 {
             for row in &mut rows {
@@ -441,7 +445,7 @@ impl Costs<'_> {
              size.",
         ));
         notes.push(self.about_times(best));
-        notes.iter().map(|note| wrapped(note)).collect()
+        paragraphs(&notes)
     }
 
     fn about_times(&self, best: &Priced) -> String {
@@ -465,42 +469,18 @@ impl Costs<'_> {
     }
 }
 
-/// Nanoseconds with three significant digits or more.
-fn ns(time: f64) -> String {
-    match time {
-        0.0 => String::from("0"),
-        ..9.995 => format!("{time:.2}"),
-        ..99.95 => format!("{time:.1}"),
-        _ => format!("{time:.0}"),
-    }
-}
-
 impl Costs<'_> {
     /// Everything as one object. Names and meanings are stable.
     fn object(&self) -> Value {
-        let workload = &self.workload;
         let mut asked = self.asked.object();
-        asked["workload"] = json!({
-            "lookups": workload.lookups,
-            "absent": workload.absent,
-            "insertions": workload.insertions,
-            "removals": workload.removals,
-            "false_positive_ns": workload.false_positive,
-            "ns_per_mib": workload.mib,
-            "cache_bytes": self.asked.workload.cache,
-        });
+        asked["workload"] = json!(self.workload);
+        asked["workload"]["cache_bytes"] = json!(self.asked.workload.cache);
         let items = self.asked.planned(self.asked.items.now);
         let (disturbed, rows) = self.times.disturbed();
         let candidates = self.filters.iter().map(|priced| {
-            let (mut object, Cost { lookups, changes, false_positives, memory }) =
-                (candidate(&priced.candidate, items), priced.cost);
-            object["cost_ns"] = json!({
-                "total": priced.cost.total(),
-                "lookups": lookups,
-                "changes": changes,
-                "false_positives": false_positives,
-                "memory": memory,
-            });
+            let mut object = candidate(&priced.candidate, items);
+            object["cost_ns"] = json!(priced.cost);
+            object["cost_ns"]["total"] = json!(priced.cost.total());
             object
         });
         json!({
