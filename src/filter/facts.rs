@@ -140,7 +140,7 @@ impl<H, S: Storage> CuckooFilter<H, S> {
     }
 }
 
-/// A one-line summary: kind, items, size, bits per item and false-positive rate.
+/// A one-line summary: what the filter is, items, load or shards, size, bits per item and false-positive rate.
 impl<C: Core, H> fmt::Display for Filter<C, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.core.summarize(f, self.core.bytes_of_items(self.size_in_bytes()))?;

@@ -16,7 +16,7 @@ INFO_FIELDS = [
 ]
 """Those of RedisBloom, in its order."""
 
-MORE_FIELDS = ["Error rate", "False positive rate", "Capacity", "Maximum capacity", "Shards", "Imported items"]
+MORE_FIELDS = ["Error rate", "False positive rate", "Capacity", "Maximum capacity", "Shards", "Imported items", "Seed"]
 
 MOST_IN_CHUNK = 1 << 20
 
