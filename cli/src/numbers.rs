@@ -418,6 +418,16 @@ mod tests {
         }
 
         #[test]
+        fn rates_survive(number: u64, digits in 0..10_000_000_u64) {
+            let any = f64::from_bits(number);
+            prop_assume!(any.is_finite());
+            prop_assert_eq!(rate(&format!("{any:?}")).map(f64::to_bits), Ok(any.to_bits()));
+            // The same digits as a percentage and as a share.
+            let share = format!("0.00{digits:07}").parse::<f64>();
+            prop_assert_eq!(rate(&format!("0.{digits:07}%")).ok(), share.ok());
+        }
+
+        #[test]
         fn nothing_that_is_written_panics(text in "[0-9_.eE+%/kMGTiBb -]{0,20}") {
             let _ = (count(&text), rate(&text), bytes(&text), seed(&text), headroom(&text));
         }

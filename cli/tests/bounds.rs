@@ -19,8 +19,14 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn a_growing_filter_takes_what_its_plan_says() {
     let mut shares = Vec::new();
-    for (now, most, seeds) in [(0, 900, 40), (1000, 9000, 40), (20_000, 300_000, 8), (20_000, 500_000, 3), (50_000, 1_000_000, 3)]
-    {
+    for (now, most, seeds) in [
+        (0, 900, 40),
+        (1000, 9000, 40),
+        (20_000, 300_000, 8),
+        (20_000, 500_000, 3),
+        (50_000, 1_000_000, 3),
+        (1_000_000, 10_000_000, 1),
+    ] {
         let found = Koel::new().json(&format!("tune --items {now}..{most} --fpr 0.1% --json"));
         let mut plans = found["plans"].as_array().expect("plans").iter();
         let growing = plans.find(|plan| plan["name"] == "growing").expect("a plan");
