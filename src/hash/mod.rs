@@ -435,12 +435,12 @@ fn custom(text: &str) -> Option<HasherId> {
 ///
 /// A stored filter would lose its items with no error. So a filter with a `StdHasher` cannot be stored: `StdHasher` does not
 /// implement [`Hasher`](crate::Hasher), which snapshots, `save`, serde and Go's files require.
-/// ```compile_fail,E0277
+/// ```compile_fail,E0599
 /// # use koel::{CuckooFilter, StdHasher};
 /// # use std::hash::RandomState;
 /// # let hasher = StdHasher::new(RandomState::new());
 /// let filter = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).hasher(hasher).build()?;
-/// filter.to_bytes(); // error: `StdHasher<RandomState>` is not a portable hasher
+/// filter.to_bytes(); // error: unsatisfied: `StdHasher<RandomState>: koel::Hasher`
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 /// Within the process nothing limits it; threads may share the filter, or use clones of it.
