@@ -46,6 +46,10 @@ const BUCKET_SIZES: [u32; 3] = [2, 4, 8];
 const SIZES: [u64; 7] = [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 /// The lengths of fingerprints in the large tables, which take long.
 const FEW: [u32; 12] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32];
+/// Slots per bucket in the chart by length of fingerprint, which has all sizes.
+const COMMON_SLOTS: u32 = 4;
+/// The length of fingerprints in the chart by size, which has all buckets.
+const COMMON_BITS: u32 = 16;
 /// Tables of this size are large.
 const LARGE: u64 = 10_000_000;
 /// The most slots of the tables whose buckets are compared: with more, each is filled a few times only.
@@ -64,7 +68,7 @@ impl Experiment for Load {
          through at most 4096 full buckets, and moves items only when it has found one. The paper's random walk evicts an item \
          chosen at random, at most 500 times. The two get different items. Small tables are filled up to a thousand times, \
          those of 10 M slots three times, and those of 100 M slots once; the two largest sizes with twelve lengths of \
-         fingerprint only. The paper's figure 2 shows the minimum of ten runs.";
+         fingerprint in buckets of four, and with 16 bits in the others. The paper's figure 2 shows the minimum of ten runs.";
         let columns = vec![
             Column::key("walk", "", "koel, or random: the paper's random walk"),
             Column::key("b", "slots", "slots per bucket"),
@@ -83,7 +87,7 @@ impl Experiment for Load {
         let mut cases = Vec::new();
         for slots in sizes {
             for f in (2..=32).filter(|f| FEW.contains(f) || !scope.quick && slots < LARGE) {
-                for b in BUCKET_SIZES {
+                for b in BUCKET_SIZES.into_iter().filter(|&b| slots < LARGE || b == COMMON_SLOTS || f == COMMON_BITS) {
                     let trials = trials(slots, scope.quick);
                     let of = |walk| Case { walk, b, f, slots, trials };
                     cases.extend([of(Walk::Koel), of(Walk::Random)]);
@@ -237,7 +241,7 @@ fn by_fingerprint(measured: &Cases) -> Chart {
         y: Axis::linear("load, %").from_to(80.0, 100.0),
         series: with_points(sizes.flat_map(|(colour, slots)| {
             let name = format!("{} slots", count(slots));
-            walks(&name, colour, measured, move |case| (case.b, case.slots) == (4, slots), bits)
+            walks(&name, colour, measured, move |case| (case.b, case.slots) == (COMMON_SLOTS, slots), bits)
         })),
     }
 }
@@ -265,7 +269,7 @@ fn by_bucket(measured: &Cases) -> Chart {
 /// The largest tables with buckets of four, filled in both ways, and more than once.
 fn beside_the_random_walk(measured: &Cases) -> Option<String> {
     let line = |walk| {
-        let which = |case: &Case| (case.walk, case.b, case.f) == (walk, 4, 16) && case.trials > 1;
+        let which = |case: &Case| (case.walk, case.b, case.f) == (walk, COMMON_SLOTS, COMMON_BITS) && case.trials > 1;
         points(measured, which, |case, row| (case.slots as f64, row.mean))
     };
     let [(slots, koel), (others, random)] = [*line(Walk::Koel).last()?, *line(Walk::Random).last()?];
@@ -278,7 +282,7 @@ fn beside_the_random_walk(measured: &Cases) -> Option<String> {
 /// The load by size of table, with long fingerprints.
 fn by_size(measured: &Cases) -> Chart {
     let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
-        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.f) == (b, 16), |case| case.slots as f64)
+        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.f) == (b, COMMON_BITS), |case| case.slots as f64)
     });
     Chart {
         file: String::from("size"),
@@ -304,7 +308,7 @@ fn beside_the_paper(measured: &Cases) -> Table {
         &["slots per bucket", "table, slots", "filled", "koel", "random walk", "the paper, section 5.1"],
     );
     for (b, paper) in PAPER {
-        let which = |walk, case: &Case| (case.walk, case.b, case.f) == (walk, b, 16);
+        let which = |walk, case: &Case| (case.walk, case.b, case.f) == (walk, b, COMMON_BITS);
         let largest = |walk| {
             let all = measured.iter().filter(|m| which(walk, &m.case));
             all.max_by_key(|m| m.case.slots).and_then(|m| Some((&m.case, m.row()?.mean)))
