@@ -10,7 +10,8 @@ use anyhow::anyhow;
 use crate::{
     interrupt::Interrupt,
     plan::{Outcome, Plan, Settings},
-    record, report,
+    record::Place,
+    report,
 };
 
 /// Runs these experiments one after the other, and writes the report of the folder to [`report::FILE`] there.
@@ -37,7 +38,7 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
         if !matches!(ended, Ok(Outcome::Complete)) {
             break;
         }
-        for warning in record::results(&settings.folder, name)?.into_iter().flat_map(|record| record.warnings) {
+        for warning in Place::new(&settings.folder, name).read()?.into_iter().flat_map(|record| record.warnings) {
             say(format_args!("{name}: {warning}\n"));
         }
     }

@@ -116,12 +116,7 @@ fn bloom(rate: f64) -> f64 {
 
 /// The fewest bits with any number of hash functions, found by bisection.
 fn blocked_bloom(rate: f64) -> Option<f64> {
-    let rates: Vec<_> = (1..=32).map(block_rates).collect();
-    let is_enough = |bits: f64| {
-        let chances = numbers_of_items(BLOCK / bits);
-        let mean = |rates: &[f64; MOST_ITEMS]| chances.iter().zip(rates).map(|(chance, rate)| chance * rate).sum::<f64>();
-        rates.iter().any(|rates| mean(rates) <= rate)
-    };
+    let is_enough = |bits: f64| (1..=32).any(|k| rate_of_blocks(BLOCK / bits, k) <= rate);
     let (mut low, mut high) = (1.0, 200.0);
     if !is_enough(high) {
         return None;
@@ -133,32 +128,20 @@ fn blocked_bloom(rate: f64) -> Option<f64> {
     Some(high)
 }
 
-/// More items than any block has.
-const MOST_ITEMS: usize = 1000;
-
-/// The rates of a block with k hash functions and 0, 1, 2, … items: each leaves a bit unset with probability (1 − 1/512)ᵏ.
-fn block_rates(k: i32) -> [f64; MOST_ITEMS] {
+/// The rate with k hash functions, given the mean number of items per block: it is Poisson distributed, and each item leaves a bit
+/// unset with probability (1 − 1/512)ᵏ. Left out are numbers too high to matter.
+fn rate_of_blocks(mean: f64, k: i32) -> f64 {
     let left_unset = (1.0 - 1.0 / BLOCK).powi(k);
-    let mut unset = 1.0;
-    std::array::from_fn(|_| {
-        let rate = (1.0_f64 - unset).powi(k);
+    let (mut chance, mut unset, mut rate) = ((-mean).exp(), 1.0, 0.0);
+    for items in (1..1000).map(f64::from) {
+        chance *= mean / items;
         unset *= left_unset;
-        rate
-    })
-}
-
-/// The chances that a block has 0, 1, 2, … items: Poisson distributed. Left out are numbers too high to matter.
-fn numbers_of_items(mean: f64) -> Vec<f64> {
-    let mut chances = vec![(-mean).exp()];
-    while chances.len() < MOST_ITEMS {
-        let items = chances.len() as f64;
-        let chance = chances[chances.len() - 1] * mean / items;
+        rate += chance * (1.0_f64 - unset).powi(k);
         if items > mean && chance < 1e-40 {
             break;
         }
-        chances.push(chance);
     }
-    chances
+    rate
 }
 
 /// The differences of n sorted hashes below n/ε are geometrically distributed; this is Golomb's code with the best integer

@@ -145,7 +145,7 @@ impl Difference {
 
 /// The records in a folder, by the names of their experiments.
 fn by_name(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
-    let records = record::all(folder)?;
+    let records = record::all(folder, &[])?;
     if records.is_empty() {
         bail!("{}: no results here; give a folder that `koel experiment` has written", folder.display());
     }
@@ -302,39 +302,31 @@ fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread
 mod tests {
     //! Comparisons of made-up records.
 
-    use std::fs;
-
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tempfile::TempDir;
 
     use super::*;
+    use crate::record::{Place, tests::made_up};
 
     /// A folder with a record of an experiment of its own.
     fn folder(measured: &Value) -> TempDir {
-        let columns = json!([
-            { "name": "size", "unit": "slots", "about": "", "role": "key" },
-            { "name": "round", "unit": "", "about": "", "role": "round" },
-            { "name": "kind", "unit": "", "about": "", "role": "key" },
-            { "name": "bytes", "unit": "bytes", "about": "", "role": "exact" },
-            { "name": "rate", "unit": "", "about": "", "role": { "estimate": { "low": "low", "high": "high" } } },
-            { "name": "low", "unit": "", "about": "", "role": "detail" },
-            { "name": "high", "unit": "", "about": "", "role": "detail" },
-            { "name": "ns", "unit": "ns", "about": "", "role": "time" },
-            { "name": "median", "unit": "ns", "about": "", "role": { "median": { "low": "q1", "high": "q3", "of": "rounds" } } },
-            { "name": "q1", "unit": "ns", "about": "", "role": "detail" },
-            { "name": "q3", "unit": "ns", "about": "", "role": "detail" },
-            { "name": "rounds", "unit": "", "about": "", "role": "detail" },
-            { "name": "disturbed", "unit": "", "about": "", "role": "detail" },
-        ]);
-        let machine = json!({ "processor": "", "cores": 1, "memory_mib": 1, "system": "", "kernel": "", "optimized": true });
-        let scope = json!({ "quick": false, "seed": 1, "max_slots": null });
-        let run = json!({ "experiment": "own", "koel": "0.1.0", "build": {}, "scope": scope, "machine": machine, "started": "2026-11-22T00:00:00Z" });
-        let record = json!({
-            "run": run, "title": "", "about": "", "columns": columns, "complete": true, "seconds": 1.0,
-            "warnings": [], "pictures": [], "tables": [], "measured": measured,
-        });
+        let columns = [
+            ("size", Role::Key),
+            ("round", Role::Round),
+            ("bytes", Role::Exact),
+            ("rate", Role::estimate("low", "high")),
+            ("low", Role::Detail),
+            ("high", Role::Detail),
+            ("ns", Role::Time),
+            ("median", Role::median("q1", "q3", "rounds")),
+            ("q1", Role::Detail),
+            ("q3", Role::Detail),
+            ("rounds", Role::Detail),
+            ("disturbed", Role::Detail),
+        ];
+        let columns = columns.map(|(name, role)| Column::new(name, "", "").compared(role));
         let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("own.json"), serde_json::to_string_pretty(&record).unwrap()).unwrap();
+        Place::new(folder.path(), "own").write(made_up("own", &columns, measured)).unwrap();
         folder
     }
 

@@ -14,7 +14,7 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow, bail, ensure};
 
 use crate::{
     chart,
@@ -125,48 +125,41 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Reads the results of earlier runs, and how many seconds they took.
+    /// Takes up the results of earlier runs: those of the record, then those of the journal, which are newer.
     fn recall(&mut self) -> anyhow::Result<()> {
         let now = self.run.clone();
         let left = self.journal.read()?;
-        let record = match &left {
-            // The earlier run was to replace the record.
-            Some(left) if left.anew => {
-                self.replaces = true;
-                None
-            }
-            _ => self.place.read()?,
-        };
+        self.replaces = left.as_ref().is_some_and(|left| left.anew);
+        let record = if self.replaces { None } else { self.place.earlier()? };
         let places: HashMap<_, _> = self.cases.iter().enumerate().map(|(place, case)| (&*case.key, place)).collect();
-        let record = record.map(|record| (record.run, record.measured, record.seconds, self.place.json()));
-        let left = left.map(|left| (left.run, left.measured, left.seconds, self.journal.path().to_owned()));
-        // The journal is newer than the record. The settings of a run that measured nothing do not matter.
-        let mut newest = self.place.json();
-        for (run, measured, seconds, file) in record.into_iter().chain(left).filter(|part| !part.1.is_empty()) {
-            refuse(&self.run, &run, &file)?;
+        let mut newest = PathBuf::new();
+        // The settings of a run that measured nothing do not matter.
+        for part in [record, left].into_iter().flatten().filter(|part| !part.measured.is_empty()) {
+            let file = part.file.display();
+            same_scope(&part.file, &part.run, &now)?;
             if !self.anew {
-                same_build(&self.run, &newest, &run, &file.display().to_string())?;
+                same_build(&newest, &self.run, &part.run, &file.to_string())?;
             }
-            self.experiment.findings(&measured).with_context(|| damaged(&file))?;
-            for measured in measured {
+            self.experiment.findings(&part.measured).with_context(|| damaged(&part.file))?;
+            for measured in part.measured {
                 let case = key(&measured.case);
                 let Some(&place) = places.get(&*case) else {
-                    bail!("{}: has a case that is not part of this run, {case}: {REMEDY}", file.display());
+                    bail!("{file}: has a case that is not part of this run, {case}: {REMEDY}");
                 };
                 self.known[place] = Some(measured);
             }
             // The run that measured, not the one that draws.
-            self.run = run;
-            self.seconds = self.seconds.max(seconds);
+            self.run = part.run;
+            self.seconds = self.seconds.max(part.seconds);
             self.anew = false;
-            newest = file;
+            newest = part.file;
         }
         // Complete results of another build or machine can be drawn.
         if self.anew || self.cases_left() == 0 {
             return Ok(());
         }
-        same_build(&self.run, &newest, &now, "this")?;
-        if self.about.is_timed { same_machine(&self.run, &now, &newest) } else { Ok(()) }
+        same_build(&newest, &self.run, &now, "this")?;
+        if self.about.is_timed { same_machine(&newest, &self.run, &now) } else { Ok(()) }
     }
 
     /// Writes the charts, the table and the record.
@@ -247,44 +240,35 @@ impl<'a> Plan<'a> {
 }
 
 /// Refuses results of a different run, which are neither mixed with new ones nor overwritten by mistake.
-fn refuse(run: &Run, other: &Run, file: &Path) -> anyhow::Result<()> {
-    let kind = |run: &Run| {
+fn same_scope(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
+    let [there, here] = [there, here].map(|run| {
         let size = if run.scope.quick { "a quick" } else { "a full" };
         let most = run.scope.max_slots.map_or_else(String::new, |slots| format!(" with at most {slots} slots"));
         format!("{size} run of {}{most}, seed {}", run.experiment, run.scope.seed)
-    };
-    let file = file.display();
-    if (&other.experiment, &other.scope) != (&run.experiment, &run.scope) {
-        bail!("{file}: has the results of {}, but this is {}: {REMEDY}", kind(other), kind(run));
-    }
+    });
+    ensure!(there == here, "{}: has the results of {there}, but this is {here}: {REMEDY}", file.display());
     Ok(())
 }
 
 /// Refuses to add to the results in a file what another build measured: they would be rows of two algorithms.
-fn same_build(there: &Run, file: &Path, here: &Run, name: &str) -> anyhow::Result<()> {
-    if there.build.is(&here.build) {
-        return Ok(());
-    }
-    bail!(
-        "{}: measured by another build, koel {}, {}, but {name} is koel {}, {}: continue with that build, {REMEDY}",
-        file.display(),
-        there.koel,
-        there.build,
-        here.koel,
-        here.build
-    )
+fn same_build(file: &Path, there: &Run, here: &Run, name: &str) -> anyhow::Result<()> {
+    let is_same = there.build.is(&here.build);
+    let [there, here] = [there, here].map(|run| format!("koel {}, {}", run.koel, run.build));
+    ensure!(
+        is_same,
+        "{}: measured by another build, {there}, but {name} is {here}: continue with that build, {REMEDY}",
+        file.display()
+    );
+    Ok(())
 }
 
 /// Refuses to continue times of another machine.
-fn same_machine(there: &Run, here: &Run, file: &Path) -> anyhow::Result<()> {
-    let pace = |machine: &Machine| {
+fn same_machine(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
+    let [there, here] = [there, here].map(|Run { machine, .. }| {
         let version = machine.system_kernel.as_deref().unwrap_or("of unknown version");
         format!("{}, kernel {}, {} {version}", machine.processor, machine.kernel, machine.system)
-    };
-    let (there, here) = (pace(&there.machine), pace(&here.machine));
-    if there != here {
-        bail!("{}: times measured on another machine ({there}), but this one is {here}: {REMEDY}", file.display());
-    }
+    });
+    ensure!(there == here, "{}: times measured on another machine ({there}), but this one is {here}: {REMEDY}", file.display());
     Ok(())
 }
 

@@ -26,11 +26,10 @@ enum Trouble {
     Error,
     Panic,
     NotANumber,
-    /// In the middle of a case.
     Interruption,
-    /// When so many cases are finished, and not noticed before.
-    Patience,
 }
+
+use Trouble::{Error, Interruption};
 
 #[derive(Serialize, Deserialize)]
 struct Numbered {
@@ -109,13 +108,9 @@ impl Experiment for &Fake {
                 interrupt.set();
                 interrupt.check()?;
             }
-            Some((_, Trouble::Patience)) | None => {}
+            None => {}
         }
-        let mut done = self.done.lock().unwrap();
-        done.push(number);
-        if matches!(self.trouble, Some((cases, Trouble::Patience)) if cases == done.len() as u64) {
-            interrupt.set();
-        }
+        self.done.lock().unwrap().push(number);
         let note = number.is_multiple_of(2).then(|| String::from("even, \"in lines\"\nof two"));
         Ok(vec![Drawn { share, random: seed, note: None }, Drawn { share: share * 1e-9, random: !seed, note }])
     }
@@ -130,6 +125,10 @@ impl Experiment for &Fake {
 const NUMBERS: Range<u64> = 0..23;
 const JOURNAL: &str = ".partial.jsonl";
 
+fn all(numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    numbers.into_iter().collect()
+}
+
 /// A temporary folder of results.
 struct Folder(TempDir);
 
@@ -143,6 +142,19 @@ impl Folder {
         let folder = Self::new();
         fs::write(folder.path(JOURNAL), text).unwrap();
         folder
+    }
+
+    /// After a run that ended at this case: with an error, it left a journal, and with an interruption, a record.
+    fn after(number: u64, trouble: Trouble) -> Self {
+        let folder = Self::new();
+        folder.ends_at(number, trouble, &folder.settings());
+        folder
+    }
+
+    /// A run that ends at this case, one case at a time.
+    fn ends_at(&self, number: u64, trouble: Trouble, settings: &Settings) {
+        let ended = Fake::of(NUMBERS).with(number, trouble).timed().run(settings);
+        assert!(matches!((trouble, ended), (Error, Err(_)) | (Interruption, Ok(Outcome::Interrupted))), "{:?}", self.names());
     }
 
     fn settings(&self) -> Settings {
@@ -175,9 +187,10 @@ impl Folder {
         (self.text(".csv"), self.record()["measured"].clone())
     }
 
+    /// The endings of all files.
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let names = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.map(|name| name.replace("fake", "")).collect();
         names.sort();
         names
     }
@@ -191,17 +204,12 @@ impl Folder {
         changed
     }
 
-    /// Replaces the program in all runs of a file: another hash, or an unknown one.
-    fn rebuilt(&self, ending: &str, program: Option<&str>) {
-        self.change(ending, &json!(Build::here().program).to_string(), &json!(program).to_string());
-    }
-
     /// Runs to the end, with the results of an undisturbed run, and returns the cases that were measured for that.
     #[track_caller]
     fn completed(&self) -> Vec<u64> {
         let fake = Fake::of(NUMBERS);
         assert_eq!(fake.run(&self.settings()).unwrap(), Outcome::Complete);
-        assert_eq!((self.results(), self.names()), (undisturbed(), vec![String::from("fake.csv"), String::from("fake.json")]));
+        assert_eq!((self.results(), self.names()), (undisturbed(), vec![String::from(".csv"), String::from(".json")]));
         fake.done()
     }
 
@@ -219,45 +227,30 @@ impl Folder {
     }
 }
 
-/// Runs until a case fails, one case at a time.
-fn die_at(number: u64, settings: &Settings) {
-    Fake::of(NUMBERS).with(number, Trouble::Error).timed().run(settings).unwrap_err();
+/// A run that measures everything, whatever there is.
+#[track_caller]
+fn measures_all(settings: &Settings) {
+    let fake = Fake::of(NUMBERS);
+    assert_eq!((fake.run(settings).unwrap(), fake.done()), (Outcome::Complete, all(NUMBERS)));
 }
 
 /// The results of a run without interruption.
 fn undisturbed() -> (String, Value) {
     let folder = Folder::new();
-    assert_eq!(Fake::of(NUMBERS).run(&folder.settings()).unwrap(), Outcome::Complete);
+    measures_all(&folder.settings());
     folder.results()
-}
-
-fn all(numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
-    numbers.into_iter().collect()
-}
-
-/// A folder in which a run died after this many cases: it has nothing but a journal of them.
-fn died_after(cases: u64) -> Folder {
-    let folder = Folder::new();
-    die_at(cases, &folder.settings());
-    assert_eq!(folder.names(), ["fake.partial.jsonl"]);
-    folder
-}
-
-/// A record of a run that was interrupted after some cases.
-fn interrupted_after(cases: u64) -> Folder {
-    let folder = Folder::new();
-    Fake::of(NUMBERS).timed().with(cases, Trouble::Interruption).run(&folder.settings()).unwrap();
-    folder
 }
 
 #[test]
 fn every_case_is_measured_once_and_written_in_the_plans_order() {
     let fake = Fake::of([3, 1, 2, 3, 20, 1]);
     let folder = Folder::new();
+    drop(fake.plan(&folder.settings()).unwrap());
+    assert_eq!(folder.names(), [""; 0], "it was not run");
     let plan = fake.plan(&folder.settings()).unwrap();
     assert_eq!((plan.name(), plan.cases(), plan.cases_left()), ("fake", 4, 4));
     assert_eq!(plan.run(&Interrupt::new()).unwrap(), Outcome::Complete);
-    assert_eq!((fake.done(), folder.names()), (vec![1, 2, 3, 20], vec![String::from("fake.csv"), String::from("fake.json")]));
+    assert_eq!((fake.done(), folder.names()), (vec![1, 2, 3, 20], vec![String::from(".csv"), String::from(".json")]));
     let record = folder.record();
     assert_eq!((&record["complete"], &record["run"]["scope"]["seed"]), (&json!(true), &json!(1)));
     assert_eq!(record["run"]["build"], json!(Build::here()));
@@ -280,11 +273,11 @@ fn results_depend_on_the_seed_and_not_on_threads() {
     let expected = undisturbed();
     for threads in [2, 4, 100] {
         let folder = Folder::new();
-        Fake::of(NUMBERS).run(&Settings { threads, ..folder.settings() }).unwrap();
+        measures_all(&Settings { threads, ..folder.settings() });
         assert_eq!(folder.results(), expected, "{threads} threads");
     }
     let folder = Folder::new();
-    Fake::of(NUMBERS).run(&folder.seeded(2)).unwrap();
+    measures_all(&folder.seeded(2));
     assert_ne!(folder.results().0, expected.0);
     // Each case has its own random numbers.
     let randoms: HashSet<_> = (0..23).map(|case| expected.1[case]["rows"][0]["random"].as_u64()).collect();
@@ -297,15 +290,16 @@ fn results_depend_on_the_seed_and_not_on_threads() {
 
 #[test]
 fn an_interrupted_run_goes_on_where_it_stopped() {
-    for threads in [1, 4] {
+    // In the order of their efforts.
+    for (threads, numbers) in [(1, &[14, 5, 3][..]), (4, &[22])] {
         let folder = Folder::new();
         let settings = Settings { threads, ..folder.settings() };
         let mut done = Vec::new();
-        for cases in [1, 5, 3] {
-            let fake = Fake::of(NUMBERS).with(cases, Trouble::Patience);
+        for &number in numbers {
+            let fake = Fake::of(NUMBERS).with(number, Interruption);
             assert_eq!(fake.run(&settings).unwrap(), Outcome::Interrupted);
             assert_eq!((folder.names().len(), folder.record()["complete"].as_bool()), (2, Some(false)));
-            assert!(fake.done().len() as u64 >= cases);
+            assert!(!fake.done().is_empty());
             done.extend(fake.done());
         }
         let before = folder.record();
@@ -319,8 +313,6 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
         let first = folder.record();
         assert_eq!((folder.completed(), folder.record()), (Vec::new(), first));
     }
-    // In the middle of a case, which has not failed.
-    assert_eq!(interrupted_after(9).completed(), all(9..23));
     // Before it began.
     let (folder, fake, interrupt) = (Folder::new(), Fake::of(NUMBERS), Interrupt::new());
     interrupt.set();
@@ -332,20 +324,18 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
 #[test]
 fn again_means_everything_and_keeps_what_there_was_until_all_of_it_is_new() {
     let folder = Folder::new();
-    Fake::of(NUMBERS).run(&folder.settings()).unwrap();
-    let fake = Fake::of(NUMBERS);
-    fake.run(&folder.again()).unwrap();
-    assert_eq!((fake.done(), folder.results()), (all(NUMBERS), undisturbed()));
+    measures_all(&folder.settings());
+    measures_all(&folder.again());
+    assert_eq!(folder.results(), undisturbed());
     // The record has the results of the run before, and so has the journal, after another --again.
     for last in [&[6][..], &[6, 2]] {
-        last.iter().for_each(|&number| die_at(number, &folder.again()));
+        last.iter().for_each(|&number| folder.ends_at(number, Error, &folder.again()));
         assert_eq!(folder.completed(), all(last[last.len() - 1]..23));
     }
     // Interrupted, continued, and interrupted once more.
     let before = folder.record();
-    for (settings, number) in [(&folder.again(), 6), (&folder.settings(), 9)] {
-        let fake = Fake::of(NUMBERS).with(number, Trouble::Interruption).timed();
-        assert_eq!(fake.run(settings).unwrap(), Outcome::Interrupted);
+    for (settings, number) in [(folder.again(), 6), (folder.settings(), 9)] {
+        folder.ends_at(number, Interruption, &settings);
         assert_eq!((folder.record(), folder.results(), folder.names().len()), (before.clone(), undisturbed(), 3));
     }
     assert_eq!(folder.completed(), all(9..23));
@@ -365,7 +355,7 @@ fn what_fails_says_where_and_the_rest_is_kept() {
             let error = fake.run(&Settings { threads, ..folder.settings() }).unwrap_err();
             let message = format!("{error:#}");
             assert!(message.contains(said) && message.contains("\"number\":9"), "{message}");
-            assert_eq!(folder.names(), ["fake.partial.jsonl"]);
+            assert_eq!(folder.names(), [JOURNAL]);
             let done: Vec<_> = fake.done().into_iter().filter(|&number| number != 9).collect();
             assert!(!done.is_empty());
             assert_eq!(folder.completed(), all(NUMBERS.filter(|number| !done.contains(number))));
@@ -374,22 +364,12 @@ fn what_fails_says_where_and_the_rest_is_kept() {
 }
 
 #[test]
-fn a_plan_that_is_not_run_leaves_nothing() {
-    let folder = Folder::new();
-    drop(Fake::of(NUMBERS).plan(&folder.settings()).unwrap());
-    assert_eq!(folder.names(), [""; 0]);
-    let folder = died_after(4);
-    let journal = folder.text(JOURNAL);
-    for settings in [folder.settings(), folder.again()] {
-        drop(Fake::of(NUMBERS).plan(&settings).unwrap());
-        assert_eq!(folder.text(JOURNAL), journal);
-    }
-}
-
-#[test]
 fn a_journal_is_taken_up_after_a_death() {
-    let folder = died_after(10);
+    let folder = Folder::after(10, Error);
     let whole = folder.text(JOURNAL);
+    // A plan that is not run leaves everything as it is.
+    drop(Fake::of(NUMBERS).plan(&folder.again()).unwrap());
+    assert_eq!(folder.text(JOURNAL), whole);
     let spent = |line: &str| serde_json::from_str::<Value>(line).unwrap()["measured"]["seconds"].as_f64();
     let spent = whole.lines().last().and_then(spent).unwrap();
     assert_eq!(folder.completed(), all(10..23));
@@ -401,7 +381,7 @@ fn a_journal_is_taken_up_after_a_death() {
     let last = whole.trim_end().rfind('\n').unwrap() + 1;
     for end in [last + 1, whole.len() - 20, whole.len() - 1] {
         let folder = Folder::with_journal(&whole[..end]);
-        die_at(13, &folder.settings());
+        folder.ends_at(13, Error, &folder.settings());
         assert_eq!(folder.completed(), all(13..23), "cut at {end} of {}", whole.len());
     }
     // A damaged line costs that case alone: the fourth one, after the line of the run.
@@ -418,64 +398,59 @@ fn a_journal_is_taken_up_after_a_death() {
         assert_eq!(Folder::with_journal(text).completed(), all(NUMBERS), "{text}");
     }
     // Beside a record.
-    let folder = interrupted_after(8);
-    die_at(15, &folder.settings());
+    let folder = Folder::after(8, Interruption);
+    folder.ends_at(15, Error, &folder.settings());
     assert_eq!((folder.names().len(), folder.completed()), (3, all(15..23)));
 }
 
 #[test]
 fn a_journal_that_cannot_be_understood_is_not_thrown_away() {
-    let whole = died_after(3).text(JOURNAL);
+    let whole = Folder::after(3, Error).text(JOURNAL);
     let (_, cases) = whole.split_once('\n').unwrap();
     for text in [cases, &format!("{{}}\n{cases}"), "Dear diary,\n"] {
         let folder = Folder::with_journal(text);
         let parts = ["fake.partial.jsonl", "damaged", "another --out", "--again"];
         folder.refuses(&Fake::of(NUMBERS), &folder.settings(), &parts);
-        let fake = Fake::of(NUMBERS);
-        fake.run(&folder.again()).unwrap();
-        assert_eq!((fake.done(), folder.results()), (all(NUMBERS), undisturbed()));
+        measures_all(&folder.again());
+        assert_eq!(folder.results(), undisturbed());
     }
 }
 
+/// What must not be mixed: the reason is said, and the remedies work.
 #[test]
-fn one_run_at_a_time() {
-    let folder = Folder::new();
-    let first = Fake::of(NUMBERS);
-    let plan = first.plan(&folder.settings()).unwrap();
-    for settings in [folder.settings(), folder.again()] {
-        let parts = ["fake.partial.jsonl", "another process is measuring", "wait", "another --out"];
-        folder.refuses(&Fake::of(NUMBERS), &settings, &parts);
-    }
-    assert_eq!(plan.run(&Interrupt::new()).unwrap(), Outcome::Complete);
-    assert!(folder.completed().is_empty());
-}
-
-#[test]
-fn an_unfinished_run_of_another_build_is_refused_and_not_mixed() {
-    for (make, ending) in [(died_after as fn(u64) -> Folder, JOURNAL), (interrupted_after, ".json")] {
-        for (program, named) in [(Some("0123456789abcdef"), "program 0123456789abcdef"), (None, "program unknown")] {
-            let folder = make(5);
-            folder.rebuilt(ending, program);
-            let ours = format!("but this is koel {}, {}:", env!("CARGO_PKG_VERSION"), Build::here());
-            let file = format!("fake{ending}: measured by another build");
-            let parts = [&*file, named, &ours, "continue with that build", "another --out", "--again"];
-            folder.refuses(&Fake::of(NUMBERS), &folder.settings(), &parts);
-            folder.refuses(&Fake::of(NUMBERS).timed(), &folder.settings(), &parts);
-            // Both remedies work.
-            for settings in [Settings { folder: folder.0.path().join("new"), ..folder.settings() }, folder.again()] {
-                let fake = Fake::of(NUMBERS);
-                fake.run(&settings).unwrap();
-                assert_eq!(fake.done(), all(NUMBERS));
+fn results_of_another_run_are_refused() {
+    const OTHER: &str = "0123456789abcdef";
+    let complete = Folder::new();
+    measures_all(&complete.settings());
+    for (folder, file) in [(complete, ".json"), (Folder::after(5, Error), JOURNAL), (Folder::after(5, Interruption), ".json")] {
+        let [file, ours] = [format!("fake{file}"), format!("but this is koel {}, {}:", env!("CARGO_PKG_VERSION"), Build::here())];
+        let refuses = |fake: Fake, settings: &Settings, parts: &[&str]| {
+            folder.refuses(&fake, settings, &[&[&*file, "another --out", "--again"], parts].concat());
+        };
+        let with = |scope: Scope, parts: &[&str]| refuses(Fake::of(NUMBERS), &Settings { scope, ..folder.settings() }, parts);
+        let scope = folder.settings().scope;
+        with(Scope { seed: 2, ..scope }, &["results of a quick run of fake", "seed 1,", "but this is", "seed 2:"]);
+        with(Scope { quick: false, ..scope }, &["results of a quick run", "but this is a full run"]);
+        with(Scope { max_slots: Some(99), ..scope }, &["with at most 99 slots"]);
+        refuses(Fake::of(0..3), &folder.settings(), &["not part of this run", "\"number\":3"]);
+        // A build that left something to measure: first another one, then an unknown one.
+        for (from, to, named) in [(json!(Build::here().program), json!(OTHER), OTHER), (json!(OTHER), json!(null), "unknown")] {
+            folder.change(&file["fake".len()..], &from.to_string(), &to.to_string());
+            let parts = ["measured by another build", &format!("program {named}, "), &ours, "continue with that build"];
+            for fake in [Fake::of(0..30), Fake::of(0..30).timed()] {
+                refuses(fake, &folder.settings(), &parts);
             }
-            assert_eq!(folder.results(), undisturbed());
         }
+        for settings in [Settings { folder: folder.0.path().join("new"), ..folder.settings() }, folder.again()] {
+            measures_all(&settings);
+        }
+        assert_eq!(folder.results(), undisturbed());
     }
     // A record and a journal of two builds.
-    let folder = interrupted_after(8);
-    die_at(15, &folder.settings());
-    folder.rebuilt(".json", Some("0123456789abcdef"));
-    let parts =
-        ["fake.json: measured by another build", "program 0123456789abcdef, but ", "fake.partial.jsonl is koel", "--again"];
+    let folder = Folder::after(8, Interruption);
+    folder.ends_at(15, Error, &folder.settings());
+    folder.change(".json", &json!(Build::here().program).to_string(), &json!(OTHER).to_string());
+    let parts = ["fake.json: measured by another build", OTHER, ", but ", "fake.partial.jsonl is koel", "--again"];
     folder.refuses(&Fake::of(NUMBERS), &folder.settings(), &parts);
 }
 
@@ -485,15 +460,13 @@ fn complete_results_of_another_build_or_machine_are_drawn_as_its_own() {
         let folder = Folder::new();
         Fake::of(NUMBERS).timed().run(&folder.settings()).unwrap();
         assert!(Fake::of(NUMBERS).plan(&folder.settings()).unwrap().other_build().is_none());
-        folder.rebuilt(".json", program);
+        folder.change(".json", &json!(Build::here().program).to_string(), &json!(program).to_string());
         let changed = folder.change(".json", &format!("\"{}\"", Machine::here().processor), "\"Abacus\"");
         let fake = Fake::of(NUMBERS).timed();
         let plan = fake.plan(&folder.settings()).unwrap();
         assert_eq!(plan.other_build().map(|build| build.program.as_deref()), Some(program));
         assert_eq!(plan.run(&Interrupt::new()).unwrap(), Outcome::Complete);
         assert_eq!((fake.done(), folder.text(".json")), (Vec::new(), changed));
-        // Nothing is added to them.
-        folder.refuses(&Fake::of(0..30), &folder.settings(), &["measured by another build", "--again"]);
     }
 }
 
@@ -505,7 +478,7 @@ fn times_are_taken_alone_and_on_one_machine() {
     assert_eq!((threads(&Fake::of(NUMBERS)), threads(&Fake::of(NUMBERS).timed())), (8, 1));
     let machine = Machine::here();
     for what in [&machine.processor, &machine.kernel, &machine.system, &machine.system_kernel.unwrap()] {
-        let folder = died_after(5);
+        let folder = Folder::after(5, Error);
         folder.change(JOURNAL, &format!("\"{what}\""), "\"Abacus\"");
         let parts = ["times measured on another machine", "another --out", "--again"];
         folder.refuses(&Fake::of(NUMBERS).timed(), &folder.settings(), &parts);
@@ -515,38 +488,21 @@ fn times_are_taken_alone_and_on_one_machine() {
 }
 
 #[test]
-fn results_of_another_run_are_refused() {
-    let complete = Folder::new();
-    Fake::of(NUMBERS).run(&complete.settings()).unwrap();
-    for (folder, file) in [(complete, "fake.json"), (died_after(5), "fake.partial.jsonl")] {
-        let with = |scope: Scope, parts: &[&str]| {
-            let parts = [&[file, "another --out", "--again"], parts].concat();
-            folder.refuses(&Fake::of(NUMBERS), &Settings { scope, ..folder.settings() }, &parts);
-        };
-        let scope = folder.settings().scope;
-        with(Scope { seed: 2, ..scope }, &["results of a quick run of fake", "seed 1,", "but this is", "seed 2:"]);
-        with(Scope { quick: false, ..scope }, &["results of a quick run", "but this is a full run"]);
-        with(Scope { max_slots: Some(99), ..scope }, &["with at most 99 slots"]);
-        // Cases that are not part of this run.
-        folder.refuses(&Fake::of(0..3), &folder.settings(), &["not part of this run", "\"number\":3", "--out", "--again"]);
-    }
-}
-
-#[test]
 fn where_nothing_was_measured_anything_can_be() {
     // Interrupted at once: an empty record. Died at once: a journal without cases.
-    for folder in [interrupted_after(0), died_after(0)] {
-        die_at(4, &folder.seeded(7));
+    for trouble in [Interruption, Error] {
+        let folder = Folder::after(0, trouble);
+        folder.ends_at(4, Error, &folder.seeded(7));
         let fake = Fake::of(NUMBERS);
         fake.run(&folder.seeded(7)).unwrap();
         assert_eq!((fake.done(), &folder.record()["run"]["scope"]["seed"]), (all(4..23), &json!(7)));
     }
     // Beside results, which still count, also after another death.
-    let folder = interrupted_after(1);
-    die_at(0, &Settings { scope: Scope { quick: false, ..folder.settings().scope }, ..folder.again() });
+    let folder = Folder::after(1, Interruption);
+    folder.ends_at(0, Error, &Settings { scope: Scope { quick: false, ..folder.settings().scope }, ..folder.again() });
     folder.refuses(&Fake::of(NUMBERS), &folder.seeded(2), &["--again"]);
     assert_eq!(Fake::of(NUMBERS).plan(&folder.settings()).unwrap().cases_left(), 22);
-    die_at(12, &folder.settings());
+    folder.ends_at(12, Error, &folder.settings());
     assert_eq!(folder.completed(), all(12..23));
 }
 
@@ -565,25 +521,4 @@ fn tables_beyond_memory_are_refused_and_threads_get_what_there_is() {
     for part in ["fake: ", "takes 10 MiB", "9 MiB are available", "--max-slots"] {
         assert!(message.contains(part), "{message}");
     }
-    let settings = Settings { folder: folder.path("-new"), ..folder.settings() };
-    folder.refuses(&Fake { memory: 1 << 60, ..Fake::of(0..3) }, &settings, &["takes 1099511627776 MiB", "--max-slots"]);
-    // Too few slots leave nothing.
-    let settings = Settings { scope: Scope { max_slots: Some(99), ..settings.scope }, ..settings };
-    folder.refuses(&Fake::of([1000, 100, 500]), &settings, &["fake: --max-slots 99", "at least 100"]);
-}
-
-#[test]
-fn folders_are_made_and_files_are_none() {
-    let folder = Folder::new();
-    let inner = folder.path("-a").join("b");
-    Fake::of(NUMBERS).run(&Settings { folder: inner.clone(), ..folder.settings() }).unwrap();
-    assert!(inner.join("fake.csv").exists());
-    fs::write(folder.path("-file"), "").unwrap();
-    for path in [folder.path("-file"), folder.path("-file").join("below")] {
-        let name = path.display().to_string();
-        folder.refuses(&Fake::of(NUMBERS), &Settings { folder: path, ..folder.settings() }, &[&name, "another --out"]);
-    }
-    // There is a folder with the name of the journal.
-    fs::create_dir(folder.path(JOURNAL)).unwrap();
-    folder.refuses(&Fake::of(NUMBERS), &folder.settings(), &["fake.partial.jsonl"]);
 }

@@ -3,13 +3,13 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use super::{Place, REMEDY, Run, remove};
+use super::{Earlier, Place, REMEDY, Run, remove};
 use crate::experiment::Measured;
 
 /// A locked journal: no other process measures the same experiment into the same folder while it exists. Nothing in it changes
@@ -20,17 +20,6 @@ pub(crate) struct Journal {
     path: PathBuf,
     /// The length of the lines that count. What follows them is overwritten.
     len: u64,
-}
-
-/// What an earlier process left in the journal.
-#[derive(Debug)]
-pub(crate) struct Left {
-    pub(crate) run: Run,
-    /// Whether it was to replace the record, whose results belong to another run.
-    pub(crate) anew: bool,
-    pub(crate) measured: Vec<Measured>,
-    /// The time spent until the last of them was finished.
-    pub(crate) seconds: f64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,24 +60,21 @@ impl Journal {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Reads what an earlier process finished, if there was one. A line that is incomplete or damaged is ignored, so that
     /// its case is measured again.
     ///
     /// # Errors
     /// If the line is missing that says what was measured.
-    pub(crate) fn read(&mut self) -> anyhow::Result<Option<Left>> {
+    pub(crate) fn read(&mut self) -> anyhow::Result<Option<Earlier>> {
         let mut text = Vec::new();
         self.file.read_to_end(&mut text).with_context(|| self.path.display().to_string())?;
         text.truncate(text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
-        let mut left: Option<Left> = None;
+        let mut left: Option<Earlier> = None;
         for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             match (serde_json::from_slice(line), &mut left) {
                 (Ok(Line::Begun { run, anew }), _) => {
-                    left = Some(Left { run: *run, anew, measured: Vec::new(), seconds: 0.0 });
+                    let file = self.path.clone();
+                    left = Some(Earlier { file, run: *run, anew, measured: Vec::new(), seconds: 0.0 });
                 }
                 (Ok(Line::Measured { seconds, measured }), Some(left)) => {
                     left.seconds = seconds;

@@ -10,7 +10,7 @@ mod journal;
 pub(crate) use journal::Journal;
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fs,
     io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
@@ -70,6 +70,18 @@ pub(crate) struct Record {
     pub(crate) measured: Vec<Measured>,
 }
 
+/// What an earlier run left in a file.
+#[derive(Debug)]
+pub(crate) struct Earlier {
+    pub(crate) file: PathBuf,
+    pub(crate) run: Run,
+    /// Whether it was to replace the record, whose results belong to another run.
+    pub(crate) anew: bool,
+    pub(crate) measured: Vec<Measured>,
+    /// The time spent until the last of them was finished.
+    pub(crate) seconds: f64,
+}
+
 /// Reads the results of the experiment with this name in a folder: none if there is no record.
 ///
 /// # Errors
@@ -106,6 +118,12 @@ impl Place {
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         let path = self.json();
         read(&path)?.map(|text| parse(&text, &path)).transpose()
+    }
+
+    /// What the record has of earlier runs.
+    pub(crate) fn earlier(&self) -> anyhow::Result<Option<Earlier>> {
+        let earlier = |Record { run, measured, seconds, .. }| Earlier { file: self.json(), run, anew: false, measured, seconds };
+        Ok(self.read()?.map(earlier))
     }
 
     /// The results of the record in the types of its experiment.
@@ -220,31 +238,27 @@ fn remove(path: &Path) -> anyhow::Result<()> {
 /// The order of the experiments. Any others follow, sorted by name.
 const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
 
-/// The name of each file `NAME.json` in the folder, in the order of experiments.
-pub(crate) fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
-    let mut names = Vec::new();
+/// The records of all experiments but these, in the order of experiments. Users may keep other JSON files in the folder.
+pub(crate) fn all(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Record>> {
+    let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let name = entry.with_context(|| folder.display().to_string())?.file_name();
-        names.extend(name.to_str().and_then(|name| name.strip_suffix(".json")).map(String::from));
+        let file = entry.with_context(|| folder.display().to_string())?.file_name();
+        let name = file.to_str().and_then(|file| file.strip_suffix(".json")).filter(|name| !but.contains(name));
+        names.extend(name.map(|name| (place(name), name.to_owned())));
     }
-    names.sort_by_cached_key(|name| (place(name), name.clone()));
-    Ok(names)
+    let mut records = Vec::new();
+    for (place, name) in names {
+        let path = folder.join(format!("{name}.json"));
+        let is_ours = |text: &String| place < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
+        if let Some(text) = read(&path)?.filter(is_ours) {
+            records.push(parse(&text, &path)?);
+        }
+    }
+    Ok(records)
 }
 
 fn place(name: &str) -> usize {
     ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
-}
-
-/// The record of this name. `None` if the file is something else: users may keep other JSON files in the folder.
-pub(crate) fn results(folder: &Path, name: &str) -> anyhow::Result<Option<Record>> {
-    let path = folder.join(format!("{name}.json"));
-    let is_ours = |text: &String| place(name) < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
-    read(&path)?.filter(is_ours).map(|text| parse(&text, &path)).transpose()
-}
-
-/// The records of all experiments.
-pub(crate) fn all(folder: &Path) -> anyhow::Result<Vec<Record>> {
-    names(folder)?.into_iter().filter_map(|name| results(folder, &name).transpose()).collect()
 }
 
 fn parse(text: &str, path: &Path) -> anyhow::Result<Record> {
@@ -257,27 +271,41 @@ pub(crate) fn damaged(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
 
+    /// A complete record of these results.
+    pub(crate) fn made_up(experiment: &str, columns: &[Column], measured: &Value) -> Record {
+        let machine = json!({
+            "processor": "a processor", "cores": 2, "memory_mib": 2048, "system": "a system", "kernel": "portable", "optimized": true,
+        });
+        let scope = json!({ "quick": true, "seed": 5, "max_slots": null });
+        let build = json!({ "commit": "c0ffee", "program": "0123456789abcdef" });
+        let run = json!({
+            "experiment": experiment, "koel": "0.1.0", "build": build, "scope": scope, "machine": machine,
+            "started": "2026-11-21T00:52:47Z",
+        });
+        let record = json!({
+            "run": run, "title": "", "about": "", "columns": columns, "complete": true, "seconds": 61.6,
+            "warnings": [], "pictures": [], "tables": [], "measured": measured,
+        });
+        serde_json::from_value(record).unwrap()
+    }
+
     #[test]
     fn rows_need_not_have_the_same_fields() -> anyhow::Result<()> {
-        let folder = tempfile::tempdir()?;
-        let place = Place::new(folder.path(), "some");
         let measured: Vec<Measured> = serde_json::from_value(json!([
             { "case": { "n": 1 }, "rows": [{ "name": "one", "error": "too large" }, { "name": "two", "n": 5, "left": null }] },
             { "case": { "n": 2, "m": 3 }, "rows": [] },
         ]))?;
-        place.write_csv(&measured, &[Column::key("n", "", ""), Column::key("unused", "", "")])?;
+        let table = |measured, columns: &[Column]| Ok(String::from_utf8(super::table(measured, columns)?)?);
         // The fields of a case come first, even if a row has one of the same name; a described one that nobody has is there, too.
-        let lines = ["n,m,unused,name,error,n,left", "1,,,one,too large,,", "1,,,two,,5,", ""];
-        assert_eq!(fs::read_to_string(place.file(".csv"))?, lines.join("\n"));
-        place.write_csv(&[], &["n", "m", "name", "error"].map(|name| Column::new(name, "", "")))?;
-        assert_eq!(fs::read_to_string(place.file(".csv"))?, "n,m,name,error\n");
+        let lines = "n,m,unused,name,error,n,left\n1,,,one,too large,,\n1,,,two,,5,\n";
+        let found: anyhow::Result<_> = table(&measured, &[Column::key("n", "", ""), Column::key("unused", "", "")]);
+        assert_eq!(found?, lines);
+        assert_eq!(table(&[], &["n", "m", "name", "error"].map(|name| Column::new(name, "", "")))?, "n,m,name,error\n");
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The report: one self-contained HTML page with the charts, tables and rows of all results in a folder.
 
-use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -19,8 +19,8 @@ pub const FILE: &str = "report.html";
 /// An experiment's section of the page.
 struct Part {
     record: Record,
-    /// The SVG of each picture.
-    charts: Vec<String>,
+    /// The picture of each chart.
+    charts: Vec<Svg>,
     /// All rows as CSV.
     csv: Vec<u8>,
 }
@@ -35,15 +35,18 @@ impl Part {
     }
 }
 
+/// A picture, without its rules for dark pages: every chart has the same, which apply to the whole page.
+struct Svg {
+    rules: String,
+    picture: String,
+}
+
 /// Checks that the results in the folder can be part of the page, but for these experiments, which are about to be measured.
 ///
 /// # Errors
 /// If a record or a chart cannot be read, or is damaged.
 pub fn check(folder: &Path, but: &[&str]) -> anyhow::Result<()> {
-    for name in record::names(folder)?.iter().filter(|name| !but.contains(&name.as_str())) {
-        read(folder, name, &mut BTreeSet::new())?;
-    }
-    Ok(())
+    parts(folder, but).map(drop)
 }
 
 /// Writes the page of all experiments in the folder.
@@ -51,44 +54,36 @@ pub fn check(folder: &Path, but: &[&str]) -> anyhow::Result<()> {
 /// # Errors
 /// If the folder has no results; if a record or a chart cannot be read, or is damaged; if the page cannot be written.
 pub fn write(folder: &Path) -> anyhow::Result<()> {
-    let mut parts = Vec::new();
-    // Every chart has the same rules, which apply to the whole page.
-    let mut rules = BTreeSet::new();
-    for name in record::names(folder)? {
-        parts.extend(read(folder, &name, &mut rules)?);
-    }
+    let parts = parts(folder, &[])?;
     if parts.is_empty() {
         bail!("{}: no results here: measure some with `koel experiment all`", folder.display());
     }
-    record::replace(&folder.join(FILE), page(&parts, &rules).into_string().as_bytes())
+    record::replace(&folder.join(FILE), page(&parts).into_string().as_bytes())
 }
 
-/// Reads the experiment of this name. `None` if the file is something else: users may keep other JSON files in the folder.
-fn read(folder: &Path, name: &str, rules: &mut BTreeSet<String>) -> anyhow::Result<Option<Part>> {
-    let Some(record) = record::results(folder, name)? else { return Ok(None) };
-    let charts = record.pictures.iter().map(|picture| chart(folder, name, &picture.file, rules)).collect::<Result<_, _>>()?;
-    let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
-    Ok(Some(Part { record, charts, csv }))
+fn parts(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Part>> {
+    let part = |record: Record| {
+        let name = &record.run.experiment;
+        let charts = record.pictures.iter().map(|picture| chart(folder, name, &picture.file)).collect::<Result<_, _>>()?;
+        let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
+        Ok(Part { record, charts, csv })
+    };
+    record::all(folder, but)?.into_iter().map(part).collect()
 }
 
-/// Reads a chart, without its rules for dark pages, which are collected in `rules`.
-fn chart(folder: &Path, name: &str, file: &str, rules: &mut BTreeSet<String>) -> anyhow::Result<String> {
+fn chart(folder: &Path, name: &str, file: &str) -> anyhow::Result<Svg> {
     let remedy = format!("run the experiment {name} again with the same options, which draws it without measuring");
     if Path::new(file).file_name() != Some(file.as_ref()) {
         bail!("{name}.json: a chart must be in the same folder, but {file:?} is not: {remedy}");
     }
     let path = folder.join(file);
-    let svg = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{}: this chart is missing: {remedy}", path.display()),
-        text => text.with_context(|| format!("{}: this chart cannot be read: {remedy}", path.display()))?,
+    let Some(svg) = record::read(&path)? else { bail!("{}: this chart is missing: {remedy}", path.display()) };
+    let parts = || {
+        let (head, rest) = svg.trim_end().strip_suffix("</svg>")?.split_once("<style>")?;
+        let (rules, body) = rest.split_once("</style>")?;
+        head.starts_with("<svg ").then(|| Svg { rules: rules.to_owned(), picture: format!("{head}{body}</svg>") })
     };
-    if !(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>")) {
-        bail!("{}: this chart is damaged: {remedy}", path.display());
-    }
-    let Some((head, rest)) = svg.split_once("<style>") else { return Ok(svg) };
-    let Some((style, body)) = rest.split_once("</style>") else { bail!("{}: this chart is damaged: {remedy}", path.display()) };
-    rules.insert(style.to_owned());
-    Ok(format!("{head}{body}"))
+    parts().with_context(|| format!("{}: this chart is damaged: {remedy}", path.display()))
 }
 
 const STYLE: &str = include_str!("style.css");
@@ -97,7 +92,8 @@ const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// The whole page.
-fn page(parts: &[Part], rules: &BTreeSet<String>) -> Markup {
+fn page(parts: &[Part]) -> Markup {
+    let rules: BTreeSet<_> = parts.iter().flat_map(|part| &part.charts).map(|svg| &svg.rules).collect();
     let known = parts.first().map(|part| facts(&part.record.run)).unwrap_or_default();
     html! {
         (DOCTYPE)
@@ -182,7 +178,7 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
             div.charts {
                 // The title is part of the picture.
                 @for (Picture { caption, .. }, svg) in record.pictures.iter().zip(&part.charts) {
-                    figure { (PreEscaped(svg)) figcaption { (caption) } }
+                    figure { (PreEscaped(&svg.picture)) figcaption { (caption) } }
                 }
             }
             @for table in &record.tables { (small(table)) }
@@ -297,47 +293,37 @@ fn counted(number: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use std::fs;
+
+    use serde_json::json;
     use tempfile::TempDir;
 
     use super::*;
     use crate::{
         chart::{self, Axis, Chart, Series},
-        record::Place,
+        record::{Place, tests::made_up},
     };
 
     /// Text that must be escaped in the page.
     const HOSTILE: &str = "<script>alert(\"1\")</script> & 'more'";
 
-    /// A record with two rows, a table and a chart.
-    fn record(name: &str) -> Record {
-        let machine = json!({
-            "processor": "a processor", "cores": 2, "memory_mib": 2048, "system": "a system", "kernel": "portable", "optimized": true,
-        });
-        let scope = json!({ "quick": true, "seed": 5, "max_slots": null });
-        let build = json!({ "commit": "c0ffee", "program": "0123456789abcdef" });
-        let rows = json!([{ "mean": 0.1, "note": HOSTILE }, { "mean": 0.937_461_038_961_038_9, "note": null }]);
-        let record = json!({
-            "run": {
-                "experiment": name, "koel": "0.1.0", "build": build, "scope": scope, "machine": machine,
-                "started": "2026-11-21T00:52:47Z",
-            },
-            "title": format!("The title of {name} {HOSTILE}"), "about": HOSTILE, "columns": [], "complete": true, "seconds": 61.6,
-            "warnings": [],
-            "pictures": [{ "file": format!("{name}-one.svg"), "title": HOSTILE, "is_finding": name == "load", "caption": HOSTILE }],
-            "tables": [{ "caption": HOSTILE, "header": ["what", HOSTILE], "rows": [["7", HOSTILE]] }],
-            "measured": [{ "case": { "slots": 100 }, "rows": rows }],
-        });
-        serde_json::from_value(record).expect("a record")
-    }
-
-    /// Writes this experiment, after a change to its record, into the folder.
+    /// Writes an experiment with two rows, a table and a chart into the folder, after a change to its record.
     fn put(folder: &TempDir, name: &'static str, change: impl Fn(&mut Record)) {
-        let place = Place::new(folder.path(), name);
-        let mut record = record(name);
+        let [title, caption, about] = [(); 3].map(|()| HOSTILE.to_owned());
+        let rows = json!([{ "mean": 0.1, "note": HOSTILE }, { "mean": 0.937_461_038_961_038_9, "note": null }]);
+        let mut table = Table::new(HOSTILE, &["what", HOSTILE]);
+        table.rows.push(vec![String::from("7"), HOSTILE.to_owned()]);
+        let mut record = Record {
+            title: format!("The title of {name} {HOSTILE}"),
+            about,
+            pictures: vec![Picture { file: format!("{name}-one.svg"), title, is_finding: name == "load", caption }],
+            tables: vec![table],
+            ..made_up(name, &[], &json!([{ "case": { "slots": 100 }, "rows": rows }]))
+        };
         change(&mut record);
-        place.write_csv(&record.measured, &[]).expect("it can be written");
-        place.write(record).expect("it can be written");
+        let place = Place::new(folder.path(), name);
+        place.write_csv(&record.measured, &[]).unwrap();
+        place.write(record).unwrap();
         let chart = Chart {
             file: String::from("one"),
             topic: HOSTILE.to_owned(),
@@ -347,30 +333,39 @@ mod tests {
             y: Axis::log("y"),
             series: vec![Series::new(HOSTILE, 0, vec![(1.0, 1.0), (2.0, 10.0)])],
         };
-        chart::save(&chart, &place.file("-one.svg")).expect("it can be written");
+        chart::save(&chart, &place.file("-one.svg")).unwrap();
     }
 
-    fn folder(names: &[&'static str], change: impl Fn(&mut Record)) -> TempDir {
-        let folder = tempfile::tempdir().expect("a folder");
-        names.iter().for_each(|&name| put(&folder, name, &change));
+    fn folder(names: &[&'static str]) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        names.iter().for_each(|name| put(&folder, name, |_| ()));
         folder
     }
 
     fn page(folder: &TempDir) -> String {
-        write(folder.path()).expect("a page");
-        fs::read_to_string(folder.path().join(FILE)).expect("a page")
+        write(folder.path()).unwrap();
+        fs::read_to_string(folder.path().join(FILE)).unwrap()
+    }
+
+    /// The page of `load` and of `fpr`, whose record is changed: all before the section of `fpr`, and this.
+    fn with_fpr(change: impl Fn(&mut Record)) -> [String; 2] {
+        let folder = folder(&["load"]);
+        put(&folder, "fpr", change);
+        let page = page(&folder);
+        let (head, section) = page.split_once("<section id=\"fpr\"").unwrap();
+        [head, section].map(String::from)
     }
 
     #[track_caller]
     fn refuses(folder: &TempDir, problem: &str) {
         fs::remove_file(folder.path().join(FILE)).ok();
-        let error = format!("{:#}", write(folder.path()).expect_err("it has to be refused"));
+        let error = format!("{:#}", write(folder.path()).unwrap_err());
         assert!(error.contains(problem) && !folder.path().join(FILE).exists(), "no \"{problem}\" in: {error}");
     }
 
     #[test]
     fn nothing_gets_in_as_it_is_and_nothing_is_fetched() {
-        let page = page(&folder(&["load", "peers"], |_| ())).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        let page = page(&folder(&["load", "peers"])).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         // In the page: title, contents, about, caption, the table's caption, label, header and cells; in the chart: title, label,
         // text, axis and legend.
         assert!(!page.contains("<script") && page.matches("&lt;script").count() >= 2 * 12, "{page}");
@@ -382,7 +377,7 @@ mod tests {
 
     #[test]
     fn the_known_ones_come_first() {
-        let page = page(&folder(&["abacus", "growth", "peers", "speed", "fpr", "space", "load", "zebra"], |_| ()));
+        let page = page(&folder(&["abacus", "growth", "peers", "speed", "fpr", "space", "load", "zebra"]));
         let at = |name: &str| page.find(&format!("<section id=\"{name}\"")).unwrap_or_else(|| panic!("{name} is missing"));
         let places = ["load", "space", "fpr", "speed", "peers", "growth", "abacus", "zebra"].map(at);
         assert!(places.is_sorted(), "{places:?}");
@@ -394,115 +389,97 @@ mod tests {
 
     #[test]
     fn the_rows_are_in_it_byte_for_byte() {
-        let folder = folder(&["load"], |_| ());
+        let folder = folder(&["load"]);
         let page = page(&folder);
-        let (_, rest) = page.split_once("href=\"data:text/csv;charset=utf-8;base64,").expect("a link");
-        let (encoded, rest) = rest.split_once('"').expect("an end");
+        let (_, rest) = page.split_once("href=\"data:text/csv;charset=utf-8;base64,").unwrap();
+        let (encoded, rest) = rest.split_once('"').unwrap();
         assert!(rest.starts_with(">All 2 rows as load.csv</a>"), "{}", &rest[..60]);
-        let csv = STANDARD.decode(encoded).expect("base64");
-        assert_eq!(csv, fs::read(folder.path().join("load.csv")).expect("a table"));
+        let csv = STANDARD.decode(encoded).unwrap();
+        assert_eq!(csv, fs::read(folder.path().join("load.csv")).unwrap());
         assert!(csv.starts_with(b"slots,mean,note\n100,0.1,"));
     }
 
     #[test]
     fn facts_are_told_once_unless_they_differ() {
-        let folder = folder(&["load", "space"], |_| ());
-        let same = page(&folder);
+        let same = with_fpr(|_| ()).concat();
         assert_eq!((same.matches("<dd>a processor</dd>").count(), same.matches("<dt>Seed</dt>").count()), (1, 1));
         assert!(same.contains("2026-11-21 at 00:52:47 UTC") && same.contains("took 1m 2s"));
-        put(&folder, "space", |record| record.run.machine.processor = String::from("another one"));
-        let page = page(&folder);
-        let (head, section) = page.split_once("<section id=\"space\"").expect("a section");
+        let [head, section] = with_fpr(|record| record.run.machine.processor = String::from("another one"));
         let other = "<dd>another one</dd>";
-        assert!(!head.contains(other) && head.contains("on a processor and another one.") && section.contains(other), "{page}");
-        assert_eq!(page.matches("<dt>Seed</dt>").count(), 1);
+        assert!(!head.contains(other) && head.contains("on a processor and another one."), "{head}");
+        assert!(section.contains(other) && !section.contains("<dt>Seed</dt>"), "{section}");
     }
 
     #[test]
     fn warnings_say_what_is_wrong() {
-        let only_fpr = |change: fn(&mut Record)| {
-            let folder = folder(&["load"], |_| ());
-            put(&folder, "fpr", change);
-            page(&folder)
-        };
-        assert!(!only_fpr(|_| ()).contains("class=\"warning\""));
-        let slow = only_fpr(|record| record.run.machine.optimized = false);
-        let part = only_fpr(|record| record.complete = false);
+        assert!(!with_fpr(|_| ()).concat().contains("class=\"warning\""));
+        let slow = with_fpr(|record| record.run.machine.optimized = false).concat();
+        let part = with_fpr(|record| record.complete = false).concat();
         for (page, text) in [(slow, "that measured fpr was compiled without optimization"), (part, "1 cases were measured")] {
             assert!(page.matches("class=\"warning\"").count() == 1 && page.contains(text), "no \"{text}\" in {page}");
         }
-        let noted = only_fpr(|record| {
+        let [head, section] = with_fpr(|record| {
             record.warnings.push(format!("Seven times were disturbed. {HOSTILE}"));
             let build = &mut record.run.build;
             (build.commit, build.modified, build.program) = (Some(String::from("beefbeefbeefbeef")), Some(true), None);
         });
-        for part in [
-            "There are notes above the charts of fpr.",
-            "Measured by koel 0.1.0, commit c0ffee, program 0123456789abcdef.",
-            "Measured by koel 0.1.0, commit beefbeefbe with changes, program unknown.",
-        ] {
-            assert!(noted.contains(part), "no \"{part}\" in {noted}");
-        }
-        let (_, section) = noted.split_once("<section id=\"fpr\"").expect("a section");
-        let note = section.find("<p class=\"note\">Seven times were disturbed. &lt;script").expect("a note");
-        assert!(note < section.find("<svg ").expect("a chart"));
+        assert!(head.contains("There are notes above the charts of fpr."), "{head}");
+        assert!(head.contains("Measured by koel 0.1.0, commit c0ffee, program 0123456789abcdef."), "{head}");
+        assert!(section.contains("Measured by koel 0.1.0, commit beefbeefbe with changes, program unknown."), "{section}");
+        let note = section.find("<p class=\"note\">Seven times were disturbed. &lt;script").unwrap();
+        assert!(note < section.find("<svg ").unwrap());
     }
 
     #[test]
     fn what_is_damaged_is_named_and_the_remedy() {
-        let folder = folder(&["load"], |_| ());
+        let folder = folder(&["load"]);
         let [svg, json] = ["load-one.svg", "load.json"].map(|name| folder.path().join(name));
-        let chart = fs::read_to_string(&svg).expect("a chart");
+        let [chart, record] = [&svg, &json].map(|path| fs::read_to_string(path).unwrap());
         for text in [&chart[..chart.len() / 2], "", &chart.replace("</style>", "")] {
-            fs::write(&svg, text).expect("it can be written");
+            fs::write(&svg, text).unwrap();
             refuses(&folder, "load-one.svg: this chart is damaged: run the experiment load again");
         }
-        fs::remove_file(&svg).expect("it is there");
+        fs::remove_file(&svg).unwrap();
         refuses(&folder, "load-one.svg: this chart is missing: run the experiment load again");
         put(&folder, "load", |record| record.pictures[0].file = String::from("../load-one.svg"));
         refuses(&folder, "\"../load-one.svg\" is not");
-
-        let record = fs::read_to_string(&json).expect("a record");
         for text in ["", "{}", &record[..record.len() - 4]] {
-            fs::write(&json, text).expect("it can be written");
-            refuses(
-                &folder,
-                "load.json: not a record of koel, or a damaged one: choose another --out, or measure everything --again",
-            );
+            fs::write(&json, text).unwrap();
+            let remedy = "choose another --out, or measure everything --again";
+            refuses(&folder, &format!("load.json: not a record of koel, or a damaged one: {remedy}"));
         }
-        fs::remove_file(&json).expect("it is there");
+        fs::remove_file(&json).unwrap();
         refuses(&folder, "no results here: measure some with `koel experiment all`");
     }
 
     /// Users may keep other files in the folder.
     #[test]
     fn other_files_are_left_alone() {
-        let folder = folder(&["load", "abacus"], |_| ());
-        fs::write(folder.path().join("package.json"), "{\"name\": \"mine\", // not even JSON").expect("it can be written");
-        fs::copy(folder.path().join("load.json"), folder.path().join("copy of load.json")).expect("it can be copied");
+        let folder = folder(&["load", "abacus"]);
+        fs::write(folder.path().join("package.json"), "{\"name\": \"mine\", // not even JSON").unwrap();
+        fs::copy(folder.path().join("load.json"), folder.path().join("copy of load.json")).unwrap();
         assert_eq!(page(&folder).matches("<section ").count(), 2);
         // A truncated record is noticed, also of an unknown experiment.
         let path = folder.path().join("abacus.json");
-        let json = fs::read_to_string(&path).expect("a record");
-        fs::write(&path, &json[..json.len() / 2]).expect("it can be written");
+        let json = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &json[..json.len() / 2]).unwrap();
         refuses(&folder, "abacus.json: not a record of koel, or a damaged one");
     }
 
     #[test]
     fn the_summary_says_what_was_found_and_how_disturbed_it_was() {
-        let quiet = page(&folder(&["load", "space"], |_| ()));
-        let (summary, _) = quiet.split_once("<main").expect("a summary");
+        let [summary, _] = with_fpr(|_| ());
         assert!(summary.contains("2 experiments with 4 rows, measured in 2m"), "{summary}");
         assert!(summary.contains("on a processor. No row is marked as disturbed"), "{summary}");
         // Only the chart of load says what it shows.
-        assert!(summary.contains("<a href=\"#load\">The title of load") && summary.contains("<a href=\"#space\">"), "{summary}");
+        assert!(summary.contains("<a href=\"#load\">The title of load") && summary.contains("<a href=\"#fpr\">"), "{summary}");
         assert_eq!(summary.matches("class=\"finding\"").count(), 1);
         for disturbed in [json!(true), json!(2)] {
-            let page = page(&folder(&["load"], |record| {
-                let rows = record.measured[0].rows.iter_mut().zip([disturbed.clone(), Value::from(0)]);
+            let [summary, _] = with_fpr(|record| {
+                let rows = record.measured[0].rows.iter_mut().zip([disturbed.clone(), json!(0)]);
                 rows.for_each(|(row, disturbed)| _ = row.insert(String::from("disturbed"), disturbed));
-            }));
-            assert!(page.contains("1 experiment with 2 rows") && page.contains("disturbed 1 of the rows"), "{page}");
+            });
+            assert!(summary.contains("with 4 rows") && summary.contains("disturbed 1 of the rows"), "{summary}");
         }
     }
 }
