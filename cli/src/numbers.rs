@@ -18,8 +18,15 @@ const MOST_NANOSECONDS: f64 = 1e15;
 /// Whole numbers up to this one are exact as `f64`.
 const MOST_EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
 
-/// Letters and the powers of ten that they stand for, in either case: there is nothing that `m` could be confused with.
-const LETTERS: [(&str, i32); 5] = [("", 0), ("k", 3), ("m", 6), ("g", 9), ("t", 12)];
+/// The name, which is read in either case since there is nothing that `m` could be confused with, and the factor.
+type Unit = (&'static str, u64);
+
+const ONE: Unit = ("", 1);
+const LETTERS: [Unit; 4] = [("k", 1000), ("m", 1_000_000), ("g", 1_000_000_000), ("t", 1_000_000_000_000)];
+const BYTES: [Unit; 4] = [("kb", 1000), ("mb", 1_000_000), ("gb", 1_000_000_000), ("tb", 1_000_000_000_000)];
+const BINARY: [Unit; 4] = [("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30), ("tib", 1 << 40)];
+const TIMES: [Unit; 6] =
+    [("ns", 1), ("us", 1000), ("\u{b5}s", 1000), ("\u{3bc}s", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// The decimal number that a text is, times a power of ten, as both `Decimal` and `f64` read it. None if there is no digit on one
 /// side of a point, or of an underscore.
@@ -31,34 +38,26 @@ fn scientific(text: &str, shift: i32) -> Option<String> {
     is_right.then(|| format!("{}e{power}", digits.replace('_', "")))
 }
 
-fn decimal(text: &str, shift: i32) -> Option<Decimal> {
-    Decimal::from_scientific(&scientific(text, shift)?).ok()
-}
-
 fn float(text: &str, shift: i32) -> Option<f64> {
     scientific(text, shift)?.parse().ok()
 }
 
-/// A number and the letters after it.
-fn with_unit(text: &str) -> (&str, String) {
+/// A number and one of these units, perhaps with a blank between them.
+fn quantity<'a>(text: &str, units: impl IntoIterator<Item = &'a Unit>) -> Option<Decimal> {
     let (number, unit) = text.split_at(text.trim_end_matches(char::is_alphabetic).len());
-    (number, unit.to_lowercase())
-}
-
-/// The power of ten that a unit stands for.
-fn power(unit: &str, units: &[(&str, i32)]) -> Option<i32> {
-    units.iter().find(|(name, _)| *name == unit).map(|&(_, power)| power)
+    let unit = unit.to_lowercase();
+    let (_, factor) = units.into_iter().find(|(name, _)| *name == unit)?;
+    Decimal::from_scientific(&scientific(number.trim_end(), 0)?).ok()?.checked_mul(Decimal::from(*factor))
 }
 
 /// A number and perhaps a letter.
-fn with_letter(text: &str) -> Option<Decimal> {
-    let (number, letter) = with_unit(text);
-    decimal(number, power(&letter, &LETTERS)?)
+fn count_of(text: &str) -> Option<Decimal> {
+    quantity(text, LETTERS.iter().chain([&ONE]))
 }
 
 /// A whole number of a type; `takes` says what the option takes.
 pub(crate) fn whole<T: TryFrom<u128>>(text: &str, takes: impl FnOnce() -> String) -> Result<T, String> {
-    let Some(number) = with_letter(text) else { return Err(takes()) };
+    let Some(number) = count_of(text) else { return Err(takes()) };
     let below = number.floor();
     if below != number {
         return Err(format!("it is not a whole number; the nearest are {below} and {}", below + Decimal::ONE));
@@ -161,7 +160,7 @@ fn fraction(text: &str) -> Option<f64> {
         (Some(percent), _) => float(percent.trim_end(), -2),
         (None, Some((one, of))) => {
             // The quotient of two whole numbers that are exact as `f64`.
-            let exact = |text| with_letter(text).filter(Decimal::is_integer)?.to_u128().filter(|number| *number <= MOST_EXACT);
+            let exact = |text| count_of(text).filter(Decimal::is_integer)?.to_u128().filter(|number| *number <= MOST_EXACT);
             exact(one).zip(exact(of).filter(|&of| of > 0)).map(|(one, of)| one as f64 / of as f64)
         }
         (None, None) => float(text, 0),
@@ -195,30 +194,17 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 
 /// A time with its unit, in nanoseconds; 0 needs none.
 pub(crate) fn nanoseconds(text: &str) -> Result<f64, String> {
-    let (number, unit) = with_unit(text);
-    let units = [("ns", 0), ("us", 3), ("\u{b5}s", 3), ("\u{3bc}s", 3), ("ms", 6), ("s", 9)];
-    let time = match power(&unit, &units) {
-        Some(power) => float(number.trim_end(), power),
-        None => float(text, 0).filter(|time| *time <= 0.0),
-    };
-    time.filter(|time| *time <= MOST_NANOSECONDS)
+    let time = quantity(text, &TIMES).or_else(|| quantity(text, [&ONE]).filter(Decimal::is_zero));
+    time.and_then(|time| time.to_string().parse().ok())
+        .filter(|time| *time <= MOST_NANOSECONDS)
         .ok_or_else(|| String::from("it takes a time with its unit, from 0ns to 1000000s, such as 80ns, 100us, 5ms or 0.1s"))
 }
 
 /// A number of bytes, with an optional unit, rounded down to whole bytes.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
-    let (number, unit) = with_unit(text);
-    let number = number.trim_end();
-    let bytes = match unit.as_str() {
-        // There are no fractions of a byte.
-        "" | "b" => decimal(number, 0).filter(Decimal::is_integer),
-        unit => match power(unit.strip_suffix("ib").unwrap_or_default(), &LETTERS) {
-            Some(power @ 1..) => {
-                decimal(number, 0).and_then(|number| number.checked_mul(Decimal::from(1_u64 << (power / 3 * 10))))
-            }
-            _ => power(unit.strip_suffix('b').unwrap_or(unit), &LETTERS).and_then(|power| decimal(number, power)),
-        },
-    };
+    // There are no fractions of a byte.
+    let bytes = quantity(text, &[ONE, ("b", 1)]).filter(Decimal::is_integer);
+    let bytes = bytes.or_else(|| quantity(text, LETTERS.iter().chain(&BYTES).chain(&BINARY)));
     bytes.and_then(|bytes| bytes.floor().to_usize()).ok_or_else(|| {
         format!(
             "it takes a number of bytes up to {}, such as 65536, 64KiB, 1.5MB or 1e6; k to T and kB to TB are powers of 1000, \
@@ -230,176 +216,167 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
     use proptest::{prelude::*, test_runner::RngSeed};
 
     use super::*;
 
-    #[test]
-    fn whole_numbers_in_every_notation() {
-        for (number, texts) in [
-            (0, "0 0e9"),
-            (1, "0.001k"),
-            (7, "007"),
-            (15, "1500e-2"),
-            (64_000, "64k 64K"),
-            (1_000_000, "1000000 1_000_000 1e6 1E+6 1M 1m 1e3k"),
-            (1_000_500, "1_000.5k"),
-            (2_500_000, "2.5M"),
-            (4_000_000_000, "4G"),
-            (1_250_000_000_000, "1.25T"),
-            (u64::MAX, "18446744073709551615 18.446744073709551615e18"),
-        ] {
-            for text in texts.split(' ') {
-                assert_eq!(count(text), Ok(number), "{text}");
+    type Parser<T> = fn(&str) -> Result<T, String>;
+
+    /// Each number can be written in all of these ways, which have `|` between them.
+    #[track_caller]
+    fn reads<T: PartialEq + Debug>(parser: Parser<T>, cases: &[(T, &str)]) {
+        for (number, texts) in cases {
+            for text in texts.split('|') {
+                assert_eq!(parser(text).as_ref(), Ok(number), "{text}");
             }
         }
-        // A float would make 9007199254740992 of it.
-        assert_eq!(count("9007199.254740993G"), Ok(9_007_199_254_740_993));
     }
 
-    #[test]
-    fn what_is_no_number_is_told_what_is() {
-        let digits = "9".repeat(60);
-        let wrong = "-1 +1 few 1,5 1,000 1. .5 _1 1_ 1__0 1_.5 1e 1e- 1e_6 e6 1kk 1kB 1Mi 1P 0x10 1% 1e99 1e99999999999 \
-                     18446744073709551616 18.5e18";
-        let wrong = wrong.split(' ').chain(["", "1 000", "1 M", &digits]);
-        for text in wrong {
-            let takes = "it takes a whole number from 0 to 18446744073709551615, such as 1000000, 1e6 or 1M";
-            assert_eq!(count(text).as_ref().map_err(String::as_str), Err(takes), "{text}");
+    /// Each of these texts is an error with this message, or this part of it.
+    #[track_caller]
+    fn refuses<T: Debug>(parser: Parser<T>, part: &str, texts: &str) {
+        for text in texts.split('|') {
+            assert!(parser(text).as_ref().is_err_and(|message| message.contains(part)), "{text}: {:?}", parser(text));
         }
     }
 
     #[test]
-    fn a_fraction_has_two_neighbours_that_work() {
+    fn whole_numbers() {
+        reads(
+            count,
+            &[
+                (0, "0|0e9"),
+                (1, "0.001k"),
+                (7, "007"),
+                (15, "1500e-2"),
+                (64_000, "64k|64K|64 k"),
+                (1_000_000, "1000000|1_000_000|1e6|1E+6|1M|1m|1e3k"),
+                (1_000_500, "1_000.5k"),
+                (2_500_000, "2.5M"),
+                (4_000_000_000, "4G"),
+                (1_250_000_000_000, "1.25T"),
+                // A float would make 9007199254740992 of it.
+                (9_007_199_254_740_993, "9007199.254740993G"),
+                (u64::MAX, "18446744073709551615|18.446744073709551615e18"),
+            ],
+        );
+        let takes = "it takes a whole number from 0 to 18446744073709551615, such as 1000000, 1e6 or 1M";
+        let long = "9".repeat(60);
+        refuses(count, takes, "|-1|+1|few|1,5|1,000|1 000|1.|.5|_1|1_|1__0|1_.5|1e|1e-|1e_6|e6|1kk|1kB|1Mi|1P|0x10|1%|1e99");
+        refuses(count, takes, &format!("1e99999999999|18446744073709551616|18.5e18|{long}"));
         for (text, below, above) in
             [("1.5", 1, 2), ("0.1", 0, 1), ("1.2345k", 1234, 1235), ("1e-20", 0, 1), ("2.0000001M", 2_000_000, 2_000_001)]
         {
-            assert_eq!(count(text), Err(format!("it is not a whole number; the nearest are {below} and {above}")), "{text}");
-            assert_eq!([below, above].map(|near| count(&near.to_string())), [Ok(below), Ok(above)]);
+            refuses(count, &format!("it is not a whole number; the nearest are {below} and {above}"), text);
         }
     }
 
     #[test]
-    fn small_numbers_have_limits() {
-        assert_eq!([copies("1"), copies("32"), bits("13"), slots("1_6")], [Ok(1), Ok(32), Ok(13), Ok(16)]);
-        assert_eq!(threads("4k"), Ok(4000));
-        assert!(copies("0").is_err_and(|message| message.contains("from 1 to 32")));
-        assert!(copies("33").is_err_and(|message| message.contains("from 1 to 32")));
-        for wrong in ["0", "4097", "4.1k"] {
-            assert!(threads(wrong).is_err_and(|message| message.contains("from 1 to 4096")), "{wrong}");
-        }
-        assert!(bits("4294967296").is_err_and(|message| message.contains("from 2 to 32")));
+    fn small_numbers_and_seeds_have_limits() {
+        reads(copies, &[(1, "1"), (32, "32")]);
+        reads(bits, &[(13, "13")]);
+        reads(slots, &[(16, "1_6")]);
+        reads(threads, &[(4000, "4k")]);
+        refuses(copies, "from 1 to 32", "0|33");
+        refuses(threads, "from 1 to 4096", "0|4097|4.1k");
+        refuses(bits, "from 2 to 32", "4294967296");
+        reads(seed, &[(1337, "1337"), (1000, "1e3"), (u64::MAX, "0xFFFFFFFFFFFFFFFF"), (0xdead_beef, "0xdead_beef")]);
+        refuses(seed, "hexadecimal", "|0x|0x+1|0x_1|-1|18446744073709551616|0x10000000000000000|0x1k|one");
     }
 
     #[test]
-    fn seeds_are_decimal_or_hexadecimal() {
-        for (text, number) in [("1337", 1337), ("1e3", 1000), ("0xFFFFFFFFFFFFFFFF", u64::MAX), ("0xdead_beef", 0xdead_beef)] {
-            assert_eq!(seed(text), Ok(number), "{text}");
-        }
-        for wrong in ["", "0x", "0x+1", "0x_1", "-1", "18446744073709551616", "0x10000000000000000", "0x1k", "one"] {
-            assert!(seed(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn rates_are_numbers_percentages_or_ratios() {
+    fn rates() {
         let cases = [
-            ("0.001", 0.001),
-            ("1e-3", 0.001),
-            ("0.1%", 0.001),
-            ("0.1 %", 0.001),
-            ("1e-1%", 0.001),
-            ("1/1000", 0.001),
-            ("1/1k", 0.001),
-            ("0.000_1", 0.000_1),
-            ("100%", 1.0),
-            ("0%", 0.0),
+            (0.001, "0.001|1e-3|0.1%|0.1 %|1e-1%|1/1000|1/1k"),
+            (0.000_1, "0.000_1"),
+            (1.0, "100%"),
+            (0.0, "0%"),
             // To the nearest f64: dividing by 100 would be wrong in the last bit.
-            ("0.07%", 0.0007),
-            ("0.55%", 0.0055),
-            ("1/3", 1.0 / 3.0),
-            (".5", 0.5),
-            ("-0.5", -0.5),
-            ("2", 2.0),
-            ("inf", f64::INFINITY),
+            (0.0007, "0.07%"),
+            (0.0055, "0.55%"),
+            (1.0 / 3.0, "1/3"),
+            (0.5, ".5"),
+            (-0.5, "-0.5"),
+            (2.0, "2"),
+            (f64::INFINITY, "inf"),
         ];
-        for (text, number) in cases {
-            assert_eq!(rate(text).map(f64::to_bits), Ok(f64::to_bits(number)), "{text}");
-        }
+        reads(|text| rate(text).map(f64::to_bits), &cases.map(|(number, texts)| (f64::to_bits(number), texts)));
         assert!(rate("NaN").is_ok_and(f64::is_nan));
-        for wrong in
-            ["", "%", "few", "1,5", "0,1%", "1/0", "1/", "/2", "1.5/3k/2", "1/1.5", "1/9007199254740993", "1%%", "-5%", "1k"]
-        {
-            let takes = "it takes a number between 0 and 1, such as 0.001, 1e-3, 0.1% or 1/1000";
-            assert_eq!(rate(wrong), Err(String::from(takes)), "{wrong}");
-        }
+        let takes = "it takes a number between 0 and 1, such as 0.001, 1e-3, 0.1% or 1/1000";
+        refuses(rate, takes, "|%|few|1,5|0,1%|1/0|1/|/2|1.5/3k/2|1/1.5|1/9007199254740993|1%%|-5%|1k");
     }
 
     #[test]
     fn items_are_a_number_or_a_range() {
-        let read = |text| items(text).map(|items| (items.now, items.most));
-        assert_eq!(read("1M"), Ok((1_000_000, None)));
-        assert_eq!(read("1M..10M"), Ok((1_000_000, Some(10_000_000))));
-        assert_eq!(read("1.5k..2e3"), Ok((1500, Some(2000))));
-        assert_eq!(read("5..5"), Ok((5, Some(5))));
-        assert_eq!(read("10..5"), Err(String::from("it goes from 10 down to 5; give 5..10")));
-        for wrong in ["..", "1..", "..1", "1...2", "1..2..3", "1-2", "-1..2"] {
-            assert!(read(wrong).is_err_and(|message| message.contains("whole number from 0")), "{wrong}");
-        }
+        reads(
+            |text| items(text).map(|items| (items.now, items.most)),
+            &[
+                ((1_000_000, None), "1M"),
+                ((1_000_000, Some(10_000_000)), "1M..10M"),
+                ((1500, Some(2000)), "1.5k..2e3"),
+                ((5, Some(5)), "5..5"),
+            ],
+        );
+        refuses(|text| items(text).map(|items| items.now), "it goes from 10 down to 5; give 5..10", "10..5");
+        refuses(|text| items(text).map(|items| items.now), "whole number from 0", "..|1..|..1|1...2|1..2..3|1-2|-1..2");
     }
 
     #[test]
     fn shares_are_added_exactly() {
         for (text, number, sum) in [
-            ("50%", 1000, 1500),
-            ("50 %", 1001, 1502),
-            ("0.5", 1000, 1500),
-            ("1/2", 1000, 1500),
-            ("0%", 7, 7),
-            ("200%", 7, 21),
-            ("0.1%", 1, 2),
-            ("7%", 100, 107),
-            ("33.3%", 1_000_000_000_000_000, 1_333_000_000_000_000),
-            ("1/3", 10, 14),
+            ("50%", 1000, Some(1500)),
+            ("50 %", 1001, Some(1502)),
+            ("0.5", 1000, Some(1500)),
+            ("1/2", 1000, Some(1500)),
+            ("0%", 7, Some(7)),
+            ("200%", 7, Some(21)),
+            ("0.1%", 1, Some(2)),
+            ("7%", 100, Some(107)),
+            ("33.3%", 1_000_000_000_000_000, Some(1_333_000_000_000_000)),
+            ("1/3", 10, Some(14)),
+            ("1000%", 0, Some(0)),
+            ("200%", usize::MAX / 2, None),
         ] {
-            assert_eq!(headroom(text).map(|share| share.added_to(number)), Ok(Some(sum)), "{text} of {number}");
+            assert_eq!(headroom(text).map(|share| share.added_to(number)), Ok(sum), "{text} of {number}");
         }
-        assert_eq!(headroom("200%").map(|share| share.added_to(usize::MAX / 2)), Ok(None));
-        assert!(headroom("1000%").is_ok() && headroom("1001%").is_err_and(|message| message.contains("10 times the items")));
-        assert!(part("100%").is_ok() && part("1.01").is_err_and(|message| message.contains("at most 100%")));
-        for wrong in ["", "-5%", "half", "1/0", "50%%", "1,5%"] {
-            assert!(part(wrong).is_err_and(|message| message.contains("50%")), "{wrong}");
-        }
+        refuses(headroom, "10 times the items", "1001%");
+        reads(part, &[(Share(1.0), "100%")]);
+        refuses(part, "at most 100%", "1.01");
+        refuses(part, "50%", "|-5%|half|1/0|50%%|1,5%");
     }
 
     #[test]
-    fn bytes_have_units() {
-        for (number, texts) in [
-            (0, "0|1e-20MB|0e6MB"),
-            (1, "0.0015kB"),
-            (100, "100B"),
-            (1500, "1.5e3"),
-            (64_000, "64K|64k"),
-            (65_536, "65536|65_536|64KiB|64 kib"),
-            (1_000_000, "1e6|1M"),
-            (1_150_000, "1.15mb"),
-            (1_500_000, "1.5MB"),
-            (2 << 30, "2GiB"),
-        ] {
-            for text in texts.split('|') {
-                assert_eq!(bytes(text), Ok(number), "{text}");
-            }
-        }
+    fn bytes_and_times_have_units() {
+        reads(
+            bytes,
+            &[
+                (0, "0|1e-20MB|0e6MB"),
+                (1, "0.0015kB"),
+                (100, "100B"),
+                (1500, "1.5e3"),
+                (64_000, "64K|64k"),
+                (65_536, "65536|65_536|64KiB|64 kib"),
+                (1_000_000, "1e6|1M"),
+                (1_150_000, "1.15mb"),
+                (1_500_000, "1.5MB"),
+                (2 << 30, "2GiB"),
+            ],
+        );
         #[cfg(target_pointer_width = "64")]
-        for (text, number) in [("3GB", 3_000_000_000), ("3G", 3_000_000_000), ("1.25TB", 1_250_000_000_000), ("8TiB", 8 << 40)] {
-            assert_eq!(bytes(text), Ok(number), "{text}");
-        }
-        let digits = "9".repeat(60);
-        let wrong = "-1 +1 1.5 1.5B 1e-1 1.MB .5MB 1.5.5MB 64Ki KiB 1PB 20000000000TB 1e60";
-        let wrong = wrong.split(' ').chain(["", &digits]);
-        for wrong in wrong {
-            assert!(bytes(wrong).is_err_and(|message| message.contains("powers of 1000")), "{wrong}");
-        }
+        reads(bytes, &[(3_000_000_000, "3GB|3G"), (1_250_000_000_000, "1.25TB"), (8 << 40, "8TiB")]);
+        let long = "9".repeat(60);
+        refuses(
+            bytes,
+            "powers of 1000",
+            &format!("|-1|+1|1.5|1.5B|1e-1|1.MB|.5MB|1.5.5MB|64Ki|KiB|1PB|20000000000TB|1e60|{long}"),
+        );
+        reads(
+            nanoseconds,
+            &[(0.0, "0|0e3|0s"), (80.0, "80ns|80 NS|0.08us|0.08 \u{b5}s|0.08\u{3bc}s|8e-5ms"), (1e15, "1000000s")],
+        );
+        refuses(nanoseconds, "with its unit", "|1|80|-1ns|ns|1e999s|1000001s|1m|1h|0k");
     }
 
     proptest! {
@@ -429,7 +406,7 @@ mod tests {
 
         #[test]
         fn nothing_that_is_written_panics(text in "[0-9_.eE+%/kMGTiBb -]{0,20}") {
-            let _ = (count(&text), rate(&text), bytes(&text), seed(&text), headroom(&text));
+            let _ = (count(&text), rate(&text), bytes(&text), seed(&text), headroom(&text), nanoseconds(&text));
         }
     }
 }
