@@ -1,6 +1,6 @@
 //! `koel build`
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
@@ -9,8 +9,8 @@ use koel::{Addressing, AnyHasher, Builder, CuckooFilter, ParamError, Parameter, 
 use crate::{
     errors,
     facts::Facts,
-    file::{Changing, Filter, Output},
-    items::{Items, Separator},
+    file::{Changing, Filter, To},
+    items::{Items, ListArgs},
     numbers,
     options::{self, Kind, RATE},
     terminal::Progress,
@@ -38,16 +38,11 @@ Examples:
     find /usr/bin -print0 | koel build - -o files.koel --nul
     seq 100000 | koel build - -o numbers.koel --grow")]
 pub(crate) struct Build {
-    /// The items, one per line; `-` for standard input
-    #[arg(value_name = "IN")]
-    input: PathBuf,
-
-    /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: To,
 
     #[command(flatten)]
-    separator: Separator,
+    list: ListArgs,
 
     #[command(flatten)]
     kind: Kind,
@@ -82,36 +77,32 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         // Invalid parameters are reported before the list is read, not after.
-        let (filter, output, skipped) = if self.grow {
-            let builder = self.kind.growing(self.capacity, self.max_capacity)?;
-            builder.clone().params().map_err(|error| errors::parameter(&error))?;
-            let (output, items) = self.open()?;
-            let (filter, skipped) =
-                stream(Changing::Growing(Box::new(builder.build().map_err(errors::not_built)?)), items, self.unique)?;
-            (filter, output, skipped)
+        let growing = self.kind.growing(self.capacity, self.max_capacity)?;
+        let fixed = self.builder()?;
+        if self.grow {
+            growing.clone().params().map_err(|error| errors::parameter(&error))?;
         } else {
-            let builder = self.builder()?;
-            builder.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&builder, &error))?;
-            let (output, items) = self.open()?;
-            let (filter, skipped) = match self.capacity {
-                Some(capacity) => stream(Changing::Fixed(empty(&builder, capacity)?), items, self.unique)?,
-                None => collect(&builder, items, self.unique)?,
-            };
-            (filter, output, skipped)
+            fixed.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&fixed, &error))?;
+        }
+        let output = self.output.open()?;
+        let mut items = self.list.open_for(&output)?;
+        let empty = match self.capacity {
+            _ if self.grow => Some(Changing::Growing(Box::new(growing.build().map_err(errors::not_built)?))),
+            Some(capacity) => Some(Changing::Fixed(empty(&fixed, capacity)?)),
+            None => None,
+        };
+        let (filter, stored) = match empty {
+            Some(mut filter) => {
+                let stored = filter.add(&mut items, self.unique, "leave --capacity out, or give", "nothing was written")?;
+                (filter, stored)
+            }
+            None => collect(&fixed, &mut items, self.unique)?,
         };
         let bytes = output.save_changed(&filter)?;
+        let skipped = items.count() - stored;
         let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, as already present")));
         Facts::changed(&filter, bytes).report(&output, skipped.as_slice())?;
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// The place to write to, and the items.
-    fn open(&self) -> anyhow::Result<(Output, Items)> {
-        let output = Output::new(&self.output)?;
-        if output.is(&self.input) {
-            bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
-        }
-        Ok((output, Items::open(&self.input, self.separator, true)?))
     }
 
     /// The error about a parameter. If the rate cannot be had at this capacity, and is only the default, the capacity is too large.
@@ -148,23 +139,8 @@ fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter
     builder.clone().capacity(capacity).build().map_err(errors::not_built)
 }
 
-/// Inserts items as they are read. Returns the filter, and how many items were skipped.
-fn stream(mut filter: Changing, mut items: Items, unique: bool) -> anyhow::Result<(Changing, u64)> {
-    let mut stored = 0;
-    while let Some(item) = items.advance()? {
-        match filter.add(item, unique) {
-            Ok(fresh) => stored += u64::from(fresh),
-            Err(error) => {
-                let why = errors::refusal(&items.place(), &error, &filter, "leave --capacity out, or give");
-                bail!("{why}; nothing was written");
-            }
-        }
-    }
-    Ok((filter, items.count() - stored))
-}
-
-/// Hashes and counts all items first, and then builds a filter of the size they need. Returns the same.
-fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyhow::Result<(Changing, u64)> {
+/// Hashes and counts all items first, and then builds a filter of the size they need. Also says how many it stored.
+fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> anyhow::Result<(Changing, u64)> {
     // An empty filter hashes as the final one will.
     let hasher = empty(builder, 0)?;
     let mut hashes = Vec::new();
@@ -196,7 +172,7 @@ fn collect(builder: &Builder<AnyHasher>, mut items: Items, unique: bool) -> anyh
         }
         number += piece.len() as u64;
     }
-    Ok((Changing::Fixed(filter), number - stored))
+    Ok((Changing::Fixed(filter), stored))
 }
 
 /// The number of distinct hashes.

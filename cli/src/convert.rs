@@ -8,7 +8,7 @@ use koel::redisbloom::{RedisBloomError, RedisBloomFilter};
 
 use crate::{
     facts::Facts,
-    file::{self, Changing, Output, Stored},
+    file::{self, Changing, Output, Stored, To},
 };
 
 /// What is left where no conversion is possible.
@@ -46,9 +46,8 @@ pub(crate) struct Convert {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: To,
 
     /// The format to write
     #[arg(long, value_name = "FORMAT")]
@@ -68,7 +67,7 @@ enum Format {
 
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let output = Output::new(&self.output)?;
+        let output = self.output.open()?;
         let (filter, _) = file::load(&self.input)?;
         let name = file::name(&self.input);
         let facts = match self.to {

@@ -9,7 +9,6 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    errors,
     file::{self, Changing, Output},
     items::{ItemArgs, Items},
     terminal,
@@ -94,18 +93,9 @@ impl Edit {
 impl Add {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut edit = Edit::open(&self.filter, self.items)?;
-        let (mut added, mut skipped) = (0_u64, 0_u64);
-        while let Some(item) = edit.items.advance()? {
-            match edit.filter.add(item, self.unique) {
-                Ok(true) => added += 1,
-                Ok(false) => skipped += 1,
-                Err(error) => {
-                    let (place, filter) = (edit.items.place(), &edit.filter);
-                    let why = errors::refusal(&place, &error, filter, "build a new filter with");
-                    bail!("{why}; {} is unchanged", edit.output.name());
-                }
-            }
-        }
+        let end = format!("{} is unchanged", edit.output.name());
+        let added = edit.filter.add(&mut edit.items, self.unique, "build a new filter with", &end)?;
+        let skipped = edit.items.count() - added;
         let skipped = if self.unique { format!(", {skipped} skipped as already present") } else { String::new() };
         edit.save(added > 0, &format!("{added} added{skipped}"))?;
         Ok(ExitCode::SUCCESS)
@@ -115,14 +105,11 @@ impl Add {
 impl Remove {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut edit = Edit::open(&self.filter, self.items)?;
-        let (mut removed, mut missing) = (0_u64, 0_u64);
+        let mut removed = 0;
         while let Some(item) = edit.items.advance()? {
-            if edit.filter.remove(item) {
-                removed += 1;
-            } else {
-                missing += 1;
-            }
+            removed += u64::from(edit.filter.remove(item));
         }
+        let missing = edit.items.count() - removed;
         edit.save(removed > 0, &format!("{removed} removed, {missing} not found"))?;
         Ok(ExitCode::from(u8::from(missing > 0)))
     }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use crate::{
-    file,
+    file::{self, Output},
     terminal::{self, Progress},
 };
 
@@ -36,6 +36,31 @@ pub(crate) struct ItemArgs {
 
     #[command(flatten)]
     separator: Separator,
+}
+
+// No doc comment here, either.
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// The items, one per line; `-` for standard input
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) separator: Separator,
+}
+
+impl ListArgs {
+    pub(crate) fn open(&self) -> anyhow::Result<Items> {
+        Items::open(&self.input, self.separator, true)
+    }
+
+    /// The same, unless the list is to be replaced by the filter.
+    pub(crate) fn open_for(&self, output: &Output) -> anyhow::Result<Items> {
+        if output.is(&self.input) {
+            bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
+        }
+        self.open()
+    }
 }
 
 #[derive(Args, Clone, Copy, Default)]

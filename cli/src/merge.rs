@@ -14,7 +14,7 @@ use koel::{
 
 use crate::{
     facts::Facts,
-    file::{self, Changing, Output},
+    file::{self, Changing, To},
 };
 
 /// Merge several filters into one.
@@ -44,9 +44,8 @@ pub(crate) struct Merge {
     #[arg(long)]
     union: bool,
 
-    /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: To,
 }
 
 impl Merge {
@@ -55,7 +54,7 @@ impl Merge {
         if self.filters.iter().filter(|path| file::is_dash(path)).count() > 1 {
             bail!("standard input: can be only one of the filters; give files for the others");
         }
-        let output = Output::new(&self.output)?;
+        let output = self.output.open()?;
         let mut filter = file::load_changing(first)?;
         for (path, merged) in others.iter().zip(1..) {
             match (&mut filter, file::load_changing(path)?) {

@@ -14,8 +14,8 @@ use koel::{AnyHasher, BuildError, ElasticFilter, ElasticPart, MergeError, Parame
 
 use crate::{
     errors,
-    file::{self, Output},
-    items::{Items, Separator},
+    file::{self, To},
+    items::ListArgs,
     numbers,
     options::{self, Kind},
     terminal::{self, Stream},
@@ -92,9 +92,8 @@ Examples:
     koel shard split all.txt --parts 3 -o 'part-{}.txt'
     koel shard build part-1.txt --split --part 1/3 --capacity 300000 -o 1.koel")]
 struct Split {
-    /// The items, one per line; `-` for standard input
-    #[arg(value_name = "IN")]
-    input: PathBuf,
+    #[command(flatten)]
+    list: ListArgs,
 
     /// The number of parts
     #[arg(short = 'n', long, value_name = "N", value_parser = parts, allow_negative_numbers = true)]
@@ -103,9 +102,6 @@ struct Split {
     /// The files to write, with {} where the number of the part comes
     #[arg(short, long, value_name = "OUT")]
     output: String,
-
-    #[command(flatten)]
-    separator: Separator,
 
     /// The hash function, which must be that of `koel shard build`
     #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = options::hasher())]
@@ -162,13 +158,13 @@ impl Split {
         let sorter = sorter(self.parts, self.hasher, self.seed)?;
         let paths: Vec<_> =
             (1..=self.parts).map(|number| PathBuf::from(self.output.replace("{}", &number.to_string()))).collect();
-        if let Some(path) = paths.iter().find(|path| file::same(&self.input, path)) {
+        if let Some(path) = paths.iter().find(|path| file::same(&self.list.input, path)) {
             bail!("{}: cannot be both the list and a part of it; give another name for one of them", path.display());
         }
         let mut lists = paths.iter().map(|path| List::create(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        let mut items = Items::open(&self.input, self.separator, true)?;
+        let mut items = self.list.open()?;
         while let Some(item) = items.advance()? {
-            lists[sorter.part_of(item)].push(item, self.separator.byte())?;
+            lists[sorter.part_of(item)].push(item, self.list.separator.byte())?;
         }
         let report = lists.into_iter().map(List::finish).collect::<anyhow::Result<String>>()?;
         terminal::report(&report, &self.output)?;
@@ -185,9 +181,11 @@ impl Split {
 Examples:
     seq 300000 | koel shard build - --part 1/3 --capacity 300000 -o 1.koel")]
 struct Build {
-    /// The items, one per line; `-` for standard input
-    #[arg(value_name = "IN")]
-    input: PathBuf,
+    #[command(flatten)]
+    output: To,
+
+    #[command(flatten)]
+    list: ListArgs,
 
     /// Which part of how many, such as 1/3
     #[arg(long, value_name = "I/N", value_parser = part, allow_hyphen_values = true)]
@@ -196,13 +194,6 @@ struct Build {
     /// IN is the list that `koel shard split` wrote for this part: an item of another part is an error, and is not left out
     #[arg(long)]
     split: bool,
-
-    /// The file to write the part to; `-` for standard output
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
-
-    #[command(flatten)]
-    separator: Separator,
 
     /// The number of items in all parts together
     #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
@@ -226,11 +217,8 @@ impl Build {
         let (number, parts) = self.part;
         let builder = self.kind.growing(Some(self.capacity), Some(self.max_capacity.unwrap_or(self.capacity)))?;
         let mut part = builder.build_part(number - 1, parts).map_err(not_built)?;
-        let output = Output::new(&self.output)?;
-        if output.is(&self.input) {
-            bail!("{}: cannot be both the list and the part; give another name for one of them", output.name());
-        }
-        let mut items = Items::open(&self.input, self.separator, true)?;
+        let output = self.output.open()?;
+        let mut items = self.list.open_for(&output)?;
         while let Some(item) = items.advance()? {
             if self.split && part.part_of(item) != part.part() {
                 let belongs = part.part_of(item) + 1;
@@ -275,9 +263,8 @@ struct Join {
     #[arg(value_name = "PART", required = true)]
     parts: Vec<PathBuf>,
 
-    /// The file to write the filter to; `-` for standard output
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: To,
 }
 
 impl Join {
@@ -289,7 +276,7 @@ impl Join {
         }
         // These stay open, also where the library opens them again.
         let files = self.parts.iter().map(|path| file::open_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        let output = Output::new(&self.output)?;
+        let output = self.output.open()?;
         let (items, refused) = (Cell::new(0), RefCell::new(None));
         let keep = |result: Result<u64, MergeError>| match result {
             Ok(joined) => {

@@ -10,11 +10,14 @@ use std::{
     path::Path,
 };
 
-use koel::{AnyHasher, CuckooFilter, ElasticFilter, Insert, InsertError};
+use anyhow::bail;
+use koel::{AnyHasher, CuckooFilter, ElasticFilter, Insert};
 use koel_lab::percent;
 
+use crate::{errors, items::Items};
+
 pub(crate) use read::{Stored, load, load_changing, open, open_file, refused};
-pub(crate) use write::{Output, ignore_file_size_limit, kind_of};
+pub(crate) use write::{Output, To, ignore_file_size_limit, kind_of};
 
 /// The filters of this command: their hasher is known only at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;
@@ -49,9 +52,17 @@ impl DerefMut for Changing {
 }
 
 impl Changing {
-    /// Inserts an item, with `unique` only if it is not reported as present. True if it was inserted.
-    pub(crate) fn add(&mut self, item: &[u8], unique: bool) -> Result<bool, InsertError> {
-        if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) }
+    /// Inserts items as they are read, with `unique` only those not reported as present, and says how many it inserted. Messages
+    /// have `larger`, as in [`errors::full`], and end with what becomes of the file.
+    pub(crate) fn add(&mut self, items: &mut Items, unique: bool, larger: &str, end: &str) -> anyhow::Result<u64> {
+        let mut inserted = 0;
+        while let Some(item) = items.advance()? {
+            match if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) } {
+                Ok(fresh) => inserted += u64::from(fresh),
+                Err(error) => bail!("{}; {end}", errors::refusal(&items.place(), &error, self, larger)),
+            }
+        }
+        Ok(inserted)
     }
 
     /// How full it is, or how large, in a few words.

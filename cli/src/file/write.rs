@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use clap::Args;
 use koel::{Hasher, backing::ToSnapshot, redisbloom::RedisBloomFilter};
 
 use super::{Changing, Counted, folder, read, same};
@@ -17,6 +18,20 @@ pub(crate) struct Output {
     /// As in messages.
     name: String,
     kind: Kind,
+}
+
+// No doc comment here: clap would take it for the help of every command that has this option.
+#[derive(Args)]
+pub(crate) struct To {
+    /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+}
+
+impl To {
+    pub(crate) fn open(&self) -> anyhow::Result<Output> {
+        Output::new(&self.output)
+    }
 }
 
 enum Kind {
