@@ -25,7 +25,8 @@ fn mistakes_are_named_before_anything_is_measured() {
     let koel = Koel::new();
     koel.write("file", "");
     koel.shell("mkdir results; echo '{\"hello\": 1}' > results/speed.json").ok();
-    let all = experiments::all().iter().map(|about| format!("{}, ", about.name)).collect::<String>() + "all";
+    let names: Vec<_> = experiments::all().into_iter().map(|about| about.name).collect();
+    let all = names.join(", ") + ", all";
     koel.given("experiment").refuses(&[
         ("", &["NAME", &all, "--help"]),
         ("--quick", &["NAME", &all]),

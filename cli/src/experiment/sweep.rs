@@ -43,11 +43,11 @@ Examples:
     koel experiment sweep --b 2,4 --load 0.8 --measure load --items 1000 --quick --out buckets")]
 pub(crate) struct Options {
     /// Bits of a fingerprint
-    #[arg(long, value_name = "BITS", default_value = "12", value_parser = bits, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BITS", default_value = "12", value_parser = |text: &str| BITS.list(text), allow_negative_numbers = true)]
     f: List<u32>,
 
     /// Slots per bucket
-    #[arg(long, value_name = "SLOTS", default_value = "4", value_parser = slots, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SLOTS", default_value = "4", value_parser = |text: &str| SLOTS.list(text), allow_negative_numbers = true)]
     b: List<u32>,
 
     /// The kinds of tables
@@ -55,11 +55,11 @@ pub(crate) struct Options {
     table: Vec<TableKind>,
 
     /// Loads: items divided by slots, above 0 and at most 1
-    #[arg(long, value_name = "LOADS", default_value = "0.95", value_parser = loads, allow_negative_numbers = true)]
+    #[arg(long, value_name = "LOADS", default_value = "0.95", value_parser = |text: &str| LOADS.list(text), allow_negative_numbers = true)]
     load: List<f64>,
 
     /// Numbers of items
-    #[arg(long, value_name = "ITEMS", default_value = "100000", value_parser = items, allow_negative_numbers = true)]
+    #[arg(long, value_name = "ITEMS", default_value = "100000", value_parser = |text: &str| ITEMS.list(text), allow_negative_numbers = true)]
     items: List<u64>,
 
     /// What to measure
@@ -109,36 +109,12 @@ fn reasons(left_out: &[LeftOut]) -> String {
     left_out.iter().map(|one| format!("{} × {}", one.combinations, one.reason)).collect::<Vec<_>>().join("; ")
 }
 
-fn bits(text: &str) -> Result<List<u32>, String> {
-    list(text, numbers::bits, Step::Plus(1.0), 0)
-}
-
-fn slots(text: &str) -> Result<List<u32>, String> {
-    list(text, numbers::slots, Step::Plus(1.0), 0)
-}
-
-fn items(text: &str) -> Result<List<u64>, String> {
-    let at_least_one = |text: &str| match numbers::count(text)? {
-        0 => Err(String::from("there must be an item; the nearest that works is 1")),
-        items => Ok(items),
-    };
-    list(text, at_least_one, Step::Times(10.0), 0)
-}
-
-fn loads(text: &str) -> Result<List<f64>, String> {
-    let load = |text: &str| {
-        let wrong = || String::from("it takes a load above 0 and at most 1, such as 0.95");
-        numbers::rate(text).ok().filter(|load| *load > 0.0 && *load <= 1.0).ok_or_else(wrong)
-    };
-    list(text, load, Step::Plus(0.05), 9)
-}
-
 fn measure() -> impl TypedValueParser<Value = Measure> {
     PossibleValuesParser::new(Measure::ALL.map(Measure::name)).try_map(|name| name.parse::<Measure>())
 }
 
 /// More values than any experiment has time for.
-const MOST_VALUES: usize = 1000;
+const MOST_VALUES: f64 = 1000.0;
 
 /// Values of an option, sorted as they were given, each once.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,143 +129,137 @@ enum Step {
     Times(f64),
 }
 
-/// More steps than that are a mistake, even if rounding makes the same value of most of them.
-const MOST_STEPS: i32 = 1_000_000;
-
-/// Reads a list of numbers and ranges, separated by commas. `one` reads a number, `step` is that of a range without one, and the
-/// numbers within a range are rounded to so many decimal places, so that 0.5 + 4 · 0.05 is 0.7.
-fn list<T: PartialEq + Display>(
-    text: &str,
-    one: impl Fn(&str) -> Result<T, String>,
+/// How lists of an option are read.
+struct Reader<T> {
+    /// Reads a number.
+    one: fn(&str) -> Result<T, String>,
+    /// The step of a range without one.
     step: Step,
+    /// Numbers within a range are rounded to so many decimal places, so that 0.5 + 4 · 0.05 is 0.7.
     places: usize,
-) -> Result<List<T>, String> {
-    let mut values: Vec<T> = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let of_part = match part.split_once("..") {
-            None => vec![number(part, &one)?],
-            Some((from, rest)) => range(part, from, rest, &one, step, places)?,
-        };
-        for value in of_part {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-    }
-    if values.len() > MOST_VALUES { Err(too_many(text)) } else { Ok(List(values)) }
 }
 
-fn range<T: PartialEq + Display>(
-    part: &str,
-    from: &str,
-    rest: &str,
-    one: &impl Fn(&str) -> Result<T, String>,
-    step: Step,
-    places: usize,
-) -> Result<Vec<T>, String> {
-    let (to, step) = match rest.split_once(':') {
-        None => (rest, step),
-        Some((to, text)) => (to, read_step(part, text)?),
-    };
-    let (from, to) = (number(from, one)?, number(to, one)?);
-    let [first, last] = [&from, &to].map(|end| end.to_string().parse::<f64>().unwrap_or(f64::NAN));
-    if first > last {
-        return Err(format!("the range {part} begins above its end; give {to}..{from}"));
+const BITS: Reader<u32> = Reader { one: numbers::bits, step: Step::Plus(1.0), places: 0 };
+const SLOTS: Reader<u32> = Reader { one: numbers::slots, step: Step::Plus(1.0), places: 0 };
+const LOADS: Reader<f64> = Reader { one: load, step: Step::Plus(0.05), places: 9 };
+const ITEMS: Reader<u64> = Reader { one: at_least_one, step: Step::Times(10.0), places: 0 };
+
+fn load(text: &str) -> Result<f64, String> {
+    let wrong = || String::from("it takes a load above 0 and at most 1, such as 0.95");
+    numbers::rate(text).ok().filter(|load| *load > 0.0 && *load <= 1.0).ok_or_else(wrong)
+}
+
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match numbers::count(text)? {
+        0 => Err(String::from("there must be an item; the nearest that works is 1")),
+        items => Ok(items),
     }
-    let mut values = vec![from];
-    for n in 1..=MOST_STEPS {
-        let next = match step {
-            Step::Plus(step) => first + f64::from(n) * step,
-            Step::Times(factor) => first * factor.powi(n),
-        };
-        let text = format!("{next:.places$}");
-        if text.parse::<f64>().is_ok_and(|next| next >= last) {
-            if values.last() != Some(&to) {
-                values.push(to);
+}
+
+impl<T: PartialEq + Display> Reader<T> {
+    /// Reads a list of numbers and ranges, separated by commas.
+    fn list(&self, text: &str) -> Result<List<T>, String> {
+        let mut values: Vec<T> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let of_part = match part.split_once("..") {
+                None => vec![self.number(part)?],
+                Some((from, rest)) => self.range(part, from, rest)?,
+            };
+            for value in of_part {
+                if !values.contains(&value) {
+                    values.push(value);
+                }
             }
-            return Ok(values);
         }
-        // Nothing times a factor is nothing, however often.
-        if next.is_nan() || values.len() > MOST_VALUES {
-            break;
-        }
-        // Below 1, a factor may give the same whole number again.
-        let value = one(&text)?;
-        if values.last() != Some(&value) {
-            values.push(value);
-        }
+        if values.len() as f64 > MOST_VALUES { Err(too_many(text)) } else { Ok(List(values)) }
     }
-    Err(too_many(part))
+
+    fn number(&self, text: &str) -> Result<T, String> {
+        let text = text.trim();
+        let what = if text.is_empty() { String::from("a number is missing") } else { format!("'{text}' is not one") };
+        (self.one)(text).map_err(|error| format!("{what}: {error}"))
+    }
+
+    fn range(&self, part: &str, from: &str, rest: &str) -> Result<Vec<T>, String> {
+        let (to, step) = match rest.split_once(':') {
+            None => (rest, self.step),
+            Some((to, text)) => (to, read_step(part, text)?),
+        };
+        let (from, to) = (self.number(from)?, self.number(to)?);
+        let [first, last] = [&from, &to].map(|end| end.to_string().parse::<f64>().unwrap_or(f64::NAN));
+        if first > last {
+            return Err(format!("the range {part} begins above its end; give {to}..{from}"));
+        }
+        let steps = match step {
+            Step::Plus(step) => (last - first) / step,
+            // Nothing times a factor is nothing, however often.
+            Step::Times(factor) => (last / first).ln() / factor.ln(),
+        };
+        if steps > MOST_VALUES {
+            return Err(too_many(part));
+        }
+        let mut values = vec![from];
+        for n in (1..).take_while(|&n| f64::from(n) < steps) {
+            let value = match step {
+                Step::Plus(step) => first + f64::from(n) * step,
+                Step::Times(factor) => first * factor.powi(n),
+            };
+            values.push((self.one)(&format!("{value:.places$}", places = self.places))?);
+        }
+        values.push(to);
+        Ok(values)
+    }
 }
 
 /// The step of a range: a number to add, or `x` and a number to multiply by.
 fn read_step(part: &str, text: &str) -> Result<Step, String> {
-    let wrong = || {
-        format!(
+    let (factor, digits) = text.trim().strip_prefix('x').map_or((false, text.trim()), |digits| (true, digits));
+    match digits.parse::<f64>() {
+        Ok(number) if factor && number.is_finite() && number > 1.0 => Ok(Step::Times(number)),
+        Ok(number) if !factor && number.is_finite() && number > 0.0 => Ok(Step::Plus(number)),
+        _ => Err(format!(
             "the step '{text}' of the range {part} is not one; give a number above 0 to add, as in 6..20:2, or x and a number above 1 \
              to multiply by, as in 1000..1000000:x10"
-        )
-    };
-    let (factor, digits) = text.trim().strip_prefix('x').map_or((false, text.trim()), |digits| (true, digits));
-    let number: f64 = digits.parse().map_err(|_| wrong())?;
-    match factor {
-        true if number.is_finite() && number > 1.0 => Ok(Step::Times(number)),
-        false if number.is_finite() && number > 0.0 => Ok(Step::Plus(number)),
-        _ => Err(wrong()),
+        )),
     }
 }
 
-fn number<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
-    let text = text.trim();
-    let what = if text.is_empty() { String::from("a number is missing") } else { format!("'{text}' is not one") };
-    one(text).map_err(|error| format!("{what}: {error}"))
-}
-
 fn too_many(text: &str) -> String {
-    format!("{text} has more than {MOST_VALUES} values; give a larger step, as in 0..1000000:100000 or 1..1000000:x10")
+    format!("{text} has more than {MOST_VALUES} values; give a larger step, as in 1..1000000:100000 or 1..1000000:x10")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
     use super::*;
 
-    fn bits(text: &str) -> Result<Vec<u32>, String> {
-        list(text, numbers::bits, Step::Plus(1.0), 0).map(|list| list.0)
-    }
-
-    fn loads(text: &str) -> Result<Vec<f64>, String> {
-        list(text, numbers::rate, Step::Plus(0.05), 9).map(|list| list.0)
-    }
-
-    fn items(text: &str) -> Result<Vec<u64>, String> {
-        list(text, numbers::count, Step::Times(10.0), 0).map(|list| list.0)
+    #[track_caller]
+    fn reads<T: Debug + Display + PartialEq>(reader: &Reader<T>, text: &str, values: &[T]) {
+        assert_eq!(reader.list(text).map(|list| list.0).as_deref(), Ok(values), "{text}");
     }
 
     #[test]
-    fn ranges_include_both_ends() {
-        assert_eq!(bits("6..9"), Ok(vec![6, 7, 8, 9]));
-        assert_eq!(bits("6..12:2"), Ok(vec![6, 8, 10, 12]));
-        assert_eq!(bits("6..13:4"), Ok(vec![6, 10, 13]));
-        assert_eq!(bits("1..16:x2"), Ok(vec![1, 2, 4, 8, 16]));
-        assert_eq!(bits("7..7"), Ok(vec![7]));
-        assert_eq!(loads("0.5..0.7"), Ok(vec![0.5, 0.55, 0.6, 0.65, 0.7]));
-        assert_eq!(loads("0.5..0.97:0.2"), Ok(vec![0.5, 0.7, 0.9, 0.97]));
-        assert_eq!(loads("0.1..0.3:0.1"), Ok(vec![0.1, 0.2, 0.3]));
-        assert_eq!(items("1000..1000000"), Ok(vec![1000, 10_000, 100_000, 1_000_000]));
-        assert_eq!(items("1000..5000:x2"), Ok(vec![1000, 2000, 4000, 5000]));
-        assert_eq!(items("1..4:x1.1"), Ok(vec![1, 2, 3, 4]));
-        assert_eq!(items("0..10"), Err(too_many("0..10")));
-    }
-
-    #[test]
-    fn lists_keep_their_order_and_each_value_once() {
-        assert_eq!(bits("4,2, 6..8 ,7"), Ok(vec![4, 2, 6, 7, 8]));
-        assert_eq!(loads("0.95"), Ok(vec![0.95]));
+    fn ranges_include_both_ends_and_lists_keep_their_order() {
+        reads(&BITS, "6..9", &[6, 7, 8, 9]);
+        reads(&BITS, "6..12:2", &[6, 8, 10, 12]);
+        reads(&BITS, "6..13:4", &[6, 10, 13]);
+        reads(&BITS, "1..16:x2", &[1, 2, 4, 8, 16]);
+        reads(&BITS, "7..7", &[7]);
+        reads(&BITS, "0..0:x2", &[0]);
+        reads(&BITS, "4,2, 6..8 ,7", &[4, 2, 6, 7, 8]);
+        reads(&LOADS, "0.95", &[0.95]);
+        reads(&LOADS, "0.5..0.7", &[0.5, 0.55, 0.6, 0.65, 0.7]);
+        reads(&LOADS, "0.5..0.97:0.2", &[0.5, 0.7, 0.9, 0.97]);
+        reads(&LOADS, "0.1..0.3:0.1", &[0.1, 0.2, 0.3]);
+        reads(&ITEMS, "1000..1000000", &[1000, 10_000, 100_000, 1_000_000]);
+        reads(&ITEMS, "1000..5000:x2", &[1000, 2000, 4000, 5000]);
+        reads(&ITEMS, "1..4:x1.1", &[1, 2, 3, 4]);
     }
 
     #[test]
     fn mistakes_name_the_part_and_the_remedy() {
-        let cases = [
+        for (text, part) in [
             ("", "a number is missing"),
             ("4,", "a number is missing"),
             ("4,five", "'five' is not one: it takes a whole number"),
@@ -302,14 +272,14 @@ mod tests {
             ("6..20:NaN", "the step 'NaN'"),
             ("6..20:two", "as in 6..20:2"),
             ("6...20", "'.20' is not one"),
+            ("0..10:x10", "more than 1000 values"),
             ("0..4000000000", "more than 1000 values; give a larger step"),
             ("0..1:0.000000000001", "more than 1000 values"),
-        ];
-        for (text, part) in cases {
-            let error = bits(text).expect_err(text);
+        ] {
+            let error = BITS.list(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
         // The remedies work.
-        assert!(bits("6..20").is_ok() && items("0..1000000:100000").is_ok() && items("1..1000000:x10").is_ok());
+        assert!(BITS.list("6..20").is_ok() && ITEMS.list("1..1000000:100000").is_ok() && ITEMS.list("1..1000000:x10").is_ok());
     }
 }
