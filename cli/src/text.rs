@@ -62,6 +62,11 @@ pub(crate) fn narrow(rate: f64) -> String {
     if rate > 0.0 && rate < 9.995e-10 { format!("{rate:.1e}") } else { three_digits(rate) }
 }
 
+/// The text of a cell, if there is one.
+pub(crate) fn dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| String::from("-"))
+}
+
 /// Rows of cells in columns, `gap` apart: the columns in `left` begin at the left, all others end at the right. There is a line
 /// of dashes above each of the rows in `lines`.
 pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], gap: usize, left: &[usize], lines: &[usize]) -> String {

@@ -1,120 +1,140 @@
-//! The library's recommendation, beside other structures' formulas.
+//! The library's recommendation, beside other structures' formulas; and what all answers have in common.
 
 use koel::{
     Params, TableKind,
     tuning::{Candidate, Recommendation},
 };
 use koel_lab::{percent, structures::Structure};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Nearest, Tune, call::Call, trial::Trial};
-use crate::text::{counted, narrow, size, table, three_digits, wrapped};
+use crate::text::{counted, dash, narrow, paragraphs, size, table, three_digits};
 
-/// Filters in the table, and groups of those left out, without --all.
+/// Filters in a table, and lines of those left out, without --all.
 const SHOWN: usize = 4;
 
 /// Everything to print.
 pub(super) struct Advice<'a> {
     pub(super) asked: &'a Tune,
     pub(super) filters: Recommendation,
-    pub(super) others: Others,
+    /// The rate at which other structures are compared.
+    pub(super) rate: Option<f64>,
     /// The call that builds the best filter.
     pub(super) call: Option<Call>,
-    /// Values that work, if those given do not.
-    pub(super) nearest: Option<Nearest>,
     /// What was measured, if there are keys.
     pub(super) trial: Option<Trial>,
 }
 
-/// Other structures at one rate.
-pub(super) struct Others {
-    /// The smallest first, each with its bits per item.
-    rows: Vec<(Structure, f64)>,
-    /// Those left out, each with the reason.
-    rejected: Vec<(Structure, &'static str)>,
-    rate: Option<f64>,
+/// What is left out, and why.
+#[derive(Serialize)]
+pub(super) struct Rejected {
+    pub(super) name: String,
+    pub(super) reason: String,
 }
 
-impl Others {
-    /// All structures at this rate; with `deletes`, only those that support deletion. Without a rate above 0, none can be compared.
-    pub(super) fn at(rate: Option<f64>, deletes: bool) -> Self {
-        let rate = rate.filter(|&rate| rate > 0.0);
-        let mut others = Self { rows: Vec::new(), rejected: Vec::new(), rate };
-        let Some(rate) = rate else { return others };
-        for structure in Structure::ALL {
-            match structure.bits_per_item(rate) {
-                _ if deletes && !structure.deletes() && is_real(structure) => others.rejected.push((structure, "cannot delete")),
-                Some(bits) => others.rows.push((structure, bits)),
-                None => others.rejected.push((structure, "cannot have that rate")),
-            }
-        }
-        others.rows.sort_by(|(_, one), (_, other)| one.total_cmp(other));
-        others
-    }
-}
-
-/// The lower bound is not a structure: no operations can be supported or not.
-fn is_real(structure: Structure) -> bool {
-    structure != Structure::LowerBound
+/// Another structure. For the lower bound, which is none, no operations can be supported or not.
+#[derive(Serialize)]
+struct Other {
+    name: &'static str,
+    bits_per_item: f64,
+    table_bytes: f64,
+    false_positive_rate: f64,
+    deletes: Option<bool>,
+    grows: Option<bool>,
+    #[serde(rename = "static")]
+    is_static: Option<bool>,
 }
 
 impl Advice<'_> {
     pub(super) fn answer(&self) -> Answer {
-        Answer { found: self.call.is_some(), text: self.text(), object: self.object() }
-    }
-
-    fn planned(&self) -> usize {
-        self.asked.planned(self.asked.items.now)
-    }
-
-    fn text(&self) -> String {
-        let (question, left_out) = (self.question(), self.left_out());
-        let Some((call, best)) = self.call.as_ref().zip(self.filters.best()) else {
-            let nearest = self.nearest.as_ref().map_or_else(String::new, Nearest::text);
-            return format!("{question}\nNo filter meets these requirements.\n{nearest}{left_out}");
+        let (others, rejected) = self.others();
+        let items = self.asked.planned(self.asked.items.now);
+        let candidates = self.filters.candidates().iter().map(|filter| {
+            let mut object = candidate(filter, items);
+            object["measured"] = json!(self.trial.as_ref().and_then(|trial| trial.measured(filter.params())));
+            object
+        });
+        let rejections = self.filters.rejections().iter().map(|rejection| {
+            json!({
+                "table": rejection.table().to_string(),
+                "bucket_size": rejection.bucket_size(),
+                "reason": rejection.reason(),
+            })
+        });
+        let nearest = self.call.is_none().then(|| Nearest::to(self.asked));
+        let object = json!({
+            "asked": self.asked,
+            "candidates": candidates.collect::<Value>(),
+            "rejections": rejections.collect::<Value>(),
+            "others": others,
+            "others_rejected": rejected,
+            "nearest": nearest,
+            "trial": self.trial,
+            "builder": self.call.as_ref().map(Call::rust),
+            "command": self.call.as_ref().map(Call::command),
+        });
+        let question = format!("{}{}.", self.asked.said_items(), self.asked.said_limits());
+        let left_out = self.left_out(rejected);
+        let text = match (&self.call, self.filters.best(), &nearest) {
+            (Some(call), Some(best), _) => {
+                let (table, notes) = (self.table(&others), self.notes(best));
+                let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("{}\n", trial.text()));
+                format!("{question}\n\n{table}\n{notes}{left_out}\n{trial}{call}")
+            }
+            (.., nearest) => {
+                let nearest = nearest.as_ref().map_or_else(String::new, Nearest::text);
+                format!("{question}\nNo filter meets these requirements.\n{nearest}{left_out}")
+            }
         };
-        let (table, notes) = (self.table(), self.notes(best));
-        let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("{}\n", trial.text()));
-        format!("{question}\n\n{table}\n{notes}{left_out}\n{trial}{}\n\n{}\n", call.command(), call.rust())
+        Answer { text, object, found: self.call.is_some() }
     }
 
-    fn question(&self) -> String {
-        let Tune { fpr, bytes, .. } = *self.asked;
-        let rate = fpr.map(|rate| format!(", a false-positive rate \u{3b5} of at most {rate:?}")).unwrap_or_default();
-        let bytes = bytes.map(|bytes| format!(", at most {}", counted(bytes, "byte"))).unwrap_or_default();
-        format!("{}{rate}{bytes}.", self.asked.said_items())
+    /// Other structures, the smallest first, and those left out.
+    fn others(&self) -> (Vec<Other>, Vec<Rejected>) {
+        let (mut others, mut rejected) = (Vec::new(), Vec::new());
+        // None can be compared at a rate of 0.
+        let Some(rate) = self.rate.filter(|&rate| rate > 0.0) else { return (others, rejected) };
+        let items = self.asked.planned(self.asked.items.now) as f64;
+        for structure in Structure::ALL {
+            let (name, real) = (structure.name(), (structure != Structure::LowerBound).then_some(structure));
+            let (deletes, bits) = (real.map(Structure::deletes), structure.bits_per_item(rate));
+            let mut reject = |reason| rejected.push(Rejected { name: String::from(name), reason: String::from(reason) });
+            match bits {
+                _ if self.asked.deletes && deletes == Some(false) => reject("cannot delete"),
+                None => reject("cannot have that rate"),
+                Some(bits) => others.push(Other {
+                    name,
+                    bits_per_item: bits,
+                    table_bytes: bits * items / 8.0,
+                    false_positive_rate: rate,
+                    deletes,
+                    grows: real.map(Structure::grows),
+                    is_static: real.map(Structure::is_static),
+                }),
+            }
+        }
+        others.sort_by(|one, other| one.bits_per_item.total_cmp(&other.bits_per_item));
+        (others, rejected)
     }
 
-    fn table(&self) -> String {
+    fn table(&self, others: &[Other]) -> String {
+        let row = |name, bytes: f64, bits: f64, rate: f64, load: Option<f64>, can: [Option<bool>; 3]| {
+            let bits = bits.is_finite().then(|| format!("{bits:.2}"));
+            let mut row = vec![name, size(bytes), dash(bits), narrow(rate), dash(load.map(|load| percent(load, 1)))];
+            row.extend(can.map(|it| dash(it.map(|it| String::from(if it { "yes" } else { "no" })))));
+            row
+        };
         let header = ["filter", "size", "bits/item", "\u{3b5}", "load", "delete", "grow", "static"];
-        let filters = self.asked.shown(&self.filters);
-        let yes = |it| String::from(if it { "yes" } else { "no" });
+        let filters = self.asked.shown(self.filters.candidates(), |filter| filter);
         let mut rows = vec![header.map(String::from).to_vec()];
-        rows.extend(filters.iter().enumerate().map(|(number, filter)| {
-            let bits = filter.bits_per_item();
-            vec![
-                label(filter.params(), number == 0),
-                size(filter.bytes() as f64),
-                if bits.is_finite() { format!("{bits:.2}") } else { String::from("-") },
-                narrow(filter.false_positive_rate()),
-                percent(filter.load(), 1),
-                yes(true),
-                yes(false),
-                yes(false),
-            ]
+        rows.extend(filters.iter().enumerate().map(|(place, filter)| {
+            let (name, can) = (starred(label(filter.params()), place == 0), [true, false, false].map(Some));
+            row(name, filter.bytes() as f64, filter.bits_per_item(), filter.false_positive_rate(), Some(filter.load()), can)
         }));
-        rows.extend(self.others.rows.iter().map(|&(structure, bits)| {
-            let can = |it| if is_real(structure) { yes(it) } else { String::from("-") };
-            vec![
-                structure.name().to_owned(),
-                size(bits * self.planned() as f64 / 8.0),
-                format!("{bits:.2}"),
-                self.others.rate.map_or_else(|| String::from("-"), narrow),
-                String::from("-"),
-                can(structure.deletes()),
-                can(structure.grows()),
-                can(structure.is_static()),
-            ]
+        rows.extend(others.iter().map(|other| {
+            let can = [other.deletes, other.grows, other.is_static];
+            row(String::from(other.name), other.table_bytes, other.bits_per_item, other.false_positive_rate, None, can)
         }));
         table(&rows, 2, &[0], &[1, filters.len() + 1])
     }
@@ -135,89 +155,43 @@ impl Advice<'_> {
             ),
             String::from("f: bits per fingerprint, b: slots per bucket."),
         ];
-        let hidden = self.filters.candidates().len() - self.asked.shown(&self.filters).len();
-        if hidden > 0 {
-            notes.push(format!("{} are {worse}: --all shows them.", counted(hidden, "other filter")));
-        }
-        if let Some(rate) = self.others.rate {
-            let rate = three_digits(rate);
-            notes.push(format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {rate}."));
-        }
-        notes.iter().map(|note| wrapped(note)).collect()
+        let filters = self.filters.candidates();
+        let hidden = filters.len() - self.asked.shown(filters, |filter| filter).len();
+        notes.extend((hidden > 0).then(|| format!("{} are {worse}: --all shows them.", counted(hidden, "other filter"))));
+        notes.extend(self.rate.filter(|&rate| rate > 0.0).map(|rate| {
+            format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {}.", three_digits(rate))
+        }));
+        paragraphs(&notes)
     }
 
-    /// What was left out, and why.
-    fn left_out(&self) -> String {
-        let mut groups: Vec<(String, String)> = Vec::new();
-        let mut add = |name: String, further: String, reason: &str| match groups.last_mut() {
-            Some((names, known)) if known == reason => *names += &further,
-            _ => groups.push((name, reason.to_owned())),
-        };
+    /// What was left out, and why: those with the same reason in one line.
+    fn left_out(&self, others: Vec<Rejected>) -> String {
         let mut last = None;
-        for rejection in self.filters.rejections() {
+        let filters = self.filters.rejections().iter().map(|rejection| {
             let (kind, b) = (rejection.table(), rejection.bucket_size());
-            let name = format!("{kind} b={b}");
-            let further = if last == Some(kind) { format!(", {b}") } else { format!(", {name}") };
-            last = Some(kind);
-            add(name, further, rejection.reason());
-        }
-        for (structure, reason) in &self.others.rejected {
-            add(structure.name().to_owned(), format!(", {}", structure.name()), reason);
-        }
-        if groups.is_empty() {
-            return String::new();
-        }
-        let shown = if self.asked.all { groups.len() } else { SHOWN };
-        let mut lines: String =
-            groups.iter().take(shown).map(|(names, reason)| wrapped(&format!("- {names}: {reason}."))).collect();
-        if groups.len() > shown {
-            lines += &wrapped(&format!("- {}: --all shows them.", counted(groups.len() - shown, "further reason")));
-        }
-        format!("\nLeft out:\n{lines}")
+            let is_same = last.replace((kind, rejection.reason())) == Some((kind, rejection.reason()));
+            let name = if is_same { b.to_string() } else { format!("{kind} b={b}") };
+            Rejected { name, reason: String::from(rejection.reason()) }
+        });
+        let all: Vec<_> = filters.chain(others).collect();
+        let groups = all.chunk_by(|one, other| one.reason == other.reason).map(|group| Rejected {
+            name: group.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", "),
+            reason: group[0].reason.clone(),
+        });
+        let text = left_out(&groups.collect::<Vec<_>>(), if self.asked.all { usize::MAX } else { SHOWN });
+        if text.is_empty() { text } else { format!("\n{text}") }
     }
+}
 
-    /// Everything as one object. Names and meanings are stable.
-    fn object(&self) -> Value {
-        let items = self.planned();
-        let candidates = self.filters.candidates().iter().map(|filter| {
-            let mut object = candidate(filter, items);
-            object["measured"] = self.trial.as_ref().map(|trial| trial.measured(filter.params())).into();
-            object
-        });
-        let rejections = self.filters.rejections().iter().map(|rejection| {
-            json!({
-                "table": rejection.table().to_string(),
-                "bucket_size": rejection.bucket_size(),
-                "reason": rejection.reason(),
-            })
-        });
-        // For the lower bound, the operations are null.
-        let others = self.others.rows.iter().map(|&(structure, bits)| {
-            let real = is_real(structure);
-            json!({
-                "name": structure.name(),
-                "bits_per_item": bits,
-                "table_bytes": bits * items as f64 / 8.0,
-                "false_positive_rate": self.others.rate,
-                "deletes": real.then(|| structure.deletes()),
-                "grows": real.then(|| structure.grows()),
-                "static": real.then(|| structure.is_static()),
-            })
-        });
-        let rejected = self.others.rejected.iter();
-        let rejected = rejected.map(|(structure, reason)| json!({ "name": structure.name(), "reason": reason }));
-        json!({
-            "asked": self.asked.object(),
-            "candidates": candidates.collect::<Vec<_>>(),
-            "rejections": rejections.collect::<Vec<_>>(),
-            "others": others.collect::<Vec<_>>(),
-            "others_rejected": rejected.collect::<Vec<_>>(),
-            "nearest": self.nearest,
-            "trial": self.trial.as_ref().map(Trial::object),
-            "builder": self.call.as_ref().map(Call::rust),
-            "command": self.call.as_ref().map(Call::command),
-        })
+/// A line each, or for the first ones.
+pub(super) fn left_out(rejected: &[Rejected], most: usize) -> String {
+    if rejected.is_empty() {
+        return String::new();
     }
+    let lines = rejected.iter().take(most).map(|Rejected { name, reason }| format!("- {name}: {reason}."));
+    let hidden = rejected.len().saturating_sub(most);
+    let more = (hidden > 0).then(|| format!("- {}: --all shows them.", counted(hidden, "further reason")));
+    format!("Left out:\n{}", paragraphs(&lines.chain(more).collect::<Vec<_>>()))
 }
 
 impl Tune {
@@ -230,11 +204,18 @@ impl Tune {
         }
     }
 
-    /// The filters in the table: the best, and those with the buckets that every kind of table takes, as a builder does by itself.
-    pub(super) fn shown<'a>(&self, filters: &'a Recommendation) -> Vec<&'a Candidate> {
-        let is_usual = |filter: &Candidate| TableKind::Packed.bucket_sizes().contains(&filter.params().bucket_size());
-        let shown = filters.candidates().iter().enumerate();
-        let shown = shown.filter(|&(place, filter)| self.all || place < SHOWN || is_usual(filter));
+    /// The rate and the bytes.
+    pub(super) fn said_limits(&self) -> String {
+        let rate = self.fpr.map(|rate| format!(", a false-positive rate \u{3b5} of at most {rate:?}"));
+        let bytes = self.bytes.map(|bytes| format!(", at most {}", counted(bytes, "byte")));
+        rate.into_iter().chain(bytes).collect()
+    }
+
+    /// Those of a list of filters, the best first, that are in its table: the first ones, and those with the buckets that every kind
+    /// of table takes, as a builder does by itself.
+    pub(super) fn shown<'a, T>(&self, filters: &'a [T], candidate: impl Fn(&T) -> &Candidate) -> Vec<&'a T> {
+        let is_usual = |filter: &T| TableKind::Packed.bucket_sizes().contains(&candidate(filter).params().bucket_size());
+        let shown = filters.iter().enumerate().filter(|&(place, filter)| self.all || place < SHOWN || is_usual(filter));
         shown.map(|(_, filter)| filter).collect()
     }
 
@@ -256,10 +237,14 @@ impl Tune {
     }
 }
 
-/// The name of a filter, with a mark if it is the best.
-pub(super) fn label(params: &Params, is_best: bool) -> String {
-    let mark = if is_best { " *" } else { "" };
-    format!("{} f={} b={}{mark}", params.table(), params.fingerprint_bits(), params.bucket_size())
+/// The name of a filter in tables.
+pub(super) fn label(params: &Params) -> String {
+    format!("{} f={} b={}", params.table(), params.fingerprint_bits(), params.bucket_size())
+}
+
+/// A name with a mark if it is that of the best.
+pub(super) fn starred(name: String, is_best: bool) -> String {
+    if is_best { name + " *" } else { name }
 }
 
 /// A filter, with the names of `koel info --json` for the same things.

@@ -1,15 +1,16 @@
 //! The calls that build a recommended filter: in Rust, and as a command.
 
+use std::fmt;
+
 use anyhow::ensure;
 use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
 
+use super::plans::Growing;
 use crate::items::Separator;
 
 /// The parameters that a builder must be given: none that it would choose by itself.
 pub(super) struct Call {
     filter: &'static str,
-    /// Further types that the calls mention.
-    types: Vec<&'static str>,
     /// For the builder, and after `build`.
     calls: Vec<String>,
     after: &'static str,
@@ -20,7 +21,7 @@ pub(super) struct Call {
 impl Call {
     fn new(filter: &'static str, words: &[&str]) -> Self {
         let words = words.iter().map(|word| String::from(*word)).collect();
-        Self { filter, types: Vec::new(), calls: Vec::new(), after: "", words }
+        Self { filter, calls: Vec::new(), after: "", words }
     }
 
     /// The call that builds this candidate for a number of items: by the rate, if one was given, else by the fingerprint bits.
@@ -47,11 +48,9 @@ impl Call {
             Some(rate) => call.rate(rate),
             None => call.with(format!("--bits {bits}"), format!("fingerprint_bits({bits})")),
         };
-        let mut call = call.table(table).bucket_size(bucket_size);
-        if let Some(addressing) = addressing {
-            call.types.push("Addressing");
-            call = call.with(format!("--addressing {addressing}"), format!("addressing(Addressing::{addressing:?})"));
-        }
+        let call = addressing.into_iter().fold(call.table(table).bucket_size(bucket_size), |call, addressing| {
+            call.with(format!("--addressing {addressing}"), format!("addressing(Addressing::{addressing:?})"))
+        });
         ensure!(
             is_right(&table.into_iter().fold(builder, Builder::table)),
             "{} builds another filter; please report this",
@@ -61,9 +60,10 @@ impl Call {
     }
 
     /// The call that builds a filter that grows.
-    pub(super) fn growing(capacity: usize, most: usize, rate: f64, table: Option<TableKind>, bucket_size: Option<u32>) -> Self {
-        let call = Self::new("ElasticFilter", &["--grow"]).capacity("capacity", capacity).capacity("max_capacity", most);
-        call.rate(rate).table(table).bucket_size(bucket_size)
+    pub(super) fn growing(filter: &Growing) -> Self {
+        let call = Self::new("ElasticFilter", &["--grow"]);
+        let call = call.capacity("capacity", filter.capacity).capacity("max_capacity", filter.most);
+        call.rate(filter.rate).table(filter.table).bucket_size(filter.bucket_size)
     }
 
     /// With the command's options for keys that occur several times, or end with NUL bytes.
@@ -92,8 +92,7 @@ impl Call {
         self.with(format!("--fpr {rate:?}"), format!("false_positive_rate({rate:?})"))
     }
 
-    fn table(mut self, table: Option<TableKind>) -> Self {
-        self.types.extend(table.map(|_| "TableKind"));
+    fn table(self, table: Option<TableKind>) -> Self {
         table.into_iter().fold(self, |call, table| call.with(format!("--table {table}"), format!("table(TableKind::{table:?})")))
     }
 
@@ -104,15 +103,24 @@ impl Call {
     /// In Rust.
     pub(super) fn rust(&self) -> String {
         let Self { filter, calls, after, .. } = self;
-        let mut types = [&self.types[..], &[filter]].concat();
-        types.sort_unstable();
+        let calls = calls.join("\n    .");
+        // In alphabetical order.
+        let mut types = vec!["Addressing", filter, "TableKind"];
+        types.retain(|name| name == filter || calls.contains(&format!("{name}::")));
         let types = if types.len() == 1 { types.concat() } else { format!("{{{}}}", types.join(", ")) };
-        format!("use koel::{types};\nlet mut filter = {filter}::builder()\n    .{}\n    .build()?;{after}", calls.join("\n    ."))
+        format!("use koel::{types};\nlet mut filter = {filter}::builder()\n    .{calls}\n    .build()?;{after}")
     }
 
     /// As a command.
     pub(super) fn command(&self) -> String {
         format!("koel build IN -o OUT {}", self.words.join(" "))
+    }
+}
+
+/// Both, to be pasted.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n\n{}", self.command(), self.rust())
     }
 }
 

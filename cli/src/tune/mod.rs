@@ -2,6 +2,7 @@
 
 mod answer;
 mod call;
+mod measure;
 mod plans;
 mod trace;
 mod trial;
@@ -15,22 +16,21 @@ use koel::{
     Addressing, Builder, CuckooFilter, TableKind,
     tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, recommend},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{
     errors,
-    numbers::{self, Items, Share},
+    numbers::{self, Items, MAX_COPIES, Share},
     options,
     terminal::{self, Stream},
     text::{counted, wrapped},
 };
-use answer::{Advice, Others};
+use answer::{Advice, Rejected};
 use call::Call;
-use plans::Plans;
+use plans::Comparison;
 use trace::Trace;
 use trial::Keys;
-use workload::Costs;
 
 /// Choose a filter's parameters: the smallest filter for a false-positive rate, or the lowest rate for a number of bytes.
 ///
@@ -166,7 +166,7 @@ impl Tune {
         // Refused before anything is read.
         Stream::Stdout.check()?;
         let keys = self.files.keys()?;
-        let trace = self.replay.read(self.files.separator())?;
+        let trace = self.replay.read(self.files.separator)?;
         self.plan_for(keys.as_ref(), trace.as_ref())?;
         self.check()?;
         let answer = self.answer(keys, trace)?;
@@ -182,23 +182,21 @@ impl Tune {
             }
         }
         if let Some(most) = self.items.most {
-            return Ok(Plans::of(self, self.items.now, most)?.answer());
+            return Comparison::of(self, self.items.now, most)?.answer();
         }
-        if let Some(costs) = Costs::of(self)? {
-            return Ok(costs.answer());
+        if let Some(answer) = self.workload.answer(self)? {
+            return Ok(answer);
         }
         let filters = self.recommend(self.items.now, self.fpr, self.bytes);
         let best = filters.best();
-        // Other structures are compared at the given rate; without one, at the rate of the best filter.
-        let rate = self.fpr.or_else(|| best.map(Candidate::false_positive_rate));
-        let unique = keys.as_ref().is_some_and(Keys::has_duplicates);
         let call = best.map(|best| Call::of(best, self.planned(self.items.now), self.fpr)).transpose()?;
+        let unique = keys.as_ref().is_some_and(|keys| keys.duplicates > 0);
         let advice = Advice {
             asked: self,
-            others: Others::at(rate, self.deletes),
-            call: call.map(|call| call.reading(unique, self.files.separator())),
-            nearest: if best.is_none() { Some(Nearest::to(self)) } else { None },
-            trial: keys.map(|keys| self.files.measure(keys, &self.shown(&filters))).transpose()?,
+            // Without a given rate, other structures are compared at that of the best filter.
+            rate: self.fpr.or_else(|| best.map(Candidate::false_positive_rate)),
+            call: call.map(|call| call.reading(unique, self.files.separator)),
+            trial: keys.map(|keys| self.files.measure(keys, &self.shown(filters.candidates(), |filter| filter))).transpose()?,
             filters,
         };
         Ok(advice.answer())
@@ -206,13 +204,13 @@ impl Tune {
 
     /// Takes the number of items from the options, the keys or the trace.
     fn plan_for(&mut self, keys: Option<&Keys>, trace: Option<&Trace>) -> anyhow::Result<()> {
-        self.counted_keys = keys.map_or(0, Keys::different);
-        let counted_items = trace.map_or(self.counted_keys, Trace::most_items);
+        self.counted_keys = keys.map_or(0, |keys| keys.different);
+        let counted_items = trace.map_or(self.counted_keys, |trace| trace.most_items);
         self.items = self.given_items.unwrap_or(Items { now: counted_items, most: None });
-        self.copies = self.copies.max(trace.map_or(1, Trace::most_copies));
+        self.copies = self.copies.max(trace.map_or(1, |trace| trace.most_copies.min(MAX_COPIES)));
         let Items { now, most } = self.items;
         if let Some(most) = most {
-            let option = [("--keys", keys.is_some()), ("--false-positive-cost", self.workload.are_given())];
+            let option = [("--keys", keys.is_some()), ("--false-positive-cost", self.workload.false_positive_cost.is_some())];
             if let Some((option, _)) = option.into_iter().find(|(_, is_given)| *is_given) {
                 bail!(
                     "--items: the range {now}..{most} given, but {option} compares filters of one size; give one number, or leave \
@@ -298,6 +296,12 @@ impl Tune {
             Some(rate) => recommend(items, rate, &constraints),
             None => best_rate(items, bytes.unwrap_or(usize::MAX), &constraints),
         }
+    }
+}
+
+impl Serialize for Tune {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.object().serialize(serializer)
     }
 }
 

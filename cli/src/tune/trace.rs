@@ -9,29 +9,24 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::Args;
-use koel::{
-    Addressing, ElasticFilter, Filter, Hasher, Params, Prehashed,
-    backing::{Core, CoreMut, CoreRemove},
-    tuning::{Candidate, Recommendation},
-};
+use koel::{Addressing, Insert, Prehashed, tuning::Recommendation};
 use koel_lab::{Axis, Chart, Lap, Mark, Rounds, Series, Stopwatch, chart, percent};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     Answer, Tune,
-    answer::{candidate, label},
+    answer::{candidate, label, starred},
     call::Call,
+    measure::{copies, disturbed, empty, hasher, in_rounds, median, rounds, times},
     plans::Growing,
-    trial::{self, COPIES, DISTURBED, LAP, MANY_KEYS},
 };
 use crate::{
     errors,
     items::{Items, Separator},
-    numbers::MAX_COPIES,
     options,
     terminal::Progress,
-    text::{counted, narrow, table, wrapped},
+    text::{counted, dash, figures, narrow, paragraphs, wrapped},
 };
 
 /// Operations that are kept: 1 GiB.
@@ -65,8 +60,37 @@ enum Operation {
     Remove,
 }
 
+/// How often each hash is present.
+#[derive(Default)]
+struct Multiset(HashMap<u64, u32>);
+
+impl Multiset {
+    fn contains(&self, hash: u64) -> bool {
+        self.0.contains_key(&hash)
+    }
+
+    /// Returns how many copies there are now.
+    fn insert(&mut self, hash: u64) -> u32 {
+        let copies = self.0.entry(hash).or_default();
+        *copies += 1;
+        *copies
+    }
+
+    /// Returns whether there was one.
+    fn remove(&mut self, hash: u64) -> bool {
+        match self.0.get_mut(&hash) {
+            Some(1) => self.0.remove(&hash).is_some(),
+            Some(copies) => {
+                *copies -= 1;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
 /// A log, as operations on hashes, without the removals of absent keys.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Trace {
     #[serde(skip)]
     operations: Vec<(u64, Operation)>,
@@ -76,81 +100,47 @@ pub(super) struct Trace {
     removals: usize,
     /// Removals of absent keys.
     skipped_removals: usize,
-    most_items: usize,
-    most_copies: u32,
+    /// At any time.
+    pub(super) most_items: usize,
+    /// Of a key, at any time.
+    pub(super) most_copies: u32,
 }
 
 impl Trace {
-    /// The most items at any time.
-    pub(super) fn most_items(&self) -> usize {
-        self.most_items
-    }
-
-    /// The most copies of a key at any time for which a filter can have room.
-    pub(super) fn most_copies(&self) -> u32 {
-        self.most_copies.clamp(1, MAX_COPIES)
-    }
-
+    /// Reads the operations, and follows them with an exact multiset.
     fn read(path: &Path, separator: Separator) -> anyhow::Result<Self> {
-        let (mut items, hasher) = (Items::open(path, separator, true)?, trial::hasher()?);
-        let mut lines = 0;
-        let next = || {
-            let Some(line) = items.advance()? else { return Ok(None) };
+        let (mut lines, hasher) = (Items::open(path, separator, true)?, hasher()?);
+        let (mut trace, mut keys, mut items) = (Self::default(), Multiset::default(), 0);
+        while let Some(line) = lines.advance()? {
             let operation = parse(line).map(|(operation, key)| (operation, hasher.hash(key)));
-            let operation = operation.map_err(|what| anyhow!("{}: {what}; {REMEDY}", items.place()))?;
-            ensure!(lines < MOST, "{}: {MOST} operations have been kept, the limit; give a shorter log", items.place());
-            lines += 1;
-            Ok(Some(operation))
-        };
-        let trace = Self::of(next)?;
-        if lines == 0 {
-            bail!("--trace: {} has no operations; {REMEDY}", crate::file::name(path));
-        }
-        Ok(trace)
-    }
-
-    /// Follows the operations with an exact multiset.
-    fn of(mut next: impl FnMut() -> anyhow::Result<Option<(Operation, u64)>>) -> anyhow::Result<Self> {
-        let mut trace = Self {
-            operations: Vec::new(),
-            insertions: 0,
-            present_queries: 0,
-            absent_queries: 0,
-            removals: 0,
-            skipped_removals: 0,
-            most_items: 0,
-            most_copies: 0,
-        };
-        let (mut copies, mut items) = (HashMap::<u64, u32>::new(), 0);
-        while let Some((mut operation, hash)) = next()? {
+            let (mut operation, hash) = operation.map_err(|what| anyhow!("{}: {what}; {REMEDY}", lines.place()))?;
             match operation {
                 Operation::Insert => {
-                    let copies = copies.entry(hash).or_default();
-                    *copies += 1;
                     items += 1;
                     trace.insertions += 1;
-                    trace.most_copies = trace.most_copies.max(*copies);
+                    trace.most_copies = trace.most_copies.max(keys.insert(hash));
                     trace.most_items = trace.most_items.max(items);
                 }
-                Operation::Remove => {
-                    let Some(left) = copies.get_mut(&hash) else {
-                        trace.skipped_removals += 1;
-                        continue;
-                    };
-                    *left -= 1;
+                Operation::Remove if keys.remove(hash) => {
                     items -= 1;
                     trace.removals += 1;
-                    if *left == 0 {
-                        copies.remove(&hash);
-                    }
                 }
-                Operation::QueryAbsent | Operation::QueryPresent if copies.contains_key(&hash) => {
+                Operation::Remove => {
+                    trace.skipped_removals += 1;
+                    continue;
+                }
+                _ if keys.contains(hash) => {
                     operation = Operation::QueryPresent;
                     trace.present_queries += 1;
                 }
-                Operation::QueryAbsent | Operation::QueryPresent => trace.absent_queries += 1,
+                _ => trace.absent_queries += 1,
             }
+            let kept = trace.operations.len();
+            ensure!(kept < MOST, "{}: {MOST} operations have been kept, the limit; give a shorter log", lines.place());
             trace.operations.push((hash, operation));
+        }
+        if lines.count() == 0 {
+            bail!("--trace: {} has no operations; {REMEDY}", crate::file::name(path));
         }
         Ok(trace)
     }
@@ -199,14 +189,10 @@ struct Replay {
 }
 
 /// Replays the log against an empty filter, whose load and bytes `size` gives.
-fn replay<C: CoreMut + Core + CoreRemove, H: Hasher>(
-    filter: &mut Filter<C, H>,
-    trace: &Trace,
-    size: impl Fn(&Filter<C, H>) -> (f64, usize),
-) -> anyhow::Result<Replay> {
+fn replay<F: Insert>(filter: &mut F, trace: &Trace, size: impl Fn(&F) -> (f64, usize)) -> anyhow::Result<Replay> {
     let mut found = Replay::default();
-    // Copies that are not in the filter.
-    let mut refused = HashMap::<u64, u32>::new();
+    // Those that are not in the filter.
+    let mut refused = Multiset::default();
     let mut absent_queries = 0;
     let step = trace.operations.len().div_ceil(POINTS).max(1);
     let mut rate = filter.false_positive_rate();
@@ -217,22 +203,20 @@ fn replay<C: CoreMut + Core + CoreRemove, H: Hasher>(
             match operation {
                 Operation::Insert if filter.insert(&key).is_err() => {
                     found.refused_insertions += 1;
-                    *refused.entry(hash).or_default() += 1;
+                    refused.insert(hash);
                 }
                 Operation::QueryAbsent => {
                     absent_queries += 1;
                     found.false_positives += usize::from(filter.contains(&key));
                 }
                 Operation::QueryPresent if !filter.contains(&key) => {
-                    ensure!(refused.contains_key(&hash), "a filter lost a key; please report this");
+                    ensure!(refused.contains(hash), "a filter lost a key; please report this");
                     found.false_negatives += 1;
                 }
-                Operation::Insert | Operation::QueryPresent => {}
-                Operation::Remove => match refused.get_mut(&hash) {
-                    Some(1) => drop(refused.remove(&hash)),
-                    Some(copies) => *copies -= 1,
-                    None => ensure!(filter.remove(&key), "a filter lost a key; please report this"),
-                },
+                Operation::Remove if !refused.remove(hash) => {
+                    ensure!(filter.remove(&key), "a filter lost a key; please report this");
+                }
+                Operation::Insert | Operation::QueryPresent | Operation::Remove => {}
             }
         }
         let rate_before = std::mem::replace(&mut rate, filter.false_positive_rate());
@@ -252,79 +236,68 @@ fn replay<C: CoreMut + Core + CoreRemove, H: Hasher>(
     Ok(found)
 }
 
-/// The time of all operations, and how many these are: few operations are repeated in filters of their own.
-fn time<C: CoreMut + Core + CoreRemove, H: Hasher>(
-    empty: impl Fn() -> anyhow::Result<Filter<C, H>>,
-    trace: &Trace,
-    bytes: usize,
-    watch: &mut Stopwatch,
-) -> anyhow::Result<(Lap, usize)> {
-    let copies = LAP.div_ceil(trace.operations.len().max(1)).min(COPIES / bytes.max(1)).max(1);
-    let mut filters = (0..copies).map(|_| empty()).collect::<anyhow::Result<Vec<_>>>()?;
-    let ((), lap) = watch.time(|| {
-        for filter in &mut filters {
-            for &(hash, operation) in &trace.operations {
-                let key = Prehashed(hash);
-                black_box(match operation {
-                    Operation::Insert => filter.insert(&key).is_ok(),
-                    Operation::QueryPresent | Operation::QueryAbsent => filter.contains(&key),
-                    Operation::Remove => filter.remove(&key),
-                });
-            }
-        }
-    });
-    Ok((lap, copies * trace.operations.len()))
-}
-
-/// A filter that is tried.
-enum Subject<'a> {
-    Fixed(&'a Candidate),
-    Growing(Growing),
-}
-
-impl Subject<'_> {
-    fn label(&self, is_best: bool) -> String {
-        match self {
-            Self::Fixed(candidate) => label(candidate.params(), is_best),
-            Self::Growing(_) => String::from("growing"),
-        }
-    }
-
-    fn empty(params: &Params) -> anyhow::Result<crate::file::Filter> {
-        trial::empty(*params)
-    }
-
-    fn empty_growing(growing: &Growing) -> anyhow::Result<ElasticFilter> {
-        let builder = options::kernel()?.into_iter().fold(growing.builder(), koel::ElasticBuilder::kernel);
-        builder.build().map_err(errors::not_built)
-    }
-
-    fn replay(&self, trace: &Trace) -> anyhow::Result<Replay> {
-        match self {
-            Self::Fixed(candidate) => {
-                let bytes = candidate.bytes();
-                replay(&mut Self::empty(candidate.params())?, trace, |filter| (filter.load_factor(), bytes))
-            }
-            Self::Growing(growing) => replay(&mut Self::empty_growing(growing)?, trace, |filter| {
-                let slots = filter.buckets() as f64 * f64::from(filter.params().bucket_size());
-                (filter.len() as f64 / slots, filter.size_in_bytes())
-            }),
-        }
-    }
-
-    fn time(&self, trace: &Trace, bytes: usize, watch: &mut Stopwatch) -> anyhow::Result<(Lap, usize)> {
-        match self {
-            Self::Fixed(candidate) => time(|| Self::empty(candidate.params()), trace, bytes, watch),
-            Self::Growing(growing) => time(|| Self::empty_growing(growing), trace, bytes, watch),
-        }
-    }
-}
+/// All operations of the log in empty filters of their own, and how many these are.
+type Timed<'a> = Box<dyn Fn(&mut Stopwatch) -> anyhow::Result<(Lap, usize)> + 'a>;
 
 /// A filter, and how it fared.
+#[derive(Serialize)]
 struct Tried<'a> {
-    subject: Subject<'a>,
+    #[serde(skip)]
+    label: String,
+    #[serde(flatten)]
+    filter: Value,
     replay: Replay,
+    #[serde(rename = "operation_ns", serialize_with = "times")]
     time: Rounds,
+    #[serde(skip)]
+    timed: Timed<'a>,
+}
+
+/// The label of the filter that grows.
+const GROWING: &str = "growing";
+
+impl<'a> Tried<'a> {
+    /// Replays the log against an empty filter.
+    fn new<F: Insert>(
+        (label, filter): (String, Value),
+        trace: &'a Trace,
+        empty: impl Fn() -> anyhow::Result<F> + 'a,
+        size: impl Fn(&F) -> (f64, usize),
+    ) -> anyhow::Result<Self> {
+        let (replay, operations) = (replay(&mut empty()?, trace, size)?, trace.operations.len());
+        let bytes = replay.most_bytes;
+        let timed = move |watch: &mut Stopwatch| {
+            let mut filters = copies(operations, bytes, &empty)?;
+            let ((), lap) = watch.time(|| {
+                for filter in &mut filters {
+                    for &(hash, operation) in &trace.operations {
+                        let key = Prehashed(hash);
+                        black_box(match operation {
+                            Operation::Insert => filter.insert(&key).is_ok(),
+                            Operation::QueryPresent | Operation::QueryAbsent => filter.contains(&key),
+                            Operation::Remove => filter.remove(&key),
+                        });
+                    }
+                }
+            });
+            Ok((lap, filters.len() * operations))
+        };
+        Ok(Self { label, filter, replay, time: Rounds::new(rounds(operations)), timed: Box::new(timed) })
+    }
+
+    /// One filter that grows.
+    fn growing(growing: Growing, trace: &'a Trace) -> anyhow::Result<Self> {
+        let call = Call::growing(&growing);
+        let object = json!({ "grows": true, "command": call.command(), "builder": call.rust() });
+        let empty = move || {
+            let builder = options::kernel()?.into_iter().fold(growing.builder(), koel::ElasticBuilder::kernel);
+            builder.build().map_err(errors::not_built)
+        };
+        Self::new((String::from(GROWING), object), trace, empty, |filter| {
+            let slots = filter.buckets() as f64 * f64::from(filter.params().bucket_size());
+            (filter.len() as f64 / slots, filter.size_in_bytes())
+        })
+    }
 }
 
 impl Options {
@@ -337,63 +310,52 @@ impl Options {
     pub(super) fn answer(&self, asked: &Tune, trace: &Trace, filters: &Recommendation) -> anyhow::Result<Answer> {
         let best = filters.best().context("no filter to replay the log against; please report this")?;
         let (planned, rate) = (asked.planned(asked.most_items()), asked.fpr);
-        let mut subjects: Vec<_> = asked.shown(filters).into_iter().map(Subject::Fixed).collect();
+        let shown = asked.shown(filters.candidates(), |filter| filter);
+        let progress = Progress::counting(shown.len() + 1, "replays");
+        let mut tried = Vec::new();
+        for filter in shown {
+            let (bytes, params) = (filter.bytes(), *filter.params());
+            let name = (label(&params), candidate(filter, planned));
+            tried.push(Tried::new(name, trace, move || empty(params), |filter| (filter.load_factor(), bytes))?);
+            progress.at(0, tried.len() as u64);
+        }
         if asked.addressing == Addressing::AnySize {
-            subjects.push(Subject::Growing(Growing {
+            let growing = Growing {
                 capacity: asked.items.most.map_or(0, |_| asked.items.now),
                 most: planned,
                 rate: rate.unwrap_or_else(|| best.false_positive_rate()),
                 table: asked.table,
                 bucket_size: asked.growing_bucket_size(),
-            }));
-        }
-        let rounds = if trace.operations.len() < MANY_KEYS { trial::ROUNDS } else { trial::FEWER_ROUNDS };
-        let progress = Progress::counting((rounds + 1) * subjects.len(), "measurements");
-        let replays = subjects.into_iter().zip(1..).map(|(subject, number)| {
-            let replay = subject.replay(trace)?;
-            progress.at(0, number);
-            Ok(Tried { subject, replay, time: Rounds::new(rounds) })
-        });
-        let mut tried = replays.collect::<anyhow::Result<Vec<_>>>()?;
-        let mut watch = Stopwatch::new();
-        for round in 0..rounds + rounds.div_ceil(2) {
-            for tried in tried.iter_mut().filter(|tried| round < rounds || tried.time.lack()) {
-                let (lap, operations) = tried.subject.time(trace, tried.replay.most_bytes, &mut watch)?;
-                tried.time.keep(lap, operations);
-            }
-            progress.at(0, ((round + 2).min(rounds + 1) * tried.len()) as u64);
+            };
+            tried.push(Tried::growing(growing, trace)?);
         }
         drop(progress);
+        in_rounds(
+            rounds(trace.operations.len()),
+            &mut tried,
+            |tried| tried.time.lack(),
+            |tried, watch| {
+                let (lap, operations) = (tried.timed)(watch)?;
+                tried.time.keep(lap, operations);
+                Ok(())
+            },
+        )?;
         let picture = self.out.as_deref().map(|folder| draw(folder, trace, &tried)).transpose()?;
         let call = Call::of(best, planned, rate)?;
         let name = self.trace.as_deref().map(crate::file::name).unwrap_or_default();
-        let replayed = [question(trace, &name), table_of(trace, &tried), notes(trace, &tried, picture.as_deref())].join("\n");
+        let replayed = [question(trace, &name), table(trace, &tried), notes(trace, &tried, picture.as_deref())].join("\n");
         Ok(Answer {
-            text: format!("{replayed}\n{}\n\n{}\n", call.command(), call.rust()),
+            text: format!("{replayed}\n{call}"),
             object: json!({
-                "asked": asked.object(),
+                "asked": asked,
                 "trace": trace,
-                "candidates": tried.iter().map(|tried| tried.object(planned)).collect::<Vec<_>>(),
+                "candidates": tried,
                 "picture": picture,
                 "builder": call.rust(),
                 "command": call.command(),
             }),
             found: true,
         })
-    }
-}
-
-impl Tried<'_> {
-    fn object(&self, planned: usize) -> Value {
-        let mut object = match &self.subject {
-            Subject::Fixed(filter) => candidate(filter, planned),
-            Subject::Growing(growing) => {
-                json!({ "grows": true, "command": growing.call().command(), "builder": growing.call().rust() })
-            }
-        };
-        object["replay"] = json!(self.replay);
-        object["operation_ns"] = trial::times(&self.time);
-        object
     }
 }
 
@@ -406,7 +368,7 @@ fn question(trace: &Trace, name: &str) -> String {
         counted(trace.insertions, "insertion"),
         counted(trace.removals, "removal"),
         counted(trace.most_items, "item"),
-        if trace.most_copies == 1 { String::from("1 copy") } else { format!("{} copies", trace.most_copies) },
+        counted(trace.most_copies, "copy"),
     ));
     if trace.skipped_removals > 0 {
         notes += &wrapped(&format!(
@@ -417,26 +379,22 @@ fn question(trace: &Trace, name: &str) -> String {
     notes
 }
 
-fn table_of(trace: &Trace, tried: &[Tried<'_>]) -> String {
-    let header = ["filter", "bytes", "load", "refused", "missed", "\u{3b5}", "expected", "ns"];
-    let mut rows = vec![header.map(String::from).to_vec()];
-    rows.extend(tried.iter().enumerate().map(|(number, Tried { subject, replay, time })| {
-        let rate = |hits: f64| match trace.absent_queries {
-            0 => String::from("-"),
-            absent => narrow(hits / absent as f64),
-        };
+fn table(trace: &Trace, tried: &[Tried<'_>]) -> String {
+    let rows = tried.iter().enumerate().map(|(place, Tried { label, replay, time, .. })| {
+        let absent = Some(trace.absent_queries as f64).filter(|&absent| absent > 0.0);
+        let rate = |hits: f64| dash(absent.map(|absent| narrow(hits / absent)));
         vec![
-            subject.label(number == 0),
+            starred(label.clone(), place == 0),
             replay.most_bytes.to_string(),
             percent(replay.most_load_factor, 1),
             replay.refused_insertions.to_string(),
             replay.false_negatives.to_string(),
             rate(replay.false_positives as f64),
             rate(replay.expected_false_positives),
-            trial::time(time),
+            median(time),
         ]
-    }));
-    table(&rows, 2, &[0], &[1])
+    });
+    figures(&["filter", "bytes", "load", "refused", "missed", "\u{3b5}", "expected", "ns"], rows)
 }
 
 fn notes(trace: &Trace, tried: &[Tried<'_>], picture: Option<&Path>) -> String {
@@ -447,28 +405,26 @@ fn notes(trace: &Trace, tried: &[Tried<'_>], picture: Option<&Path>) -> String {
         format!(
             "Missed: queries for present keys that were answered \"absent\": there are none unless insertions were refused. \u{3b5}: \
              false positives among the {} for absent keys, measured, and expected at these loads.",
-            if trace.absent_queries == 1 { String::from("1 query") } else { format!("{} queries", trace.absent_queries) }
+            counted(trace.absent_queries, "query")
         ),
         String::from("ns: per operation of this log, the median of several rounds; hashing is not included."),
     ];
-    if tried.iter().any(|tried| trial::is_disturbed(&tried.time)) {
-        notes.push(String::from(DISTURBED));
-    }
+    notes.extend(disturbed(tried.iter().map(|tried| &tried.time)));
     if tried.iter().any(|tried| tried.replay.refused_insertions > 0) {
         notes.push(String::from("Insertions were refused: give a larger --items, or --bucket-size for more copies of a key."));
     }
     notes.extend(picture.map(|path| format!("Picture: {}", path.display())));
-    notes.iter().map(|note| wrapped(note)).collect()
+    paragraphs(&notes)
 }
 
 /// Draws load and false-positive rate of the best filter and of the one that grows. Returns the picture's path.
 fn draw(folder: &Path, trace: &Trace, tried: &[Tried<'_>]) -> anyhow::Result<PathBuf> {
-    let shown = tried.iter().enumerate().filter(|(number, tried)| *number == 0 || matches!(tried.subject, Subject::Growing(_)));
+    let shown = tried.iter().enumerate().filter(|(place, tried)| *place == 0 || tried.label == GROWING);
     let series = shown.enumerate().flat_map(|(colour, (_, tried))| {
         let line = |what: &str, mark, of: fn(&Point) -> f64| {
             let points = tried.replay.course.iter().map(|point| (point.operations as f64, of(point)));
             Series {
-                name: format!("{}: {what}", tried.subject.label(false)),
+                name: format!("{}: {what}", tried.label),
                 colour,
                 mark,
                 // A logarithmic axis has no place for nothing.
@@ -496,69 +452,4 @@ fn draw(folder: &Path, trace: &Trace, tried: &[Tried<'_>]) -> anyhow::Result<Pat
     let path = folder.join("trace.svg");
     chart::save(&chart, &path)?;
     Ok(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use koel::tuning::{Constraints, recommend};
-
-    use super::*;
-
-    fn trace(operations: &[(Operation, u64)]) -> Trace {
-        let mut operations = operations.iter().copied();
-        Trace::of(|| Ok(operations.next())).expect("nothing to read")
-    }
-
-    /// 1000 keys: inserted, queried with as many others, every second one removed, queried again.
-    fn life() -> Trace {
-        let key = |n: u64| koel::Xxh3.hash(7, &n.to_le_bytes());
-        let all = |operation, keys: std::ops::Range<u64>, step| keys.step_by(step).map(move |n| (operation, key(n)));
-        let life = all(Operation::Insert, 0..1000, 1)
-            .chain(all(Operation::QueryAbsent, 0..2000, 1))
-            .chain(all(Operation::Remove, 0..1000, 2))
-            .chain(all(Operation::QueryAbsent, 0..1000, 1));
-        trace(&life.collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn a_multiset_knows_what_is_present() {
-        use Operation::{Insert, QueryAbsent as Query, QueryPresent, Remove};
-        let found = trace(&[(Query, 1), (Insert, 1), (Insert, 1), (Remove, 1), (Query, 1), (Remove, 1), (Query, 1), (Remove, 1)]);
-        assert_eq!((found.insertions, found.present_queries, found.absent_queries), (2, 1, 2));
-        assert_eq!((found.removals, found.skipped_removals, found.most_items, found.most_copies), (2, 1, 2, 2));
-        assert!(found.operations[4].1 == QueryPresent && found.operations.len() == 7);
-    }
-
-    #[test]
-    fn nothing_is_missed_and_rates_are_as_expected() {
-        let trace = life();
-        assert_eq!((trace.present_queries, trace.absent_queries, trace.most_items), (1500, 1500, 1000));
-        let advice = recommend(1000, 0.1, &Constraints::default());
-        let growing = Growing { capacity: 0, most: 1000, rate: 0.1, table: None, bucket_size: None };
-        for subject in advice.candidates().iter().map(Subject::Fixed).chain([Subject::Growing(growing)]) {
-            let found = subject.replay(&trace).expect("no key is lost");
-            let what = subject.label(false);
-            assert_eq!((found.refused_insertions, found.false_negatives), (0, 0), "{what}");
-            // Five standard deviations.
-            let expected = found.expected_false_positives;
-            assert!((found.false_positives as f64 - expected).abs() < 5.0 * expected.sqrt(), "{what}: {expected}");
-            let last = found.course[found.course.len() - 1];
-            assert_eq!((last.operations, last.items, last.absent_queries), (4500, 500, 1500), "{what}");
-            assert!(found.most_load_factor > last.load_factor && last.load_factor > 0.0, "{what}");
-        }
-    }
-
-    /// Refused keys are missed, and their removal takes nothing away.
-    #[test]
-    fn a_filter_that_is_too_small_misses_what_it_refused_and_no_more() {
-        let trace = life();
-        let advice = recommend(400, 0.1, &Constraints::default());
-        let found = Subject::Fixed(advice.best().expect("one")).replay(&trace).expect("no other key is lost");
-        assert!(found.refused_insertions > 400 && found.refused_insertions < 600, "{}", found.refused_insertions);
-        assert!(found.false_negatives > 400 && found.false_negatives < 2 * found.refused_insertions, "{}", found.false_negatives);
-        // What is left was inserted, and half of it was removed.
-        let last = found.course[found.course.len() - 1];
-        let stored = 1000 - found.refused_insertions;
-        assert!(last.items.abs_diff(stored / 2) < 60, "{} of {stored}", last.items);
-    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use koel::{
-    Addressing, Params, TableKind,
+    Addressing, Params,
     tuning::{Candidate, HIGHEST_RATE},
 };
 use koel_lab::{
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     Answer, Nearest, Tune,
-    answer::{candidate, label},
+    answer::{candidate, label, starred},
     call::Call,
 };
 use crate::{
@@ -37,9 +37,6 @@ const STEP: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
 /// Lower than the rate of any filter that fits into memory: with fingerprints of 32 bits, it is about 10⁻⁹.
 const LOWEST_RATE: f64 = 1e-10;
-
-/// Filters in the table without --all, beside those with the usual buckets.
-const SHOWN: usize = 4;
 
 /// What is done with a filter, and what it costs. Shares are between 0 and 1, times in nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -67,6 +64,7 @@ struct Cost {
     changes: f64,
     false_positives: f64,
     memory: f64,
+    total: f64,
 }
 
 impl Workload {
@@ -75,23 +73,16 @@ impl Workload {
         let Self { lookups, absent, insertions, removals, false_positive, mib } = *self;
         // Those that replace removed items go into a filter that is nearly full; the others fill it.
         let replacing = insertions.min(removals);
-        Cost {
-            lookups: lookups * (absent * speeds.find_absent + (1.0 - absent) * speeds.find_present),
-            changes: replacing * speeds.insert + (insertions - replacing) * speeds.build + removals * speeds.remove,
-            false_positives: lookups * absent * rate * false_positive,
-            memory: bytes / f64::from(1 << 20) * mib,
-        }
+        let changes = replacing * speeds.insert + (insertions - replacing) * speeds.build + removals * speeds.remove;
+        let false_positives = lookups * absent * rate * false_positive;
+        let lookups = lookups * (absent * speeds.find_absent + (1.0 - absent) * speeds.find_present);
+        let memory = bytes / f64::from(1 << 20) * mib;
+        Cost { lookups, changes, false_positives, memory, total: lookups + changes + false_positives + memory }
     }
 
     /// The cost without a filter: the wasted work of every lookup of an absent key.
     fn without(&self) -> f64 {
         self.lookups * self.absent * self.false_positive
-    }
-}
-
-impl Cost {
-    fn total(&self) -> f64 {
-        self.lookups + self.changes + self.false_positives + self.memory
     }
 }
 
@@ -109,34 +100,33 @@ pub(super) struct Options {
         allow_negative_numbers = true,
         conflicts_with = "lists"
     )]
-    false_positive_cost: Option<f64>,
+    pub(super) false_positive_cost: Option<f64>,
 
-    /// The share of the lookups whose key is absent [default: 50%]
-    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
-    absent: Option<Share>,
+    /// The share of the lookups whose key is absent
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = numbers::part, allow_negative_numbers = true)]
+    #[arg(requires = "false_positive_cost")]
+    absent: Share,
 
     /// The share of all operations that insert an item. As many of them as remove one go into a filter that is nearly full; the
-    /// others fill it [default: 0%]
-    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
-    insertions: Option<Share>,
+    /// others fill it
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = numbers::part, allow_negative_numbers = true)]
+    #[arg(requires = "false_positive_cost")]
+    insertions: Share,
 
-    /// The share of all operations that remove an item [default: 0%]
-    #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_negative_numbers = true)]
-    removals: Option<Share>,
+    /// The share of all operations that remove an item
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = numbers::part, allow_negative_numbers = true)]
+    #[arg(requires = "false_positive_cost")]
+    removals: Share,
 
     /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: a filter of twice the
     /// size must save 10 % of the time]
     #[arg(long, value_name = "TIME", value_parser = numbers::nanoseconds, allow_negative_numbers = true)]
+    #[arg(requires = "false_positive_cost")]
     memory_cost: Option<f64>,
 
-    /// The part of the processor's last cache that is left for the filter, such as 8MiB. If that is a quarter of the cache, times
-    /// are those of a table of four times the size [default: all of it]
-    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
-    cache: Option<usize>,
-
-    /// The folder with this machine's times, which `koel experiment speed` measures [default: koel-experiments]
-    #[arg(long, value_name = "FOLDER")]
-    times: Option<PathBuf>,
+    /// The folder with this machine's times, which `koel experiment speed` measures
+    #[arg(long, value_name = "FOLDER", default_value = FOLDER, requires = "false_positive_cost")]
+    times: PathBuf,
 }
 
 /// A filter and what it costs.
@@ -149,130 +139,60 @@ impl Priced {
     fn params(&self) -> &Params {
         self.candidate.params()
     }
-
-    /// Its kind of table, and the slots of a bucket.
-    fn shape(&self) -> (TableKind, u32) {
-        (self.params().table(), self.params().bucket_size())
-    }
 }
 
 /// Everything to print.
-pub(super) struct Costs<'a> {
+struct Costs<'a> {
     asked: &'a Tune,
     workload: Workload,
     times: SpeedTable,
-    folder: &'a Path,
+    /// Whether this machine measured the times.
+    is_here: bool,
     /// All filters: the recommended one, and then the others, the cheapest first.
     filters: Vec<Priced>,
-    /// The cheapest one, if it is not recommended.
-    cheapest: Option<usize>,
-    call: Option<Call>,
-    /// Values that work, if those given do not.
-    nearest: Option<Nearest>,
 }
 
 impl Options {
-    /// Whether costs are wanted.
-    pub(super) fn are_given(&self) -> bool {
-        self.false_positive_cost.is_some()
-    }
-
-    /// The workload. `None` if no cost is given.
-    fn workload(&self) -> anyhow::Result<Option<Workload>> {
-        let Some(false_positive) = self.false_positive_cost else {
-            return match self.given() {
-                None => Ok(None),
-                Some(option) => bail!("{option}: counts only with --false-positive-cost; give it, or leave {option} out"),
-            };
-        };
-        let (inserted, removed) = (self.insertions.unwrap_or_default(), self.removals.unwrap_or_default());
-        let [absent, insertions, removals] = [self.absent.unwrap_or(Share(0.5)), inserted, removed].map(|part| part.0);
-        let changes = insertions + removals;
+    fn workload(&self, false_positive: f64) -> anyhow::Result<Workload> {
+        let Self { absent, insertions, removals, memory_cost, .. } = *self;
+        let changes = insertions.0 + removals.0;
         // Thirds need not add up to exactly 1.
         if changes > 1.0 + 1e-9 {
             bail!(
-                "--insertions: {inserted} given, but with --removals {removed} that is more than all operations; give less of one"
+                "--insertions: {insertions} given, but with --removals {removals} that is more than all operations; give less of \
+                 one"
             );
         }
-        let lookups = (1.0 - changes).max(0.0);
-        Ok(Some(Workload { lookups, absent, insertions, removals, false_positive, mib: self.memory_cost.unwrap_or(0.0) }))
+        let (lookups, mib) = ((1.0 - changes).max(0.0), memory_cost.unwrap_or(0.0));
+        let [absent, insertions, removals] = [absent, insertions, removals].map(|part| part.0);
+        Ok(Workload { lookups, absent, insertions, removals, false_positive, mib })
     }
 
-    /// One of the options that are of no use without the cost of a false positive, if one is given.
-    fn given(&self) -> Option<&'static str> {
-        let given = [
-            ("--absent", self.absent.is_some()),
-            ("--insertions", self.insertions.is_some()),
-            ("--removals", self.removals.is_some()),
-            ("--memory-cost", self.memory_cost.is_some()),
-            ("--cache", self.cache.is_some()),
-            ("--times", self.times.is_some()),
-        ];
-        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
-    }
-}
-
-impl<'a> Costs<'a> {
-    /// The costs of all filters for a question. `None` if no cost is given.
-    pub(super) fn of(asked: &'a Tune) -> anyhow::Result<Option<Self>> {
-        let options = &asked.workload;
-        let Some(workload) = options.workload()? else { return Ok(None) };
-        let items = asked.planned(asked.items.now);
-        if items == 0 {
+    /// The costs of all filters, if those of a false positive are given.
+    pub(super) fn answer(&self, asked: &Tune) -> anyhow::Result<Option<Answer>> {
+        let Some(false_positive) = self.false_positive_cost else { return Ok(None) };
+        let workload = self.workload(false_positive)?;
+        if asked.planned(asked.items.now) == 0 {
             bail!("--items: 0 given, but a filter without items has no false positives; the nearest that works is 1");
         }
-        let folder = options.times.as_deref().unwrap_or(Path::new(FOLDER));
-        let times = times(folder)?;
-        let growth = growth(options.cache, &times)?;
+        let times = times(&self.times)?;
         let price = |candidate: Candidate| {
             let (params, bytes) = (candidate.params(), candidate.bytes() as f64);
-            let speeds = times.at(params.table(), params.bucket_size(), bytes * growth)?;
+            let speeds = times.at(params.table(), params.bucket_size(), bytes)?;
             let cost = workload.cost(&speeds, candidate.false_positive_rate(), bytes);
             Some(Priced { candidate, cost })
         };
         let mut filters: Vec<_> = candidates(asked).into_iter().filter_map(price).collect();
         filters.sort_by(|one, other| {
-            let cost = one.cost.total().total_cmp(&other.cost.total());
+            let cost = one.cost.total.total_cmp(&other.cost.total);
             cost.then_with(|| one.candidate.bytes().cmp(&other.candidate.bytes()))
         });
-        let best = recommended(&filters, options.memory_cost.is_some());
-        if let Some(best) = best {
+        if let Some(best) = recommended(&filters, self.memory_cost.is_some()) {
             filters[..=best].rotate_right(1);
         }
-        let call = filters.first().map(|best| Call::of(&best.candidate, items, None)).transpose()?;
-        let costs = Self {
-            workload,
-            // The one that was the first.
-            cheapest: best.filter(|&best| best > 0).map(|_| 1),
-            nearest: if filters.is_empty() { Some(Nearest::to(asked)) } else { None },
-            asked,
-            times,
-            folder,
-            filters,
-            call,
-        };
-        Ok(Some(costs))
-    }
-
-    pub(super) fn answer(&self) -> Answer {
-        Answer { text: self.text(), object: self.object(), found: !self.filters.is_empty() }
-    }
-
-    /// The time that an operation takes without a filter.
-    fn without(&self) -> f64 {
-        self.workload.without()
-    }
-
-    /// Whether the recommended filter costs less than none.
-    fn pays(&self) -> bool {
-        self.filters.first().is_some_and(|best| best.cost.total() < self.without())
-    }
-
-    /// Whether this machine measured the times.
-    fn is_here(&self) -> bool {
-        let here = Machine::here();
-        let there = self.times.machine();
-        (&here.processor, &here.kernel) == (&there.processor, &there.kernel)
+        let (here, there) = (Machine::here(), times.machine());
+        let is_here = (&here.processor, &here.kernel) == (&there.processor, &there.kernel);
+        Costs { asked, workload, times, is_here, filters }.answer().map(Some)
     }
 }
 
@@ -281,36 +201,22 @@ fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
     let there = folder.display();
     let read = SpeedTable::read(folder);
     let read = read.with_context(|| format!("--times: koel experiment speed --again --out {there} measures them anew"))?;
-    match read {
-        Some(times) => Ok(times),
-        None => bail!(
+    read.with_context(|| {
+        format!(
             "--times: {there} has no times of this machine; measure them, which takes some minutes, with: koel experiment speed \
              --out {there}"
-        ),
-    }
+        )
+    })
 }
 
 /// The recommended filter. Its time counts with a price of memory: that of --memory-cost, or by default a share of the time for each
 /// doubling of the bytes. Of those that are within the error of the best, it is the smallest.
 fn recommended(filters: &[Priced], priced_memory: bool) -> Option<usize> {
     let price = |bytes: f64| if priced_memory { 1.0 } else { bytes.powf(-(1.0 - DOUBLING).log2()) };
-    let score = |one: &Priced| one.cost.total() * price(one.candidate.bytes() as f64);
+    let score = |one: &Priced| one.cost.total * price(one.candidate.bytes() as f64);
     let least = filters.iter().map(score).reduce(f64::min)?;
     let alike = filters.iter().enumerate().filter(|(_, one)| score(one) <= least * (1.0 + ALIKE));
     alike.min_by_key(|(_, one)| one.candidate.bytes()).map(|(place, _)| place)
-}
-
-/// How many times as large tables count as they are.
-fn growth(cache: Option<usize>, times: &SpeedTable) -> anyhow::Result<f64> {
-    match (cache, times.cache()) {
-        (None, _) => Ok(1.0),
-        (Some(0), _) => bail!("--cache: 0 given; give at least one byte"),
-        (Some(_), None) => bail!("--cache: the machine that measured did not tell how large its cache is; leave --cache out"),
-        (Some(given), Some(all)) if given as u64 > all => {
-            bail!("--cache: {given} given, but the machine that measured has {all} bytes; give no more")
-        }
-        (Some(given), Some(all)) => Ok(all as f64 / given as f64),
-    }
 }
 
 /// Of each kind of table and each bucket size, the smallest filters for all rates within the limits, each once.
@@ -330,16 +236,46 @@ fn candidates(asked: &Tune) -> Vec<Candidate> {
 }
 
 impl Costs<'_> {
-    fn text(&self) -> String {
-        let question = self.question();
-        let Some((best, call)) = self.filters.first().zip(self.call.as_ref()) else {
-            let ways = self.nearest.as_ref().map_or_else(String::new, Nearest::text);
-            return format!("{question}\nNo filter meets these requirements.\n{ways}");
+    fn answer(&self) -> anyhow::Result<Answer> {
+        let (question, items) = (self.question(), self.asked.planned(self.asked.items.now));
+        let without = self.workload.without();
+        let best = self.filters.first();
+        let pays = best.is_some_and(|best| best.cost.total < without);
+        let nearest = best.is_none().then(|| Nearest::to(self.asked));
+        let call = best.map(|best| Call::of(&best.candidate, items, None)).transpose()?;
+        let text = if let Some((best, call)) = best.zip(call.as_ref()) {
+            // What does not pay is not to be built.
+            let call = if pays { format!("\n{call}") } else { String::new() };
+            format!("{question}\n{}\n{}{call}", self.table(), self.notes(best, pays))
+        } else {
+            let nearest = nearest.as_ref().map_or_else(String::new, Nearest::text);
+            format!("{question}\nNo filter meets these requirements.\n{nearest}")
         };
-        let (table, notes) = (self.table(), self.notes(best));
-        // What does not pay is not to be built.
-        let calls = if self.pays() { format!("\n{}\n\n{}\n", call.command(), call.rust()) } else { String::new() };
-        format!("{question}\n{table}\n{notes}{calls}")
+        let mut asked = self.asked.object();
+        asked["workload"] = json!(self.workload);
+        let (disturbed, rows) = self.times.disturbed();
+        let candidates = self.filters.iter().map(|priced| {
+            let mut object = candidate(&priced.candidate, items);
+            object["cost_ns"] = json!(priced.cost);
+            object
+        });
+        let object = json!({
+            "asked": asked,
+            "times": {
+                "processor": self.times.machine().processor,
+                "this_machine": self.is_here,
+                "disturbed_rows": disturbed,
+                "rows": rows,
+                "largest_table_bytes": self.times.most_bytes(),
+            },
+            "candidates": candidates.collect::<Value>(),
+            "cost_without_filter_ns": without,
+            "pays": pays,
+            "nearest": nearest,
+            "builder": call.as_ref().map(Call::rust),
+            "command": call.as_ref().map(Call::command),
+        });
+        Ok(Answer { text, object, found: best.is_some() })
     }
 
     fn question(&self) -> String {
@@ -350,8 +286,8 @@ impl Costs<'_> {
         for (share, what) in [(workload.insertions, "insertions"), (workload.removals, "removals")] {
             parts.extend((share > 0.0).then(|| format!("{} {what}", per_cent(share))));
         }
-        let mib = || format!(", and a MiB {} per operation", time(workload.mib));
-        let memory = if workload.mib > 0.0 { mib() } else { String::new() };
+        let mib = Some(workload.mib).filter(|&mib| mib > 0.0);
+        let memory = mib.map(|mib| format!(", and a MiB {} per operation", time(mib))).unwrap_or_default();
         wrapped(&format!(
             "{}; {}. A false positive costs {}{memory}.{}",
             self.asked.said_items(),
@@ -371,49 +307,43 @@ impl Costs<'_> {
             bucket_size.map(|slots| format!("buckets of {}", counted(slots, "slot"))),
             (addressing != Addressing::default()).then(|| format!("addressing {addressing}")),
             (copies > 1).then(|| format!("room for {copies} copies")),
-            self.asked.workload.cache.map(|bytes| format!("{} of the cache", size(bytes as f64))),
         ];
         let limits: Vec<_> = limits.into_iter().flatten().collect();
         if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join(", ")) }
     }
 
-    /// The cheapest filter of each shape that is shown.
-    fn shown(&self) -> Vec<&Priced> {
-        let is_first = |place: usize, priced: &Priced| self.filters[..place].iter().all(|other| other.shape() != priced.shape());
-        let shapes = self.filters.iter().enumerate().filter(|&(place, priced)| is_first(place, priced));
-        let is_usual = |priced: &Priced| TableKind::Packed.bucket_sizes().contains(&priced.params().bucket_size());
-        let shown = shapes.enumerate().filter(|&(rank, (_, priced))| self.asked.all || rank < SHOWN || is_usual(priced));
-        shown.map(|(_, (_, priced))| priced).collect()
-    }
-
+    /// The cheapest filter of each shape that is shown, and no filter.
     fn table(&self) -> String {
-        let row = |Cost { lookups, changes, false_positives, memory }: Cost, bytes: f64, rate: f64, name: String| {
-            let total = lookups + changes + false_positives + memory;
-            let [total, lookups, changes, false_positives, memory] =
-                [total, lookups, changes, false_positives, memory].map(three);
-            vec![total, lookups, changes, false_positives, memory, size(bytes), narrow(rate), name]
-        };
+        let shape = |priced: &Priced| (priced.params().table(), priced.params().bucket_size());
+        let mut shapes: Vec<&Priced> = Vec::new();
+        for priced in &self.filters {
+            if shapes.iter().all(|other| shape(other) != shape(priced)) {
+                shapes.push(priced);
+            }
+        }
         let header = ["cost", "lookups", "changes", "wasted", "memory", "size", "\u{3b5}", "filter"];
         let mut rows = vec![header.map(String::from).to_vec()];
-        rows.extend(self.shown().into_iter().enumerate().map(|(place, priced)| {
-            let (bytes, rate) = (priced.candidate.bytes() as f64, priced.candidate.false_positive_rate());
-            row(priced.cost, bytes, rate, label(priced.params(), place == 0))
+        rows.extend(self.asked.shown(&shapes, |priced| &priced.candidate).into_iter().enumerate().map(|(place, priced)| {
+            let Cost { lookups, changes, false_positives, memory, total } = priced.cost;
+            let mut row = [total, lookups, changes, false_positives, memory].map(three).to_vec();
+            row.push(size(priced.candidate.bytes() as f64));
+            row.push(narrow(priced.candidate.false_positive_rate()));
+            row.push(starred(label(priced.params()), place == 0));
+            row
         }));
-        let filters = rows.len();
-        let without = [&*three(self.without()), "-", "-", &*three(self.without()), "-", "-", "-", "no filter"];
-        rows.push(without.map(String::from).to_vec());
+        let (filters, without) = (rows.len(), three(self.workload.without()));
+        rows.push([&without, "-", "-", &without, "-", "-", "-", "no filter"].map(String::from).to_vec());
         if self.workload.mib == 0.0 {
             for row in &mut rows {
                 row.remove(4);
             }
         }
-        let last = rows[0].len() - 1;
-        table(&rows, 1, &[last], &[1, filters])
+        table(&rows, 1, &[rows[0].len() - 1], &[1, filters])
     }
 
-    fn notes(&self, best: &Priced) -> String {
-        let (cost, without) = (best.cost.total(), self.without());
-        let mut notes = vec![if self.pays() {
+    fn notes(&self, best: &Priced, pays: bool) -> String {
+        let (cost, without) = (best.cost.total, self.workload.without());
+        let mut notes = vec![if pays {
             format!(
                 "* The recommended filter: {} per operation. Without a filter, it is {}, {:.1} times as much.",
                 time(cost),
@@ -428,13 +358,14 @@ impl Costs<'_> {
                 time(cost)
             )
         }];
-        if let Some(cheapest) = self.cheapest.map(|place| &self.filters[place]) {
+        let second = self.filters.get(1);
+        if let Some(cheapest) = second.filter(|second| second.cost.total < cost) {
             let why =
                 if self.asked.workload.memory_cost.is_some() { "" } else { "twice the memory must save 10 % of the time, and " };
             notes.push(format!(
                 "The least time: {}, with {} for {} instead of {}; {why}times within 5 % count as equal.",
-                label(cheapest.params(), false),
-                time(cheapest.cost.total()),
+                label(cheapest.params()),
+                time(cheapest.cost.total),
                 size(cheapest.candidate.bytes() as f64),
                 size(best.candidate.bytes() as f64)
             ));
@@ -449,10 +380,10 @@ impl Costs<'_> {
     }
 
     fn about_times(&self, best: &Priced) -> String {
-        let folder = self.folder.display();
+        let folder = self.asked.workload.times.display();
         let again = format!("koel experiment speed --again --out {folder}");
         let mut parts = vec![format!("Times: {folder}/speed.json, of {}.", self.times.machine().processor)];
-        if !self.is_here() {
+        if !self.is_here {
             parts.push(format!("That is another machine than this one: measure here with `{again}`."));
         }
         let (disturbed, all) = self.times.disturbed();
@@ -469,39 +400,6 @@ impl Costs<'_> {
     }
 }
 
-impl Costs<'_> {
-    /// Everything as one object. Names and meanings are stable.
-    fn object(&self) -> Value {
-        let mut asked = self.asked.object();
-        asked["workload"] = json!(self.workload);
-        asked["workload"]["cache_bytes"] = json!(self.asked.workload.cache);
-        let items = self.asked.planned(self.asked.items.now);
-        let (disturbed, rows) = self.times.disturbed();
-        let candidates = self.filters.iter().map(|priced| {
-            let mut object = candidate(&priced.candidate, items);
-            object["cost_ns"] = json!(priced.cost);
-            object["cost_ns"]["total"] = json!(priced.cost.total());
-            object
-        });
-        json!({
-            "asked": asked,
-            "times": {
-                "processor": self.times.machine().processor,
-                "this_machine": self.is_here(),
-                "disturbed_rows": disturbed,
-                "rows": rows,
-                "largest_table_bytes": self.times.most_bytes(),
-            },
-            "candidates": candidates.collect::<Vec<_>>(),
-            "cost_without_filter_ns": self.without(),
-            "pays": self.pays(),
-            "nearest": self.nearest,
-            "builder": self.call.as_ref().map(Call::rust),
-            "command": self.call.as_ref().map(Call::command),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -513,8 +411,8 @@ mod tests {
         let workload =
             Workload { lookups: 0.5, absent: 0.75, insertions: 0.25, removals: 0.25, false_positive: 1000.0, mib: 2.0 };
         let cost = workload.cost(&SPEEDS, 0.125, f64::from(3 << 20));
-        assert_eq!(cost, Cost { lookups: 6.25, changes: 17.5, false_positives: 46.875, memory: 6.0 });
-        assert!((cost.total() - 76.625).abs() < 1e-12 && (workload.without() - 375.0).abs() < 1e-12);
+        assert_eq!(cost, Cost { lookups: 6.25, changes: 17.5, false_positives: 46.875, memory: 6.0, total: 76.625 });
+        assert!((workload.without() - 375.0).abs() < 1e-12);
     }
 
     #[test]
@@ -527,16 +425,5 @@ mod tests {
         for (insertions, removals, cost) in expected {
             assert!((changes(insertions, removals) - cost).abs() < 1e-12, "{insertions} {removals}");
         }
-    }
-
-    /// The question of Lang et al.: a filter pays if its lookup takes less than the work that it saves.
-    #[test]
-    fn without_absent_keys_no_filter_pays() {
-        let workload = Workload { lookups: 1.0, absent: 0.0, insertions: 0.0, removals: 0.0, false_positive: 1e9, mib: 0.0 };
-        assert!(workload.cost(&SPEEDS, 1e-9, 1.0).total() > workload.without());
-        let cheap = Workload { absent: 1.0, false_positive: 9.0, ..workload };
-        assert!(cheap.cost(&SPEEDS, 1e-9, 1.0).total() > cheap.without());
-        let dear = Workload { false_positive: 11.0, ..cheap };
-        assert!(dear.cost(&SPEEDS, 1e-9, 1.0).total() < dear.without());
     }
 }

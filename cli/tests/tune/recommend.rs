@@ -12,25 +12,12 @@ use serde_json::{Value, json};
 use super::{assert_builds, assert_legible, list, number, object, tune};
 use crate::common::{Koel, value_after};
 
-/// What calls give, and their text without blanks.
-macro_rules! pasted {
-    ($calls:expr) => {
-        ($calls, String::from(stringify!($calls)).replace(char::is_whitespace, ""))
-    };
-}
-
-/// Pasted into this program, it compiles.
-#[test]
-fn the_call_is_rust() {
-    let (builder, calls) = pasted!(
-        CuckooFilter::builder().capacity(1_000).fingerprint_bits(7).table(TableKind::Single).addressing(Addressing::PowerOfTwo)
-    );
-    let options = "--items 1000 --bytes 2000 --table single --bucket-size 4 --addressing power-of-two";
-    let text = tune(options).text();
-    let (_, rust) = text.split_once("\n\nuse koel::{Addressing, CuckooFilter, TableKind};\n").unwrap_or_else(|| panic!("{text}"));
-    let rust = rust.replace(char::is_whitespace, "");
-    assert_eq!(rust, format!("letmutfilter={calls}.build()?;"));
-    assert!(builder.params().is_ok());
+/// Calls of a builder, as text without blanks. Pasted into this program, they compile.
+macro_rules! calls {
+    ($($call:tt)*) => {{
+        let _ = CuckooFilter::builder().capacity(1).$($call)*;
+        stringify!($($call)*).replace(char::is_whitespace, "")
+    }};
 }
 
 /// And the call, which is made of the same words, is as it would be written.
@@ -39,15 +26,19 @@ fn the_command_builds_the_best() {
     let koel = Koel::new();
     koel.write("list.txt", "a\n");
     for (options, calls) in [
-        ("--items 7 --fpr 0.3", "false_positive_rate(0.3)"),
-        ("--items 1000 --fpr 0.001", "false_positive_rate(0.001)"),
-        ("--items 1000 --fpr 0.001 --table single", "false_positive_rate(0.001).table(TableKind::Single)"),
-        ("--items 1000 --fpr 0.001 --bucket-size 3", "false_positive_rate(0.001).bucket_size(3)"),
-        ("--items 1000000 --fpr 1e-7 --copies 20", "false_positive_rate(1e-7).bucket_size(12)"),
-        ("--items 1000000 --bytes 1.2MB", "fingerprint_bits(10)"),
+        ("--items 7 --fpr 0.3", calls!(false_positive_rate(0.3))),
+        ("--items 1000 --fpr 0.001", calls!(false_positive_rate(0.001))),
+        ("--items 1000 --fpr 0.001 --table single", calls!(false_positive_rate(0.001).table(TableKind::Single))),
+        ("--items 1000 --fpr 0.001 --bucket-size 3", calls!(false_positive_rate(0.001).bucket_size(3))),
+        ("--items 1000000 --fpr 1e-7 --copies 20", calls!(false_positive_rate(1e-7).bucket_size(12))),
+        ("--items 1000000 --bytes 1.2MB", calls!(fingerprint_bits(10))),
+        (
+            "--items 1000 --bytes 2000 --table single --bucket-size 4 --addressing power-of-two",
+            calls!(fingerprint_bits(7).table(TableKind::Single).addressing(Addressing::PowerOfTwo)),
+        ),
         (
             "--items 100 --bytes 2000 --bucket-size 2 --addressing power-of-two",
-            "fingerprint_bits(32).bucket_size(2).addressing(Addressing::PowerOfTwo)",
+            calls!(fingerprint_bits(32).bucket_size(2).addressing(Addressing::PowerOfTwo)),
         ),
     ] {
         let found = object(options);
@@ -55,6 +46,10 @@ fn the_command_builds_the_best() {
         assert_builds(&koel, &found, &found["candidates"][0], &names, "list.txt");
         let [command, rust] = ["command", "builder"].map(|name| found[name].as_str().expect("a call"));
         assert!(tune(options).text().ends_with(&format!("\n{command}\n\n{rust}\n")), "{command}");
+        let (types, rust) = rust.split_once(";\n").expect("what it uses");
+        for name in ["Addressing", "TableKind"] {
+            assert_eq!(types.contains(name), calls.contains(&format!("{name}::")), "{types}: {calls}");
+        }
         let rust = rust.replace(char::is_whitespace, "");
         assert!(rust.contains("CuckooFilter::builder().capacity(") && rust.ends_with(&format!(".{calls}.build()?;")), "{rust}");
     }

@@ -23,7 +23,7 @@ fn life(keys: u32) -> String {
 fn a_log_is_counted_and_replayed() {
     let koel = Koel::new();
     koel.write("log.txt", life(5000));
-    let found = koel.json("tune --json --trace log.txt --fpr 1%");
+    let found = koel.json("tune --json --trace log.txt --fpr 1% --all");
     let counted = json!({
         "insertions": 5001, "present_queries": 7500, "absent_queries": 32_500, "removals": 2500, "skipped_removals": 1,
         "most_items": 5000, "most_copies": 2,
@@ -31,7 +31,7 @@ fn a_log_is_counted_and_replayed() {
     assert_eq!((&found["trace"], &found["asked"]["planned_items"]), (&counted, &json!(5000)));
     let candidates = list(&found, "candidates");
     let growing = candidates.iter().filter(|one| one["grows"] == true).count();
-    assert!(growing == 1 && candidates.len() >= 5 && found["picture"].is_null(), "{}", candidates.len());
+    assert!(growing == 1 && candidates.len() >= 17 && found["picture"].is_null(), "{}", candidates.len());
     for one in candidates {
         let replay = &one["replay"];
         assert_eq!([&replay["refused_insertions"], &replay["false_negatives"]], [0, 0], "{replay}");
@@ -86,9 +86,15 @@ fn refusals_are_counted() {
     }
     let found = koel.json("tune --json --fpr 1% --trace log.txt --items 600");
     let [first, .., growing] = list(&found, "candidates") else { panic!("{found}") };
-    for name in ["/replay/refused_insertions", "/replay/false_negatives"] {
-        assert!(number(first, name) > 300.0 && number(growing, name) == 0.0, "{name}");
-    }
+    let [refused, missed] = ["/replay/refused_insertions", "/replay/false_negatives"].map(|name| {
+        assert!(number(growing, name) == 0.0, "{name}");
+        number(first, name)
+    });
+    // Of the 1000 keys, it has room for 600 and a few more. A key is queried twice unless it is removed.
+    assert!(refused > 300.0 && refused < 400.0 && missed > 300.0 && missed < 2.0 * refused, "{refused} refused, {missed} missed");
+    // The removal of a key that was refused takes nothing away.
+    let left = list(&first["replay"], "course").last().map(|last| number(last, "/items")).expect("a course");
+    assert!((499.0..=501.0).contains(&left), "{left}");
 }
 
 #[test]

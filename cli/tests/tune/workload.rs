@@ -159,15 +159,11 @@ fn where_no_filter_pays_it_says_so() {
     assert_eq!(costs("--items 1M --false-positive-cost 1s --absent 0")["pays"], false);
 }
 
-/// The more bytes a table has, the more time its operations take, also where none was measured, and where the cache is small.
+/// The more bytes a table has, the more time its operations take, also where none was measured.
 #[test]
-fn times_follow_the_cache_and_go_on_beyond_the_largest_table() {
-    let question = "--items 1M --false-positive-cost 10us --fpr 0.1%";
-    let [all, less] = ["", "--cache 1MiB"].map(|cache| total(&best(&format!("{question} {cache}"))));
-    assert!(less > 1.2 * all, "{less} {all}");
-    let size = |options: &str| number(&best(&format!("--false-positive-cost 1us {options}")), "/table_bytes");
-    assert!(size("--items 40M") < 1.2 * size("--items 38M"));
-    assert!(size("--items 10M --cache 2MiB") < 2.0 * size("--items 10M"));
+fn times_go_on_beyond_the_largest_table() {
+    let size = |items: &str| number(&best(&format!("--items {items} --false-positive-cost 1us")), "/table_bytes");
+    assert!(size("40M") < 1.2 * size("38M"));
     let run = tune(&format!("--items 1G --false-positive-cost 1us {TIMES}"));
     run.ok();
     assert!(run.unbroken().contains("from there on, times are taken to rise"), "{}", run.text());
@@ -176,12 +172,11 @@ fn times_follow_the_cache_and_go_on_beyond_the_largest_table() {
 
 #[test]
 fn the_question_is_repeated_with_its_limits() {
-    let limits = "--fpr 1% --bytes 9MB --table single --bucket-size 4 --copies 3 --cache 1MiB";
+    let limits = "--fpr 1% --bytes 9MB --table single --bucket-size 4 --copies 3";
     let run = tune(&format!("--items 1M --headroom 50% --false-positive-cost 1us {limits} {TIMES}"));
     run.ok();
     let limits = "1000000 items, with headroom 1500000; 100 % lookups, 50 % of them of absent keys. A false positive costs 1.00 us. \
-                  Limits: \u{3b5} of at most 0.01, at most 9000000 bytes, single tables, buckets of 4 slots, room for 3 copies, 1.05 MB of \
-                  the cache.";
+                  Limits: \u{3b5} of at most 0.01, at most 9000000 bytes, single tables, buckets of 4 slots, room for 3 copies.";
     assert!(run.unbroken().contains(limits), "{}", run.text());
     assert_legible(&run.text());
 }
@@ -209,8 +204,8 @@ fn without_times_it_says_how_to_measure_them() {
 fn mistakes_are_named() {
     let koel = Koel::new();
     koel.given(&format!("tune {TIMES}")).refuses(&[
-        ("--items 5 --fpr 1% --absent 50%", &["--absent: counts only with --false-positive-cost", "leave --absent out"]),
-        ("--items 5 --fpr 1%", &["--times: counts only with"]),
+        ("--items 5 --fpr 1% --absent 50%", &["--false-positive-cost <TIME>", "not provided"]),
+        ("--items 5 --fpr 1%", &["--false-positive-cost <TIME>", "not provided"]),
         ("--items 0 --false-positive-cost 1us", &["--items: 0 given", "nearest that works is 1"]),
         ("--items 1k..2k --false-positive-cost 1us", &["1000..2000 given", "filters of one size"]),
     ]);
@@ -222,8 +217,6 @@ fn mistakes_are_named() {
         ("1us --insertions half", &["--insertions", "'half'", "such as 50%"]),
         ("1us --insertions 60% --removals 60%", &["--insertions: 60.0 % given", "--removals 60.0 %", "more than all"]),
         ("1us --memory-cost 1", &["--memory-cost", "'1'", "such as 80ns"]),
-        ("1us --cache 0", &["--cache", "0 given", "at least one"]),
-        ("1us --cache 1TiB", &["--cache", "1099511627776 given", "give no more"]),
         ("1us --keys keys", &["--keys", "cannot be used with"]),
         ("1us --fpr 2", &["--fpr", "2 given", "0.5"]),
     ]);
