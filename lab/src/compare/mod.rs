@@ -69,7 +69,7 @@ pub struct Difference {
     #[serde(skip)]
     is_time: bool,
     #[serde(skip)]
-    spreads: [Spread; 2],
+    spreads: [Option<Spread>; 2],
 }
 
 /// Whether two figures differ.
@@ -101,7 +101,8 @@ impl Comparison {
             );
         }
         let figures = experiments.iter().flat_map(|experiment| &experiment.figures);
-        let mut judge = Judge::new(figures.filter(|figure| figure.spreads.iter().any(Spread::is_chance)).count());
+        let mut judge =
+            Judge::new(figures.filter(|figure| figure.spreads.iter().flatten().any(|spread| spread.error > 0.0)).count());
         for figure in experiments.iter_mut().flat_map(|experiment| &mut experiment.figures) {
             figure.judge(&mut judge, time_tolerance);
         }
@@ -152,7 +153,6 @@ fn by_name(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
     Ok(records.into_iter().map(|record| (record.run.experiment.clone(), record)).collect())
 }
 
-/// What has this name.
 fn find<'a, T>(named: &'a [(String, T)], name: &str) -> Option<&'a T> {
     named.iter().find(|one| one.0 == name).map(|one| &one.1)
 }
@@ -200,7 +200,6 @@ struct Of {
     name: String,
 }
 
-/// The figures of a case.
 type Figures = BTreeMap<Of, Figure>;
 
 /// A figure: one value, or those of all repetitions of a case.
@@ -216,13 +215,11 @@ impl Figure {
     fn sample(&self) -> Sample {
         let count = self.samples.len() as f64;
         let value = self.samples.iter().map(|sample| sample.value).sum::<f64>() / count;
-        let spread = match (&self.role, &self.samples[..]) {
-            (Role::Time, samples) => {
-                let square = samples.iter().map(|sample| (sample.value - value).powi(2)).sum::<f64>();
-                Spread::of_mean((square / (count - 1.0).max(1.0)).sqrt(), count)
-            }
-            (_, [first, ..]) => first.spread,
-            (_, []) => Spread::Unknown,
+        let spread = if self.role == Role::Time {
+            let square = self.samples.iter().map(|sample| (sample.value - value).powi(2)).sum::<f64>();
+            Spread::of_mean((square / (count - 1.0).max(1.0)).sqrt(), count)
+        } else {
+            self.samples.first().and_then(|sample| sample.spread)
         };
         Sample { value, spread }
     }
@@ -244,7 +241,10 @@ fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> 
             let number = seen.entry(key.clone()).or_default();
             for (column, (name, value)) in row.iter().enumerate() {
                 let (Some(value), role) = (value.as_f64(), role(columns, name, Some(value))) else { continue };
-                let Some(spread) = spread(role, value, case, row) else { continue };
+                if matches!(role, Role::Key | Role::Round | Role::Detail) {
+                    continue;
+                }
+                let spread = spread(role, value, case, row);
                 let of = Of { row: key.clone(), place: *number, column, name: name.clone() };
                 let unit = columns.iter().find(|column| column.name == *name).map_or("", |column| &column.unit);
                 let new = || Figure { unit: unit.to_owned(), role: role.clone(), samples: Vec::new() };
@@ -269,33 +269,21 @@ fn role<'a>(columns: &'a [Column], name: &str, value: Option<&Value>) -> &'a Rol
     described.unwrap_or(if value.is_some_and(|value| value.is_number() || value.is_null()) { &Role::Exact } else { &Role::Key })
 }
 
-/// The spread of a value. `None` if it is not compared.
+/// The spread of a value. `None` if it is unknown, or shows in the repetitions.
 fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread> {
-    let field = |name: &str| row.get(name).or_else(|| case.get(name)).and_then(Value::as_f64);
-    let known = |error| Spread::Error { error, freedom: None };
-    Some(match role {
-        Role::Key | Role::Round | Role::Detail => return None,
-        Role::Exact => Spread::Exact,
+    let field = |name: &str| row.get(name).or_else(|| case.get(name))?.as_f64();
+    let known = |error| Some(Spread { error, freedom: None });
+    match role {
+        Role::Exact => Some(Spread::EXACT),
         // One event more or less is always possible.
-        Role::Share { of } => {
-            field(of).map_or(Spread::Unknown, |events| known(((value * (1.0 - value) + 1.0 / events) / events).sqrt()))
-        }
-        Role::Estimate { low, high } => {
-            field(low).zip(field(high)).map_or(Spread::Unknown, |(low, high)| known((high - low) / 2.0 / DEVIATIONS))
-        }
-        Role::Mean { least, most, of } => match (field(least), field(most), field(of)) {
-            (Some(least), Some(most), Some(of)) => Spread::of_range(least, most, of),
-            _ => Spread::Unknown,
-        },
+        Role::Share { of } => field(of).and_then(|events| known(((value * (1.0 - value) + 1.0 / events) / events).sqrt())),
+        Role::Estimate { low, high } => known((field(high)? - field(low)?) / 2.0 / DEVIATIONS),
+        Role::Mean { least, most, of } => Spread::of_range(field(least)?, field(most)?, field(of)?),
         // Too few of its rounds were undisturbed: their spread does not say how far off they are.
-        Role::Median { .. } if row.get(DISTURBED).and_then(Value::as_bool) == Some(true) => Spread::Unknown,
-        Role::Median { low, high, of } => match (field(low), field(high), field(of)) {
-            (Some(low), Some(high), Some(of)) => Spread::of_median(low, high, of),
-            _ => Spread::Unknown,
-        },
-        // It shows in the repetitions.
-        Role::Time => Spread::Unknown,
-    })
+        Role::Median { .. } if row.get(DISTURBED).and_then(Value::as_bool) == Some(true) => None,
+        Role::Median { low, high, of } => Spread::of_median(field(low)?, field(high)?, field(of)?),
+        Role::Time | Role::Key | Role::Round | Role::Detail => None,
+    }
 }
 
 #[cfg(test)]

@@ -8,49 +8,39 @@ use std::{collections::HashMap, f64::consts::FRAC_PI_2};
 /// The probability that any of the figures of a comparison is called different by chance.
 const ERROR: f64 = 0.01;
 
-/// A value and its spread.
+/// A value and its spread: unknown after one measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
     pub(super) value: f64,
-    pub(super) spread: Spread,
+    pub(super) spread: Option<Spread>,
 }
 
-/// How far a value may be from the true one.
+/// How far a value may be from the true one: its standard error, estimated with so many degrees of freedom; without them, it is
+/// known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Spread {
-    /// It is the true one.
-    Exact,
-    /// Its standard error, estimated with so many degrees of freedom; without them, it is known.
-    Error { error: f64, freedom: Option<f64> },
-    /// There was one measurement only.
-    Unknown,
+pub(super) struct Spread {
+    pub(super) error: f64,
+    pub(super) freedom: Option<f64>,
 }
 
 impl Spread {
-    pub(super) fn is_chance(&self) -> bool {
-        matches!(self, Self::Error { .. })
-    }
+    /// That of the true value.
+    pub(super) const EXACT: Self = Self { error: 0.0, freedom: None };
 
     /// That of a mean of values with this standard deviation, estimated from as many.
-    pub(super) fn of_mean(deviation: f64, values: f64) -> Self {
-        if values < 2.0 {
-            return Self::Unknown;
-        }
-        Self::Error { error: deviation / values.sqrt(), freedom: Some(values - 1.0) }
+    pub(super) fn of_mean(deviation: f64, values: f64) -> Option<Self> {
+        (values >= 2.0).then(|| Self { error: deviation / values.sqrt(), freedom: Some(values - 1.0) })
     }
 
     /// That of a mean of so many values, of which the least and the greatest are known: a normal distribution has this range
     /// on average.
-    pub(super) fn of_range(least: f64, most: f64, values: f64) -> Self {
-        if values < 2.0 {
-            return Self::Unknown;
-        }
+    pub(super) fn of_range(least: f64, most: f64, values: f64) -> Option<Self> {
         let range = 2.0 * critical((values + 0.25 - (values - 0.375)) / (values + 0.25), None);
         Self::of_mean((most - least) / range, values)
     }
 
     /// That of a median of so many values, half of which lie between these two.
-    pub(super) fn of_median(low: f64, high: f64, values: f64) -> Self {
+    pub(super) fn of_median(low: f64, high: f64, values: f64) -> Option<Self> {
         /// The quartiles of a normal distribution are so many standard deviations apart.
         const QUARTILES: f64 = 1.349;
         /// The standard error of a median is as many times that of a mean: √(π/2).
@@ -72,19 +62,10 @@ impl Judge {
     }
 
     /// Half the width of the interval of the difference. `None` if a spread is unknown.
-    pub(super) fn half(&mut self, spreads: [Spread; 2]) -> Option<f64> {
-        let (mut square, mut freedom) = (0.0, None);
-        for spread in spreads {
-            match spread {
-                Spread::Exact => {}
-                Spread::Error { error, freedom: more } => {
-                    square += error * error;
-                    freedom = freedom.map_or(more, |so_far: f64| Some(so_far + more.unwrap_or(0.0)));
-                }
-                Spread::Unknown => return None,
-            }
-        }
-        Some(self.bound(freedom) * f64::sqrt(square))
+    pub(super) fn half(&mut self, [a, b]: [Option<Spread>; 2]) -> Option<f64> {
+        let (a, b) = a.zip(b)?;
+        let freedom = a.freedom.zip(b.freedom).map_or(a.freedom.or(b.freedom), |(a, b)| Some(a + b));
+        Some(self.bound(freedom) * f64::sqrt(a.error * a.error + b.error * b.error))
     }
 
     fn bound(&mut self, freedom: Option<f64>) -> f64 {
@@ -161,20 +142,20 @@ mod tests {
     fn a_range_gives_the_deviation() {
         // The expected ranges of 2, 10 and 100 normal values.
         for (values, range) in [(2.0, 1.128), (10.0, 3.078), (100.0, 5.015)] {
-            let Spread::Error { error, freedom } = Spread::of_range(0.0, range, values) else { panic!("it is known") };
+            let Spread { error, freedom } = Spread::of_range(0.0, range, values).unwrap();
             assert!((error * values.sqrt() - 1.0).abs() < 0.06, "{values}: {error}");
             assert_eq!(freedom, Some(values - 1.0));
         }
-        assert_eq!(Spread::of_range(0.0, 1.0, 1.0), Spread::Unknown);
+        assert_eq!(Spread::of_range(0.0, 1.0, 1.0), None);
     }
 
     #[test]
     fn more_figures_take_wider_intervals() {
-        let spread = Spread::Error { error: 1.0, freedom: None };
-        let one = Judge::new(1).half([spread, Spread::Exact]).unwrap();
-        let many = Judge::new(1000).half([spread, Spread::Exact]).unwrap();
+        let [spread, exact] = [Spread { error: 1.0, freedom: None }, Spread::EXACT].map(Some);
+        let one = Judge::new(1).half([spread, exact]).unwrap();
+        let many = Judge::new(1000).half([spread, exact]).unwrap();
         assert!((one - 2.576).abs() < 0.001 && many > 4.0, "{one} {many}");
-        assert_eq!(Judge::new(1).half([Spread::Exact; 2]), Some(0.0));
-        assert_eq!(Judge::new(1).half([Spread::Unknown, Spread::Exact]), None);
+        assert_eq!(Judge::new(1).half([exact; 2]), Some(0.0));
+        assert_eq!(Judge::new(1).half([None, exact]), None);
     }
 }
