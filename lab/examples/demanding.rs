@@ -1,5 +1,5 @@
 //! Writes made-up results to a folder: charts, texts and tables that are hard to lay out, for the test of the report in a
-//! browser (`just report`).
+//! browser (`just report`) and that of charts in tests/examples.rs.
 
 use std::{env, path::PathBuf};
 
@@ -9,15 +9,15 @@ use koel_lab::{
 };
 use serde::{Deserialize, Serialize};
 
-struct Demanding;
+pub(crate) struct Demanding;
 
 #[derive(Serialize, Deserialize)]
-struct Case {
+pub(crate) struct Case {
     number: u32,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-struct Row {
+pub(crate) struct Row {
     text: String,
     value: f64,
 }

@@ -1,10 +1,13 @@
-//! The experiment of one's own, of the documentation, runs and finds what it says.
+//! The experiment of one's own, of the documentation, runs and finds what it says; and charts that are hard to draw.
 
+#[path = "../examples/demanding.rs"]
+#[allow(dead_code, reason = "its `main` is not called")]
+mod demanding;
 #[path = "../examples/hashers.rs"]
 #[allow(dead_code, clippy::print_stdout, reason = "its `main` is not called")]
 mod hashers;
 
-use koel_lab::{Outcome, Plan, Settings, report};
+use koel_lab::{Chart, Experiment as _, Outcome, Plan, Series, Settings, chart::draw, report};
 use serde_json::Value;
 
 #[test]
@@ -27,4 +30,52 @@ fn an_experiment_of_ones_own_leaves_what_koels_leave() {
     for (hash, load) in loads {
         assert!(if hash == "xxh3" { load > 0.95 } else { load < 0.3 }, "{hash}: {load}");
     }
+}
+
+/// The numbers in all attributes of this name.
+fn numbers(svg: &str, name: &str) -> Vec<f64> {
+    let name = format!(" {name}=\"");
+    let values = svg.split(&name).skip(1).filter_map(|rest| rest.split('"').next());
+    values.flat_map(|value| value.split([',', ' '])).filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Long names, large numbers, all marks, many series and none, and points that cannot be drawn.
+#[test]
+fn demanding_charts_stay_within_their_pictures() {
+    for mut chart in demanding::Demanding.findings(&[]).charts {
+        let nowhere = vec![(f64::NAN, 1.0), (-1.0, 1.0), (10.0, f64::INFINITY)];
+        chart.series.push(Series::new("nowhere", 9, nowhere));
+        let svg = draw(&chart);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", chart.file);
+        let (width, height) = (numbers(&svg, "width")[0], numbers(&svg, "height")[0]);
+        for (names, limit) in [(["x", "x1", "x2", "cx"], width), (["y", "y1", "y2", "cy"], height)] {
+            let all: Vec<_> = names.iter().flat_map(|name| numbers(&svg, name)).collect();
+            assert!(all.len() > 20 && all.iter().all(|n| (0.0..=limit).contains(n)), "{}: {all:?}", chart.file);
+        }
+        assert!(numbers(&svg, "points").iter().all(|n| (0.0..=width.max(height)).contains(n)), "{}", chart.file);
+        assert!(numbers(&svg, "font-size").iter().all(|&size| size >= 13.0), "{}", chart.file);
+        assert_eq!(svg, draw(&chart), "the same data, the same bytes");
+    }
+}
+
+#[test]
+fn all_of_a_chart_is_there() {
+    let [chart, _, long, ..] = &demanding::Demanding.findings(&[]).charts[..] else { panic!("no charts") };
+    let svg = draw(chart);
+    let count = |text: &str| svg.matches(text).count();
+    // Five lines and their entries in the legend; eight points and an entry of each of the marks, of which a cross is two lines;
+    // eight intervals of six series.
+    assert_eq!((count("<polyline "), count("<circle "), count("<polygon ")), (2 * 5, 9, 2 * 9));
+    assert_eq!(count("stroke-width=\"2\""), 2 * 5 + 2 * 9);
+    assert!(count("<line ") > 2 * 9 + 6 * 8 && !svg.contains("<lower bound>") && svg.contains("&lt;lower bound&gt;"), "{svg}");
+    assert!(svg.contains(" role=\"img\" aria-label=\"Both axes in powers of ten, with intervals\""), "{svg}");
+    assert_eq!(draw(long).matches("font-weight=\"bold\"").count(), 2, "two lines of the title");
+    // The topic is the title until there is a finding, and without points there are axes all the same.
+    assert_eq!((chart.title(), chart.subtitle()), (chart.finding.as_deref().unwrap(), Some(&*chart.topic)));
+    assert!(svg.contains(&format!("<desc>{}. {}</desc>", chart.topic, chart.caption)), "{svg}");
+    let open = Chart { finding: None, series: Vec::new(), ..chart.clone() };
+    assert_eq!((open.title(), open.subtitle()), (&*chart.topic, None));
+    let svg = draw(&open);
+    assert!(svg.contains(&format!("aria-label=\"{}\"", chart.topic)), "{svg}");
+    assert!(svg.contains(&format!("<desc>{}</desc>", chart.caption)) && svg.matches("<text").count() > 6, "{svg}");
 }
