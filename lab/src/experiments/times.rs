@@ -17,13 +17,11 @@ use crate::{
 };
 
 /// Nanoseconds per key, hashing included, of the rounds that other work on the processor did not disturb, or of all if too many
-/// were: for each operation a field with the median, `NAME_ns`, and two with the quartiles, `NAME_ns_q1` and `NAME_ns_q3`; and
-/// `disturbed`, whether too many rounds were.
+/// were: the fields of a row that [`columns`] describes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Times(Fields);
 
-/// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     FindAbsent,
@@ -38,26 +36,25 @@ pub(super) enum Operation {
 impl Operation {
     pub(super) const ALL: [Self; 5] = [Self::FindAbsent, Self::FindPresent, Self::Insert, Self::Remove, Self::Build];
 
-    /// The name of its chart's file.
-    pub(super) const fn file(self) -> &'static str {
+    const fn texts(self) -> [&'static str; 3] {
         match self {
-            Self::FindAbsent => "find-absent",
-            Self::FindPresent => "find-present",
-            Self::Insert => "insert",
-            Self::Remove => "remove",
-            Self::Build => "build",
+            Self::FindAbsent => ["find-absent", "Lookups of absent keys", "look up a key that is absent"],
+            Self::FindPresent => ["find-present", "Lookups of present keys", "look up a key that is present"],
+            Self::Insert => {
+                ["insert", "Insertions, the last five per cent", "insert a key, over the last five per cent before the load"]
+            }
+            Self::Remove => ["remove", "Removals", "remove one of these keys"],
+            Self::Build => ["build", "Insertions, all of them", "insert a key, over all insertions into the empty filter"],
         }
     }
 
-    /// The title of its chart.
+    /// The name of its chart's file.
+    pub(super) const fn file(self) -> &'static str {
+        self.texts()[0]
+    }
+
     pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::FindAbsent => "Lookups of absent keys",
-            Self::FindPresent => "Lookups of present keys",
-            Self::Insert => "Insertions, the last five per cent",
-            Self::Remove => "Removals",
-            Self::Build => "Insertions, all of them",
-        }
+        self.texts()[1]
     }
 
     /// The columns of its median and of its quartiles.
@@ -65,50 +62,47 @@ impl Operation {
         let name = self.file().replace('-', "_");
         ["_ns", "_ns_q1", "_ns_q3"].map(|ending| format!("{name}{ending}"))
     }
-
-    const fn about(self) -> &'static str {
-        match self {
-            Self::FindAbsent => "time to look up a key that is absent: median of the rounds",
-            Self::FindPresent => "time to look up a key that is present: median of the rounds",
-            Self::Insert => "time to insert a key, over the last five per cent before the load: median of the rounds",
-            Self::Remove => "time to remove one of these keys: median of the rounds",
-            Self::Build => "time to insert a key, over all insertions into the empty filter: median of the rounds",
-        }
-    }
 }
+
+const ROUNDS: &str = "rounds";
 
 /// The column that marks rows whose times other work on the processor disturbed.
 pub(crate) const DISTURBED: &str = "disturbed";
 
 impl Times {
-    /// The median of an operation and its quartiles.
     pub(super) fn of(&self, operation: Operation) -> Option<Quartiles> {
         let [median, low, high] = operation.columns().map(|column| self.0.get(&column)?.as_f64());
         Some(Quartiles { low: low?, median: median?, high: high? })
+    }
+
+    pub(super) fn medians(&self) -> Option<[f64; Operation::ALL.len()]> {
+        let medians = Operation::ALL.into_iter().map(|operation| Some(self.of(operation)?.median));
+        medians.collect::<Option<Vec<_>>>()?.try_into().ok()
     }
 
     pub(super) fn are_disturbed(&self) -> bool {
         self.0.get(DISTURBED) == Some(&Value::Bool(true))
     }
 
+    #[cfg(test)]
     pub(super) fn set_disturbed(&mut self, disturbed: bool) {
-        self.0.insert(DISTURBED.to_owned(), Value::Bool(disturbed));
+        self.0.insert(DISTURBED.to_owned(), disturbed.into());
     }
 
-    /// All of them, as fields of a row.
     pub(super) fn into_fields(self) -> Fields {
         self.0
     }
 }
 
-/// The columns of [`Times`], after one that counts the rounds.
+/// The columns of [`Times`].
 pub(super) fn columns() -> Vec<Column> {
-    let mut columns = vec![Column::new("rounds", "rounds", "how many rounds of times count")];
+    let mut columns = vec![Column::new(ROUNDS, "rounds", "how many rounds of times count")];
     for operation in Operation::ALL {
         let [name, low, high] = operation.columns();
-        let role = Role::median(low.clone(), high.clone(), "rounds");
+        let role = Role::median(low.clone(), high.clone(), ROUNDS);
+        let [.., about] = operation.texts();
         columns.extend([
-            Column::new(name, "ns", operation.about()).compared(role),
+            Column::new(name, "ns", format!("time to {about}: median of the rounds")).compared(role),
             Column::new(low, "ns", "its lower quartile"),
             Column::new(high, "ns", "its upper quartile"),
         ]);
@@ -129,10 +123,8 @@ const LAST: u64 = 20;
 /// They are timed in as many filters in a round as a [`Sampling`] takes, but not in more than these.
 const MOST_FILTERS: u64 = 100;
 
-/// How much is measured.
 #[derive(Clone, Copy)]
 pub(super) struct Sampling {
-    /// The rounds that are planned.
     pub(super) rounds: usize,
     /// At least as many keys are inserted and removed in a round.
     keys: u64,
@@ -204,16 +196,16 @@ impl<'a> Subject<'a> {
         self.rounds.iter().any(Rounds::lack)
     }
 
-    /// How many rounds count, and the times. `None` before the first round.
-    pub(super) fn times(&self) -> Option<(usize, Times)> {
-        let (mut least, mut times) = (usize::MAX, Times::default());
-        for (operation, rounds) in Operation::ALL.into_iter().zip(&self.rounds) {
-            let Timing { quartiles: Quartiles { low, median, high }, rounds, .. } = rounds.timing()?;
-            times.0.extend(operation.columns().into_iter().zip([median, low, high].map(Value::from)));
-            least = least.min(rounds);
+    /// The times. `None` before the first round.
+    pub(super) fn times(&self) -> Option<Times> {
+        let timings = self.rounds.iter().map(Rounds::timing).collect::<Option<Vec<_>>>()?;
+        let mut times = Fields::new();
+        times.insert(ROUNDS.to_owned(), timings.iter().map(|timing| timing.rounds).min().into());
+        for (operation, Timing { quartiles: Quartiles { low, median, high }, .. }) in Operation::ALL.into_iter().zip(timings) {
+            times.extend(operation.columns().into_iter().zip([median, low, high].map(Value::from)));
         }
-        times.set_disturbed(self.lacks());
-        Some((least, times))
+        times.insert(DISTURBED.to_owned(), self.lacks().into());
+        Some(Times(times))
     }
 
     /// Measures one round. Nothing is kept if a table that is nearly full refused a key.

@@ -12,7 +12,7 @@ use crate::{experiment::Measured, experiments::times::Operation, provenance::Mac
 #[derive(Clone, Debug)]
 pub struct SpeedTable {
     machine: Machine,
-    rows: Vec<(Row, Medians)>,
+    rows: Vec<Row>,
 }
 
 /// The times of a row, in the order of [`Operation::ALL`].
@@ -42,10 +42,10 @@ impl SpeedTable {
         let place = Place::new(folder, NAME);
         let Some(record) = place.read()? else { return Ok(None) };
         let measured: Vec<Measured<Case, Row>> = place.typed(&record)?;
-        let rows = measured.into_iter().flat_map(|measured| measured.rows).map(with_medians).collect::<Option<Vec<_>>>();
-        let Some(rows) = rows else {
+        let rows: Vec<_> = measured.into_iter().flat_map(|measured| measured.rows).collect();
+        if rows.iter().any(|row| row.times.medians().is_none()) {
             bail!("{}: an earlier version has measured fewer times", place.json().display());
-        };
+        }
         Ok((!rows.is_empty()).then_some(Self { machine: record.run.machine, rows }))
     }
 
@@ -58,19 +58,19 @@ impl SpeedTable {
     /// The size of its last cache, if it is known.
     #[must_use]
     pub fn cache(&self) -> Option<u64> {
-        self.rows.iter().find_map(|(row, _)| row.cache)
+        self.rows.iter().find_map(|row| row.cache)
     }
 
     /// How many of the times other work on the processor disturbed, and of how many.
     #[must_use]
     pub fn disturbed(&self) -> (usize, usize) {
-        (self.rows.iter().filter(|(row, _)| row.times.are_disturbed()).count(), self.rows.len())
+        (self.rows.iter().filter(|row| row.times.are_disturbed()).count(), self.rows.len())
     }
 
     /// The size of the largest table that was measured.
     #[must_use]
     pub fn most_bytes(&self) -> u64 {
-        self.rows.iter().map(|(row, _)| row.bytes).max().unwrap_or(0)
+        self.rows.iter().map(|row| row.bytes).max().unwrap_or(0)
     }
 
     /// The times of a table of this many bytes, with buckets of this many slots. Between the measured sizes, times are linear in
@@ -79,7 +79,7 @@ impl SpeedTable {
     /// was measured.
     #[must_use]
     pub fn at(&self, table: TableKind, bucket_size: u32, bytes: f64) -> Option<Speeds> {
-        let mut shapes: Vec<_> = self.rows.iter().filter(|(row, _)| row.table == table).map(|(row, _)| row.b).collect();
+        let mut shapes: Vec<_> = self.rows.iter().filter(|row| row.table == table).map(|row| row.b).collect();
         shapes.sort_unstable();
         shapes.dedup();
         let below = shapes.iter().copied().rev().find(|&b| b <= bucket_size);
@@ -93,26 +93,21 @@ impl SpeedTable {
 
     /// The times of a measured shape.
     fn of_shape(&self, table: TableKind, b: u32, bytes: f64) -> Option<Medians> {
-        let mut rows: Vec<_> = self.rows.iter().filter(|(row, _)| (row.table, row.b) == (table, b)).collect();
-        rows.sort_by_key(|(row, _)| row.bytes);
-        let larger = rows.iter().position(|(row, _)| row.bytes as f64 >= bytes);
+        let mut rows: Vec<_> = self.rows.iter().filter(|row| (row.table, row.b) == (table, b)).collect();
+        rows.sort_by_key(|row| row.bytes);
+        let larger = rows.iter().position(|row| row.bytes as f64 >= bytes);
         let (from, to) = match larger {
             None => (rows.len().checked_sub(2), rows.len().checked_sub(1)?),
             Some(larger) => (larger.checked_sub(1), larger),
         };
-        let ((from, low), (to, high)) = (rows[from.unwrap_or(to)], rows[to]);
+        let (from, to) = (rows[from.unwrap_or(to)], rows[to]);
+        let (low, high) = (from.times.medians()?, to.times.medians()?);
         let log = |row: &Row| (row.bytes as f64).ln();
         let share = if from.bytes == to.bytes { 1.0 } else { (bytes.ln() - log(from)) / (log(to) - log(from)) };
-        let times = between(low, high, share);
+        let times = between(&low, &high, share);
         // Times that fall between the two largest sizes do so by chance.
         Some(if larger.is_none() { std::array::from_fn(|n| times[n].max(high[n])) } else { times })
     }
-}
-
-fn with_medians(row: Row) -> Option<(Row, Medians)> {
-    let times = Operation::ALL.map(|operation| Some(row.times.of(operation)?.median));
-    let are_known = times.iter().all(Option::is_some);
-    are_known.then(|| (row, times.map(Option::unwrap_or_default)))
 }
 
 /// A share of the way from these times to others, or beyond them.
@@ -136,7 +131,7 @@ mod tests {
                 "build_ns": 5.0 * ns, "build_ns_q1": ns, "build_ns_q3": 6.0 * ns,
                 "disturbed": false,
             });
-            with_medians(serde_json::from_value(row).expect("a row")).expect("all times")
+            serde_json::from_value(row).expect("a row")
         };
         SpeedTable { machine: Machine::here(), rows: rows.iter().map(row).collect() }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Case, Measure};
 use crate::{
     chart::{Axis, Chart, Series},
-    experiment::{Fields, Measured},
+    experiment::Measured,
     experiments::{
         count,
         times::{self, DISTURBED, Operation},
@@ -17,16 +17,13 @@ use crate::{
 
 type Cases = [Measured<Case>];
 
-/// A parameter of the grid.
 struct Parameter {
     /// The end of titles and of files' names.
     title: &'static str,
     file: &'static str,
-    /// The value of a case; tables are numbered.
-    of: fn(&Case) -> f64,
-    /// The value of a case in legends.
-    label: fn(&Case) -> String,
     axis: fn() -> Axis,
+    /// The value of a case, and the same in legends; tables are numbered.
+    of: fn(&Case) -> (f64, String),
 }
 
 /// All of them. Kinds of tables have no order, so that nothing is drawn by them.
@@ -34,44 +31,47 @@ const PARAMETERS: [Parameter; 5] = [
     Parameter {
         title: "kind of table",
         file: "table",
-        of: |case| f64::from(u8::from(case.table == TableKind::Single)),
-        label: |case| case.table.to_string(),
         axis: || Axis::linear("table"),
+        of: |case| (f64::from(u8::from(case.table == TableKind::Single)), case.table.to_string()),
     },
     Parameter {
         title: "slots per bucket",
         file: "b",
-        of: |case| f64::from(case.b),
-        label: |case| format!("b = {}", case.b),
         axis: || Axis::linear("slots per bucket"),
+        of: |case| (f64::from(case.b), format!("b = {}", case.b)),
     },
     Parameter {
         title: "length of fingerprint",
         file: "f",
-        of: |case| f64::from(case.f),
-        label: |case| format!("f = {}", case.f),
         axis: || Axis::linear("fingerprint, bits"),
+        of: |case| (f64::from(case.f), format!("f = {}", case.f)),
     },
     Parameter {
         title: "number of items",
         file: "items",
-        of: |case| case.items as f64,
-        label: |case| format!("{} items", exact(case.items)),
         axis: || Axis::log("items"),
+        of: |case| (case.items as f64, format!("{} items", exact(case.items))),
     },
     Parameter {
         title: "load",
         file: "load",
-        of: |case| case.load,
-        label: |case| format!("{} % full", (case.load * 1e6).round() / 1e4),
         axis: || Axis::linear("load"),
+        of: |case| (case.load, format!("{} % full", (case.load * 1e6).round() / 1e4)),
     },
 ];
 
 impl Parameter {
+    fn number(&self, case: &Case) -> f64 {
+        (self.of)(case).0
+    }
+
+    fn label(&self, case: &Case) -> String {
+        (self.of)(case).1
+    }
+
     /// The different values of all cases, from the least to the greatest, as in legends.
     fn values(&self, measured: &Cases) -> Vec<String> {
-        let mut values: Vec<_> = measured.iter().map(|m| ((self.of)(&m.case), (self.label)(&m.case))).collect();
+        let mut values: Vec<_> = measured.iter().map(|m| (self.of)(&m.case)).collect();
         values.sort_by(|one, other| one.0.total_cmp(&other.0));
         let mut values: Vec<_> = values.into_iter().map(|(_, label)| label).collect();
         values.dedup();
@@ -85,27 +85,24 @@ fn exact(number: u64) -> String {
     if number.is_multiple_of(unit) { count(number) } else { number.to_string() }
 }
 
-/// A value that is drawn: a column, and those of its interval.
 struct Drawn {
     measure: Measure,
     file: &'static str,
     title: &'static str,
     axis: Axis,
-    column: String,
-    interval: Option<[String; 2]>,
+    /// Its column, and those of its interval; without one, there are no such columns.
+    columns: [String; 3],
     about: &'static str,
 }
 
-fn values() -> Vec<Drawn> {
-    let interval = |low: &str, high: &str| Some([low, high].map(String::from));
-    let mut values = vec![
+fn values() -> impl Iterator<Item = Drawn> {
+    let values = [
         Drawn {
             measure: Measure::Space,
             file: "space",
             title: "Bits per item",
             axis: Axis::linear("bits per item"),
-            column: String::from("bits_per_item"),
-            interval: None,
+            columns: ["bits_per_item", "", ""].map(String::from),
             about: "Bits of the table per item.",
         },
         Drawn {
@@ -113,8 +110,7 @@ fn values() -> Vec<Drawn> {
             file: "fpr",
             title: "False-positive rate",
             axis: Axis::log("false-positive rate ε"),
-            column: String::from("rate"),
-            interval: interval("rate_low", "rate_high"),
+            columns: ["rate", "rate_low", "rate_high"].map(String::from),
             about: "Measured rates, with 99 % intervals.",
         },
         Drawn {
@@ -122,77 +118,65 @@ fn values() -> Vec<Drawn> {
             file: "refusal",
             title: "Load at the first refusal",
             axis: Axis::linear("load"),
-            column: String::from("first_refusal"),
-            interval: interval("first_refusal_min", "first_refusal_max"),
+            columns: ["first_refusal", "first_refusal_min", "first_refusal_max"].map(String::from),
             about: "Mean load at which tables first refuse an item. Bars: from the least to the greatest.",
         },
     ];
-    values.extend(Operation::ALL.into_iter().map(|operation| {
-        let [column, low, high] = operation.columns();
-        Drawn {
-            measure: Measure::Speed,
-            file: operation.file(),
-            title: operation.title(),
-            axis: Axis::linear("ns").from_zero(),
-            column,
-            interval: Some([low, high]),
-            about: "Nanoseconds for a key, one at a time: medians of all rounds. Bars: quartiles.",
-        }
-    }));
-    values
+    values.into_iter().chain(Operation::ALL.map(|operation| Drawn {
+        measure: Measure::Speed,
+        file: operation.file(),
+        title: operation.title(),
+        axis: Axis::linear("ns").from_zero(),
+        columns: operation.columns(),
+        about: "Nanoseconds for a key, one at a time: medians of all rounds. Bars: quartiles.",
+    }))
 }
 
 /// A parameter with fewer values has no chart of its own, unless no other one has more.
 const FEW_VALUES: usize = 3;
 
 pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
-    let most = PARAMETERS.iter().map(|parameter| parameter.values(measured).len()).max().unwrap_or(0);
-    let across: Vec<_> = PARAMETERS[1..]
-        .iter()
-        .filter(|parameter| {
-            let values = parameter.values(measured).len();
-            values > 1 && (values >= FEW_VALUES || values == most)
-        })
-        .collect();
-    let values = values();
-    let all = values.iter().filter(|value| measured.iter().any(|m| m.case.measure.contains(&value.measure)));
-    let mut charts: Vec<_> = all.flat_map(|value| across.iter().map(|x| chart(measured, value, x))).collect();
+    let counts = PARAMETERS.map(|parameter| parameter.values(measured).len());
+    let most = counts.into_iter().max().unwrap_or(0);
+    let across =
+        PARAMETERS.into_iter().zip(counts).skip(1).filter(|&(_, values)| values > 1 && (values >= FEW_VALUES || values == most));
+    let across: Vec<_> = across.map(|(parameter, _)| parameter).collect();
     // What was not measured is not shown.
-    charts.retain(|chart| !chart.series.is_empty());
-    charts
+    values().flat_map(|value| across.iter().filter_map(move |x| chart(measured, &value, x))).collect()
 }
 
-fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Chart {
+fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Option<Chart> {
     let (apart, held) = apart(measured, x);
-    let mut lines: Vec<(String, Vec<&Measured<Case>>)> = Vec::new();
-    for m in measured.iter().filter(|m| held.iter().all(|(parameter, at)| (parameter.label)(&m.case) == *at)) {
-        let name = name(&apart, &m.case);
-        match lines.iter_mut().find(|line| line.0 == name) {
-            Some((_, cases)) => cases.push(m),
-            None => lines.push((name, vec![m])),
+    let mut shown: Vec<_> =
+        measured.iter().filter(|m| held.iter().all(|(parameter, at)| parameter.label(&m.case) == *at)).collect();
+    let mut names = Vec::new();
+    for name in shown.iter().map(|m| name(&apart, &m.case)) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    let number = |row: &Fields, column: &str| row.get(column).and_then(Value::as_f64);
+    shown.sort_by(|one, other| x.number(&one.case).total_cmp(&x.number(&other.case)));
     let (mut series, mut disturbed) = (Vec::new(), Vec::new());
-    for (colour, (name, mut cases)) in lines.into_iter().enumerate() {
-        cases.sort_by(|one, other| (x.of)(&one.case).total_cmp(&(x.of)(&other.case)));
+    for (colour, line) in names.into_iter().enumerate() {
         let (mut points, mut intervals) = (Vec::new(), Vec::new());
-        for m in cases {
-            let Some((row, y)) = m.row().and_then(|row| Some((row, number(row, &value.column)?))) else { continue };
-            points.push(((x.of)(&m.case), y));
-            intervals.extend(value.interval.as_ref().and_then(|[low, high]| number(row, low).zip(number(row, high))));
-            if value.measure == Measure::Speed && row.get(DISTURBED) == Some(&Value::Bool(true)) {
-                disturbed.push(((x.of)(&m.case), y));
+        for m in shown.iter().filter(|m| name(&apart, &m.case) == line) {
+            let number = |column: &String| m.row()?.get(column)?.as_f64();
+            let [at, low, high] = value.columns.each_ref().map(number);
+            let Some(point) = at.map(|y| (x.number(&m.case), y)) else { continue };
+            points.push(point);
+            intervals.extend(low.zip(high));
+            if value.measure == Measure::Speed && m.row().is_some_and(|row| row.get(DISTURBED) == Some(&Value::Bool(true))) {
+                disturbed.push(point);
             }
         }
         if !points.is_empty() {
-            series.push(Series::new(name, colour, points).within(intervals));
+            series.push(Series::new(line, colour, points).within(intervals));
         }
     }
     series.extend(times::disturbed(disturbed));
     let at: Vec<_> = held.into_iter().map(|(_, at)| at).collect();
     let at = if at.is_empty() { String::new() } else { format!(" Here, {}.", at.join(", ")) };
-    Chart {
+    let chart = Chart {
         file: format!("{}-by-{}", value.file, x.file),
         topic: format!("{}, by {}", value.title, x.title),
         finding: None,
@@ -200,12 +184,13 @@ fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Chart {
         x: (x.axis)(),
         y: value.axis.clone(),
         series,
-    }
+    };
+    (!chart.series.is_empty()).then_some(chart)
 }
 
 /// The name of a case's line: its values of the parameters that tell lines apart.
 fn name(apart: &[&Parameter], case: &Case) -> String {
-    apart.iter().map(|parameter| (parameter.label)(case)).collect::<Vec<_>>().join(", ")
+    apart.iter().map(|parameter| parameter.label(case)).collect::<Vec<_>>().join(", ")
 }
 
 /// The other parameters that vary: those that tell the lines of a chart apart, and those for which there are not enough

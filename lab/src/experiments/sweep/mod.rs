@@ -16,7 +16,7 @@ use super::{
     Hashes,
     load::{self, Filled, Walk},
     probe::{self, OVERHEAD, Probed, by_name},
-    times::{self, DISTURBED, Sampling, Subject},
+    times::{self, DISTURBED, Sampling, Subject, Times},
 };
 use crate::{
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
@@ -103,7 +103,6 @@ pub struct Case {
     load: f64,
     items: u64,
     measure: Vec<Measure>,
-    /// Fewer probes, tables and rounds.
     quick: bool,
 }
 
@@ -187,7 +186,6 @@ impl Case {
         self.builder().params().err().map(|error| error.to_string())
     }
 
-    /// The rate by the formula.
     fn predicted(&self) -> f64 {
         tuning::false_positive_rate(self.f, self.b, self.items as f64 / self.slots() as f64)
     }
@@ -235,10 +233,7 @@ impl Case {
             let mut subject = [Subject::new(self.builder().params()?, &present, seed, sampling)?];
             sampling.measure(&mut subject, interrupt)?;
             // Nothing is known if the filter refused a key in every round.
-            if let Some((rounds, times)) = subject[0].times() {
-                row.insert(String::from("rounds"), rounds.into());
-                row.extend(times.into_fields());
-            }
+            row.extend(subject[0].times().into_iter().flat_map(Times::into_fields));
         }
         Ok(row)
     }

@@ -21,7 +21,6 @@ fn grid() -> Grid {
     }
 }
 
-/// Every measure of the small grid.
 static MEASURED: LazyLock<Vec<Measured<Case>>> = LazyLock::new(|| {
     let sweep = Sweep::new(grid(), &Measure::ALL);
     let measure = |case| Measured { rows: sweep.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it"), case };
