@@ -14,7 +14,6 @@ pub(crate) fn of(set: &Set, measured: &[Measured<Case, Entry>]) -> Findings {
     Findings { charts: charts(set, &rows), tables: tables(set, measured, &rows), warnings: warning(&rows).into_iter().collect() }
 }
 
-/// The tables in Markdown.
 pub(crate) fn markdown(set: &Set, measured: &[Measured<Case, Entry>]) -> String {
     let mut text = String::new();
     for table in tables(set, measured, &Row::all(measured)) {
@@ -72,11 +71,11 @@ pub(crate) struct Column {
 
 const FILTER: Column =
     Column { header: "filter", cell: |row| Some(row.facts.filter.clone() + if row.disturbed().is_some() { " *" } else { "" }) };
-const ADD: Column = Column { header: "add ns", cell: |row| time(row, |sample| Some(sample.add)) };
-const FIND_ABSENT: Column = Column { header: "find absent ns", cell: |row| time(row, |sample| Some(sample.find_absent)) };
-const FIND_PRESENT: Column = Column { header: "find present ns", cell: |row| time(row, |sample| Some(sample.find_present)) };
-const FIND_MIXED: Column = Column { header: "find mixed ns", cell: |row| time(row, |sample| Some(sample.find_mixed)) };
-const REMOVE: Column = Column { header: "remove ns", cell: |row| time(row, |sample| sample.remove) };
+const ADD: Column = Column { header: "add ns", cell: |row| time(row, |sample| Some(sample.add_ns)) };
+const FIND_ABSENT: Column = Column { header: "find absent ns", cell: |row| time(row, |sample| Some(sample.find_absent_ns)) };
+const FIND_PRESENT: Column = Column { header: "find present ns", cell: |row| time(row, |sample| Some(sample.find_present_ns)) };
+const FIND_MIXED: Column = Column { header: "find mixed ns", cell: |row| time(row, |sample| Some(sample.find_mixed_ns)) };
+const REMOVE: Column = Column { header: "remove ns", cell: |row| time(row, |sample| sample.remove_ns) };
 const RATE: Column = Column {
     header: "measured ε",
     cell: |row| match row.rate()? {
@@ -148,9 +147,9 @@ struct Point<'a> {
 fn charts(set: &Set, rows: &[Row]) -> Vec<Chart> {
     let [find, build, remove] = set.topics;
     vec![
-        chart(set, rows, ["find", find, "find an absent item, ns", "lookup"], |sample| Some(sample.find_absent)),
-        chart(set, rows, ["build", build, "build, ns per item", "item built"], |sample| Some(sample.add)),
-        chart(set, rows, ["remove", remove, "remove an item, ns", "removal"], |sample| sample.remove),
+        chart(set, rows, ["find", find, "find an absent item, ns", "lookup"], |sample| Some(sample.find_absent_ns)),
+        chart(set, rows, ["build", build, "build, ns per item", "item built"], |sample| Some(sample.add_ns)),
+        chart(set, rows, ["remove", remove, "remove an item, ns", "removal"], |sample| sample.remove_ns),
     ]
 }
 

@@ -41,35 +41,23 @@ impl Contestant {
         let life = move |keys: &Keys, watch: &mut Watch<'_>| -> anyhow::Result<Sample> {
             let items = keys.len();
             let before = live();
-            let (filter, add) = watch.time(|| build(&keys.present));
+            let (filter, add_ns) = watch.time(|| build(&keys.present));
             let mut filter = filter?;
             let bytes = live().saturating_sub(before);
             let expected_rate = expected_rate(&filter);
 
-            let (hits, find_absent) = watch.time(|| find(&filter, &keys.absent));
-            let (found, find_present) = watch.time(|| find(&filter, &keys.present));
-            let (mixed, find_mixed) = watch.time(|| find(&filter, &keys.mixed));
+            let (hits, find_absent_ns) = watch.time(|| find(&filter, &keys.absent));
+            let (found, find_present_ns) = watch.time(|| find(&filter, &keys.present));
+            let (mixed, find_mixed_ns) = watch.time(|| find(&filter, &keys.mixed));
             let lost = items - found;
             let (least, most) = (keys.mixed_present.saturating_sub(lost), keys.mixed_present + hits);
             ensure!(
                 (least..=most).contains(&mixed),
                 "of the mixed keys, {mixed} were found, but by the answers for the same keys before, it must be {least} to {most}"
             );
-            let mut sample = Sample {
-                add,
-                find_absent,
-                find_present,
-                find_mixed,
-                remove: None,
-                rate: hits as f64 / items as f64,
-                expected_rate,
-                bits_per_item: 8.0 * bytes as f64 / items as f64,
-                lost,
-                stuck: 0,
-                left: 0,
-                lost_by_removal: None,
-                disturbed: 0,
-            };
+            let (rate, bits_per_item) = (hits as f64 / items as f64, 8.0 * bytes as f64 / items as f64);
+            let times = Sample { add_ns, find_absent_ns, find_present_ns, find_mixed_ns, ..Sample::default() };
+            let mut sample = Sample { rate, expected_rate, bits_per_item, lost, ..times };
 
             let block = BLOCK.min(items.div_ceil(2));
             let [first, rest] = [0, 1].map(|begin| keys.present.chunks(block).skip(begin).step_by(2));
@@ -78,7 +66,7 @@ impl Contestant {
                 let kept: usize = rest.clone().map(<[u64]>::len).sum();
                 let found: usize = rest.clone().map(|keys| find(&filter, keys)).sum();
                 let (others, more) = watch.time(|| rest.filter_map(|keys| remove(&mut filter, keys)).sum::<usize>());
-                sample.remove = Some(time + more);
+                sample.remove_ns = Some(time + more);
                 sample.stuck = items - removed - others;
                 sample.left = find(&filter, &keys.present);
                 sample.lost_by_removal = Some(kept - found);
@@ -147,34 +135,21 @@ impl Watch<'_> {
     }
 }
 
-/// The results of one round. Times are in nanoseconds per item, as their names in files say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The results of one round, as the columns of the experiment describe them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    #[serde(rename = "add_ns")]
-    pub(crate) add: f64,
-    #[serde(rename = "find_absent_ns")]
-    pub(crate) find_absent: f64,
-    #[serde(rename = "find_present_ns")]
-    pub(crate) find_present: f64,
-    /// With keys of which about half are present.
-    #[serde(rename = "find_mixed_ns")]
-    pub(crate) find_mixed: f64,
-    /// `None` if it does not support deletion.
-    #[serde(rename = "remove_ns")]
-    pub(crate) remove: Option<f64>,
-    /// The measured false-positive rate: the share of the absent keys that were found.
+    pub(crate) add_ns: f64,
+    pub(crate) find_absent_ns: f64,
+    pub(crate) find_present_ns: f64,
+    pub(crate) find_mixed_ns: f64,
+    pub(crate) remove_ns: Option<f64>,
     pub(crate) rate: f64,
     pub(crate) expected_rate: f64,
     pub(crate) bits_per_item: f64,
-    /// Inserted keys that were not found.
     pub(crate) lost: usize,
-    /// Inserted keys that could not be removed.
     pub(crate) stuck: usize,
-    /// Keys that were still found after all had been removed.
     pub(crate) left: usize,
-    /// Keys that were no longer found when others had been removed. `None` without removals.
     pub(crate) lost_by_removal: Option<usize>,
-    /// How many of its times other work on the processor disturbed.
     pub(crate) disturbed: u32,
 }
 
@@ -209,7 +184,6 @@ pub(crate) struct Row {
     pub(crate) facts: Facts,
     pub(crate) items: usize,
     pub(crate) samples: Vec<Sample>,
-    /// Why the filter could not be measured.
     pub(crate) failure: Option<String>,
 }
 
@@ -247,7 +221,6 @@ impl Row {
         Some(Quartiles::of(self.samples.iter().map(of))?.median)
     }
 
-    /// The measured false-positive rate.
     pub(crate) fn rate(&self) -> Option<f64> {
         self.median(|sample| sample.rate)
     }
@@ -257,7 +230,7 @@ impl Row {
     }
 
     pub(crate) fn deletes(&self) -> bool {
-        self.samples.iter().any(|sample| sample.remove.is_some())
+        self.samples.iter().any(|sample| sample.remove_ns.is_some())
     }
 
     /// Items that were lost when others were removed: the most in a round. `None` if it does not support deletion.

@@ -22,10 +22,8 @@ pub(crate) enum Family {
     Locked,
 }
 
-/// A filter's name, family and rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// The name of its row.
     pub(crate) filter: String,
     pub(crate) family: Family,
     /// The rate that it is built for. `None` if its rate cannot be chosen, which its name then says.
@@ -72,7 +70,6 @@ impl Keys {
         Ok(Self { present, absent, mixed, mixed_present: (0..items).filter(|&n| goes_in(n)).count() })
     }
 
-    /// The number of items.
     pub(crate) fn len(&self) -> usize {
         self.present.len()
     }

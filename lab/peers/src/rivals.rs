@@ -73,7 +73,6 @@ fn nearest_bits(ratio: f64) -> i32 {
     (ratio.log2().round() as i32).max(1)
 }
 
-/// A filter that does not support deletion.
 fn no_removal<F>(_: &mut F, _: &[u64]) -> Option<usize> {
     None
 }
@@ -260,7 +259,6 @@ fn locked_bloom(rate: f64, items: usize) -> Contestant {
     )
 }
 
-/// A Bloom filter with two hashes.
 fn two_hash_bloom(rate: f64) -> Contestant {
     let seed = b"Any seed does for a comparison. ";
     Contestant::new(

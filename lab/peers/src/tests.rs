@@ -99,7 +99,6 @@ fn every_filter_grows_and_all_but_one_keep_what_they_promise() {
     }
 }
 
-/// What is wrong with a filter.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     /// Loses its first key.
@@ -217,25 +216,11 @@ fn facts(filter: &str, family: Family) -> Facts {
     Facts { filter: filter.to_owned(), family, asked_rate: Some(RATE) }
 }
 
-fn sample(add: f64, rate: f64) -> Sample {
-    Sample {
-        add,
-        find_absent: 2.0,
-        find_present: 3.0,
-        find_mixed: 2.5,
-        remove: None,
-        rate,
-        expected_rate: 0.001,
-        bits_per_item: 13.0,
-        lost: 0,
-        stuck: 0,
-        left: 0,
-        lost_by_removal: None,
-        disturbed: 0,
-    }
+fn sample(add_ns: f64, rate: f64) -> Sample {
+    let times = Sample { add_ns, find_absent_ns: 2.0, find_present_ns: 3.0, find_mixed_ns: 2.5, ..Sample::default() };
+    Sample { rate, expected_rate: 0.001, bits_per_item: 13.0, ..times }
 }
 
-/// The results of a filter in several rounds.
 fn row(samples: impl IntoIterator<Item = Sample>) -> Row {
     Row { facts: facts("a filter", Family::Koel), items: 10_000_000, samples: samples.into_iter().collect(), failure: None }
 }
@@ -249,7 +234,7 @@ fn findings(set: &Set, rows: &[Entry]) -> Findings {
 fn a_row_is_the_medians_of_undisturbed_rounds() {
     let of = |adds: &[(f64, u32)]| {
         let row = row(adds.iter().map(|&(add, disturbed)| Sample { disturbed, ..sample(add, 0.001) }));
-        (row.time(|sample| Some(sample.add)).map(|time| [time.low, time.median, time.high]), row.disturbed())
+        (row.time(|sample| Some(sample.add_ns)).map(|time| [time.low, time.median, time.high]), row.disturbed())
     };
     assert_eq!(of(&[]), (None, None));
     assert_eq!(of(&[(5.0, 0)]), (Some([5.0; 3]), None));
@@ -269,7 +254,7 @@ fn a_promise_has_a_margin_for_chance() {
 
 #[test]
 fn tables_say_what_is_known_and_what_went_wrong() {
-    let removed = |rate, lost| Sample { remove: Some(4.0), lost_by_removal: Some(lost), ..sample(1.25, rate) };
+    let removed = |rate, lost| Sample { remove_ns: Some(4.0), lost_by_removal: Some(lost), ..sample(1.25, rate) };
     let entry = |name, sample| Entry::new(facts(name, Family::Koel), sample);
     let mut entries = vec![
         entry("good", Ok(removed(0.000_29, 0))),
@@ -306,8 +291,8 @@ fn tables_say_what_is_known_and_what_went_wrong() {
 #[test]
 fn headlines_compare_like_with_like() {
     let entry = |name: &str, family, bits_per_item, disturbed, lost| {
-        let (remove, lost_by_removal) = (Some(4.0), Some(lost));
-        Entry::new(facts(name, family), Ok(Sample { remove, bits_per_item, lost_by_removal, disturbed, ..sample(1.0, 0.001) }))
+        let (remove_ns, lost_by_removal) = (Some(4.0), Some(lost));
+        Entry::new(facts(name, family), Ok(Sample { remove_ns, bits_per_item, lost_by_removal, disturbed, ..sample(1.0, 0.001) }))
     };
     let mut entries = vec![
         entry("koel SharedFilter", Family::Locked, 10.0, 0, 0),
