@@ -26,7 +26,6 @@ fn main() {
     }
 }
 
-/// Passes a text to the program.
 fn tell(name: &str, text: &str) {
     println!("cargo::rustc-env=LAB_{name}={}", text.trim());
 }

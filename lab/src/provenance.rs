@@ -61,7 +61,6 @@ impl Build {
     }
 }
 
-/// The commit and the program.
 impl fmt::Display for Build {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, program {}", self.source(), self.program.as_deref().unwrap_or("unknown"))

@@ -31,7 +31,6 @@ const NAME_SIZE: i32 = 13;
 
 type Pixel = (i32, i32);
 
-/// A rectangle of pixels.
 #[derive(Clone, Copy)]
 struct Frame {
     left: i32,
@@ -69,7 +68,6 @@ pub fn draw(chart: &Chart) -> String {
         + "\n"
 }
 
-/// The plot with its axes.
 struct Plot {
     x: Ruler,
     y: Ruler,

@@ -36,7 +36,6 @@ pub(super) fn dark() -> String {
 mod tests {
     use super::*;
 
-    /// The colours of pages.
     const PAGES: Colour = ["#FFFFFF", "#16161A"];
 
     /// Normal sight, protanopia, deuteranopia and tritanopia: the matrices of Machado, Oliveira and Fernandes (2009) for full

@@ -82,7 +82,6 @@ impl Ruler {
         (self.from - margin..=self.to + margin).contains(&value)
     }
 
-    /// The ends.
     pub(super) fn ends(&self) -> (f64, f64) {
         (self.from, self.to)
     }
@@ -104,7 +103,6 @@ impl Ruler {
         }
     }
 
-    /// The ticks with their labels.
     pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
         let name = |place: usize, tick| self.names.get(place).cloned().unwrap_or_else(|| self.label(tick));
         self.ticks.iter().enumerate().map(move |(place, &tick)| (tick, name(place, tick)))

@@ -14,7 +14,6 @@ use crate::{
     interrupt::Interrupt,
 };
 
-/// False-positive rates.
 pub(super) struct Fpr;
 
 /// A table that is filled step by step, and measured at each load.
@@ -25,7 +24,6 @@ pub(super) struct Case {
     b: u32,
     f: u32,
     slots: u64,
-    /// How many hits are wanted at each load, and the most probes for that.
     hits: u64,
     most_probes: u64,
 }
@@ -33,14 +31,11 @@ pub(super) struct Case {
 /// The false-positive rate at one load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
-    /// In per cent.
     load: u32,
     items: usize,
     probes: u64,
     found: u64,
-    /// ε by [`tuning::false_positive_rate`].
     predicted: f64,
-    /// The measured ε, and its 99 % confidence interval.
     rate: f64,
     low: f64,
     high: f64,
@@ -56,7 +51,6 @@ impl Case {
         self.slots / u64::from(self.b) / 2 * 2
     }
 
-    /// The number of probes for a rate.
     fn probes(&self, rate: f64) -> u64 {
         probes_of_table(self.f, self.buckets(), rate, self.hits, self.most_probes)
     }

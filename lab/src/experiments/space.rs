@@ -16,26 +16,19 @@ use crate::{
     structures::Structure,
 };
 
-/// Bits per item.
 pub(super) struct Space;
 
-/// What a case shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Shows {
-    /// The space for a false-positive rate.
     Rate,
-    /// The space for a number of items.
     Size,
 }
 
-/// Which numbers of buckets are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Buckets {
-    /// Any even number: koel's own addressing.
     Any,
-    /// A power of two, as in the paper and in Go.
     Power,
 }
 
@@ -56,11 +49,9 @@ pub(super) struct Case {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     slots: usize,
-    /// Fewer than in the case if one was refused.
     inserted: usize,
     bits_per_item: f64,
     hits: u64,
-    /// The measured ε, and its 99 % confidence interval.
     rate: f64,
     low: f64,
     high: f64,
@@ -221,7 +212,6 @@ fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64
     Series::new(name, colour, rates.filter_map(|rate| Some((rate, bits(rate)?))).collect()).marked(mark)
 }
 
-/// The curves of the measured filters.
 fn measured_curves(measured: &Cases, bits: impl Fn(&Row) -> f64) -> Vec<Series> {
     let curve = |(colour, (table, b)): (usize, (TableKind, u32))| {
         let points = of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row)));

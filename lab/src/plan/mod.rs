@@ -78,7 +78,6 @@ pub struct Plan<'a> {
     journal: Journal,
     run: Run,
     cases: Vec<Planned>,
-    /// The result of each case, if there is one.
     known: Vec<Option<Measured>>,
     /// Whether there are no earlier results, or none that count.
     anew: bool,

@@ -14,7 +14,6 @@ use crate::experiment::{Column, Table};
 struct Fake {
     numbers: Vec<u64>,
     is_timed: bool,
-    /// The memory that a case takes.
     memory: u64,
     /// The number of the case that goes wrong, and how.
     trouble: Option<(u64, Trouble)>,
@@ -129,7 +128,6 @@ fn all(numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
     numbers.into_iter().collect()
 }
 
-/// A temporary folder of results.
 struct Folder(TempDir);
 
 impl Folder {

@@ -19,13 +19,11 @@ use crate::{
     record::Journal,
 };
 
-/// The state that the threads share.
 struct Shared<'a> {
     known: &'a mut [Option<Measured>],
     journal: &'a mut Journal,
     /// The cases left to measure, taken from the end.
     todo: Vec<usize>,
-    /// The first error.
     error: Option<anyhow::Error>,
 }
 
@@ -98,12 +96,10 @@ fn one(experiment: &dyn Untyped, case: &Planned, seed: u64, interrupt: &Interrup
     caught.unwrap_or_else(|panic| Err(anyhow!("panicked: {}", message(&*panic))))
 }
 
-/// An error, with the case that failed.
 fn named(error: anyhow::Error, name: &str, case: &Planned) -> anyhow::Error {
     if error.is::<Interrupted>() { error } else { error.context(format!("{name}: {}", case.key)) }
 }
 
-/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")

@@ -32,7 +32,6 @@ pub(crate) const REMEDY: &str = "choose another --out, or measure everything --a
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) experiment: String,
-    /// The version of koel.
     pub(crate) koel: String,
     /// The program that measured. All results in a file are of one.
     pub(crate) build: Build,
@@ -59,7 +58,6 @@ pub(crate) struct Record {
     pub(crate) title: String,
     pub(crate) about: String,
     pub(crate) columns: Vec<Column>,
-    /// Whether all cases have been measured.
     pub(crate) complete: bool,
     /// The time spent measuring, of all parts of an interrupted run together.
     pub(crate) seconds: f64,
@@ -114,13 +112,11 @@ impl Place {
         self.file(".json")
     }
 
-    /// Reads the record, if there is one.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         let path = self.json();
         read(&path)?.map(|text| parse(&text, &path)).transpose()
     }
 
-    /// What the record has of earlier runs.
     pub(crate) fn earlier(&self) -> anyhow::Result<Option<Earlier>> {
         let earlier = |Record { run, measured, seconds, .. }| Earlier { file: self.json(), run, anew: false, measured, seconds };
         Ok(self.read()?.map(earlier))

@@ -19,9 +19,7 @@ pub const FILE: &str = "report.html";
 /// An experiment's section of the page.
 struct Part {
     record: Record,
-    /// The picture of each chart.
     charts: Vec<Svg>,
-    /// All rows as CSV.
     csv: Vec<u8>,
 }
 
@@ -91,7 +89,6 @@ const STYLE: &str = include_str!("style.css");
 /// Loads nothing and runs no script, whatever the chart files contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// The whole page.
 fn page(parts: &[Part]) -> Markup {
     let rules: BTreeSet<_> = parts.iter().flat_map(|part| &part.charts).map(|svg| &svg.rules).collect();
     let known = parts.first().map(|part| facts(&part.record.run)).unwrap_or_default();
@@ -242,7 +239,6 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A duration in words.
 fn time(seconds: f64) -> String {
     match Duration::try_from_secs_f64(seconds.round()) {
         Ok(time) if time >= Duration::from_secs(1) => humantime::format_duration(time).to_string(),
