@@ -15,10 +15,15 @@ fn refused(koel: &Koel, bytes: &[u8], parts: &[&str]) {
 fn refused_when_read(koel: &Koel, bytes: &[u8], parts: &[&str]) {
     koel.write("bad.koel", bytes);
     let named = [&["bad.koel: "], parts].concat();
-    for command in ["info bad.koel", "query bad.koel --verify --item 1", "add bad.koel --item 1", "remove bad.koel --item 1"] {
-        koel.run(command).error(&named);
-    }
-    koel.run("verify bad.koel --quiet").error(&named);
+    koel.given("").refuses(&[
+        ("info bad.koel", &named),
+        ("query bad.koel --verify --item 1", &named),
+        ("add bad.koel --item 1", &named),
+        ("remove bad.koel --item 1", &named),
+        ("merge bad.koel bad.koel -o new", &named),
+        ("convert bad.koel --to koel -o new", &named),
+        ("verify bad.koel --quiet", &named),
+    ]);
     koel.feed(bytes, "verify -").error(&[&["standard input: "], parts].concat());
     assert!(koel.read("bad.koel") == bytes);
 }
@@ -96,35 +101,33 @@ fn a_bad_file_does_not_keep_the_others_from_being_checked() {
 
 /// There is no checksum, but whatever contradicts the rest is found, and named as what it is. The library's tests alter every byte.
 #[test]
-fn contradictions_in_a_file_of_gos_are_found() {
+fn contradictions_in_files_of_other_programs_are_found() {
     let koel = Koel::new();
-    let good = data("go/packed_b4_f12_n1000_m1.bin");
-    let neither = "neither a koel snapshot nor a file of Go's linvon/cuckoo-filter";
-    for (at, flip, expected) in [
-        (0, 1, "at byte 0: the table holds"),
-        (7, 0x80, "at byte 4: the victim is in bucket"),
-        (10, 1, "at byte 8: the victim's fingerprint"),
-        (12, 2, "at byte 12: "),
-        (13, 2, &format!("{neither}; give a file that `koel build` or Go's `Encode` wrote\n")),
-        (14, 0x40, &format!("{neither} (at byte 14: fingerprint bits: ")),
-        (15, 1, &format!("{neither} (at byte 15: ")),
-        (good.len() - 1, 1, "at byte "),
+    let go = data("go/packed_b4_f12_n1000_m1.bin");
+    let flipped = |at: usize, flip: u8| [&go[..at], &[go[at] ^ flip], &go[at + 1..]].concat();
+    let as_go = "bad.koel: as a file of Go's linvon/cuckoo-filter: at byte ";
+    let neither = "bad.koel: at byte 0: neither a koel snapshot nor a file of Go's linvon/cuckoo-filter";
+    let dump = data("redisbloom/rb_grown_e2.chunks");
+    let as_dump = "bad.koel: as a dump of RedisBloom: ";
+    for (bytes, begin, part) in [
+        (flipped(0, 1), as_go, "byte 0: the table holds"),
+        (flipped(7, 0x80), as_go, "byte 4: the victim is in bucket"),
+        (flipped(10, 1), as_go, "byte 8: the victim's fingerprint"),
+        (flipped(12, 2), as_go, "byte 12: "),
+        (flipped(13, 2), neither, "; give a file that `koel build` or Go's `Encode` wrote\n"),
+        (flipped(14, 0x40), neither, " (at byte 14: fingerprint bits: "),
+        (flipped(15, 1), neither, " (at byte 15: "),
+        (flipped(go.len() - 1, 1), as_go, ""),
+        (go[..999].to_vec(), as_go, "byte 999: the bytes end too early"),
+        ([&go[..], &[0; 100]].concat(), "bad.koel: at byte ", "the filter ends here, but other bytes follow"),
+        (dump[..30].to_vec(), as_dump, "at byte 30: the bytes end too early"),
+        (dump[..dump.len() - 1].to_vec(), as_dump, "the bytes end too early"),
+        (dump.repeat(2), as_dump, "all chunks of the filter have arrived"),
+        ([&dump[..24], &[3], &dump[25..]].concat(), as_dump, "at byte 24: "),
     ] {
-        let mut bad = good.clone();
-        bad[at] ^= flip;
-        let kind = if expected.starts_with(neither) {
-            "bad.koel: at byte 0: "
-        } else {
-            "bad.koel: as a file of Go's linvon/cuckoo-filter: "
-        };
-        koel.write("bad.koel", bad);
-        koel.run("verify bad.koel").error(&[&format!("{kind}{expected}")]);
+        koel.write("bad.koel", bytes);
+        koel.run("verify bad.koel").error(&[begin, part]);
     }
-    koel.write("bad.koel", &good[..999]);
-    koel.run("verify bad.koel")
-        .error(&["bad.koel: as a file of Go's linvon/cuckoo-filter: at byte 999: the bytes end too early"]);
-    koel.write("bad.koel", [&good[..], &[0; 100]].concat());
-    koel.run("verify bad.koel").error(&[&format!("at byte {}: the filter ends here, but other bytes follow", good.len())]);
 }
 
 #[test]
