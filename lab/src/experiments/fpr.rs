@@ -266,18 +266,17 @@ fn how_often_right(measured: &Cases) -> Table {
 mod tests {
     use std::sync::LazyLock;
 
-    use super::{super::tests::shown, *};
+    use super::{
+        super::tests::{measured, shown},
+        *,
+    };
 
     /// Small tables and few probes, so that it is fast without optimization, too.
     static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
-        let measure = |case: Case| {
-            let case = Case { hits: 1000, most_probes: 100_000, ..case };
-            let rows = Fpr.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
-            Measured { case, rows }
-        };
-        let cases = Fpr.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) });
+        let cases = Fpr.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) }).into_iter();
         // Longer ones would not be hit often enough.
-        cases.into_iter().filter(|case| case.f <= 11).map(measure).collect()
+        let hit = cases.filter(|case| case.f <= 11);
+        measured(&Fpr, hit.map(|case| Case { hits: 1000, most_probes: 100_000, ..case }).collect())
     });
 
     #[test]

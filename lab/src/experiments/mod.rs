@@ -136,6 +136,12 @@ mod tests {
         }
     }
 
+    /// What these cases show with the seed 1.
+    pub(super) fn measured<E: Experiment>(experiment: &E, cases: Vec<E::Case>) -> Vec<Measured<E::Case, E::Row>> {
+        let measure = |case| experiment.measure(&case, 1, &Interrupt::new()).map(|rows| Measured { case, rows });
+        cases.into_iter().map(measure).collect::<Result<_, _>>().expect("nobody interrupts it")
+    }
+
     /// The findings of these results, and a check that those of some of them can be shown, too.
     pub(super) fn shown<E>(experiment: &E, measured: &[Measured<E::Case, E::Row>]) -> Findings
     where

@@ -375,16 +375,16 @@ fn through_powers_of_two(measured: &Cases) -> Table {
 mod tests {
     use std::sync::LazyLock;
 
-    use super::{super::tests::shown, *};
+    use super::{
+        super::tests::{measured, shown},
+        *,
+    };
 
     /// Small filters and few probes, so that it is fast without optimization, too.
     static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
-        let measure = |case: Case| {
-            let case = Case { probes: case.probes.min(200_000), ..case };
-            let rows = Space.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
-            Measured { case, rows }
-        };
-        Space.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) }).into_iter().map(measure).collect()
+        let mut cases = Space.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) });
+        cases.iter_mut().for_each(|case| case.probes = case.probes.min(200_000));
+        measured(&Space, cases)
     });
 
     #[test]

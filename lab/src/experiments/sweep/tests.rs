@@ -4,7 +4,10 @@ use koel::TableKind;
 use serde_json::Value;
 
 use super::{
-    super::{tests::shown, times::Operation},
+    super::{
+        tests::{measured, shown},
+        times::Operation,
+    },
     *,
 };
 use crate::chart::Chart;
@@ -23,8 +26,7 @@ fn grid() -> Grid {
 
 static MEASURED: LazyLock<Vec<Measured<Case>>> = LazyLock::new(|| {
     let sweep = Sweep::new(grid(), &Measure::ALL);
-    let measure = |case| Measured { rows: sweep.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it"), case };
-    sweep.cases(&SCOPE).into_iter().map(measure).collect()
+    measured(&sweep, sweep.cases(&SCOPE))
 });
 
 /// One whose times were measured, too.
