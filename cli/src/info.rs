@@ -20,11 +20,11 @@ Examples:
     koel info fruit.koel
     koel info fruit.koel --json")]
 pub(crate) struct Info {
-    /// The filter, a koel snapshot or a file of Go's; `-` for standard input
+    /// The filter: a koel snapshot, a file of Go's, or a dump of RedisBloom; `-` for standard input
     filter: PathBuf,
 
-    /// Print a JSON object, with numbers as numbers. `format` is "koel" or "go"; `bits_per_item` is null if there are no
-    /// items; Go's files have `victim`, true if one of the items is stored outside the table
+    /// Print a JSON object, with numbers as numbers. `format` is "koel", "koel-growing", "go" or "redisbloom"; `bits_per_item` is
+    /// null if there are no items; Go's files have `victim`, true if one of the items is stored outside the table
     #[arg(long)]
     json: bool,
 }

@@ -273,8 +273,6 @@ fn the_documents_pictures_are_those_of_their_numbers() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let committed = files(&docs.join("tuning"));
     let koel = Koel::new();
-    fs::create_dir(koel.path("results")).expect("a new folder");
-    let mut names = Vec::new();
     for (name, csv) in committed.iter().filter_map(|(file, bytes)| Some((file.strip_suffix(".csv")?, bytes))) {
         let bytes = &committed[&format!("{name}.json")];
         let record: Value = serde_json::from_slice(bytes).expect("JSON");
@@ -282,23 +280,32 @@ fn the_documents_pictures_are_those_of_their_numbers() {
         let is_described = |name: &str| columns.iter().any(|column| column["name"] == name && column["about"] != "");
         let header = String::from_utf8_lossy(csv).lines().next().expect("a header").to_owned();
         assert!(header.split(',').all(is_described), "{name}: {header}");
-        // Other programs have measured the others.
-        if experiments::all().iter().any(|about| about.name == name) {
-            koel.write(&format!("results/{name}.json"), bytes);
-            names.push(name);
+    }
+    for about in experiments::all() {
+        let name = about.name;
+        let record = committed.get(&format!("{name}.json"));
+        let record = record.unwrap_or_else(|| panic!("docs/tuning has no results of this experiment: run `docs/measure {name}`"));
+        // In a folder of its own, since the report shows all results of a folder.
+        fs::create_dir(koel.path(name)).expect("a new folder");
+        koel.write(&format!("{name}/{name}.json"), record);
+        let run = koel.run(&format!("experiment --out {name} {name}"));
+        assert!(
+            run.status == 0 && run.stderr.contains(" cases, all of them measured before"),
+            "docs/tuning/{name}.json is older than the experiment: run `docs/measure {name}`\n{}",
+            run.stderr
+        );
+        let redraw =
+            format!("run `cargo run --release -p koel-cli -- experiment {name} --out docs/tuning; docs/measure --records`");
+        let drawn = files(&koel.path(name));
+        let of_this = |file: &str| file.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '-']));
+        for (file, bytes) in &drawn {
+            let there = committed.get(file);
+            assert!(there == Some(bytes), "docs/tuning/{file} is not what the experiment makes of its results: {redraw}");
+        }
+        for file in committed.keys().filter(|file| of_this(file)) {
+            assert!(drawn.contains_key(file), "docs/tuning/{file}: the experiment makes no such file: delete it, and {redraw}");
         }
     }
-    assert_eq!(names.len(), experiments::all().len(), "{names:?}");
-    let run = koel.run(&format!("experiment --out results {}", names.join(" ")));
-    run.status(0);
-    assert_eq!(run.stderr.matches(" cases, all of them measured before").count(), names.len(), "{}", run.stderr);
-    let drawn = files(&koel.path("results"));
-    for (name, bytes) in &committed {
-        if names.iter().any(|&of| name.strip_prefix(of).is_some_and(|rest| rest.starts_with(['.', '-']))) {
-            assert!(drawn.get(name) == Some(bytes), "{name} is not what `koel experiment` makes of the numbers: run it again");
-        }
-    }
-    assert!(drawn.keys().all(|name| committed.contains_key(name)), "not in docs/tuning: {:?}", drawn.keys());
 
     let text = fs::read_to_string(docs.join("TUNING.md")).expect("the document");
     let shown: Vec<_> = text.split("](tuning/").skip(1).filter_map(|rest| rest.split(')').next()).collect();

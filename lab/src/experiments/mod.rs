@@ -90,6 +90,8 @@ impl Iterator for Hashes {
 mod tests {
     use std::collections::HashSet;
 
+    use serde_json::Value;
+
     use super::{
         sweep::{Grid, Measure},
         *,
@@ -98,7 +100,14 @@ mod tests {
         chart::{Chart, draw},
         experiment::{Experiment, Findings, Measured, Scope},
         interrupt::{Interrupt, Interrupted},
+        record::ORDER,
     };
+
+    #[test]
+    fn reports_have_them_in_the_order_in_which_they_run() {
+        let names: Vec<_> = all().iter().map(|about| about.name).collect();
+        assert!(ORDER.starts_with(&names), "`ORDER` in lab/src/record/mod.rs should begin with {names:?}, as `ALL` does");
+    }
 
     /// What holds for every experiment.
     #[test]
@@ -115,23 +124,36 @@ mod tests {
             let name = experiment.about().name;
             let cases = |quick, max_slots| experiment.cases(&Scope { quick, seed: 1, max_slots }).expect("they have fields");
             let (full, quick, few) = (cases(false, None), cases(true, None), cases(true, Some(5000)));
-            assert!(full.len() >= quick.len() && quick.len() >= few.len() && !few.is_empty(), "{name}");
+            assert!(full.len() >= quick.len(), "{name}: `quick` should not give more cases than without it");
+            assert!(quick.len() >= few.len(), "{name}: `max_slots` should not give more cases than without it");
+            assert!(!few.is_empty(), "{name}: `quick` with `max_slots: Some(5000)` should leave at least one case");
             assert!(
-                few.iter().all(|planned| planned.case.get("slots").is_none_or(|slots| slots.as_u64() <= Some(5000))),
-                "{name}"
+                cases(true, Some(1)).is_empty(),
+                "{name}: no table has one slot, so `max_slots: Some(1)` should leave no case"
             );
-            assert!(cases(true, Some(1)).is_empty(), "{name}");
+            for planned in &few {
+                let slots = planned.case.get("slots").and_then(Value::as_u64);
+                assert!(slots <= Some(5000), "{name}: `max_slots: Some(5000)` gives {}", planned.key);
+            }
             for cases in [full, quick, few] {
-                let different: HashSet<_> = cases.iter().map(|case| &case.key).collect();
-                assert_eq!(different.len(), cases.len(), "{name}");
-                assert!(cases.iter().all(|case| case.effort > 0 && case.memory > 0), "{name}");
+                let mut different = HashSet::new();
+                for planned in &cases {
+                    assert!(different.insert(&planned.key), "{name}: has this case twice: {}", planned.key);
+                    assert!(planned.effort > 0, "{name}: `effort` should be above 0 for {}", planned.key);
+                    assert!(planned.memory > 0, "{name}: `memory` should be above 0 for {}", planned.key);
+                }
             }
             let interrupt = Interrupt::new();
             interrupt.set();
-            let error = experiment.measure(&cases(true, None)[0].case, 1, &interrupt).expect_err("it was told to stop");
-            assert!(error.is::<Interrupted>(), "{name}: {error}");
+            let error = experiment.measure(&cases(true, None)[0].case, 1, &interrupt).err();
+            assert!(
+                error.as_ref().is_some_and(anyhow::Error::is::<Interrupted>),
+                "{name}: `measure` should call `interrupt.check()?` before it returns, but gave {error:?}"
+            );
             let findings = experiment.findings(&[]).expect("there is nothing wrong with nothing");
-            assert!(findings.charts.iter().all(|chart| chart.finding.is_none()), "{name}");
+            for chart in &findings.charts {
+                assert_eq!(chart.finding, None, "{name}: without results, a chart should claim nothing");
+            }
             check(&findings);
         }
     }
@@ -160,12 +182,18 @@ mod tests {
     /// Everything can be drawn, in the colours that there are, and no cell is missing.
     fn check(Findings { charts, tables, .. }: &Findings) {
         for chart in charts {
-            assert!(draw(chart).starts_with("<svg"), "{}", chart.file);
-            assert!(chart.series.iter().all(|series| series.colour < Chart::MOST_COLOURS), "{}", chart.file);
+            assert!(draw(chart).starts_with("<svg"), "chart {}", chart.file);
+            let most = Chart::MOST_COLOURS;
+            assert!(
+                chart.series.iter().all(|series| series.colour < most),
+                "chart {}: colours should be below {most}",
+                chart.file
+            );
         }
         for table in tables {
-            assert!(table.rows.iter().all(|row| row.len() == table.header.len()), "{table:?}");
-            assert!(table.rows.iter().flatten().all(|cell| !cell.contains("inf") && !cell.contains("NaN")), "{table:?}");
+            assert!(table.rows.iter().all(|row| row.len() == table.header.len()), "a row should have all columns: {table:?}");
+            let is_a_number = |cell: &String| !cell.contains("inf") && !cell.contains("NaN");
+            assert!(table.rows.iter().flatten().all(is_a_number), "a cell should have no inf or NaN: {table:?}");
         }
     }
 }

@@ -231,8 +231,9 @@ fn remove(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The order of the experiments. Any others follow, sorted by name.
-const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
+/// The order of the experiments in a report: koel's own as in `experiments::ALL`, then those with parameters and other programs'. Any
+/// others follow, sorted by name.
+pub(crate) const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
 
 /// The records of all experiments but these, in the order of experiments. Users may keep other JSON files in the folder.
 pub(crate) fn all(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Record>> {
