@@ -20,7 +20,7 @@ pub(crate) struct Set {
     /// Koel's filters, and those of other crates, as near as possible to a false-positive rate, for a number of items.
     contestants: [fn(f64, usize) -> Vec<Contestant>; 2],
     /// The keys, and the most that one of the filters takes for an item while it is built.
-    bytes_per_item: u64,
+    pub(crate) bytes_per_item: u64,
     /// Its table, and the beginning and the end of the caption.
     pub(crate) columns: &'static [findings::Column],
     pub(crate) built: &'static str,

@@ -1,6 +1,6 @@
 //! All filters, with few items, and filters that break their promises. No test depends on a time.
 
-use std::{cell::Cell, time::Duration};
+use std::{cell::Cell, collections::HashSet, time::Duration};
 
 use koel_lab::{Counters, Experiment as _, Findings, Interrupt, Measured, Scope, Signals, Stopwatch};
 
@@ -41,54 +41,69 @@ fn every_filter_finds_its_keys_at_the_rate_that_is_asked_for() {
                 assert!((sample.expected_rate / rate).log2().abs() < 0.55, "{asked}, {name}: {sample:?}");
             }
         }
-        // The rows of each crate, and which support deletion.
-        for (name, count, deletes) in [
-            ("koel packed", 4, true),
-            ("koel single", 2, true),
-            ("cuckoofilter 0.5", 2, true),
-            ("scalable_cuckoo_filter 0.5", 1, true),
-            ("qfilter 0.3", 1, true),
-            ("fastbloom-rs 0.5", 1, true),
-            ("fastbloom 0.17", 2, false),
-            ("bloomfilter 3", 1, false),
-            ("sbbf-rs-safe 0.3", 1, false),
-            ("xorf 0.13", 2, false),
-        ] {
-            let rows: Vec<_> = rows.iter().filter(|row| row.facts.filter.starts_with(name)).collect();
-            assert_eq!(rows.len(), count, "{name}");
-            assert!(rows.iter().all(|row| row.deletes() == deletes), "{name}");
+        for row in &rows {
+            assert_eq!(row.deletes(), removes(&row.facts), "{}", row.facts.filter);
         }
     }
+}
+
+/// Whether filters of this kind support deletion.
+fn removes(facts: &Facts) -> bool {
+    match facts.family {
+        Family::Bloom | Family::Blocked | Family::Fuse => false,
+        // The other one is a Bloom filter.
+        Family::Locked => facts.filter.starts_with("koel"),
+        Family::Counting | Family::Quotient | Family::Aleph | Family::Cuckoo | Family::Koel => true,
+    }
+}
+
+/// The rivals and their versions are those of Cargo.toml, and docs/DEPENDENCIES.md has them all.
+#[test]
+fn every_rival_is_named_by_its_crate_and_version() {
+    let mut rivals = Vec::new();
+    for set in [&FIXED, &GROWING] {
+        let mut names = HashSet::new();
+        for Contestant { facts, .. } in set.contestants(RATE, ITEMS) {
+            assert!(names.insert(facts.filter.clone()), "two filters have this name, which tells rows apart: {}", facts.filter);
+        }
+        rivals.extend(names.into_iter().filter(|name| !name.starts_with("koel ")));
+    }
+    let (_, peers) = include_str!("../Cargo.toml").split_once("# The peers").expect("a comment before the peers");
+    let peers = peers.lines().skip(1).take_while(|line| !line.is_empty());
+    let peers: Vec<_> = peers.map(|line| line.split_once(" = ").expect("a dependency")).collect();
+    for rival in &rivals {
+        let is_named = peers.iter().any(|(name, about)| {
+            let version = about.split('"').nth(1).expect("its version");
+            named(rival, name).is_some_and(|begin| version.starts_with(begin))
+        });
+        assert!(is_named, "the name of a filter begins with a crate and a version as in Cargo.toml, but this does not: {rival}");
+    }
+    for (name, _) in peers {
+        let is_measured = rivals.iter().any(|rival| named(rival, name).is_some());
+        assert!(is_measured, "no filter in lab/peers/src/rivals.rs is of the crate {name}");
+        let has_it = |line: &str| line.split('|').nth(1).is_some_and(|cell| cell.split(',').any(|part| part.trim() == name));
+        let is_explained = include_str!("../../../docs/DEPENDENCIES.md").lines().any(has_it);
+        assert!(is_explained, "docs/DEPENDENCIES.md has no row for the crate {name}");
+    }
+}
+
+/// The version in the name of a filter of this crate.
+fn named<'a>(filter: &'a str, name: &str) -> Option<&'a str> {
+    filter.strip_prefix(name)?.strip_prefix(' ')?.split([' ', ',']).next()
 }
 
 #[test]
 fn every_filter_grows_and_all_but_one_keep_what_they_promise() {
     let rows = all(&GROWING, RATE, ITEMS);
-    let names: Vec<_> = rows.iter().map(|row| &*row.facts.filter).collect();
-    let expected = [
-        "koel ElasticFilter",
-        "koel ElasticFilter, batches of 1024",
-        "koel ElasticFilter, capacity 1000",
-        "koel ElasticFilter, capacity 1000, batches of 1024",
-        "koel ElasticFilter, capacity 1000, max_capacity 20000",
-        "koel ElasticFilter, capacity 1000, max_capacity 2000",
-        "koel SharedFilter, capacity 1000",
-        "qfilter 0.3, max_capacity 20000, foldhash",
-        "scalable_cuckoo_filter 0.5, XXH3",
-        "aleph-filter 0.1, XXH3",
-        "aleph-filter 0.1, ε lowered for 20000, XXH3",
-        "fastbloom 0.17 in a Mutex, sized for 20000, XXH3",
-    ];
-    assert_eq!(names, expected);
     for row in &rows {
         let (name, family, sample) = (&*row.facts.filter, row.facts.family, &row.samples[0]);
         assert_eq!(row.facts.asked_rate, Some(RATE), "{name}");
         // Its fingerprints are five bits shorter than at the beginning.
         assert_eq!(row.keeps_rate(), Some(name != "aleph-filter 0.1, XXH3"), "{name}: {sample:?}");
-        let is_bloom = name.starts_with("fastbloom");
-        assert_eq!(row.deletes(), !(is_bloom || cfg!(debug_assertions) && family == Family::Cuckoo), "{name}");
+        let panics = cfg!(debug_assertions) && name.starts_with("scalable_cuckoo_filter");
+        assert_eq!(row.deletes(), removes(&row.facts) && !panics, "{name}");
         assert_eq!(row.lost_by_removal().is_some(), row.deletes(), "{name}");
-        assert_eq!(family == Family::Locked, is_bloom || name.contains("SharedFilter"), "{name}");
+        assert_eq!(family == Family::Locked, name.contains(" in a Mutex") || name.contains("SharedFilter"), "{name}");
         if name.starts_with("koel") || family == Family::Quotient {
             assert_eq!((sample.lost, sample.stuck, sample.left, sample.lost_by_removal), (0, 0, 0, Some(0)), "{name}");
         }
@@ -330,7 +345,7 @@ fn rounds_are_cases_with_the_rate_that_is_asked_for() {
     for rate in [0.1, 0.02, RATE, 0.000_001] {
         let peers = Peers { set: &FIXED, rate, items: 5, rounds: 3 };
         let cases = peers.cases(&scope);
-        assert!(cases.iter().all(|case| peers.memory(case) == 5 * 60), "{cases:?}");
+        assert!(cases.iter().all(|case| peers.memory(case) == 5 * FIXED.bytes_per_item), "{cases:?}");
         assert_eq!(cases, [1, 2, 3].map(|round| Case::new(5, rate, round)));
         assert!(cases.iter().all(|case| case.rate().to_bits() == rate.to_bits()), "{rate}: {cases:?}");
     }
