@@ -2,6 +2,8 @@
 //! locks, and a process that another test starts has all open files for a moment.
 
 mod common;
+#[path = "../../tests/common/heap.rs"]
+mod heap;
 
 mod build;
 // Files of Go's library.
@@ -23,3 +25,7 @@ mod demo;
 mod files;
 #[cfg(unix)]
 mod streams;
+
+/// Counts for each thread what a filter takes.
+#[global_allocator]
+static ALLOCATOR: heap::Counting = heap::Counting;

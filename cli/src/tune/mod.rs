@@ -322,20 +322,22 @@ impl Nearest {
         // Without a rate, any will do, and so the highest: the lowest rate need not be found for every number.
         let rate = fpr.or(Some(HIGHEST_RATE));
         let least = || asked.recommend(items, rate, None).best().map(Candidate::bytes);
+        // Each item takes at least a bit.
+        let too_many = bytes.map_or(usize::MAX, |bytes| bytes.saturating_mul(8).saturating_add(1));
         Self {
-            items: errors::most(usize::MAX, |items| asked.recommend(items, rate, bytes).best().is_some())
+            items: errors::most(too_many, |items| asked.recommend(items, rate, bytes).best().is_some())
                 .filter(|&items| items >= asked.counted_keys),
             false_positive_rate: fpr.and_then(|_| Self::lowest_rate(asked)),
             bytes: bytes.and_then(|_| least()),
         }
     }
 
-    /// The lowest rate that works.
+    /// The lowest rate that works, rounded up.
     fn lowest_rate(asked: &Tune) -> Option<f64> {
-        let works = |rate| asked.recommend(asked.most_items(), Some(rate), asked.bytes).best().is_some();
-        // `most` wants the working values to be the small ones: it counts rates from the top.
-        let left_out = errors::most(DECIMALS, |left_out| works(decimal(DECIMALS - 1 - left_out)))?;
-        Some(decimal(DECIMALS - 1 - left_out))
+        // Without items, every rate is 0.
+        let lowest = asked.recommend_for(asked.planned(asked.most_items()).max(1), None, asked.bytes);
+        let rates = lowest.candidates().iter().map(|filter| filter.params().false_positive_rate_at_capacity());
+        rates.reduce(f64::min).map(rounded_up)
     }
 
     /// The values, as options.
@@ -353,13 +355,13 @@ impl Nearest {
     }
 }
 
-/// Numbers with three digits, ascending, from 1e-307 to 0.5, the highest rate.
-const DECIMALS: usize = 306 * 900 + 401;
-
-/// The number at a place in this list.
-fn decimal(place: usize) -> f64 {
-    let (power, digits) = (309 - place / 900, 100 + place % 900);
-    format!("{digits}e-{power}").parse().unwrap_or(f64::NAN)
+/// The least number with three digits that is not below this one.
+fn rounded_up(rate: f64) -> f64 {
+    let near = format!("{rate:.2e}");
+    let (digits, power) = near.split_once('e').unwrap_or((&near, "0"));
+    let number = |digits: f64| format!("{digits:.2}e{power}").parse().unwrap_or(rate);
+    let digits = digits.parse().unwrap_or(rate);
+    if number(digits) < rate { number(digits + 0.01) } else { number(digits) }
 }
 
 #[cfg(test)]
@@ -367,10 +369,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_ascend_to_the_highest_rate() {
-        let text = |place| format!("{:e}", decimal(place));
-        assert_eq!([text(0), text(899), text(900), text(DECIMALS - 1)], ["1e-307", "9.99e-307", "1e-306", "5e-1"]);
-        assert_eq!(decimal(DECIMALS - 1).to_bits(), HIGHEST_RATE.to_bits());
-        assert!((0..DECIMALS).step_by(77).is_sorted_by(|&one, &other| decimal(one) < decimal(other)));
+    fn rates_are_rounded_up_to_three_digits() {
+        for (rate, rounded) in [(0.5, 0.5), (0.001_230_1, 0.001_24), (0.001_239_9, 0.001_24), (9.991e-7, 1e-6), (1e-300, 1e-300)]
+        {
+            assert_eq!(rounded_up(rate).to_bits(), f64::to_bits(rounded), "{rate}");
+        }
     }
 }

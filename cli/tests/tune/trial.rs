@@ -78,7 +78,7 @@ fn queries_are_those_of_the_filter_that_is_built() {
 fn room_for_more_than_the_keys() {
     let koel = Koel::new();
     koel.write("keys.txt", numbers(0..1000));
-    let found = koel.json("tune --json --keys keys.txt --items 4000 --bytes 8kB --table single --bucket-size 4");
+    let found = koel.json("tune --json --keys keys.txt --items 4000 --bytes 4kB --table single --bucket-size 4");
     let (candidate, measured) = measured(&found)[0];
     assert!(number(candidate, "/load_factor") > 0.9 && number(measured, "/load_factor") < 0.25, "{candidate}");
     assert!(number(measured, "/expected_false_positive_rate") < 0.3 * number(candidate, "/false_positive_rate"));
