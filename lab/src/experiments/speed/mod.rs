@@ -3,8 +3,6 @@
 
 mod table;
 
-use std::fs;
-
 use koel::{CuckooFilter, Params, TableKind};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +44,6 @@ pub struct Row {
     bytes: u64,
     #[serde(flatten)]
     times: Times,
-    cache: Option<u64>,
 }
 
 /// The length of fingerprints. Both tables take 12 bits per slot, but for buckets of one: with so few, large tables of them are
@@ -105,15 +102,6 @@ fn params(table: TableKind, b: u32, size: u64) -> anyhow::Result<Params> {
     Ok(builder.buckets(buckets(slots, b)).params()?)
 }
 
-/// The size of the last cache that a processor has for itself and others, if the system tells.
-fn cache() -> Option<u64> {
-    let size = |index: u32| {
-        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
-        text.trim().strip_suffix('K')?.parse::<u64>().ok().map(|kib| kib << 10)
-    };
-    (0..8).filter_map(size).max()
-}
-
 impl Experiment for Speed {
     type Case = Case;
     type Row = Row;
@@ -136,7 +124,6 @@ impl Experiment for Speed {
             Column::new("bytes", "bytes", "size of the table").compared(Role::Exact),
         ];
         columns.extend(times::columns());
-        columns.push(Column::new("cache", "bytes", "size of the machine's last cache; empty if the system does not tell"));
         About { columns, is_timed: true, ..About::new(NAME, "Speed, by size of the table", text) }
     }
 
@@ -175,7 +162,7 @@ impl Experiment for Speed {
             // None if the filter refused a key in every round: a planned load leaves one in a thousand at most.
             let times = subject.times()?;
             let (items, bytes) = (params.capacity() as u64, params.table_bytes() as u64);
-            Some(Row { table, b, f: params.fingerprint_bits(), items, bytes, times, cache: cache() })
+            Some(Row { table, b, f: params.fingerprint_bits(), items, bytes, times })
         };
         Ok(shapes.iter().zip(&subjects).filter_map(row).collect())
     }

@@ -55,12 +55,6 @@ impl SpeedTable {
         &self.machine
     }
 
-    /// The size of its last cache, if it is known.
-    #[must_use]
-    pub fn cache(&self) -> Option<u64> {
-        self.rows.iter().find_map(|row| row.cache)
-    }
-
     /// How many of the times other work on the processor disturbed, and of how many.
     #[must_use]
     pub fn disturbed(&self) -> (usize, usize) {
@@ -123,7 +117,7 @@ mod tests {
     fn speed_table(rows: &[(&str, u32, u64, f64)]) -> SpeedTable {
         let row = |&(table, b, bytes, ns): &(&str, u32, u64, f64)| {
             let row = serde_json::json!({
-                "table": table, "b": b, "f": 12, "items": 1, "bytes": bytes, "rounds": 1, "cache": 1 << 25,
+                "table": table, "b": b, "f": 12, "items": 1, "bytes": bytes, "rounds": 1,
                 "find_absent_ns": ns, "find_absent_ns_q1": ns, "find_absent_ns_q3": ns,
                 "find_present_ns": 2.0 * ns, "find_present_ns_q1": ns, "find_present_ns_q3": 3.0 * ns,
                 "insert_ns": 3.0 * ns, "insert_ns_q1": ns, "insert_ns_q3": 4.0 * ns,
@@ -154,7 +148,7 @@ mod tests {
         assert_eq!(by_bucket.map(f64::to_bits), [6.0, 6.0, 7.0, 8.0, 8.0].map(f64::to_bits));
         let all = table.at(packed, 4, 16_384.0).expect("it was measured");
         assert_eq!(all, Speeds { find_absent: 10.0, find_present: 20.0, insert: 30.0, build: 50.0, remove: 40.0 });
-        assert_eq!((table.most_bytes(), table.cache(), table.disturbed()), (1 << 16, Some(1 << 25), (0, 5)));
+        assert_eq!((table.most_bytes(), table.disturbed()), (1 << 16, (0, 5)));
         assert!(speed_table(&[("packed", 4, 1, 1.0)]).at(single, 4, 1.0).is_none());
         // One size is no slope, and times never fall beyond the largest.
         let falling = speed_table(&[("packed", 4, 1 << 14, 10.0), ("packed", 4, 1 << 16, 8.0), ("single", 4, 1 << 14, 7.0)]);
