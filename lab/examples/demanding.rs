@@ -53,17 +53,18 @@ impl Experiment for Demanding {
     }
 
     fn findings(&self, _: &[Measured<Case, Row>]) -> Findings {
-        let logarithms = chart("log", "Both axes in powers of ten, with intervals", Axis::log("items"), Axis::log("rate"));
-        let narrow = chart("narrow", "Less than a power of ten", Axis::log("slots").from_to(300.0, 2000.0), Axis::log("rate"));
+        let logarithms = chart("log", "Both axes in powers of ten, with intervals", [Axis::log("items"), Axis::log("rate")]);
+        let narrow = [Axis::log("slots").from_to(300.0, 2000.0), Axis::log("rate")];
+        let narrow = chart("narrow", "Less than a power of ten", narrow);
         let large = Axis::linear("time for each of all the items, nanoseconds").from_to(0.0, 12_000_000.0);
         let linear =
-            chart("linear", "Large numbers, and a title that takes more than a line of the picture", large, Axis::log("rate"));
+            chart("linear", "Large numbers, and a title that takes more than a line of the picture", [large, Axis::log("rate")]);
         let x = Axis::linear("false-positive rate of a filter that was measured with as many items, %");
-        let swapped = Chart { x, y: linear.x.clone(), ..chart("swapped", "W", linear.x.clone(), linear.y.clone()) };
-        let mut many = chart("many", "Many names in the legend", Axis::log("items"), Axis::linear("rate"));
+        let swapped = chart("swapped", "W", [x, linear.x.clone()]);
+        let mut many = chart("many", "Many names in the legend", [Axis::log("items"), Axis::linear("rate")]);
         many.series = (0..24).map(|n| Series { name: format!("b = {}, {n}", n * n), ..many.series[n % 6].clone() }).collect();
         let names = NAMES.into_iter().filter(|name| name.len() < 40).map(String::from).collect();
-        let mut rows = chart("rows", "A row for each name", Axis::log("items"), Axis::rows(names));
+        let mut rows = chart("rows", "A row for each name", [Axis::log("items"), Axis::rows(names)]);
         rows.series.truncate(3);
         for (y, (mark, series)) in
             (0..).map(f64::from).zip([Mark::Dots, Mark::Rings, Mark::Dots].into_iter().zip(&mut rows.series))
@@ -71,33 +72,29 @@ impl Experiment for Demanding {
             (series.mark, series.points) = (mark, vec![(200.0, y), (3000.0, y + 2.0)]);
             series.intervals = vec![(100.0, 300.0), (2999.0, 3001.0)];
         }
-        let empty = Chart { series: Vec::new(), ..chart("empty", "Nothing", Axis::linear("nothing"), Axis::linear("no more")) };
+        let nothing = chart("empty", "Nothing", [Axis::linear("nothing"), Axis::linear("no more")]);
+        let empty = Chart { series: Vec::new(), ..nothing };
 
         let header: Vec<_> = (0..14).map(|n| format!("column {n}")).collect();
-        let mut wide = Table::new("Wider than any page", &header.iter().map(String::as_str).collect::<Vec<_>>());
-        wide.rows = vec![(0..14).map(|n| format!("{n}.{n:06} items")).collect(); 3];
+        let header: Vec<_> = header.iter().map(String::as_str).collect();
+        let cells: Vec<_> = (0..14).map(|n| format!("{n}.{n:06} items")).collect();
+        let wide = Table::new("Wider than any page", &header, vec![cells; 3]);
         let warning = String::from("Something that a reader must know first: <all> of it is made up, & nothing was measured.");
         let charts = vec![logarithms, narrow, linear, swapped, many, rows, empty];
         Findings { charts, tables: vec![wide], warnings: vec![warning] }
     }
 }
 
-fn chart(file: &str, title: &str, x: Axis, y: Axis) -> Chart {
+fn chart(file: &str, title: &str, axes: [Axis; 2]) -> Chart {
     let series = MARKS.into_iter().zip(NAMES).enumerate().map(|(colour, (mark, name))| {
         let share = |n: i32| 10f64.powi(-n) * f64::from(n + i32::try_from(colour).unwrap_or(0));
         let points: Vec<_> = (1..=8).map(|n| (10f64.powi(n), share(n))).collect();
         let intervals = points.iter().map(|&(_, y)| (y / 2.0, y * 2.0)).collect();
         Series::new(name, colour, points).marked(mark).within(intervals)
     });
-    Chart {
-        file: file.to_owned(),
-        topic: String::from("What is drawn here: nothing that was measured, in words that take two lines"),
-        finding: Some(title.to_owned()),
-        caption: String::from("Nothing is to be seen here, but how it is drawn."),
-        x,
-        y,
-        series: series.collect(),
-    }
+    let topic = "What is drawn here: nothing that was measured, in words that take two lines";
+    let chart = Chart::new(file, topic, axes, series).showing(Some(title.to_owned()));
+    chart.captioned("Nothing is to be seen here, but how it is drawn.")
 }
 
 fn main() -> anyhow::Result<()> {

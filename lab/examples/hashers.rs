@@ -88,16 +88,10 @@ impl Experiment for Hashers {
             let points = of_hash.filter_map(|measured| Some((f64::from(measured.case.buckets), measured.row()?.load)));
             Series::new(name, colour, points.collect())
         });
-        let chart = Chart {
-            file: String::from("load"),
-            topic: String::from("Load at the first refusal, by hash function"),
-            finding: None,
-            caption: String::from("With a hash function that sends many keys to the same buckets, tables stay empty."),
-            x: Axis::log("buckets"),
-            y: Axis::linear("load").from_to(0.0, 1.0),
-            series: series.collect(),
-        };
-        Findings { charts: vec![chart], ..Findings::default() }
+        let axes = [Axis::log("buckets"), Axis::linear("load").from_to(0.0, 1.0)];
+        let chart = Chart::new("load", "Load at the first refusal, by hash function", axes, series);
+        let caption = "With a hash function that sends many keys to the same buckets, tables stay empty.";
+        Findings { charts: vec![chart.captioned(caption)], ..Findings::default() }
     }
 }
 

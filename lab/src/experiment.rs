@@ -323,10 +323,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// A table of these rows.
     #[must_use]
-    pub fn new(caption: &str, header: &[&str]) -> Self {
+    pub fn new(caption: &str, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         let header = header.iter().map(|&name| name.to_owned()).collect();
-        Self { caption: caption.to_owned(), header, rows: Vec::new() }
+        Self { caption: caption.to_owned(), header, rows: rows.into_iter().collect() }
     }
 }

@@ -39,13 +39,12 @@ fn tables(set: &Set, measured: &[Measured<Case, Entry>], rows: &[Row]) -> Vec<Ta
         ""
     };
     let caption = format!("{} {} items, ε = {}; {rounds}, in one thread. {}{star}", set.built, case.items, case.rate(), set.note);
-    let mut table = Table::new(&caption, &set.columns.iter().map(|column| column.header).collect::<Vec<_>>());
+    let header: Vec<_> = set.columns.iter().map(|column| column.header).collect();
     let cell = |row: &Row, column: &Column| (column.cell)(row).unwrap_or_else(|| String::from("–"));
-    table.rows.extend(rows.iter().map(|row| set.columns.iter().map(|column| cell(row, column)).collect()));
-    let mut noted = Table::new("Notes on the rows", &["filter", "note"]);
-    for row in rows {
-        noted.rows.extend(notes(row).into_iter().map(|note| vec![row.facts.filter.clone(), note]));
-    }
+    let cells = rows.iter().map(|row| set.columns.iter().map(|column| cell(row, column)).collect());
+    let table = Table::new(&caption, &header, cells);
+    let notes = rows.iter().flat_map(|row| notes(row).into_iter().map(|note| vec![row.facts.filter.clone(), note]));
+    let noted = Table::new("Notes on the rows", &["filter", "note"], notes);
     [table].into_iter().chain((!noted.rows.is_empty()).then_some(noted)).collect()
 }
 
@@ -179,7 +178,7 @@ fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: f
     // Rows are counted from below, and the smallest filter is at the top.
     let names =
         points.iter().rev().map(|Point { row, bits, time }| format!("{}: {:.1} ns, {bits:.1} bits", name(row), time.median));
-    let y = Axis::rows(names.collect());
+    let rows_of_names = Axis::rows(names.collect());
     let mut series: Vec<Series> = Vec::new();
     for (kind, name) in KINDS.into_iter().enumerate().chain([DISTURBED]) {
         for (mark, comparable) in [(Mark::Dots, true), (Mark::Rings, false)] {
@@ -199,20 +198,13 @@ fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: f
         None => Axis::log(label),
     };
     let some_failed = rows.iter().any(|row| row.failure.is_some());
-    Chart {
-        file: file.to_owned(),
-        topic: topic.to_owned(),
-        // After a failure, the smallest may be missing.
-        finding: if some_failed { None } else { finding(set, &points, what) },
-        caption: format!(
-            "The smallest filters are at the top; bars are quartiles of the rounds. The title compares the smallest two that remove \
-             items and have a filled mark, koel's and another's, without locks and undisturbed. Hollow marks: {}.",
-            set.others
-        ),
-        x,
-        y,
-        series,
-    }
+    // After a failure, the smallest may be missing.
+    let finding = if some_failed { None } else { finding(set, &points, what) };
+    Chart::new(file, topic, [x, rows_of_names], series).showing(finding).captioned(format!(
+        "The smallest filters are at the top; bars are quartiles of the rounds. The title compares the smallest two that remove \
+         items and have a filled mark, koel's and another's, without locks and undisturbed. Hollow marks: {}.",
+        set.others
+    ))
 }
 
 /// A short name: without what every reader sees from the colour, or can do without.

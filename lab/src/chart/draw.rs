@@ -326,15 +326,8 @@ mod tests {
         let names = ["<lowest>", "highest"].map(String::from).to_vec();
         let points = vec![(20.0, 0.0), (20.0, 1.0), (50.0, 2.0)];
         let intervals = vec![(20.0, 20.0), (10.0, 100.0), (50.0, 50.0)];
-        let chart = Chart {
-            file: String::new(),
-            topic: String::new(),
-            finding: None,
-            caption: String::new(),
-            x: Axis::log("x"),
-            y: Axis::rows(names),
-            series: vec![Series::new("some", 0, points).marked(Mark::Rings).within(intervals)],
-        };
+        let series = Series::new("some", 0, points).marked(Mark::Rings).within(intervals);
+        let chart = Chart::new("", "", [Axis::log("x"), Axis::rows(names)], [series]);
         let svg = draw(&chart);
         assert!(svg.contains(">&lt;lowest&gt;") && svg.contains(">highest"), "{svg}");
         let Frame { left, right, .. } = Plot::new(&chart, 0).frame;

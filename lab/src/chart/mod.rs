@@ -99,6 +99,31 @@ impl Chart {
     /// How many colours there are.
     pub const MOST_COLOURS: usize = palette::COLOURS.len();
 
+    /// A chart of those series that have points, with its horizontal and its vertical axis: what was not measured is not in the
+    /// legend. It has no finding and no caption.
+    #[must_use]
+    pub fn new(
+        file: impl Into<String>,
+        topic: impl Into<String>,
+        [x, y]: [Axis; 2],
+        series: impl IntoIterator<Item = Series>,
+    ) -> Self {
+        let series = series.into_iter().filter(|series| !series.points.is_empty()).collect();
+        Self { file: file.into(), topic: topic.into(), finding: None, caption: String::new(), x, y, series }
+    }
+
+    /// The same chart, with what it shows.
+    #[must_use]
+    pub fn showing(self, finding: Option<String>) -> Self {
+        Self { finding, ..self }
+    }
+
+    /// The same chart, with this caption.
+    #[must_use]
+    pub fn captioned(self, caption: impl Into<String>) -> Self {
+        Self { caption: caption.into(), ..self }
+    }
+
     /// The title: the finding, or the topic.
     #[must_use]
     pub fn title(&self) -> &str {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use self::noise::{Judge, Sample, Spread};
 use crate::{
     experiment::{Column, Fields, Measured, Role},
-    experiments::times::DISTURBED,
+    experiments::times::is_disturbed,
     record::{self, Record},
     report,
     statistics::DEVIATIONS,
@@ -280,7 +280,7 @@ fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread
         Role::Estimate { low, high } => known((field(high)? - field(low)?) / 2.0 / DEVIATIONS),
         Role::Mean { least, most, of } => Spread::of_range(field(least)?, field(most)?, field(of)?),
         // Too few of its rounds were undisturbed: their spread does not say how far off they are.
-        Role::Median { .. } if row.get(DISTURBED).and_then(Value::as_bool) == Some(true) => None,
+        Role::Median { .. } if is_disturbed(row) => None,
         Role::Median { low, high, of } => Spread::of_median(field(low)?, field(high)?, field(of)?),
         Role::Time | Role::Key | Role::Round | Role::Detail => None,
     }

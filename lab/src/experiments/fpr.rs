@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Hashes,
     probe::{KINDS, LEAST_HITS, OVERHEAD, Probed, by_name, fill, label, probes_of_table},
-    with_points,
+    rows,
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
@@ -158,12 +158,8 @@ fn independent(f: u32, b: u32, load: f64) -> f64 {
 type Cases = [Measured<Case, Row>];
 
 /// The rows of one kind of table at one load, sorted by length of fingerprint.
-fn rows(measured: &Cases, kind: (TableKind, u32), load: u32) -> Vec<(u32, &Row)> {
-    let cases = measured.iter().filter(|m| (m.case.table, m.case.b) == kind);
-    let all = cases.flat_map(|m| m.rows.iter().map(|row| (m.case.f, row)));
-    let mut rows: Vec<_> = all.filter(|(_, row)| row.load == load).collect();
-    rows.sort_by_key(|&(f, _)| f);
-    rows
+fn at_load(measured: &Cases, kind: (TableKind, u32), load: u32) -> Vec<(&Case, &Row)> {
+    rows(measured, |case, row| (case.table, case.b, row.load) == (kind.0, kind.1, load), |case, _| case.f.into())
 }
 
 /// How many of all intervals contain the rate of the formula.
@@ -178,8 +174,8 @@ fn by_fingerprint(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     // Single tables with buckets of four have the same rate as packed ones.
     for (colour, kind, load) in [(0, KINDS[0], 95), (1, KINDS[1], 75), (3, KINDS[3], 95)] {
-        let found = rows(measured, kind, load);
-        let points = |y: fn(&Row) -> f64| found.iter().map(|&(f, row)| (f64::from(f), y(row))).collect();
+        let found = at_load(measured, kind, load);
+        let points = |y: fn(&Row) -> f64| found.iter().map(|(case, row)| (f64::from(case.f), y(row))).collect();
         let intervals = found.iter().map(|(_, row)| (row.low, row.high)).collect();
         let name = format!("{}, {load} % full", label(kind.0, kind.1));
         series.push(Series::new("", colour, points(|row| row.predicted)).marked(Mark::Line));
@@ -187,19 +183,12 @@ fn by_fingerprint(measured: &Cases) -> Chart {
     }
     let bound = |f: u32| (f64::from(f), 8.0 / f64::from(f).exp2());
     series.push(Series::new("2b/2ᶠ for b = 4 (paper)", 5, (3..=24).map(bound).collect()).marked(Mark::Dashes));
-    Chart {
-        file: String::from("rate"),
-        topic: String::from("False-positive rate, by length of fingerprint"),
-        finding: how_many_hold(measured),
-        caption: String::from(
-            "Marks: measured rates, with 99 % intervals, most of which are smaller than the marks. Lines: the formula. Dashed: \
-             the paper's bound for buckets of four, packed or single. Tables with buckets of two do not reach a load of 95 %. \
-             One more bit halves the rate; twice as many slots per bucket double it.",
-        ),
-        x: Axis::linear("fingerprint, bits").from_to(2.0, 24.0),
-        y: Axis::log("false-positive rate ε").from_to(1e-6, 1.0),
-        series: with_points(series),
-    }
+    let axes = [Axis::linear("fingerprint, bits").from_to(2.0, 24.0), Axis::log("false-positive rate ε").from_to(1e-6, 1.0)];
+    Chart::new("rate", "False-positive rate, by length of fingerprint", axes, series).showing(how_many_hold(measured)).captioned(
+        "Marks: measured rates, with 99 % intervals, most of which are smaller than the marks. Lines: the formula. Dashed: \
+         the paper's bound for buckets of four, packed or single. Tables with buckets of two do not reach a load of 95 %. \
+         One more bit halves the rate; twice as many slots per bucket double it.",
+    )
 }
 
 fn beside_the_formula(measured: &Cases) -> Chart {
@@ -210,56 +199,48 @@ fn beside_the_formula(measured: &Cases) -> Chart {
     for (colour, load) in LOADS.into_iter().enumerate() {
         // Side by side, so that the marks do not hide each other.
         let at = |f: u32| f64::from(f) + 0.2 * (colour as f64 - 1.5);
-        let ratios =
-            |(f, row): (u32, &Row)| ((at(f), row.rate / row.predicted), (row.low / row.predicted, row.high / row.predicted));
-        let (points, intervals) = rows(measured, kind, load).into_iter().map(ratios).unzip();
+        let ratios = |(case, row): (&Case, &Row)| {
+            ((at(case.f), row.rate / row.predicted), (row.low / row.predicted, row.high / row.predicted))
+        };
+        let (points, intervals) = at_load(measured, kind, load).into_iter().map(ratios).unzip();
         series.push(Series::new(format!("{load} % full"), colour, points).marked(Mark::Dots).within(intervals));
     }
     let fullest = 0.95;
     let other = |f: u32| (f64::from(f), independent(f, kind.1, fullest) / tuning::false_positive_rate(f, kind.1, fullest));
     series.push(Series::new("independent slots, 95 % full", 3, (4..=24).map(other).collect()).marked(Mark::Dashes));
-    Chart {
-        file: String::from("ratio"),
-        topic: String::from("Measured rate over predicted rate, packed"),
-        finding: None,
-        caption: String::from(
-            "1: equal to the formula. Bars are 99 % intervals: longer fingerprints give fewer hits, and so wider intervals. \
-             Dashed: the rate if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are not: a false \
-             positive is an item with the same fingerprint and the same two buckets, and a pair of buckets has no order.",
-        ),
-        x: Axis::linear("fingerprint, bits").from_to(range.0, range.1),
-        y: Axis::linear("measured / predicted"),
-        series: with_points(series),
-    }
+    let axes = [Axis::linear("fingerprint, bits").from_to(range.0, range.1), Axis::linear("measured / predicted")];
+    Chart::new("ratio", "Measured rate over predicted rate, packed", axes, series).captioned(
+        "1: equal to the formula. Bars are 99 % intervals: longer fingerprints give fewer hits, and so wider intervals. \
+         Dashed: the rate if the slots of two buckets were independent, 1 − (1 − α/(2ᶠ − 1))²ᵇ. They are not: a false \
+         positive is an item with the same fingerprint and the same two buckets, and a pair of buckets has no order.",
+    )
 }
 
 fn how_often_right(measured: &Cases) -> Table {
-    let mut table = Table::new(
+    let row = |(kind, is_long): ((TableKind, u32), bool)| {
+        let which = |case: &Case, _: &Row| (case.table, case.b) == kind && (case.f >= LONG) == is_long;
+        let rows = rows(measured, which, |case, _| case.f.into());
+        let holds = |rate: &dyn Fn(u32, &Row) -> f64| {
+            rows.iter().filter(|(case, row)| (row.low..=row.high).contains(&rate(case.f, row))).count().to_string()
+        };
+        let off = |row: &Row| row.rate / row.predicted - 1.0;
+        let worst = rows.iter().max_by(|one, other| off(one.1).abs().total_cmp(&off(other.1).abs()));
+        let worst = worst.map(|(case, row)| format!("{:+.1} % (f = {}, {} % full)", 100.0 * off(row), case.f, row.load));
+        vec![
+            if kind.0 == TableKind::Packed { label(kind.0, 4) } else { format!("single, {}", label(kind.0, kind.1)) },
+            if is_long { format!("{LONG} bits and more") } else { format!("below {LONG} bits") },
+            rows.len().to_string(),
+            holds(&|_, row| row.predicted),
+            holds(&|f, row| independent(f, kind.1, f64::from(row.load) / 100.0)),
+            worst.unwrap_or_else(|| String::from("-")),
+        ]
+    };
+    Table::new(
         "How many of the 99 % intervals contain the rate of a formula: koel's 1 − e^(−2bα/(2ᶠ − 1)), or 1 − (1 − α/(2ᶠ − 1))²ᵇ \
          for independent slots; and the largest deviation of a measured rate from koel's formula",
         &["table", "fingerprints", "intervals", "contain koel's", "contain the other", "largest deviation"],
-    );
-    for kind in KINDS {
-        for (name, is_long) in [(format!("below {LONG} bits"), false), (format!("{LONG} bits and more"), true)] {
-            let of_kind = measured.iter().filter(|m| (m.case.table, m.case.b) == kind && (m.case.f >= LONG) == is_long);
-            let rows: Vec<_> = of_kind.flat_map(|m| m.rows.iter().map(|row| (m.case.f, row))).collect();
-            let holds = |rate: &dyn Fn(u32, &Row) -> f64| {
-                rows.iter().filter(|(f, row)| (row.low..=row.high).contains(&rate(*f, row))).count().to_string()
-            };
-            let off = |row: &Row| row.rate / row.predicted - 1.0;
-            let worst = rows.iter().max_by(|one, other| off(one.1).abs().total_cmp(&off(other.1).abs()));
-            let worst = worst.map(|(f, row)| format!("{:+.1} % (f = {f}, {} % full)", 100.0 * off(row), row.load));
-            table.rows.push(vec![
-                if kind.0 == TableKind::Packed { label(kind.0, 4) } else { format!("single, {}", label(kind.0, kind.1)) },
-                name,
-                rows.len().to_string(),
-                holds(&|_, row| row.predicted),
-                holds(&|f, row| independent(f, kind.1, f64::from(row.load) / 100.0)),
-                worst.unwrap_or_else(|| String::from("-")),
-            ]);
-        }
-    }
-    table
+        KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]).map(row),
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::{Hashes, buckets, count, random_walk::RandomWalk, with_points};
+use super::{Hashes, buckets, count, random_walk::RandomWalk, rows};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
     experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
@@ -198,19 +198,11 @@ fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl Fn
 
 type Cases = [Measured<Case, Row>];
 
-/// The points of the cases that `which` selects, sorted by x.
-fn points(measured: &Cases, which: impl Fn(&Case) -> bool, point: impl Fn(&Case, &Row) -> (f64, f64)) -> Vec<(f64, f64)> {
-    let rows = measured.iter().filter(|m| which(&m.case)).filter_map(|m| Some(point(&m.case, m.row()?)));
-    let mut points: Vec<_> = rows.collect();
-    points.sort_by(|one, other| one.0.total_cmp(&other.0));
-    points
-}
-
 /// The mean loads of the cases that `which` selects, in per cent, from their least to their greatest, by a property of the cases.
 fn loads(name: String, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Series {
-    let of = |load: fn(&Row) -> f64| points(measured, &which, |case, row| (x(case), 100.0 * load(row)));
-    let ends = of(|row| row.min).into_iter().zip(of(|row| row.max));
-    Series::new(name, colour, of(|row| row.mean)).within(ends.map(|((_, low), (_, high))| (low, high)).collect())
+    let found = rows(measured, |case, _| which(case), |case, _| x(case));
+    let points = found.iter().map(|(case, row)| (x(case), 100.0 * row.mean)).collect();
+    Series::new(name, colour, points).within(found.iter().map(|(_, row)| (100.0 * row.min, 100.0 * row.max)).collect())
 }
 
 /// Koel's line, and the random walk's, dashed: the loads of the cases that `which` selects.
@@ -227,56 +219,45 @@ fn bits(case: &Case) -> f64 {
 
 /// The load by length of fingerprint, in buckets of four. Every second size, for fewer lines.
 fn by_fingerprint(measured: &Cases) -> Chart {
-    let sizes = SIZES.into_iter().step_by(2).enumerate();
-    Chart {
-        file: String::from("bits"),
-        topic: String::from("Load at the first refusal by length of fingerprint, buckets of four"),
-        finding: None,
-        caption: String::from(
-            "Mean load at which a table first refuses an item, with bars from the least load to the greatest. Solid: koel. \
-             Dashed: the paper's random walk. If fingerprints are too short for a large table, many items have the same two \
-             buckets (paper, section 4). Tables of 100 M slots were filled once.",
-        ),
-        x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
-        y: Axis::linear("load, %").from_to(80.0, 100.0),
-        series: with_points(sizes.flat_map(|(colour, slots)| {
-            let name = format!("{} slots", count(slots));
-            walks(&name, colour, measured, move |case| (case.b, case.slots) == (COMMON_SLOTS, slots), bits)
-        })),
-    }
+    let lines = SIZES.into_iter().step_by(2).enumerate().flat_map(|(colour, slots)| {
+        let name = format!("{} slots", count(slots));
+        walks(&name, colour, measured, move |case| (case.b, case.slots) == (COMMON_SLOTS, slots), bits)
+    });
+    let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS), Axis::linear("load, %").from_to(80.0, 100.0)];
+    Chart::new("bits", "Load at the first refusal by length of fingerprint, buckets of four", axes, lines).captioned(
+        "Mean load at which a table first refuses an item, with bars from the least load to the greatest. Solid: koel. \
+         Dashed: the paper's random walk. If fingerprints are too short for a large table, many items have the same two \
+         buckets (paper, section 4). Tables of 100 M slots were filled once.",
+    )
 }
 
 /// The load by length of fingerprint, in tables of one size.
 fn by_bucket(measured: &Cases) -> Chart {
     let slots = measured.iter().map(|m| m.case.slots).filter(|&slots| slots <= MIDDLE).max().unwrap_or(MIDDLE);
-    let sizes = BUCKET_SIZES.into_iter().enumerate();
-    Chart {
-        file: String::from("buckets"),
-        topic: format!("Load at the first refusal by length of fingerprint, {} slots", count(slots)),
-        finding: None,
-        caption: String::from(
-            "Mean load at which a table first refuses an item, by slots per bucket, with bars from the least load to the \
-             greatest. Solid: koel. Dashed: the paper's random walk.",
-        ),
-        x: Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS),
-        y: Axis::linear("load, %").from_to(60.0, 100.0),
-        series: with_points(sizes.flat_map(|(colour, b)| {
-            walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), bits)
-        })),
-    }
+    let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
+        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), bits)
+    });
+    let topic = format!("Load at the first refusal by length of fingerprint, {} slots", count(slots));
+    let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS), Axis::linear("load, %").from_to(60.0, 100.0)];
+    Chart::new("buckets", topic, axes, lines).captioned(
+        "Mean load at which a table first refuses an item, by slots per bucket, with bars from the least load to the \
+         greatest. Solid: koel. Dashed: the paper's random walk.",
+    )
+}
+
+/// The largest tables that `which` selects.
+fn largest(measured: &Cases, which: impl Fn(&Case) -> bool) -> Option<(&Case, f64)> {
+    let found = rows(measured, |case, _| which(case), |case, _| case.slots as f64);
+    found.last().map(|(case, row)| (*case, row.mean))
 }
 
 /// The largest tables with buckets of four, filled in both ways, and more than once.
 fn beside_the_random_walk(measured: &Cases) -> Option<String> {
-    let line = |walk| {
-        let which = |case: &Case| (case.walk, case.b, case.f) == (walk, COMMON_SLOTS, COMMON_BITS) && case.trials > 1;
-        points(measured, which, |case, row| (case.slots as f64, row.mean))
-    };
-    let [(slots, koel), (others, random)] = [*line(Walk::Koel).last()?, *line(Walk::Random).last()?];
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of slots")]
-    let size = count(slots as u64);
+    let of = |walk| largest(measured, |case| (case.walk, case.b, case.f) == (walk, COMMON_SLOTS, COMMON_BITS) && case.trials > 1);
+    let ((case, koel), (other, random)) = (of(Walk::Koel)?, of(Walk::Random)?);
+    let size = count(case.slots);
     let text = format!("Koel fills {size} slots to {}, the random walk to {}", percent(koel, 1), percent(random, 1));
-    (slots.total_cmp(&others).is_eq()).then_some(text)
+    (case.slots == other.slots).then_some(text)
 }
 
 /// The load by size of table, with long fingerprints.
@@ -284,40 +265,38 @@ fn by_size(measured: &Cases) -> Chart {
     let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
         walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.f) == (b, COMMON_BITS), |case| case.slots as f64)
     });
-    Chart {
-        file: String::from("size"),
-        topic: String::from("Load at the first refusal, by size of table"),
-        finding: beside_the_random_walk(measured),
-        caption: String::from(
-            "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. Bars: from the \
-             least load to the greatest. In a larger table it happens at a lower load that an item takes the random walk more \
-             than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
-        ),
-        x: Axis::log("slots"),
-        y: Axis::linear("load, %").from_to(80.0, 100.0),
-        series: with_points(lines),
-    }
+    let axes = [Axis::log("slots"), Axis::linear("load, %").from_to(80.0, 100.0)];
+    let chart = Chart::new("size", "Load at the first refusal, by size of table", axes, lines);
+    chart.showing(beside_the_random_walk(measured)).captioned(
+        "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. Bars: from the \
+         least load to the greatest. In a larger table it happens at a lower load that an item takes the random walk more \
+         than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
+    )
 }
 
 /// Slots per bucket, and the load in per cent that section 5.1 of the paper gives for large tables with long fingerprints.
 const PAPER: [(u32, f64); 3] = [(2, 84.0), (4, 95.0), (8, 98.0)];
 
 fn beside_the_paper(measured: &Cases) -> Table {
-    let mut table = Table::new(
+    let row = |(b, paper): (u32, f64)| {
+        let of = |walk| largest(measured, |case| (case.walk, case.b, case.f) == (walk, b, COMMON_BITS));
+        let (koel, random) = (of(Walk::Koel), of(Walk::Random));
+        let cell = |found: Option<(&Case, f64)>, text: fn(&Case, f64) -> String| {
+            found.map_or_else(|| String::from("-"), |(case, load)| text(case, load))
+        };
+        let mean = |_: &Case, load| percent(load, 1);
+        vec![
+            b.to_string(),
+            cell(koel, |case, _| count(case.slots)),
+            cell(koel, |case, _| format!("{} ×", case.trials)),
+            cell(koel, mean),
+            cell(random, mean),
+            format!("{paper:.0} %"),
+        ]
+    };
+    Table::new(
         "Mean load at the first refusal with fingerprints of 16 bits, in the largest tables measured",
         &["slots per bucket", "table, slots", "filled", "koel", "random walk", "the paper, section 5.1"],
-    );
-    for (b, paper) in PAPER {
-        let which = |walk, case: &Case| (case.walk, case.b, case.f) == (walk, b, COMMON_BITS);
-        let largest = |walk| {
-            let all = measured.iter().filter(|m| which(walk, &m.case));
-            all.max_by_key(|m| m.case.slots).and_then(|m| Some((&m.case, m.row()?.mean)))
-        };
-        let mean = |load: Option<(&Case, f64)>| load.map_or_else(|| String::from("-"), |(_, load)| percent(load, 1));
-        let (koel, random) = (largest(Walk::Koel), largest(Walk::Random));
-        let slots = koel.map_or_else(|| String::from("-"), |(case, _)| count(case.slots));
-        let times = koel.map_or_else(|| String::from("-"), |(case, _)| format!("{} ×", case.trials));
-        table.rows.push(vec![b.to_string(), slots, times, mean(koel), mean(random), format!("{paper:.0} %")]);
-    }
-    table
+        PAPER.map(row),
+    )
 }

@@ -17,8 +17,7 @@ use rand_xoshiro::{
 pub use self::sweep::Sweep;
 use self::{fpr::Fpr, load::Load, space::Space, speed::Speed};
 use crate::{
-    chart::Series,
-    experiment::{About, Untyped},
+    experiment::{About, Measured, Untyped},
     plan::{Plan, Settings},
 };
 
@@ -54,9 +53,12 @@ fn count(number: u64) -> String {
     }
 }
 
-/// The series that have points: what was not measured is not in the legend.
-fn with_points(series: impl IntoIterator<Item = Series>) -> Vec<Series> {
-    series.into_iter().filter(|series| !series.points.is_empty()).collect()
+/// The rows that `which` selects, with their cases, sorted by `by`.
+fn rows<C, R>(measured: &[Measured<C, R>], which: impl Fn(&C, &R) -> bool, by: impl Fn(&C, &R) -> f64) -> Vec<(&C, &R)> {
+    let all = measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row)));
+    let mut rows: Vec<_> = all.filter(|&(case, row)| which(case, row)).collect();
+    rows.sort_by(|one, other| by(one.0, one.1).total_cmp(&by(other.0, other.1)));
+    rows
 }
 
 /// Random numbers that stand for the hashes of items, without end: 64 uniformly distributed bits each, the same for the same
@@ -98,7 +100,7 @@ mod tests {
     };
     use crate::{
         chart::{Chart, draw},
-        experiment::{Experiment, Findings, Measured, Scope},
+        experiment::{Experiment, Findings, Scope},
         interrupt::{Interrupt, Interrupted},
         record::ORDER,
     };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Hashes,
     probe::{self, KINDS, Probed, by_name, label},
-    with_points,
+    rows,
 };
 use crate::{
     chart::{Axis, Chart, Mark, Series},
@@ -185,21 +185,12 @@ const RATES: [f64; 4] = [0.1, 0.01, 0.001, 0.0001];
 
 type Cases = [Measured<Case, Row>];
 
-/// The rows of the cases that `which` selects, sorted by `by`.
-fn rows(measured: &Cases, which: impl Fn(&Case) -> bool, by: impl Fn(&Case, &Row) -> f64) -> Vec<(&Case, &Row)> {
-    let found = measured.iter().filter(|m| which(&m.case)).filter_map(|m| Some((&m.case, m.row()?)));
-    let mut rows: Vec<_> = found.collect();
-    rows.sort_by(|one, other| by(one.0, one.1).total_cmp(&by(other.0, other.1)));
-    rows
-}
-
 /// The filters of one kind, by rate. Those with fingerprints too short for their number of items are left out: their tables
 /// are planned so empty that nobody would choose them.
 fn of_kind(measured: &Cases, kind: (TableKind, u32)) -> Vec<(&Case, &Row)> {
-    let which = |case: &Case| case.shows == Shows::Rate && (case.table, case.b) == kind;
-    let mut rows = rows(measured, which, |_, row| row.rate);
-    rows.retain(|(_, row)| row.inserted as f64 >= LEAST_LOAD * row.slots as f64);
-    rows
+    let is_full = |row: &Row| row.inserted as f64 >= LEAST_LOAD * row.slots as f64;
+    let which = |case: &Case, row: &Row| case.shows == Shows::Rate && (case.table, case.b) == kind && is_full(row);
+    rows(measured, which, |_, row| row.rate)
 }
 
 /// The range of rates in which formulas are drawn.
@@ -224,20 +215,13 @@ fn by_rate(measured: &Cases) -> Chart {
     let mut series = measured_curves(measured, |row| row.bits_per_item);
     series.push(curve("Bloom (formula)", 4, Mark::Dashes, |rate| Structure::Bloom.bits_per_item(rate)));
     series.push(curve("lower bound (formula)", 5, Mark::Line, |rate| Some(tuning::lower_bound(rate))));
-    Chart {
-        file: String::from("rate"),
-        topic: String::from("Bits per item, by false-positive rate"),
-        finding: beside_bloom(measured),
-        caption: String::from(
-            "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller \
-             than a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters \
-             and the lower bound, log₂(1/ε), are formulas and were not measured. Tables planned for a load below 75 % are left \
-             out: those with short fingerprints.",
-        ),
-        x: Axis::log("false-positive rate ε").from_to(FROM, TO),
-        y: Axis::linear("bits per item").from_to(0.0, 25.0),
-        series: with_points(series),
-    }
+    let axes = [Axis::log("false-positive rate ε").from_to(FROM, TO), Axis::linear("bits per item").from_to(0.0, 25.0)];
+    Chart::new("rate", "Bits per item, by false-positive rate", axes, series).showing(beside_bloom(measured)).captioned(
+        "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller \
+         than a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters \
+         and the lower bound, log₂(1/ε), are formulas and were not measured. Tables planned for a load below 75 % are left \
+         out: those with short fingerprints.",
+    )
 }
 
 /// The packed table with the rate at which numbers of items are compared, or the next lower one, and a Bloom filter.
@@ -254,20 +238,14 @@ fn above_the_bound(measured: &Cases) -> Chart {
     let bloom = |rate| Some(Structure::Bloom.bits_per_item(rate)? - tuning::lower_bound(rate));
     series.push(curve("Bloom (formula)", 4, Mark::Dashes, bloom));
     series.push(curve("semi-sorted (paper)", 0, Mark::Dashes, |rate| Some(semi_sorted(rate) - tuning::lower_bound(rate))));
-    Chart {
-        file: String::from("overhead"),
-        topic: String::from("Bits per item above the lower bound"),
-        finding: None,
-        caption: String::from(
-            "The same filters, without the log₂(1/ε) bits that every filter needs. The packed table takes about one bit less \
-             than the single one, a little less than the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and \
-             nearly the same at all rates; the overhead of a Bloom filter grows as its rate falls. The lowest rates were \
-             measured with few hits and may be 13 % off.",
-        ),
-        x: Axis::log("false-positive rate ε").from_to(FROM, TO),
-        y: Axis::linear("bits per item − log₂(1/ε)").from_to(0.0, 8.0),
-        series: with_points(series),
-    }
+    let axes =
+        [Axis::log("false-positive rate ε").from_to(FROM, TO), Axis::linear("bits per item − log₂(1/ε)").from_to(0.0, 8.0)];
+    Chart::new("overhead", "Bits per item above the lower bound", axes, series).captioned(
+        "The same filters, without the log₂(1/ε) bits that every filter needs. The packed table takes about one bit less \
+         than the single one, a little less than the paper's formula for semi-sorted buckets, (log₂(1/ε) + 2)/0.955, and \
+         nearly the same at all rates; the overhead of a Bloom filter grows as its rate falls. The lowest rates were \
+         measured with few hits and may be 13 % off.",
+    )
 }
 
 /// Semi-sorted buckets by section 6 and table 2 of the paper, with the load of 0.955 that it found.
@@ -276,7 +254,7 @@ fn semi_sorted(rate: f64) -> f64 {
 }
 
 fn of_buckets(measured: &Cases, buckets: Buckets) -> Vec<(&Case, &Row)> {
-    rows(measured, |case| case.shows == Shows::Size && case.buckets == buckets, |case, _| case.items as f64)
+    rows(measured, |case, _| case.shows == Shows::Size && case.buckets == buckets, |case, _| case.items as f64)
 }
 
 /// The most bits per item in tables of any size, and of a power of two, from the least number of items on.
@@ -305,70 +283,67 @@ fn by_items(measured: &Cases) -> Chart {
         series.extend(Structure::Bloom.bits_per_item(RATE).map(|bits| flat("Bloom (formula)", 4, Mark::Dashes, bits)));
         series.push(flat("lower bound (formula)", 5, Mark::Line, tuning::lower_bound(RATE)));
     }
-    Chart {
-        file: String::from("items"),
-        topic: String::from("Bits per item at ε = 0.1 %, by number of items"),
-        finding: beside_powers_of_two(measured),
-        caption: String::from(
+    let axes = [x, Axis::linear("bits per item")];
+    Chart::new("items", "Bits per item at ε = 0.1 %, by number of items", axes, series)
+        .showing(beside_powers_of_two(measured))
+        .captioned(
             "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of \
-             buckets must be a power of two, as in the paper and in Go's libraries, an item takes up to twice as much space; \
-             the empty slots lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for \
-             lower loads.",
-        ),
-        x,
-        y: Axis::linear("bits per item"),
-        series: with_points(series),
-    }
+         buckets must be a power of two, as in the paper and in Go's libraries, an item takes up to twice as much space; \
+         the empty slots lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for \
+         lower loads.",
+        )
 }
 
-const NOTHING: &str = "-";
+/// The cell of a number of bits; without one, a dash.
+fn cell(bits: Option<f64>) -> String {
+    bits.map_or_else(|| String::from("-"), |bits| format!("{bits:.2}"))
+}
 
 fn beside_formulas(measured: &Cases) -> Table {
-    let mut table = Table::new(
-        "Bits per item for a false-positive rate, with the measured rate in brackets: the table has the shortest fingerprints, \
-         in whole bits, that meet the rate. The last three columns are formulas",
-        &["ε at most", "packed", "single, b = 4", "Bloom", "semi-sorted (paper)", "lower bound"],
-    );
-    for rate in RATES {
+    let row = |rate| {
         let shortest = |kind| {
             let found = of_kind(measured, (kind, 4)).into_iter().rfind(|(_, row)| row.rate <= rate);
             // In an incomplete run, the next longer fingerprints must not stand in for these.
             let found = found.filter(|(_, row)| row.rate > rate / 2.5);
-            found.map_or_else(|| String::from(NOTHING), |(_, row)| format!("{:.2} ({})", row.bits_per_item, percent(row.rate, 1)))
+            cell(found.map(|(_, row)| row.bits_per_item))
+                + &found.map_or_else(String::new, |(_, row)| format!(" ({})", percent(row.rate, 1)))
         };
-        let bits = |bits: f64| format!("{bits:.2}");
-        table.rows.push(vec![
+        vec![
             percent(rate, 1),
             shortest(TableKind::Packed),
             shortest(TableKind::Single),
-            Structure::Bloom.bits_per_item(rate).map_or_else(|| String::from(NOTHING), bits),
-            bits(semi_sorted(rate)),
-            bits(tuning::lower_bound(rate)),
-        ]);
-    }
-    table
+            cell(Structure::Bloom.bits_per_item(rate)),
+            cell(Some(semi_sorted(rate))),
+            cell(Some(tuning::lower_bound(rate))),
+        ]
+    };
+    Table::new(
+        "Bits per item for a false-positive rate, with the measured rate in brackets: the table has the shortest fingerprints, \
+         in whole bits, that meet the rate. The last three columns are formulas",
+        &["ε at most", "packed", "single, b = 4", "Bloom", "semi-sorted (paper)", "lower bound"],
+        RATES.map(row),
+    )
 }
 
 fn through_powers_of_two(measured: &Cases) -> Table {
-    let mut table = Table::new(
-        "Bits per item at ε = 0.1 % for all numbers of items, packed tables",
-        &["buckets", "filters", "least", "mean", "most", "refused an item"],
-    );
-    for (buckets, name) in [(Buckets::Any, "any even number"), (Buckets::Power, "a power of two")] {
+    let row = |(buckets, name): (Buckets, &str)| {
         let found = of_buckets(measured, buckets);
-        let bits: Vec<_> = found.iter().map(|(_, row)| row.bits_per_item).collect();
+        let bits = || found.iter().map(|(_, row)| row.bits_per_item);
         let refused = found.iter().filter(|(case, row)| row.inserted < case.items).count();
-        let cell = |bits: f64| if found.is_empty() { String::from(NOTHING) } else { format!("{bits:.2}") };
-        table.rows.push(vec![
+        vec![
             name.to_owned(),
             found.len().to_string(),
-            cell(bits.iter().copied().fold(f64::INFINITY, f64::min)),
-            cell(bits.iter().sum::<f64>() / bits.len() as f64),
-            cell(bits.iter().copied().fold(0.0, f64::max)),
+            cell(bits().min_by(f64::total_cmp)),
+            cell((!found.is_empty()).then(|| bits().sum::<f64>() / found.len() as f64)),
+            cell(bits().max_by(f64::total_cmp)),
             refused.to_string(),
-        ]);
-    }
-    table
+        ]
+    };
+    Table::new(
+        "Bits per item at ε = 0.1 % for all numbers of items, packed tables",
+        &["buckets", "filters", "least", "mean", "most", "refused an item"],
+        [(Buckets::Any, "any even number"), (Buckets::Power, "a power of two")].map(row),
+    )
 }
 
 #[cfg(test)]

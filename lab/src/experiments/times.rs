@@ -66,8 +66,13 @@ impl Operation {
 
 const ROUNDS: &str = "rounds";
 
-/// The column that marks rows whose times other work on the processor disturbed.
-pub(crate) const DISTURBED: &str = "disturbed";
+const DISTURBED: &str = "disturbed";
+
+/// Whether other work on the processor disturbed the times of a row. Rows of single rounds count those that it disturbed; rows of
+/// several rounds say whether they are too many.
+pub(crate) fn is_disturbed(row: &Fields) -> bool {
+    row.get(DISTURBED).is_some_and(|value| value == &Value::Bool(true) || value.as_u64().is_some_and(|times| times > 0))
+}
 
 impl Times {
     pub(super) fn of(&self, operation: Operation) -> Option<Quartiles> {
@@ -81,7 +86,7 @@ impl Times {
     }
 
     pub(super) fn are_disturbed(&self) -> bool {
-        self.0.get(DISTURBED) == Some(&Value::Bool(true))
+        is_disturbed(&self.0)
     }
 
     #[cfg(test)]
@@ -111,9 +116,9 @@ pub(super) fn columns() -> Vec<Column> {
     columns
 }
 
-/// The series of points whose times were disturbed, in the last colour; nothing without any.
-pub(super) fn disturbed(points: Vec<(f64, f64)>) -> Option<Series> {
-    (!points.is_empty()).then(|| Series::new("disturbed", Chart::MOST_COLOURS - 1, points).marked(Mark::Dots))
+/// The series of points whose times were disturbed, in the last colour.
+pub(super) fn disturbed(points: Vec<(f64, f64)>) -> Series {
+    Series::new("disturbed", Chart::MOST_COLOURS - 1, points).marked(Mark::Dots)
 }
 
 /// The most keys that are looked up for one time. In a small table, as many as it has slots.

@@ -115,9 +115,8 @@ impl Experiment for &Fake {
     }
 
     fn findings(&self, measured: &[Measured<Numbered, Drawn>]) -> Findings {
-        let mut table = Table::new("All of them", &["number"]);
-        table.rows.extend(measured.iter().map(|m| vec![m.case.number.to_string()]));
-        Findings { tables: vec![table], ..Findings::default() }
+        let rows = measured.iter().map(|m| vec![m.case.number.to_string()]);
+        Findings { tables: vec![Table::new("All of them", &["number"], rows)], ..Findings::default() }
     }
 }
 

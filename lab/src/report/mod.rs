@@ -5,11 +5,10 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde_json::Value;
 
 use crate::{
     experiment::Table,
-    experiments::times::DISTURBED,
+    experiments::times::is_disturbed,
     record::{self, Picture, Record, Run},
 };
 
@@ -250,7 +249,7 @@ fn time(seconds: f64) -> String {
 fn summary(parts: &[Part]) -> Markup {
     let machines: BTreeSet<_> = parts.iter().map(|part| part.record.run.machine.processor.as_str()).collect();
     let rows = || parts.iter().flat_map(|part| &part.record.measured).flat_map(|measured| &measured.rows);
-    let disturbed = rows().filter(|row| is_disturbed(row.get(DISTURBED))).count();
+    let disturbed = rows().filter(|row| is_disturbed(row)).count();
     html! {
         p {
             strong { "Summary. " }
@@ -278,11 +277,6 @@ fn summary(parts: &[Part]) -> Markup {
     }
 }
 
-/// Rows of single rounds count the times that were disturbed; rows of several rounds say whether there were too many.
-fn is_disturbed(value: Option<&Value>) -> bool {
-    value.is_some_and(|value| value == &Value::Bool(true) || value.as_u64().is_some_and(|times| times > 0))
-}
-
 fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
@@ -307,8 +301,7 @@ mod tests {
     fn put(folder: &TempDir, name: &'static str, change: impl Fn(&mut Record)) {
         let [title, caption, about] = [(); 3].map(|()| HOSTILE.to_owned());
         let rows = json!([{ "mean": 0.1, "note": HOSTILE }, { "mean": 0.937_461_038_961_038_9, "note": null }]);
-        let mut table = Table::new(HOSTILE, &["what", HOSTILE]);
-        table.rows.push(vec![String::from("7"), HOSTILE.to_owned()]);
+        let table = Table::new(HOSTILE, &["what", HOSTILE], [vec![String::from("7"), HOSTILE.to_owned()]]);
         let mut record = Record {
             title: format!("The title of {name} {HOSTILE}"),
             about,
@@ -320,16 +313,9 @@ mod tests {
         let place = Place::new(folder.path(), name);
         place.write_csv(&record.measured, &[]).unwrap();
         place.write(record).unwrap();
-        let chart = Chart {
-            file: String::from("one"),
-            topic: HOSTILE.to_owned(),
-            finding: None,
-            caption: HOSTILE.to_owned(),
-            x: Axis::linear(HOSTILE),
-            y: Axis::log("y"),
-            series: vec![Series::new(HOSTILE, 0, vec![(1.0, 1.0), (2.0, 10.0)])],
-        };
-        chart::save(&chart, &place.file("-one.svg")).unwrap();
+        let series = Series::new(HOSTILE, 0, vec![(1.0, 1.0), (2.0, 10.0)]);
+        let chart = Chart::new("one", HOSTILE, [Axis::linear(HOSTILE), Axis::log("y")], [series]);
+        chart::save(&chart.captioned(HOSTILE), &place.file("-one.svg")).unwrap();
     }
 
     fn folder(names: &[&'static str]) -> TempDir {

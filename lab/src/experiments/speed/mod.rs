@@ -11,7 +11,6 @@ use super::{
     Hashes, buckets,
     probe::{by_name, label},
     times::{self, Operation, Sampling, Subject, Times},
-    with_points,
 };
 use crate::{
     chart::{Axis, Chart, Series},
@@ -206,7 +205,7 @@ fn chart(rows: &[&Row], operation: Operation) -> Chart {
     }
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
     let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?.median)));
-    series.extend(times::disturbed(disturbed.collect()));
+    series.push(times::disturbed(disturbed.collect()));
     let packed: Vec<_> = of_shape(rows, TableKind::Packed, 4).collect();
     let ends = packed
         .first()
@@ -217,19 +216,13 @@ fn chart(rows: &[&Row], operation: Operation) -> Chart {
         let (what, small, large) = (operation.title(), binary(first.bytes), binary(last.bytes));
         Some(format!("{what}: {:.1} ns in {small} of a packed table, {:.1} ns in {large}", ns(first)?, ns(last)?))
     });
-    Chart {
-        file: operation.file().to_owned(),
-        topic: format!("{}, by size of the table", operation.title()),
-        finding,
-        caption: String::from(
-            "Nanoseconds for a key, with hashing, one key at a time: medians of the rounds, and bars between their quartiles. \
-             Times rise where a table no longer fits into one of the processor's caches. All but the packed ones are single \
-             tables.",
-        ),
-        x: Axis::log("size of the table, KiB"),
-        y: Axis::linear("ns").from_zero(),
-        series: with_points(series),
-    }
+    let topic = format!("{}, by size of the table", operation.title());
+    let axes = [Axis::log("size of the table, KiB"), Axis::linear("ns").from_zero()];
+    Chart::new(operation.file(), topic, axes, series).showing(finding).captioned(
+        "Nanoseconds for a key, with hashing, one key at a time: medians of the rounds, and bars between their quartiles. \
+         Times rise where a table no longer fits into one of the processor's caches. All but the packed ones are single \
+         tables.",
+    )
 }
 
 fn of_shape<'a>(rows: &'a [&Row], table: TableKind, b: u32) -> impl Iterator<Item = &'a Row> {
@@ -242,24 +235,21 @@ fn binary(bytes: u64) -> String {
 }
 
 fn table(measured: &[Measured<Case, Row>]) -> Table {
-    let mut table = Table::new(
+    let cells = |(case, row): (&Case, &Row)| {
+        let star = if row.times.are_disturbed() { " *" } else { "" };
+        let time = |operation| match row.times.of(operation) {
+            Some(Quartiles { low, median, high }) => format!("{median:.1} ({low:.1}–{high:.1}){star}"),
+            None => String::from("-"),
+        };
+        let shape = format!("{} b = {}", row.table, row.b);
+        [binary(case.size), shape, row.items.to_string()].into_iter().chain(Operation::ALL.map(time)).collect()
+    };
+    Table::new(
         "Nanoseconds per key by the size of the table, one key at a time: medians (quartiles). A star: disturbed by other work \
          on the processor",
         &["size", "table", "items", "find absent", "find present", "insert", "remove", "build"],
-    );
-    for measured in measured {
-        for row in &measured.rows {
-            let star = if row.times.are_disturbed() { " *" } else { "" };
-            let shape = format!("{} b = {}", row.table, row.b);
-            let mut cells = vec![binary(measured.case.size), shape, row.items.to_string()];
-            cells.extend(Operation::ALL.into_iter().map(|operation| match row.times.of(operation) {
-                Some(Quartiles { low, median, high }) => format!("{median:.1} ({low:.1}–{high:.1}){star}"),
-                None => String::from("-"),
-            }));
-            table.rows.push(cells);
-        }
-    }
-    table
+        measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row))).map(cells),
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use koel::TableKind;
-use serde_json::Value;
 
 use super::{Case, Measure};
 use crate::{
@@ -11,7 +10,7 @@ use crate::{
     experiment::Measured,
     experiments::{
         count,
-        times::{self, DISTURBED, Operation},
+        times::{self, Operation, is_disturbed},
     },
 };
 
@@ -165,26 +164,17 @@ fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Option<Chart> {
             let Some(point) = at.map(|y| (x.number(&m.case), y)) else { continue };
             points.push(point);
             intervals.extend(low.zip(high));
-            if value.measure == Measure::Speed && m.row().is_some_and(|row| row.get(DISTURBED) == Some(&Value::Bool(true))) {
+            if value.measure == Measure::Speed && m.row().is_some_and(is_disturbed) {
                 disturbed.push(point);
             }
         }
-        if !points.is_empty() {
-            series.push(Series::new(line, colour, points).within(intervals));
-        }
+        series.push(Series::new(line, colour, points).within(intervals));
     }
-    series.extend(times::disturbed(disturbed));
+    series.push(times::disturbed(disturbed));
     let at: Vec<_> = held.into_iter().map(|(_, at)| at).collect();
     let at = if at.is_empty() { String::new() } else { format!(" Here, {}.", at.join(", ")) };
-    let chart = Chart {
-        file: format!("{}-by-{}", value.file, x.file),
-        topic: format!("{}, by {}", value.title, x.title),
-        finding: None,
-        caption: format!("{}{at}", value.about),
-        x: (x.axis)(),
-        y: value.axis.clone(),
-        series,
-    };
+    let (file, topic) = (format!("{}-by-{}", value.file, x.file), format!("{}, by {}", value.title, x.title));
+    let chart = Chart::new(file, topic, [(x.axis)(), value.axis.clone()], series).captioned(format!("{}{at}", value.about));
     (!chart.series.is_empty()).then_some(chart)
 }
 

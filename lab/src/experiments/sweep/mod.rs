@@ -16,7 +16,7 @@ use super::{
     Hashes,
     load::{self, Filled, Walk},
     probe::{self, OVERHEAD, Probed, by_name},
-    times::{self, DISTURBED, Sampling, Subject, Times},
+    times::{self, Sampling, Subject, Times, is_disturbed},
 };
 use crate::{
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
@@ -313,14 +313,11 @@ impl Experiment for Sweep {
     }
 
     fn findings(&self, measured: &[Measured<Case>]) -> Findings {
-        let left_out = self.left_out();
-        let mut table = Table::new("Combinations that were left out, since there is no such filter", &["combinations", "reason"]);
-        table.rows = left_out.into_iter().map(|one| vec![one.combinations.to_string(), one.reason]).collect();
-        Findings {
-            charts: charts::charts(measured),
-            tables: if table.rows.is_empty() { Vec::new() } else { vec![table] },
-            warnings: warnings(measured),
-        }
+        let left_out = self.left_out().into_iter().map(|one| vec![one.combinations.to_string(), one.reason]);
+        let caption = "Combinations that were left out, since there is no such filter";
+        let table = Table::new(caption, &["combinations", "reason"], left_out);
+        let tables = if table.rows.is_empty() { Vec::new() } else { vec![table] };
+        Findings { charts: charts::charts(measured), tables, warnings: warnings(measured) }
     }
 }
 
@@ -338,7 +335,7 @@ fn warnings(measured: &[Measured<Case>]) -> Vec<String> {
             "no absent item was found: the rate is 0, with the upper end of its interval, and the chart leaves it out",
         ),
         (
-            of(|_, row| row.get(DISTURBED) == Some(&Value::Bool(true))),
+            of(|_, row| is_disturbed(row)),
             "other work on the processor disturbed too many rounds: the times are too long, and marked in the charts",
         ),
     ];
