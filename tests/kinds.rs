@@ -1,4 +1,7 @@
-//! Every kind of filter has the same operations by the same names, and all forms of an operation do the same.
+//! An operation has the same name in every kind of filter that has it, and all forms of an operation do the same.
+//!
+//! All kinds are queried alike, and all but views remove. `CuckooFilter`, `ElasticFilter`, `SharedFilter` and `GoFilter` have all
+//! forms of insertion, `ElasticPart` those without batches; the first three are merged.
 
 use koel::{Contains, CuckooFilter, ElasticFilter, ElasticView, FilterView, Insert, Prehashed};
 
