@@ -1,4 +1,4 @@
-//! How input is split into items, wherever it comes from.
+//! How input is split into items, wherever it comes from. The unit tests of `items` have the ends of lines.
 
 use crate::common::{Koel, facts, numbers};
 
@@ -36,19 +36,6 @@ fn whole_filters_go_through_pipes() {
     assert_eq!(run.stderr.matches("filter            standard output\n").count(), 2, "{}", run.stderr);
     assert_eq!(facts(&koel, "f.koel")["items"], 9);
     koel.shell("koel query - - < f.koel || test $? = 2").status(0);
-}
-
-#[test]
-fn lines_end_in_either_way_and_the_last_may_not_end() {
-    let koel = Koel::new();
-    for list in ["apple\nbanana\n", "apple\nbanana", "apple\r\nbanana\r\n", "apple\r\nbanana"] {
-        assert_eq!(count(&koel, list, ""), 2, "{list:?}");
-        assert_eq!(koel.run("query f.koel --item apple --item banana").ok(), b"apple\nbanana\n");
-        assert_eq!(koel.feed("banana\r\nplum\r\n", "query f.koel").ok(), b"banana\n");
-    }
-    // A carriage return alone ends nothing.
-    assert_eq!(count(&koel, b"a\rb\nc\r", ""), 2);
-    assert_eq!(koel.run(["query", "f.koel", "--item", "a\rb", "--item", "c\r", "--item", "c"]).ok(), b"a\rb\nc\r\n");
 }
 
 #[test]

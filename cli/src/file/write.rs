@@ -67,10 +67,8 @@ impl Output {
         // What was done is reported there.
         Stream::Stdout.check()?;
         let name = path.display().to_string();
-        let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::of(path) };
-        if let Some(Descriptor::Own(number)) = descriptor
-            && let Some(stream @ (Stream::Stdout | Stream::Stderr)) = Stream::of(number)
-        {
+        let descriptor = if super::is_dash(path) { Some(1) } else { descriptor(path) };
+        if let Some(stream @ (Stream::Stdout | Stream::Stderr)) = descriptor.and_then(Stream::of) {
             stream.check()?;
             return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
         }
@@ -78,31 +76,23 @@ impl Output {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             found => Some(found.with_context(|| format!("{name}: cannot be written"))?),
         };
-        match metadata {
-            Some(metadata) if metadata.is_dir() => bail!("{name}: is a folder; give the name of a file in it"),
-            Some(metadata) if !metadata.is_file() => match descriptor {
-                Some(Descriptor::Own(_)) => return Ok(Self { name, kind: Kind::Pipe(path.to_owned()) }),
-                // To open a pipe without a reader is to wait for one, perhaps for ever; the shell opens it where that is wanted.
-                _ => bail!(
-                    "{name}: is {}, not a regular file, and is not replaced; give the name of a file; to write a filter into it, \
-                     redirect standard output: `-o - > {name}`",
-                    kind_of(&metadata)
-                ),
-            },
+        match (metadata, descriptor) {
+            (Some(metadata), _) if metadata.is_dir() => bail!("{name}: is a folder; give the name of a file in it"),
+            (Some(metadata), Some(_)) if !metadata.is_file() => return Ok(Self { name, kind: Kind::Pipe(path.to_owned()) }),
+            // To open a pipe without a reader is to wait for one, perhaps for ever; the shell opens it where that is wanted.
+            (Some(metadata), None) if !metadata.is_file() => bail!(
+                "{name}: is {}, not a regular file, and is not replaced; give the name of a file; to write a filter into it, redirect \
+                 standard output: `-o - > {name}`",
+                kind_of(&metadata)
+            ),
             // Opened by such a path, the file would be written from its start, over what is there already; replaced, it would no
             // longer be the file that the descriptor has open.
-            Some(_) if descriptor.is_some() => {
-                let or = match descriptor {
-                    Some(Descriptor::Own(number)) if matches!(access, Access::Replace) => format!(", or -o - >&{number}"),
-                    _ => String::new(),
-                };
-                bail!(
-                    "{name}: is the descriptor of a regular file, which cannot be replaced through it; give the file's own \
-                     name{or}"
-                )
-            }
-            None if descriptor.is_some() => bail!("{name}: this descriptor is not open; give the name of a file"),
-            None if path.file_name().is_none() => bail!("'{name}': has no file name; give the name of the file to write"),
+            (Some(_), Some(number)) => bail!(
+                "{name}: is the descriptor of a regular file, which cannot be replaced through it; give the file's own name{}",
+                if access == Access::Replace { format!(", or -o - >&{number}") } else { String::new() }
+            ),
+            (None, Some(_)) => bail!("{name}: this descriptor is not open; give the name of a file"),
+            (None, None) if path.file_name().is_none() => bail!("'{name}': has no file name; give the name of the file to write"),
             _ => {}
         }
         try_folder(&name, path)?;
@@ -251,39 +241,19 @@ fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
 /// Symbolic links that are followed, as many as Linux follows.
 const MAX_LINKS: usize = 40;
 
-/// A file descriptor that a path stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Descriptor {
-    /// Of this process, with its number.
-    Own(u32),
-    /// Of another process.
-    Foreign,
-}
-
-impl Descriptor {
-    /// The descriptor that the path stands for, if it stands for one. The descriptor need not be open.
-    fn of(path: &Path) -> Option<Self> {
-        let mut path = path.to_owned();
-        for _ in 0..MAX_LINKS {
-            if let Some(descriptor) = Self::named(&path) {
-                return Some(descriptor);
-            }
-            path = folder(&path).join(fs::read_link(&path).ok()?);
+/// The number of the descriptor of this process that a path stands for, if it stands for one. It need not be open.
+fn descriptor(path: &Path) -> Option<u32> {
+    // On Linux these are links to /proc/PID/fd and /proc/PID/task/TID/fd; elsewhere /dev/fd is a folder.
+    let own = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"].map(|own| fs::canonicalize(own).ok());
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+        if number.is_some() && fs::canonicalize(folder(&path)).is_ok_and(|folder| own.contains(&Some(folder))) {
+            return number;
         }
-        None
+        path = folder(&path).join(fs::read_link(&path).ok()?);
     }
-
-    /// The descriptor that the last component of the path names.
-    fn named(path: &Path) -> Option<Self> {
-        let number = path.file_name()?.to_str()?.parse().ok()?;
-        let folder = fs::canonicalize(folder(path)).ok()?;
-        // On Linux these are links to /proc/PID/fd and /proc/PID/task/TID/fd; elsewhere /dev/fd is a folder.
-        let own = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"];
-        if own.iter().any(|own| fs::canonicalize(own).is_ok_and(|own| own == folder)) {
-            return Some(Self::Own(number));
-        }
-        (folder.starts_with("/proc") && folder.ends_with("fd")).then_some(Self::Foreign)
-    }
+    None
 }
 
 /// What a locked file is opened for.
@@ -351,42 +321,5 @@ impl Lock {
     #[allow(clippy::unused_self, reason = "on Unix, the lock knows its file")]
     fn is_at(&self, path: &Path) -> bool {
         fs::exists(path).is_ok_and(|exists| exists)
-    }
-}
-
-#[cfg(test)]
-#[cfg(unix)]
-mod tests {
-    use super::*;
-    use std::{os::unix::fs::symlink, path::PathBuf};
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn every_name_of_a_descriptor_is_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let links = ["near", "far"].map(|name| folder.path().join(name));
-        symlink("/dev/stderr", &links[0]).unwrap();
-        symlink("near", &links[1]).unwrap();
-        let own = format!("/proc/{}/fd/2", std::process::id());
-        let names = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "/proc/thread-self/fd/2", "/dev/../dev/fd/2", &own];
-        for path in names.into_iter().map(Path::new).chain(links.iter().map(PathBuf::as_path)) {
-            assert_eq!(Descriptor::of(path), Some(Descriptor::Own(2)), "{}", path.display());
-        }
-        assert_eq!(Descriptor::of(Path::new("/dev/fd/4000000000")), Some(Descriptor::Own(4_000_000_000)));
-        let parent = format!("/proc/{}/fd/2", std::os::unix::process::parent_id());
-        assert_eq!(Descriptor::of(Path::new(&parent)), Some(Descriptor::Foreign));
-    }
-
-    #[test]
-    fn other_paths_are_none() {
-        let folder = tempfile::tempdir().unwrap();
-        symlink("round", folder.path().join("round")).unwrap();
-        fs::create_dir(folder.path().join("fd")).unwrap();
-        for name in ["2", "fd/2", "round", "missing/2", "..", ""] {
-            assert_eq!(Descriptor::of(&folder.path().join(name)), None, "{name}");
-        }
-        for path in ["2", "", "/", "/dev/null", "/dev/fd", "/dev/fd/x", "/proc/self/fd"] {
-            assert_eq!(Descriptor::of(Path::new(path)), None, "{path}");
-        }
     }
 }

@@ -32,7 +32,7 @@ struct Plan {
     mean_bytes: f64,
     false_positive_rate_now: f64,
     false_positive_rate_at_end: f64,
-    /// The most bits per item, and their mean over the logarithm of the number of items; for the filter that grows.
+    /// The most bits per item, and their mean over the logarithm of the number of items; none without items.
     most_bits_per_item: Option<f64>,
     mean_bits_per_item: Option<f64>,
     buckets_per_lookup: usize,
@@ -42,6 +42,31 @@ struct Plan {
     insertions_per_item: f64,
     command: String,
     builder: String,
+}
+
+impl Plan {
+    /// A plan whose filter, or one after the other, is at these stages; of one that is never built anew.
+    fn of(name: &'static str, stages: &[Stage], call: &Call) -> Self {
+        let (first, last) = (stages[0], stages[stages.len() - 1]);
+        let bits = || stages.iter().filter_map(|stage| Some((stage.items, stage.bits_per_item()?)));
+        Self {
+            name,
+            course: String::new(),
+            table_bytes_now: first.bytes,
+            table_bytes_at_end: last.bytes,
+            most_bytes: stages.iter().map(|stage| stage.bound.max(stage.bytes)).max().unwrap_or(0),
+            mean_bytes: mean(stages.iter().map(|stage| (stage.items, stage.bytes as f64))).unwrap_or(last.bytes as f64),
+            false_positive_rate_now: first.rate,
+            false_positive_rate_at_end: last.rate,
+            most_bits_per_item: bits().map(|(_, bits)| bits).reduce(f64::max),
+            mean_bits_per_item: mean(bits()),
+            buckets_per_lookup: 2,
+            rebuilds: 0,
+            insertions_per_item: 1.0,
+            command: call.command(),
+            builder: call.rust(),
+        }
+    }
 }
 
 /// All plans for a question.
@@ -177,31 +202,22 @@ impl<'a> Comparison<'a> {
     /// A plan of fixed filters, for so many items each.
     fn fixed_filters(&self, name: &'static str, sizes: &[usize]) -> anyhow::Result<Plan> {
         let filters = sizes.iter().map(|&items| self.fixed(items)).collect::<anyhow::Result<Vec<_>>>()?;
-        let (first, last) = (&filters[0], &filters[filters.len() - 1]);
-        let call = Call::of(first, sizes[0], Some(self.rate))?;
-        let bytes = |filter: &Candidate| filter.bytes() as u64;
-        let both = filters.windows(2).map(|pair| bytes(&pair[0]) + bytes(&pair[1])).max();
+        let call = Call::of(&filters[0], sizes[0], Some(self.rate))?;
         let again: f64 = sizes[..sizes.len() - 1].iter().map(|&items| items as f64).sum();
-        // Each filter serves from the size of the one before to its own.
+        // Each filter serves from the size of the one before, which is still there at first, to its own.
         let starts = [self.now].into_iter().chain(sizes.iter().copied());
-        let spans = starts.zip(sizes).zip(&filters);
-        let points = spans.flat_map(|((from, &to), filter)| [from, to].map(|items| (items, filter.bytes() as f64)));
+        let before = [0].into_iter().chain(filters.iter().map(|filter| filter.bytes() as u64));
+        let stages = filters.iter().zip(starts.zip(sizes)).zip(before).flat_map(|((filter, (from, &to)), before)| {
+            let (params, bytes) = (*filter.params(), filter.bytes() as u64);
+            [from, to].map(|items| {
+                let rate = params.false_positive_rate_at(items as f64 / params.slots() as f64);
+                Stage { items, bytes, bound: before + bytes, rate }
+            })
+        });
         Ok(Plan {
-            name,
-            course: String::new(),
-            table_bytes_now: bytes(first),
-            table_bytes_at_end: bytes(last),
-            most_bytes: both.unwrap_or_else(|| bytes(last)),
-            mean_bytes: mean(points).unwrap_or_else(|| last.bytes() as f64),
-            false_positive_rate_now: first.params().false_positive_rate_at(self.now as f64 / first.params().slots() as f64),
-            false_positive_rate_at_end: last.false_positive_rate(),
-            most_bits_per_item: None,
-            mean_bits_per_item: None,
-            buckets_per_lookup: 2,
             rebuilds: filters.len() - 1,
             insertions_per_item: 1.0 + again / self.most.max(1) as f64,
-            command: call.command(),
-            builder: call.rust(),
+            ..Plan::of(name, &stages.collect::<Vec<_>>(), &call)
         })
     }
 
@@ -225,55 +241,23 @@ impl<'a> Comparison<'a> {
 
     /// One filter that grows.
     fn growing(&self) -> anyhow::Result<Plan> {
-        if self.asked.addressing != Addressing::AnySize {
+        let Some(filter) = Growing::of(self.asked, self.now, self.most, self.rate) else {
             bail!("a filter that grows has any-size addressing");
-        }
-        let filter = Growing {
-            capacity: self.now,
-            most: self.most,
-            rate: self.rate,
-            table: self.asked.table,
-            bucket_size: self.asked.growing_bucket_size(),
         };
         let Course { stages, buckets_per_lookup, shift } = filter.course(self.now, MOST_SIMULATED)?;
-        let (first, last, call) = (stages[0], stages[stages.len() - 1], Call::growing(&filter));
-        let bits = || stages.iter().filter_map(|stage| Some((stage.items, stage.bits_per_item()?)));
-        let (most_bits, mean_bits) = (bits().map(|(_, bits)| bits).reduce(f64::max), mean(bits()));
-        let figures = most_bits.zip(mean_bits).map_or_else(String::new, |(most, mean)| {
+        let plan = Plan::of("growing", &stages, &Call::growing(&filter));
+        let figures = plan.most_bits_per_item.zip(plan.mean_bits_per_item).map_or_else(String::new, |(most, mean)| {
             format!(": {mean:.1} bits per item, averaged over log n, and {most:.1} at most")
         });
         let simulated = match 1_u64 << shift {
             1 => String::from("with all items"),
             parts => format!("with one item for every {parts}"),
         };
-        Ok(Plan {
-            name: "growing",
-            course: format!(
-                "an ElasticFilter: tables split as items come, and are joined as items go{figures}. A lookup also reads an entry \
-                 of the directory. Simulated {simulated}"
-            ),
-            table_bytes_now: first.bytes,
-            table_bytes_at_end: last.bytes,
-            most_bytes: stages.iter().map(|stage| stage.bound.max(stage.bytes)).max().unwrap_or(0),
-            mean_bytes: mean(stages.iter().map(|stage| (stage.items, stage.bytes as f64))).unwrap_or(last.bytes as f64),
-            false_positive_rate_now: first.rate,
-            false_positive_rate_at_end: last.rate,
-            most_bits_per_item: most_bits,
-            mean_bits_per_item: mean_bits,
-            buckets_per_lookup,
-            rebuilds: 0,
-            insertions_per_item: 1.0,
-            command: call.command(),
-            builder: call.rust(),
-        })
-    }
-}
-
-impl Tune {
-    /// The bucket size that was asked for, or that the copies need if the usual one has too little room.
-    pub(super) fn growing_bucket_size(&self) -> Option<u32> {
-        let least = self.copies.div_ceil(2);
-        self.bucket_size.or_else(|| (least > *TableKind::Packed.bucket_sizes().end()).then_some(least))
+        let course = format!(
+            "an ElasticFilter: tables split as items come, and are joined as items go{figures}. A lookup also reads an entry of the \
+             directory. Simulated {simulated}"
+        );
+        Ok(Plan { course, buckets_per_lookup, ..plan })
     }
 }
 
@@ -353,6 +337,14 @@ fn refused(error: &ParamError) -> anyhow::Error {
 }
 
 impl Growing {
+    /// With the options given; `None` if its addressing cannot be the one given.
+    pub(super) fn of(asked: &Tune, capacity: usize, most: usize, rate: f64) -> Option<Self> {
+        let least = asked.copies.div_ceil(2);
+        // That asked for, or that the copies need if the usual one has too little room.
+        let bucket_size = asked.bucket_size.or_else(|| (least > *TableKind::Packed.bucket_sizes().end()).then_some(least));
+        (asked.addressing == Addressing::AnySize).then_some(Self { capacity, most, rate, table: asked.table, bucket_size })
+    }
+
     pub(super) fn builder(&self) -> ElasticBuilder {
         let builder = ElasticFilter::builder().capacity(self.capacity).max_capacity(self.most).false_positive_rate(self.rate);
         let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::Args;
-use koel::{Addressing, Insert, Prehashed, tuning::Recommendation};
+use koel::{Insert, Prehashed, tuning::Recommendation};
 use koel_lab::{Axis, Chart, Lap, Mark, Rounds, Series, Stopwatch, chart, percent};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -319,14 +319,8 @@ impl Options {
             tried.push(Tried::new(name, trace, move || empty(params), |filter| (filter.load_factor(), bytes))?);
             progress.at(0, tried.len() as u64);
         }
-        if asked.addressing == Addressing::AnySize {
-            let growing = Growing {
-                capacity: asked.items.most.map_or(0, |_| asked.items.now),
-                most: planned,
-                rate: rate.unwrap_or_else(|| best.false_positive_rate()),
-                table: asked.table,
-                bucket_size: asked.growing_bucket_size(),
-            };
+        let capacity = asked.items.most.map_or(0, |_| asked.items.now);
+        if let Some(growing) = Growing::of(asked, capacity, planned, rate.unwrap_or_else(|| best.false_positive_rate())) {
             tried.push(Tried::growing(growing, trace)?);
         }
         drop(progress);

@@ -5,12 +5,14 @@
 use std::{fs, path::Path};
 
 use koel::{CuckooFilter, Params, TableKind};
+use koel_lab::experiments::speed::SpeedTable;
 use serde_json::Value;
 
 use super::{assert_builds, assert_legible, list, number, object, tune};
 use crate::common::{Koel, numbers};
 
 /// The times of the repository.
+const TUNING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tuning");
 const TIMES: &str = concat!("--times ", env!("CARGO_MANIFEST_DIR"), "/../docs/tuning");
 
 fn costs(options: &str) -> Value {
@@ -25,26 +27,39 @@ fn total(one: &Value) -> f64 {
     number(one, "/cost_ns/total")
 }
 
+/// Insertions that replace removed items go into a filter that is nearly full, and others fill it.
 #[test]
-fn costs_are_the_sums_of_their_parts() {
-    let found = costs("--items 1M --false-positive-cost 100us --absent 90% --insertions 15% --removals 5% --memory-cost 2ns");
-    let candidates = list(&found, "candidates");
-    assert!(candidates.len() > 300, "{}", candidates.len());
-    for candidate in candidates {
-        let parts =
-            ["lookups", "changes", "false_positives", "memory"].map(|part| number(candidate, &format!("/cost_ns/{part}")));
-        let total = total(candidate);
-        assert!((parts.iter().sum::<f64>() - total).abs() < 1e-9 * total && parts[..2].iter().all(|&part| part > 0.0));
-        // 80 of 100 operations are lookups.
-        let expected = 0.8 * 0.9 * number(candidate, "/false_positive_rate") * 100_000.0;
-        assert!((parts[2] / expected - 1.0).abs() < 1e-9, "{candidate}");
-        let mib = number(candidate, "/table_bytes") / f64::from(1 << 20);
-        assert!((parts[3] - 2.0 * mib).abs() < 1e-9, "{candidate}");
-    }
-    assert!((number(&found, "/cost_without_filter_ns") - 72_000.0).abs() < 1e-6);
-    assert_eq!(found["pays"], true);
-    for (name, value) in [("lookups", 0.8), ("absent", 0.9), ("false_positive_ns", 100_000.0), ("ns_per_mib", 2.0)] {
-        assert!((number(&found, &format!("/asked/workload/{name}")) - value).abs() < 1e-9, "{name}");
+fn each_part_counts_by_its_share() {
+    let speeds = SpeedTable::read(Path::new(TUNING)).expect("readable").expect("times");
+    for (insertions, removals, into_full, filling) in
+        [(15, 5, 0.05, 0.1), (5, 15, 0.05, 0.0), (20, 0, 0.0, 0.2), (0, 20, 0.0, 0.0)]
+    {
+        let changes = format!("--insertions {insertions}% --removals {removals}%");
+        let found = costs(&format!("--items 1M --false-positive-cost 100us --absent 90% {changes} --memory-cost 2ns"));
+        let candidates = list(&found, "candidates");
+        assert!(candidates.len() > 300, "{}", candidates.len());
+        for candidate in candidates {
+            let bytes = number(candidate, "/table_bytes");
+            let table = candidate["table"].as_str().and_then(|name| name.parse().ok()).expect("a table");
+            let bucket_size = candidate["bucket_size"].as_u64().and_then(|slots| slots.try_into().ok()).expect("slots");
+            let ns = speeds.at(table, bucket_size, bytes).expect("times");
+            // 80 of 100 operations are lookups.
+            let expected = [
+                ("lookups", 0.8 * (0.9 * ns.find_absent + 0.1 * ns.find_present)),
+                ("changes", into_full * ns.insert + filling * ns.build + f64::from(removals) / 100.0 * ns.remove),
+                ("false_positives", 0.8 * 0.9 * number(candidate, "/false_positive_rate") * 100_000.0),
+                ("memory", 2.0 * bytes / f64::from(1 << 20)),
+            ];
+            let sum = ("total", expected.iter().map(|(_, cost)| cost).sum());
+            for (part, cost) in expected.into_iter().chain([sum]) {
+                assert!((number(candidate, &format!("/cost_ns/{part}")) - cost).abs() < 1e-9 * total(candidate), "{part}");
+            }
+        }
+        assert!((number(&found, "/cost_without_filter_ns") - 72_000.0).abs() < 1e-6);
+        assert_eq!(found["pays"], true);
+        for (name, value) in [("lookups", 0.8), ("absent", 0.9), ("false_positive_ns", 100_000.0), ("ns_per_mib", 2.0)] {
+            assert!((number(&found, &format!("/asked/workload/{name}")) - value).abs() < 1e-9, "{name}");
+        }
     }
 }
 
@@ -189,8 +204,7 @@ fn times_that_are_missing_or_damaged_say_how_to_measure_them() {
     let koel = Koel::new();
     let question = "tune --items 10k --false-positive-cost 1us";
     koel.run(question).error(&["--times: koel-experiments has no times", "koel experiment speed --out koel-experiments"]);
-    let times = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tuning/speed.json");
-    let times = fs::read_to_string(times).expect("JSON");
+    let times = fs::read_to_string(Path::new(TUNING).join("speed.json")).expect("JSON");
     fs::create_dir(koel.path("koel-experiments")).expect("a new folder");
     let again = "--times: koel experiment speed --again --out koel-experiments";
     for (damaged, part) in
