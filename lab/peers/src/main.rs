@@ -24,7 +24,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::{Parser, value_parser};
 use koel_lab::{Outcome, Plan, Scope, Settings, report};
 
@@ -96,7 +96,8 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn main() -> ExitCode {
     run(Options::parse()).unwrap_or_else(|error| {
-        say(format_args!("koel-peers: {error:#}\n"));
+        // If that fails, there is nowhere left to report it.
+        writeln!(io::stderr(), "koel-peers: {error:#}").ok();
         ExitCode::FAILURE
     })
 }
@@ -115,10 +116,8 @@ fn run(Options { rate, growing, items, rounds, out, again }: Options) -> anyhow:
     let measured = koel_lab::read_results(&settings.folder, set.name)?;
     print(&format!("{}\n{}\n", findings::markdown(set, &measured), settings.folder.join(report::FILE).display()))?;
     let failed = Row::all(&measured).iter().filter(|row| row.failure.is_some()).count();
-    if failed > 0 {
-        say(format_args!("koel-peers: {failed} of the filters could not be measured; the notes say why\n"));
-    }
-    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    ensure!(failed == 0, "{failed} of the filters could not be measured; the notes say why");
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes to standard output. A closed pipe is not an error.
@@ -127,9 +126,4 @@ fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output"),
     }
-}
-
-/// Writes to standard error. Errors are ignored: there is nowhere left to report them.
-fn say(text: std::fmt::Arguments<'_>) {
-    io::stderr().lock().write_fmt(text).ok();
 }
