@@ -89,23 +89,19 @@ impl Floor {
     #[inline]
     #[must_use]
     pub fn read(&self, reads: Reads, keys: &[u64], positions: impl Fn(u64) -> [usize; 2]) -> u64 {
-        read(&self.map[self.start..][..self.len + READ], reads, keys, positions)
-    }
-}
-
-/// The exclusive or of everything read.
-#[inline]
-fn read(bytes: &[u8], reads: Reads, keys: &[u64], positions: impl Fn(u64) -> [usize; 2]) -> u64 {
-    let read = |sum, positions: [usize; 2]| positions.iter().fold(sum, |sum, &position| sum ^ word(bytes, position));
-    match reads {
-        Reads::Plain => keys.iter().fold(0, |sum, &key| read(sum, positions(key))),
-        Reads::Dense => keys.chunks(AHEAD).fold(0, |sum, keys| {
-            let mut found = [[0; 2]; AHEAD];
-            for (found, &key) in found.iter_mut().zip(keys) {
-                *found = positions(key);
-            }
-            found[..keys.len()].iter().fold(sum, |sum, &positions| read(sum, positions))
-        }),
+        let bytes = &self.map[self.start..][..self.len + READ];
+        // The exclusive or of everything.
+        let read = |sum, positions: [usize; 2]| positions.iter().fold(sum, |sum, &position| sum ^ word(bytes, position));
+        match reads {
+            Reads::Plain => keys.iter().fold(0, |sum, &key| read(sum, positions(key))),
+            Reads::Dense => keys.chunks(AHEAD).fold(0, |sum, keys| {
+                let mut found = [[0; 2]; AHEAD];
+                for (found, &key) in found.iter_mut().zip(keys) {
+                    *found = positions(key);
+                }
+                found[..keys.len()].iter().fold(sum, |sum, &positions| read(sum, positions))
+            }),
+        }
     }
 }
 
@@ -148,14 +144,16 @@ mod tests {
 
     #[test]
     fn plain_and_dense_reads_read_the_same() {
+        let mut floor = Floor::new(1000).expect("there is memory");
         let bytes: Vec<u8> = (0..1000 + READ as u64).map(|n| second_hash(n).to_be_bytes()[0]).collect();
+        floor.map[floor.start..][..bytes.len()].copy_from_slice(&bytes);
         // Fewer than a block of dense reads, one block, and more that are no multiple of it.
         for keys in [0, 1, 63, 64, 65, 1000] {
             let keys: Vec<u64> = (1..=keys).map(second_hash).collect();
             let positions = |key| [position(key, 1000), position(second_hash(key), 1000)];
             let expected = keys.iter().flat_map(|&key| positions(key)).fold(0, |sum, at| sum ^ word(&bytes, at));
             for reads in Reads::ALL {
-                assert_eq!(read(&bytes, reads, &keys, positions), expected, "{reads:?}, {} keys", keys.len());
+                assert_eq!(floor.read(reads, &keys, positions), expected, "{reads:?}, {} keys", keys.len());
             }
         }
     }
