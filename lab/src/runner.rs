@@ -60,13 +60,12 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
 
 /// How much there is to measure.
 fn announcement(plan: &Plan<'_>) -> String {
-    let (name, cases, left) = (plan.name(), plan.cases(), plan.cases_left());
-    let s = if cases == 1 { "" } else { "s" };
+    let (all, left) = (format!("{}: {}", plan.name(), report::counted(plan.cases(), "case")), plan.cases_left());
     let by = plan.other_build().map_or_else(String::new, |build| format!(" by another build: {build}"));
-    match cases - left {
-        0 => format!("{name}: {cases} case{s}"),
-        _ if left == 0 => format!("{name}: {cases} case{s}, all of them measured before{by}"),
-        known => format!("{name}: {cases} case{s}, {known} of them measured before"),
+    match plan.cases() - left {
+        0 => all,
+        _ if left == 0 => format!("{all}, all of them measured before{by}"),
+        known => format!("{all}, {known} of them measured before"),
     }
 }
 

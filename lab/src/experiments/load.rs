@@ -3,7 +3,7 @@
 use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::{Hashes, buckets, count, random_walk::RandomWalk, rows};
+use super::{Hashes, buckets, count, probe::PACE, random_walk::RandomWalk, rows};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
     experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
@@ -56,8 +56,6 @@ const LARGE: u64 = 10_000_000;
 const MIDDLE: u64 = 1_000_000;
 /// With longer fingerprints, no load changes by more than a point.
 const MOST_BITS: f64 = 13.0;
-/// Items between two checks for an interrupt.
-const PACE: usize = 1 << 16;
 
 impl Experiment for Load {
     type Case = Case;

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Items or probes between two checks for an interrupt.
-const PACE: usize = 1 << 16;
+pub(super) const PACE: usize = 1 << 16;
 /// The memory of a batch of them, and of a filter without its table.
 pub(super) const OVERHEAD: u64 = 1 << 20;
 /// The fewest hits of a useful measurement: the interval extends 13 % to either side.

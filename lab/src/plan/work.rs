@@ -53,7 +53,8 @@ pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Res
                 return;
             }
             let case = &cases[place];
-            let result = one(experiment, case, seed, interrupt).map_err(|error| named(error, name, case));
+            let result = one(experiment, case, seed, interrupt)
+                .map_err(|error| if error.is::<Interrupted>() { error } else { error.context(format!("{name}: {}", case.key)) });
             let mut shared = lock();
             let written = result.and_then(|rows| {
                 let measured = Measured { case: case.case.clone(), rows };
@@ -94,10 +95,6 @@ fn one(experiment: &dyn Untyped, case: &Planned, seed: u64, interrupt: &Interrup
     // Cases share no state that the panic could have left inconsistent.
     let caught = panic::catch_unwind(AssertUnwindSafe(|| experiment.measure(&case.case, seed, interrupt)));
     caught.unwrap_or_else(|panic| Err(anyhow!("panicked: {}", message(&*panic))))
-}
-
-fn named(error: anyhow::Error, name: &str, case: &Planned) -> anyhow::Error {
-    if error.is::<Interrupted>() { error } else { error.context(format!("{name}: {}", case.key)) }
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

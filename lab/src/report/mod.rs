@@ -277,7 +277,8 @@ fn summary(parts: &[Part]) -> Markup {
     }
 }
 
-fn counted(number: usize, what: &str) -> String {
+/// A number of things: 1 case, 2 cases.
+pub(crate) fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

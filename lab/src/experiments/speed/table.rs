@@ -116,15 +116,12 @@ mod tests {
     /// The tables and the times of some rows; the times of lookups are as given, and the others their multiples.
     fn speed_table(rows: &[(&str, u32, u64, f64)]) -> SpeedTable {
         let row = |&(table, b, bytes, ns): &(&str, u32, u64, f64)| {
-            let row = serde_json::json!({
-                "table": table, "b": b, "f": 12, "items": 1, "bytes": bytes, "rounds": 1,
-                "find_absent_ns": ns, "find_absent_ns_q1": ns, "find_absent_ns_q3": ns,
-                "find_present_ns": 2.0 * ns, "find_present_ns_q1": ns, "find_present_ns_q3": 3.0 * ns,
-                "insert_ns": 3.0 * ns, "insert_ns_q1": ns, "insert_ns_q3": 4.0 * ns,
-                "remove_ns": 4.0 * ns, "remove_ns_q1": ns, "remove_ns_q3": 5.0 * ns,
-                "build_ns": 5.0 * ns, "build_ns_q1": ns, "build_ns_q3": 6.0 * ns,
-                "disturbed": false,
-            });
+            let mut row = serde_json::json!({ "table": table, "b": b, "f": 12, "items": 1, "bytes": bytes, "rounds": 1 });
+            for (operation, median) in Operation::ALL.into_iter().zip((1..).map(|n| f64::from(n) * ns)) {
+                for (column, time) in operation.columns().into_iter().zip([median, ns, median + ns]) {
+                    row[column] = time.into();
+                }
+            }
             serde_json::from_value(row).expect("a row")
         };
         SpeedTable { machine: Machine::here(), rows: rows.iter().map(row).collect() }

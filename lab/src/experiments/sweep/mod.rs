@@ -250,6 +250,7 @@ impl Experiment for Sweep {
              with the best kernel; insertions and removals over the last five per cent of the slots; medians of several \
              rounds). If a filter refused an item before the load, only the load at the first refusal is measured. Intervals \
              are 99 % confidence intervals; those of times hold half of the rounds.";
+        let refusal = Role::mean("first_refusal_min", "first_refusal_max", "tables");
         let mut columns = vec![
             Column::key("table", "", "packed or single"),
             Column::key("b", "slots", "slots per bucket"),
@@ -270,11 +271,7 @@ impl Experiment for Sweep {
             Column::new("rate_high", "", "upper end of its 99 % confidence interval"),
             Column::new("tables", "tables", "tables of this size that were filled until they refused an item")
                 .compared(Role::Exact),
-            Column::new("first_refusal", "", "mean load at the first refusal, 0 to 1").compared(Role::mean(
-                "first_refusal_min",
-                "first_refusal_max",
-                "tables",
-            )),
+            Column::new("first_refusal", "", "mean load at the first refusal, 0 to 1").compared(refusal),
             Column::new("first_refusal_min", "", "least load at the first refusal"),
             Column::new("first_refusal_max", "", "greatest load at the first refusal"),
         ];
