@@ -102,88 +102,39 @@ fn a_run_leaves_all_its_files_and_is_not_done_twice_unless_it_is_wanted() {
     assert_eq!(record(&koel, "new/results/load")["run"]["scope"]["seed"], 2);
 }
 
+/// The laboratory's tests compare what comes of it, also after a death, with a run that nobody stopped.
+#[test]
 #[cfg(unix)]
-mod stopped {
-    use std::{
-        process::{Child, Command, Stdio},
-        thread,
-    };
-
-    use super::*;
-    use crate::common::{Args as _, KOEL};
-
-    /// Long enough for anything to happen in the middle of it.
-    const LONG: &str = "experiment load --quick --max-slots 1000 --out";
-    const CASES: usize = 144;
-
-    /// A run into a folder, at its work: so many cases have been finished by this one.
-    fn started(koel: &Koel, more: &str, finished: usize) -> Child {
-        let before = journal(koel);
-        let mut command = Command::new(KOEL);
-        command.args(format!("{LONG} parts {more}").as_str().list()).current_dir(koel.path(""));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
-        while journal(koel) < before + finished {
+fn ctrl_c_stops_it_and_the_same_command_continues() {
+    let koel = Koel::new();
+    // Long enough for anything to happen in the middle of it.
+    let long = "experiment load --quick --max-slots 1000 --out parts";
+    let journal = koel.path("parts/load.partial.jsonl");
+    let stopped = |more: &str, meanwhile: &dyn Fn()| {
+        let mut child = koel.spawn(&format!("{long} {more}"));
+        while !fs::read_to_string(&journal).is_ok_and(|text| text.contains("\n{\"measured\"")) {
             assert!(child.try_wait().expect("a child").is_none(), "it ended too soon");
-            thread::yield_now();
+            std::thread::yield_now();
         }
-        child
-    }
-
-    /// How many cases are in the journal, with their lines' ends.
-    fn journal(koel: &Koel) -> usize {
-        let text = fs::read_to_string(koel.path("parts/load.partial.jsonl")).unwrap_or_default();
-        text.split_inclusive('\n').filter(|line| line.starts_with("{\"measured\"") && line.ends_with('\n')).count()
-    }
-
-    fn known(koel: &Koel) -> usize {
-        record(koel, "parts/load")["measured"].as_array().map_or(0, Vec::len)
-    }
-
-    /// Sends Ctrl-C's signal, and returns what was said.
-    fn interrupt(child: Child) -> String {
-        let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-        assert!(kill.expect("kill").success());
-        let output = child.wait_with_output().expect("its output");
-        let said = String::from_utf8(output.stderr).expect("UTF-8");
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{said}");
-        said
-    }
-
-    #[test]
-    fn nothing_is_lost_and_the_rest_comes_to_the_same() {
-        let koel = Koel::new();
-        thread::scope(|scope| {
-            // Meanwhile, without any trouble.
-            scope.spawn(|| koel.run(&format!("{LONG} whole --threads 1")).status(0).len());
-
-            let said = interrupt(started(&koel, "--again", 1));
-            assert!(said.ends_with(" in parts, and the same command without --again continues\n"), "{said}");
-            let child = started(&koel, "--threads 2", 1);
-            koel.run(&format!("{LONG} parts")).error(&["parts/load.partial.jsonl", "another process", "wait", "another --out"]);
-            let said = interrupt(child);
-            assert!(said.starts_with(&format!("load: {CASES} cases, ")), "{said}");
-            assert!(
-                said.ends_with("\nkoel: interrupted; the results so far are in parts, and the same command continues\n"),
-                "{said}"
-            );
-            let finished = known(&koel);
-            assert!((1..CASES).contains(&finished) && record(&koel, "parts/load")["complete"] == false, "{finished}");
-            assert!(!koel.path("parts/load.partial.jsonl").exists());
-
-            let mut child = started(&koel, "", 3);
-            child.kill().expect("it is there");
-            child.wait().expect("it is there");
-            let more = journal(&koel);
-            assert!(more >= 3 && known(&koel) == finished);
-
-            let last = koel.run(&format!("{LONG} parts"));
-            assert_eq!(last.status(0), b"parts/report.html\n");
-            assert_eq!(last.stderr, format!("load: {CASES} cases, {} of them measured before\n", finished + more));
-        });
-        assert!(koel.read("parts/load.csv") == koel.read("whole/load.csv"));
-        assert!(record(&koel, "parts/load")["measured"] == record(&koel, "whole/load")["measured"]);
-        assert_eq!(koel.shell("ls -A parts").text(), koel.shell("ls -A whole").text());
-    }
+        meanwhile();
+        koel.shell(&format!("kill -INT {}", child.id())).ok();
+        let run = Run::of(child);
+        assert_eq!(run.status(130), b"");
+        run.stderr
+    };
+    let said = stopped("--again", &|| ());
+    assert!(said.ends_with(" in parts, and the same command without --again continues\n"), "{said}");
+    let said = stopped("--threads 2", &|| {
+        koel.run(long).error(&["parts/load.partial.jsonl", "another process", "wait", "another --out"]);
+    });
+    assert!(said.starts_with("load: 144 cases, "), "{said}");
+    assert!(said.ends_with("\nkoel: interrupted; the results so far are in parts, and the same command continues\n"), "{said}");
+    let stopped = record(&koel, "parts/load");
+    let finished = stopped["measured"].as_array().map_or(0, Vec::len);
+    assert!((2..144).contains(&finished) && stopped["complete"] == false && !journal.exists(), "{finished}");
+    let last = koel.run(long);
+    assert_eq!(last.status(0), b"parts/report.html\n");
+    assert_eq!(last.stderr, format!("load: 144 cases, {finished} of them measured before\n"));
 }
 
 #[test]

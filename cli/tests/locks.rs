@@ -6,10 +6,10 @@ mod common;
 use std::{
     fs::{self, File, TryLockError},
     io::Write as _,
-    process::{Child, Command, Stdio},
+    process::Child,
 };
 
-use common::{Args as _, KOEL, Koel, Run, facts};
+use common::{Koel, Run, facts};
 
 const MANY: u32 = 26_000;
 
@@ -27,7 +27,7 @@ struct Paused {
 impl Paused {
     /// Starts a command. It has begun to read when this returns: its input is longer than the pipe.
     fn start(koel: &Koel, args: &str, input: &[u8]) -> Self {
-        let mut child = spawn(koel, args);
+        let mut child = koel.spawn(args);
         let (most, rest) = input.split_at(input.len() - 1);
         assert!(most.len() > 3 << 19, "a pipe may hold a MiB");
         child.stdin.as_mut().expect("its input").write_all(most).expect("a reader");
@@ -36,21 +36,8 @@ impl Paused {
 
     fn finish(mut self) -> Run {
         self.child.stdin.take().expect("its input").write_all(&self.rest).expect("a reader");
-        finish(self.child)
+        Run::of(self.child)
     }
-}
-
-fn spawn(koel: &Koel, args: &str) -> Child {
-    let mut command = Command::new(KOEL);
-    command.args(args.list()).current_dir(koel.path(""));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process")
-}
-
-fn finish(mut child: Child) -> Run {
-    drop(child.stdin.take());
-    let output = child.wait_with_output().expect("its output");
-    let stderr = String::from_utf8(output.stderr).expect("errors in UTF-8");
-    Run { status: output.status.code().expect("an exit, not a signal"), stdout: output.stdout, stderr }
 }
 
 fn is_locked(koel: &Koel, name: &str) -> bool {
@@ -86,9 +73,9 @@ fn an_addition_during_a_build_counts() {
     let koel = Koel::new();
     reset(&koel, "f.koel");
     let build = Paused::start(&koel, "build - -o f.koel --capacity 400000", &list());
-    let add = spawn(&koel, "add f.koel --item new");
+    let add = koel.spawn("add f.koel --item new");
     build.finish().ok();
-    assert!(finish(add).ok().starts_with(format!("1 added; {} in f.koel now", MANY + 1).as_bytes()));
+    assert!(Run::of(add).ok().starts_with(format!("1 added; {} in f.koel now", MANY + 1).as_bytes()));
     assert_eq!(koel.run("query f.koel --item old --item new").ok(), b"new\n");
 }
 
@@ -125,16 +112,6 @@ fn every_command_locks_what_it_will_replace_before_it_reads() {
             }
         }
     }
-}
-
-/// Where there is nothing to lock at the start, the file that is there at the end is replaced.
-#[test]
-fn a_file_that_was_created_in_the_meantime_is_replaced() {
-    let koel = Koel::new();
-    let build = Paused::start(&koel, "build - -o f.koel", &list());
-    koel.feed("other\n", "build - -o f.koel").ok();
-    build.finish().ok();
-    assert_eq!(facts(&koel, "f.koel")["items"], MANY);
 }
 
 /// Linux lists the processes that have a lock or wait for one.
@@ -175,11 +152,11 @@ mod waiting {
             reset(&koel, "f.koel");
             koel.feed("other\n", "build - -o other.koel --capacity 10").ok();
             let held = locked(&koel, "f.koel");
-            let mut add = spawn(&koel, "add f.koel --item new");
+            let mut add = koel.spawn("add f.koel --item new");
             until_it_waits(&mut add);
             koel.shell(event).ok();
             drop(held);
-            finish(add).ok();
+            Run::of(add).ok();
             let found_now = koel.run("query f.koel --item old --item other --item new");
             assert_eq!(found_now.ok(), found.as_bytes(), "{event}");
         }
@@ -191,16 +168,17 @@ mod waiting {
         for (args, status) in [("add f.koel --item new", 2), ("build - -o f.koel", 0)] {
             reset(&koel, "f.koel");
             let held = locked(&koel, "f.koel");
-            let mut child = spawn(&koel, args);
+            let mut child = koel.spawn(args);
             until_it_waits(&mut child);
             fs::remove_file(koel.path("f.koel")).expect("a file to remove");
             drop(held);
-            let run = finish(child);
+            let run = Run::of(child);
             run.status(status);
             assert_eq!(koel.path("f.koel").exists(), status == 0);
         }
     }
 
+    /// Where there is nothing to lock at the start.
     #[test]
     fn a_file_that_was_created_in_the_meantime_is_replaced_once_it_is_not_locked() {
         let koel = Koel::new();
@@ -213,7 +191,7 @@ mod waiting {
         until_it_waits(&mut build.child);
         assert_eq!(facts(&koel, "f.koel")["items"], 2);
         drop(held);
-        finish(build.child).ok();
+        Run::of(build.child).ok();
         assert_eq!(facts(&koel, "f.koel")["items"], MANY);
     }
 }

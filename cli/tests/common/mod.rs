@@ -7,7 +7,7 @@ use std::{
     fs,
     io::Write as _,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     thread,
 };
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Where the command is.
-pub(crate) const KOEL: &str = env!("CARGO_BIN_EXE_koel");
+const KOEL: &str = env!("CARGO_BIN_EXE_koel");
 
 /// A temporary folder, and the command running in it.
 pub(crate) struct Koel(TempDir);
@@ -125,19 +125,24 @@ impl Koel {
         self.finish(b"", Command::new("sh").args(["-e", "-c", script]).env("PATH", path))
     }
 
-    fn finish(&self, input: &[u8], command: &mut Command) -> Run {
+    /// Starts `koel` with these arguments.
+    pub(crate) fn spawn(&self, args: impl Args) -> Child {
+        self.start(Command::new(KOEL).args(args.list()))
+    }
+
+    fn start(&self, command: &mut Command) -> Child {
         command.current_dir(self.0.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("a process");
+        command.spawn().expect("a process")
+    }
+
+    fn finish(&self, input: &[u8], command: &mut Command) -> Run {
+        let mut child = self.start(command);
         let mut stdin = child.stdin.take().expect("its input");
-        let Output { status, stdout, stderr } = thread::scope(|scope| {
+        thread::scope(|scope| {
             // Not every command reads to the end.
             scope.spawn(move || stdin.write_all(input).ok());
-            child.wait_with_output().expect("its output")
-        });
-        let status = status.code().expect("an exit, not a signal");
-        let stderr = String::from_utf8(stderr).expect("errors in UTF-8");
-        assert!(!stderr.contains("panicked"), "{stderr}");
-        Run { status, stdout, stderr }
+            Run::of(child)
+        })
     }
 }
 
@@ -160,6 +165,15 @@ impl Given<'_> {
 }
 
 impl Run {
+    /// Closes the input of a process, and waits for its end.
+    pub(crate) fn of(child: Child) -> Self {
+        let Output { status, stdout, stderr } = child.wait_with_output().expect("its output");
+        let status = status.code().expect("an exit, not a signal");
+        let stderr = String::from_utf8(stderr).expect("errors in UTF-8");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        Self { status, stdout, stderr }
+    }
+
     /// Asserts the exit status, and returns standard output.
     #[track_caller]
     pub(crate) fn status(&self, status: i32) -> &[u8] {
