@@ -61,7 +61,7 @@ fn bits_per_item_are_the_tables() {
     ];
     let mut measured = HashSet::new();
     for cells in rows(&stdout) {
-        let is_its = |name: &str| cells[0].strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', ',']));
+        let is_its = |name: &str| cells[0].strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',']));
         let size = sizes.iter().find(|(name, ..)| is_its(name));
         let &(name, table, beside) = size.unwrap_or_else(|| panic!("add the size of its table to this list: {cells:?}"));
         let bits: f64 = cells[7].parse().expect("a number");
