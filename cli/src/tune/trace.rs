@@ -433,15 +433,8 @@ fn draw(folder: &Path, trace: &Trace, tried: &[Tried<'_>]) -> anyhow::Result<Pat
             }),
         ]
     });
-    let chart = Chart {
-        file: String::from("trace"),
-        topic: format!("Load and false-positive rate over {}", counted(trace.operations.len(), "operation")),
-        finding: None,
-        caption: String::new(),
-        x: Axis::linear("operations"),
-        y: Axis::log("load; false-positive rate"),
-        series: series.filter(|series| !series.points.is_empty()).collect(),
-    };
+    let topic = format!("Load and false-positive rate over {}", counted(trace.operations.len(), "operation"));
+    let chart = Chart::new("trace", topic, [Axis::linear("operations"), Axis::log("load; false-positive rate")], series);
     fs::create_dir_all(folder).with_context(|| format!("{}: cannot be created as a folder", folder.display()))?;
     let path = folder.join("trace.svg");
     chart::save(&chart, &path)?;

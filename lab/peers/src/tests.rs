@@ -109,8 +109,8 @@ fn every_filter_grows_and_all_but_one_keep_what_they_promise() {
         }
     }
     // With fewer items than at the beginning, there is nothing to grow.
-    for items in [1, 2, 3, GROWN_FROM] {
-        all(&GROWING, RATE, items);
+    for (set, items) in [(&FIXED, 1), (&GROWING, 1), (&GROWING, 2), (&GROWING, 3), (&GROWING, GROWN_FROM)] {
+        all(set, RATE, items);
     }
 }
 

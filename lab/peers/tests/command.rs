@@ -75,12 +75,6 @@ fn bits_per_item_are_the_tables() {
 }
 
 #[test]
-fn one_item_is_enough() {
-    let folder = tempfile::tempdir().expect("a folder");
-    assert!(printed(folder.path(), "--rate 0.01 --items 1 --rounds 1").contains("Built for 1 items, ε = 0.01; one round"));
-}
-
-#[test]
 fn each_set_has_files_of_its_own_and_is_not_measured_again() {
     let folder = tempfile::tempdir().expect("a folder");
     // It does not exist yet.
@@ -109,12 +103,13 @@ fn each_set_has_files_of_its_own_and_is_not_measured_again() {
 #[test]
 fn a_failure_is_remembered() {
     let folder = tempfile::tempdir().expect("a folder");
-    printed(folder.path(), "--items 700 --rounds 1");
+    let stdout = printed(folder.path(), "--rate 0.01 --items 700 --rounds 1");
+    assert!(stdout.contains("Built for 700 items, ε = 0.01; one round"), "{stdout}");
     let mut changed = record(folder.path(), "peers");
     changed["measured"][0]["rows"][0] =
         json!({ "filter": "a large one", "family": "fuse", "asked_rate": null, "error": "it is too large" });
     fs::write(folder.path().join("peers.json"), changed.to_string()).expect("it can be written");
-    let output = peers_into(folder.path(), "--items 700 --rounds 1");
+    let output = peers_into(folder.path(), "--rate 0.01 --items 700 --rounds 1");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("1 of the filters could not be measured"), "{stderr}");

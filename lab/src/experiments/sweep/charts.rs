@@ -7,9 +7,9 @@ use koel::TableKind;
 use super::{Case, Measure};
 use crate::{
     chart::{Axis, Chart, Series},
-    experiment::Measured,
+    experiment::{Fields, Measured},
     experiments::{
-        count,
+        count, rows,
         times::{self, Operation, is_disturbed},
     },
 };
@@ -60,14 +60,6 @@ const PARAMETERS: [Parameter; 5] = [
 ];
 
 impl Parameter {
-    fn number(&self, case: &Case) -> f64 {
-        (self.of)(case).0
-    }
-
-    fn label(&self, case: &Case) -> String {
-        (self.of)(case).1
-    }
-
     /// The different values of all cases, from the least to the greatest, as in legends.
     fn values(&self, measured: &Cases) -> Vec<String> {
         let mut values: Vec<_> = measured.iter().map(|m| (self.of)(&m.case)).collect();
@@ -146,29 +138,22 @@ pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
 
 fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Option<Chart> {
     let (apart, held) = apart(measured, x);
-    let mut shown: Vec<_> =
-        measured.iter().filter(|m| held.iter().all(|(parameter, at)| parameter.label(&m.case) == *at)).collect();
-    let mut names = Vec::new();
-    for name in shown.iter().map(|m| name(&apart, &m.case)) {
-        if !names.contains(&name) {
-            names.push(name);
+    let is_shown = |case: &Case, _: &Fields| held.iter().all(|(parameter, at)| (parameter.of)(case).1 == *at);
+    let (mut series, mut disturbed) = (Vec::<Series>::new(), Vec::new());
+    for (case, row) in rows(measured, is_shown, |case, _| (x.of)(case).0) {
+        let name = name(&apart, case);
+        // A line without points has its colour, too, which is the same in all charts.
+        let line = series.iter().position(|line| line.name == name).unwrap_or(series.len());
+        if line == series.len() {
+            series.push(Series::new(name, line, Vec::new()));
         }
-    }
-    shown.sort_by(|one, other| x.number(&one.case).total_cmp(&x.number(&other.case)));
-    let (mut series, mut disturbed) = (Vec::new(), Vec::new());
-    for (colour, line) in names.into_iter().enumerate() {
-        let (mut points, mut intervals) = (Vec::new(), Vec::new());
-        for m in shown.iter().filter(|m| name(&apart, &m.case) == line) {
-            let number = |column: &String| m.row()?.get(column)?.as_f64();
-            let [at, low, high] = value.columns.each_ref().map(number);
-            let Some(point) = at.map(|y| (x.number(&m.case), y)) else { continue };
-            points.push(point);
-            intervals.extend(low.zip(high));
-            if value.measure == Measure::Speed && m.row().is_some_and(is_disturbed) {
-                disturbed.push(point);
-            }
+        let [at, low, high] = value.columns.each_ref().map(|column| row.get(column)?.as_f64());
+        let Some(point) = at.map(|y| ((x.of)(case).0, y)) else { continue };
+        series[line].points.push(point);
+        series[line].intervals.extend(low.zip(high));
+        if value.measure == Measure::Speed && is_disturbed(row) {
+            disturbed.push(point);
         }
-        series.push(Series::new(line, colour, points).within(intervals));
     }
     series.push(times::disturbed(disturbed));
     let at: Vec<_> = held.into_iter().map(|(_, at)| at).collect();
@@ -180,7 +165,7 @@ fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Option<Chart> {
 
 /// The name of a case's line: its values of the parameters that tell lines apart.
 fn name(apart: &[&Parameter], case: &Case) -> String {
-    apart.iter().map(|parameter| parameter.label(case)).collect::<Vec<_>>().join(", ")
+    apart.iter().map(|parameter| (parameter.of)(case).1).collect::<Vec<_>>().join(", ")
 }
 
 /// The other parameters that vary: those that tell the lines of a chart apart, and those for which there are not enough
