@@ -12,7 +12,7 @@ use crate::{
     file::{Changing, Filter, To},
     items::{Items, ListArgs},
     numbers,
-    options::{self, Kind, RATE},
+    options::{self, Hashing, Kind, RATE},
     terminal::Progress,
 };
 
@@ -123,7 +123,8 @@ impl Build {
 
     /// The builder, with everything but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let builder = CuckooFilter::builder().hasher(self.kind.hasher).seed(self.kind.seed).addressing(self.addressing);
+        let Hashing { hasher, seed } = self.kind.hashing;
+        let builder = CuckooFilter::builder().hasher(hasher).seed(seed).addressing(self.addressing);
         let builder = match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),
             None => builder.false_positive_rate(self.kind.fpr.unwrap_or(RATE)),

@@ -47,6 +47,13 @@ pub(crate) struct Kind {
     #[arg(long, value_name = "B", value_parser = numbers::slots, allow_negative_numbers = true)]
     pub(crate) bucket_size: Option<u32>,
 
+    #[command(flatten)]
+    pub(crate) hashing: Hashing,
+}
+
+// No doc comment here, either.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Hashing {
     /// The hash function
     #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = hasher())]
     pub(crate) hasher: AnyHasher,
@@ -63,8 +70,8 @@ impl Kind {
         capacity: Option<usize>,
         max_capacity: Option<usize>,
     ) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
-        let rate = self.fpr.unwrap_or(RATE);
-        let builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
+        let (rate, Hashing { hasher, seed }) = (self.fpr.unwrap_or(RATE), self.hashing);
+        let builder = ElasticFilter::builder().hasher(hasher).seed(seed).false_positive_rate(rate);
         let builder = capacity.into_iter().fold(builder, ElasticBuilder::capacity);
         let builder = max_capacity.into_iter().fold(builder, ElasticBuilder::max_capacity);
         let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);
@@ -99,7 +106,7 @@ pub(crate) fn addressing() -> impl TypedValueParser<Value = Addressing> {
 }
 
 /// A hasher.
-pub(crate) fn hasher() -> impl TypedValueParser<Value = AnyHasher> {
+fn hasher() -> impl TypedValueParser<Value = AnyHasher> {
     let help = |hasher: AnyHasher| match hasher.id() {
         HasherId::XXH3 => "XXH3, 64 bits",
         HasherId::METRO_HASH_64 => "The hasher of Go's linvon/cuckoo-filter, which uses the seed 1337",

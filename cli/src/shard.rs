@@ -17,7 +17,7 @@ use crate::{
     file::{self, To},
     items::ListArgs,
     numbers,
-    options::{self, Kind},
+    options::{Hashing, Kind},
     terminal::{self, Stream},
 };
 
@@ -71,7 +71,7 @@ fn not_built(error: BuildError) -> anyhow::Error {
 }
 
 /// A part without items, of so many, which knows what belongs to which part.
-fn sorter(parts: usize, hasher: AnyHasher, seed: u64) -> anyhow::Result<ElasticPart<AnyHasher>> {
+fn sorter(parts: usize, Hashing { hasher, seed }: Hashing) -> anyhow::Result<ElasticPart<AnyHasher>> {
     let builder = ElasticFilter::builder().false_positive_rate(0.1).capacity(0).max_capacity(0).hasher(hasher).seed(seed);
     builder.build_part(0, parts).map_err(not_built)
 }
@@ -83,8 +83,8 @@ fn parts(text: &str) -> Result<usize, String> {
 
 /// Divide a list of items into one for each part.
 ///
-/// With lists of their own, the processes that build the parts need not read all items. Items keep their order. Existing files are
-/// overwritten; if anything fails, the lists are incomplete.
+/// With lists of their own, the processes that build the parts need not read all items. Give them the same --hasher and --seed. Items
+/// keep their order. Existing files are overwritten; if anything fails, the lists are incomplete.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -103,13 +103,8 @@ struct Split {
     #[arg(short, long, value_name = "OUT")]
     output: String,
 
-    /// The hash function, which must be that of `koel shard build`
-    #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = options::hasher())]
-    hasher: AnyHasher,
-
-    /// The seed of the hash function, which must be that of `koel shard build`
-    #[arg(long, value_name = "S", default_value = "0", value_parser = numbers::seed, allow_negative_numbers = true)]
-    seed: u64,
+    #[command(flatten)]
+    hashing: Hashing,
 }
 
 /// The list of one part.
@@ -155,7 +150,7 @@ impl Split {
             bail!("--output: '{}' given, but there are {} files; put {{}} where their number comes", self.output, self.parts);
         }
         Stream::Stdout.check()?;
-        let sorter = sorter(self.parts, self.hasher, self.seed)?;
+        let sorter = sorter(self.parts, self.hashing)?;
         let paths: Vec<_> =
             (1..=self.parts).map(|number| PathBuf::from(self.output.replace("{}", &number.to_string()))).collect();
         if let Some(path) = paths.iter().find(|path| file::same(&self.list.input, path)) {

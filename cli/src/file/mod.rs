@@ -5,7 +5,7 @@ mod write;
 
 use std::{
     fs::{self, Metadata},
-    io::{self, Read, Write},
+    io,
     ops::{Deref, DerefMut},
     path::Path,
 };
@@ -122,36 +122,4 @@ pub(crate) fn same(input: &Path, target: &Path) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn same(input: &Path, target: &Path) -> bool {
     !is_dash(input) && fs::canonicalize(input).is_ok_and(|input| fs::canonicalize(target).is_ok_and(|target| input == target))
-}
-
-/// Counts the bytes that pass through.
-struct Counted<T> {
-    inner: T,
-    bytes: u64,
-}
-
-impl<T> Counted<T> {
-    fn new(inner: T) -> Self {
-        Self { inner, bytes: 0 }
-    }
-}
-
-impl<T: Read> Read for Counted<T> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.bytes += read as u64;
-        Ok(read)
-    }
-}
-
-impl<T: Write> Write for Counted<T> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
 }

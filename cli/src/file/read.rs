@@ -17,7 +17,7 @@ use koel::{
 };
 use memmap2::Mmap;
 
-use super::{Changing, Counted, is_dash, length, name};
+use super::{Changing, is_dash, length, name};
 use crate::{options, terminal};
 
 /// The bytes of the longest header.
@@ -174,21 +174,21 @@ pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Store
 
 /// Reads a snapshot of one of both types.
 fn read<C: FromSnapshot + Planned>(reader: impl Read, name: &str) -> anyhow::Result<(koel::Filter<C, AnyHasher>, u64)> {
-    let mut reader = Counted::new(reader);
+    let mut reader = reader.take(u64::MAX);
     let mut unknown = None;
     let filter = koel::Filter::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
     let mut filter = filter.map_err(|error| not_read(name, error, unknown))?;
-    let end = reader.bytes;
+    let end = u64::MAX - reader.limit();
     check_end(reader, end, name)?;
     options::set_kernel(&mut filter)?;
     Ok((filter, end))
 }
 
 fn read_redisbloom(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
-    let mut reader = Counted::new(reader);
+    let mut reader = reader.take(u64::MAX);
     let filter = RedisBloomFilter::read_dump(&mut reader);
     let filter = filter.map_err(|error| anyhow::anyhow!("{name}: as a dump of RedisBloom: {error}"))?;
-    Ok((Stored::RedisBloom(filter), reader.bytes))
+    Ok((Stored::RedisBloom(filter), u64::MAX - reader.limit()))
 }
 
 /// Reads a file that is not a snapshot, from its first bytes and the rest.

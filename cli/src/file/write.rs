@@ -8,9 +8,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use indicatif::ProgressBar;
 use koel::{Hasher, backing::ToSnapshot, redisbloom::RedisBloomFilter};
 
-use super::{Changing, Counted, folder, read, same};
+use super::{Changing, folder, read, same};
 use crate::terminal::{self, Stream};
 
 /// Where a filter goes.
@@ -164,8 +165,10 @@ impl Output {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<u64> {
         let count = |writer: &mut dyn Write| {
-            let mut counted = Counted::new(writer);
-            write(&mut counted).and_then(|()| counted.flush()).map(|()| counted.bytes)
+            // A bar that is not shown counts the bytes.
+            let bar = ProgressBar::hidden();
+            let mut counted = bar.wrap_write(writer);
+            write(&mut counted).and_then(|()| counted.flush()).map(|()| bar.position())
         };
         match &self.kind {
             Kind::Stream(Stream::Stdout) => terminal::named(count(&mut io::stdout().lock())),

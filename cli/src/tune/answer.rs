@@ -1,7 +1,7 @@
 //! The library's recommendation, beside other structures' formulas; and what all answers have in common.
 
 use koel::{
-    Params, TableKind,
+    Addressing, Params, TableKind,
     tuning::{Candidate, Recommendation},
 };
 use koel_lab::{percent, structures::Structure};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Nearest, Tune, call::Call, trial::Trial};
-use crate::text::{counted, dash, narrow, paragraphs, size, table, three_digits};
+use crate::text::{counted, dash, narrow, paragraphs, size, table, wrapped};
 
 /// Filters in a table, and lines of those left out, without --all.
 const SHOWN: usize = 4;
@@ -62,32 +62,22 @@ impl Advice<'_> {
                 "reason": rejection.reason(),
             })
         });
-        let nearest = self.call.is_none().then(|| Nearest::to(self.asked));
         let object = json!({
             "asked": self.asked,
             "candidates": candidates.collect::<Value>(),
             "rejections": rejections.collect::<Value>(),
             "others": others,
             "others_rejected": rejected,
-            "nearest": nearest,
             "trial": self.trial,
-            "builder": self.call.as_ref().map(Call::rust),
-            "command": self.call.as_ref().map(Call::command),
         });
-        let question = format!("{}{}.", self.asked.said_items(), self.asked.said_limits());
         let left_out = self.left_out(rejected);
-        let text = match (&self.call, self.filters.best(), &nearest) {
-            (Some(call), Some(best), _) => {
-                let (table, notes) = (self.table(&others), self.notes(best));
-                let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("{}\n", trial.text()));
-                format!("{question}\n\n{table}\n{notes}{left_out}\n{trial}{call}")
-            }
-            (.., nearest) => {
-                let nearest = nearest.as_ref().map_or_else(String::new, Nearest::text);
-                format!("{question}\nNo filter meets these requirements.\n{nearest}{left_out}")
-            }
-        };
-        Answer { text, object, found: self.call.is_some() }
+        let found = self.call.as_ref().zip(self.filters.best()).map(|(call, best)| {
+            let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("\n{}", trial.text()));
+            let text = format!("\n{}\n{}{left_out}{trial}\n{call}", self.table(&others), self.notes(best));
+            (call, text)
+        });
+        let question = wrapped(&format!("{}{}.", self.asked.said_items(), self.asked.said_limits()));
+        Answer::of(self.asked, &question, found, &left_out, object)
     }
 
     /// Other structures, the smallest first, and those left out.
@@ -158,9 +148,11 @@ impl Advice<'_> {
         let filters = self.filters.candidates();
         let hidden = filters.len() - self.asked.shown(filters, |filter| filter).len();
         notes.extend((hidden > 0).then(|| format!("{} are {worse}: --all shows them.", counted(hidden, "other filter"))));
-        notes.extend(self.rate.filter(|&rate| rate > 0.0).map(|rate| {
-            format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {}.", three_digits(rate))
-        }));
+        notes.extend(
+            self.rate
+                .filter(|&rate| rate > 0.0)
+                .map(|rate| format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {}.", narrow(rate))),
+        );
         paragraphs(&notes)
     }
 
@@ -180,6 +172,22 @@ impl Advice<'_> {
         });
         let text = left_out(&groups.collect::<Vec<_>>(), if self.asked.all { usize::MAX } else { SHOWN });
         if text.is_empty() { text } else { format!("\n{text}") }
+    }
+}
+
+impl Answer {
+    /// An answer with a filter, its call and what there is to say of it; or with what works instead.
+    pub(super) fn of(asked: &Tune, question: &str, found: Option<(&Call, String)>, left_out: &str, mut object: Value) -> Self {
+        let (call, text, nearest) = if let Some((call, text)) = found {
+            (Some(call), text, None)
+        } else {
+            let nearest = Nearest::to(asked);
+            (None, format!("No filter meets these requirements.\n{}{left_out}", nearest.text()), Some(nearest))
+        };
+        object["nearest"] = json!(nearest);
+        object["builder"] = json!(call.map(Call::rust));
+        object["command"] = json!(call.map(Call::command));
+        Self { text: question.to_owned() + &text, object, found: call.is_some() }
     }
 }
 
@@ -204,11 +212,18 @@ impl Tune {
         }
     }
 
-    /// The rate and the bytes.
+    /// What the filters are limited to.
     pub(super) fn said_limits(&self) -> String {
-        let rate = self.fpr.map(|rate| format!(", a false-positive rate \u{3b5} of at most {rate:?}"));
-        let bytes = self.bytes.map(|bytes| format!(", at most {}", counted(bytes, "byte")));
-        rate.into_iter().chain(bytes).collect()
+        let Self { fpr, bytes, table, bucket_size, addressing, copies, .. } = *self;
+        let limits = [
+            fpr.map(|rate| format!(", a false-positive rate \u{3b5} of at most {rate:?}")),
+            bytes.map(|bytes| format!(", at most {}", counted(bytes, "byte"))),
+            table.map(|table| format!(", {table} tables")),
+            bucket_size.map(|slots| format!(", buckets of {}", counted(slots, "slot"))),
+            (addressing != Addressing::default()).then(|| format!(", addressing {addressing}")),
+            (copies > 1).then(|| format!(", room for {copies} copies")),
+        ];
+        limits.into_iter().flatten().collect()
     }
 
     /// Those of a list of filters, the best first, that are in its table: the first ones, and those with the buckets that every kind

@@ -337,19 +337,9 @@ impl Options {
         let picture = self.out.as_deref().map(|folder| draw(folder, trace, &tried)).transpose()?;
         let call = Call::of(best, planned, rate)?;
         let name = self.trace.as_deref().map(crate::file::name).unwrap_or_default();
-        let replayed = [question(trace, &name), table(trace, &tried), notes(trace, &tried, picture.as_deref())].join("\n");
-        Ok(Answer {
-            text: format!("{replayed}\n{call}"),
-            object: json!({
-                "asked": asked,
-                "trace": trace,
-                "candidates": tried,
-                "picture": picture,
-                "builder": call.rust(),
-                "command": call.command(),
-            }),
-            found: true,
-        })
+        let text = format!("\n{}\n{}\n{call}", table(trace, &tried), notes(trace, &tried, picture.as_deref()));
+        let object = json!({ "asked": asked, "trace": trace, "candidates": tried, "picture": picture });
+        Ok(Answer::of(asked, &question(trace, &name), Some((&call, text)), "", object))
     }
 }
 

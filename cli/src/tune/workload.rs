@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use koel::{
-    Addressing, Params,
+    Params,
     tuning::{Candidate, HIGHEST_RATE},
 };
 use koel_lab::{
@@ -16,14 +16,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Nearest, Tune,
+    Answer, Tune,
     answer::{candidate, label, starred},
     call::Call,
 };
 use crate::{
     experiment::FOLDER,
     numbers::{self, Share},
-    text::{counted, narrow, paragraphs, size, table, three, time, wrapped},
+    text::{narrow, paragraphs, size, table, three, time, wrapped},
 };
 
 /// Without --memory-cost, a filter of twice the size must save this share of the time.
@@ -237,20 +237,15 @@ fn candidates(asked: &Tune) -> Vec<Candidate> {
 
 impl Costs<'_> {
     fn answer(&self) -> anyhow::Result<Answer> {
-        let (question, items) = (self.question(), self.asked.planned(self.asked.items.now));
-        let without = self.workload.without();
+        let (items, without) = (self.asked.planned(self.asked.items.now), self.workload.without());
         let best = self.filters.first();
         let pays = best.is_some_and(|best| best.cost.total < without);
-        let nearest = best.is_none().then(|| Nearest::to(self.asked));
         let call = best.map(|best| Call::of(&best.candidate, items, None)).transpose()?;
-        let text = if let Some((best, call)) = best.zip(call.as_ref()) {
+        let found = best.zip(call.as_ref()).map(|(best, call)| {
             // What does not pay is not to be built.
-            let call = if pays { format!("\n{call}") } else { String::new() };
-            format!("{question}\n{}\n{}{call}", self.table(), self.notes(best, pays))
-        } else {
-            let nearest = nearest.as_ref().map_or_else(String::new, Nearest::text);
-            format!("{question}\nNo filter meets these requirements.\n{nearest}")
-        };
+            let build = if pays { format!("\n{call}") } else { String::new() };
+            (call, format!("\n{}\n{}{build}", self.table(), self.notes(best, pays)))
+        });
         let mut asked = self.asked.object();
         asked["workload"] = json!(self.workload);
         let (disturbed, rows) = self.times.disturbed();
@@ -271,11 +266,8 @@ impl Costs<'_> {
             "candidates": candidates.collect::<Value>(),
             "cost_without_filter_ns": without,
             "pays": pays,
-            "nearest": nearest,
-            "builder": call.as_ref().map(Call::rust),
-            "command": call.as_ref().map(Call::command),
         });
-        Ok(Answer { text, object, found: best.is_some() })
+        Ok(Answer::of(self.asked, &self.question(), found, "", object))
     }
 
     fn question(&self) -> String {
@@ -289,27 +281,12 @@ impl Costs<'_> {
         let mib = Some(workload.mib).filter(|&mib| mib > 0.0);
         let memory = mib.map(|mib| format!(", and a MiB {} per operation", time(mib))).unwrap_or_default();
         wrapped(&format!(
-            "{}; {}. A false positive costs {}{memory}.{}",
+            "{}{}; {}. A false positive costs {}{memory}.",
             self.asked.said_items(),
+            self.asked.said_limits(),
             parts.join(", "),
-            time(workload.false_positive),
-            self.limits()
+            time(workload.false_positive)
         ))
-    }
-
-    /// What the filters are limited to, as a sentence; nothing if that is nothing.
-    fn limits(&self) -> String {
-        let Tune { fpr, bytes, table, bucket_size, addressing, copies, .. } = *self.asked;
-        let limits = [
-            fpr.map(|rate| format!("\u{3b5} of at most {rate:?}")),
-            bytes.map(|bytes| format!("at most {}", counted(bytes, "byte"))),
-            table.map(|table| format!("{table} tables")),
-            bucket_size.map(|slots| format!("buckets of {}", counted(slots, "slot"))),
-            (addressing != Addressing::default()).then(|| format!("addressing {addressing}")),
-            (copies > 1).then(|| format!("room for {copies} copies")),
-        ];
-        let limits: Vec<_> = limits.into_iter().flatten().collect();
-        if limits.is_empty() { String::new() } else { format!(" Limits: {}.", limits.join(", ")) }
     }
 
     /// The cheapest filter of each shape that is shown, and no filter.

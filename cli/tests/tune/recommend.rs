@@ -159,7 +159,7 @@ fn what_cannot_delete_or_have_the_rate_is_left_out() {
 fn the_answer_for_people() {
     let run = tune("--items 1000000 --fpr 0.001 --deletes --copies 5");
     let golden = "\
-1000000 items, a false-positive rate ε of at most 0.001.
+1000000 items, a false-positive rate ε of at most 0.001, room for 5 copies.
 
 filter                    size  bits/item        ε    load  delete  grow  static
 --------------------------------------------------------------------------------
