@@ -20,7 +20,7 @@ use crate::{
 /// were: the fields of a row that [`columns`] describes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Times(Fields);
+pub(super) struct Times(pub(super) Fields);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -87,15 +87,6 @@ impl Times {
 
     pub(super) fn are_disturbed(&self) -> bool {
         is_disturbed(&self.0)
-    }
-
-    #[cfg(test)]
-    pub(super) fn set_disturbed(&mut self, disturbed: bool) {
-        self.0.insert(DISTURBED.to_owned(), disturbed.into());
-    }
-
-    pub(super) fn into_fields(self) -> Fields {
-        self.0
     }
 }
 

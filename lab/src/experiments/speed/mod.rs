@@ -283,12 +283,13 @@ mod tests {
 
     #[test]
     fn every_shape_is_timed() {
+        let set_disturbed = |row: &mut Row, is: bool| row.times.0.insert(String::from("disturbed"), is.into());
         let case = Case { size: 4 << 10, quick: true };
         let mut rows = Speed.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
         assert_eq!(rows.iter().map(|row| (row.table, row.b)).collect::<Vec<_>>(), SHAPES);
         for row in &mut rows {
             assert!(row.items > 100 && row.times.medians().is_some_and(|times| times.iter().all(|&ns| ns > 0.0)), "{row:?}");
-            row.times.set_disturbed(false);
+            set_disturbed(row, false);
         }
         // One more size.
         let larger = rows.iter().cloned().map(|row| Row { bytes: 4 * row.bytes, ..row }).collect();
@@ -298,7 +299,7 @@ mod tests {
         let is_alone = |chart: &Chart| chart.finding.is_none() && chart.series.len() == DRAWN.len();
         assert!(found.charts.iter().all(is_alone), "{:?}", found.charts);
         assert!(shown(&Speed, &measured).charts.iter().all(|chart| chart.finding.is_some()));
-        measured[1].rows[0].times.set_disturbed(true);
+        set_disturbed(&mut measured[1].rows[0], true);
         let disturbed = shown(&Speed, &measured);
         assert_eq!(disturbed.warnings.len(), 1);
         for chart in &disturbed.charts {

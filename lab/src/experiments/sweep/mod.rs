@@ -16,7 +16,7 @@ use super::{
     Hashes,
     load::{self, Filled, Walk},
     probe::{self, OVERHEAD, Probed, by_name},
-    times::{self, Sampling, Subject, Times, is_disturbed},
+    times::{self, Sampling, Subject, is_disturbed},
 };
 use crate::{
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
@@ -233,7 +233,7 @@ impl Case {
             let mut subject = [Subject::new(self.builder().params()?, &present, seed, sampling)?];
             sampling.measure(&mut subject, interrupt)?;
             // Nothing is known if the filter refused a key in every round.
-            row.extend(subject[0].times().into_iter().flat_map(Times::into_fields));
+            row.extend(subject[0].times().into_iter().flat_map(|times| times.0));
         }
         Ok(row)
     }
