@@ -161,13 +161,8 @@ fn colour(row: &Row) -> usize {
         _ if row.disturbed().is_some() => DISTURBED.0,
         Family::Koel => 0,
         Family::Locked => 3,
-        _ => {
-            if row.deletes() {
-                1
-            } else {
-                2
-            }
-        }
+        _ if row.deletes() => 1,
+        _ => 2,
     }
 }
 
@@ -193,10 +188,7 @@ fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: f
         }
     }
     let times = points.iter().flat_map(|point| [point.time.low, point.time.high]);
-    let x = match ends(times) {
-        Some((low, high)) => Axis::log(label).from_to(low, high),
-        None => Axis::log(label),
-    };
+    let x = Axis { range: ends(times), ..Axis::log(label) };
     let some_failed = rows.iter().any(|row| row.failure.is_some());
     // After a failure, the smallest may be missing.
     let finding = if some_failed { None } else { finding(set, &points, what) };

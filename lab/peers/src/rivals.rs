@@ -307,11 +307,7 @@ const BLOCK_BITS: usize = 256;
 ///
 /// Its constructor takes a whole number of bits per item; by the number of blocks, the rate can be chosen freely.
 fn blocked_bloom(rate: f64, items: usize) -> Contestant {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "few more than items, of which there are 2³² at most"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "items are 2³² at most")]
     let blocks = (items as f64 / items_per_block(rate)).ceil() as usize;
     Contestant::new(
         Facts::new("sbbf-rs-safe 0.3, blocked Bloom, XXH3", Family::Blocked, Some(rate)),

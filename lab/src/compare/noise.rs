@@ -52,8 +52,8 @@ impl Spread {
 /// The judge of a comparison with a number of figures.
 pub(super) struct Judge {
     tail: f64,
-    /// The bounds for degrees of freedom, in thousandths.
-    known: HashMap<u64, f64>,
+    /// The bounds for degrees of freedom, by their bits.
+    known: HashMap<Option<u64>, f64>,
 }
 
 impl Judge {
@@ -69,9 +69,7 @@ impl Judge {
     }
 
     fn bound(&mut self, freedom: Option<f64>) -> f64 {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
-        let key = freedom.map_or(u64::MAX, |freedom| (freedom * 1000.0) as u64);
-        *self.known.entry(key).or_insert_with(|| critical(self.tail, freedom))
+        *self.known.entry(freedom.map(f64::to_bits)).or_insert_with(|| critical(self.tail, freedom))
     }
 }
 

@@ -61,10 +61,8 @@ pub(super) fn fill(
 
 /// The number of probes for this many expected hits, at most `most`.
 pub(super) fn probes(rate: f64, hits: u64, most: u64) -> u64 {
-    let wanted = (hits as f64 / rate).ceil();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than an integer, and not negative")]
-    let wanted = if wanted < most as f64 { wanted as u64 } else { most };
-    wanted
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and the cast saturates")]
+    most.min((hits as f64 / rate).ceil() as u64)
 }
 
 /// The same for a table with buckets of `b` slots for fingerprints of `f` bits. Small tables get few probes: their own rates
