@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::{chart::Chart, interrupt::Interrupt};
+use crate::{Chart, Interrupt};
 
 /// How much an experiment measures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,12 +7,7 @@ use std::{
 
 use anyhow::anyhow;
 
-use crate::{
-    interrupt::Interrupt,
-    plan::{Outcome, Plan, Settings},
-    record::Place,
-    report,
-};
+use crate::{Interrupt, Outcome, Plan, Settings, record::Place, report};
 
 /// Runs these experiments one after the other, and writes the report of the folder to [`report::FILE`] there.
 ///

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::noise::{Judge, Sample, Spread};
 use crate::{
-    experiment::{Column, Fields, Measured, Role},
+    Column, Fields, Measured, Role,
     experiments::times::is_disturbed,
     record::{self, Record},
     report,

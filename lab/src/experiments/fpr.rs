@@ -8,11 +8,7 @@ use super::{
     probe::{KINDS, LEAST_HITS, OVERHEAD, Probed, by_name, fill, label, probes_of_table},
     rows,
 };
-use crate::{
-    chart::{Axis, Chart, Mark, Series},
-    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
-    interrupt::Interrupt,
-};
+use crate::{About, Axis, Chart, Column, Experiment, Findings, Interrupt, Mark, Measured, Role, Scope, Series, Table};
 
 pub(super) struct Fpr;
 

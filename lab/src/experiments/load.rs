@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Hashes, buckets, count, probe::PACE, random_walk::RandomWalk, rows};
 use crate::{
-    chart::{Axis, Chart, Mark, Series},
-    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
-    interrupt::{Interrupt, Interrupted},
-    percent::percent,
+    About, Axis, Chart, Column, Experiment, Findings, Interrupt, Interrupted, Mark, Measured, Role, Scope, Series, Table, percent,
 };
 
 /// Loads at the first refusal.
@@ -211,15 +208,11 @@ fn walks(name: &str, colour: usize, measured: &Cases, which: impl Fn(&Case) -> b
     [line(Walk::Koel, "", Mark::Points), line(Walk::Random, ", random", Mark::DashedPoints)]
 }
 
-fn bits(case: &Case) -> f64 {
-    f64::from(case.f)
-}
-
 /// The load by length of fingerprint, in buckets of four. Every second size, for fewer lines.
 fn by_fingerprint(measured: &Cases) -> Chart {
     let lines = SIZES.into_iter().step_by(2).enumerate().flat_map(|(colour, slots)| {
         let name = format!("{} slots", count(slots));
-        walks(&name, colour, measured, move |case| (case.b, case.slots) == (COMMON_SLOTS, slots), bits)
+        walks(&name, colour, measured, move |case| (case.b, case.slots) == (COMMON_SLOTS, slots), |case| case.f.into())
     });
     let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS), Axis::linear("load, %").from_to(80.0, 100.0)];
     Chart::new("bits", "Load at the first refusal by length of fingerprint, buckets of four", axes, lines).captioned(
@@ -233,7 +226,7 @@ fn by_fingerprint(measured: &Cases) -> Chart {
 fn by_bucket(measured: &Cases) -> Chart {
     let slots = measured.iter().map(|m| m.case.slots).filter(|&slots| slots <= MIDDLE).max().unwrap_or(MIDDLE);
     let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
-        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), bits)
+        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), |case| case.f.into())
     });
     let topic = format!("Load at the first refusal by length of fingerprint, {} slots", count(slots));
     let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS), Axis::linear("load, %").from_to(60.0, 100.0)];

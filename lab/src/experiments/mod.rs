@@ -16,10 +16,7 @@ use rand_xoshiro::{
 
 pub use self::sweep::Sweep;
 use self::{fpr::Fpr, load::Load, space::Space, speed::Speed};
-use crate::{
-    experiment::{About, Measured, Untyped},
-    plan::{Plan, Settings},
-};
+use crate::{About, Measured, Plan, Settings, experiment::Untyped};
 
 /// All that take no parameters, in the order in which they run.
 const ALL: [fn() -> Box<dyn Untyped>; 4] = [|| Box::new(Load), || Box::new(Space), || Box::new(Fpr), || Box::new(Speed)];
@@ -98,12 +95,7 @@ mod tests {
         sweep::{Grid, Measure},
         *,
     };
-    use crate::{
-        chart::{Chart, draw},
-        experiment::{Experiment, Findings, Scope},
-        interrupt::{Interrupt, Interrupted},
-        record::ORDER,
-    };
+    use crate::{Chart, Experiment, Findings, Interrupt, Interrupted, Scope, chart::draw, record::ORDER};
 
     #[test]
     fn reports_have_them_in_the_order_in_which_they_run() {

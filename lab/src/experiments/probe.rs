@@ -3,10 +3,7 @@
 use koel::{CuckooFilter, Prehashed, TableKind};
 
 use super::Hashes;
-use crate::{
-    interrupt::{Interrupt, Interrupted},
-    statistics,
-};
+use crate::{Interrupt, Interrupted, statistics};
 
 /// Items or probes between two checks for an interrupt.
 pub(super) const PACE: usize = 1 << 16;

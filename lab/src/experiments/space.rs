@@ -9,10 +9,7 @@ use super::{
     rows,
 };
 use crate::{
-    chart::{Axis, Chart, Mark, Series},
-    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
-    interrupt::Interrupt,
-    percent::percent,
+    About, Axis, Chart, Column, Experiment, Findings, Interrupt, Mark, Measured, Role, Scope, Series, Table, percent,
     structures::Structure,
 };
 

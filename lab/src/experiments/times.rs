@@ -8,13 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Hashes;
-use crate::{
-    chart::{Chart, Mark, Series},
-    experiment::{Column, Fields, Role},
-    interrupt::Interrupt,
-    statistics::Quartiles,
-    stopwatch::{Lap, Rounds, Stopwatch, Timing},
-};
+use crate::{Chart, Column, Fields, Interrupt, Lap, Mark, Quartiles, Role, Rounds, Series, Stopwatch, Timing};
 
 /// Nanoseconds per key, hashing included, of the rounds that other work on the processor did not disturb, or of all if too many
 /// were: the fields of a row that [`columns`] describes.

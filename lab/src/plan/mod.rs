@@ -17,10 +17,8 @@ use std::{
 use anyhow::{Context as _, anyhow, bail, ensure};
 
 use crate::{
-    chart,
-    experiment::{About, Experiment, Findings, Measured, Planned, Scope, Untyped, key},
-    interrupt::Interrupt,
-    provenance::{Build, Machine},
+    About, Build, Experiment, Findings, Interrupt, Machine, Measured, Scope, chart,
+    experiment::{Planned, Untyped, key},
     record::{Journal, Picture, Place, REMEDY, Record, Run, damaged},
 };
 

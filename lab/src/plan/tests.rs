@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::experiment::{Column, Table};
+use crate::{Column, Table};
 
 /// An experiment that records which cases it measured.
 #[derive(Default)]

@@ -14,8 +14,8 @@ use koel::{Hasher as _, Xxh3};
 
 use super::Plan;
 use crate::{
-    experiment::{Fields, Measured, Planned, Untyped},
-    interrupt::{Interrupt, Interrupted},
+    Fields, Interrupt, Interrupted, Measured,
+    experiment::{Planned, Untyped},
     record::Journal,
 };
 

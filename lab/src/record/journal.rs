@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 use super::{Earlier, Place, REMEDY, Run, remove};
-use crate::experiment::Measured;
+use crate::Measured;
 
 /// A locked journal: no other process measures the same experiment into the same folder while it exists. Nothing in it changes
 /// before [`begin`](Self::begin).

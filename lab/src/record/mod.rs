@@ -20,10 +20,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{
-    experiment::{Column, Measured, Scope, Table, typed},
-    provenance::{Build, Machine},
-};
+use crate::{Build, Column, Machine, Measured, Scope, Table, experiment::typed};
 
 /// What the user can do about results that are in the way.
 pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";

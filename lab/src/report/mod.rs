@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::{
-    experiment::Table,
+    Table,
     experiments::times::is_disturbed,
     record::{self, Picture, Record, Run},
 };
@@ -291,7 +291,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        chart::{self, Axis, Chart, Series},
+        Axis, Chart, Series, chart,
         record::{Place, tests::made_up},
     };
 

@@ -10,7 +10,7 @@ use std::{hint::black_box, time::Duration};
 
 use system::System;
 
-use crate::statistics::Quartiles;
+use crate::Quartiles;
 
 /// What counts as disturbed: the share of a measurement that was lost to other work.
 const MOST_LOST: f64 = 0.02;

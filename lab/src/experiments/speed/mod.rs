@@ -12,12 +12,7 @@ use super::{
     probe::{by_name, label},
     times::{self, Operation, Sampling, Subject, Times},
 };
-use crate::{
-    chart::{Axis, Chart, Series},
-    experiment::{About, Column, Experiment, Findings, Measured, Role, Scope, Table},
-    interrupt::Interrupt,
-    statistics::Quartiles,
-};
+use crate::{About, Axis, Chart, Column, Experiment, Findings, Interrupt, Measured, Quartiles, Role, Scope, Series, Table};
 
 const NAME: &str = "speed";
 

@@ -6,7 +6,7 @@ use anyhow::bail;
 use koel::TableKind;
 
 use super::{Case, NAME, Row};
-use crate::{experiment::Measured, experiments::times::Operation, provenance::Machine, record::Place};
+use crate::{Machine, Measured, experiments::times::Operation, record::Place};
 
 /// The times of filters on the machine that measured them: the results of the experiment `speed`.
 #[derive(Clone, Debug)]

@@ -6,8 +6,7 @@ use koel::TableKind;
 
 use super::{Case, Measure};
 use crate::{
-    chart::{Axis, Chart, Series},
-    experiment::{Fields, Measured},
+    Axis, Chart, Fields, Measured, Series,
     experiments::{
         count, rows,
         times::{self, Operation, is_disturbed},

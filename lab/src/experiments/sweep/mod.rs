@@ -18,10 +18,7 @@ use super::{
     probe::{self, OVERHEAD, Probed, by_name},
     times::{self, Sampling, Subject, is_disturbed},
 };
-use crate::{
-    experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
-    interrupt::Interrupt,
-};
+use crate::{About, Column, Experiment, Fields, Findings, Interrupt, Measured, Role, Scope, Table};
 
 /// Values of parameters. Every combination of them is a case, if there can be such a filter.
 #[derive(Clone, Debug, Default, PartialEq)]

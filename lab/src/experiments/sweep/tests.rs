@@ -10,7 +10,7 @@ use super::{
     },
     *,
 };
-use crate::chart::Chart;
+use crate::Chart;
 
 const SCOPE: Scope = Scope { quick: true, seed: 1, max_slots: None };
 
