@@ -110,7 +110,8 @@ fn reasons(left_out: &[LeftOut]) -> String {
 }
 
 fn measure() -> impl TypedValueParser<Value = Measure> {
-    PossibleValuesParser::new(Measure::ALL.map(Measure::name)).try_map(|name| name.parse::<Measure>())
+    PossibleValuesParser::new(Measure::ALL.map(Measure::name))
+        .try_map(|name| Measure::ALL.into_iter().find(|measure| measure.name() == name).ok_or("unknown"))
 }
 
 /// More values than any experiment has time for.

@@ -281,14 +281,13 @@ fn by_items(measured: &Cases) -> Chart {
         series.push(flat("lower bound (formula)", 5, Mark::Line, tuning::lower_bound(RATE)));
     }
     let axes = [x, Axis::linear("bits per item")];
-    Chart::new("items", "Bits per item at ε = 0.1 %, by number of items", axes, series)
-        .showing(beside_powers_of_two(measured))
-        .captioned(
-            "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of \
+    let chart = Chart::new("items", "Bits per item at ε = 0.1 %, by number of items", axes, series);
+    chart.showing(beside_powers_of_two(measured)).captioned(
+        "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of \
          buckets must be a power of two, as in the paper and in Go's libraries, an item takes up to twice as much space; \
          the empty slots lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for \
          lower loads.",
-        )
+    )
 }
 
 /// The cell of a number of bits; without one, a dash.

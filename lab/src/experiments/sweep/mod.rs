@@ -5,9 +5,6 @@ mod charts;
 #[cfg(test)]
 mod tests;
 
-use std::str::FromStr;
-
-use anyhow::Context as _;
 use koel::{Builder, CuckooFilter, TableKind, tuning};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,15 +68,6 @@ impl Measure {
             Self::Load => "load",
             Self::Speed => "speed",
         }
-    }
-}
-
-impl FromStr for Measure {
-    type Err = anyhow::Error;
-
-    fn from_str(name: &str) -> anyhow::Result<Self> {
-        let known = Self::ALL.into_iter().find(|measure| measure.name() == name);
-        known.with_context(|| format!("'{name}' given; it takes {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
