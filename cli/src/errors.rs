@@ -2,7 +2,7 @@
 
 use koel::{BuildError, InsertError, InsertErrorKind, ParamError, Parameter, tuning::nearest};
 
-use crate::file::{Changing, Filter};
+use crate::file::Filter;
 
 /// The library's error about a parameter, with what works instead.
 pub(crate) fn with_nearest(error: &ParamError) -> String {
@@ -35,14 +35,6 @@ pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
             )
         }
         error => error.into(),
-    }
-}
-
-/// Why a filter of either type refused an item, and what to do. `larger` is as in [`full`].
-pub(crate) fn refusal(place: &str, error: &InsertError, filter: &Changing, larger: &str) -> String {
-    match filter {
-        Changing::Fixed(filter) => full(place, error, filter, larger),
-        Changing::Growing(_) => grow(place, error),
     }
 }
 

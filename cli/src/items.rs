@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
     io::{BufRead as _, BufReader, IsTerminal as _, Read},
     path::{Path, PathBuf},
     vec,
@@ -123,23 +122,19 @@ impl Items {
 
     /// Opens a file, or standard input for `-`.
     pub(crate) fn open(path: &Path, separator: Separator, progress: bool) -> anyhow::Result<Self> {
-        let (reader, name, length, typed): (Box<BufReader<dyn Read>>, _, _, _) = if file::is_dash(path) {
-            let (stdin, length) = (terminal::stdin()?, file::stdin_metadata().and_then(|metadata| file::length(&metadata)));
+        let (reader, metadata, typed): (Box<BufReader<dyn Read>>, _, _) = if file::is_dash(path) {
+            let (stdin, metadata) = (terminal::stdin()?, file::stdin_metadata());
             let typed = stdin.is_terminal();
-            (Box::new(BufReader::with_capacity(PIECE, stdin)), String::from("standard input"), length, typed)
+            (Box::new(BufReader::with_capacity(PIECE, stdin)), metadata, typed)
         } else {
-            let name = path.display().to_string();
-            let metadata = path.metadata().with_context(|| format!("{name}: cannot be read"))?;
-            if metadata.is_dir() {
-                bail!("{name}: is a folder; give a file with one item per line, or - for standard input");
-            }
-            let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
-            let typed = file.is_terminal();
-            (Box::new(BufReader::with_capacity(PIECE, file)), name, file::length(&metadata), typed)
+            let file = file::open_file(path, "a file with one item per line, or - for standard input")?;
+            let (metadata, typed) = (file.metadata().ok(), file.is_terminal());
+            (Box::new(BufReader::with_capacity(PIECE, file)), metadata, typed)
         };
+        let length = metadata.and_then(|metadata| file::length(&metadata));
         // A bar would get in the way of what is being typed.
         let progress = if progress && !typed { Progress::reading(length) } else { Progress::none() };
-        Ok(Self::new(Source::Reader(reader), separator, name, progress))
+        Ok(Self::new(Source::Reader(reader), separator, file::name(path), progress))
     }
 
     /// The next item.

@@ -56,7 +56,7 @@ fn count_of(text: &str) -> Option<Decimal> {
 }
 
 /// A whole number of a type; `takes` says what the option takes.
-pub(crate) fn whole<T: TryFrom<u128>>(text: &str, takes: impl FnOnce() -> String) -> Result<T, String> {
+fn whole<T: TryFrom<u128>>(text: &str, takes: impl FnOnce() -> String) -> Result<T, String> {
     let Some(number) = count_of(text) else { return Err(takes()) };
     let below = number.floor();
     if below != number {

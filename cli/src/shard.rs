@@ -270,7 +270,7 @@ impl Join {
             }
         }
         // These stay open, also where the library opens them again.
-        let files = self.parts.iter().map(|path| file::open_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        let files = self.parts.iter().map(|path| file::open_file(path, file::FILTER)).collect::<anyhow::Result<Vec<_>>>()?;
         let output = self.output.open()?;
         let (items, refused) = (Cell::new(0), RefCell::new(None));
         let keep = |result: Result<u64, MergeError>| match result {

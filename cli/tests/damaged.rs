@@ -1,6 +1,8 @@
 //! Damaged filters and other files: each command that reads filters refuses them with a message that says what is wrong, and where.
 //! `koel verify` reads everything, and continues after a damaged file.
 
+use koel::{CuckooFilter, Hasher, HasherId};
+
 use crate::common::{Koel, data, numbers};
 
 /// Every subcommand that reads filters refuses this one, and leaves it unchanged.
@@ -39,6 +41,24 @@ fn short_and_long_files_are_refused() {
         let place = format!("at byte {}: the filter ends here, but other bytes follow", good.len());
         refused(&koel, &[&good, more].concat(), &[&place, "another copy"]);
     }
+}
+
+#[test]
+fn a_hasher_of_another_program_is_named() {
+    #[derive(Clone)]
+    struct Length;
+    impl Hasher for Length {
+        fn id(&self) -> HasherId {
+            HasherId::custom(0x8007)
+        }
+
+        fn hash(&self, _: u64, bytes: &[u8]) -> u64 {
+            bytes.len() as u64
+        }
+    }
+    let filter = CuckooFilter::builder().hasher(Length).capacity(9).fingerprint_bits(9).build().expect("a filter");
+    let built = format!("the filter was built with {}, which this command does not have", Length.id());
+    refused(&Koel::new(), &filter.to_bytes(), &[&built, "; use the program that built it\n"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use koel_lab::percent;
 
 use crate::{errors, items::Items};
 
-pub(crate) use read::{Stored, load, load_changing, open, open_file, refused};
+pub(crate) use read::{FILTER, Stored, load, load_changing, open, open_file, refused};
 pub(crate) use write::{Output, To, ignore_file_size_limit, kind_of};
 
 /// The filters of this command: their hasher is known only at run time.
@@ -59,7 +59,10 @@ impl Changing {
         while let Some(item) = items.advance()? {
             match if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) } {
                 Ok(fresh) => inserted += u64::from(fresh),
-                Err(error) => bail!("{}; {end}", errors::refusal(&items.place(), &error, self, larger)),
+                Err(error) => match self {
+                    Self::Fixed(filter) => bail!("{}; {end}", errors::full(&items.place(), &error, filter, larger)),
+                    Self::Growing(_) => bail!("{}; {end}", errors::grow(&items.place(), &error)),
+                },
             }
         }
         Ok(inserted)

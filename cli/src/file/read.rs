@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 #[cfg(target_endian = "little")]
 use koel::go::{self, GoFilter};
 use koel::{
-    AnyHasher, Contains, FilterView, HasherId, SnapshotError, SnapshotErrorKind as Kind, TableKind,
+    AnyHasher, Contains, FilterView, SnapshotError, SnapshotErrorKind as Kind, TableKind,
     backing::{Elastic, FromSnapshot, Planned, RawFilter, Snapshot, SnapshotShards, ViewSnapshot},
     redisbloom::RedisBloomFilter,
 };
@@ -38,6 +38,9 @@ const GO_TABLE_AT: u64 = 13;
 /// The name of the format in messages.
 #[cfg(target_endian = "little")]
 const GO: &str = "a file of Go's linvon/cuckoo-filter";
+
+/// What to give where a filter is read.
+pub(crate) const FILTER: &str = "a file that `koel build` wrote";
 
 /// A filter that has been read and checked, of any type.
 pub(crate) enum Stored {
@@ -76,7 +79,7 @@ fn only_read(name: &str, filter: &RedisBloomFilter) -> anyhow::Error {
 /// Reads a filter of any type, from standard input for `-`, checks all of it, and returns the number of bytes read.
 pub(crate) fn load(path: &Path) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
-    if is_dash(path) { stored(terminal::stdin()?, &name) } else { stored(open_file(path)?, &name) }
+    if is_dash(path) { stored(terminal::stdin()?, &name) } else { stored(open_file(path, FILTER)?, &name) }
 }
 
 /// The same, for koel snapshots only.
@@ -111,9 +114,7 @@ fn view<C>(map: Mmap, name: &str, verify: bool) -> anyhow::Result<Box<dyn Contai
 where
     C: ViewSnapshot<Data = Mmap> + Planned + 'static,
 {
-    let mut unknown = None;
-    let view = koel::Filter::<C, _>::over_with(map, |id| hasher(id, &mut unknown));
-    let mut view = view.map_err(|error| not_read(name, error, unknown))?;
+    let mut view = koel::Filter::<C, _>::over_with(map, AnyHasher::from_id).map_err(|error| refused(name, error))?;
     options::set_kernel(&mut view)?;
     if verify {
         view.verify().map_err(|error| refused(name, error))?;
@@ -143,11 +144,12 @@ fn kind(bytes: &[u8]) -> Option<Kind> {
     FilterView::over_with(bytes, AnyHasher::from_id).err().map(|error| error.kind())
 }
 
-pub(crate) fn open_file(path: &Path) -> anyhow::Result<File> {
+/// Opens a file that is no folder: where `wanted` is to be given.
+pub(crate) fn open_file(path: &Path, wanted: &str) -> anyhow::Result<File> {
     let name = name(path);
     let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        bail!("{name}: is a folder; give a file that `koel build` wrote");
+        bail!("{name}: is a folder; give {wanted}");
     }
     Ok(file)
 }
@@ -175,9 +177,8 @@ pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Store
 /// Reads a snapshot of one of both types.
 fn read<C: FromSnapshot + Planned>(reader: impl Read, name: &str) -> anyhow::Result<(koel::Filter<C, AnyHasher>, u64)> {
     let mut reader = reader.take(u64::MAX);
-    let mut unknown = None;
-    let filter = koel::Filter::read_from_with(&mut reader, |id| hasher(id, &mut unknown));
-    let mut filter = filter.map_err(|error| not_read(name, error, unknown))?;
+    let filter = koel::Filter::read_from_with(&mut reader, AnyHasher::from_id);
+    let mut filter = filter.map_err(|error| refused(name, error))?;
     let end = u64::MAX - reader.limit();
     check_end(reader, end, name)?;
     options::set_kernel(&mut filter)?;
@@ -242,32 +243,20 @@ fn goes_on(name: &str, end: u64) -> anyhow::Error {
     anyhow::anyhow!("{name}: at byte {end}: the filter ends here, but other bytes follow it; use another copy")
 }
 
-/// The hasher with this id. If there is none, stores the id in `unknown`.
-fn hasher(id: HasherId, unknown: &mut Option<HasherId>) -> Option<AnyHasher> {
-    let hasher = AnyHasher::from_id(id);
-    *unknown = hasher.is_none().then_some(id);
-    hasher
-}
-
 /// The error about a snapshot, with remedies for users of this command where the library's are for programs.
 pub(crate) fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
     match error.kind() {
         Kind::TrailingBytes => goes_on(name, error.offset()),
         Kind::Part => anyhow::anyhow!("{name}: is a part of a filter; join it with the other parts: `koel shard join`"),
+        Kind::Hasher => {
+            let message = error.to_string();
+            let (built, _) = message.split_once(", which").unwrap_or((&message, ""));
+            anyhow::anyhow!("{name}: {built}, which this command does not have; use the program that built it")
+        }
         Kind::OutOfMemory => {
             let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             anyhow::anyhow!("{name}: {error}")
         }
         _ => anyhow::Error::new(error).context(name.to_owned()),
-    }
-}
-
-/// The same for a snapshot whose hasher may be unknown.
-fn not_read(name: &str, error: SnapshotError, unknown: Option<HasherId>) -> anyhow::Error {
-    match unknown {
-        Some(id) => {
-            anyhow::anyhow!("{name}: built with hasher {id}, which this command does not have; use the program that built it")
-        }
-        None => refused(name, error),
     }
 }
