@@ -41,6 +41,15 @@ fn assert_legible(text: &str) {
     }
 }
 
+/// Asserts that there is a legible answer, whether or not it has a filter or a plan.
+#[track_caller]
+fn assert_answers(options: &str) {
+    let run = tune(options);
+    assert!(run.stderr.is_empty() && run.status <= 1, "{options}: {}", run.stderr);
+    assert_legible(&run.text());
+    assert_eq!(run.text().contains("meets these requirements."), run.status == 1, "{options}");
+}
+
 /// Runs the command of an answer with a list of one's own, and asserts that it builds the filter that is described first.
 #[track_caller]
 fn assert_builds(koel: &Koel, answer: &Value, list: &str) {

@@ -9,7 +9,7 @@ use koel::{
 use koel_lab::structures::Structure;
 use serde_json::{Value, json};
 
-use super::{assert_builds, assert_legible, list, number, object, tune};
+use super::{assert_answers, assert_builds, list, number, object, tune};
 use crate::common::{Koel, value_after};
 
 /// Calls of a builder, as text without blanks. Pasted into this program, they compile.
@@ -215,10 +215,7 @@ fn all_filters_are_shown_on_request() {
 fn it_is_legible_at_every_size() {
     for items in ["0", "1", "1000", "1000000", "1000000000000", "1000000000000000"] {
         for wanted in ["--fpr 0.5", "--fpr 0.00123456789", "--fpr 1e-12", "--bytes 100", "--bytes 2.5TiB"] {
-            let run = tune(&format!("--items {items} {wanted}"));
-            assert!(run.stderr.is_empty() && run.status <= 1, "{items} {wanted}: {}", run.stderr);
-            assert_legible(&run.text());
-            assert_eq!(run.text().contains("No filter meets these requirements."), run.status == 1);
+            assert_answers(&format!("--items {items} {wanted}"));
         }
     }
 }
@@ -329,16 +326,13 @@ fn mistakes_are_named() {
         ("--fpr 0.1", &["--items <N[..M]>", "not provided"]),
         ("--items 1.2345k --fpr 0.1", &["--items", "'1.2345k'", "not a whole number", "1234 and 1235"]),
         ("--items 10..5 --fpr 0.1", &["--items", "'10..5'", "from 10 down to 5", "give 5..10"]),
-        ("--items 5.. --fpr 0.1", &["--items", "'5..'", "whole number from 0"]),
         ("--items 5..10 --bytes 100", &["--items: 5..10 given without a rate", "give --fpr"]),
         ("--items 5..10 --fpr 0", &["--fpr", "0 given", "between 0 and 0.5", "nearest"]),
         ("--items 5 --fpr 0.1 --headroom -5", &["--headroom", "'-5'", "such as 50%"]),
         ("--items 5 --fpr 2", &["--fpr", "2 given", "more than 0.5", "most absent items", "nearest that works is 0.5", "bytes"]),
         ("--items 5 --fpr -0.5 --table packed", &["--fpr", "-0.5 given", "between 0 and 0.5", "nearest"]),
         ("--items 5 --fpr few", &["--fpr", "'few'", "between 0 and 1", "0.001"]),
-        ("--items 5 --bytes -5", &["--bytes", "'-5'", "64KiB", "1.5MB"]),
         ("--items 5 --bytes 3XB", &["--bytes", "'3XB'", "kB to TB", "KiB to TiB"]),
-        ("--items 5 --bytes 99999999TB", &["--bytes", "'99999999TB'", &usize::MAX.to_string()]),
         ("--items 5 --fpr 0.1 --bucket-size 0", &["--bucket-size", "0 given", "1 to 16", "nearest that works is 1"]),
         ("--items 5 --bytes 90 --bucket-size 17", &["--bucket-size", "17 given", "1 to 16", "nearest that works is 16"]),
         ("--items 5 --fpr 0.1 --bucket-size 8 --table packed", &["--bucket-size", "8 given", "takes 4"]),
