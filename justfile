@@ -181,7 +181,8 @@ miri:
         CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+bmi1,+bmi2,+popcnt,+avx2 \
         MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-strict-provenance -Zmiri-symbolic-alignment-check -Zmiri-provenance-gc=2000 \
             -Zmiri-env-set=PROPTEST_CASES=4 -Zmiri-env-set=PROPTEST_DISABLE_FAILURE_PERSISTENCE=1" \
-        cargo +nightly miri test -p koel --lib --test memory_safety --all-features --locked --target {{host}}; \
+        sh -c 'for tests in "--lib --" "--test suite -- memory_safety::"; do \
+            cargo +nightly miri test -p koel --all-features --locked --target {{host}} $tests || exit; done'; \
     else {{just_executable()}} _missing Miri "rustup toolchain install nightly --component miri,rust-src"; fi
 
 # The standard library is compiled with the sanitizer, too, so that it sees what its locks do.

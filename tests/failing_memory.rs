@@ -750,7 +750,7 @@ fn serde() {
 /// Every allocation of every split of a large filter fails once.
 #[test]
 fn a_thousand_splits_are_interrupted() {
-    let builder = ElasticFilter::builder().false_positive_rate(1e-4).capacity(20_000).max_capacity(2_000_000);
+    let builder = ElasticFilter::builder().false_positive_rate(1e-4).capacity(4000).max_capacity(400_000);
     let mut filter = builder.build().expect("the parameters are right");
     let (mut refused, mut shards, mut items) = (0, filter.shards(), 0_u64);
     while refused < 1000 {

@@ -1,15 +1,9 @@
 //! A little of everything that has `unsafe` code beneath it, short enough for Miri, which sees a read or write outside of an
 //! allocation even where nothing comes of it. `just miri` runs this; the other tests ask for the answers.
 
-mod common;
+use crate::common::{Kind, SplitMix64};
 #[cfg(feature = "std")]
-#[allow(dead_code, unreachable_pub, reason = "the suite uses all of it")]
-#[path = "../fuzz/src/composed.rs"]
-mod composed;
-
-#[cfg(feature = "std")]
-use common::split_mix;
-use common::{Kind, SplitMix64};
+use crate::elastic::composed::operations as composed;
 use koel::{Addressing, CuckooFilter, ElasticFilter, FilterView, Kernel, Prehashed, TableKind};
 use std::{
     panic::catch_unwind,
@@ -98,7 +92,7 @@ fn operations_are_composed() {
         [insert, 180, 2, 4],
         [merge, 0, 0, 0],
     ];
-    composed::check(&[&header[..], steps.as_flattened()].concat(), &[]);
+    composed::check(&[&header[..], steps.as_flattened()].concat(), composed::Size::LARGE, &[]);
 }
 
 /// The bytes end where their allocation does, and begin at every address.

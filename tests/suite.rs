@@ -15,6 +15,7 @@ mod hashes;
 mod items;
 mod iterators;
 mod kinds;
+mod memory_safety;
 mod multiset;
 mod std_hasher;
 mod traits;
@@ -22,6 +23,8 @@ mod views;
 
 #[cfg(feature = "std")]
 mod snapshots;
+#[cfg(all(feature = "std", not(target_family = "wasm")))]
+mod threads;
 
 #[cfg(feature = "serde")]
 mod params_serde;

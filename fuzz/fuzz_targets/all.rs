@@ -7,7 +7,7 @@
 
 use koel::ElasticFilter;
 use koel_fuzz::{
-    composed::{self, Format},
+    composed::{self, Format, Size},
     foreign, ops, serde, snapshot,
 };
 use std::{env, sync::LazyLock};
@@ -17,7 +17,7 @@ type Check = fn(&[u8]);
 const TARGETS: [(&str, Check); 5] = [
     ("snapshot", snapshot::check),
     ("ops", ops::check),
-    ("growing", |input| composed::check(input, FORMATS)),
+    ("growing", |input| composed::check(input, Size::SMALL, FORMATS)),
     ("foreign", foreign::check),
     ("serde", serde::check),
 ];

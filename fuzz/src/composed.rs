@@ -18,15 +18,29 @@ use std::{
 pub const HEADER: usize = 8;
 pub const STEP: usize = 4;
 
-/// Operations of an input, and copies of items in a filter: more would take too long.
-const MOST_STEPS: usize = 64;
-const MOST_ITEMS: usize = 30_000;
+/// How much an input may ask for.
+#[derive(Clone, Copy)]
+pub struct Size {
+    /// Operations; what comes after them is not looked at.
+    pub steps: usize,
+    /// Copies of items in a filter.
+    pub items: usize,
+    /// Bytes of an empty filter. A few are large, and their tables nearly empty.
+    pub bytes: u64,
+    /// Absent hashes of each kind that the false-positive rate is measured with.
+    pub probes: u64,
+    /// Refused items of an operation, whose rest is left out: to refuse one, all places of a large walk are looked at.
+    pub refusals: usize,
+}
 
-/// Bytes of an empty filter. A few are larger, and their tables nearly empty.
-const MOST_BYTES: u64 = 1 << 17;
+impl Size {
+    /// For few inputs: filters that grow many times, and rates within a few per cent.
+    pub const LARGE: Self =
+        Self { steps: 64, items: 30_000, bytes: 1 << 17, probes: if cfg!(miri) { 20 } else { 20_000 }, refusals: usize::MAX };
 
-/// Absent hashes of each kind that the false-positive rate is measured with.
-const PROBES: u64 = if cfg!(miri) { 20 } else { 20_000 };
+    /// For a fuzzer, which finds more by trying more inputs.
+    pub const SMALL: Self = Self { steps: 32, items: 2000, bytes: 1 << 13, probes: 500, refusals: 2 };
+}
 
 type Merge = fn(&mut ElasticFilter, &ElasticFilter) -> Result<(), MergeError>;
 type SharedMerge = fn(&mut SharedFilter, &SharedFilter) -> Result<(), MergeError>;
@@ -38,11 +52,11 @@ pub type Format = fn(&ElasticFilter) -> ElasticFilter;
 const FORMATS: [Format; 6] = [through_bytes, through_stream, through_pieces, through_view, through_parts, through_extent];
 
 /// Does what the input says. `formats` are further forms of storage.
-pub fn check(input: &[u8], formats: &[Format]) {
+pub fn check(input: &[u8], size: Size, formats: &[Format]) {
     let Some((header, operations)) = decode(input) else { return };
     let formats = [&FORMATS, formats].concat();
-    let Some(mut state) = State::new(&header, formats) else { return };
-    for operation in operations {
+    let Some(mut state) = State::new(&header, size, formats) else { return };
+    for operation in operations.into_iter().take(size.steps) {
         state.take(operation);
         state.verify();
     }
@@ -62,7 +76,7 @@ pub fn describe(input: &[u8]) -> String {
 fn decode(input: &[u8]) -> Option<(Header, Vec<Operation>)> {
     let (&header, rest) = input.split_first_chunk()?;
     let header = Header::of(header);
-    let operations = rest.as_chunks().0.iter().take(MOST_STEPS).map(|&step| Operation::of(step, &header)).collect();
+    let operations = rest.as_chunks().0.iter().map(|&step| Operation::of(step, &header)).collect();
     Some((header, operations))
 }
 
@@ -213,6 +227,15 @@ impl Operation {
 struct Asked {
     numbers: Option<Vec<u64>>,
     hashes: Vec<u64>,
+}
+
+impl Asked {
+    fn truncate(&mut self, len: usize) {
+        self.hashes.truncate(len);
+        if let Some(numbers) = &mut self.numbers {
+            numbers.truncate(len);
+        }
+    }
 }
 
 /// Why an item was refused, and its position in the call.
@@ -502,6 +525,7 @@ impl Side {
 
 struct State {
     header: Header,
+    size: Size,
     formats: Vec<Format>,
     /// It hashes, and says what an empty filter is.
     empty: ElasticFilter,
@@ -510,10 +534,10 @@ struct State {
 
 impl State {
     /// None if there are no such filters.
-    fn new(header: &Header, formats: Vec<Format>) -> Option<Self> {
-        let empty = header.builder().build().ok().filter(|empty| empty.snapshot_bytes() <= MOST_BYTES)?;
+    fn new(header: &Header, size: Size, formats: Vec<Format>) -> Option<Self> {
+        let empty = header.builder().build().ok().filter(|empty| empty.snapshot_bytes() <= size.bytes)?;
         let sides = [(); 2].map(|()| Side::new(on_kernels(&empty), usize::MAX, Model::default()));
-        Some(Self { header: *header, formats, empty, sides })
+        Some(Self { header: *header, size, formats, empty, sides })
     }
 
     fn hash(&self, number: u64) -> u64 {
@@ -532,7 +556,8 @@ impl State {
     }
 
     fn asked(&self, range: Range) -> Asked {
-        self.of_numbers((range.first..range.first + range.len).map(|number| number % self.header.items).collect())
+        let len = range.len.min(self.size.items as u64);
+        self.of_numbers((range.first..range.first + len).map(|number| number % self.header.items).collect())
     }
 
     fn format(&self, which: u8) -> Format {
@@ -543,17 +568,17 @@ impl State {
         let [first, second] = &mut self.sides;
         match operation {
             Operation::Insert(form, range) => {
-                if first.model.len < MOST_ITEMS {
-                    self.insert(form, &self.asked(range));
+                if first.model.len < self.size.items {
+                    self.insert(form, self.asked(range));
                 }
             }
             Operation::InsertCopies(form, range) => {
                 let copies = 1 + range.first % 20;
                 let numbers = (0..copies * range.len).map(|n| (range.first + n / copies) % self.header.items).collect();
-                self.insert(form, &self.of_numbers(numbers));
+                self.insert(form, self.of_numbers(numbers));
             }
             Operation::InsertUnique(form, range) => {
-                if first.model.len < MOST_ITEMS {
+                if first.model.len < self.size.items {
                     self.insert_unique(form, &self.asked(range));
                 }
             }
@@ -630,7 +655,7 @@ impl State {
     }
 
     /// Inserts items into all filters, and one by one into a copy.
-    fn insert(&mut self, form: Form, asked: &Asked) {
+    fn insert(&mut self, form: Form, mut asked: Asked) {
         let side = &mut self.sides[0];
         let is_shared = matches!(side.filters[0], Shared(_));
         // Lanes that are filled one after the other share out a limit in another way.
@@ -650,11 +675,15 @@ impl State {
             if !refused.is_empty() && ends_at_first {
                 break;
             }
+            if refused.len() == self.size.refusals {
+                asked.truncate(at + 1);
+                break;
+            }
         }
         if form != Form::One {
             answers = vec![refused.first().map_or(Ok(()), |&refused| Err(refused))];
         }
-        let said = side.each(|filter| filter.insert(form, asked));
+        let said = side.each(|filter| filter.insert(form, &asked));
         assert!(said == answers, "{form:?} refuses others than one by one: {} and {}", Summary(&said), Summary(&answers));
         for &(kind, at) in &refused {
             self.judge(kind, &asked.hashes[..at]);
@@ -741,7 +770,7 @@ impl State {
     /// Takes the second filter's items into the first one.
     fn merge(&mut self, merge: Merge, shared: SharedMerge, copies: impl Fn(u32, u32) -> u32) {
         let [first, second] = &mut self.sides;
-        if first.model.len + second.model.len > MOST_ITEMS {
+        if first.model.len + second.model.len > self.size.items {
             return;
         }
         let before = first.filters[0].to_bytes();
@@ -853,19 +882,20 @@ impl State {
     /// The rate of absent hashes is not above the stated one, whether they are random or like those that are there.
     fn measure_rate(&self) {
         let Side { filters, model, .. } = &self.sides[0];
+        let Size { probes: number, .. } = self.size;
         if model.len == 0 {
             return;
         }
         let filter = &filters[model.len % filters.len()];
-        let random: Vec<u64> = SplitMix64(0x5eed).filter(|&hash| model.count(hash) == 0).take(index(PROBES)).collect();
-        let alike: Vec<u64> = (self.header.items..self.header.items + PROBES).map(|number| self.hash(number)).collect();
+        let random: Vec<u64> = SplitMix64(0x5eed).filter(|&hash| model.count(hash) == 0).take(index(number)).collect();
+        let alike: Vec<u64> = (self.header.items..self.header.items + number).map(|item| self.hash(item)).collect();
         let stated = filter.false_positive_rate();
         for (what, probes) in [("random", random), ("alike", alike)] {
             let found = filter.contains_hashes(&probes).iter().filter(|&&found| found).count() as f64;
             // Which hashes a filter of so few items confuses is chance, too.
-            let expected = PROBES as f64 * stated * (1.0 + 6.0 / (model.len as f64 + 1.0).sqrt());
+            let expected = number as f64 * stated * (1.0 + 6.0 / (model.len as f64 + 1.0).sqrt());
             let most = expected + 6.0 * expected.sqrt() + 3.0;
-            assert!(found <= most, "{found} of {PROBES} {what} hashes are found, at a rate of {stated:e} of {}", model.len);
+            assert!(found <= most, "{found} of {number} {what} hashes are found, at a rate of {stated:e} of {}", model.len);
         }
     }
 

@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::common::{SplitMix64, split_mix};
-use operations::{HEADER, STEP, check, describe};
+use operations::{HEADER, STEP, Size, check, describe};
 
 /// The formats of serde are among those of storage.
 #[cfg(feature = "serde")]
@@ -37,12 +37,12 @@ fn any_sequence_of_operations_keeps_every_promise() {
     if let Some(sequences) = env::var("KOEL_COMPOSED").ok().and_then(|number| number.parse().ok()) {
         return survey(sequences);
     }
-    // Unoptimised, a sequence takes a second; `just release` has more of them.
-    for seed in 0..if cfg!(debug_assertions) { 20 } else { 200 } {
+    // Hardly optimised, a sequence takes half a second; `just release` has more of them.
+    for seed in 0..if cfg!(debug_assertions) { 10 } else { 200 } {
         let input = random(seed, 24);
         // Shown if it fails.
         println!("{seed}: {}", describe(&input));
-        check(&input, FORMATS);
+        check(&input, Size::LARGE, FORMATS);
     }
 }
 
@@ -76,7 +76,7 @@ fn survey(sequences: u64) {
 
 /// What a sequence fails with.
 fn failure(input: &[u8]) -> Option<String> {
-    let payload = catch_unwind(AssertUnwindSafe(|| check(input, FORMATS))).err()?;
+    let payload = catch_unwind(AssertUnwindSafe(|| check(input, Size::LARGE, FORMATS))).err()?;
     let text = payload.downcast_ref::<String>().cloned();
     Some(text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
 }

@@ -1,6 +1,6 @@
-//! A filter that several threads use at the same time. A program of its own, which a sanitizer checks, too (`just threads`).
+//! A filter that several threads use at the same time. `just threads` runs these files as a program of their own, under
+//! ThreadSanitizer.
 
-#![cfg(not(target_family = "wasm"))]
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
 mod composed;
