@@ -31,10 +31,10 @@ _halves: _here _elsewhere
 
 # Each half has target folders of its own, in which cargo does not wait for the other one.
 _here: features docs readme reader
-_elsewhere: msrv no-std i686 wasm32 instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
+_elsewhere: msrv no-std i686 (wasm32 "--lib --test hostile") instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--lib" "--tests") targets miri threads (fuzz "60") module report package semver aarch64 s390x
+nightly: release (features "--lib" "--tests") targets wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x
 
 # Says what is not checked, and the line that installs what is missing.
 _missing what install:
@@ -95,16 +95,16 @@ docs:
 test:
     cargo test --workspace
 
-# The two commands of the README's "Set-up", word for word, and the library's unit tests without features.
+# The two commands of the README's "Set-up", word for word.
 readme:
     @commands=$(awk '/^## /{setup = $2 == "Set-up"} /^```$/{code = 0} setup && code; setup && /^```sh$/{code = 1}' README.md); \
     [ $(wc -l <<<"$commands") = 2 ] || { echo "README.md: two commands expected under Set-up"; exit 1; }; \
     while read -r command; do echo "\$ $command"; bash -c "$command" </dev/null; done <<<"$commands"
-    cargo test -p koel --lib --no-default-features --locked
     @for kernel in bmi2 avx2 avx512dq; do grep -qw $kernel /proc/cpuinfo || {{just_executable()}} _missing "the kernel for $kernel" "another processor"; done
 
-# The library's tests optimised, and the benchmarks, once each.
+# The library's tests optimised, its unit tests without features, and the benchmarks, once each.
 release:
+    cargo test -p koel --lib --no-default-features --locked
     cargo test -p koel -p koel-benches --features {{all_features}} --release --locked
     cargo test -p koel -p koel-benches --features {{all_features}} --release --locked \
         --bench filter --bench growth --bench large --bench shared --bench billion -- --test
@@ -123,11 +123,11 @@ i686:
 # after it has grown.
 
 # Tests on WebAssembly, under Node.
-wasm32:
+wasm32 *tests="--lib --tests":
     @! {{just_executable()}} _has wasm32-wasip1 || CARGO_TARGET_DIR={{target}}/other \
         CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $PWD/.ci/wasi.mjs" \
         CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS='-Clink-arg=--initial-memory=1073741824 -Clink-arg=--max-memory=1073741824' \
-        cargo test -p koel --lib --tests --all-features --locked --target wasm32-wasip1
+        cargo test -p koel {{tests}} --all-features --locked --target wasm32-wasip1
 
 # The second reader of snapshots, tests/reader.py, agrees with the library.
 reader:

@@ -1,5 +1,5 @@
 //! A filter that several threads use at the same time. `just threads` runs these files as a program of their own, under
-//! ThreadSanitizer.
+//! `ThreadSanitizer`.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
