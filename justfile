@@ -30,8 +30,8 @@ gate: format clippy _halves
 _halves: _here _elsewhere
 
 # Each half has target folders of its own, in which cargo does not wait for the other one.
-_here: features docs readme reader
-_elsewhere: msrv no-std i686 (wasm32 "--lib --test hostile") instructions code-size (fuzz "10") (module "-k" "not redis-8 and not valkey-8")
+_here: features docs readme reader (module "-k" "not redis-8 and not valkey-8")
+_elsewhere: msrv no-std i686 (wasm32 "--lib --test hostile") instructions code-size (fuzz "10")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
 nightly: release (features "--lib" "--tests") targets wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x

@@ -57,7 +57,7 @@ fn a_hasher_of_another_program_is_named() {
         }
     }
     let filter = CuckooFilter::builder().hasher(Length).capacity(9).fingerprint_bits(9).build().expect("a filter");
-    let built = format!("the filter was built with {}, which this command does not have", Length.id());
+    let built = format!("built with hasher {}, which this command does not have", Length.id());
     refused(&Koel::new(), &filter.to_bytes(), &[&built, "; use the program that built it\n"]);
 }
 

@@ -97,20 +97,29 @@ fn a_run_leaves_all_its_files_and_is_not_done_twice_unless_it_is_wanted() {
     assert_eq!(record(&koel, "new/results/load")["run"]["scope"]["seed"], 2);
 }
 
-/// The laboratory's tests compare what comes of it, also after a death, with a run that nobody stopped.
+/// Nothing that was measured is lost, and the results are those of a run that nobody stopped.
 #[test]
 #[cfg(unix)]
-fn ctrl_c_stops_it_and_the_same_command_continues() {
+fn after_ctrl_c_or_a_death_the_same_command_continues() {
     let koel = Koel::new();
     // Long enough for anything to happen in the middle of it.
     let long = "experiment load --quick --max-slots 1000 --out parts";
     let journal = koel.path("parts/load.partial.jsonl");
-    let stopped = |more: &str, meanwhile: &dyn Fn()| {
+    // Cases in the journal, with the ends of their lines.
+    let noted = || {
+        let text = fs::read_to_string(&journal).unwrap_or_default();
+        text.split_inclusive('\n').filter(|line| line.starts_with("{\"measured\"") && line.ends_with('\n')).count()
+    };
+    let started = |more: &str| {
         let mut child = koel.spawn(&format!("{long} {more}"));
-        while !fs::read_to_string(&journal).is_ok_and(|text| text.contains("\n{\"measured\"")) {
+        while noted() == 0 {
             assert!(child.try_wait().expect("a child").is_none(), "it ended too soon");
             std::thread::yield_now();
         }
+        child
+    };
+    let stopped = |more: &str, meanwhile: &dyn Fn()| {
+        let child = started(more);
         meanwhile();
         koel.shell(&format!("kill -INT {}", child.id())).ok();
         let run = Run::of(child);
@@ -127,9 +136,18 @@ fn ctrl_c_stops_it_and_the_same_command_continues() {
     let stopped = record(&koel, "parts/load");
     let finished = stopped["measured"].as_array().map_or(0, Vec::len);
     assert!((2..144).contains(&finished) && stopped["complete"] == false && !journal.exists(), "{finished}");
+    let mut child = started("");
+    child.kill().expect("it is there");
+    child.wait().expect("it is there");
+    let before = finished + noted();
+    assert!(before > finished && record(&koel, "parts/load")["measured"] == stopped["measured"]);
     let last = koel.run(long);
     assert_eq!(last.status(0), b"parts/report.html\n");
-    assert_eq!(last.stderr, format!("load: 144 cases, {finished} of them measured before\n"));
+    assert_eq!(last.stderr, format!("load: 144 cases, {before} of them measured before\n"));
+    koel.run(&long.replace("parts", "whole")).status(0);
+    assert!(koel.read("parts/load.csv") == koel.read("whole/load.csv"));
+    assert!(record(&koel, "parts/load")["measured"] == record(&koel, "whole/load")["measured"]);
+    assert_eq!(koel.shell("ls -A parts").text(), koel.shell("ls -A whole").text());
 }
 
 #[test]

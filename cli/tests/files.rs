@@ -188,3 +188,23 @@ fn odd_names_are_names() {
         assert_eq!(koel.run(["query", "--item", "b", "--", name]).ok(), b"b\n");
     }
 }
+
+/// tests/locks.rs looks at the locks of every command that changes a file.
+#[test]
+fn changes_made_at_the_same_time_all_count() {
+    let koel = Koel::new();
+    koel.feed("first\n", "build - -o f.koel --capacity 1000").ok();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let koel = &koel;
+            scope.spawn(move || {
+                for n in 5 * thread..5 * thread + 5 {
+                    koel.run(&format!("add f.koel --item {n}")).ok();
+                }
+            });
+        }
+    });
+    assert_eq!(facts(&koel, "f.koel")["items"], 21);
+    assert_eq!(koel.feed(numbers(0..20), "query f.koel --count").ok(), b"20\n");
+    assert_eq!(koel.names(), ["f.koel"]);
+}

@@ -94,6 +94,8 @@ fn other_descriptors_of_files_are_refused_and_those_of_pipes_are_written_into() 
         koel.shell(&format!("{{ koel build list.txt -o {name} 3>&1 >facts | cat >piped.koel; }}")).ok();
         assert!(koel.read("piped.koel") == koel.read("expected.koel"), "{name}");
     }
+    let message = refused(&koel, "exec 4>x; koel build list.txt -o /proc/$$/fd/4");
+    assert!(message.contains("/fd/4: is the descriptor of a regular file"), "{message}");
     assert!(refused(&koel, "koel build list.txt -o /dev/fd/4000000000").contains("this descriptor is not open"));
     // The remedy for other descriptors.
     koel.shell("koel build list.txt -o - 3>y >&3 2>facts").ok();

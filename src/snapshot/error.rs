@@ -152,7 +152,7 @@ impl SnapshotError {
     }
 
     /// The error for a hasher other than the one that the filter needs.
-    pub(crate) fn hasher(offset: u64, needed: HasherId) -> Self {
+    pub(crate) fn unknown_hasher(offset: u64, needed: HasherId) -> Self {
         Self::of(SnapshotErrorKind::Hasher, offset, What::Hasher(needed))
     }
 
@@ -192,6 +192,15 @@ impl SnapshotError {
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// The hasher that the filter was built with, if it is not the given one: with [`SnapshotErrorKind::Hasher`], and only then.
+    #[must_use]
+    pub fn hasher(&self) -> Option<HasherId> {
+        match self.what {
+            What::Hasher(needed) => Some(needed),
+            _ => None,
+        }
     }
 }
 

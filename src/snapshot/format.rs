@@ -154,7 +154,7 @@ impl<F: Fields> Header<F> {
     /// The hasher that the header names.
     pub(crate) fn hasher<H: Hasher>(&self, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<H, SnapshotError> {
         let hasher = hasher(self.hasher).filter(|hasher| hasher.id() == self.hasher);
-        hasher.ok_or_else(|| SnapshotError::hasher(wide(HASHER_AT), self.hasher))
+        hasher.ok_or_else(|| SnapshotError::unknown_hasher(wide(HASHER_AT), self.hasher))
     }
 }
 

@@ -38,7 +38,7 @@ fn any_sequence_of_operations_keeps_every_promise() {
         return survey(sequences);
     }
     // Hardly optimised, a sequence takes half a second; `just release` has more of them.
-    for seed in 0..if cfg!(debug_assertions) { 10 } else { 200 } {
+    for seed in 0..if cfg!(debug_assertions) { 20 } else { 200 } {
         let input = random(seed, 24);
         // Shown if it fails.
         println!("{seed}: {}", describe(&input));

@@ -245,14 +245,14 @@ fn goes_on(name: &str, end: u64) -> anyhow::Error {
 
 /// The error about a snapshot, with remedies for users of this command where the library's are for programs.
 pub(crate) fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
+    if let Some(id) = error.hasher() {
+        return anyhow::anyhow!(
+            "{name}: built with hasher {id}, which this command does not have; use the program that built it"
+        );
+    }
     match error.kind() {
         Kind::TrailingBytes => goes_on(name, error.offset()),
         Kind::Part => anyhow::anyhow!("{name}: is a part of a filter; join it with the other parts: `koel shard join`"),
-        Kind::Hasher => {
-            let message = error.to_string();
-            let (built, _) = message.split_once(", which").unwrap_or((&message, ""));
-            anyhow::anyhow!("{name}: {built}, which this command does not have; use the program that built it")
-        }
         Kind::OutOfMemory => {
             let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             anyhow::anyhow!("{name}: {error}")

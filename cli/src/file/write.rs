@@ -68,8 +68,10 @@ impl Output {
         // What was done is reported there.
         Stream::Stdout.check()?;
         let name = path.display().to_string();
-        let descriptor = if super::is_dash(path) { Some(1) } else { descriptor(path) };
-        if let Some(stream @ (Stream::Stdout | Stream::Stderr)) = descriptor.and_then(Stream::of) {
+        let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::of(path) };
+        if let Some(Descriptor::Own(number)) = descriptor
+            && let Some(stream @ (Stream::Stdout | Stream::Stderr)) = Stream::of(number)
+        {
             stream.check()?;
             return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
         }
@@ -79,18 +81,23 @@ impl Output {
         };
         match (metadata, descriptor) {
             (Some(metadata), _) if metadata.is_dir() => bail!("{name}: is a folder; give the name of a file in it"),
-            (Some(metadata), Some(_)) if !metadata.is_file() => return Ok(Self { name, kind: Kind::Pipe(path.to_owned()) }),
+            (Some(metadata), Some(Descriptor::Own(_))) if !metadata.is_file() => {
+                return Ok(Self { name, kind: Kind::Pipe(path.to_owned()) });
+            }
             // To open a pipe without a reader is to wait for one, perhaps for ever; the shell opens it where that is wanted.
-            (Some(metadata), None) if !metadata.is_file() => bail!(
+            (Some(metadata), _) if !metadata.is_file() => bail!(
                 "{name}: is {}, not a regular file, and is not replaced; give the name of a file; to write a filter into it, redirect \
                  standard output: `-o - > {name}`",
                 kind_of(&metadata)
             ),
             // Opened by such a path, the file would be written from its start, over what is there already; replaced, it would no
             // longer be the file that the descriptor has open.
-            (Some(_), Some(number)) => bail!(
+            (Some(_), Some(descriptor)) => bail!(
                 "{name}: is the descriptor of a regular file, which cannot be replaced through it; give the file's own name{}",
-                if access == Access::Replace { format!(", or -o - >&{number}") } else { String::new() }
+                match descriptor {
+                    Descriptor::Own(number) if access == Access::Replace => format!(", or -o - >&{number}"),
+                    _ => String::new(),
+                }
             ),
             (None, Some(_)) => bail!("{name}: this descriptor is not open; give the name of a file"),
             (None, None) if path.file_name().is_none() => bail!("'{name}': has no file name; give the name of the file to write"),
@@ -244,19 +251,35 @@ fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
 /// Symbolic links that are followed, as many as Linux follows.
 const MAX_LINKS: usize = 40;
 
-/// The number of the descriptor of this process that a path stands for, if it stands for one. It need not be open.
-fn descriptor(path: &Path) -> Option<u32> {
-    // On Linux these are links to /proc/PID/fd and /proc/PID/task/TID/fd; elsewhere /dev/fd is a folder.
-    let own = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"].map(|own| fs::canonicalize(own).ok());
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
-        if number.is_some() && fs::canonicalize(folder(&path)).is_ok_and(|folder| own.contains(&Some(folder))) {
-            return number;
+/// A file descriptor that a path stands for. It need not be open.
+#[derive(Clone, Copy)]
+enum Descriptor {
+    /// Of this process, with its number.
+    Own(u32),
+    /// Of another process. Its file may have been deleted, and then its name leads nowhere.
+    Foreign,
+}
+
+impl Descriptor {
+    fn of(path: &Path) -> Option<Self> {
+        // On Linux these are links to /proc/PID/fd and /proc/PID/task/TID/fd; elsewhere /dev/fd is a folder.
+        let own = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"].map(|own| fs::canonicalize(own).ok());
+        let mut path = path.to_owned();
+        for _ in 0..MAX_LINKS {
+            let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+            if let (Some(number), Ok(folder)) = (number, fs::canonicalize(folder(&path))) {
+                let is_foreign = folder.starts_with("/proc") && folder.ends_with("fd");
+                if own.contains(&Some(folder)) {
+                    return Some(Self::Own(number));
+                }
+                if is_foreign {
+                    return Some(Self::Foreign);
+                }
+            }
+            path = folder(&path).join(fs::read_link(&path).ok()?);
         }
-        path = folder(&path).join(fs::read_link(&path).ok()?);
+        None
     }
-    None
 }
 
 /// What a locked file is opened for.

@@ -51,8 +51,8 @@ fn fixed_filters_are_those_that_are_recommended() {
     assert_eq!(rebuilding["command"], object("--items 20k --fpr 0.1%")["command"]);
 }
 
-/// And never more than it says at most, whatever the hashes are: at every number of items, and at the moment of a split. Of the shards, some hundred, a few are split early
-/// or late by chance.
+/// At the end, and at most: at every number of items, and at the moment of a split, whatever the hashes are. Of the shards, some
+/// hundred, a few are split early or late by chance.
 #[test]
 fn a_growing_filter_takes_what_its_plan_says() {
     let shares_of = |(now, most, seeds)| {

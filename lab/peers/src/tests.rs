@@ -95,6 +95,7 @@ fn named<'a>(filter: &'a str, name: &str) -> Option<&'a str> {
 #[test]
 fn every_filter_grows_and_all_but_one_keep_what_they_promise() {
     let rows = all(&GROWING, RATE, ITEMS);
+    assert_eq!(rows.iter().filter(|row| row.facts.filter.starts_with("koel ")).count(), 7);
     for row in &rows {
         let (name, family, sample) = (&*row.facts.filter, row.facts.family, &row.samples[0]);
         assert_eq!(row.facts.asked_rate, Some(RATE), "{name}");
