@@ -1,12 +1,8 @@
 //! `koel man`
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fs, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{Args, Command, CommandFactory as _};
 use clap_mangen::Man as Page;
 
@@ -15,62 +11,36 @@ use crate::{
     terminal::{self, Stream},
 };
 
-/// Print a manual page, or write all of them to a folder.
+/// Write the manual pages of all commands to a folder.
 ///
-/// `koel man` prints the page koel(1), `koel man build` the page koel-build(1), and `koel man shard join` the page
-/// koel-shard-join(1). They say what --help says.
+/// They say what --help says: koel.1, koel-build.1, koel-shard-join.1 and so on. `man -l koel-build.1` shows one.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-    koel man > koel.1
-    koel man build > koel-build.1
-    koel man --dir man1")]
+    koel man man1")]
 pub(crate) struct Man {
-    /// The command whose page to print, such as build; without it, that of koel itself
-    #[arg(conflicts_with = "dir")]
-    command: Vec<String>,
-
-    /// Write the pages of all commands to this folder, as koel.1, koel-build.1 and so on
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    /// The folder, which is created if it is missing
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
 }
 
 impl Man {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        Stream::Stdout.check()?;
         let mut koel = Cli::command().disable_help_subcommand(true);
         // Gives the subcommands their full names.
         koel.build();
-        if let Some(folder) = &self.dir {
-            write_all(&koel, folder)?;
-            return Ok(ExitCode::SUCCESS);
+        let name = self.folder.display();
+        fs::create_dir_all(&self.folder).with_context(|| format!("{name}: cannot be created as a folder"))?;
+        let mut commands = vec![&koel];
+        while let Some(command) = commands.pop() {
+            let path = self.folder.join(page(command).get_filename());
+            fs::write(&path, render(command)?).with_context(|| format!("{}: cannot be written", path.display()))?;
+            commands.extend(command.get_subcommands());
         }
-        let mut command = &koel;
-        for name in &self.command {
-            let Some(next) = command.find_subcommand(name) else {
-                let names: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
-                let of = if command.get_name() == "koel" { "the commands" } else { "its commands" };
-                let are = if names.is_empty() { String::from("none") } else { names.join(", ") };
-                bail!("COMMAND: '{name}' given, but {of} are {are}");
-            };
-            command = next;
-        }
-        terminal::print(&render(command)?)?;
+        terminal::report(&format!("The manual pages are in {name}.\n"), &name.to_string())?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Writes the pages of the command and of all its subcommands to a folder, which it creates.
-fn write_all(koel: &Command, folder: &Path) -> anyhow::Result<()> {
-    Stream::Stdout.check()?;
-    let name = folder.display();
-    fs::create_dir_all(folder).with_context(|| format!("{name}: cannot be created as a folder"))?;
-    let mut commands = vec![koel];
-    while let Some(command) = commands.pop() {
-        let path = folder.join(page(command).get_filename());
-        fs::write(&path, render(command)?).with_context(|| format!("{}: cannot be written", path.display()))?;
-        commands.extend(command.get_subcommands());
-    }
-    terminal::report(&format!("The manual pages are in {name}.\n"), &name.to_string())
 }
 
 fn page(command: &Command) -> Page {

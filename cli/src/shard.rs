@@ -2,23 +2,21 @@
 
 use std::{
     cell::{Cell, RefCell},
-    fs::{self, File},
-    io::{self, BufWriter, Write as _},
-    path::{Path, PathBuf},
+    io,
+    path::PathBuf,
     process::ExitCode,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
-use koel::{AnyHasher, BuildError, ElasticFilter, ElasticPart, MergeError, Parameter, SnapshotErrorKind};
+use koel::{BuildError, ElasticPart, MergeError, Parameter, SnapshotErrorKind};
 
 use crate::{
     errors,
     file::{self, To},
     items::ListArgs,
     numbers,
-    options::{Hashing, Kind},
-    terminal::{self, Stream},
+    options::Kind,
 };
 
 /// The most parts: as many as a filter has lanes.
@@ -30,8 +28,7 @@ const MOST_PARTS: usize = 256;
 /// Joining copies them side by side, with the memory of one small table, so the whole may be larger than any machine's memory.
 /// The result is a filter that grows.
 ///
-/// Give each process the same --capacity and other options. It may read all items, since it skips those of other parts; or divide
-/// the list first with `koel shard split`.
+/// Give each process the same --capacity and other options, and all items: it skips those of other parts.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +44,6 @@ pub(crate) struct Shard {
 
 #[derive(Subcommand)]
 enum Step {
-    Split(Split),
     Build(Build),
     Join(Join),
 }
@@ -55,7 +51,6 @@ enum Step {
 impl Shard {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.step {
-            Step::Split(split) => split.run(),
             Step::Build(build) => build.run(),
             Step::Join(join) => join.run(),
         }
@@ -70,101 +65,9 @@ fn not_built(error: BuildError) -> anyhow::Error {
     }
 }
 
-/// A part without items, of so many, which knows what belongs to which part.
-fn sorter(parts: usize, Hashing { hasher, seed }: Hashing) -> anyhow::Result<ElasticPart<AnyHasher>> {
-    let builder = ElasticFilter::builder().false_positive_rate(0.1).capacity(0).max_capacity(0).hasher(hasher).seed(seed);
-    builder.build_part(0, parts).map_err(not_built)
-}
-
 /// A number of parts.
 fn parts(text: &str) -> Result<usize, String> {
     numbers::within(text, MOST_PARTS, "such as 3")
-}
-
-/// Divide a list of items into one for each part.
-///
-/// With lists of their own, the processes that build the parts need not read all items. Give them the same --hasher and --seed. Items
-/// keep their order. Existing files are overwritten; if anything fails, the lists are incomplete.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-    seq 300000 > all.txt
-    koel shard split all.txt --parts 3 -o 'part-{}.txt'
-    koel shard build part-1.txt --split --part 1/3 --capacity 300000 -o 1.koel")]
-struct Split {
-    #[command(flatten)]
-    list: ListArgs,
-
-    /// The number of parts
-    #[arg(short = 'n', long, value_name = "N", value_parser = parts, allow_negative_numbers = true)]
-    parts: usize,
-
-    /// The files to write, with {} where the number of the part comes
-    #[arg(short, long, value_name = "OUT")]
-    output: String,
-
-    #[command(flatten)]
-    hashing: Hashing,
-}
-
-/// The list of one part.
-struct List {
-    name: String,
-    writer: BufWriter<File>,
-    items: u64,
-}
-
-impl List {
-    fn create(path: &Path) -> anyhow::Result<Self> {
-        let name = path.display().to_string();
-        // To open a pipe without a reader is to wait for one.
-        if let Some(metadata) = fs::metadata(path).ok().filter(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-            bail!("{name}: is {}, not a regular file; give another name, or remove it", file::kind_of(&metadata));
-        }
-        let file = File::create(path).with_context(|| format!("{name}: cannot be written"))?;
-        Ok(Self { name, writer: BufWriter::new(file), items: 0 })
-    }
-
-    fn push(&mut self, item: &[u8], separator: u8) -> anyhow::Result<()> {
-        self.items += 1;
-        // Readers take a carriage return before a newline for a part of the newline.
-        let kept: &[u8] = if separator == b'\n' && item.ends_with(b"\r") { b"\r" } else { b"" };
-        let written = [item, kept, &[separator]].iter().try_for_each(|bytes| self.writer.write_all(bytes));
-        written.with_context(|| self.incomplete())
-    }
-
-    /// Returns a line that says what was written.
-    fn finish(mut self) -> anyhow::Result<String> {
-        self.writer.flush().with_context(|| self.incomplete())?;
-        Ok(format!("{}: {} items\n", self.name, self.items))
-    }
-
-    fn incomplete(&self) -> String {
-        format!("{}: cannot be written further; the lists are incomplete", self.name)
-    }
-}
-
-impl Split {
-    fn run(self) -> anyhow::Result<ExitCode> {
-        if !self.output.contains("{}") {
-            bail!("--output: '{}' given, but there are {} files; put {{}} where their number comes", self.output, self.parts);
-        }
-        Stream::Stdout.check()?;
-        let sorter = sorter(self.parts, self.hashing)?;
-        let paths: Vec<_> =
-            (1..=self.parts).map(|number| PathBuf::from(self.output.replace("{}", &number.to_string()))).collect();
-        if let Some(path) = paths.iter().find(|path| file::same(&self.list.input, path)) {
-            bail!("{}: cannot be both the list and a part of it; give another name for one of them", path.display());
-        }
-        let mut lists = paths.iter().map(|path| List::create(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        let mut items = self.list.open()?;
-        while let Some(item) = items.advance()? {
-            lists[sorter.part_of(item)].push(item, self.list.separator.byte())?;
-        }
-        let report = lists.into_iter().map(List::finish).collect::<anyhow::Result<String>>()?;
-        terminal::report(&report, &self.output)?;
-        Ok(ExitCode::SUCCESS)
-    }
 }
 
 /// Build one part of a filter.
@@ -185,10 +88,6 @@ struct Build {
     /// Which part of how many, such as 1/3
     #[arg(long, value_name = "I/N", value_parser = part, allow_hyphen_values = true)]
     part: (usize, usize),
-
-    /// IN is the list that `koel shard split` wrote for this part: an item of another part is an error, and is not left out
-    #[arg(long)]
-    split: bool,
 
     /// The number of items in all parts together
     #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
@@ -215,14 +114,6 @@ impl Build {
         let output = self.output.open()?;
         let mut items = self.list.open_for(&output)?;
         while let Some(item) = items.advance()? {
-            if self.split && part.part_of(item) != part.part() {
-                let belongs = part.part_of(item) + 1;
-                bail!(
-                    "{}: this item belongs to part {belongs}/{parts}; give the list that `koel shard split` wrote for this part, with \
-                     the same --parts, --hasher and --seed; nothing was written",
-                    items.place()
-                );
-            }
             let stored = if self.unique { part.insert_unique(item) } else { part.insert(item) };
             if let Err(error) = stored {
                 bail!("{}; nothing was written", errors::grow(&items.place(), &error));

@@ -97,7 +97,6 @@ fn every_command_takes_numbers_as_people_write_them() {
         assert!(koel.run(written).status(0) == koel.run(plain).status(0), "{written}");
     }
     koel.run("experiment space --max-slots 1.5").error(&["--max-slots", "1 and 2"]);
-    for text in [koel.run("--help").unbroken(), koel.run("man").unbroken().replace('\\', "")] {
-        assert!(text.contains("1000000, 1_000_000, 1e6 and 1M are the same") && text.contains("0.1% and 1/1000"), "{text}");
-    }
+    let text = koel.run("--help").unbroken();
+    assert!(text.contains("1000000, 1_000_000, 1e6 and 1M are the same") && text.contains("0.1% and 1/1000"), "{text}");
 }

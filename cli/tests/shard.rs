@@ -2,19 +2,16 @@
 
 use crate::common::{Koel, facts, numbers};
 
-/// Three processes at the same time build the parts of one filter: from all items, or each from its own.
+/// Three processes at the same time build the parts of one filter.
 #[test]
 #[cfg(unix)]
 fn three_processes_build_a_filter() {
     let koel = Koel::new();
     koel.write("all.txt", numbers(0..60_000));
     koel.write("absent.txt", numbers(60_000..160_000));
-    let build = |part: u8, list: &str, out: &str| format!("koel shard build {list} --part {part}/3 --capacity 60000 -o {out}");
-    let together = |commands: [String; 3]| {
-        let [first, second, third] = commands;
-        koel.shell(&format!("{first} & a=$!; {second} & b=$!; {third}; wait $a; wait $b")).ok();
-    };
-    together([1, 2, 3].map(|part| build(part, "all.txt", &format!("{part}.koel"))));
+    let [first, second, third] =
+        [1, 2, 3].map(|part| format!("koel shard build all.txt --part {part}/3 --capacity 60000 -o {part}.koel"));
+    koel.shell(&format!("{first} & a=$!; {second} & b=$!; {third}; wait $a; wait $b")).ok();
     let joined = koel.run("shard join 2.koel 3.koel 1.koel -o all.koel");
     assert!(joined.ok().starts_with(b"all.koel: 60000 items in 3 parts, "), "{}", joined.text());
     assert_eq!(koel.run("query all.koel all.txt").ok(), numbers(0..60_000).as_bytes());
@@ -23,17 +20,9 @@ fn three_processes_build_a_filter() {
     let found = facts(&koel, "all.koel");
     assert_eq!((&found["items"], &found["lanes"], &found["buckets_per_lookup"]), (&60_000.into(), &32.into(), &2.into()));
     assert!(koel.run("verify all.koel").text().starts_with("all.koel: ok: "));
-
-    let split = koel.run("shard split all.txt --parts 3 -o list-{}.txt");
-    let lines = split.text();
-    assert!(lines.lines().count() == 3 && lines.starts_with("list-1.txt: "), "{lines}");
-    together([1, 2, 3].map(|part| build(part, &format!("list-{part}.txt --split"), &format!("split-{part}.koel"))));
-    for part in 1..=3 {
-        assert!(koel.read(&format!("{part}.koel")) == koel.read(&format!("split-{part}.koel")));
-    }
     // What is joined is a filter like any other, and can be written to a pipe.
     koel.run("add all.koel absent.txt").ok();
-    assert_eq!(koel.shell("koel shard join split-*.koel -o - | koel query - --item 7").stdout, b"7\n");
+    assert_eq!(koel.shell("koel shard join [123].koel -o - | koel query - --item 7").stdout, b"7\n");
 }
 
 /// Each part has as much memory as a third of the filter needs; one process for all of it would not get enough.
@@ -68,7 +57,6 @@ fn parts_that_do_not_fit_together_are_named() {
     let middle = damaged.len() - 1000;
     damaged[middle] ^= 1;
     koel.write("damaged.koel", damaged);
-    koel.write("1.txt", "a\n");
     koel.given("shard join -o all.koel").refuses(&[
         ("1.koel", &["a part is missing; give all parts, from 1/N to N/N"]),
         ("1.koel 2.koel 1.koel", &["1.koel and 1.koel: these have the same items; give each part once"]),
@@ -88,35 +76,4 @@ fn parts_that_do_not_fit_together_are_named() {
         let takes = "it takes the number of a part and of all parts, which are 256 at most, such as 1/3";
         koel.given("shard build all.txt --capacity 1000 -o x.koel --part").refuses(&[(part, &[takes])]);
     }
-    koel.given("shard split -n 2").refuses(&[
-        ("all.txt -o x", &["put {} where their number comes"]),
-        ("all.txt -o no/{}", &["no/1: cannot be written"]),
-        ("1.txt -o {}.txt", &["1.txt: cannot be both the list and a part of it"]),
-    ]);
-    koel.shell("koel shard split - -n 2 -o '{}.txt' < 1.txt 2>&1 || test $? = 2").status(0);
-    assert_eq!(koel.read("1.txt"), b"a\n");
-}
-
-/// Whatever the lines end with, the parts of a list have the items of the list.
-#[test]
-fn split_lists_keep_every_item() {
-    let koel = Koel::new();
-    let list: String = (0..300).map(|n| ["a{}\n", "b{}\r\n", "c{}\r\r\n"][n % 3].replace("{}", &n.to_string())).collect();
-    koel.write("all.txt", list + "last\r");
-    koel.run("shard split all.txt -n 3 -o {}.txt").ok();
-    for part in 1..=3 {
-        koel.run(&format!("shard build {part}.txt --split --part {part}/3 --capacity 301 -o {part}.koel")).ok();
-    }
-    koel.run("shard join 1.koel 2.koel 3.koel -o all.koel").ok();
-    assert_eq!(koel.run("query all.koel all.txt --count").text(), "301\n");
-    assert_eq!(facts(&koel, "all.koel")["items"], 301);
-    // A list of another part, or split in another way.
-    for part in ["--part 2/3", "--part 1/4", "--part 1/3 --seed 5"] {
-        let command = format!("shard build 1.txt --split {part} --capacity 301 -o x.koel");
-        koel.run(&command).error(&["of 1.txt: this item belongs to part ", "nothing was written"]);
-    }
-    // NUL-terminated items are any bytes.
-    koel.write("nul", b"a\nb\r\0c\r\n\0\0");
-    koel.run("shard split nul --nul -n 1 -o nul-{}").ok();
-    assert_eq!(koel.read("nul-1"), b"a\nb\r\0c\r\n\0\0");
 }

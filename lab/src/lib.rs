@@ -41,5 +41,5 @@ pub use {
     record::read_results,
     runner::run,
     statistics::{Quartiles, interval},
-    stopwatch::{Counters, Lap, Rounds, Signals, Stopwatch, Timing},
+    stopwatch::{Lap, Rounds, Stopwatch, Timing},
 };

@@ -17,7 +17,7 @@ use koel_lab::percent;
 use crate::{errors, items::Items};
 
 pub(crate) use read::{FILTER, Stored, load, load_changing, open, open_file, refused};
-pub(crate) use write::{Output, To, ignore_file_size_limit, kind_of};
+pub(crate) use write::{Output, To, ignore_file_size_limit};
 
 /// The filters of this command: their hasher is known only at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;

@@ -205,7 +205,7 @@ impl Output {
 
 /// What something is that is neither a regular file nor a folder.
 #[cfg(unix)]
-pub(crate) fn kind_of(metadata: &fs::Metadata) -> &'static str {
+fn kind_of(metadata: &fs::Metadata) -> &'static str {
     use std::os::unix::fs::FileTypeExt as _;
     match metadata.file_type() {
         kind if kind.is_fifo() => "a named pipe",
@@ -215,7 +215,7 @@ pub(crate) fn kind_of(metadata: &fs::Metadata) -> &'static str {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn kind_of(_: &fs::Metadata) -> &'static str {
+fn kind_of(_: &fs::Metadata) -> &'static str {
     "a device"
 }
 

@@ -52,8 +52,8 @@ use trial::Keys;
 /// positives, load over time, refused insertions, bytes, and the time per operation.
 ///
 /// --false-positive-cost finds the filter, and the rate, for a workload: the least expected time per operation, where twice the
-/// memory must save 10 % of the time, and the smallest filter wins within 5 %. Uses times that `koel experiment speed` has measured on this machine, and says whether a filter pays
-/// at all.
+/// memory must save 10 % of the time, and the smallest filter wins within 5 %. Uses times that `koel experiment speed` has measured
+/// on this machine, and says whether a filter pays at all.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("wanted").args(["fpr", "bytes", "false_positive_cost"]).required(true).multiple(true),

@@ -144,7 +144,7 @@ impl Experiment for Peers {
             ("stuck", "keys", "inserted keys that could not be removed", Role::Exact),
             ("left", "keys", "keys that were found after all had been removed", Role::Exact),
             ("lost_by_removal", "keys", "keys that were lost when others were removed; empty without removal", Role::Exact),
-            ("disturbed", "times", "times that other work on the processor disturbed, also when repeated twice", Role::Detail),
+            ("disturbed", "times", "times that other work on the processor disturbed", Role::Detail),
             ("error", "", "why this filter could not be measured", Role::Detail),
         ];
         let columns = columns.map(|(name, unit, about, role)| Column::new(name, unit, about).compared(role)).into();
@@ -181,7 +181,7 @@ pub(crate) fn round(
     let mut entries = Vec::new();
     for contestant in contestants {
         interrupt.check()?;
-        entries.push(Entry::new(contestant.facts.clone(), contestant.round(keys, watch)));
+        entries.push(Entry::new(contestant.facts.clone(), contestant.measure(keys, watch)));
     }
     Ok(entries)
 }

@@ -53,7 +53,7 @@ fn warning(rows: &[Row]) -> Option<String> {
     let disturbed: Vec<_> = rows.iter().filter(|row| row.disturbed().is_some()).map(|row| &*row.facts.filter).collect();
     (!disturbed.is_empty()).then(|| {
         format!(
-            "Other work on the processor disturbed half of the rounds or more, also when they were repeated, of {} of {} filters: {}. \
+            "Other work on the processor disturbed half of the rounds or more of {} of {} filters: {}. \
              Measure again on a machine that does nothing else.",
             disturbed.len(),
             rows.len(),
@@ -107,7 +107,7 @@ fn notes(row: &Row) -> Vec<String> {
     let items = row.items;
     let mut notes = Vec::new();
     if let Some((disturbed, rounds)) = row.disturbed() {
-        notes.push(format!("other work on the processor disturbed {disturbed} of {rounds} rounds, also when they were repeated"));
+        notes.push(format!("other work on the processor disturbed {disturbed} of {rounds} rounds"));
     }
     let most = |column: fn(&Sample) -> usize| row.samples.iter().map(column).max().filter(|&most| most > 0);
     if let Some(lost) = most(|sample| sample.lost) {

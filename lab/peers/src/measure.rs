@@ -9,9 +9,6 @@ use crate::{
     peer::{Facts, Keys, live},
 };
 
-/// How often a filter is measured in a round, at most.
-const ATTEMPTS: u32 = 3;
-
 /// Keys of all ages are removed first: every other block of so many.
 const BLOCK: usize = 1024;
 
@@ -81,25 +78,7 @@ impl Contestant {
         Self { may_lose: true, ..self }
     }
 
-    /// Measures one round, and again if other work on the processor disturbed it. Of all attempts, the least disturbed counts.
-    ///
-    /// # Errors
-    /// As of [`Self::measure`].
-    pub(crate) fn round(&self, keys: &Keys, watch: &mut Stopwatch) -> anyhow::Result<Sample> {
-        let mut best = self.measure(keys, watch)?;
-        for _ in 1..ATTEMPTS {
-            if best.disturbed == 0 {
-                break;
-            }
-            let next = self.measure(keys, watch)?;
-            if next.disturbed < best.disturbed {
-                best = next;
-            }
-        }
-        Ok(best)
-    }
-
-    /// Measures once.
+    /// Measures one round.
     ///
     /// # Errors
     /// If the filter cannot be built, loses a key although it must not, or gives inconsistent answers.

@@ -1,8 +1,8 @@
 //! All filters, with few items, and filters that break their promises. No test depends on a time.
 
-use std::{cell::Cell, collections::HashSet, time::Duration};
+use std::{cell::Cell, collections::HashSet};
 
-use koel_lab::{Counters, Experiment as _, Findings, Interrupt, Measured, Scope, Signals, Stopwatch};
+use koel_lab::{Experiment as _, Findings, Interrupt, Measured, Scope, Stopwatch};
 
 use crate::{
     experiment::{self, Case, FIXED, GROWING, Peers, Set},
@@ -188,42 +188,6 @@ fn a_failure_in_a_round_keeps_nobody_else_from_it() {
     let interrupt = Interrupt::new();
     interrupt.set();
     assert!(experiment::round(&some, &keys, &mut Stopwatch::new(), &interrupt).is_err());
-}
-
-/// Signals of a thread that waits during each of the first works.
-struct Crowded {
-    works: u32,
-    references: u32,
-}
-
-impl Signals for Crowded {
-    fn clock(&mut self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn counters(&mut self) -> Counters {
-        Counters::default()
-    }
-
-    /// Before each work, and after it.
-    fn reference(&mut self) -> Duration {
-        self.references += 1;
-        let is_slow = self.references.is_multiple_of(2) && self.references / 2 <= self.works;
-        Duration::from_micros(if is_slow { 100 } else { 20 })
-    }
-}
-
-#[test]
-fn a_disturbed_round_is_repeated_and_the_least_disturbed_counts() {
-    let keys = Keys::new(100).unwrap();
-    // A round of this filter is five times: adding, three lookups, and removing nothing.
-    for (works, expected, all) in [(0, 0, 5), (3, 0, 10), (7, 0, 15), (13, 3, 15), (100, 5, 15)] {
-        let mut watch = Stopwatch::with(Crowded { works, references: 0 });
-        let sample = faulty(Fault::Forgets).that_may_lose().round(&keys, &mut watch).unwrap();
-        assert_eq!(sample.disturbed, expected, "{works}");
-        let ((), lap) = watch.time(|| ());
-        assert_eq!(lap.disturbed, works > all, "{works}");
-    }
 }
 
 fn facts(filter: &str, family: Family) -> Facts {

@@ -23,17 +23,17 @@ const SLICE: Duration = Duration::from_millis(3);
 
 /// What has happened to this thread so far. What the system does not tell is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+struct Counters {
     /// How long the thread was ready to run, but another one ran.
-    pub waited: Option<Duration>,
+    waited: Option<Duration>,
     /// How often it was interrupted for another one.
-    pub interruptions: Option<u64>,
+    interruptions: Option<u64>,
     /// How long a hypervisor ran something else, on all processors together.
-    pub stolen: Option<Duration>,
+    stolen: Option<Duration>,
 }
 
 /// Where a stopwatch gets its readings from.
-pub trait Signals {
+trait Signals {
     /// The time since any fixed point.
     fn clock(&mut self) -> Duration;
 
@@ -70,9 +70,8 @@ impl Stopwatch {
         Self { signals: Box::new(system), fastest: fastest.unwrap_or(Duration::MAX) }
     }
 
-    /// A stopwatch with other signals.
-    #[must_use]
-    pub fn with(signals: impl Signals + 'static) -> Self {
+    #[cfg(test)]
+    fn with(signals: impl Signals + 'static) -> Self {
         Self { signals: Box::new(signals), fastest: Duration::MAX }
     }
 
