@@ -31,10 +31,10 @@ _halves: _here _elsewhere
 
 # Each half has target folders of its own, in which cargo does not wait for the other one.
 _here: features docs readme reader (module "-k" "not redis-8 and not valkey-8")
-_elsewhere: msrv no-std i686 (wasm32 "--lib --test hostile") instructions code-size (fuzz "10")
+_elsewhere: msrv no-std (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib --test hostile") instructions code-size (fuzz "10")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--lib" "--tests") targets wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x
+nightly: release (features "--lib" "--tests") targets i686 wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x
 
 # Says what is not checked, and the line that installs what is missing.
 _missing what install:
@@ -60,9 +60,9 @@ features *what="--lib":
         echo "with the feature $feature alone:"; \
         cargo clippy -p koel {{what}} --no-default-features --features $feature --locked -- -D warnings; done
 
-# The Rust that Cargo.toml states compiles the workspace.
+# The Rust that Cargo.toml states compiles what is published; the laboratory is a part of the command.
 msrv:
-    @if cargo +{{rust_version}} --version; then CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check --workspace --all-features --locked; \
+    @if cargo +{{rust_version}} --version; then CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check -p koel -p koel-cli -p koel-valkey --all-features --locked; \
     else {{just_executable()}} _missing "Rust {{rust_version}}" "rustup toolchain install {{rust_version}} --profile minimal"; fi
 
 # It compiles for ARM, Windows, and with the bytes in the other order; or for other targets, without an operating system.
@@ -115,9 +115,9 @@ no-std: (targets "thumbv6m-none-eabi" "thumbv7em-none-eabihf")
         cargo run --quiet $options --manifest-path tests/no_std/Cargo.toml --target-dir target/no_std; done
 
 # Tests on 32-bit x86. Its start files and C library come with Rust's target.
-i686:
+i686 *tests="--lib --tests":
     @! {{just_executable()}} _has i686-unknown-linux-musl || CARGO_TARGET_DIR={{target}}/other \
-        cargo test -p koel --lib --tests --all-features --locked --target i686-unknown-linux-musl
+        cargo test -p koel {{tests}} --all-features --locked --target i686-unknown-linux-musl
 
 # 1 GiB is less than some ask for, which must be refused. All of it from the start, since node:wasi goes on using the old memory
 # after it has grown.
