@@ -28,9 +28,12 @@ def command(*arguments, given=None):
 
 def test_parts_are_those_of_the_command(tmp_path):
     some = items("item-", 20_000)
-    command("shard", "split", "-", "--parts", str(PARTS), "--seed", str(SEED), "-o", tmp_path / "{}.txt", given=b"\n".join(some) + b"\n")
     for number in range(PARTS):
-        assert (tmp_path / f"{number + 1}.txt").read_bytes().split() == [item for item in some if part(item) == number]
+        own = [item for item in some if part(item) == number]
+        options = ["--part", f"{number + 1}/{PARTS}", "--capacity", str(len(some)), "--seed", str(SEED)]
+        told = command("shard", "build", "-", *options, "-o", tmp_path / "part.koel", given=b"\n".join(own) + b"\n")
+        # It would have skipped items of other parts.
+        assert own and f", {len(own)} of {len(own)} items, ".encode() in told, told
 
 
 def test_dumps_of_all_parts_join(call, tmp_path):
