@@ -49,16 +49,12 @@ pub(crate) struct ListArgs {
 }
 
 impl ListArgs {
-    pub(crate) fn open(&self) -> anyhow::Result<Items> {
-        Items::open(&self.input, self.separator, true)
-    }
-
-    /// The same, unless the list is to be replaced by the filter.
+    /// Opens the list, unless it is to be replaced by the filter.
     pub(crate) fn open_for(&self, output: &Output) -> anyhow::Result<Items> {
         if output.is(&self.input) {
             bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
         }
-        self.open()
+        Items::open(&self.input, self.separator, true)
     }
 }
 

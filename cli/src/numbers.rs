@@ -383,6 +383,27 @@ mod tests {
         // Always the same cases.
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
+        /// Whatever is printed is read back as the same number.
+        #[test]
+        fn numbers_survive(number: u64, small in 0..1_000_000_000_u64, power in 0..9_usize, parts in 1..u64::from(u32::MAX)) {
+            prop_assert_eq!(count(&number.to_string()), Ok(number));
+            prop_assert_eq!(count(&format!("{}.{:03}k", number / 1000, number % 1000)), Ok(number));
+            prop_assert_eq!(count(&format!("{small}e{power}")), Ok(small * 10_u64.pow(u32::try_from(power)?)));
+            prop_assert_eq!(bytes(&format!("{small}KiB")), Ok(usize::try_from(small)? * 1024));
+            prop_assert_eq!(seed(&format!("{number:#x}")), Ok(number));
+            prop_assert_eq!(rate(&format!("1/{parts}")), Ok(1.0 / parts as f64));
+        }
+
+        #[test]
+        fn rates_survive(number: u64, digits in 0..10_000_000_u64) {
+            let any = f64::from_bits(number);
+            prop_assume!(any.is_finite());
+            prop_assert_eq!(rate(&format!("{any:?}")).map(f64::to_bits), Ok(any.to_bits()));
+            // The same digits as a percentage and as a share.
+            let share = format!("0.00{digits:07}").parse::<f64>();
+            prop_assert_eq!(rate(&format!("0.{digits:07}%")).ok(), share.ok());
+        }
+
         #[test]
         fn nothing_that_is_written_panics(text in "[0-9_.eE+%/kMGTiBb -]{0,20}") {
             let _ = (count(&text), rate(&text), bytes(&text), seed(&text), headroom(&text), nanoseconds(&text));

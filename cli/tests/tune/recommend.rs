@@ -18,6 +18,7 @@ fn the_command_builds_the_best() {
     let koel = Koel::new();
     koel.write("list.txt", "a\n");
     for (options, uses, calls) in [
+        ("--items 1000 --fpr 0.001", "CuckooFilter", ".false_positive_rate(0.001)"),
         ("--items 7 --fpr 0.3", "CuckooFilter", ".false_positive_rate(0.3)"),
         (
             "--items 1000 --fpr 0.001 --table single",
@@ -85,8 +86,10 @@ fn assert_same(found: &Value, advice: &Recommendation, items: usize) {
     for other in others {
         let structure = Structure::ALL.into_iter().find(|structure| other["name"] == structure.name()).expect("a structure");
         let bits = structure.bits_per_item(number(other, "/false_positive_rate")).expect("there is one");
-        let can = (structure != Structure::LowerBound).then_some(structure.deletes());
-        assert_eq!([&other["bits_per_item"], &other["deletes"]], [&json!(bits), &json!(can)]);
+        assert_eq!(other["bits_per_item"], bits);
+        for (name, can) in [("deletes", structure.deletes()), ("grows", structure.grows()), ("static", structure.is_static())] {
+            assert_eq!(other[name], json!((structure != Structure::LowerBound).then_some(can)), "{name} of {other}");
+        }
         assert!((number(other, "/table_bytes") - bits * items as f64 / 8.0).abs() < 1e-9 * bits * items as f64, "{other}");
     }
     assert!(others.is_sorted_by_key(|other| number(other, "/bits_per_item")), "the smallest first");
