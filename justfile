@@ -1,8 +1,5 @@
 # What developers run: `just check` before each commit, `just gate` before pushing, `just nightly` before a release. `just` lists the
 # recipes; docs/CONTRIBUTING.md says what they check. `just` comes with `cargo install just`, or `pip install rust-just`.
-#
-# A recipe that lacks a tool says what it does not check, and the line that installs the tool; these lines are also added to
-# target/not-checked.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 set positional-arguments
@@ -14,8 +11,9 @@ export PYTHONDONTWRITEBYTECODE := "1"
 target := env("CARGO_TARGET_DIR", justfile_directory() / "target")
 rust_version := trim(`sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml`)
 host := "x86_64-unknown-linux-gnu"
-# The library's features, as options of a workspace.
-all_features := "koel/default,koel/serde,koel/redisbloom"
+just := just_executable()
+# The Python that has what the tests need.
+python := if path_exists("target/python/bin/python") == "true" { "target/python/bin/python" } else { "python3" }
 
 _list:
     @just --list --unsorted
@@ -36,9 +34,14 @@ _elsewhere: msrv no-std (i686 "--lib --test hostile --test small_filters") (wasm
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
 nightly: release (features "--lib" "--tests") targets i686 wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x
 
-# Says what is not checked, and the line that installs what is missing.
-_missing what install:
-    @mkdir -p target && echo "not checked: {{what}}: {{install}}" | tee -a target/not-checked
+# Fails where the command does, and notes what is not checked without it, and the line that installs it.
+[no-exit-message]
+_need what install *command:
+    @shift 2; "$@" >/dev/null 2>&1 || { mkdir -p target; echo "not checked: {{what}}: {{install}}" | tee -a target/not-checked; false; }
+
+[no-exit-message]
+_target name:
+    @{{just}} _need {{name}} "rustup target add {{name}}" test -d "$(rustc --print target-libdir --target {{name}} 2>/dev/null)"
 
 # rustfmt of all packages, and that no file of tests is left out: cargo does not look for them (`autotests = false`).
 format:
@@ -62,8 +65,8 @@ features *what="--lib":
 
 # The Rust that Cargo.toml states compiles what is published; the laboratory is a part of the command.
 msrv:
-    @if cargo +{{rust_version}} --version; then CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check -p koel -p koel-cli -p koel-valkey --all-features --locked; \
-    else {{just_executable()}} _missing "Rust {{rust_version}}" "rustup toolchain install {{rust_version}} --profile minimal"; fi
+    @! {{just}} _need "Rust {{rust_version}}" "rustup toolchain install {{rust_version}} --profile minimal" cargo +{{rust_version}} --version \
+        || CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check -p koel -p koel-cli -p koel-valkey --all-features --locked
 
 # It compiles for ARM, Windows, and with the bytes in the other order; or for other targets, without an operating system.
 targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-linux-gnu":
@@ -71,7 +74,7 @@ targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-
     set -euo pipefail
     export CARGO_TARGET_DIR={{target}}/other
     for name in {{names}}; do
-        {{just_executable()}} _has "$name" || continue
+        {{just}} _target $name || continue
         echo "for $name:"
         case $name in
             aarch64* | *windows*) packages=(-p koel -p koel-cli) features=(--all-features) ;;
@@ -80,10 +83,6 @@ targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-
         cargo clippy "${packages[@]}" --locked --target "$name" -- -D warnings
         cargo clippy -p koel "${features[@]}" --locked --target "$name" -- -D warnings
     done
-
-[no-exit-message]
-_has target:
-    @[ -d "$(rustc --print target-libdir --target {{target}} 2>/dev/null)" ] || { {{just_executable()}} _missing "{{target}}" "rustup target add {{target}}"; false; }
 
 # rustdoc, without warnings: with all features, and without any; and that each figure in a page says where it is from.
 docs:
@@ -100,13 +99,13 @@ readme:
     @commands=$(awk '/^## /{setup = $2 == "Set-up"} /^```$/{code = 0} setup && code; setup && /^```sh$/{code = 1}' README.md); \
     [ $(wc -l <<<"$commands") = 2 ] || { echo "README.md: two commands expected under Set-up"; exit 1; }; \
     while read -r command; do echo "\$ $command"; bash -c "$command" </dev/null; done <<<"$commands"
-    @for kernel in bmi2 avx2 avx512dq; do grep -qw $kernel /proc/cpuinfo || {{just_executable()}} _missing "the kernel for $kernel" "another processor"; done
+    @for kernel in bmi2 avx2 avx512dq; do {{just}} _need "the kernel for $kernel" "another processor" grep -w $kernel /proc/cpuinfo || true; done
 
 # The library's tests optimised, its unit tests without features, and the benchmarks, once each.
 release:
     cargo test -p koel --lib --no-default-features --locked
-    cargo test -p koel -p koel-benches --features {{all_features}} --release --locked
-    cargo test -p koel -p koel-benches --features {{all_features}} --release --locked \
+    cargo test -p koel -p koel-benches --features koel/default,koel/serde,koel/redisbloom --release --locked
+    cargo test -p koel -p koel-benches --features koel/default,koel/serde,koel/redisbloom --release --locked \
         --bench filter --bench growth --bench large --bench shared --bench billion -- --test
 
 # A program without std links the library and gets the right answers; and it compiles for small ARM processors.
@@ -116,44 +115,46 @@ no-std: (targets "thumbv6m-none-eabi" "thumbv7em-none-eabihf")
 
 # Tests on 32-bit x86. Its start files and C library come with Rust's target.
 i686 *tests="--lib --tests":
-    @! {{just_executable()}} _has i686-unknown-linux-musl || CARGO_TARGET_DIR={{target}}/other \
+    @! {{just}} _target i686-unknown-linux-musl || CARGO_TARGET_DIR={{target}}/other \
         cargo test -p koel {{tests}} --all-features --locked --target i686-unknown-linux-musl
 
 # 1 GiB is less than some ask for, which must be refused. All of it from the start, since node:wasi goes on using the old memory
 # after it has grown.
-
-# Tests on WebAssembly, under Node.
+[doc("Tests on WebAssembly, under Node.")]
 wasm32 *tests="--lib --tests":
-    @! {{just_executable()}} _has wasm32-wasip1 || CARGO_TARGET_DIR={{target}}/other \
+    @! {{just}} _target wasm32-wasip1 || CARGO_TARGET_DIR={{target}}/other \
         CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $PWD/.ci/wasi.mjs" \
         CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS='-Clink-arg=--initial-memory=1073741824 -Clink-arg=--max-memory=1073741824' \
         cargo test -p koel {{tests}} --all-features --locked --target wasm32-wasip1
 
 # The second reader of snapshots, tests/reader.py, agrees with the library.
 reader:
-    rm -rf target/reader
-    cargo run --quiet --profile test --features redisbloom --locked --example goldens -- random target/reader >/dev/null
-    @python=$({{just_executable()}} _python); if $python -c 'import xxhash'; then $python tests/reader_check.py tests/data target/reader; \
-    else {{just_executable()}} _missing "the second reader" "pip install -r tests/reader/requirements.txt"; fi
-
-# The Python that has what the tests need.
-_python:
-    @[ -x target/python/bin/python ] && echo target/python/bin/python || echo python3
+    rm -rf target/reader && cargo run --quiet --profile test --features redisbloom --locked --example goldens -- random target/reader >/dev/null
+    @! {{just}} _need "the second reader" "pip install -r tests/reader/requirements.txt" {{python}} -c 'import xxhash' \
+        || {{python}} tests/reader_check.py tests/data target/reader
 
 # Instructions of single operations and batches: at most 3 % more than in benches/instructions.tsv.
 instructions:
-    @if command -v valgrind gungraun-runner; then \
-        env -u CARGO_PROFILE_RELEASE_LTO CARGO_TARGET_DIR={{target}}/instructions python3 benches/instructions.py; \
-    else {{just_executable()}} _missing "instruction counts" "apt-get install valgrind; cargo install gungraun-runner"; fi
+    @! {{just}} _need "instruction counts" "apt-get install valgrind; cargo install gungraun-runner" which valgrind gungraun-runner \
+        || env -u CARGO_PROFILE_RELEASE_LTO CARGO_TARGET_DIR={{target}}/instructions python3 benches/instructions.py
 
 # What programs grow by with the library: at most 3 % more than in benches/code_size.tsv.
 code-size:
     env -u CARGO_PROFILE_RELEASE_LTO CARGO_TARGET_DIR={{target}}/code_size python3 benches/code_size.py
 
-# Every fuzz target for so many seconds, with AddressSanitizer.
-fuzz seconds="60":
-    @if cargo +nightly fuzz --version; then fuzz/run {{seconds}}; \
-    else {{just_executable()}} _missing "the fuzz targets" "rustup toolchain install nightly; cargo install --locked cargo-fuzz"; fi
+# Every fuzz target, or those named, for so many seconds, with AddressSanitizer: from fuzz/corpus, and what was found before.
+fuzz seconds="60" *targets="snapshot ops growing foreign serde":
+    @! {{just}} _need "the fuzz targets" "rustup toolchain install nightly; cargo install --locked cargo-fuzz" cargo +nightly fuzz --version \
+        || { cargo +nightly fuzz build --target-dir target/fuzz; xargs -n 1 -P "$(nproc)" {{just}} _fuzz {{seconds}} <<<$(printf '%s\n' {{targets}}); }
+
+# One target: its output is shown if it fails. An input that crashes is left in fuzz/artifacts.
+[no-exit-message]
+_fuzz seconds name:
+    @found=target/fuzz/corpus/{{name}} artifacts=fuzz/artifacts/{{name}}/ log=target/fuzz/{{name}}.log; mkdir -p $found $artifacts; \
+    KOEL_FUZZ={{name}} target/fuzz/{{host}}/release/all $found fuzz/corpus/{{name}} -artifact_prefix=$artifacts -max_total_time={{seconds}} \
+        -max_len=4096 -entropic_scale_per_exec_time=1 -print_final_stats=1 >$log 2>&1 || { cat $log; \
+        echo "{{name}} crashed: run it again by KOEL_FUZZ={{name}} cargo +nightly fuzz run --target-dir target/fuzz all $artifacts..."; false; }; \
+    printf '%-12s %s\n' {{name}} "$(grep -a '^#.*DONE' $log)"
 
 # The module for Valkey and Redis, on every server that there is; arguments go to pytest.
 module *arguments:
@@ -162,52 +163,69 @@ module *arguments:
     mkdir -p target/valkey && cp {{target}}/release/libkoel_valkey.so target/valkey/failpoint.so
     cargo build --release --locked -p koel-valkey
     cargo build --release --locked -p koel-cli
-    @python=$({{just_executable()}} _python); servers=$($python valkey/tests/servers.py || true); \
+    @servers=$({{python}} valkey/tests/servers.py || true); \
     for server in redis-7 redis-8 valkey-8 valkey-9; do \
-        grep -q "^$server\." <<<"$servers" || {{just_executable()}} _missing "the module on $server" .ci/install; done; \
-    [ -z "$servers" ] || $python -m pytest -q -rs -p no:cacheprovider -n 3 --durations 5 valkey/tests "$@"
+        {{just}} _need "the module on $server" .ci/install grep "^$server\." <<<"$servers" || true; done; \
+    [ -z "$servers" ] || {{python}} -m pytest -q -rs -p no:cacheprovider -n 3 --durations 5 valkey/tests "$@"
 
 # The module for systems with an older C library, and the versions of it that the file needs, the highest last.
 module-portable glibc="2.17":
-    @if cargo zigbuild --version; then cargo zigbuild --release --locked -p koel-valkey --target {{host}}.{{glibc}} \
-        && objdump -T {{target}}/{{host}}/release/libkoel_valkey.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu; \
-    else {{just_executable()}} _missing "the module for an older C library" "pip install ziglang cargo-zigbuild"; fi
+    @! {{just}} _need "the module for an older C library" "pip install ziglang cargo-zigbuild" cargo zigbuild --version \
+        || { cargo zigbuild --release --locked -p koel-valkey --target {{host}}.{{glibc}}; \
+        objdump -T {{target}}/{{host}}/release/libkoel_valkey.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu; }
 
 # Miri is told that the processor has AVX2, so that it interprets the kernels, too. It does not know AVX-512.
-
-# Undefined behaviour, under Miri.
+[doc("Undefined behaviour, under Miri.")]
 miri:
-    @if cargo +nightly miri --version; then CARGO_PROFILE_TEST_OPT_LEVEL=0 \
+    @! {{just}} _need Miri "rustup toolchain install nightly --component miri,rust-src" cargo +nightly miri --version \
+        || for tests in "--lib --" "--test suite -- memory_safety::"; do CARGO_PROFILE_TEST_OPT_LEVEL=0 \
         CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+bmi1,+bmi2,+popcnt,+avx2 \
         MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-strict-provenance -Zmiri-symbolic-alignment-check -Zmiri-provenance-gc=2000 \
             -Zmiri-env-set=PROPTEST_CASES=4 -Zmiri-env-set=PROPTEST_DISABLE_FAILURE_PERSISTENCE=1" \
-        sh -c 'for tests in "--lib --" "--test suite -- memory_safety::"; do \
-            cargo +nightly miri test -p koel --all-features --locked --target {{host}} $tests || exit; done'; \
-    else {{just_executable()}} _missing Miri "rustup toolchain install nightly --component miri,rust-src"; fi
+        cargo +nightly miri test -p koel --all-features --locked --target {{host}} $tests; done
 
 # The standard library is compiled with the sanitizer, too, so that it sees what its locks do.
-
-# Data races in tests/threads, under ThreadSanitizer.
+[doc("Data races in tests/threads, under ThreadSanitizer.")]
 threads:
-    @if [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ]; then \
-        RUSTFLAGS=-Zsanitizer=thread CARGO_PROFILE_TEST_DEBUG=line-tables-only cargo +nightly test --locked \
+    @! {{just}} _need ThreadSanitizer "rustup toolchain install nightly --component rust-src" \
+        test -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" \
+        || RUSTFLAGS=-Zsanitizer=thread CARGO_PROFILE_TEST_DEBUG=line-tables-only cargo +nightly test --locked \
         -Zbuild-std -Zbuild-std-features=panic-unwind --target {{host}} --config profile.test.package.test.opt-level=0 \
-        --config profile.test.package.proc_macro.opt-level=0 --manifest-path tests/threads/Cargo.toml --target-dir target/threads; \
-    else {{just_executable()}} _missing ThreadSanitizer "rustup toolchain install nightly --component rust-src"; fi
+        --config profile.test.package.proc_macro.opt-level=0 --manifest-path tests/threads/Cargo.toml --target-dir target/threads
 
 # Figures in README.md and docs, measured anew on a machine that does nothing else; arguments as for docs/measure.
 measure *arguments:
     @python3 docs/measure "$@"
 
-# Reports in Chromium.
+# Of all experiments, of docs/tuning, and of a few: these are also broken in many ways, each of which must be noticed, so they are as
+# small as that allows. Results, and pictures of the pages, are in target/report.
+[doc("Reports in Chromium.")]
 report:
-    .ci/report
-
-# What would be published builds by itself, without warnings, and contains nothing else.
-package:
     #!/usr/bin/env bash
     set -euo pipefail
-    # Tests and benchmarks are left out on purpose, which cargo mentions for each file.
+    export CHROMIUM=$(which -a ${CHROMIUM:+"$CHROMIUM"} chromium chromium-browser google-chrome 2>/dev/null | head -1)
+    {{just}} _need "the report in a browser" "apt-get install chromium fonts-dejavu-core npm; or CHROMIUM=PATH" which "$CHROMIUM" npm || exit 0
+    folder=target/report built={{target}}/debug
+    rm -rf $folder
+    mkdir -p $folder/{browser,some,tuning}
+    # Node looks for packages beside a program, and they must not be installed among the sources.
+    cp cli/tests/report/*.{mjs,json} $folder/browser
+    npm ci --prefix $folder/browser --ignore-scripts --no-audit --no-fund --loglevel=error
+    # Those that `cargo test` has built, which are optimised a little, and check themselves: their reports say so.
+    cargo build --quiet --profile test --workspace --bins --examples --locked
+    $built/koel experiment all --quick --max-slots 10000 --out $folder/results
+    for growing in "" --growing; do $built/koel-peers $growing --items 10000 --rounds 1 --out $folder/results; done
+    $built/examples/demanding $folder/results
+    cp $folder/results/{demanding,fpr,space}[-.]* $folder/some
+    $built/koel experiment fpr space --quick --max-slots 10000 --out $folder/some
+    # Drawn anew, and not measured; the pictures of koel-peers are those in docs/tuning.
+    cp docs/tuning/*.{json,svg} $folder/tuning
+    $built/koel experiment $(basename -s .json docs/tuning/*.json | grep -vx 'peers\|growth') --out $folder/tuning
+    node $folder/browser/check.mjs $folder $folder/{some,results,tuning}
+
+# Tests and benchmarks are left out on purpose, which cargo mentions for each file.
+[doc("What would be published builds by itself, without warnings, and contains nothing else.")]
+package:
     cargo publish --workspace --dry-run --locked --allow-dirty --target-dir target/package 2>&1 \
         | grep -vE '^warning: (ignoring (test|benchmark|example) `|aborting upload due to dry run$)' | tee target/publish
     ! grep '^warning' target/publish
@@ -215,12 +233,10 @@ package:
 
 # What changed since the last release breaks nobody's code, unless its version says so.
 semver:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    tag=$(git tag --list 'v*' --sort=-v:refname | head -1)
-    if [ -z "$tag" ]; then echo "not checked: public API: there is no tag v0.1.0 yet to compare with"
-    elif cargo semver-checks --version; then cargo semver-checks -p koel --baseline-rev "$tag"
-    else {{just_executable()}} _missing "public API" "cargo install --locked cargo-semver-checks"; fi
+    @tag=$(git tag --list 'v*' --sort=-v:refname | head -1); \
+    if [ -z "$tag" ]; then echo "not checked: public API: there is no tag v0.1.0 yet to compare with"; else \
+        ! {{just}} _need "public API" "cargo install --locked cargo-semver-checks" cargo semver-checks --version \
+            || cargo semver-checks -p koel --baseline-rev "$tag"; fi
 
 # Tests on 64-bit ARM, under qemu.
 aarch64: (_under_qemu "aarch64" "--all-features")
@@ -231,10 +247,8 @@ s390x: (_under_qemu "s390x" "--no-default-features --features std,kernels,huge-p
 _under_qemu machine features:
     #!/usr/bin/env bash
     set -euo pipefail
-    gcc={{machine}}-linux-gnu-gcc name={{uppercase(machine)}}_UNKNOWN_LINUX_GNU
-    if ! command -v $gcc qemu-{{machine}}-static >/dev/null; then
-        {{just_executable()}} _missing "tests on {{machine}}" "apt-get install qemu-user-static gcc-{{machine}}-linux-gnu"
-    elif {{just_executable()}} _has {{machine}}-unknown-linux-gnu; then
-        export CARGO_TARGET_${name}_LINKER=$gcc CARGO_TARGET_${name}_RUNNER="qemu-{{machine}}-static -L /usr/{{machine}}-linux-gnu"
-        cargo test -p koel --lib --tests --release --locked --target {{machine}}-unknown-linux-gnu {{features}}
-    fi
+    gcc={{machine}}-linux-gnu-gcc target={{machine}}-unknown-linux-gnu qemu=qemu-{{machine}}-static
+    {{just}} _need "tests on {{machine}}" "apt-get install qemu-user-static gcc-{{machine}}-linux-gnu" which $gcc $qemu || exit 0
+    {{just}} _target $target || exit 0
+    export CARGO_TARGET_{{uppercase(machine)}}_UNKNOWN_LINUX_GNU_{LINKER=$gcc,RUNNER="$qemu -L /usr/{{machine}}-linux-gnu"}
+    cargo test -p koel --lib --tests --release --locked --target $target {{features}}
