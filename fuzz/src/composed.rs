@@ -39,6 +39,7 @@ impl Size {
         Self { steps: 64, items: 30_000, bytes: 1 << 17, probes: if cfg!(miri) { 20 } else { 20_000 }, refusals: usize::MAX };
 
     /// For a fuzzer, which finds more by trying more inputs.
+    #[allow(dead_code, reason = "tests without all features replay no corpus")]
     pub const SMALL: Self = Self { steps: 32, items: 2000, bytes: 1 << 13, probes: 500, refusals: 2 };
 }
 
