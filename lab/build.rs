@@ -2,7 +2,7 @@
 //! result has it.
 
 use std::{
-    env, fs,
+    env,
     path::Path,
     process::{Command, Stdio},
 };
@@ -20,10 +20,7 @@ fn main() {
     }
     tell("TARGET", &env::var("TARGET").unwrap_or_default());
     tell("FLAGS", &flags());
-    match from_a_package() {
-        Some(commit) => tell("COMMIT", &commit),
-        None => from_a_checkout(),
-    }
+    commit();
 }
 
 fn tell(name: &str, text: &str) {
@@ -36,31 +33,18 @@ fn output(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
 }
 
-/// How it is compiled: the profile's level of optimization, whatever the environment changes in profiles, and `RUSTFLAGS`.
+/// How it is compiled: the level of optimization, whether dependencies are optimized together with it, and `RUSTFLAGS`.
 fn flags() -> String {
-    let level = env::var("OPT_LEVEL").unwrap_or_default();
-    let profile = if env::var("PROFILE").as_deref() == Ok("release") { "CARGO_PROFILE_RELEASE_" } else { "CARGO_PROFILE_DEV_" };
-    for setting in ["CODEGEN_UNITS", "LTO", "PANIC"] {
-        println!("cargo::rerun-if-env-changed={profile}{setting}");
-    }
-    let mut changes: Vec<_> = env::vars().filter(|(name, _)| name.starts_with(profile)).collect();
-    changes.sort_unstable();
-    let changes = changes.into_iter().map(|(name, value)| format!("{name}={value}"));
+    let known = |name| env::var(name).unwrap_or_default();
+    println!("cargo::rerun-if-env-changed=CARGO_PROFILE_RELEASE_LTO");
+    let lto = env::var("CARGO_PROFILE_RELEASE_LTO").map_or_else(|_| String::new(), |lto| format!(" lto={lto}"));
     // Cargo separates them by this character.
-    let rust = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\u{1f}', " ");
-    let all = [format!("opt-level={level}")].into_iter().chain(changes).chain([rust]);
-    all.filter(|flag| !flag.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// The commit of a package of crates.io, from the file that `cargo package` adds to it.
-fn from_a_package() -> Option<String> {
-    let text = fs::read_to_string(".cargo_vcs_info.json").ok()?;
-    let (_, rest) = text.split_once("\"sha1\"")?;
-    rest.split('"').find(|part| part.len() == 40 && part.bytes().all(|byte| byte.is_ascii_hexdigit())).map(String::from)
+    let flags = known("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
+    format!("opt-level={}{lto} {flags}", known("OPT_LEVEL")).trim_end().to_owned()
 }
 
 /// The commit of a checkout, and whether the sources differ from it. Says nothing outside of one, or without git.
-fn from_a_checkout() {
+fn commit() {
     let git = |arguments: &[&str]| output(Command::new("git").args(["--no-optional-locks", "-C", ".."]).args(arguments));
     // A copy of this package may lie in a repository that does not track it.
     if git(&["ls-files", "--error-unmatch", "lab/Cargo.toml"]).is_none() {

@@ -12,7 +12,7 @@ use crate::{
     file::{Changing, Filter, To},
     items::{Items, ListArgs},
     numbers,
-    options::{self, Hashing, Kind, RATE},
+    options::{self, Kind, RATE},
     terminal::Progress,
 };
 
@@ -123,7 +123,7 @@ impl Build {
 
     /// The builder, with everything but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let Hashing { hasher, seed } = self.kind.hashing;
+        let Kind { hasher, seed, .. } = self.kind;
         let builder = CuckooFilter::builder().hasher(hasher).seed(seed).addressing(self.addressing);
         let builder = match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),

@@ -6,7 +6,6 @@
 #![allow(clippy::cast_precision_loss)]
 
 mod build;
-mod completions;
 mod convert;
 mod demo;
 mod edit;
@@ -14,9 +13,8 @@ mod errors;
 mod experiment;
 mod facts;
 mod file;
-mod info;
+mod inspect;
 mod items;
-mod man;
 mod merge;
 mod numbers;
 mod options;
@@ -25,11 +23,11 @@ mod shard;
 mod terminal;
 mod text;
 mod tune;
-mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 
 /// Build and query cuckoo filters: small files that answer whether an item is in a set.
 ///
@@ -60,18 +58,43 @@ enum Command {
     Add(edit::Add),
     Remove(edit::Remove),
     Merge(merge::Merge),
-    Info(info::Info),
-    Verify(verify::Verify),
+    Info(inspect::Info),
+    Verify(inspect::Verify),
     Convert(convert::Convert),
     Shard(shard::Shard),
     Tune(tune::Tune),
     Experiment(experiment::Experiment),
     Demo(demo::Demo),
-    Completions(completions::Completions),
-    Man(man::Man),
+    Completions(Completions),
+}
+
+/// Print a completion script for a shell.
+///
+/// With it, the shell completes commands, options, their values and file names. bash loads it from
+/// ~/.local/share/bash-completion/completions/koel, zsh from _koel in a folder of $fpath, fish from
+/// ~/.config/fish/completions/koel.fish; elvish and PowerShell evaluate it in their profiles.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+    koel completions bash > koel
+    koel completions zsh > _koel
+    koel completions fish > koel.fish")]
+struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "koel", &mut script);
+        terminal::print(&String::from_utf8_lossy(&script))?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
     file::ignore_file_size_limit();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
@@ -91,7 +114,6 @@ fn main() -> ExitCode {
         Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),
         Command::Completions(completions) => completions.run(),
-        Command::Man(man) => man.run(),
     };
     status.unwrap_or_else(|error| terminal::failure(&error))
 }

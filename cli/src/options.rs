@@ -47,13 +47,6 @@ pub(crate) struct Kind {
     #[arg(long, value_name = "B", value_parser = numbers::slots, allow_negative_numbers = true)]
     pub(crate) bucket_size: Option<u32>,
 
-    #[command(flatten)]
-    pub(crate) hashing: Hashing,
-}
-
-// No doc comment here, either.
-#[derive(Args, Clone, Copy)]
-pub(crate) struct Hashing {
     /// The hash function
     #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = hasher())]
     pub(crate) hasher: AnyHasher,
@@ -70,8 +63,8 @@ impl Kind {
         capacity: Option<usize>,
         max_capacity: Option<usize>,
     ) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
-        let (rate, Hashing { hasher, seed }) = (self.fpr.unwrap_or(RATE), self.hashing);
-        let builder = ElasticFilter::builder().hasher(hasher).seed(seed).false_positive_rate(rate);
+        let rate = self.fpr.unwrap_or(RATE);
+        let builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
         let builder = capacity.into_iter().fold(builder, ElasticBuilder::capacity);
         let builder = max_capacity.into_iter().fold(builder, ElasticBuilder::max_capacity);
         let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);

@@ -18,13 +18,6 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    const ALL: [Self; 3] = [Self::Stdin, Self::Stdout, Self::Stderr];
-
-    /// The stream with this file descriptor.
-    pub(crate) fn of(descriptor: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|&stream| stream as u32 == descriptor)
-    }
-
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Stdin => "standard input",

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use textwrap::{Options, WordSplitter, fill};
+
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 
@@ -99,18 +101,9 @@ pub(crate) fn paragraphs(texts: &[impl AsRef<str>]) -> String {
 
 /// A paragraph in lines that fit, indented from the second on.
 pub(crate) fn wrapped(text: &str) -> String {
-    let (mut lines, mut column) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        let gap = match column {
-            0 => "",
-            _ if column + 1 + width <= WIDTH => " ",
-            _ => "\n  ",
-        };
-        column = if gap.starts_with('\n') { 2 + width } else { column + gap.len() + width };
-        lines.extend([gap, word]);
-    }
-    lines + "\n"
+    // A path, an option or a hyphenated word is not broken.
+    let options = Options::new(WIDTH).subsequent_indent("  ").break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    fill(text, options) + "\n"
 }
 
 #[cfg(test)]

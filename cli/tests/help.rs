@@ -1,4 +1,4 @@
-//! Help, whose examples work as they are, and what is made of it: completion scripts and manual pages.
+//! Help, whose examples work as they are, and the completion scripts that are made of it.
 
 use crate::common::Koel;
 
@@ -87,28 +87,4 @@ fn every_shell_has_a_script_that_knows_every_command() {
     koel.run("completions tcsh").error(&["'tcsh'", "bash, elvish, fish, powershell, zsh"]);
     koel.run("completions").error(&["<SHELL>"]);
     assert!(koel.names().is_empty());
-}
-
-#[test]
-fn every_command_has_a_manual_page() {
-    let koel = Koel::new();
-    koel.run("man new/man1").ok();
-    koel.run("man new/man1/koel.1").error(&["koel.1: cannot be created as a folder"]);
-    let mut expected: Vec<_> = commands(&koel).iter().map(|name| format!("koel-{}.1", name.replace(' ', "-"))).collect();
-    expected.push(String::from("koel.1"));
-    expected.sort();
-    let names = koel.shell("LC_ALL=C ls new/man1").text();
-    let pages: Vec<_> = names.lines().collect();
-    assert_eq!(pages, expected);
-    for page in pages {
-        let text = String::from_utf8(koel.read(&format!("new/man1/{page}"))).expect("UTF-8");
-        let name = page.trim_end_matches(".1");
-        assert!(text.contains(&format!("\n.TH {name} 1 ")), "{page}: {text}");
-        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"] {
-            assert!(text.contains(&format!("\n.SH {section}\n")), "{page}: no {section}");
-        }
-        assert!(page == "koel.1" || text.contains("\n.SH EXAMPLES\n"), "{page}: no examples");
-        assert!(!text.contains(".SH EXTRA"), "{page}");
-    }
-    assert!(String::from_utf8(koel.read("new/man1/koel-build.1")).expect("UTF-8").contains("\\-\\-bucket\\-size"));
 }

@@ -13,7 +13,7 @@ use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 /// dependency, a flag, or an experiment that is defined elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// The commit of koel's repository from which it was built. `None` for a package that does not name its commit.
+    /// The commit of koel's repository from which it was built. `None` outside of a checkout.
     pub commit: Option<String>,
     /// Whether sources of koel or of the laboratory differed from that commit.
     pub modified: Option<bool>,

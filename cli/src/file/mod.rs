@@ -5,7 +5,6 @@ mod write;
 
 use std::{
     fs::{self, Metadata},
-    io,
     ops::{Deref, DerefMut},
     path::Path,
 };
@@ -17,7 +16,9 @@ use koel_lab::percent;
 use crate::{errors, items::Items};
 
 pub(crate) use read::{FILTER, Stored, load, load_changing, open, open_file, refused};
-pub(crate) use write::{Output, To, ignore_file_size_limit};
+#[cfg(unix)]
+pub(crate) use write::ignore_file_size_limit;
+pub(crate) use write::{Output, To};
 
 /// The filters of this command: their hasher is known only at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;
@@ -101,7 +102,7 @@ pub(crate) fn length(metadata: &Metadata) -> Option<u64> {
 /// The metadata of the file that is standard input.
 #[cfg(unix)]
 pub(crate) fn stdin_metadata() -> Option<Metadata> {
-    use std::os::fd::AsFd as _;
+    use std::{io, os::fd::AsFd as _};
     let stdin = io::stdin().as_fd().try_clone_to_owned().ok()?;
     fs::File::from(stdin).metadata().ok()
 }

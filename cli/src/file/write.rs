@@ -69,9 +69,12 @@ impl Output {
         Stream::Stdout.check()?;
         let name = path.display().to_string();
         let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::of(path) };
-        if let Some(Descriptor::Own(number)) = descriptor
-            && let Some(stream @ (Stream::Stdout | Stream::Stderr)) = Stream::of(number)
-        {
+        let stream = match descriptor {
+            Some(Descriptor::Own(1)) => Some(Stream::Stdout),
+            Some(Descriptor::Own(2)) => Some(Stream::Stderr),
+            _ => None,
+        };
+        if let Some(stream) = stream {
             stream.check()?;
             return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
         }
@@ -112,13 +115,9 @@ impl Output {
         &self.name
     }
 
-    pub(crate) fn is_stdout(&self) -> bool {
-        matches!(self.kind, Kind::Stream(Stream::Stdout))
-    }
-
     /// Reports what was written: on standard output, unless that is where it went.
     pub(crate) fn report(&self, text: &str) -> anyhow::Result<()> {
-        if self.is_stdout() {
+        if matches!(self.kind, Kind::Stream(Stream::Stdout)) {
             terminal::say(format_args!("{text}"));
             return Ok(());
         }
@@ -228,9 +227,6 @@ pub(crate) fn ignore_file_size_limit() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-#[cfg(not(unix))]
-pub(crate) fn ignore_file_size_limit() {}
-
 /// Can a file be created in the folder of this one? Reading the items may take hours, and then it is late to find out.
 fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
     // The links form no cycle: looking for the file either found it or found nothing.
@@ -248,9 +244,6 @@ fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
     bail!("{name}: no file can be created in the folder {folder}: {kind}; give a name in another one")
 }
 
-/// Symbolic links that are followed, as many as Linux follows.
-const MAX_LINKS: usize = 40;
-
 /// A file descriptor that a path stands for. It need not be open.
 #[derive(Clone, Copy)]
 enum Descriptor {
@@ -265,7 +258,8 @@ impl Descriptor {
         // On Linux these are links to /proc/PID/fd and /proc/PID/task/TID/fd; elsewhere /dev/fd is a folder.
         let own = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"].map(|own| fs::canonicalize(own).ok());
         let mut path = path.to_owned();
-        for _ in 0..MAX_LINKS {
+        // As many links as Linux follows.
+        for _ in 0..40 {
             let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
             if let (Some(number), Ok(folder)) = (number, fs::canonicalize(folder(&path))) {
                 let is_foreign = folder.starts_with("/proc") && folder.ends_with("fd");

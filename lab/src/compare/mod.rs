@@ -11,7 +11,7 @@ use anyhow::bail;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::noise::{Judge, Sample, Spread};
+use self::noise::{Sample, Spread, half_interval};
 use crate::{
     Column, Fields, Measured, Role,
     experiments::times::is_disturbed,
@@ -101,10 +101,9 @@ impl Comparison {
             );
         }
         let figures = experiments.iter().flat_map(|experiment| &experiment.figures);
-        let mut judge =
-            Judge::new(figures.filter(|figure| figure.spreads.iter().flatten().any(|spread| spread.error > 0.0)).count());
+        let uncertain = figures.filter(|figure| figure.spreads.iter().flatten().any(|spread| spread.error > 0.0)).count();
         for figure in experiments.iter_mut().flat_map(|experiment| &mut experiment.figures) {
-            figure.judge(&mut judge, time_tolerance);
+            figure.judge(uncertain, time_tolerance);
         }
         let alone = [without(&in_a, &in_b), without(&in_b, &in_a)];
         Ok(Self { folders: [a.to_owned(), b.to_owned()], experiments, alone })
@@ -131,8 +130,8 @@ impl Difference {
         if apart.abs() > 0.0 { apart / self.a.abs() } else { 0.0 }
     }
 
-    fn judge(&mut self, judge: &mut Judge, time_tolerance: f64) {
-        self.half_interval = judge.half(self.spreads);
+    fn judge(&mut self, uncertain: usize, time_tolerance: f64) {
+        self.half_interval = half_interval(uncertain, self.spreads);
         let apart = (self.b - self.a).abs();
         self.verdict = match self.half_interval {
             _ if apart <= 1e-12 * self.a.abs().max(self.b.abs()) => Verdict::Equal,

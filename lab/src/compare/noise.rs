@@ -3,8 +3,6 @@
 //! Two values differ if a confidence interval of their difference does not contain 0. It is a 99 % interval for all figures of a
 //! comparison together (Bonferroni): one comparison in a hundred calls anything different that is not.
 
-use std::collections::HashMap;
-
 use distrs::{Normal, StudentsT};
 
 /// The probability that any of the figures of a comparison is called different by chance.
@@ -51,28 +49,11 @@ impl Spread {
     }
 }
 
-/// The judge of a comparison with a number of figures.
-pub(super) struct Judge {
-    tail: f64,
-    /// The bounds for degrees of freedom, by their bits.
-    known: HashMap<Option<u64>, f64>,
-}
-
-impl Judge {
-    pub(super) fn new(figures: usize) -> Self {
-        Self { tail: ERROR / 2.0 / figures.max(1) as f64, known: HashMap::new() }
-    }
-
-    /// Half the width of the interval of the difference. `None` if a spread is unknown.
-    pub(super) fn half(&mut self, [a, b]: [Option<Spread>; 2]) -> Option<f64> {
-        let (a, b) = a.zip(b)?;
-        let freedom = a.freedom.zip(b.freedom).map_or(a.freedom.or(b.freedom), |(a, b)| Some(a + b));
-        Some(self.bound(freedom) * f64::sqrt(a.error * a.error + b.error * b.error))
-    }
-
-    fn bound(&mut self, freedom: Option<f64>) -> f64 {
-        *self.known.entry(freedom.map(f64::to_bits)).or_insert_with(|| critical(self.tail, freedom))
-    }
+/// Half the width of the interval of the difference, in a comparison with so many figures. `None` if a spread is unknown.
+pub(super) fn half_interval(figures: usize, [a, b]: [Option<Spread>; 2]) -> Option<f64> {
+    let (a, b) = a.zip(b)?;
+    let freedom = a.freedom.zip(b.freedom).map_or(a.freedom.or(b.freedom), |(a, b)| Some(a + b));
+    Some(critical(ERROR / 2.0 / figures.max(1) as f64, freedom) * f64::hypot(a.error, b.error))
 }
 
 /// The value that Student's t exceeds with this probability, at most one half; without degrees of freedom, a normal value.
@@ -118,10 +99,9 @@ mod tests {
     #[test]
     fn more_figures_take_wider_intervals() {
         let [spread, exact] = [Spread { error: 1.0, freedom: None }, Spread::EXACT].map(Some);
-        let one = Judge::new(1).half([spread, exact]).unwrap();
-        let many = Judge::new(1000).half([spread, exact]).unwrap();
+        let [one, many] = [1, 1000].map(|figures| half_interval(figures, [spread, exact]).unwrap());
         assert!((one - 2.576).abs() < 0.001 && many > 4.0, "{one} {many}");
-        assert_eq!(Judge::new(1).half([exact; 2]), Some(0.0));
-        assert_eq!(Judge::new(1).half([None, exact]), None);
+        assert_eq!(half_interval(1, [exact; 2]), Some(0.0));
+        assert_eq!(half_interval(1, [None, exact]), None);
     }
 }
