@@ -145,7 +145,7 @@ code-size:
 # Every fuzz target, or those named, for so many seconds, with AddressSanitizer: from fuzz/corpus, and what was found before.
 fuzz seconds="60" *targets="snapshot ops growing foreign serde":
     @! {{just}} _need "the fuzz targets" "rustup toolchain install nightly; cargo install --locked cargo-fuzz" cargo +nightly fuzz --version \
-        || { cargo +nightly fuzz build --target-dir target/fuzz; xargs -n 1 -P "$(nproc)" {{just}} _fuzz {{seconds}} <<<$(printf '%s\n' {{targets}}); }
+        || { cargo +nightly fuzz build --target-dir target/fuzz; xargs -n 1 -P "$(nproc)" {{just}} _fuzz {{seconds}} <<<"{{targets}}"; }
 
 # One target: its output is shown if it fails. An input that crashes is left in fuzz/artifacts.
 [no-exit-message]
