@@ -1,5 +1,5 @@
 # What developers run: `just check` before each commit, `just gate` before pushing, `just nightly` before a release. `just` lists the
-# recipes; docs/CONTRIBUTING.md says what they check. `just` comes with `cargo install just`, or `pip install rust-just`.
+# recipes; `cargo install just` or `pip install rust-just` installs it. docs/CONTRIBUTING.md says more.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 set positional-arguments
@@ -8,11 +8,11 @@ set positional-arguments
 export CARGO_PROFILE_RELEASE_LTO := "off"
 export PYTHONDONTWRITEBYTECODE := "1"
 
-target := env("CARGO_TARGET_DIR", justfile_directory() / "target")
+# Quoted for the shell, as the next one: a folder's name may have blanks.
+target := quote(env("CARGO_TARGET_DIR", justfile_directory() / "target"))
 rust_version := trim(`sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml`)
 host := "x86_64-unknown-linux-gnu"
-just := just_executable()
-# The Python that has what the tests need.
+just := quote(just_executable())
 python := if path_exists("target/python/bin/python") == "true" { "target/python/bin/python" } else { "python3" }
 
 _list:
@@ -52,11 +52,11 @@ format:
         grep -qE "^(mod $name;|name = \"$name\")$" ${folder}tests/suite.rs ${folder}Cargo.toml \
             || { echo "$file: neither ${folder}tests/suite.rs nor ${folder}Cargo.toml names it"; exit 1; }; done
 
-# Clippy, without warnings: the workspace with all features.
+# Clippy of the workspace with all features, without warnings.
 clippy:
     cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 
-# The same of the library without features, and with each alone; with `--lib --tests`, also of its tests.
+# Clippy of the library without features, and with each alone; with `--lib --tests`, also of its tests.
 features *what="--lib":
     cargo clippy -p koel --all-targets --no-default-features --locked -- -D warnings
     @for feature in $(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' Cargo.toml | grep -v default); do \
@@ -68,14 +68,13 @@ msrv:
     @! {{just}} _need "Rust {{rust_version}}" "rustup toolchain install {{rust_version}} --profile minimal" cargo +{{rust_version}} --version \
         || CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check -p koel -p koel-cli -p koel-valkey --all-features --locked
 
-# It compiles for ARM, Windows, and with the bytes in the other order; or for other targets, without an operating system.
+# Clippy for ARM, Windows, and with the bytes in the other order; or for other targets, without an operating system.
 targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-linux-gnu":
     #!/usr/bin/env bash
     set -euo pipefail
     export CARGO_TARGET_DIR={{target}}/other
     for name in {{names}}; do
         {{just}} _target $name || continue
-        echo "for $name:"
         case $name in
             aarch64* | *windows*) packages=(-p koel -p koel-cli) features=(--all-features) ;;
             *) packages=(-p koel --no-default-features) features=(--no-default-features --features kernels,serde) ;;
@@ -84,7 +83,7 @@ targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-
         cargo clippy -p koel "${features[@]}" --locked --target "$name" -- -D warnings
     done
 
-# rustdoc, without warnings: with all features, and without any; and that each figure in a page says where it is from.
+# rustdoc, without warnings: with all features, and without any; and docs/measure --check.
 docs:
     python3 docs/measure --check
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps --locked
@@ -94,7 +93,7 @@ docs:
 test:
     cargo test --workspace
 
-# The two commands of the README's "Set-up", word for word.
+# The two commands of the README's "Set-up", word for word: the demo, and all tests.
 readme:
     @commands=$(awk '/^## /{setup = $2 == "Set-up"} /^```$/{code = 0} setup && code; setup && /^```sh$/{code = 1}' README.md); \
     [ $(wc -l <<<"$commands") = 2 ] || { echo "README.md: two commands expected under Set-up"; exit 1; }; \
@@ -122,8 +121,8 @@ i686 *tests="--lib --tests":
 # after it has grown.
 [doc("Tests on WebAssembly, under Node.")]
 wasm32 *tests="--lib --tests":
-    @! {{just}} _target wasm32-wasip1 || CARGO_TARGET_DIR={{target}}/other \
-        CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings $PWD/.ci/wasi.mjs" \
+    @! {{just}} _target wasm32-wasip1 || ! {{just}} _need "tests on WebAssembly" "apt-get install nodejs" node --version \
+        || CARGO_TARGET_DIR={{target}}/other CARGO_TARGET_WASM32_WASIP1_RUNNER="node --no-warnings .ci/wasi.mjs" \
         CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS='-Clink-arg=--initial-memory=1073741824 -Clink-arg=--max-memory=1073741824' \
         cargo test -p koel {{tests}} --all-features --locked --target wasm32-wasip1
 
@@ -142,14 +141,15 @@ instructions:
 code-size:
     env -u CARGO_PROFILE_RELEASE_LTO CARGO_TARGET_DIR={{target}}/code_size python3 benches/code_size.py
 
-# Every fuzz target, or those named, for so many seconds, with AddressSanitizer: from fuzz/corpus, and what was found before.
+# Every fuzz target, or those named, for so many seconds, after minutes of compiling: with AddressSanitizer, from fuzz/corpus.
 fuzz seconds="60" *targets="snapshot ops growing foreign serde":
     @! {{just}} _need "the fuzz targets" "rustup toolchain install nightly; cargo install --locked cargo-fuzz" cargo +nightly fuzz --version \
         || { cargo +nightly fuzz build --target-dir target/fuzz; xargs -n 1 -P "$(nproc)" {{just}} _fuzz {{seconds}} <<<"{{targets}}"; }
 
 # One target: its output is shown if it fails. An input that crashes is left in fuzz/artifacts.
-[no-exit-message]
 _fuzz seconds name:
+    @[[ {{seconds}} =~ ^[1-9][0-9]*$ && -d fuzz/corpus/{{name}} ]] \
+        || { echo "{{seconds}} {{name}} given; give seconds, and targets that have a folder in fuzz/corpus: just fuzz 60 serde"; false; }
     @found=target/fuzz/corpus/{{name}} artifacts=fuzz/artifacts/{{name}}/ log=target/fuzz/{{name}}.log; mkdir -p $found $artifacts; \
     KOEL_FUZZ={{name}} target/fuzz/{{host}}/release/all $found fuzz/corpus/{{name}} -artifact_prefix=$artifacts -max_total_time={{seconds}} \
         -max_len=4096 -entropic_scale_per_exec_time=1 -print_final_stats=1 >$log 2>&1 || { cat $log; \
@@ -163,10 +163,11 @@ module *arguments:
     mkdir -p target/valkey && cp {{target}}/release/libkoel_valkey.so target/valkey/failpoint.so
     cargo build --release --locked -p koel-valkey
     cargo build --release --locked -p koel-cli
-    @servers=$({{python}} valkey/tests/servers.py || true); \
+    @servers=$({{python}} valkey/tests/servers.py); \
     for server in redis-7 redis-8 valkey-8 valkey-9; do \
         {{just}} _need "the module on $server" .ci/install grep "^$server\." <<<"$servers" || true; done; \
-    [ -z "$servers" ] || {{python}} -m pytest -q -rs -p no:cacheprovider -n 3 --durations 5 valkey/tests "$@"
+    [ -z "$servers" ] || ! {{just}} _need "the module" "pip install -r valkey/tests/requirements.txt" {{python}} -c "import pytest, xdist" \
+        || {{python}} -m pytest -q -rs -p no:cacheprovider -n 3 --durations 5 valkey/tests "$@"
 
 # The module for systems with an older C library, and the versions of it that the file needs, the highest last.
 module-portable glibc="2.17":
@@ -197,8 +198,7 @@ threads:
 measure *arguments:
     @python3 docs/measure "$@"
 
-# Of all experiments, of docs/tuning, and of a few: these are also broken in many ways, each of which must be noticed, so they are as
-# small as that allows. Results, and pictures of the pages, are in target/report.
+# Those of a few experiments are also broken in many ways, each of which must be noticed. Pages and pictures are in target/report.
 [doc("Reports in Chromium.")]
 report:
     #!/usr/bin/env bash
@@ -206,8 +206,7 @@ report:
     export CHROMIUM=$(which -a ${CHROMIUM:+"$CHROMIUM"} chromium chromium-browser google-chrome 2>/dev/null | head -1)
     {{just}} _need "the report in a browser" "apt-get install chromium fonts-dejavu-core npm; or CHROMIUM=PATH" which "$CHROMIUM" npm || exit 0
     folder=target/report built={{target}}/debug
-    rm -rf $folder
-    mkdir -p $folder/{browser,some,tuning}
+    rm -rf $folder && mkdir -p $folder/{browser,some,tuning}
     # Node looks for packages beside a program, and they must not be installed among the sources.
     cp cli/tests/report/*.{mjs,json} $folder/browser
     npm ci --prefix $folder/browser --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -226,17 +225,16 @@ report:
 # Tests and benchmarks are left out on purpose, which cargo mentions for each file.
 [doc("What would be published builds by itself, without warnings, and contains nothing else.")]
 package:
-    cargo publish --workspace --dry-run --locked --allow-dirty --target-dir target/package 2>&1 \
+    mkdir -p target; cargo publish --workspace --dry-run --locked --allow-dirty --target-dir target/package 2>&1 \
         | grep -vE '^warning: (ignoring (test|benchmark|example) `|aborting upload due to dry run$)' | tee target/publish
     ! grep '^warning' target/publish
     ! cargo package -p koel --locked --allow-dirty --list | grep -vE '^(src|tables|docs)/|^[^/]+$'
 
 # What changed since the last release breaks nobody's code, unless its version says so.
 semver:
-    @tag=$(git tag --list 'v*' --sort=-v:refname | head -1); \
-    if [ -z "$tag" ]; then echo "not checked: public API: there is no tag v0.1.0 yet to compare with"; else \
-        ! {{just}} _need "public API" "cargo install --locked cargo-semver-checks" cargo semver-checks --version \
-            || cargo semver-checks -p koel --baseline-rev "$tag"; fi
+    @tag=$(git tag --list 'v*' --sort=-v:refname | head -1); ! {{just}} _need "public API" "git tag v0.1.0" test -n "$tag" \
+        || ! {{just}} _need "public API" "cargo install --locked cargo-semver-checks" cargo semver-checks --version \
+        || cargo semver-checks -p koel --baseline-rev "$tag"
 
 # Tests on 64-bit ARM, under qemu.
 aarch64: (_under_qemu "aarch64" "--all-features")

@@ -48,12 +48,12 @@ pub(crate) struct Build {
     kind: Kind,
 
     /// The length of the fingerprints in bits, instead of --fpr
-    #[arg(long, value_name = "F", value_parser = numbers::bits, conflicts_with = "fpr", allow_negative_numbers = true)]
+    #[arg(long, value_name = "F", value_parser = numbers::bits, conflicts_with = "fpr", allow_hyphen_values = true)]
     bits: Option<u32>,
 
     /// The number of items that the filter must hold, such as 1000000 or 1M; by default, the number of items in the list, with
     /// hardly any room for more
-    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: Option<usize>,
 
     /// Build a filter that grows: larger for the same number of items, but the number need not be known and may increase later
@@ -62,7 +62,7 @@ pub(crate) struct Build {
 
     /// With --grow, the number of items up to which a lookup reads two buckets; beyond it, four or more [default: 1000 times the
     /// capacity, at least 16 million]
-    #[arg(long, value_name = "N", requires = "grow", value_parser = numbers::capacity, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", requires = "grow", value_parser = numbers::capacity, allow_hyphen_values = true)]
     max_capacity: Option<usize>,
 
     /// The addressing: which numbers of buckets are possible

@@ -36,7 +36,7 @@ pub(crate) const RATE: f64 = 0.001;
 pub(crate) struct Kind {
     /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1, such as 0.001 or
     /// 0.1% [default: 0.001]
-    #[arg(long, value_name = "E", value_parser = numbers::rate, allow_negative_numbers = true)]
+    #[arg(long, value_name = "E", value_parser = numbers::rate, allow_hyphen_values = true)]
     pub(crate) fpr: Option<f64>,
 
     /// The kind of table; by default, the smaller one
@@ -44,7 +44,7 @@ pub(crate) struct Kind {
     pub(crate) table: Option<TableKind>,
 
     /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
-    #[arg(long, value_name = "B", value_parser = numbers::slots, allow_negative_numbers = true)]
+    #[arg(long, value_name = "B", value_parser = numbers::slots, allow_hyphen_values = true)]
     pub(crate) bucket_size: Option<u32>,
 
     /// The hash function
@@ -52,7 +52,7 @@ pub(crate) struct Kind {
     pub(crate) hasher: AnyHasher,
 
     /// The seed of the hash function: a whole number, or 0x and hexadecimal digits
-    #[arg(long, value_name = "S", default_value = "0", value_parser = numbers::seed, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "0", value_parser = numbers::seed, allow_hyphen_values = true)]
     pub(crate) seed: u64,
 }
 

@@ -90,12 +90,12 @@ struct Build {
     part: (usize, usize),
 
     /// The number of items in all parts together
-    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: usize,
 
     /// The number of items, in all parts together, up to which a lookup reads two buckets; beyond it, four or more
     /// [default: the capacity, which takes the least space]
-    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     max_capacity: Option<usize>,
 
     #[command(flatten)]

@@ -77,7 +77,7 @@ impl Request {
 
     fn wrong_capacity(&self) -> String {
         let capacity = self.capacity.unwrap_or_default();
-        let limit = "the hashes have too few bits for so many items; give a higher false-positive rate";
+        let limit = "the hashes have too few bits for so many items; give fewer, or a higher false-positive rate";
         match self.max_capacity {
             Some(max) if max < capacity => {
                 text!("{capacity} given, but the maximal capacity is {max}; give at most {max}, or a larger maximal capacity")

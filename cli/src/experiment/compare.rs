@@ -40,7 +40,7 @@ pub(crate) struct Options {
     b: PathBuf,
 
     /// Call times equal that differ by no more than this share of the lower one
-    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = numbers::part, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = numbers::part, allow_hyphen_values = true)]
     time_tolerance: Share,
 
     /// Print JSON

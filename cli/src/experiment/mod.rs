@@ -47,7 +47,7 @@ pub(crate) struct Experiment {
     names: Vec<String>,
 
     /// Leave out tables with more slots than this, such as 1M
-    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true)]
     max_slots: Option<u64>,
 
     #[command(flatten)]
@@ -78,11 +78,11 @@ struct Where {
     quick: bool,
 
     /// The seed of all random numbers: a whole number, or 0x and hexadecimal digits
-    #[arg(long, value_name = "N", default_value = "1", value_parser = numbers::seed, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = numbers::seed, allow_hyphen_values = true)]
     seed: u64,
 
     /// The maximum number of measurements at the same time; times are always measured alone [default: one per core]
-    #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::threads, allow_hyphen_values = true)]
     threads: Option<usize>,
 
     /// Measure everything anew, also what has been measured before

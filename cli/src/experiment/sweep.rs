@@ -43,11 +43,11 @@ Examples:
     koel experiment sweep --b 2,4 --load 0.8 --measure load --items 1000 --quick --out buckets")]
 pub(crate) struct Options {
     /// Bits of a fingerprint
-    #[arg(long, value_name = "BITS", default_value = "12", value_parser = |text: &str| BITS.list(text), allow_negative_numbers = true)]
+    #[arg(long, value_name = "BITS", default_value = "12", value_parser = |text: &str| BITS.list(text), allow_hyphen_values = true)]
     f: List<u32>,
 
     /// Slots per bucket
-    #[arg(long, value_name = "SLOTS", default_value = "4", value_parser = |text: &str| SLOTS.list(text), allow_negative_numbers = true)]
+    #[arg(long, value_name = "SLOTS", default_value = "4", value_parser = |text: &str| SLOTS.list(text), allow_hyphen_values = true)]
     b: List<u32>,
 
     /// The kinds of tables
@@ -55,11 +55,11 @@ pub(crate) struct Options {
     table: Vec<TableKind>,
 
     /// Loads: items divided by slots, above 0 and at most 1
-    #[arg(long, value_name = "LOADS", default_value = "0.95", value_parser = |text: &str| LOADS.list(text), allow_negative_numbers = true)]
+    #[arg(long, value_name = "LOADS", default_value = "0.95", value_parser = |text: &str| LOADS.list(text), allow_hyphen_values = true)]
     load: List<f64>,
 
     /// Numbers of items
-    #[arg(long, value_name = "ITEMS", default_value = "100000", value_parser = |text: &str| ITEMS.list(text), allow_negative_numbers = true)]
+    #[arg(long, value_name = "ITEMS", default_value = "100000", value_parser = |text: &str| ITEMS.list(text), allow_hyphen_values = true)]
     items: List<u64>,
 
     /// What to measure

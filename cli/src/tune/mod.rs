@@ -82,7 +82,7 @@ pub(crate) struct Tune {
         value_name = "N[..M]",
         required_unless_present_any = ["keys", "trace"],
         value_parser = numbers::items,
-        allow_negative_numbers = true
+        allow_hyphen_values = true
     )]
     given_items: Option<Items>,
 
@@ -91,7 +91,7 @@ pub(crate) struct Tune {
     items: Items,
 
     /// Plan for this much more than --items, or than the upper end of its range; such as 50%, 0.5 or 1/2
-    #[arg(long, value_name = "SHARE", value_parser = numbers::headroom, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::headroom, allow_hyphen_values = true)]
     headroom: Option<Share>,
 
     /// The number of different keys; 0 without keys.
@@ -100,12 +100,12 @@ pub(crate) struct Tune {
 
     /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1, such as 0.001,
     /// 0.1% or 1/1000. Finds the smallest filter
-    #[arg(long, value_name = "E", value_parser = numbers::rate, allow_negative_numbers = true)]
+    #[arg(long, value_name = "E", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
 
     /// The maximum size of the table in bytes, or with a unit: k, kB, M, MB, G, GB, T, TB (powers of 1000), KiB, MiB, GiB,
     /// TiB (powers of 1024). Without --fpr, finds the lowest rate
-    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_hyphen_values = true)]
     bytes: Option<usize>,
 
     /// The kind of table; by default, both are compared
@@ -113,7 +113,7 @@ pub(crate) struct Tune {
     table: Option<TableKind>,
 
     /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one; by default, all of them are compared
-    #[arg(long, value_name = "B", value_parser = numbers::slots, allow_negative_numbers = true)]
+    #[arg(long, value_name = "B", value_parser = numbers::slots, allow_hyphen_values = true)]
     bucket_size: Option<u32>,
 
     /// The addressing: which numbers of buckets are possible
@@ -121,7 +121,7 @@ pub(crate) struct Tune {
     addressing: Addressing,
 
     /// The number of copies of one item that must fit; two buckets hold them, so the limit is twice their slots
-    #[arg(long, value_name = "C", default_value = "1", value_parser = numbers::copies, allow_negative_numbers = true)]
+    #[arg(long, value_name = "C", default_value = "1", value_parser = numbers::copies, allow_hyphen_values = true)]
     copies: u32,
 
     /// Leave out structures that cannot delete. All of koel's filters can
@@ -338,6 +338,11 @@ impl Nearest {
         let lowest = asked.recommend_for(asked.planned(asked.most_items()).max(1), None, asked.bytes);
         let rates = lowest.candidates().iter().map(|filter| filter.params().false_positive_rate_at_capacity());
         rates.reduce(f64::min).map(rounded_up)
+    }
+
+    /// Whether any value works.
+    fn is_any(&self) -> bool {
+        self.items.is_some() || self.false_positive_rate.is_some() || self.bytes.is_some()
     }
 
     /// The values, as options.

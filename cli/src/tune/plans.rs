@@ -141,7 +141,8 @@ impl<'a> Comparison<'a> {
             parts.extend([self.table(), self.notes(best)]);
         } else {
             parts.push(String::from("No plan meets these requirements.\n"));
-            parts.extend(self.nearest.as_ref().map(Nearest::text));
+            // The reasons below name the largest ranges that work.
+            parts.extend(self.nearest.as_ref().filter(|nearest| nearest.is_any()).map(Nearest::text));
         }
         parts.push(left_out(&self.rejections, usize::MAX));
         parts.push(

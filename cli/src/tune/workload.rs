@@ -97,30 +97,30 @@ pub(super) struct Options {
         long,
         value_name = "TIME",
         value_parser = numbers::nanoseconds,
-        allow_negative_numbers = true,
+        allow_hyphen_values = true,
         conflicts_with = "lists"
     )]
     pub(super) false_positive_cost: Option<f64>,
 
     /// The share of the lookups whose key is absent
-    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = numbers::part, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = numbers::part, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
     absent: Share,
 
     /// The share of all operations that insert an item. As many of them as remove one go into a filter that is nearly full; the
     /// others fill it
-    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = numbers::part, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = numbers::part, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
     insertions: Share,
 
     /// The share of all operations that remove an item
-    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = numbers::part, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = numbers::part, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
     removals: Share,
 
     /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: a filter of twice the
     /// size must save 10 % of the time]
-    #[arg(long, value_name = "TIME", value_parser = numbers::nanoseconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = numbers::nanoseconds, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
     memory_cost: Option<f64>,
 

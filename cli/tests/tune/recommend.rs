@@ -318,7 +318,7 @@ fn mistakes_are_named() {
         ("--items 10..5 --fpr 0.1", &["--items", "'10..5'", "from 10 down to 5", "give 5..10"]),
         ("--items 5..10 --bytes 100", &["--items: 5..10 given without a rate", "give --fpr"]),
         ("--items 5..10 --fpr 0", &["--fpr", "0 given", "between 0 and 0.5", "nearest"]),
-        ("--items 5 --fpr 0.1 --headroom -5", &["--headroom", "'-5'", "such as 50%"]),
+        ("--items 5 --fpr 0.1 --headroom -5%", &["--headroom", "'-5%'", "such as 50%"]),
         ("--items 5 --fpr 2", &["--fpr", "2 given", "more than 0.5", "most absent items", "nearest that works is 0.5", "bytes"]),
         ("--items 5 --fpr -0.5 --table packed", &["--fpr", "-0.5 given", "between 0 and 0.5", "nearest"]),
         ("--items 5 --fpr few", &["--fpr", "'few'", "between 0 and 1", "0.001"]),
