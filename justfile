@@ -58,7 +58,7 @@ clippy:
 
 # Clippy of the library without features, and with each alone; with `--lib --tests`, also of its tests.
 features *what="--lib":
-    cargo clippy -p koel --all-targets --no-default-features --locked -- -D warnings
+    cargo clippy -p koel {{what}} --no-default-features --locked -- -D warnings
     @for feature in $(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' Cargo.toml | grep -v default); do \
         echo "with the feature $feature alone:"; \
         cargo clippy -p koel {{what}} --no-default-features --features $feature --locked -- -D warnings; done
@@ -126,9 +126,10 @@ wasm32 *tests="--lib --tests":
         CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS='-Clink-arg=--initial-memory=1073741824 -Clink-arg=--max-memory=1073741824' \
         cargo test -p koel {{tests}} --all-features --locked --target wasm32-wasip1
 
-# The second reader of snapshots, tests/reader.py, agrees with the library.
+# The second reader of snapshots, tests/reader.py, agrees with the library, as `cargo test` has built it.
 reader:
-    rm -rf target/reader && cargo run --quiet --profile test --features redisbloom --locked --example goldens -- random target/reader >/dev/null
+    rm -rf target/reader && cargo build --quiet --profile test --workspace --examples --locked
+    {{target}}/debug/examples/goldens random target/reader >/dev/null
     @! {{just}} _need "the second reader" "pip install -r tests/reader/requirements.txt" {{python}} -c 'import xxhash' \
         || {{python}} tests/reader_check.py tests/data target/reader
 
