@@ -32,7 +32,7 @@ _here: clippy features docs readme reader (module "-k" "not redis-8 and not valk
 _elsewhere: msrv no-std (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--lib" "--tests") targets i686 wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -56,7 +56,7 @@ format:
 clippy:
     cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 
-# Clippy of the library without features, and with each alone; with `--lib --tests`, also of its tests.
+# Clippy of the library without features, and with each alone; with `--all-targets`, of all there is.
 features *what="--lib":
     cargo clippy -p koel {{what}} --no-default-features --locked -- -D warnings
     @for feature in $(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' Cargo.toml | grep -v default); do \

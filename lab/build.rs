@@ -33,14 +33,18 @@ fn output(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
 }
 
-/// How it is compiled: the level of optimization, whether dependencies are optimized together with it, and `RUSTFLAGS`.
+/// How it is compiled: the profile's level of optimization, whatever the environment changes in profiles, and `RUSTFLAGS`.
 fn flags() -> String {
     let known = |name| env::var(name).unwrap_or_default();
-    println!("cargo::rerun-if-env-changed=CARGO_PROFILE_RELEASE_LTO");
-    let lto = env::var("CARGO_PROFILE_RELEASE_LTO").map_or_else(|_| String::new(), |lto| format!(" lto={lto}"));
+    let profile = if known("PROFILE") == "release" { "CARGO_PROFILE_RELEASE_" } else { "CARGO_PROFILE_DEV_" };
+    for setting in ["CODEGEN_UNITS", "LTO", "PANIC"] {
+        println!("cargo::rerun-if-env-changed={profile}{setting}");
+    }
+    let changes = env::vars().filter(|(name, _)| name.starts_with(profile)).map(|(name, value)| format!(" {name}={value}"));
+    let changes: String = changes.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
     // Cargo separates them by this character.
     let flags = known("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
-    format!("opt-level={}{lto} {flags}", known("OPT_LEVEL")).trim_end().to_owned()
+    format!("opt-level={}{changes} {flags}", known("OPT_LEVEL")).trim_end().to_owned()
 }
 
 /// The commit of a checkout, and whether the sources differ from it. Says nothing outside of one, or without git.

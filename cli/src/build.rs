@@ -53,7 +53,7 @@ pub(crate) struct Build {
 
     /// The number of items that the filter must hold, such as 1000000 or 1M; by default, the number of items in the list, with
     /// hardly any room for more
-    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count::<usize>, allow_hyphen_values = true)]
     capacity: Option<usize>,
 
     /// Build a filter that grows: larger for the same number of items, but the number need not be known and may increase later
@@ -62,7 +62,7 @@ pub(crate) struct Build {
 
     /// With --grow, the number of items up to which a lookup reads two buckets; beyond it, four or more [default: 1000 times the
     /// capacity, at least 16 million]
-    #[arg(long, value_name = "N", requires = "grow", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", requires = "grow", value_parser = numbers::count::<usize>, allow_hyphen_values = true)]
     max_capacity: Option<usize>,
 
     /// The addressing: which numbers of buckets are possible

@@ -80,3 +80,18 @@ pub(crate) fn most(mut bad: usize, works: impl Fn(usize) -> bool) -> Option<usiz
     }
     Some(good)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_that_works() {
+        for limit in [0, 1, 2, 1000, usize::MAX - 1] {
+            for bad in [limit + 1, usize::MAX] {
+                assert_eq!(most(bad, |number| number <= limit), Some(limit));
+            }
+        }
+        assert_eq!(most(5, |_| false), None);
+    }
+}

@@ -92,6 +92,6 @@ impl Verify {
             (_, 1) => {}
             (bad, all) => terminal::say(format_args!("koel: {bad} of {all} files failed\n")),
         }
-        Ok(terminal::failed())
+        Ok(ExitCode::from(terminal::FAILED))
     }
 }

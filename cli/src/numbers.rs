@@ -65,14 +65,14 @@ fn whole<T: TryFrom<u128>>(text: &str, takes: impl FnOnce() -> String) -> Result
     number.to_u128().and_then(|number| T::try_from(number).ok()).ok_or_else(takes)
 }
 
-/// A number of anything.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
-    whole(text, || format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", u64::MAX))
+/// What an option with a number of anything takes.
+fn takes_any() -> String {
+    format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX)
 }
 
-/// A number of items.
-pub(crate) fn capacity(text: &str) -> Result<usize, String> {
-    whole(text, || format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX))
+/// A number of anything.
+pub(crate) fn count<T: TryFrom<u128>>(text: &str) -> Result<T, String> {
+    whole(text, takes_any)
 }
 
 /// A number of bits; the library knows the limits of each table.
@@ -119,10 +119,7 @@ pub(crate) struct Items {
 
 /// A number of items, or two with `..` between them.
 pub(crate) fn items(text: &str) -> Result<Items, String> {
-    let takes = || {
-        let one = format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX);
-        format!("{one}; or two of them as a range, such as 1M..10M")
-    };
+    let takes = || takes_any() + "; or two of them as a range, such as 1M..10M";
     let Some((now, most)) = text.split_once("..") else {
         return whole(text, takes).map(|now| Items { now, most: None });
     };
@@ -262,12 +259,16 @@ mod tests {
         );
         let takes = "it takes a whole number from 0 to 18446744073709551615, such as 1000000, 1e6 or 1M";
         let long = "9".repeat(60);
-        refuses(count, takes, "|-1|+1|few|1,5|1,000|1 000|1.|.5|_1|1_|1__0|1_.5|1e|1e-|1e_6|e6|1kk|1kB|1Mi|1P|0x10|1%|1e99");
-        refuses(count, takes, &format!("1e99999999999|18446744073709551616|18.5e18|{long}"));
+        refuses(
+            count::<u64>,
+            takes,
+            "|-1|+1|few|1,5|1,000|1 000|1.|.5|_1|1_|1__0|1_.5|1e|1e-|1e_6|e6|1kk|1kB|1Mi|1P|0x10|1%|1e99",
+        );
+        refuses(count::<u64>, takes, &format!("1e99999999999|18446744073709551616|18.5e18|{long}"));
         for (text, below, above) in
             [("1.5", 1, 2), ("0.1", 0, 1), ("1.2345k", 1234, 1235), ("1e-20", 0, 1), ("2.0000001M", 2_000_000, 2_000_001)]
         {
-            refuses(count, &format!("it is not a whole number; the nearest are {below} and {above}"), text);
+            refuses(count::<u64>, &format!("it is not a whole number; the nearest are {below} and {above}"), text);
         }
     }
 
@@ -404,7 +405,7 @@ mod tests {
 
         #[test]
         fn nothing_that_is_written_panics(text in "[0-9_.eE+%/kMGTiBb -]{0,20}") {
-            let _ = (count(&text), rate(&text), bytes(&text), seed(&text), headroom(&text), nanoseconds(&text));
+            let _ = (count::<u64>(&text), rate(&text), bytes(&text), seed(&text), headroom(&text), nanoseconds(&text));
         }
     }
 }

@@ -65,11 +65,6 @@ fn not_built(error: BuildError) -> anyhow::Error {
     }
 }
 
-/// A number of parts.
-fn parts(text: &str) -> Result<usize, String> {
-    numbers::within(text, MOST_PARTS, "such as 3")
-}
-
 /// Build one part of a filter.
 ///
 /// Reads a list once, stores the items of this part, and skips the others. OUT is replaced atomically, as by `koel build`. A part
@@ -90,12 +85,12 @@ struct Build {
     part: (usize, usize),
 
     /// The number of items in all parts together
-    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count::<usize>, allow_hyphen_values = true)]
     capacity: usize,
 
     /// The number of items, in all parts together, up to which a lookup reads two buckets; beyond it, four or more
     /// [default: the capacity, which takes the least space]
-    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count::<usize>, allow_hyphen_values = true)]
     max_capacity: Option<usize>,
 
     #[command(flatten)]
@@ -129,7 +124,8 @@ impl Build {
 
 /// The number of a part, from 1, and that of all parts.
 fn part(text: &str) -> Result<(usize, usize), String> {
-    let pair = text.split_once('/').and_then(|(part, of)| Some((parts(part).ok()?, parts(of).ok()?)));
+    let number = |text| numbers::within(text, MOST_PARTS, "such as 3").ok();
+    let pair = text.split_once('/').and_then(|(part, of)| number(part).zip(number(of)));
     let part = pair.filter(|(part, parts)| part <= parts);
     part.ok_or_else(|| format!("it takes the number of a part and of all parts, which are {MOST_PARTS} at most, such as 1/3"))
 }

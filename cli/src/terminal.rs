@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+pub(crate) use koel_lab::say;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -80,12 +81,10 @@ impl fmt::Display for Closed {
     }
 }
 
-impl std::error::Error for Closed {}
-
 /// Names standard output in an error, and turns a broken pipe into [`Closed`].
 pub(crate) fn named<T>(result: io::Result<T>) -> anyhow::Result<T> {
     match result {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed.into()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(anyhow::Error::msg(Closed)),
         other => other.context("standard output"),
     }
 }
@@ -125,7 +124,7 @@ impl Out {
 }
 
 /// The exit status of every error. 1 means that nothing was found, as with grep.
-const FAILED: u8 = 2;
+pub(crate) const FAILED: u8 = 2;
 
 /// Reports an error and gives its exit status.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
@@ -134,11 +133,6 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     say(format_args!("koel: {error:#}\n"));
-    failed()
-}
-
-/// The exit status after an error that has been reported.
-pub(crate) fn failed() -> ExitCode {
     ExitCode::from(FAILED)
 }
 
@@ -153,12 +147,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         Some(message) => say(format_args!("koel: {message}")),
         None => say(format_args!("{text}")),
     }
-    failed()
-}
-
-/// Writes to standard error. If that fails, there is nowhere left to report it.
-pub(crate) fn say(text: fmt::Arguments<'_>) {
-    io::stderr().lock().write_fmt(text).ok();
+    ExitCode::from(FAILED)
 }
 
 /// A progress bar. Dropping it removes it from the screen.

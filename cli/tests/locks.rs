@@ -9,7 +9,7 @@ use std::{
     process::Child,
 };
 
-use common::{Koel, Run};
+use common::{Koel, Run, facts};
 
 const MANY: u32 = 26_000;
 
@@ -114,10 +114,20 @@ fn every_command_locks_what_it_will_replace_before_it_reads() {
     }
 }
 
+/// Where there is nothing to lock at the start, the file that is there at the end is replaced.
+#[test]
+fn a_file_that_was_created_in_the_meantime_is_replaced() {
+    let koel = Koel::new();
+    let build = Paused::start(&koel, "build - -o f.koel", &list());
+    koel.feed("other\n", "build - -o f.koel").ok();
+    build.finish().ok();
+    assert_eq!(facts(&koel, "f.koel")["items"], MANY);
+}
+
 /// Linux lists the processes that have a lock or wait for one.
 #[cfg(target_os = "linux")]
 mod waiting {
-    use super::{common::facts, *};
+    use super::*;
     use std::{process, thread};
 
     /// Is the process in the list of locks, as one that has a lock or as one that waits for it?

@@ -39,7 +39,7 @@ pub use {
     plan::{Outcome, Plan, Settings},
     provenance::{Build, Machine},
     record::read_results,
-    runner::run,
+    runner::{run, say},
     statistics::{Quartiles, interval},
     stopwatch::{Lap, Rounds, Stopwatch, Timing},
 };

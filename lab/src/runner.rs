@@ -65,6 +65,6 @@ fn announcement(plan: &Plan<'_>) -> String {
 }
 
 /// Writes to standard error. If that fails, there is nowhere left to report it.
-fn say(text: fmt::Arguments<'_>) {
+pub fn say(text: fmt::Arguments<'_>) {
     io::stderr().lock().write_fmt(text).ok();
 }

@@ -71,8 +71,7 @@ fn text(comparison: &Comparison) -> anyhow::Result<String> {
         text += &experiment(compared)?;
     }
     let figures: usize = comparison.experiments.iter().map(|compared| compared.figures.len()).sum();
-    let count = |verdict| comparison.with(verdict).count();
-    let (different, unknown) = (count(Verdict::Different), count(Verdict::Unknown));
+    let [different, unknown] = [Verdict::Different, Verdict::Unknown].map(|verdict| comparison.with(verdict).count());
     writeln!(text, "\n{figures} figures: {different} different, {unknown} unknown, {} equal", figures - different - unknown)?;
     Ok(text)
 }
@@ -81,8 +80,7 @@ fn experiment(compared: &Compared) -> anyhow::Result<String> {
     let mut text = String::new();
     let Compared { name, cases, alone, .. } = compared;
     let cases = counted(*cases as u64, "case");
-    let count = |verdict| compared.with(verdict).count();
-    let (different, unknown) = (count(Verdict::Different), count(Verdict::Unknown));
+    let [different, unknown] = [Verdict::Different, Verdict::Unknown].map(|verdict| compared.with(verdict).count());
     writeln!(text, "{name}: {cases} in both; {} figures, {different} different, {unknown} unknown", compared.figures.len())?;
     for (what, [a, b]) in &compared.runs {
         writeln!(text, "  {what}: {a} / {b}")?;
@@ -115,16 +113,14 @@ fn table(rows: &[&Difference]) -> String {
     columns(&cells, 2, &[0, 5], &[])
 }
 
-/// Five significant digits.
+/// Five significant digits, or all before the point.
 fn short(value: f64) -> String {
-    let is_zero = value.abs() <= 0.0;
-    if is_zero || (0.001..1e6).contains(&value.abs()) {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few digits")]
-        let places = if is_zero { 0 } else { (4.0 - value.abs().log10().floor()).max(0.0) as usize };
-        let text = format!("{value:.places$}");
-        return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
+    let rounded = format!("{value:.4e}");
+    match value.abs() {
+        1e5..1e6 => format!("{value:.0}"),
+        0.001..1e5 | 0.0 => rounded.parse::<f64>().map_or(rounded, |number| number.to_string()),
+        _ => rounded,
     }
-    format!("{value:.4e}")
 }
 
 #[cfg(test)]

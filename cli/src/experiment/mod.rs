@@ -47,7 +47,7 @@ pub(crate) struct Experiment {
     names: Vec<String>,
 
     /// Leave out tables with more slots than this, such as 1M
-    #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count::<u64>, allow_hyphen_values = true)]
     max_slots: Option<u64>,
 
     #[command(flatten)]

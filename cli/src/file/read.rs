@@ -217,7 +217,8 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::
         // Nothing suggests a file of Go's.
         (Kind::Length, ..=GO_TABLE_AT) | (Kind::Parameter, GO_TABLE_AT) => {
             bail!(
-                "{name}: at byte 0: neither a koel snapshot nor {GO}, nor a dump of RedisBloom; give a file that `koel build` or Go's `Encode` wrote"
+                "{name}: at byte 0: neither a koel snapshot nor {GO}, nor a dump of RedisBloom; give a file that `koel build` or Go's \
+                 `Encode` wrote"
             )
         }
         // The header is invalid. (Errors about the victim, which comes before the table type, are about valid headers only.)

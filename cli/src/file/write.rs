@@ -69,12 +69,8 @@ impl Output {
         Stream::Stdout.check()?;
         let name = path.display().to_string();
         let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::of(path) };
-        let stream = match descriptor {
-            Some(Descriptor::Own(1)) => Some(Stream::Stdout),
-            Some(Descriptor::Own(2)) => Some(Stream::Stderr),
-            _ => None,
-        };
-        if let Some(stream) = stream {
+        if let Some(Descriptor::Own(number @ 1..=2)) = descriptor {
+            let stream = if number == 1 { Stream::Stdout } else { Stream::Stderr };
             stream.check()?;
             return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
         }

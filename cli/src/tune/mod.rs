@@ -340,11 +340,6 @@ impl Nearest {
         rates.reduce(f64::min).map(rounded_up)
     }
 
-    /// Whether any value works.
-    fn is_any(&self) -> bool {
-        self.items.is_some() || self.false_positive_rate.is_some() || self.bytes.is_some()
-    }
-
     /// The values, as options.
     fn text(&self) -> String {
         let ways = [

@@ -141,8 +141,9 @@ impl<'a> Comparison<'a> {
             parts.extend([self.table(), self.notes(best)]);
         } else {
             parts.push(String::from("No plan meets these requirements.\n"));
-            // The reasons below name the largest ranges that work.
-            parts.extend(self.nearest.as_ref().filter(|nearest| nearest.is_any()).map(Nearest::text));
+            // Without either, the reasons below name the largest ranges that work.
+            let is_any = |nearest: &&Nearest| nearest.bytes.is_some() || nearest.false_positive_rate.is_some();
+            parts.extend(self.nearest.as_ref().filter(is_any).map(Nearest::text));
         }
         parts.push(left_out(&self.rejections, usize::MAX));
         parts.push(

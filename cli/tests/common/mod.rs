@@ -25,15 +25,9 @@ pub(crate) trait Args {
     fn list(self) -> Vec<OsString>;
 }
 
-impl Args for &str {
+impl<T: AsRef<str> + ?Sized> Args for &T {
     fn list(self) -> Vec<OsString> {
-        self.split_whitespace().map(OsString::from).collect()
-    }
-}
-
-impl Args for &String {
-    fn list(self) -> Vec<OsString> {
-        self.as_str().list()
+        self.as_ref().split_whitespace().map(OsString::from).collect()
     }
 }
 

@@ -125,6 +125,7 @@ fn mistakes_are_named_with_their_limits() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, parts) in [
         ("--items 0", ["'0'", "--items", "1..=4294967296"]),
+        ("--items 4294967297", ["'4294967297'", "--items", "1..=4294967296"]),
         ("--rounds 1001", ["'1001'", "--rounds", "1..=1000"]),
         ("--rate 0", ["'0'", "--rate", "from 0.000001 to 0.1, such as 0.001"]),
         ("--rate 0.2", ["'0.2'", "--rate", "from 0.000001 to 0.1, such as 0.001"]),

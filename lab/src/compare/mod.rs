@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -145,10 +145,9 @@ impl Difference {
 
 /// The records in a folder, by the names of their experiments.
 fn by_name(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
-    let (name, remedy) = (folder.display(), "give a folder that `koel experiment` has written");
-    let records = record::all(folder, &[]).with_context(|| format!("{name}: the results cannot be read; {remedy}"))?;
+    let records = record::all(folder, &[])?;
     if records.is_empty() {
-        bail!("{name}: no results here; {remedy}");
+        bail!("{}: no results here; give a folder that `koel experiment` has written", folder.display());
     }
     Ok(records.into_iter().map(|record| (record.run.experiment.clone(), record)).collect())
 }

@@ -235,8 +235,9 @@ pub(crate) const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "
 /// The records of all experiments but these, in the order of experiments. Users may keep other JSON files in the folder.
 pub(crate) fn all(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Record>> {
     let mut names = BTreeSet::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let file = entry.with_context(|| folder.display().to_string())?.file_name();
+    let unreadable = || format!("{}: cannot be read; give a folder that `koel experiment` has written", folder.display());
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let file = entry.with_context(unreadable)?.file_name();
         let name = file.to_str().and_then(|file| file.strip_suffix(".json")).filter(|name| !but.contains(name));
         names.extend(name.map(|name| (place(name), name.to_owned())));
     }
