@@ -168,7 +168,7 @@ module *arguments:
     for server in redis-7 redis-8 valkey-8 valkey-9; do \
         {{just}} _need "the module on $server" .ci/install grep "^$server\." <<<"$servers" || true; done; \
     [ -z "$servers" ] || ! {{just}} _need "the module" "pip install -r valkey/tests/requirements.txt" {{python}} -c "import pytest, xdist" \
-        || {{python}} -m pytest -q -rs -p no:cacheprovider -n 3 --durations 5 valkey/tests "$@"
+        || {{python}} -m pytest -q -rs -p no:cacheprovider -n 5 --durations 5 valkey/tests "$@"
 
 # The module for systems with an older C library, and the versions of it that the file needs, the highest last.
 module-portable glibc="2.17":
