@@ -113,7 +113,7 @@ pub mod tuning;
 /// and receive snapshots in pieces.
 pub mod backing {
     #[cfg(feature = "std")]
-    pub use crate::elastic::{Part, Shared};
+    pub use crate::elastic::Shared;
     pub use crate::{
         elastic::{CoreGrow, Elastic, OwnedShards, ShardStorage, SnapshotShards},
         filter::{ContainsIter, Core, CoreMerge, CoreMut, CoreRemove, Planned, RawFilter},
@@ -124,7 +124,7 @@ pub mod backing {
 
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use elastic::{ElasticPart, SharedFilter};
+pub use elastic::SharedFilter;
 #[cfg(feature = "serde")]
 pub use hash::FromHasherId;
 pub use {

@@ -13,8 +13,8 @@ use std::{
 };
 
 use koel::{
-    Addressing, AnyHasher, BuildError, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, FilterView,
-    HasherId, InsertErrorKind, Kernel, SnapshotError, SnapshotErrorKind, TableKind, backing::SnapshotExtent, tuning::nearest,
+    Addressing, AnyHasher, BuildError, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, FilterView, HasherId,
+    InsertErrorKind, Kernel, SnapshotError, SnapshotErrorKind, TableKind, backing::SnapshotExtent, tuning::nearest,
 };
 
 /// Which allocations of this thread fail.
@@ -342,10 +342,6 @@ fn refused_parameters() {
         let Err(BuildError::Param(error)) = builder.build() else { panic!("{name} is not refused") };
         operation(name, &|| ()).run(|()| nearest(&error).ok_or("nothing to find"), ignore);
     }
-    for (part, parts) in [(0, 0), (1, 1), (0, 1000)] {
-        operation("numbers of parts", &|| ()).run(|()| builder().build_part(part, parts).map(drop), ignore);
-    }
-    operation("more parts than lanes", &|| ()).run(|()| builder().lanes(2).build_part(0, 3).map(drop), ignore);
 }
 
 // Growing filters.
@@ -526,37 +522,6 @@ fn snapshots_of_growing_filters() {
         operation(&name, &|| ()).run(|()| ElasticFilter::from_bytes_with(&bytes, AnyHasher::from_id), ignore);
         operation(&name, &|| ()).run(|()| SnapshotExtent::new().push(&bytes).map(drop), ignore);
     }
-}
-
-#[test]
-fn parts_of_growing_filters() {
-    let builder = || growing().lanes(4);
-    operation("build_part", &|| ()).run(|()| builder().build_part(0, 2).map(drop), ignore);
-    let part = |number| {
-        let mut part = builder().build_part(number, 2).expect("right");
-        part.insert_iter((0..2000).map(key)).expect("it grows");
-        part
-    };
-    operation("insert into a part", &|| part(0))
-        .run(|part| part.insert_iter((2000..3000).map(key)), |part, inserted| assert!(inserted.is_err() || part.len() > 1000));
-    operation("write a part", &|| part(0)).run(|part| part.write_to(Nowhere(0)), ignore);
-    let whole = ElasticFilter::join([part(0), part(1)]).expect("all parts");
-    let is_whole = |filter: &ElasticFilter| assert!(filter.to_bytes() == whole.to_bytes());
-    operation("join", &|| [Some(part(0)), Some(part(1))])
-        .run(|parts| ElasticFilter::join(parts.iter_mut().filter_map(Option::take)), |_, joined| _ = joined.map(is_whole));
-    operation("join a part alone", &|| Some(part(1))).run(|part| ElasticFilter::join(part.take()).map(drop), ignore);
-    operation("join a part twice", &|| [Some(part(0)), Some(part(0))])
-        .run(|parts| ElasticFilter::join(parts.iter_mut().filter_map(Option::take)).map(drop), ignore);
-    let snapshots = [0, 1].map(|number| {
-        let mut bytes = Vec::new();
-        part(number).write_to(&mut bytes).expect("a vector takes all");
-        bytes
-    });
-    operation("join_snapshots", &|| ())
-        .run(|()| ElasticPart::join_snapshots(snapshots.iter().map(|snapshot| &snapshot[..]), Nowhere(0)), ignore);
-    operation("join one snapshot", &|| ()).run(|()| ElasticPart::join_snapshots([&snapshots[0][..]], Nowhere(0)), ignore);
-    operation("join a snapshot twice", &|| ()).run(|()| ElasticPart::join_snapshots([&snapshots[0][..]; 2], Nowhere(0)), ignore);
-    operation("read a part as a filter", &|| ()).run(|()| ElasticFilter::from_bytes(&snapshots[0]), ignore);
 }
 
 #[test]
@@ -878,24 +843,6 @@ mod files {
             let file = File::of("damaged growing", &bytes);
             operation("load a damaged growing filter", &|| ()).run(|()| ElasticFilter::load(&file), ignore);
         }
-    }
-
-    #[test]
-    fn of_parts() {
-        let part = |number| {
-            let mut part = growing().lanes(4).build_part(number, 2).expect("right");
-            part.insert_iter((0..2000).map(key)).expect("it grows");
-            part
-        };
-        let whole = ElasticFilter::join([part(0), part(1)]).expect("all parts").to_bytes();
-        let files = [0, 1].map(|number| {
-            let mut bytes = Vec::new();
-            part(number).write_to(&mut bytes).expect("a vector takes all");
-            File::of(&format!("part-{number}"), &bytes)
-        });
-        save("joined files", &whole, |file| ElasticPart::join_files(&files, file));
-        let nothing = nothing();
-        save("a file that is none", b"old", |file| ElasticPart::join_files([&nothing], file));
     }
 
     #[cfg(all(feature = "metrohash", target_endian = "little"))]

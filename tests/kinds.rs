@@ -1,7 +1,7 @@
 //! An operation has the same name in every kind of filter that has it, and all forms of an operation do the same.
 //!
 //! All kinds are queried alike, and all but views remove. `CuckooFilter`, `ElasticFilter`, `SharedFilter` and `GoFilter` have all
-//! forms of insertion, `ElasticPart` those without batches; the first three are merged.
+//! forms of insertion; the first three are merged.
 
 use koel::{Contains, CuckooFilter, ElasticFilter, ElasticView, FilterView, Insert, Prehashed};
 
@@ -184,18 +184,6 @@ fn every_kind_answers_alike() {
         let mut shared = growing_.into_shared().expect("there is memory");
         asked!("SharedFilter", shared, items());
         planned!(shared);
-        for number in 0..2 {
-            let mut part = growing().build_part(number, 2).expect("right");
-            let own: Vec<u64> = items().into_iter().filter(|item| part.part_of(item) == number).collect();
-            assert_eq!(part.insert_iter(items()).expect("it grows"), own.len());
-            asked!("ElasticPart", part, own.clone());
-            planned!(part);
-            let mut removed = [false; 2];
-            part.remove_batch(&[0_u64, 1], &mut removed);
-            assert_eq!(removed, [0_u64, 1].map(|item| part.part_of(&item) == number));
-            let left = (2..ITEMS).filter(|item| part.remove(item)).count();
-            assert!(part.is_empty() && left + removed.iter().filter(|&&removed| removed).count() == own.len());
-        }
     }
     #[cfg(feature = "redisbloom")]
     {

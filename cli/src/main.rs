@@ -19,7 +19,6 @@ mod merge;
 mod numbers;
 mod options;
 mod query;
-mod shard;
 mod terminal;
 mod text;
 mod tune;
@@ -61,7 +60,6 @@ enum Command {
     Info(inspect::Info),
     Verify(inspect::Verify),
     Convert(convert::Convert),
-    Shard(shard::Shard),
     Tune(tune::Tune),
     Experiment(experiment::Experiment),
     Demo(demo::Demo),
@@ -109,7 +107,6 @@ fn main() -> ExitCode {
         Command::Info(info) => info.run(),
         Command::Verify(verify) => verify.run(),
         Command::Convert(convert) => convert.run(),
-        Command::Shard(shard) => shard.run(),
         Command::Tune(tune) => tune.run(),
         Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),

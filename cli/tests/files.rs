@@ -98,12 +98,7 @@ fn a_full_disk_leaves_the_old_file() {
     koel.run("build list.txt -o large.koel --addressing power-of-two --hasher metrohash64 --seed 1337").ok();
     // A limit on the length of files fails in the same place as a full disk does, whether or not its signal is ignored already.
     for trap in ["", "trap '' XFSZ; "] {
-        for command in [
-            "build list.txt -o OUT",
-            "build list.txt -o OUT --grow",
-            "shard build list.txt --part 1/2 --capacity 100000 -o OUT",
-            "convert large.koel --to go -o OUT",
-        ] {
+        for command in ["build list.txt -o OUT", "build list.txt -o OUT --grow", "convert large.koel --to go -o OUT"] {
             for (out, whole) in [("f.koel", "; it is as it was"), ("new.koel", "")] {
                 let command = command.replace("OUT", out);
                 let run = koel.shell(&format!("{trap}ulimit -f 1; koel {command} 2>&1 || test $? = 2"));
@@ -148,7 +143,7 @@ fn devices_pipes_and_sockets_are_refused() {
     koel.shell("mkfifo pipe; ln -s pipe link").status(0);
     let _socket = std::os::unix::net::UnixListener::bind(koel.path("socket")).expect("a socket");
     for (name, kind) in [("pipe", "named pipe"), ("link", "named pipe"), ("socket", "socket")] {
-        for command in ["build -", "build - --grow", "shard build - --part 1/1 --capacity 9"] {
+        for command in ["build -", "build - --grow"] {
             let run = koel.shell(&format!("echo a | timeout 20 koel {command} -o {name} 2>&1 || test $? = 2"));
             let expected = format!("koel: {name}: is a {kind}, not a regular file");
             assert!(run.text().contains(&expected) && run.text().contains(&format!("`-o - > {name}`")), "{}", run.text());

@@ -11,7 +11,7 @@ fn commands(koel: &Koel) -> Vec<String> {
         let names = lines.filter_map(|line| line.split_whitespace().next()).filter(|&name| name != "help");
         names.map(|name| format!("{group} {name}").trim_start().to_owned()).collect::<Vec<_>>()
     };
-    let all: Vec<_> = ["", "shard", "experiment"].into_iter().flat_map(listed).collect();
+    let all: Vec<_> = ["", "experiment"].into_iter().flat_map(listed).collect();
     assert!(all.len() > 15, "{all:?}");
     all
 }

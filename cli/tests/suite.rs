@@ -16,7 +16,6 @@ mod items;
 mod merge;
 mod options;
 mod query;
-mod shard;
 mod tune;
 
 #[cfg(unix)]

@@ -5,8 +5,8 @@
 
 use super::split_mix::SplitMix64;
 use koel::{
-    ElasticBuilder, ElasticFilter, ElasticPart, ElasticView, InsertError, InsertErrorKind, Kernel, MergeError, Prehashed,
-    SharedFilter, TableKind, backing::SnapshotExtent,
+    ElasticBuilder, ElasticFilter, ElasticView, InsertError, InsertErrorKind, Kernel, MergeError, Prehashed, SharedFilter,
+    TableKind, backing::SnapshotExtent,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,7 +50,7 @@ type SharedMerge = fn(&mut SharedFilter, &SharedFilter) -> Result<(), MergeError
 pub type Format = fn(&ElasticFilter) -> ElasticFilter;
 
 /// The forms that need nothing but the library.
-const FORMATS: [Format; 6] = [through_bytes, through_stream, through_pieces, through_view, through_parts, through_extent];
+const FORMATS: [Format; 5] = [through_bytes, through_stream, through_pieces, through_view, through_extent];
 
 /// Does what the input says. `formats` are further forms of storage.
 pub fn check(input: &[u8], size: Size, formats: &[Format]) {
@@ -183,8 +183,6 @@ enum Operation {
     Reread(u8),
     /// The same for one of the filters that must stay equal.
     RereadOne(u8),
-    /// The second filter becomes one that is built in parts.
-    Parts(u8, Range),
     /// This many bytes beyond those that there are.
     Limit(usize),
     NoLimit,
@@ -214,8 +212,7 @@ impl Operation {
             51..53 => Self::Share,
             53 => Self::Unshare,
             54 => Self::Reread(a),
-            55..57 => Self::RereadOne(a),
-            57 => Self::Parts(b, range),
+            55..58 => Self::RereadOne(a),
             58..60 => Self::Limit([0, 64, 1000, 4000, 20_000, 100_000][usize::from(a % 6)]),
             60 => Self::NoLimit,
             61 => Self::Kernels(a),
@@ -635,7 +632,6 @@ impl State {
                 **filters.last_mut().expect("there are two") = reread(source, format, limit);
                 self.sides[0].measure();
             }
-            Operation::Parts(parts, range) => self.build_parts(parts, &self.asked(range)),
             Operation::Limit(more) => {
                 let limit = first.own().map(|filter| filter.size_in_bytes()).max().unwrap_or(0) + more;
                 first.limit = limit;
@@ -815,39 +811,6 @@ impl State {
         }
     }
 
-    /// The second filter becomes one of these items, built in parts.
-    fn build_parts(&mut self, parts: u8, asked: &Asked) {
-        let parts = 1 + usize::from(parts) % self.header.lanes;
-        let mut whole = Own(self.header.builder().build().expect("there is such a filter"));
-        let built = |part| self.header.builder().build_part(part, parts).expect("there is such a part");
-        let mut built: Vec<ElasticPart> = (0..parts).map(built).collect();
-        let mut model = Model::default();
-        for &hash in &asked.hashes {
-            let answer = whole.insert_hash(hash);
-            let answers: Vec<_> =
-                built.iter_mut().map(|part| part.insert(&Prehashed(hash)).map_err(|error| error.kind())).collect();
-            match answer {
-                Ok(()) => {
-                    assert_eq!(answers.iter().filter(|&answer| *answer == Ok(true)).count(), 1);
-                    model.add(hash, 1);
-                }
-                Err((kind, _)) => assert!(answers.contains(&Err(kind)), "no part refuses it"),
-            }
-        }
-        let snapshots = built.iter().map(|part| {
-            let mut snapshot = Vec::new();
-            part.write_to(&mut snapshot).expect("a vector takes all");
-            snapshot
-        });
-        let snapshots: Vec<_> = snapshots.collect();
-        let mut joined = Vec::new();
-        let items = ElasticPart::join_snapshots(snapshots.iter().rev().map(|bytes| &bytes[..]), &mut joined);
-        assert_eq!(items.expect("all parts"), model.len as u64);
-        let filter = ElasticFilter::join(built).expect("all parts");
-        assert!(filter.to_bytes() == whole.to_bytes() && joined == whole.to_bytes(), "parts are not what one would have built");
-        self.sides[1] = Side::new(on_kernels(&filter), usize::MAX, model);
-    }
-
     /// All filters are equal, and have what they should.
     fn verify(&mut self) {
         let side = &mut self.sides[0];
@@ -978,14 +941,6 @@ fn through_view(filter: &ElasticFilter) -> ElasticFilter {
     filter.contains_batch(&Prehashed(&hashes), &mut in_filter);
     assert_eq!(in_view, in_filter);
     view.to_filter().expect("it is as it was written")
-}
-
-/// Joins a whole filter with no other.
-fn through_parts(filter: &ElasticFilter) -> ElasticFilter {
-    let mut joined = Vec::new();
-    let items = ElasticPart::join_snapshots([&filter.to_bytes()[..]], &mut joined).expect("a whole filter");
-    assert!(items == filter.len() as u64 && joined == filter.to_bytes());
-    ElasticFilter::from_bytes(&joined).expect("what is written can be read")
 }
 
 /// The end is found where it is, in pieces of any length.

@@ -12,7 +12,7 @@ pub const HEADER: usize = 64;
 const C: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Is this the number of one of this build's hashers?
-pub fn has_hasher(number: [u8; 2]) -> bool {
+fn has_hasher(number: [u8; 2]) -> bool {
     AnyHasher::ALL.iter().any(|hasher| hasher.id().number().to_le_bytes() == number)
 }
 

@@ -35,14 +35,6 @@ pub struct ElasticBuilder<H = Xxh3> {
     kernel: Option<Kernel>,
 }
 
-/// What a filter is built from, after the request was checked.
-pub(super) struct Plan<H> {
-    pub(super) params: ElasticParams,
-    pub(super) hasher: H,
-    pub(super) dispatch: Dispatch,
-    pub(super) max_bytes: usize,
-}
-
 /// The builder of [`ElasticFilter::builder`], without a rate.
 impl Default for ElasticBuilder {
     fn default() -> Self {
@@ -140,31 +132,19 @@ impl<H> ElasticBuilder<H> {
         self.request.params()
     }
 
-    /// The number of lanes; this one, if none was asked for.
-    #[cfg(feature = "std")]
-    pub(super) fn lanes_or(&mut self, lanes: usize) -> usize {
-        *self.request.lanes.get_or_insert(lanes)
-    }
-
-    /// What a filter is built from. `lanes` tells how many of the given number of lanes it will have.
-    pub(super) fn plan(self, lanes: impl Fn(usize) -> usize) -> Result<Plan<H>, ParamError> {
-        let Self { request, max_bytes, hasher, kernel } = self;
-        let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
-        let params = request.params()?;
-        let charged_lanes = lanes(params.lanes());
-        match params.charged_lanes(charged_lanes) {
-            needed if needed > wide(max_bytes) => Err(request.refuse_max_bytes(max_bytes, needed, charged_lanes)),
-            _ => Ok(Plan { params, hasher, dispatch, max_bytes }),
-        }
-    }
-
     /// An empty filter.
     ///
     /// # Errors
     /// If a parameter is missing or out of range, if an empty filter takes more than [`max_bytes`](Self::max_bytes), if the kernel is
     /// not available, or if memory cannot be allocated.
     pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
-        let Plan { params, hasher, dispatch, max_bytes } = self.plan(|lanes| lanes)?;
+        let Self { request, max_bytes, hasher, kernel } = self;
+        let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
+        let params = request.params()?;
+        let needed = params.charged_when_empty();
+        if needed > wide(max_bytes) {
+            return Err(request.refuse_max_bytes(max_bytes, needed).into());
+        }
         let mut filter = ElasticFilter::with_dispatch(params, hasher, dispatch)?;
         filter.set_max_bytes(max_bytes);
         Ok(filter)
@@ -178,7 +158,7 @@ impl<H> ElasticBuilder<H> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_shared(mut self) -> Result<SharedFilter<H>, BuildError> {
-        self.lanes_or(SHARED_LANES);
+        self.request.lanes.get_or_insert(SHARED_LANES);
         let filter = self.build()?;
         let room = reserved(filter.core.storage.lanes.len())?;
         Ok(filter.with_locks(room))

@@ -157,12 +157,12 @@ impl ElasticParams {
     /// ```
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        in_memory(self.charged_lanes(self.lanes()))
+        in_memory(self.charged_when_empty())
     }
 
-    /// What an empty filter with this many of these lanes is charged.
-    pub(super) fn charged_lanes(&self, lanes: usize) -> u64 {
-        wide(Lane::charged_when_empty(self)).saturating_mul(wide(lanes)).saturating_add(wide(FILTER_BYTES))
+    /// Bytes that an empty filter is charged against its limit.
+    pub(super) fn charged_when_empty(&self) -> u64 {
+        wide(Lane::charged_when_empty(self)).saturating_mul(wide(self.lanes())).saturating_add(wide(FILTER_BYTES))
     }
 
     /// The kind of table.

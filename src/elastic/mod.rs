@@ -13,8 +13,6 @@ mod lane;
 mod layer;
 mod look_up;
 mod merge;
-#[cfg(feature = "std")]
-mod part;
 mod plan;
 mod pool;
 mod refusal;
@@ -27,6 +25,8 @@ mod stored;
 mod stream;
 
 use crate::{filter::Filter, hash::Xxh3};
+#[cfg(feature = "std")]
+pub use shared::{Shared, SharedFilter};
 pub use {
     builder::ElasticBuilder,
     facts::CoreGrow,
@@ -39,11 +39,6 @@ pub(crate) use {
     refusal::nearest,
     shard::{Shard, ShardParams},
     stream::Shares,
-};
-#[cfg(feature = "std")]
-pub use {
-    part::{ElasticPart, Part},
-    shared::{Shared, SharedFilter},
 };
 
 /// A cuckoo filter that grows with its items, shrinks when they are removed, and keeps its false-positive rate at every size.

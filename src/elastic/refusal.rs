@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::iter::successors;
 
-use super::plan::{ElasticParams, MOST_LANES, Request};
+use super::plan::{MOST_LANES, Request};
 use crate::{
     bits::wide,
     params::{DEFAULT_BUCKET_SIZE, GrowingRequest, Nearest, ParamError, Parameter, Rate, TableKind, Value, Why},
@@ -18,18 +18,17 @@ impl Request {
             Parameter::Lanes => self.wrong_lanes(),
             _ => self.wrong_capacity(),
         };
-        ParamError::of(parameter, Why::Growing(words, self.kept(None, 0)))
+        ParamError::of(parameter, Why::Growing(words, self.kept(None)))
     }
 
-    /// The error for a limit of memory that leaves too little for an empty filter. `needed` is what such a filter takes, with so
-    /// many lanes.
-    pub(super) fn refuse_max_bytes(&self, max_bytes: usize, needed: u64, charged_lanes: usize) -> ParamError {
+    /// The error for a limit of memory that leaves too little for an empty filter, which is charged `needed` bytes.
+    pub(super) fn refuse_max_bytes(&self, max_bytes: usize, needed: u64) -> ParamError {
         let words = text!("{max_bytes} given, but an empty filter takes up to {needed}; the nearest that works is {needed}");
-        ParamError::of(Parameter::MaxBytes, Why::Growing(words, self.kept(Some(max_bytes), charged_lanes)))
+        ParamError::of(Parameter::MaxBytes, Why::Growing(words, self.kept(Some(max_bytes))))
     }
 
     /// What an error keeps.
-    fn kept(&self, max_bytes: Option<usize>, charged_lanes: usize) -> GrowingRequest {
+    fn kept(&self, max_bytes: Option<usize>) -> GrowingRequest {
         let Self { capacity, max_capacity, false_positive_rate, table, bucket_size, lanes, .. } = *self;
         GrowingRequest {
             capacity,
@@ -40,7 +39,6 @@ impl Request {
             // More than there can be are too many, whatever their number.
             lanes: lanes.map(|lanes| u16::try_from(lanes).unwrap_or(u16::MAX)),
             max_bytes,
-            charged_lanes: u16::try_from(charged_lanes).unwrap_or(u16::MAX),
         }
     }
 
@@ -90,8 +88,7 @@ impl Request {
 
 /// What works in place of a parameter of a filter that grows, where the message does not say so.
 pub(crate) fn nearest(parameter: Parameter, refused: GrowingRequest) -> Option<Nearest> {
-    let GrowingRequest { capacity, max_capacity, false_positive_rate, table, bucket_size, lanes, max_bytes, charged_lanes } =
-        refused;
+    let GrowingRequest { capacity, max_capacity, false_positive_rate, table, bucket_size, lanes, max_bytes } = refused;
     let request = Request {
         capacity,
         max_capacity,
@@ -117,9 +114,8 @@ pub(crate) fn nearest(parameter: Parameter, refused: GrowingRequest) -> Option<N
         }
         Parameter::MaxBytes => {
             let most = wide(max_bytes?);
-            let bytes = |params: &ElasticParams| params.charged_lanes(charged_lanes.into());
             let works = |capacity: &u64| {
-                Request { capacity: Some(*capacity), ..request }.plan().is_ok_and(|params| bytes(&params) <= most)
+                Request { capacity: Some(*capacity), ..request }.plan().is_ok_and(|params| params.charged_when_empty() <= most)
             };
             Value::Capacity(halves(request.plan().ok()?.capacity / 2).find(works)?)
         }

@@ -196,7 +196,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let (mut items, mut shards, mut rates) = (0_u64, 0, 0.0);
         let mut lanes = reserved(params.lanes())?;
         for number in 0..wide(params.lanes()) {
-            let listing = reading.present(number)?;
+            let listing = reading.listing(number)?;
             let mut layers = reserved(listing.layers(&params).count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
             // What is allocated from here on is for bytes that exist.

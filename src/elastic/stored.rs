@@ -2,9 +2,9 @@
 
 #![allow(private_interfaces, private_bounds, reason = "the traits are sealed")]
 
-use super::{Elastic, ElasticParams, SnapshotShards, lane::Lane, layer::Layer};
 #[cfg(feature = "std")]
-use super::{Part, Shared};
+use super::Shared;
+use super::{Elastic, ElasticParams, SnapshotShards, lane::Lane, layer::Layer};
 #[cfg(feature = "std")]
 use crate::storage::OutOfMemory;
 use crate::{
@@ -31,7 +31,7 @@ impl Lane {
 
     /// Reads the section of the lane with this number.
     fn read<S: Source>(reading: &mut Reading<S>, number: u64) -> Result<Self, SnapshotError> {
-        let (listing, params) = (reading.present(number)?, reading.header.fields);
+        let (listing, params) = (reading.listing(number)?, reading.header.fields);
         let mut layers = listing.layers(&params);
         let first = match layers.next() {
             Some(listed) => Layer::read(reading, listed)?,
@@ -61,11 +61,11 @@ impl Layer {
 
 impl ToSnapshot for Elastic {
     fn snapshot_bytes(&self) -> u64 {
-        snapshot_bytes(self.storage.lanes.iter().map(Some))
+        snapshot_bytes(self.storage.lanes.iter())
     }
 
     fn write<E>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        write(&self.params, hasher, self.storage.lanes.iter().map(|lane| Ok(Some(lane))), piece)
+        write(&self.params, hasher, self.storage.lanes.iter().map(Ok), piece)
     }
 }
 
@@ -96,11 +96,11 @@ impl Elastic {
 #[cfg(feature = "std")]
 impl ToSnapshot for Shared {
     fn snapshot_bytes(&self) -> u64 {
-        snapshot_bytes(self.lanes.iter().map(|lane| Some(lane.read())))
+        snapshot_bytes(self.lanes.iter().map(|lane| lane.read()))
     }
 
     fn write<E: From<OutOfMemory>>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        write(&self.params, hasher, self.lanes.iter().map(|lane| Ok(Some(lane.read().try_clone()?))), piece)
+        write(&self.params, hasher, self.lanes.iter().map(|lane| Ok(lane.read().try_clone()?)), piece)
     }
 }
 
@@ -113,17 +113,6 @@ impl FromSnapshot for Shared {
         let (filter, end) = Elastic::read(source, hasher)?;
         let room = reserved(filter.core.params.lanes())?;
         Ok((filter.with_locks(room), end))
-    }
-}
-
-#[cfg(feature = "std")]
-impl ToSnapshot for Part {
-    fn snapshot_bytes(&self) -> u64 {
-        snapshot_bytes(self.each_lane())
-    }
-
-    fn write<E>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        write(&self.params, hasher, self.each_lane().map(Ok), piece)
     }
 }
 
@@ -149,8 +138,8 @@ impl<D: AsRef<[u8]>> ViewSnapshot for Elastic<SnapshotShards<D>> {
     fn verify(&self) -> Result<(), SnapshotError> {
         let mut reading = Reading::<_, ElasticParams>::start(Slice(self.snapshot().all()))?;
         for lane in 0..wide(self.params.lanes()) {
-            let listing = reading.present(lane)?;
-            reading.tables(&listing, |_| true)?;
+            let listing = reading.listing(lane)?;
+            reading.verify_tables(&listing)?;
         }
         reading.finish().map(|_| ())
     }

@@ -283,7 +283,7 @@ impl Error for BuildError {
     }
 }
 
-/// Filters could not be merged, or parts not be joined. Filters to merge are unchanged.
+/// Filters could not be merged. They are unchanged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MergeError {
@@ -332,37 +332,8 @@ pub enum MergeError {
     Insert(InsertError),
     /// The filter to merge from is a view of a corrupt snapshot.
     Snapshot(SnapshotError),
-    /// A merge works on a copy, and this copy, or the list of parts, could not be allocated.
+    /// A merge works on a copy, which could not be allocated.
     OutOfMemory(OutOfMemory),
-    /// There is no part to join.
-    NoParts,
-    /// The part with this index among those given has other parameters, or another hasher, than the first one.
-    DifferentPart {
-        /// The index.
-        part: usize,
-    },
-    /// A lane is in none of the parts: one is missing, or they are not all of the same number of parts.
-    MissingPart {
-        /// The number of the first such lane.
-        lane: usize,
-        /// The number of all lanes.
-        lanes: usize,
-    },
-    /// Two parts have the same lane: they are the same part, not of the same number of parts, or one is a whole filter.
-    SamePart {
-        /// The indices of the two.
-        parts: [usize; 2],
-    },
-    /// A part is not a valid snapshot of a growing filter, or could not be read.
-    Part {
-        /// The index of the part.
-        part: usize,
-        /// What is wrong with it.
-        error: SnapshotError,
-    },
-    /// The joined filter could not be written.
-    #[cfg(feature = "std")]
-    Io(std::io::Error),
 }
 
 impl From<InsertError> for MergeError {
@@ -374,13 +345,6 @@ impl From<InsertError> for MergeError {
 impl From<OutOfMemory> for MergeError {
     fn from(error: OutOfMemory) -> Self {
         Self::OutOfMemory(error)
-    }
-}
-
-#[cfg(feature = "std")]
-impl From<std::io::Error> for MergeError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error)
     }
 }
 
@@ -422,23 +386,7 @@ impl fmt::Display for MergeError {
             }
             Self::Insert(error) => error.fmt(f),
             Self::Snapshot(_) => f.write_str("the snapshot to merge is corrupt"),
-            Self::OutOfMemory(_) => f.write_str("the copy on which a merge works, or the list of parts, cannot be allocated"),
-            Self::NoParts => f.write_str("no parts to join; give all parts of a filter"),
-            Self::DifferentPart { part } => {
-                write!(f, "part {part}, counted from 0, has other parameters than the first one; build all with the same ones")
-            }
-            Self::MissingPart { lane, lanes } => write!(
-                f,
-                "no part has lane {lane} of {lanes}, counted from 0; give all parts, each built as one of the same number of parts"
-            ),
-            Self::SamePart { parts: [first, second] } => write!(
-                f,
-                "parts {first} and {second}, counted from 0, have the same items; give each part once, built as one of the same \
-                 number of parts, and no whole filter"
-            ),
-            Self::Part { part, error } => write!(f, "part {part}, counted from 0: {error}"),
-            #[cfg(feature = "std")]
-            Self::Io(error) => write!(f, "the joined filter cannot be written: {error}"),
+            Self::OutOfMemory(_) => f.write_str("the copy on which a merge works cannot be allocated"),
         }
     }
 }
@@ -449,9 +397,6 @@ impl Error for MergeError {
             Self::Insert(error) => error.source(),
             Self::Snapshot(error) => Some(error),
             Self::OutOfMemory(error) => Some(error),
-            Self::Part { error, .. } => error.source(),
-            #[cfg(feature = "std")]
-            Self::Io(error) => Some(error),
             _ => None,
         }
     }

@@ -66,8 +66,6 @@ pub(crate) struct GrowingRequest {
     pub(crate) lanes: Option<u16>,
     /// The limit of memory, if it was too low.
     pub(crate) max_bytes: Option<usize>,
-    /// The lanes that share this memory: those of one part.
-    pub(crate) charged_lanes: u16,
 }
 
 /// A rate, which equals itself, whatever it is.
@@ -304,8 +302,6 @@ pub enum Parameter {
     Kernel,
     /// The number of lanes of a growing filter.
     Lanes,
-    /// The number of parts in which a growing filter is built, or the number of one of them.
-    Parts,
     /// The most bytes that a growing filter may take.
     MaxBytes,
 }
@@ -323,7 +319,6 @@ impl fmt::Display for Parameter {
             Self::Hasher => "hasher",
             Self::Kernel => "kernel",
             Self::Lanes => "lanes",
-            Self::Parts => "parts",
             Self::MaxBytes => "max bytes",
         })
     }

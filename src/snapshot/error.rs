@@ -83,8 +83,6 @@ pub enum SnapshotErrorKind {
     Count,
     /// The list of a growing filter's shards is invalid.
     Shards,
-    /// A part of a growing filter, whose other lanes are in other parts.
-    Part,
     /// A file of Go's library whose table that library itself corrupts: some of its slots share bits.
     Aliasing,
     /// A valid file of Go's library, but with a fingerprint length or bucket size that this library does not support.
@@ -102,7 +100,6 @@ impl SnapshotErrorKind {
             Self::Magic => "give the bytes of a snapshot, all of them",
             Self::Version => "read it with a release that knows this version",
             Self::TrailingBytes => "give exactly one snapshot, or open it with over_prefix or read_from, which leave the rest",
-            Self::Part => "join it with the other parts: ElasticPart::join_snapshots",
             Self::Aliasing | Self::Unsupported => "insert the items into a new filter with other parameters",
             Self::OutOfMemory => "read it on a machine with more memory, or query it in place, as a FilterView or ElasticView",
             Self::Io | Self::Hasher | Self::OtherType => "",

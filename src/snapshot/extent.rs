@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Finds where a snapshot ends while it arrives in pieces of any length, without keeping it. It takes snapshots of both types of
-/// filter, and parts of growing ones.
+/// filter.
 ///
 /// It reads the header and, in a growing filter, the length of each lane. **It validates nothing else**: no lists of shards, no
 /// tables, no checksums. So a complete snapshot may still be corrupt, which reading it into a filter reports. Takes about 100

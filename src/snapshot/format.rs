@@ -277,18 +277,14 @@ impl Fields for ElasticParams {
 }
 
 /// The header of a lane's section.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Section {
-    pub(crate) items: u64,
-    pub(crate) shards: u64,
+pub(super) struct Section {
+    pub(super) items: u64,
+    pub(super) shards: u64,
     /// The length of the list and the tables that follow.
-    pub(crate) length: u64,
+    pub(super) length: u64,
 }
 
 impl Section {
-    /// That of a lane in another part. (A lane without items may have no shards.)
-    pub(super) const ABSENT: Self = Self { items: u64::MAX, shards: 0, length: 0 };
-
     /// Encodes the header of the lane with this number, for this list. Also returns its checksum.
     pub(super) fn encode(&self, list: impl Iterator<Item = Record>, lane: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
         let mut bytes = [0; SECTION_BYTES];

@@ -30,6 +30,8 @@ mod write;
 pub(crate) use file::has_length;
 #[cfg(all(feature = "std", any(go_files, feature = "redisbloom")))]
 pub(crate) use file::replace_with;
+#[cfg(all(feature = "std", feature = "redisbloom"))]
+pub(crate) use read::Reader;
 #[cfg(any(go_files, feature = "redisbloom"))]
 pub(crate) use read::too_short;
 pub use {
@@ -37,12 +39,6 @@ pub use {
     extent::SnapshotExtent,
     filters::{ElasticView, FromSnapshot, ToSnapshot, ViewSnapshot},
     write::SnapshotIndex,
-};
-#[cfg(feature = "std")]
-pub(crate) use {
-    file::{open, replace},
-    read::{Listing, Reader},
-    write::Writing,
 };
 pub(crate) use {
     format::{Record, padded},

@@ -158,17 +158,7 @@ impl<S: Source> Reading<S, Fixed> {
 }
 
 impl<S: Source> Reading<S> {
-    /// What the next section, that of the lane with this number, says before its tables, of a snapshot that has all lanes.
-    pub(crate) fn present(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
-        let start = self.offset;
-        let listing = self.listing(lane)?;
-        if listing.is_absent() {
-            return Err(SnapshotError::new(Kind::Part, start, "this is a part of a filter, without lane {}", [lane]));
-        }
-        Ok(listing)
-    }
-
-    /// The same of any snapshot.
+    /// Reads and validates what the next section, that of the lane with this number, says before its tables.
     pub(crate) fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
         let start = self.offset;
         self.next(SECTION_BYTES, |_, _| {})?;
@@ -200,15 +190,12 @@ impl<S: Source> Reading<S> {
         Ok(&self.buffer)
     }
 
-    /// Verifies all tables of a lane and passes each to `act`, in order, until that returns false.
-    pub(crate) fn tables(&mut self, listing: &Listing, mut act: impl FnMut(&[u8]) -> bool) -> Result<(), SnapshotError> {
+    /// Reads and verifies all tables of a lane.
+    pub(crate) fn verify_tables(&mut self, listing: &Listing) -> Result<(), SnapshotError> {
         let params = self.header.fields;
         for layer in listing.layers(&params) {
             for record in layer.records {
-                let shard = layer.plan.shard(record.depth);
-                if !act(&self.table(shard, record)?[..shard.table_bytes()]) {
-                    return Ok(());
-                }
+                self.table(layer.plan.shard(record.depth), record)?;
             }
         }
         Ok(())
@@ -223,12 +210,6 @@ impl<S: Source> Reading<S> {
         }
         let words = "shards of depth {} need a directory that is far larger than the filter";
         Err(SnapshotError::new(Kind::Shards, self.offset, words, [depth.into()]))
-    }
-
-    /// Frees memory that is not needed until more is read.
-    #[cfg(feature = "std")]
-    pub(crate) fn release(&mut self) {
-        self.buffer = Vec::new();
     }
 
     /// Reads the trailer. Returns the length of the snapshot.
@@ -259,8 +240,7 @@ impl Reading<Slice<'_>> {
 }
 
 /// Validates a snapshot of a growing filter in a file of this many bytes, read from its start, as far as opening a view of it does:
-/// the header, the length, and the lists of shards. It may be a part. Seeks past the tables, and has the list of one lane in memory
-/// at a time.
+/// the header, the length, and the lists of shards. Seeks past the tables, and has the list of one lane in memory at a time.
 #[cfg(feature = "std")]
 pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError> {
     let mut reading = Reading::<_, ElasticParams>::start(Reader(file))?;
@@ -279,10 +259,9 @@ pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
     reading.finish_at_end()
 }
 
-/// A validated list of a lane's shards. That of a lane which is in another part has no shards.
+/// A validated list of a lane's shards.
 pub(crate) struct Listing {
-    pub(super) section: Section,
-    pub(super) records: Vec<Record>,
+    records: Vec<Record>,
     /// The length of all tables with what they are filled up with.
     pub(crate) table_bytes: u64,
 }
@@ -298,9 +277,6 @@ pub(crate) struct Listed<'a> {
 impl Listing {
     /// Validates the list of a lane, of which the section begins at `start`.
     fn decode(params: &ElasticParams, list: &[u8], lane: u64, section: Section, start: u64) -> Result<Self, SnapshotError> {
-        if section == Section::ABSENT {
-            return Ok(Self { section, records: Vec::new(), table_bytes: 0 });
-        }
         let may_be_unused = params.layer(0).begins_unused();
         let is_unused = may_be_unused && list.is_empty();
         let records = if is_unused { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
@@ -312,7 +288,7 @@ impl Listing {
             let words = "the shards of lane {} hold {} items, but its header says {}";
             return Err(SnapshotError::new(Kind::Count, start, words, [lane, found, section.items]));
         }
-        let mut listing = Self { section, records, table_bytes: 0 };
+        let mut listing = Self { records, table_bytes: 0 };
         let in_layer = |layer: Listed<'_>| {
             let tables = layer.records.iter().map(|record| wide(padded(layer.plan.shard(record.depth).table_bytes())));
             tables.fold(0, u64::saturating_add)
@@ -326,17 +302,6 @@ impl Listing {
                 Err(SnapshotError::new(Kind::Shards, start, words, [lane, found.unwrap_or(u64::MAX), section.length]))
             }
         }
-    }
-
-    /// Is the lane in another part?
-    pub(crate) fn is_absent(&self) -> bool {
-        self.section == Section::ABSENT
-    }
-
-    /// The number of items in the lane.
-    #[cfg(feature = "std")]
-    pub(crate) fn items(&self) -> u64 {
-        self.section.items
     }
 
     /// The layers, in order.

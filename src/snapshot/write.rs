@@ -1,7 +1,7 @@
 //! Writing snapshots: to memory, to writers, or piece by piece from wherever a reader is.
 
 use alloc::vec::Vec;
-use core::{borrow::Borrow, fmt, iter, ops::Deref};
+use core::{borrow::Borrow, fmt, ops::Deref};
 
 use super::format::{
     Checksum, HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum, padded,
@@ -13,21 +13,18 @@ use crate::{
     storage::{OutOfMemory, reserved},
 };
 
-/// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each lane when it is that one's turn; `None`
-/// for a lane that is in another part. Allocates nothing, so that where there is no memory left a filter can still be saved.
+/// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each lane when it is that one's turn.
+/// Allocates nothing, so that where there is no memory left a filter can still be saved.
 pub(crate) fn write<L: Borrow<Lane>, E>(
     params: &ElasticParams,
     hasher: HasherId,
-    lanes: impl Iterator<Item = Result<Option<L>, E>>,
+    lanes: impl Iterator<Item = Result<L, E>>,
     write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut writing = Writing::start(params, hasher, write)?;
     for lane in lanes {
-        let Some(lane) = lane? else {
-            writing.section(&Section::ABSENT, iter::empty())?;
-            continue;
-        };
-        writing.section_of(lane.borrow())?;
+        let lane = lane?;
+        writing.section(lane.borrow())?;
         for (_, table) in lane.borrow().records() {
             writing.table(table)?;
         }
@@ -36,7 +33,7 @@ pub(crate) fn write<L: Borrow<Lane>, E>(
 }
 
 /// A snapshot of a growing filter of which the header has been written.
-pub(crate) struct Writing<F> {
+struct Writing<F> {
     write: F,
     /// The header's checksum.
     seed: u64,
@@ -48,15 +45,17 @@ pub(crate) struct Writing<F> {
 
 impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     /// Writes the header.
-    pub(crate) fn start(params: &ElasticParams, hasher: HasherId, mut write: F) -> Result<Self, E> {
+    fn start(params: &ElasticParams, hasher: HasherId, mut write: F) -> Result<Self, E> {
         let (header, seed) = Header::encode(params, hasher);
         write(&header)?;
         Ok(Self { write, seed, checksum: Checksum::new(seed), lane: 0 })
     }
 
-    /// Writes what comes before the tables of a lane: twice, the list of shards is gone through.
-    fn section(&mut self, section: &Section, list: impl Iterator<Item = Record> + Clone) -> Result<(), E> {
-        let (section, checksum) = section.encode(list.clone(), self.lane, self.seed);
+    /// Writes what comes before the tables of a lane. Goes through the list of shards, and computes each table's checksum, twice,
+    /// instead of keeping them in memory.
+    fn section(&mut self, lane: &Lane) -> Result<(), E> {
+        let list = lane.records().map(|(record, table)| Record { checksum: checksum(table, 0), ..record });
+        let (section, checksum) = section(lane).encode(list.clone(), self.lane, self.seed);
         self.checksum.update(&checksum.to_le_bytes());
         self.lane += 1;
         (self.write)(&section)?;
@@ -72,32 +71,20 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(&piece[..len])
     }
 
-    /// The same for this lane. Each table's checksum is computed twice, instead of keeping them in memory.
-    fn section_of(&mut self, lane: &Lane) -> Result<(), E> {
-        let with_checksum = |(record, table): (Record, &[u8])| Record { checksum: checksum(table, 0), ..record };
-        self.section(&section(lane), lane.records().map(with_checksum))
-    }
-
-    /// The same for a list that was read.
-    #[cfg(feature = "std")]
-    pub(crate) fn list(&mut self, listing: &super::Listing) -> Result<(), E> {
-        self.section(&listing.section, listing.records.iter().copied())
-    }
-
-    pub(crate) fn table(&mut self, table: &[u8]) -> Result<(), E> {
+    fn table(&mut self, table: &[u8]) -> Result<(), E> {
         (self.write)(table)?;
         (self.write)(&[0; 8][..padded(table.len()) - table.len()])
     }
 
     /// Writes the trailer.
-    pub(crate) fn finish(mut self) -> Result<(), E> {
+    fn finish(mut self) -> Result<(), E> {
         (self.write)(&self.checksum.finish().to_le_bytes())
     }
 }
 
-/// The length of a snapshot with these lanes; `None` for those that are in another part.
-pub(crate) fn snapshot_bytes<L: Deref<Target = Lane>>(lanes: impl Iterator<Item = Option<L>>) -> u64 {
-    let sections = lanes.map(|lane| wide(SECTION_BYTES) + lane.map_or(0, |lane| section(&lane).length));
+/// The length of a snapshot with these lanes.
+pub(crate) fn snapshot_bytes<L: Deref<Target = Lane>>(lanes: impl Iterator<Item = L>) -> u64 {
+    let sections = lanes.map(|lane| wide(SECTION_BYTES) + section(&lane).length);
     wide(HEADER_BYTES) + sections.sum::<u64>() + wide(TRAILER_BYTES)
 }
 
@@ -196,7 +183,7 @@ impl<H> ElasticFilter<H> {
         let mut tables = reserved(lanes.len())?;
         let (mut before, mut end) = (HEADER_BYTES, wide(HEADER_BYTES));
         for lane in lanes {
-            writing.section_of(lane)?;
+            writing.section(lane)?;
             before += lists(lane);
             let start = end + wide(lists(lane));
             end += wide(SECTION_BYTES) + section(lane).length;

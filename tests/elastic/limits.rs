@@ -97,20 +97,16 @@ fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
     assert!(capacities > 8, "{capacities}");
 }
 
-/// A part has the bytes of its own lanes; a shared filter those of all.
 #[test]
 #[cfg(feature = "std")]
-fn parts_and_shared_filters_begin_within_the_limit() {
+fn shared_filters_begin_within_the_limit() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100_000).lanes(8);
     let params = builder.clone().params().unwrap();
     let whole = params.size_in_bytes();
     assert!(builder.clone().max_bytes(whole).build_shared().is_ok());
     let refused =
         |error: koel::BuildError| matches!(error, koel::BuildError::Param(error) if error.parameter() == Parameter::MaxBytes);
-    assert!(builder.clone().max_bytes(whole - 1).build_shared().is_err_and(refused));
-    let part = builder.clone().max_bytes(whole / 2).build_part(1, 4).unwrap();
-    let refused_part = builder.clone().max_bytes(part.table_bytes()).build_part(1, 4);
-    assert!(refused_part.is_err_and(refused));
+    assert!(builder.max_bytes(whole - 1).build_shared().is_err_and(refused));
 }
 
 /// A filter with long fingerprints, which leave no bits for a further layer, refuses items in the end, and keeps its rate until then.

@@ -18,8 +18,6 @@ mod limits;
 mod merge;
 mod model;
 #[cfg(feature = "std")]
-mod parts;
-#[cfg(feature = "std")]
 mod pieces;
 #[cfg(all(feature = "std", feature = "serde"))]
 mod serde;

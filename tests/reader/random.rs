@@ -175,7 +175,6 @@ fn kind(kind: SnapshotErrorKind) -> &'static str {
         SnapshotErrorKind::Table => "table",
         SnapshotErrorKind::Count => "count",
         SnapshotErrorKind::Shards => "shards",
-        SnapshotErrorKind::Part => "part",
         other => panic!("{other:?} does not come from bytes"),
     }
 }

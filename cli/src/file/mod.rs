@@ -15,7 +15,7 @@ use koel_lab::percent;
 
 use crate::{errors, items::Items};
 
-pub(crate) use read::{FILTER, Stored, load, load_changing, open, open_file, refused};
+pub(crate) use read::{Stored, load, load_changing, open, open_file};
 #[cfg(unix)]
 pub(crate) use write::ignore_file_size_limit;
 pub(crate) use write::{Output, To};

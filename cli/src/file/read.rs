@@ -40,7 +40,7 @@ const GO_TABLE_AT: u64 = 13;
 const GO: &str = "a file of Go's linvon/cuckoo-filter";
 
 /// What to give where a filter is read.
-pub(crate) const FILTER: &str = "a file that `koel build` wrote";
+const FILTER: &str = "a file that `koel build` wrote";
 
 /// A filter that has been read and checked, of any type.
 pub(crate) enum Stored {
@@ -247,7 +247,7 @@ fn goes_on(name: &str, end: u64) -> anyhow::Error {
 }
 
 /// The error about a snapshot, with remedies for users of this command where the library's are for programs.
-pub(crate) fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
+fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
     if let Some(id) = error.hasher() {
         return anyhow::anyhow!(
             "{name}: built with hasher {id}, which this command does not have; use the program that built it"
@@ -255,7 +255,6 @@ pub(crate) fn refused(name: &str, error: SnapshotError) -> anyhow::Error {
     }
     match error.kind() {
         Kind::TrailingBytes => goes_on(name, error.offset()),
-        Kind::Part => anyhow::anyhow!("{name}: is a part of a filter; join it with the other parts: `koel shard join`"),
         Kind::OutOfMemory => {
             let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             anyhow::anyhow!("{name}: {error}")

@@ -161,7 +161,7 @@ impl Output {
     }
 
     /// Writes in the way that suits the place, and says how many bytes that took.
-    pub(crate) fn put(
+    fn put(
         &self,
         replace: impl FnOnce(&Path) -> io::Result<()>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
