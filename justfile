@@ -28,7 +28,7 @@ gate: format _halves
 _halves: _here _elsewhere
 
 # Each half has target folders of its own, in which cargo does not wait for the other one.
-_here: clippy features docs readme reader (module "-k" "not redis-8 and not valkey-8")
+_here: clippy features docs messages readme reader (module "-k" "not redis-8 and not valkey-8")
 _elsewhere: msrv no-std (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
@@ -45,7 +45,7 @@ _target name:
 
 # rustfmt of all packages, and that no file of tests is left out: cargo does not look for them (`autotests = false`).
 format:
-    @for manifest in Cargo.toml benches/code_size/Cargo.toml fuzz/Cargo.toml tests/no_std/Cargo.toml tests/threads/Cargo.toml; do \
+    @for manifest in Cargo.toml benches/code_size/Cargo.toml fuzz/Cargo.toml tests/messages/Cargo.toml tests/no_std/Cargo.toml tests/threads/Cargo.toml; do \
         cargo fmt --all --check --manifest-path $manifest; done
     @for file in {,cli/}tests/{*.rs,*/mod.rs,*/main.rs}; do \
         [ -e "$file" ] || continue; folder=${file%%tests/*}; name=$(sed -E 's:(/mod|/main)?\.rs$::; s:.*/::' <<<"$file"); \
@@ -83,11 +83,16 @@ targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-
         cargo clippy -p koel "${features[@]}" --locked --target "$name" -- -D warnings
     done
 
-# rustdoc, without warnings: with all features, and without any; and docs/measure --check.
+# rustdoc, without warnings: with all features, and without any; the methods on the pages of filters; and docs/measure --check.
 docs:
     python3 docs/measure --check
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps --locked
+    python3 docs/pages.py {{target}}/doc
     RUSTDOCFLAGS='-D warnings' cargo doc -p koel --no-default-features --no-deps --locked
+
+# What the compiler says about programs that must not compile.
+messages:
+    python3 tests/messages/check.py --locked --target-dir {{target}}/messages
 
 # All tests of the workspace: the README's second command.
 test:

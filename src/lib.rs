@@ -33,8 +33,9 @@
 //! | store it | [`CuckooFilter::to_bytes`], [`write_to`](CuckooFilter::write_to), [`save`](CuckooFilter::save) |
 //! | load it, also from untrusted bytes | [`CuckooFilter::from_bytes`], [`read_from`](CuckooFilter::read_from), [`load`](CuckooFilter::load) |
 //! | query stored or mapped bytes in place | [`FilterView`], [`ElasticView`] |
-//! | choose what goes in | [`Item`], [`Hasher`], [`Xxh3`]; [`StdHasher`] for types that implement `core::hash::Hash`; [`Prehashed`] for hashes |
-//! | write code for any filter | the traits [`Contains`] and [`Insert`]; [`Filter`], which all filters are, with [`backing`] |
+//! | choose what goes in | [`Item`]; the hashers [`Xxh3`] and [`StdHasher`], and others in [`hash`]; [`Prehashed`] for hashes |
+//! | write code for any filter | the traits [`Filter`], [`Contains`] and [`Insert`] |
+//! | send and receive it in pieces | [`pieces`] |
 //! | choose parameters | [`tuning`] |
 //! | exchange filters with Go | [`go`] |
 //! | exchange filters with RedisBloom | [`redisbloom`] |
@@ -98,7 +99,7 @@ mod filter;
 #[cfg_attr(docsrs, doc(cfg(all(feature = "metrohash", target_endian = "little"))))]
 pub mod go;
 pub mod guide;
-mod hash;
+pub mod hash;
 mod kernel;
 mod params;
 #[cfg(feature = "redisbloom")]
@@ -108,34 +109,27 @@ mod storage;
 mod table;
 pub mod tuning;
 
-/// Types and traits that few programs name: the kinds of filters (the `C` of [`Filter<C, H>`](Filter)), where their tables are
-/// (the `S` of `CuckooFilter<H, S>` and `ElasticFilter<H, S>`), the iterator of `contains_iter`, and what servers need to send
-/// and receive snapshots in pieces.
-pub mod backing {
-    #[cfg(feature = "std")]
-    pub use crate::elastic::Shared;
-    pub use crate::{
-        elastic::{CoreGrow, Elastic, OwnedShards, ShardStorage, SnapshotShards},
-        filter::{ContainsIter, Core, CoreMerge, CoreMut, CoreRemove, Planned, RawFilter},
-        snapshot::{FromSnapshot, SnapshotExtent, SnapshotIndex, ToSnapshot, ViewSnapshot},
-        storage::{Owned, Snapshot, Storage},
-    };
+/// Snapshots in pieces, for servers that send and receive them in messages of their own: [`SnapshotIndex`](pieces::SnapshotIndex)
+/// reads a growing filter's snapshot from any offset, [`SnapshotExtent`](pieces::SnapshotExtent) finds the end of one that arrives.
+pub mod pieces {
+    pub use crate::snapshot::{SnapshotExtent, SnapshotIndex};
 }
 
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
 pub use elastic::SharedFilter;
-#[cfg(feature = "serde")]
-pub use hash::FromHasherId;
 pub use {
-    elastic::{ElasticBuilder, ElasticFilter, ElasticParams},
+    elastic::{ElasticBuilder, ElasticFilter, ElasticParams, ElasticView},
     filter::{
-        AnyFilter, BuildError, Builder, Contains, CuckooFilter, Filter, FilterView, Insert, InsertError, InsertErrorKind, Items,
-        MergeError, Prehashed,
+        BuildError, Builder, Contains, CuckooFilter, Filter, FilterView, Insert, InsertError, InsertErrorKind, MergeError,
+        Prehashed,
     },
-    hash::{AnyHasher, HashItem, Hasher, HasherId, Item, StdHasher, Xxh3},
+    hash::{
+        hashers::{StdHasher, Xxh3},
+        item::Item,
+    },
     kernel::Kernel,
     params::{Addressing, ParamError, Parameter, Params, TableKind},
-    snapshot::{ElasticView, SnapshotError, SnapshotErrorKind},
+    snapshot::{SnapshotError, SnapshotErrorKind},
     storage::OutOfMemory,
 };

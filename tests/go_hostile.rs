@@ -4,8 +4,9 @@
 
 use crate::common::{GoFile, SplitMix64};
 use koel::{
-    Addressing, CuckooFilter, Hasher, HasherId, Prehashed, SnapshotErrorKind, TableKind, Xxh3,
+    Addressing, CuckooFilter, Prehashed, SnapshotErrorKind, TableKind, Xxh3,
     go::{self, GoError, GoFilter, MetroHash64},
+    hash::{Hasher, HasherId},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 

@@ -3,7 +3,10 @@
 #[path = "common/golden.rs"]
 pub(crate) mod manifest;
 
-use koel::{AnyHasher, CuckooFilter, FilterView, HasherId};
+use koel::{
+    CuckooFilter, FilterView,
+    hash::{AnyHasher, HasherId},
+};
 use manifest::{Golden, Step};
 use std::{
     collections::BTreeSet,

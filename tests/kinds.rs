@@ -84,6 +84,13 @@ macro_rules! changed {
             assert!(*filter == one_by_one, "{}", $name);
             asked!($name, *filter, items.clone());
         }
+        let (mut again, mut new) = ($make, vec![false; items.len() + 2]);
+        let twice: Vec<u64> = items.iter().chain(&items[..2]).copied().collect();
+        again.insert_unique_batch(&twice, &mut new).expect("there is room");
+        assert!(again == one_by_one && new[..items.len()].iter().all(|&new| new) && !new[items.len()] && !new[items.len() + 1]);
+        let (any, mut new): (&mut dyn Insert<u64>, _) = (&mut again, [false; 3]);
+        any.insert_unique_batch(&[0, ITEMS, ITEMS], &mut new).expect("there is room");
+        assert_eq!(new, [false, true, false], "{}", $name);
         assert!(!unique.insert_unique(&3_u64).expect("it is there") && unique.insert_unique(&ITEMS).expect("there is room"));
         assert!(unique.remove(&ITEMS) && !unique.remove(&ITEMS), "{}", $name);
         let (some, mut removed) = ([1, ITEMS, 2], [false; 3]);
@@ -138,8 +145,7 @@ macro_rules! merged {
     (@ $view:ident, $filter:ident) => {{
         let views = [$view::over($filter.to_bytes()), $view::over($filter.to_bytes())].map(|view| view.expect("a snapshot"));
         assert!(views[0] == views[1]);
-        let [view, _] = views;
-        view
+        views[0].to_filter().expect("it is right")
     }};
 }
 
@@ -174,10 +180,10 @@ fn every_kind_answers_alike() {
     planned!(fixed);
     planned!(growing_);
     let mut view = FilterView::over(fixed.to_bytes()).expect("a snapshot");
-    asked!("CuckooFilter", view, items());
+    asked!("FilterView", view, items());
     planned!(view);
     let mut view = ElasticView::over(growing_.to_bytes()).expect("a snapshot");
-    asked!("ElasticFilter", view, items());
+    asked!("ElasticView", view, items());
     planned!(view);
     #[cfg(feature = "std")]
     {

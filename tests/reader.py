@@ -104,10 +104,8 @@ def spread(t):
     return u * (u >> 32) & WORD
 
 
-def of_number(h, addressing):
+def of_number(h):
     """The hash x of an item that was given as the number h, as docs/FORMAT.md has it."""
-    if addressing == POWER_OF_TWO:
-        return h
     p = (h ^ h >> 31) * C & WORD
     return (p ^ p >> 32) * C & WORD
 
@@ -200,7 +198,7 @@ class Filter:
         return i, (i ^ t * 0x5BD1E995 & 0xFFFFFFFF) % m, t
 
     def __contains__(self, item):
-        return self.contains_hash(of_number(item, self.addressing) if isinstance(item, int) else self.hash(item))
+        return self.contains_hash(of_number(item) if isinstance(item, int) else self.hash(item))
 
 
 class Snapshot(Filter):

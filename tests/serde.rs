@@ -5,7 +5,10 @@
 use crate::common::{Kind, kinds};
 use crate::formats::{LIMIT, base64_of, filled, from_bincode, from_json, from_postcard, small, to_bincode, to_json, to_postcard};
 use bincode::config;
-use koel::{Addressing, AnyHasher, CuckooFilter, FromHasherId, Hasher, HasherId, TableKind, Xxh3};
+use koel::{
+    Addressing, CuckooFilter, TableKind, Xxh3,
+    hash::{AnyHasher, FromHasherId, Hasher, HasherId, Uniform},
+};
 use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, value},
@@ -146,7 +149,7 @@ impl Hasher for IgnoreCase {
     fn id(&self) -> HasherId {
         const { HasherId::custom(0x8abc) }
     }
-    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+    fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
         Xxh3.hash(seed, &bytes.to_ascii_lowercase())
     }
 }
@@ -165,8 +168,8 @@ impl Hasher for Stubborn {
     fn id(&self) -> HasherId {
         const { HasherId::custom(0x8abd) }
     }
-    fn hash(&self, _: u64, _: &[u8]) -> u64 {
-        0
+    fn hash(&self, _: u64, _: &[u8]) -> Uniform {
+        Uniform::new(0)
     }
 }
 

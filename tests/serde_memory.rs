@@ -13,12 +13,13 @@ use bincode::config;
 use common::Kind;
 use formats::{LIMIT, base64_of, filled, to_bincode, to_postcard};
 use heap::{Counting, peak};
-use koel::{Addressing, CuckooFilter, ElasticFilter, Hasher, Params, TableKind, Xxh3};
+use koel::{Addressing, CuckooFilter, ElasticFilter, Params, TableKind};
 use serde::{
     Deserialize,
     de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor, value},
 };
 use std::mem;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -108,7 +109,7 @@ fn boastful(header: &[u8]) -> Vec<u8> {
     let buckets = 1u64 << 50;
     header[24..32].copy_from_slice(&buckets.to_le_bytes());
     header[40..48].copy_from_slice(&(buckets * 6).to_le_bytes());
-    let checksum = Xxh3.hash(0, &header[..56]);
+    let checksum = xxh3_64_with_seed(&header[..56], 0);
     header[56..].copy_from_slice(&checksum.to_le_bytes());
     header
 }

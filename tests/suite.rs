@@ -17,6 +17,7 @@ mod iterators;
 mod kinds;
 mod memory_safety;
 mod multiset;
+mod prehashed;
 mod std_hasher;
 mod traits;
 mod views;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use koel::{Addressing, AnyHasher, Builder, CuckooFilter, ParamError, Parameter, Prehashed};
+use koel::{Addressing, Builder, CuckooFilter, ParamError, Parameter, Prehashed, hash::AnyHasher};
 
 use crate::{
     errors,

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
-use koel::{AnyHasher, CuckooFilter, TableKind};
+use koel::{CuckooFilter, TableKind, hash::AnyHasher};
 use koel_lab::percent;
 
 use crate::{
@@ -119,7 +119,7 @@ struct Column {
 fn filter(table: TableKind, words: &[&[u8]], absent: &[&[u8]], folder: &Path) -> anyhow::Result<Column> {
     let builder = CuckooFilter::builder().hasher(AnyHasher::Xxh3).table(table).false_positive_rate(options::RATE);
     let mut filter = builder.capacity(words.len()).build().map_err(errors::not_built)?;
-    options::set_kernel(&mut filter)?;
+    options::set_kernel(|kernel| filter.set_kernel(kernel))?;
     let empty = filter.clone();
     let (inserted, insert) = each(words, |word| filter.insert(word).is_ok());
     let path = folder.join(format!("{table}.koel"));

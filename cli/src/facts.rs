@@ -1,6 +1,6 @@
 //! Facts about a filter, as text and as JSON.
 
-use koel::{Addressing, AnyFilter, CuckooFilter, Hasher, backing::Storage, redisbloom::RedisBloomFilter};
+use koel::{Addressing, CuckooFilter, Filter, hash::Hasher, redisbloom::RedisBloomFilter};
 use koel_lab::percent;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Facts {
     }
 
     /// Of a filter that takes this many bytes as a snapshot.
-    pub(crate) fn koel<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
+    pub(crate) fn koel<H: Hasher>(filter: &CuckooFilter<H>, file_bytes: u64) -> Self {
         Self::new("koel", "koel snapshot", filter.len()).fixed(filter, filter, file_bytes)
     }
 
@@ -55,7 +55,7 @@ impl Facts {
     }
 
     /// Of a filter with one table.
-    fn fixed<H: Hasher, S: Storage>(self, filter: &dyn AnyFilter, table: &CuckooFilter<H, S>, file_bytes: u64) -> Self {
+    fn fixed<H: Hasher>(self, filter: &dyn Filter, table: &CuckooFilter<H>, file_bytes: u64) -> Self {
         let (params, hasher, load) = (table.params(), table.hasher().id().to_string(), table.load_factor());
         let (kind, slots, bits) = (params.table().to_string(), params.slots(), params.fingerprint_bits());
         let multiple = match params.addressing() {
@@ -132,7 +132,7 @@ impl Facts {
             )
             .fact("fingerprint bits", "fingerprint_bits", 8)
             .with("evictions", &format!("{iterations} at most for an insertion"), json!({ "max_iterations": iterations }))
-            .load(taken as f64 / slots as f64, slots)
+            .load(taken as f64 / slots as f64, slots as u64)
             .bits_per_item(slots as f64)
             .rate("false positives", "false_positive_rate", filter.false_positive_rate())
             .hasher("murmurhash64a", 0)

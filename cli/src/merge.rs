@@ -7,10 +7,7 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use koel::{
-    AnyHasher, MergeError,
-    backing::{Core, CoreMerge},
-};
+use koel::{MergeError, hash::AnyHasher};
 
 use crate::{
     facts::Facts,
@@ -58,8 +55,14 @@ impl Merge {
         let mut filter = file::load_changing(first)?;
         for (path, merged) in others.iter().zip(1..) {
             match (&mut filter, file::load_changing(path)?) {
-                (Changing::Fixed(filter), Changing::Fixed(other)) => self.add(filter, &other, merged)?,
-                (Changing::Growing(filter), Changing::Growing(other)) => self.add(filter, &other, merged)?,
+                (Changing::Fixed(filter), Changing::Fixed(other)) => {
+                    let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
+                    self.check(done, [filter.hasher(), other.hasher()], merged)?;
+                }
+                (Changing::Growing(filter), Changing::Growing(other)) => {
+                    let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
+                    self.check(done, [filter.hasher(), other.hasher()], merged)?;
+                }
                 (Changing::Fixed(_), Changing::Growing(_)) => return Err(only_with_growing(path, first)),
                 (Changing::Growing(_), Changing::Fixed(_)) => return Err(only_with_growing(first, path)),
             }
@@ -69,14 +72,8 @@ impl Merge {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Adds the items of another filter, before which so many were merged.
-    fn add<C: Core + CoreMerge<C>>(
-        &self,
-        filter: &mut koel::Filter<C, AnyHasher>,
-        other: &koel::Filter<C, AnyHasher>,
-        merged: usize,
-    ) -> anyhow::Result<()> {
-        let done = if self.union { filter.union(other) } else { filter.merge(other) };
+    /// Checks the result of adding another filter to the first `merged` ones. The hashers are theirs, and the other's.
+    fn check(&self, done: Result<(), MergeError>, [ours, theirs]: [&AnyHasher; 2], merged: usize) -> anyhow::Result<()> {
         let names = |paths: &[PathBuf]| paths.iter().map(|path| file::name(path)).collect::<Vec<_>>().join(", ");
         let (all, first) = (names(&self.filters[..merged]), file::name(&self.filters[0]));
         let (name, later) = (file::name(&self.filters[merged]), self.filters.len() - merged - 1);
@@ -90,10 +87,8 @@ impl Merge {
                  --max-capacity and other options"
             ),
             MergeError::DifferentHasher => anyhow::anyhow!(
-                "{first} and {name}: only filters with the same hasher can be merged, but the first has {}, and the second {}; build \
-                 both with the same --hasher",
-                filter.hasher(),
-                other.hasher()
+                "{first} and {name}: only filters with the same hasher can be merged, but the first has {ours}, and the second {theirs}; \
+                 build both with the same --hasher"
             ),
             MergeError::Full { items, slots, capacity, in_both, needed, union, .. } => {
                 let or_union = union.map_or_else(String::new, |union| {

@@ -7,7 +7,10 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use koel::{Addressing, AnyHasher, ElasticBuilder, ElasticFilter, Hasher as _, HasherId, Kernel, TableKind, backing::Planned};
+use koel::{
+    Addressing, ElasticBuilder, ElasticFilter, Kernel, ParamError, TableKind,
+    hash::{AnyHasher, Hasher as _, HasherId},
+};
 
 use crate::numbers;
 
@@ -23,9 +26,9 @@ pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
     }
 }
 
-/// Sets the kernel that the environment selects, if any.
-pub(crate) fn set_kernel<C: Planned, H>(filter: &mut koel::Filter<C, H>) -> anyhow::Result<()> {
-    Ok(kernel()?.map_or(Ok(()), |kernel| filter.set_kernel(kernel))?)
+/// Calls a filter's `set_kernel` with the kernel that the environment selects, if any.
+pub(crate) fn set_kernel(set: impl FnOnce(Kernel) -> Result<(), ParamError>) -> anyhow::Result<()> {
+    Ok(kernel()?.map_or(Ok(()), set)?)
 }
 
 /// The false-positive rate without --fpr and --bits.

@@ -1,7 +1,10 @@
 //! Damaged filters and other files: each command that reads filters refuses them with a message that says what is wrong, and where.
 //! `koel verify` reads everything, and continues after a damaged file.
 
-use koel::{CuckooFilter, Hasher, HasherId};
+use koel::{
+    CuckooFilter,
+    hash::{Hasher, HasherId, Uniform},
+};
 
 use crate::common::{Koel, data, numbers};
 
@@ -52,8 +55,8 @@ fn a_hasher_of_another_program_is_named() {
             HasherId::custom(0x8007)
         }
 
-        fn hash(&self, _: u64, bytes: &[u8]) -> u64 {
-            bytes.len() as u64
+        fn hash(&self, _: u64, bytes: &[u8]) -> Uniform {
+            Uniform::new(bytes.len() as u64)
         }
     }
     let filter = CuckooFilter::builder().hasher(Length).capacity(9).fingerprint_bits(9).build().expect("a filter");

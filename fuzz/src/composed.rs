@@ -6,7 +6,7 @@
 use super::split_mix::SplitMix64;
 use koel::{
     ElasticBuilder, ElasticFilter, ElasticView, InsertError, InsertErrorKind, Kernel, MergeError, Prehashed, SharedFilter,
-    TableKind, backing::SnapshotExtent,
+    TableKind, pieces::SnapshotExtent,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -150,6 +150,10 @@ enum Form {
     Unordered,
 }
 
+fn trues(answers: &[bool]) -> usize {
+    answers.iter().filter(|&&answer| answer).count()
+}
+
 /// Items from this number on.
 #[derive(Clone, Copy, Debug)]
 struct Range {
@@ -183,6 +187,8 @@ enum Operation {
     Reread(u8),
     /// The same for one of the filters that must stay equal.
     RereadOne(u8),
+    /// The second filter becomes one that several workers have filled.
+    Workers(u8, Range),
     /// This many bytes beyond those that there are.
     Limit(usize),
     NoLimit,
@@ -212,7 +218,8 @@ impl Operation {
             51..53 => Self::Share,
             53 => Self::Unshare,
             54 => Self::Reread(a),
-            55..58 => Self::RereadOne(a),
+            55..57 => Self::RereadOne(a),
+            57 => Self::Workers(b, range),
             58..60 => Self::Limit([0, 64, 1000, 4000, 20_000, 100_000][usize::from(a % 6)]),
             60 => Self::NoLimit,
             61 => Self::Kernels(a),
@@ -302,8 +309,11 @@ impl Filter {
         let each = |insert: &mut dyn FnMut(usize) -> Result<bool, InsertError>| {
             (0..hashes.len()).try_fold(0, |inserted, at| insert(at).map(|is_new| inserted + usize::from(is_new)))
         };
+        let mut new = vec![true; hashes.len()];
         let inserted = match (self, form, numbers) {
-            (Own(filter), Form::Batch | Form::Iterator, Some(numbers)) => filter.insert_unique_iter(numbers),
+            (Own(filter), Form::Iterator, Some(numbers)) => filter.insert_unique_iter(numbers),
+            (Own(filter), Form::Batch, Some(numbers)) => filter.insert_unique_batch(numbers, &mut new).map(|()| trues(&new)),
+            (Own(filter), Form::Batch, None) => filter.insert_unique_batch(&Prehashed(hashes), &mut new).map(|()| trues(&new)),
             (Own(filter), _, Some(numbers)) => each(&mut |at| filter.insert_unique(&numbers[at])),
             (Own(filter), _, None) => each(&mut |at| filter.insert_unique(&Prehashed(hashes[at]))),
             (Shared(filter), _, Some(numbers)) => each(&mut |at| filter.insert_unique(&numbers[at])),
@@ -632,6 +642,7 @@ impl State {
                 **filters.last_mut().expect("there are two") = reread(source, format, limit);
                 self.sides[0].measure();
             }
+            Operation::Workers(workers, range) => self.fill_by_workers(workers, &self.asked(range)),
             Operation::Limit(more) => {
                 let limit = first.own().map(|filter| filter.size_in_bytes()).max().unwrap_or(0) + more;
                 first.limit = limit;
@@ -809,6 +820,25 @@ impl State {
             side.each(Filter::clear);
             side.model = Model::default();
         }
+    }
+
+    /// Each of up to four workers fills a filter with its share of the items, and the second filter becomes the merged one.
+    fn fill_by_workers(&mut self, workers: u8, asked: &Asked) {
+        let workers = 1 + usize::from(workers) % 4;
+        let (mut merged, mut model) = (self.header.builder().build().expect("there is such a filter"), Model::default());
+        for worker in 0..workers {
+            let (mut filter, mut inserted) = (self.header.builder().build().expect("there is such a filter"), Vec::new());
+            for &hash in asked.hashes.iter().skip(worker).step_by(workers) {
+                if filter.insert(&Prehashed(hash)).is_ok() {
+                    inserted.push(hash);
+                }
+            }
+            // More than the maximal capacity may be refused; what is merged before stays.
+            if merged.merge(&filter).is_ok() {
+                inserted.into_iter().for_each(|hash| model.add(hash, 1));
+            }
+        }
+        self.sides[1] = Side::new(on_kernels(&merged), usize::MAX, model);
     }
 
     /// All filters are equal, and have what they should.

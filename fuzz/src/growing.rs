@@ -7,7 +7,7 @@ use super::{
     snapshot::Pieces,
     split_mix::SplitMix64,
 };
-use koel::{AnyHasher, ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotError};
+use koel::{ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotError, hash::AnyHasher};
 
 type Filter = ElasticFilter<AnyHasher>;
 type View<'a> = ElasticView<&'a [u8], AnyHasher>;

@@ -2,7 +2,11 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "halves and fields of known width")]
 
-use koel::{Addressing, AnyHasher, Hasher as _, Params, SnapshotErrorKind as Kind, TableKind};
+use super::split_mix::unmixed;
+use koel::{
+    Addressing, Params, SnapshotErrorKind as Kind, TableKind,
+    hash::{AnyHasher, Hasher as _},
+};
 use std::{collections::BTreeMap, sync::OnceLock};
 
 pub const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
@@ -63,11 +67,11 @@ impl Model {
     /// The first bucket and the fingerprint of an item whose hash was given as a number.
     pub fn locate(&self, hash: u64) -> (u64, u32) {
         let most = (1u64 << self.f) - 1;
-        if self.is_power_of_two {
-            return ((hash >> 32) % self.m, ((hash & 0xffff_ffff) % most + 1) as u32);
-        }
         let p = (hash ^ hash >> 31).wrapping_mul(C);
         let x = (p ^ p >> 32).wrapping_mul(C);
+        if self.is_power_of_two {
+            return ((x >> 32) % self.m, ((x & 0xffff_ffff) % most + 1) as u32);
+        }
         let r = x.wrapping_mul(self.m) >> 32;
         (upper(x, self.m), (((r * most) >> 32) + 1) as u32)
     }
@@ -85,14 +89,12 @@ impl Model {
     pub fn hash(&self, (fingerprint, bucket): Key) -> u64 {
         let t = u64::from(fingerprint) - 1;
         if self.is_power_of_two {
-            return bucket << 32 | t;
+            return unmixed(bucket << 32 | t);
         }
         // The least product whose upper half is the bucket, and whose lower half gives the fingerprint.
         let r = (t << 32).div_ceil((1 << self.f) - 1);
         let x = (u128::from(bucket) << 64 | u128::from(r) << 32).div_ceil(self.m.into()) as u64;
-        let p = x.wrapping_mul(inverse(C));
-        let folded = (p ^ p >> 32).wrapping_mul(inverse(C));
-        folded ^ folded >> 31 ^ folded >> 62
+        unmixed(x)
     }
 
     /// The slots that the item may be in.
@@ -244,11 +246,6 @@ fn ensure(holds: bool, kind: Kind) -> Result<(), Kind> {
 
 fn upper(x: u64, y: u64) -> u64 {
     ((u128::from(x) * u128::from(y)) >> 64) as u64
-}
-
-/// The odd number that, times this one, is 1 modulo 2⁶⁴, by Newton's method: each round doubles the number of right bits.
-fn inverse(odd: u64) -> u64 {
-    (0..6).fold(odd, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse))))
 }
 
 /// The ascending quadruples of nibbles in lexicographic order.

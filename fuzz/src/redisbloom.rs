@@ -3,7 +3,7 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::naive_bytecount, reason = "small numbers")]
 
-use super::split_mix::SplitMix64;
+use super::split_mix::{SplitMix64, unmixed};
 use koel::{
     Prehashed,
     redisbloom::{Loader, RedisBloomError, RedisBloomFilter},
@@ -11,7 +11,7 @@ use koel::{
 
 /// What koel's hasher makes of any hash of RedisBloom's.
 fn key(hash: u64) -> Prehashed {
-    Prehashed((hash << 32) | (hash % u64::from(u32::MAX)))
+    Prehashed(unmixed((hash << 32) | (hash % u64::from(u32::MAX))))
 }
 
 /// A filter, as plainly as the guide describes it.

@@ -5,7 +5,7 @@
 use super::{model::Model, repair::repair};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bincode::config;
-use koel::{AnyHasher, CuckooFilter};
+use koel::{CuckooFilter, hash::AnyHasher};
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 use std::fmt::{Debug, Display};
 

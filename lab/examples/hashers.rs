@@ -6,7 +6,10 @@
 
 use std::process::ExitCode;
 
-use koel::{CuckooFilter, Hasher, HasherId, Xxh3};
+use koel::{
+    CuckooFilter, Xxh3,
+    hash::{Hasher, HasherId, Uniform},
+};
 use koel_lab::{About, Axis, Chart, Experiment, Findings, Interrupt, Measured, Plan, Scope, Series, Settings, report};
 use serde::{Deserialize, Serialize};
 
@@ -45,11 +48,11 @@ impl Hasher for Hash {
         const { HasherId::custom(0x8001) }
     }
 
-    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+    fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
         match self {
             Self::Xxh3 => Xxh3.hash(seed, bytes),
-            Self::Sum => bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>().wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            Self::Identity => bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)),
+            Self::Sum => Uniform::new(bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>().wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            Self::Identity => Uniform::new(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::{env, fmt, fs, io, sync::OnceLock};
 
-use koel::{Hasher as _, Xxh3};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A build of the program that measures. What is not known is `None`.
 ///
@@ -37,7 +37,7 @@ impl Build {
             Self {
                 commit: known(option_env!("LAB_COMMIT")),
                 modified: option_env!("LAB_MODIFIED").map(|modified| modified == "yes"),
-                program: executable().ok().map(|bytes| format!("{:016x}", Xxh3.hash(0, &bytes))),
+                program: executable().ok().map(|bytes| format!("{:016x}", xxh3_64_with_seed(&bytes, 0))),
                 compiler: known(option_env!("LAB_COMPILER")),
                 target: known(option_env!("LAB_TARGET")),
                 flags: known(option_env!("LAB_FLAGS")),

@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use super::{Elastic, ElasticFilter, ElasticParams, OwnedShards, lane::Lane, plan::Request};
+use super::{Elastic, ElasticFilter, ElasticParams, lane::Lane, plan::Request};
 #[cfg(feature = "std")]
 use super::{SharedFilter, plan::SHARED_LANES};
 use crate::{
     bits::wide,
     filter::BuildError,
-    hash::Xxh3,
+    hash::{HashItem, Xxh3},
     kernel::{Dispatch, Kernel},
     params::{ParamError, TableKind},
     storage::{OutOfMemory, reserved},
@@ -119,7 +119,7 @@ impl<H> ElasticBuilder<H> {
     }
 
     /// Sets another hasher.
-    pub fn hasher<G>(self, hasher: G) -> ElasticBuilder<G> {
+    pub fn hasher<G: HashItem<u64>>(self, hasher: G) -> ElasticBuilder<G> {
         let Self { request, max_bytes, kernel, .. } = self;
         ElasticBuilder { request, max_bytes, hasher, kernel }
     }
@@ -160,7 +160,7 @@ impl<H> ElasticBuilder<H> {
     pub fn build_shared(mut self) -> Result<SharedFilter<H>, BuildError> {
         self.request.lanes.get_or_insert(SHARED_LANES);
         let filter = self.build()?;
-        let room = reserved(filter.core.storage.lanes.len())?;
+        let room = reserved(filter.core.lanes.len())?;
         Ok(filter.with_locks(room))
     }
 }
@@ -176,13 +176,6 @@ impl<H> ElasticFilter<H> {
 
     pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         Ok(Self { core: Elastic::from_lanes(empty_lanes(&params, dispatch)?, params), hasher })
-    }
-}
-
-impl Elastic {
-    /// A filter with these lanes, as many as the parameters have.
-    pub(super) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams) -> Self {
-        Self { storage: OwnedShards { lanes, max_bytes: usize::MAX }, params }
     }
 }
 

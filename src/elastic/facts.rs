@@ -1,69 +1,58 @@
-//! Properties of growing filters, whatever their shards are kept in: size, shards, parameters.
-
-#![allow(private_interfaces, private_bounds, reason = "the trait is sealed: nobody else can implement or call it")]
+//! Properties of growing filters: size, shards, parameters.
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, lane::Lane, pool::first_table_bytes, storage::FILTER_BYTES};
+use super::{ElasticFilter, ElasticParams, ElasticView, lane::Lane, pool::first_table_bytes};
 use crate::{
     bits::{in_memory, wide},
-    filter::{Filter, Planned},
     hash::Hasher,
     params::TableKind,
-    snapshot::ElasticView,
 };
 
-/// A core of many shards.
-///
-/// This trait is sealed.
-pub trait CoreGrow: Planned<Params = ElasticParams> {
-    #[doc(hidden)]
-    fn shards(&self) -> usize;
+/// Bytes charged against a limit beside the lanes, at least the size of the struct.
+pub(super) const FILTER_BYTES: usize = 1 << 9;
 
-    /// The most layers of a lane.
-    #[doc(hidden)]
-    fn layers(&self) -> usize;
+/// The properties of a filter with a core of shards.
+macro_rules! grows {
+    (impl [$($generics:tt)*] $filter:ty) => {
+        impl<$($generics)*> $filter {
+            /// Bytes of all tables, with their padding. For a view, the length of the snapshot.
+            #[must_use]
+            pub fn table_bytes(&self) -> usize {
+                self.core.table_bytes()
+            }
 
-    /// Bytes of all tables, with their padding.
-    #[doc(hidden)]
-    fn table_bytes(&self) -> usize;
+            /// The number of lanes: [`ElasticBuilder::lanes`](crate::ElasticBuilder::lanes).
+            #[must_use]
+            pub fn lanes(&self) -> usize {
+                self.params().lanes()
+            }
+
+            /// The number of shards.
+            #[must_use]
+            pub fn shards(&self) -> usize {
+                self.core.shards()
+            }
+
+            /// The number of buckets in all shards.
+            #[must_use]
+            pub fn buckets(&self) -> u64 {
+                u64::from(self.params().buckets) * self.shards() as u64
+            }
+
+            /// The most buckets that a lookup reads: two, and two more for each layer that was added beyond the maximal capacity.
+            #[must_use]
+            pub fn buckets_per_lookup(&self) -> usize {
+                2 * self.core.layers()
+            }
+        }
+    };
 }
+pub(super) use grows;
 
-impl<C: CoreGrow, H> Filter<C, H> {
-    /// Bytes of all tables, with their padding. For a view, the length of the snapshot.
-    #[must_use]
-    pub fn table_bytes(&self) -> usize {
-        self.core.table_bytes()
-    }
-
-    /// The number of lanes of the whole filter: [`ElasticBuilder::lanes`](super::ElasticBuilder::lanes).
-    #[must_use]
-    pub fn lanes(&self) -> usize {
-        self.params().lanes()
-    }
-
-    /// The number of shards.
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        self.core.shards()
-    }
-
-    /// The number of buckets in all shards.
-    #[must_use]
-    pub fn buckets(&self) -> u64 {
-        u64::from(self.params().buckets) * self.shards() as u64
-    }
-
-    /// The most buckets that a lookup reads: two, and two more for each layer that was added beyond the maximal capacity.
-    #[must_use]
-    pub fn buckets_per_lookup(&self) -> usize {
-        2 * self.core.layers()
-    }
-}
-
-/// The beginning of a summary.
-pub(super) fn summarize(core: &impl CoreGrow, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
-    write!(f, "{} items in {} shards, {bytes} bytes", core.len(), core.shards())
+/// Writes the beginning of a summary.
+pub(super) fn summarize(f: &mut fmt::Formatter<'_>, items: usize, shards: usize, bytes: usize) -> fmt::Result {
+    write!(f, "{items} items in {shards} shards, {bytes} bytes")
 }
 
 impl<H> ElasticFilter<H> {
@@ -82,13 +71,13 @@ impl<H> ElasticFilter<H> {
     /// ```
     #[must_use]
     pub fn charged_bytes(&self) -> usize {
-        self.core.storage.charged()
+        self.core.charged()
     }
 
     /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
     /// filters that were read. A filter that already takes more keeps its items and stops growing.
     pub fn set_max_bytes(&mut self, bytes: usize) {
-        self.core.storage.max_bytes = bytes;
+        self.core.max_bytes = bytes;
     }
 }
 
@@ -100,7 +89,7 @@ impl<H: Hasher + Clone> ElasticFilter<H> {
     /// If anything is inconsistent: a defect of this library.
     #[doc(hidden)]
     pub fn assert_consistent(&self) {
-        let lanes = &self.core.storage.lanes;
+        let lanes = &self.core.lanes;
         assert_eq!(lanes.len(), self.core.params.lanes(), "lanes");
         for (number, lane) in lanes.iter().enumerate() {
             assert!(*lane.params() == self.core.params, "lane {number} has other parameters");
@@ -113,6 +102,11 @@ impl<H: Hasher + Clone> ElasticFilter<H> {
 }
 
 impl ElasticParams {
+    /// The number of slots of this many shards.
+    pub(super) fn slots_of(&self, shards: usize) -> u64 {
+        u64::from(self.buckets) * u64::from(self.bucket_size) * wide(shards)
+    }
+
     /// The number of items that fit before a shard is split.
     #[must_use]
     pub fn capacity(&self) -> usize {

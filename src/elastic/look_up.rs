@@ -7,7 +7,7 @@
 use super::stream::Shares;
 use super::{ElasticParams, lane::Lane};
 use crate::{
-    bits::{beyond, index},
+    bits::beyond,
     filter::Located,
     kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Task},
     table::{Geometry, Instructions, Uniform},
@@ -118,8 +118,7 @@ impl<'a> Shards<'a> for &'a Lane {
 
 /// The lanes of a filter.
 #[derive(Clone, Copy)]
-#[allow(unreachable_pub, reason = "belongs to a sealed trait")]
-pub struct Lanes<'a> {
+pub(super) struct Lanes<'a> {
     pub(super) lanes: &'a [Lane],
     pub(super) params: &'a ElasticParams,
 }
@@ -211,16 +210,6 @@ pub(super) fn contains_all<'a>(
         }
     }
     dispatch.run(OneByOne { shards, prefetches, hashes, answer: &mut answer });
-}
-
-/// Writes the answers for one batch after the other to the elements of `found` that the places say.
-pub(super) fn answers_at(places: &[u32], found: &mut [bool]) -> impl FnMut(u64) {
-    let mut batches = places.chunks(BATCH);
-    move |answers| {
-        for (bit, &place) in batches.next().unwrap_or_default().iter().enumerate() {
-            found[index(place.into())] = answers >> bit & 1 == 1;
-        }
-    }
 }
 
 /// Looks up those hashes in later layers whose bit in `asked` is set.

@@ -1,54 +1,43 @@
 //! Merging and uniting filters that may have grown differently.
 
-#![allow(private_interfaces, private_bounds, reason = "the trait is sealed: nobody else can implement or call it")]
-
 use alloc::vec::Vec;
 use core::ops::Deref;
 
 #[cfg(feature = "std")]
 use super::shared::{Shared, locked};
-use super::{Elastic, ElasticParams, SnapshotShards, lane::Lane};
+use super::{Elastic, ElasticParams, lane::Lane};
 use crate::{
     bits::{in_memory, wide},
-    filter::{Combine, Core as _, CoreMerge, InsertError, InsertErrorKind, MergeError},
-    snapshot::ViewSnapshot as _,
+    filter::{Combine, Core as _, InsertError, InsertErrorKind, MergeError},
     storage::reserved,
 };
 
-impl CoreMerge<Self> for Elastic {
-    fn have_equal_params(&self, other: &Self) -> Result<(), MergeError> {
+impl Elastic {
+    /// Fails unless the other filter has equal parameters.
+    pub(super) fn check_params(&self, other: &Self) -> Result<(), MergeError> {
         are_equal(&self.params, &other.params)
     }
 
-    fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
-        let lanes = self.storage.lanes.iter().zip(&other.storage.lanes);
-        self.storage.lanes = merged(lanes, how, self.storage.allowed()).map_err(|error| {
+    /// Merges a filter with equal parameters. If that fails, nothing has changed.
+    pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
+        let lanes = self.lanes.iter().zip(&other.lanes);
+        self.lanes = merged(lanes, how, self.allowed()).map_err(|error| {
             let items = self.len().saturating_add(other.len());
-            merge_error(error, items, &self.params, |error| self.storage.refuse(error))
+            merge_error(error, items, &self.params, |error| self.refuse(error))
         })?;
         Ok(())
     }
 }
 
-/// A copy of the view is checked and merged.
-impl<D: AsRef<[u8]>> CoreMerge<Elastic<SnapshotShards<D>>> for Elastic {
-    fn have_equal_params(&self, other: &Elastic<SnapshotShards<D>>) -> Result<(), MergeError> {
-        are_equal(&self.params, &other.params)
-    }
-
-    fn combine(&mut self, other: &Elastic<SnapshotShards<D>>, how: Combine) -> Result<(), MergeError> {
-        self.combine(&other.to_owned().map_err(MergeError::Snapshot)?, how)
-    }
-}
-
-/// Each lane of the other filter is merged as it is at one moment.
 #[cfg(feature = "std")]
-impl CoreMerge<Self> for Shared {
-    fn have_equal_params(&self, other: &Self) -> Result<(), MergeError> {
+impl Shared {
+    /// Fails unless the other filter has equal parameters.
+    pub(super) fn check_params(&self, other: &Self) -> Result<(), MergeError> {
         are_equal(&self.params, &other.params)
     }
 
-    fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
+    /// Merges a filter with equal parameters, each of its lanes as it is at one moment. If that fails, nothing has changed.
+    pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let lanes = self.lanes.iter().zip(&other.lanes).map(|(ours, theirs)| (ours.read(), theirs.read()));
         let locked = merged(lanes, how, self.allowed()).and_then(|lanes| Ok(locked(lanes, reserved(self.lanes.len())?)));
         self.lanes = locked.map_err(|error| {

@@ -4,15 +4,13 @@
 //! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ place in a Pool ──▶ a shard's table
 //! ```
 
-// Declared first so that rustdoc lists its methods first.
-mod operations;
-
 mod builder;
 mod facts;
 mod lane;
 mod layer;
 mod look_up;
 mod merge;
+mod operations;
 mod plan;
 mod pool;
 mod refusal;
@@ -20,19 +18,21 @@ mod shard;
 #[cfg(feature = "std")]
 mod shared;
 mod sharing;
-mod storage;
 mod stored;
 mod stream;
+mod view;
 
-use crate::{filter::Filter, hash::Xxh3};
-#[cfg(feature = "std")]
-pub use shared::{Shared, SharedFilter};
-pub use {
-    builder::ElasticBuilder,
-    facts::CoreGrow,
-    plan::ElasticParams,
-    storage::{OwnedShards, ShardStorage, SnapshotShards},
+use alloc::vec::Vec;
+
+use crate::{
+    filter::{Core as _, CoreMut as _, changes, lookups, merges, planned, read_only},
+    hash::{HashItem, Xxh3},
+    kernel::Hashes as _,
 };
+#[cfg(feature = "std")]
+pub use shared::SharedFilter;
+pub use {builder::ElasticBuilder, plan::ElasticParams};
+use {facts::grows, view::SnapshotShards};
 pub(crate) use {
     lane::Lane,
     plan::LayerPlan,
@@ -59,7 +59,7 @@ pub(crate) use {
 /// - No false negatives: an item that was inserted is found until it is removed, however the filter has grown or shrunk.
 /// - A refused insertion changes no bit.
 /// - Deterministic: the same operations in the same order give the same filter on every machine.
-/// - The [`false_positive_rate`](Filter::false_positive_rate) never exceeds the requested one, at any size.
+/// - The [`false_positive_rate`](Self::false_positive_rate) never exceeds the requested one, at any size.
 ///
 /// # Growth
 /// The filter consists of shards, small tables of equal numbers of buckets. A full shard splits in two: each item gives up one
@@ -88,15 +88,87 @@ pub(crate) use {
 ///
 /// # Hashes
 /// As those of a [`CuckooFilter`](crate::CuckooFilter#hashes): any 64-bit numbers that tell items apart.
-///
-/// # Storage
-/// `S` is where the shards are. With [`OwnedShards`], the filter owns its memory and can be updated. With [`SnapshotShards`], it
-/// is an [`ElasticView`](crate::ElasticView): the shards are read from a snapshot that the caller provides.
-pub type ElasticFilter<H = Xxh3, S = OwnedShards> = Filter<Elastic<S>, H>;
-
-/// Shards and their parameters: the core of an [`ElasticFilter`].
 #[derive(Clone)]
-pub struct Elastic<S = OwnedShards> {
-    pub(crate) storage: S,
+pub struct ElasticFilter<H = Xxh3> {
+    pub(crate) core: Elastic,
+    pub(crate) hasher: H,
+}
+
+/// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is to
+/// a [`CuckooFilter`](crate::CuckooFilter). A file of gigabytes is open in a millisecond or so.
+///
+/// It has all methods of [`ElasticFilter`] that only read. As there, an unverified view of corrupt bytes can give wrong answers, but
+/// never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was made.
+///
+/// # Example
+/// ```
+/// use koel::{ElasticFilter, ElasticView};
+/// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+/// filter.insert_iter(0..100_000u64)?;
+///
+/// let seen = ElasticView::over(filter.to_bytes())?;
+/// assert!(seen.contains(&7u64) && seen.len() == 100_000);
+/// seen.verify()?;
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ElasticView<D, H = Xxh3> {
+    pub(crate) core: SnapshotShards<D>,
+    pub(crate) hasher: H,
+}
+
+/// Lanes in memory, and their parameters: the core of an [`ElasticFilter`].
+#[derive(Clone)]
+pub(crate) struct Elastic {
+    pub(crate) lanes: Vec<Lane>,
     pub(crate) params: ElasticParams,
+    /// The most bytes that the filter may be charged.
+    max_bytes: usize,
+}
+
+lookups! {
+    impl [H] ElasticFilter<H>, H;
+    example "ElasticFilter::builder().false_positive_rate(0.001).build()?", open "# // Not a view."
+}
+lookups! {
+    impl [D: AsRef<[u8]>, H] ElasticView<D, H>, H;
+    example "ElasticFilter::builder().false_positive_rate(0.001).build()?",
+    open "let filter = koel::ElasticView::over(filter.to_bytes())?;"
+}
+changes! { impl [H] ElasticFilter<H>, H; example "ElasticFilter::builder().false_positive_rate(0.001).build()?" }
+read_only!([D: AsRef<[u8]>, H] ElasticView<D, H>);
+merges!(ElasticFilter);
+planned!(impl [H] ElasticFilter<H>, "ElasticFilter", ElasticParams);
+planned!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>, "ElasticView", ElasticParams);
+grows!(impl [H] ElasticFilter<H>);
+grows!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>);
+
+/// Equality of parameters, hashers, shards and tables.
+impl<H: PartialEq> PartialEq for ElasticFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.hasher == other.hasher && self.core == other.core
+    }
+}
+
+impl<H: Eq> Eq for ElasticFilter<H> {}
+
+/// Equality of hashers and of the snapshots' bytes.
+impl<D: AsRef<[u8]>, E: AsRef<[u8]>, H: PartialEq> PartialEq<ElasticView<E, H>> for ElasticView<D, H> {
+    fn eq(&self, other: &ElasticView<E, H>) -> bool {
+        self.hasher == other.hasher && self.core.snapshot().all() == other.core.snapshot().all()
+    }
+}
+
+impl<D: AsRef<[u8]>, H: Eq> Eq for ElasticView<D, H> {}
+
+/// [`insert_unique_iter`](Self::insert_unique_iter).
+///
+/// # Panics
+/// If an item is refused.
+impl<T, H: HashItem<T>> Extend<T> for ElasticFilter<H> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        if let Err(error) = self.insert_unique_iter(items) {
+            panic!("the filter cannot be extended: {error}");
+        }
+    }
 }

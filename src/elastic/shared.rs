@@ -14,24 +14,19 @@ use core::{
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{
-    CoreGrow, Elastic, ElasticFilter, ElasticParams, OwnedShards,
-    facts::summarize,
+    Elastic, ElasticFilter, ElasticParams,
+    facts::{FILTER_BYTES, grows, summarize},
     lane::{LANE_BYTES, Lane},
-    look_up::{answers_at, contains_all},
-    operations::extended,
+    look_up::contains_all,
     pool::Place,
     sharing::{FirstRefused, Portion, SHARING, Together, share_out},
-    storage::FILTER_BYTES,
 };
 use crate::{
-    filter::{
-        Core, CoreMut, CoreRemove, Filter, InsertError, Items, Planned, hashed, hashed_iter, insert_by_own_methods, same_length,
-    },
-    hash::{HashItem, Xxh3},
-    kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, answers},
-    params::Addressing,
+    bits::index,
+    filter::{Core, CoreMut, Hashed, InsertError, insert_by_own_methods, lookups, merges, planned, same_length},
+    hash::{HashItem, Items, Uniform, Xxh3},
+    kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, reserved},
-    table::Uniform,
 };
 
 /// An [`ElasticFilter`] that many threads read and write: all methods take `&self`, except [`merge`](SharedFilter::merge) and
@@ -71,36 +66,52 @@ use crate::{
 /// A thread that writes to a lane stops the other threads only there, for the fraction of a microsecond that an insertion takes,
 /// or a fraction of a millisecond if a shard is split. With [`max_bytes`](super::ElasticBuilder::max_bytes), lanes grow one after the
 /// other. Methods never wait for anything else, and never call other code while they hold a lock, so that they cannot deadlock.
-pub type SharedFilter<H = Xxh3> = Filter<Shared, H>;
+pub struct SharedFilter<H = Xxh3> {
+    pub(crate) core: Shared,
+    pub(crate) hasher: H,
+}
 
 /// Lanes behind locks: the core of a [`SharedFilter`].
-pub struct Shared {
+pub(crate) struct Shared {
     pub(super) lanes: Vec<LockedLane>,
     pub(super) params: ElasticParams,
     /// The most bytes that the filter may be charged.
-    max_bytes: usize,
+    max_bytes: AtomicUsize,
     /// Held by a thread that makes a lane larger, if there is a limit.
     growth: Mutex<()>,
 }
 
-/// The operations of all filters, through a shared reference.
+lookups! {
+    impl [H] SharedFilter<H>, H;
+    example "ElasticFilter::builder().false_positive_rate(0.001).build_shared()?", open "# // Not a view."
+}
+planned!(impl [H] SharedFilter<H>, "SharedFilter", ElasticParams);
+grows!(impl [H] SharedFilter<H>);
+merges!(SharedFilter);
+insert_by_own_methods!([H] SharedFilter<H>, H, SharedFilter<H>);
+insert_by_own_methods!([H] SharedFilter<H>, H, &SharedFilter<H>);
+
 impl<H> SharedFilter<H> {
-    /// [`Filter::insert`].
+    /// Inserts an item, even if it is already present: see [Duplicates](crate::CuckooFilter#duplicates). Locks one lane.
     ///
     /// # Errors
-    /// As `Filter::insert`.
+    /// If the item is refused, for a reason that [`InsertErrorKind`](crate::InsertErrorKind) lists. The filter is then unchanged,
+    /// bit for bit.
     #[inline]
     pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), InsertError>
     where
         H: HashItem<T>,
     {
-        (&self.core).insert(self.uniform(item))
+        (&self.core).insert(self.hash_of(item))
     }
 
-    /// [`Filter::insert_unique`] as one operation: no other thread inserts or removes the item between the lookup and the insertion.
+    /// Inserts an item unless [`contains`](Self::contains) returns true for it, as one operation: no other thread inserts or removes
+    /// the item between the lookup and the insertion. Returns true if it was inserted.
+    ///
+    /// [`ElasticFilter::insert_unique`] says what a false positive means here.
     ///
     /// # Errors
-    /// As `Filter::insert_unique`.
+    /// As [`insert`](Self::insert).
     ///
     /// # Example
     /// Each item is processed once, by whichever thread comes first:
@@ -127,16 +138,16 @@ impl<H> SharedFilter<H> {
     where
         H: HashItem<T>,
     {
-        (&self.core).insert_unique(self.uniform(item))
+        (&self.core).insert_unique(self.hash_of(item))
     }
 
-    /// [`Filter::remove`].
+    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
     #[inline]
     pub fn remove<T: ?Sized>(&self, item: &T) -> bool
     where
         H: HashItem<T>,
     {
-        (&self.core).remove(self.uniform(item))
+        (&self.core).remove(self.hash_of(item))
     }
 
     /// [`insert`](Self::insert) for each item, in any order. While other threads use the filter, this takes less time than single
@@ -147,39 +158,70 @@ impl<H> SharedFilter<H> {
     /// # Errors
     /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
     pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), InsertError> {
-        (&self.core).insert_all(&hashed(&self.core, &self.hasher, items))
+        (&self.core).insert_all(&items.hashes(&self.hasher, self.core.seed()))
     }
 
-    /// [`Filter::remove_batch`], in any order.
+    /// [`insert_unique`](Self::insert_unique) for each item, in any order; writes to `inserted[i]` whether `items[i]` was inserted.
+    /// Of equal items in one call, the first one is. Each item is one operation, as with `insert_unique`: of several threads that
+    /// insert the same new item, exactly one gets `true`.
+    ///
+    /// Memory as for [`insert_batch`](Self::insert_batch).
+    ///
+    /// # Errors
+    /// The [`InsertError`] of the first item that is refused. `inserted` is false for refused items, which are not in the filter; all
+    /// others are.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    ///
+    /// # Example
+    /// ```
+    /// let seen = koel::ElasticFilter::builder().false_positive_rate(1e-6).build_shared()?;
+    /// seen.insert("/about")?;
+    /// let links = ["/", "/about", "/news", "/"];
+    /// let mut new = [false; 4];
+    /// seen.insert_unique_batch(&links, &mut new)?;
+    /// assert_eq!(new, [true, false, true, false]);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn insert_unique_batch<I: Items<H> + ?Sized>(&self, items: &I, inserted: &mut [bool]) -> Result<(), InsertError> {
+        let hashes = items.hashes(&self.hasher, self.core.seed());
+        same_length(hashes.len(), inserted.len());
+        (&self.core).insert_all_unique(&hashes, inserted)
+    }
+
+    /// [`remove`](Self::remove) for each item, in any order; writes to `removed[i]` whether `items[i]` was found.
     ///
     /// # Panics
     /// If the slices differ in length.
     pub fn remove_batch<I: Items<H> + ?Sized>(&self, items: &I, removed: &mut [bool]) {
-        let hashes = hashed(&self.core, &self.hasher, items);
+        let hashes = items.hashes(&self.hasher, self.core.seed());
         same_length(hashes.len(), removed.len());
         (&self.core).remove_all(&hashes, removed);
     }
 
-    /// [`Filter::insert_iter`].
+    /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items.
     ///
     /// # Errors
-    /// As `Filter::insert_iter`.
+    /// That of the first item that is refused. Items before its [`position`](InsertError::position) are in the filter; the refused
+    /// item and those after it are not. Up to 63 items after it have already been taken from the iterator.
     pub fn insert_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
-        (&self.core).insert_each(hashed_iter(&self.core, &self.hasher, items))
+        (&self.core).insert_each(Hashed::new(items, &self.hasher, self.core.seed()))
     }
 
-    /// [`Filter::insert_unique_iter`].
+    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
     ///
     /// # Errors
-    /// As `Filter::insert_unique_iter`.
+    /// That of the first item that is refused. Its [`position`](InsertError::position) is the number of items before it, stored or
+    /// skipped. Up to 63 items after it have already been taken from the iterator.
     pub fn insert_unique_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
-        (&self.core).insert_each_unique(hashed_iter(&self.core, &self.hasher, items))
+        (&self.core).insert_each_unique(Hashed::new(items, &self.hasher, self.core.seed()))
     }
 
     /// [`ElasticFilter::shrink`](crate::ElasticFilter::shrink), lane after lane.
@@ -209,7 +251,32 @@ impl<H> SharedFilter<H> {
         for lane in &self.core.lanes {
             lanes.push(lane.read().try_clone()?);
         }
-        Ok(Self { core: Shared::new(lanes, room, self.core.params, self.core.max_bytes), hasher: self.hasher.clone() })
+        Ok(Self { core: Shared::new(lanes, room, self.core.params, self.core.max_bytes()), hasher: self.hasher.clone() })
+    }
+
+    /// The bytes that the filter is charged against its limit: see [`ElasticFilter::charged_bytes`].
+    #[must_use]
+    pub fn charged_bytes(&self) -> usize {
+        self.core.charged()
+    }
+
+    /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
+    /// filters that were read. A filter that already takes more keeps its items and stops growing. Insertions that began before the
+    /// call may still use the old limit.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{ElasticFilter, SharedFilter};
+    /// let seen = ElasticFilter::builder().false_positive_rate(0.001).max_bytes(1 << 20).build_shared()?;
+    /// let read = SharedFilter::from_bytes(&seen.to_bytes())?; // a limit is not a part of a snapshot
+    /// read.set_max_bytes(1 << 20);
+    /// assert!(read.insert_iter(0..10_000_000u64).is_err() && read.charged_bytes() <= 1 << 20);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn set_max_bytes(&self, bytes: usize) {
+        self.core.max_bytes.store(bytes, Ordering::Relaxed);
+        // Without a limit, removals do not publish what they free.
+        self.core.lanes.iter().for_each(|lane| lane.write().publish());
     }
 }
 
@@ -219,19 +286,28 @@ impl<H> SharedFilter<H> {
 /// If an item is refused.
 impl<T, H: HashItem<T>> Extend<T> for &SharedFilter<H> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        extended(self.insert_unique_iter(items));
+        if let Err(error) = self.insert_unique_iter(items) {
+            panic!("the filter cannot be extended: {error}");
+        }
     }
 }
 
 /// As for a reference to it.
 impl<T, H: HashItem<T>> Extend<T> for SharedFilter<H> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        extended(self.insert_unique_iter(items));
+        (&*self).extend(items);
     }
 }
 
-/// Filters are equal if their parameters, hashers, shards and tables are. Lanes are compared one after the other, each pair as it is at
-/// one moment.
+/// Equality of parameters, hashers, shards and tables. Lanes are compared one after the other, each pair as it is at one moment.
+impl<H: PartialEq> PartialEq for SharedFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.hasher == other.hasher && self.core == other.core
+    }
+}
+
+impl<H: Eq> Eq for SharedFilter<H> {}
+
 impl PartialEq for Shared {
     fn eq(&self, other: &Self) -> bool {
         // The locks of two filters are taken in the order of their addresses, so that threads which compare the same two do not wait
@@ -247,18 +323,10 @@ impl PartialEq for Shared {
 
 impl Eq for Shared {}
 
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl Core for Shared {
-    const NAME: &'static str = "SharedFilter";
-
     #[inline]
     fn seed(&self) -> u64 {
         self.params.seed()
-    }
-
-    #[inline]
-    fn addressing(&self) -> Addressing {
-        Addressing::AnySize
     }
 
     #[inline]
@@ -268,13 +336,6 @@ impl Core for Shared {
 
     fn count(&self, hash: Uniform) -> u32 {
         Lane::count(&self.lane(hash).read(), hash)
-    }
-
-    fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
-        hashes.each_batch(0..hashes.len(), |batch| {
-            answer(answers(batch, |hash| self.contains(hash)));
-            true
-        });
     }
 
     fn contains_each(&self, hashes: &impl Hashes, found: &mut [bool]) {
@@ -299,8 +360,16 @@ impl Core for Shared {
         self.lanes.iter().map(|lane| lane.read().false_positive_rate()).sum::<f64>() / self.lanes.len() as f64
     }
 
+    fn capacity(&self) -> usize {
+        self.params.max_capacity()
+    }
+
+    fn slots(&self) -> u64 {
+        self.params.slots_of(self.shards())
+    }
+
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
-        summarize(self, f, bytes)
+        summarize(f, self.len(), self.shards(), bytes)
     }
 
     fn bytes_behind(&self) -> usize {
@@ -309,35 +378,35 @@ impl Core for Shared {
     }
 }
 
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
-impl Planned for Shared {
-    type Params = ElasticParams;
-
-    fn params(&self) -> ElasticParams {
-        self.params
+impl Shared {
+    pub(crate) fn params(&self) -> &ElasticParams {
+        &self.params
     }
 
-    fn dispatch(&self) -> Dispatch {
+    pub(crate) fn dispatch(&self) -> Dispatch {
         self.lanes[0].read().dispatch()
     }
 
-    fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
         for lane in &mut self.lanes {
             lane.lane.get_mut().unwrap_or_else(PoisonError::into_inner).set_dispatch(dispatch);
         }
     }
-}
 
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
-impl CoreGrow for Shared {
+    fn max_bytes(&self) -> usize {
+        self.max_bytes.load(Ordering::Relaxed)
+    }
+
     fn shards(&self) -> usize {
         self.lanes.iter().map(|lane| lane.read().shards()).sum()
     }
 
+    /// The most layers of a lane.
     fn layers(&self) -> usize {
         self.lanes.iter().map(|lane| lane.read().layers().count()).max().unwrap_or(0)
     }
 
+    /// Bytes of all tables, with their padding.
     fn table_bytes(&self) -> usize {
         self.lanes.iter().map(|lane| lane.read().table_bytes()).sum()
     }
@@ -351,7 +420,6 @@ const TOGETHER: usize = 1 << 14;
 /// Fewer hashes than this many for each lane are used one after the other.
 const FEWEST_PER_LANE: usize = 4;
 
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
 impl CoreMut for &Shared {
     #[inline]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
@@ -379,10 +447,22 @@ impl CoreMut for &Shared {
         });
         refused.result()
     }
-}
 
-#[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
-impl CoreRemove for &Shared {
+    fn insert_all_unique(&mut self, hashes: &impl Hashes, inserted: &mut [bool]) -> Result<(), InsertError> {
+        let mut refused = FirstRefused::default();
+        self.change_each_lane(hashes, |lane, portion| {
+            for (place, hash) in portion.each() {
+                inserted[place] = false;
+                if !lane.holds(hash) {
+                    let result = self.insert_into(lane, hash);
+                    inserted[place] = result.is_ok();
+                    refused.note(place, result);
+                }
+            }
+        });
+        refused.result()
+    }
+
     #[inline]
     fn remove(&mut self, hash: Uniform) -> bool {
         self.remove_from(&mut self.lane(hash).write(), hash)
@@ -398,7 +478,7 @@ impl CoreRemove for &Shared {
 impl Shared {
     /// Puts lanes behind locks, for which there is room.
     fn new(lanes: Vec<Lane>, room: Vec<LockedLane>, params: ElasticParams, max_bytes: usize) -> Self {
-        Self { lanes: locked(lanes, room), params, max_bytes, growth: Mutex::new(()) }
+        Self { lanes: locked(lanes, room), params, max_bytes: AtomicUsize::new(max_bytes), growth: Mutex::new(()) }
     }
 
     /// Inserts a hash into its lane.
@@ -414,7 +494,7 @@ impl Shared {
     /// lock of one lane, and the one for which it waits needs no further lock.
     #[cold]
     fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), InsertError> {
-        let is_limited = self.max_bytes < usize::MAX;
+        let is_limited = self.max_bytes() < usize::MAX;
         let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
         let result = lane.insert_growing(hash, full, self.allowed());
         lane.publish();
@@ -424,11 +504,14 @@ impl Shared {
 
     /// By how many bytes the charge may rise.
     pub(super) fn allowed(&self) -> usize {
-        if self.max_bytes < usize::MAX { self.max_bytes.saturating_sub(self.charged()) } else { usize::MAX }
+        match self.max_bytes() {
+            usize::MAX => usize::MAX,
+            max_bytes => max_bytes.saturating_sub(self.charged()),
+        }
     }
 
     pub(super) fn refuse(&self, error: InsertError) -> InsertError {
-        error.within(self.charged(), self.max_bytes)
+        error.within(self.charged(), self.max_bytes())
     }
 
     /// Removes a hash from its lane.
@@ -436,7 +519,7 @@ impl Shared {
     fn remove_from(&self, lane: &mut Writer<'_>, hash: Uniform) -> bool {
         let is_removed = lane.remove(hash);
         // Two shards may have been joined.
-        if self.max_bytes < usize::MAX {
+        if self.max_bytes() < usize::MAX {
             lane.publish();
         }
         is_removed
@@ -492,6 +575,16 @@ impl Shared {
     }
 }
 
+/// Writes the answers of one batch after the other to those elements of `found`.
+fn answers_at(places: &[u32], found: &mut [bool]) -> impl FnMut(u64) {
+    let mut batches = places.chunks(BATCH);
+    move |answers| {
+        for (bit, &place) in batches.next().unwrap_or_default().iter().enumerate() {
+            found[index(place.into())] = answers >> bit & 1 == 1;
+        }
+    }
+}
+
 impl<H> ElasticFilter<H> {
     /// Converts the filter for many threads, without copying. It keeps its number of lanes, and each gets a lock.
     ///
@@ -520,7 +613,7 @@ impl<H> ElasticFilter<H> {
     /// ```
     #[allow(clippy::result_large_err, reason = "the error is the filter itself, which is hardly larger than the result")]
     pub fn into_shared(self) -> Result<SharedFilter<H>, Self> {
-        match reserved(self.core.storage.lanes.len()) {
+        match reserved(self.core.lanes.len()) {
             Ok(room) => Ok(self.with_locks(room)),
             Err(_) => Err(self),
         }
@@ -528,7 +621,7 @@ impl<H> ElasticFilter<H> {
 
     /// The same filter, with locks in this vector, which has room for them.
     pub(super) fn with_locks(self, room: Vec<LockedLane>) -> SharedFilter<H> {
-        let Self { core: Elastic { storage: OwnedShards { lanes, max_bytes }, params }, hasher } = self;
+        let Self { core: Elastic { lanes, params, max_bytes }, hasher } = self;
         SharedFilter { core: Shared::new(lanes, room, params, max_bytes), hasher }
     }
 }
@@ -542,13 +635,10 @@ impl<H> SharedFilter<H> {
     pub fn into_elastic(self) -> Result<ElasticFilter<H>, Self> {
         let Ok(room) = reserved(self.core.lanes.len()) else { return Err(self) };
         let Self { core: Shared { lanes, params, max_bytes, .. }, hasher } = self;
-        let core = Elastic { storage: OwnedShards { lanes: unlocked(lanes, room), max_bytes }, params };
+        let core = Elastic { lanes: unlocked(lanes, room), params, max_bytes: max_bytes.into_inner() };
         Ok(ElasticFilter { core, hasher })
     }
 }
-
-insert_by_own_methods!([] SharedFilter<H>, SharedFilter<H>);
-insert_by_own_methods!([] SharedFilter<H>, &SharedFilter<H>);
 
 // A lane behind a lock.
 

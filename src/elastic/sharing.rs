@@ -4,18 +4,13 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{
-    Elastic, ElasticFilter, ShardStorage,
-    look_up::{answers_at, contains_all},
-    storage::sealed::Sealed as _,
-    stream::Shares,
-};
+use super::{Elastic, ElasticFilter, stream::Shares};
 use crate::{
     bits::index,
-    filter::{CoreMut as _, CoreRemove as _, InsertError, Items, hashed},
+    filter::{Core as _, CoreMut as _, InsertError},
+    hash::{Items, Uniform},
     kernel::Hashes,
     storage::{OutOfMemory, reserve, reserved},
-    table::Uniform,
 };
 
 /// When and how hashes are shared out before they are used.
@@ -108,7 +103,7 @@ impl<H> ElasticFilter<H> {
     /// # Errors
     /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
     pub fn insert_unordered<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), InsertError> {
-        let hashes = hashed(&self.core, &self.hasher, items);
+        let hashes = items.hashes(&self.hasher, self.core.seed());
         self.core.insert_all_unordered(&SHARING, &hashes)
     }
 }
@@ -117,7 +112,7 @@ impl Elastic {
     fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), InsertError> {
         let (len, mut refused) = (hashes.len(), FirstRefused::default());
         // What the tables will be at least.
-        let together = sharing.together(self.storage.table_bytes().max(len), len);
+        let together = sharing.together(self.table_bytes().max(len), len);
         let mut start = share_out(self.params.shares(), together, hashes, |portion| {
             portion.each().for_each(|(place, hash)| refused.note(place, self.insert(hash)));
         });
@@ -130,18 +125,6 @@ impl Elastic {
             true
         });
         refused.result()
-    }
-}
-
-impl<S: ShardStorage> Elastic<S> {
-    /// Looks up all hashes, if sharing them out pays, and if there is memory for it.
-    pub(super) fn contains_shared_out(&self, sharing: &Sharing, hashes: &impl Hashes, found: &mut [bool]) -> bool {
-        let together = sharing.together(self.storage.table_bytes(), hashes.len());
-        let asked = share_out(self.params.shares(), together, hashes, |Portion { hashes, places, start }| {
-            // Prefetched, since the first read of each cache line would wait for it.
-            contains_all(self.storage.dispatch(), self.all_shards(), true, &hashes, answers_at(places, &mut found[start..]));
-        });
-        asked == hashes.len()
     }
 }
 
@@ -245,21 +228,15 @@ mod tests {
     /// Within the planned range and beyond it, with and without repeats.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn hashes_that_are_shared_out_get_the_same_answers() {
+    fn hashes_that_are_shared_out_are_all_inserted() {
         for items in [10, 5000, 40_000] {
             let (mut filter, mut present) = (filter(), hashes(0..items));
             present.extend_from_within(..4);
-            let key = Prehashed(&present);
-            let source = hashed(&filter.core, &Xxh3, &key);
-            filter.core.insert_all_unordered(&SMALL, &source).unwrap();
+            filter.core.insert_all_unordered(&SMALL, &Prehashed(&present).hashes(&Xxh3, 0)).unwrap();
             assert_eq!(filter.len(), present.len());
-            let asked = [present, hashes(items..3 * items), vec![7; 5000]].concat();
-            let (mut plain, mut shared_out) = (vec![false; asked.len()], vec![false; asked.len()]);
-            let key = Prehashed(&asked);
-            let source = hashed(&filter.core, &Xxh3, &key);
-            filter.contains_batch(&key, &mut plain);
-            assert!(filter.core.contains_shared_out(&SMALL, &source, &mut shared_out));
-            assert_eq!(plain, shared_out);
+            let mut counted = std::collections::HashMap::new();
+            present.iter().for_each(|hash| *counted.entry(hash).or_insert(0) += 1);
+            assert!(counted.into_iter().all(|(&hash, copies)| filter.core.count(Uniform::of_prehashed(hash)) >= copies));
         }
     }
 
@@ -271,7 +248,7 @@ mod tests {
         // The ninth copy is among the last.
         let set = [hashes(2000..12_000), vec![11; 9], hashes(12_000..12_500)].concat();
         let key = Prehashed(&set);
-        let source = hashed(&filter.core, &Xxh3, &key);
+        let source = key.hashes(&Xxh3, 0);
         // Shared out, and in order, as it does not pay for so few.
         for sharing in [&SMALL, &SHARING] {
             let mut filter = filter.clone();

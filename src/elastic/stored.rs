@@ -1,21 +1,18 @@
-//! What snapshots ask of a growing filter: each lane is a section, from which it is read again.
+//! Growing filters as snapshots: each lane is a section.
 
-#![allow(private_interfaces, private_bounds, reason = "the traits are sealed")]
+use alloc::vec::Vec;
 
 #[cfg(feature = "std")]
-use super::Shared;
-use super::{Elastic, ElasticParams, SnapshotShards, lane::Lane, layer::Layer};
-#[cfg(feature = "std")]
-use crate::storage::OutOfMemory;
+use super::shared::{Shared, SharedFilter};
+use super::{Elastic, ElasticFilter, ElasticParams, ElasticView, SnapshotShards, lane::Lane, layer::Layer};
 use crate::{
     bits::{low_half, wide},
-    filter::Filter,
     hash::{Hasher, HasherId},
     kernel::Dispatch,
     snapshot::{
-        FromSnapshot, Listed, Reading, Record, Slice, SnapshotError, Source, ToSnapshot, ViewSnapshot, snapshot_bytes, write,
+        Listed, Reading, Record, Slice, SnapshotError, Source, nothing_left, reads, snapshot_bytes, views, write, writes,
     },
-    storage::{Snapshot, reserved},
+    storage::{OutOfMemory, reserved},
 };
 
 impl Lane {
@@ -59,30 +56,32 @@ impl Layer {
     }
 }
 
-impl ToSnapshot for Elastic {
+writes!(impl [H] ElasticFilter<H>, H);
+writes!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>, H);
+reads!(ElasticFilter);
+views!(ElasticView, ElasticFilter);
+#[cfg(feature = "std")]
+writes!(impl [H] SharedFilter<H>, H);
+#[cfg(feature = "std")]
+reads!(SharedFilter);
+
+impl Elastic {
     fn snapshot_bytes(&self) -> u64 {
-        snapshot_bytes(self.storage.lanes.iter())
+        snapshot_bytes(self.lanes.iter())
     }
 
     fn write<E>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        write(&self.params, hasher, self.storage.lanes.iter().map(Ok), piece)
+        write(&self.params, hasher, self.lanes.iter().map(Ok), piece)
     }
-}
 
-impl FromSnapshot for Elastic {
-    fn read<H: Hasher>(
-        source: impl Source,
-        hasher: impl FnOnce(HasherId) -> Option<H>,
-    ) -> Result<(Filter<Self, H>, u64), SnapshotError> {
-        let reading = Reading::start(source)?;
-        let hasher = reading.header.hasher(hasher)?;
-        let (core, end) = Self::read_lanes(reading)?;
-        Ok((Filter { core, hasher }, end))
+    fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        self.write(hasher, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
     }
-}
 
-impl Elastic {
-    fn read_lanes<S: Source>(mut reading: Reading<S>) -> Result<(Self, u64), SnapshotError> {
+    fn read<S: Source>(mut reading: Reading<S>) -> Result<(Self, u64), SnapshotError> {
         let params = reading.header.fields;
         let mut lanes = reserved(params.lanes())?;
         for number in 0..wide(params.lanes()) {
@@ -92,9 +91,22 @@ impl Elastic {
     }
 }
 
+impl<H: Hasher> ElasticFilter<H> {
+    fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
+        let reading = Reading::start(source)?;
+        let hasher = reading.header.hasher(hasher)?;
+        let (core, end) = Elastic::read(reading)?;
+        Ok((Self { core, hasher }, end))
+    }
+
+    fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        nothing_left(bytes.len(), Self::read(Slice(bytes), hasher)?)
+    }
+}
+
 /// Each lane is copied under its lock, and the copy is written, so that no thread waits for the writer, which may use the filter.
 #[cfg(feature = "std")]
-impl ToSnapshot for Shared {
+impl Shared {
     fn snapshot_bytes(&self) -> u64 {
         snapshot_bytes(self.lanes.iter().map(|lane| lane.read()))
     }
@@ -102,58 +114,62 @@ impl ToSnapshot for Shared {
     fn write<E: From<OutOfMemory>>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         write(&self.params, hasher, self.lanes.iter().map(|lane| Ok(lane.read().try_clone()?)), piece)
     }
+
+    fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        self.write(hasher, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
+    }
 }
 
 #[cfg(feature = "std")]
-impl FromSnapshot for Shared {
-    fn read<H: Hasher>(
-        source: impl Source,
-        hasher: impl FnOnce(HasherId) -> Option<H>,
-    ) -> Result<(Filter<Self, H>, u64), SnapshotError> {
-        let (filter, end) = Elastic::read(source, hasher)?;
+impl<H: Hasher> SharedFilter<H> {
+    fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
+        let (filter, end) = ElasticFilter::read(source, hasher)?;
         let room = reserved(filter.core.params.lanes())?;
         Ok((filter.with_locks(room), end))
     }
-}
 
-impl<D: AsRef<[u8]>> ToSnapshot for Elastic<SnapshotShards<D>> {
-    fn snapshot_bytes(&self) -> u64 {
-        wide(self.snapshot().end())
-    }
-
-    fn write<E>(&self, _: HasherId, mut piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        piece(self.snapshot().all())
+    fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        nothing_left(bytes.len(), Self::read(Slice(bytes), hasher)?)
     }
 }
 
-impl<D: AsRef<[u8]>> ViewSnapshot for Elastic<SnapshotShards<D>> {
-    type Data = D;
-    type Owned = Elastic;
-
-    fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Filter<Self, H>, SnapshotError> {
-        let (storage, params, hasher) = SnapshotShards::open(data, hasher)?;
-        Ok(Filter { core: Self { storage, params }, hasher })
+impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
+    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let (core, hasher) = SnapshotShards::open(data, hasher)?;
+        Ok(Self { core, hasher })
     }
+}
 
+impl<D: AsRef<[u8]>> SnapshotShards<D> {
     fn verify(&self) -> Result<(), SnapshotError> {
         let mut reading = Reading::<_, ElasticParams>::start(Slice(self.snapshot().all()))?;
-        for lane in 0..wide(self.params.lanes()) {
+        for lane in 0..wide(self.params().lanes()) {
             let listing = reading.listing(lane)?;
             reading.verify_tables(&listing)?;
         }
         reading.finish().map(|_| ())
     }
 
-    fn to_owned(&self) -> Result<Elastic, SnapshotError> {
-        let (owned, _) = Elastic::read_lanes(Reading::start(Slice(self.snapshot().all()))?)?;
+    fn to_verified(&self) -> Result<Elastic, SnapshotError> {
+        let (owned, _) = Elastic::read(Reading::start(Slice(self.snapshot().all()))?)?;
         Ok(owned)
     }
 
-    fn snapshot(&self) -> &Snapshot<D> {
-        self.storage.snapshot()
+    fn snapshot_bytes(&self) -> u64 {
+        wide(self.snapshot().end())
     }
 
-    fn into_snapshot(self) -> Snapshot<D> {
-        self.storage.into_snapshot()
+    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
+    fn write<E>(&self, _: HasherId, mut piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        piece(self.snapshot().all())
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
+    fn append_to(&self, _: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        bytes.extend_from_slice(self.snapshot().all());
+        Ok(())
     }
 }

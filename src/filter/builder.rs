@@ -1,9 +1,9 @@
 //! The builder.
 
-use super::{Batch as _, BuildError, CuckooFilter, Items, RawFilter};
+use super::{BuildError, CuckooFilter, Items, RawFilter};
 use crate::{
-    hash::Xxh3,
-    kernel::{Dispatch, Kernel},
+    hash::{HashItem, Xxh3},
+    kernel::{Dispatch, Hashes as _, Kernel},
     params::{Addressing, ParamError, Params, Rate, Request, TableKind},
 };
 
@@ -111,7 +111,7 @@ impl<H> Builder<H> {
     }
 
     /// Sets another hasher.
-    pub fn hasher<G>(self, hasher: G) -> Builder<G> {
+    pub fn hasher<G: HashItem<u64>>(self, hasher: G) -> Builder<G> {
         Builder { request: self.request, hasher, kernel: self.kernel }
     }
 
@@ -161,7 +161,7 @@ impl<H> Builder<H> {
     /// ```
     pub fn build_from_items<I: Items<H> + ?Sized>(mut self, items: &I) -> Result<CuckooFilter<H>, BuildError> {
         if self.request.buckets.is_none() {
-            self.request.capacity.get_or_insert(items.batch().len());
+            self.request.capacity.get_or_insert(items.hashes(&self.hasher, 0).len());
         }
         let mut filter = self.build()?;
         filter.insert_batch(items)?;

@@ -2,15 +2,32 @@
 
 use alloc::{boxed::Box, rc::Rc};
 
-use super::{Core, CoreMut, Filter, InsertError, Prehashed};
-use crate::hash::HashItem;
+use super::{InsertError, Prehashed};
 
-/// What every filter tells about itself: a [`CuckooFilter`](crate::CuckooFilter), a [`FilterView`](crate::FilterView), an
-/// [`ElasticFilter`](crate::ElasticFilter), a `SharedFilter`, or a filter of Go's library (`go::GoFilter`) or of RedisBloom
-/// (`redisbloom::RedisBloomFilter`). [`Contains`] adds queries.
+/// A filter of any kind, which reports its size: [`CuckooFilter`](crate::CuckooFilter), [`FilterView`](crate::FilterView),
+/// [`ElasticFilter`](crate::ElasticFilter), [`ElasticView`](crate::ElasticView), `SharedFilter`, `go::GoFilter` and
+/// `redisbloom::RedisBloomFilter`. [`Contains`] adds queries.
 ///
 /// The trait is dyn-compatible.
-pub trait AnyFilter {
+///
+/// # Example
+/// ```
+/// use koel::{CuckooFilter, ElasticFilter, Filter};
+///
+/// /// A service's metrics, whatever its filters are.
+/// fn report(filters: &[(&str, &dyn Filter)]) -> String {
+///     let line = |(name, filter): &(&str, &dyn Filter)| {
+///         format!("{name}: {} items, {} bytes, load {:.2}\n", filter.len(), filter.size_in_bytes(), filter.load_factor())
+///     };
+///     filters.iter().map(line).collect()
+/// }
+///
+/// let blocked = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+/// let seen = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+/// assert!(report(&[("blocked", &blocked), ("seen", &seen)]).starts_with("blocked: 0 items"));
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+pub trait Filter {
     /// The number of items in the filter, counting duplicates.
     #[must_use]
     fn len(&self) -> usize;
@@ -21,41 +38,53 @@ pub trait AnyFilter {
         self.len() == 0
     }
 
-    /// The expected false-positive rate ε at the current load, 0 to 1.
+    /// The number of different items that the filter is planned for; the maximal capacity of one that grows.
     #[must_use]
-    fn false_positive_rate(&self) -> f64;
+    fn capacity(&self) -> usize;
+
+    /// The fraction of the slots that are occupied, 0 to 1.
+    #[must_use]
+    fn load_factor(&self) -> f64;
 
     /// The memory used by the filter, in bytes.
     #[must_use]
     fn size_in_bytes(&self) -> usize;
+
+    /// Bits per item; infinite for an empty filter.
+    #[must_use]
+    fn bits_per_item(&self) -> f64;
+
+    /// The expected false-positive rate ε at the current load, 0 to 1.
+    #[must_use]
+    fn false_positive_rate(&self) -> f64;
 }
 
 /// A filter that can be queried for items of type `T`, or without a type, for their hashes.
 ///
 /// The trait is dyn-compatible: `&dyn Contains<str>` is any filter of strings, and `&dyn Contains` any filter at all, queried with
-/// [`Prehashed`] keys, so that one hash can serve several filters.
+/// [`Prehashed`] keys, so that one hash can query several filters.
 ///
 /// # Example
 /// ```
-/// use koel::{Contains, CuckooFilter, FilterView, Prehashed};
+/// use koel::{Contains, CuckooFilter, FilterView, Prehashed, Xxh3};
 ///
 /// fn is_blocked(names: &impl Contains<str>, name: &str) -> bool {
 ///     names.contains(name)
 /// }
 ///
 /// /// The number of filters that probably contain the item with this hash.
-/// fn votes(filters: &[&dyn Contains], hash: u64) -> usize {
-///     filters.iter().filter(|filter| filter.contains(&Prehashed(hash))).count()
+/// fn votes(filters: &[&dyn Contains], key: Prehashed) -> usize {
+///     filters.iter().filter(|filter| filter.contains(&key)).count()
 /// }
 ///
 /// let mut blocked = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
 /// blocked.insert("mallory")?;
 /// assert!(is_blocked(&blocked, "mallory"));
 /// let view = FilterView::over(blocked.to_bytes())?;
-/// assert_eq!(votes(&[&blocked, &view], blocked.hash("mallory")), 2);
+/// assert_eq!(votes(&[&blocked, &view], Prehashed::of(&Xxh3, 0, "mallory")), 2);
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub trait Contains<T: ?Sized = Prehashed>: AnyFilter {
+pub trait Contains<T: ?Sized = Prehashed>: Filter {
     /// The hash of an item, for [`Prehashed`].
     #[must_use]
     fn hash(&self, item: &T) -> u64;
@@ -82,55 +111,9 @@ pub trait Contains<T: ?Sized = Prehashed>: AnyFilter {
     where
         T: Sized;
 
-    /// The same filter, to be queried with [`Prehashed`] keys.
+    /// The same filter, queried with [`Prehashed`] keys.
     #[must_use]
     fn by_hash(&self) -> &(dyn Contains + '_);
-}
-
-impl<C: Core, H> AnyFilter for Filter<C, H> {
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        self.false_positive_rate()
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-}
-
-impl<T: ?Sized, C: Core, H: HashItem<T>> Contains<T> for Filter<C, H> {
-    fn hash(&self, item: &T) -> u64 {
-        self.hash(item)
-    }
-
-    fn contains(&self, item: &T) -> bool {
-        self.contains(item)
-    }
-
-    fn contains_batch(&self, items: &[T], found: &mut [bool])
-    where
-        T: Sized,
-    {
-        self.contains_batch(items, found);
-    }
-
-    fn count(&self, item: &T) -> u32 {
-        self.count(item)
-    }
-
-    fn count_members(&self, items: &[T]) -> usize
-    where
-        T: Sized,
-    {
-        self.count_members(items)
-    }
-
-    fn by_hash(&self) -> &(dyn Contains + '_) {
-        self
-    }
 }
 
 /// A filter that can be changed, for items of type `T`, or without a type, for their hashes.
@@ -152,6 +135,11 @@ impl<T: ?Sized, C: Core, H: HashItem<T>> Contains<T> for Filter<C, H> {
 /// assert!(fixed.contains("mallory") && growing.contains("mallory"));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be changed",
+    note = "`FilterView` and `ElasticView` only read: `view.to_filter()` copies them into a filter that can be changed",
+    note = "other filters can be changed by items of the types that their hashers take: see `koel::hash::HashItem`"
+)]
 pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
     /// Inserts an item, even if it is already present.
     ///
@@ -173,6 +161,17 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
     where
         T: Sized;
 
+    /// [`insert_unique`](Self::insert_unique) for each item; writes to `inserted[i]` whether `items[i]` was inserted.
+    ///
+    /// # Errors
+    /// As [`insert_batch`](Self::insert_batch).
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    fn insert_unique_batch(&mut self, items: &[T], inserted: &mut [bool]) -> Result<(), InsertError>
+    where
+        T: Sized;
+
     /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
     fn remove(&mut self, item: &T) -> bool;
 
@@ -185,23 +184,33 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
         T: Sized;
 }
 
-/// Implements [`Insert`] for a filter, or a pointer to one, by the filter's methods of the same names.
+/// Implements [`Insert`] for a filter, or a reference to one, by the filter's methods of the same names.
 macro_rules! insert_by_own_methods {
-    ([$($generics:tt)*] $filter:ty, $pointer:ty) => {
-        impl<T: ?Sized, $($generics)* H: $crate::hash::HashItem<T>> $crate::filter::Insert<T> for $pointer {
-            fn insert(&mut self, item: &T) -> Result<(), InsertError> {
+    ([$($generics:tt)*] $filter:ty, $hasher:ty, $implementor:ty) => {
+        impl<T: ?Sized, $($generics)*> $crate::Insert<T> for $implementor
+        where
+            $hasher: $crate::hash::HashItem<T>,
+        {
+            fn insert(&mut self, item: &T) -> Result<(), $crate::InsertError> {
                 <$filter>::insert(self, item)
             }
 
-            fn insert_unique(&mut self, item: &T) -> Result<bool, $crate::filter::InsertError> {
+            fn insert_unique(&mut self, item: &T) -> Result<bool, $crate::InsertError> {
                 <$filter>::insert_unique(self, item)
             }
 
-            fn insert_batch(&mut self, items: &[T]) -> Result<(), $crate::filter::InsertError>
+            fn insert_batch(&mut self, items: &[T]) -> Result<(), $crate::InsertError>
             where
                 T: Sized,
             {
                 <$filter>::insert_batch(self, items)
+            }
+
+            fn insert_unique_batch(&mut self, items: &[T], inserted: &mut [bool]) -> Result<(), $crate::InsertError>
+            where
+                T: Sized,
+            {
+                <$filter>::insert_unique_batch(self, items, inserted)
             }
 
             fn remove(&mut self, item: &T) -> bool {
@@ -217,25 +226,58 @@ macro_rules! insert_by_own_methods {
         }
     };
 }
-#[cfg(feature = "std")]
 pub(crate) use insert_by_own_methods;
 
-insert_by_own_methods!([C: Core + CoreMut,] Filter<C, H>, Filter<C, H>);
+/// Gives a view hidden methods that cannot be called, so that the compiler says what to do instead: [`Insert`]'s message.
+macro_rules! read_only {
+    ([$($generics:tt)*] $view:ty) => {
+        impl<$($generics)*> $view {
+            #[doc(hidden)]
+            pub fn insert<T: ?Sized>(&mut self, item: &T) -> Result<(), $crate::InsertError>
+            where
+                Self: $crate::Insert<T>,
+            {
+                $crate::Insert::insert(self, item)
+            }
 
-/// Implements the traits for pointers to a filter.
+            #[doc(hidden)]
+            pub fn remove<T: ?Sized>(&mut self, item: &T) -> bool
+            where
+                Self: $crate::Insert<T>,
+            {
+                $crate::Insert::remove(self, item)
+            }
+        }
+    };
+}
+pub(crate) use read_only;
+
+/// Implements [`Filter`] and [`Contains`] for pointers to a filter.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
-        impl<F: AnyFilter + ?Sized> AnyFilter for $pointer {
+        impl<F: Filter + ?Sized> Filter for $pointer {
             fn len(&self) -> usize {
                 F::len(self)
             }
 
-            fn false_positive_rate(&self) -> f64 {
-                F::false_positive_rate(self)
+            fn capacity(&self) -> usize {
+                F::capacity(self)
+            }
+
+            fn load_factor(&self) -> f64 {
+                F::load_factor(self)
             }
 
             fn size_in_bytes(&self) -> usize {
                 F::size_in_bytes(self)
+            }
+
+            fn bits_per_item(&self) -> f64 {
+                F::bits_per_item(self)
+            }
+
+            fn false_positive_rate(&self) -> f64 {
+                F::false_positive_rate(self)
             }
         }
 
@@ -272,7 +314,8 @@ macro_rules! pointers {
         }
     )*};
 }
-pointers!(&F, &mut F, Box<F>, Rc<F>);
+// Not `&mut F`: a method of the trait would hide the filter's own, since method calls try `&&mut F` before `&F`.
+pointers!(&F, Box<F>, Rc<F>);
 // Some embedded targets have no atomic pointers, and so no `Arc`.
 #[cfg(target_has_atomic = "ptr")]
 pointers!(alloc::sync::Arc<F>);

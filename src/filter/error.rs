@@ -5,7 +5,6 @@ use core::{error::Error, fmt};
 use crate::{
     bits::index,
     params::{ParamError, Params},
-    snapshot::SnapshotError,
     storage::OutOfMemory,
     text::filled,
 };
@@ -330,8 +329,6 @@ pub enum MergeError {
     },
     /// A growing filter refused an item of the other one.
     Insert(InsertError),
-    /// The filter to merge from is a view of a corrupt snapshot.
-    Snapshot(SnapshotError),
     /// A merge works on a copy, which could not be allocated.
     OutOfMemory(OutOfMemory),
 }
@@ -385,7 +382,6 @@ impl fmt::Display for MergeError {
                 f.write_str(", or insert the items of one into the other")
             }
             Self::Insert(error) => error.fmt(f),
-            Self::Snapshot(_) => f.write_str("the snapshot to merge is corrupt"),
             Self::OutOfMemory(_) => f.write_str("the copy on which a merge works cannot be allocated"),
         }
     }
@@ -395,7 +391,6 @@ impl Error for MergeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Insert(error) => error.source(),
-            Self::Snapshot(error) => Some(error),
             Self::OutOfMemory(error) => Some(error),
             _ => None,
         }

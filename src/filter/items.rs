@@ -1,29 +1,29 @@
-//! What operations take: an item or its hash, one or many.
+//! What operations take: an item or a hash, one or many.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+#![allow(private_bounds, private_interfaces, reason = "`Items` is sealed: nobody else can implement or call it")]
 
 use alloc::vec::Vec;
 
+use super::InsertError;
 use crate::{
-    hash::HashItem,
+    hash::{HashItem, Uniform},
     kernel::{BATCH, Hashes},
-    params::Addressing,
-    table::Uniform,
 };
 
 /// A key that is hashed already: a 64-bit number that stands for an item in every operation of every filter.
 ///
-/// The number is from [`hash`](crate::CuckooFilter::hash), so that one hash can serve several filters, or it is any other that
-/// identifies the item, such as a user id. [Hashes](crate::CuckooFilter#hashes) says what is required of it.
+/// [`Prehashed::of`] hashes an item without a filter. Any other number that identifies an item, such as a user id, is a key, too;
+/// [Hashes](crate::CuckooFilter#hashes) says what is required of it.
 ///
-/// Batches take whole slices of numbers, where they are: `&Prehashed(&hashes)`, with a `Vec<u64>`, an array or a slice.
+/// Batches take whole slices of numbers in place: `&Prehashed(&hashes)`, with a `Vec<u64>`, an array or a slice.
 ///
 /// # Example
 /// ```
-/// use koel::{CuckooFilter, Prehashed};
+/// use koel::{CuckooFilter, Prehashed, Xxh3};
 ///
 /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-/// filter.insert(&Prehashed(filter.hash("alice")))?;
+/// filter.insert(&Prehashed::of(&Xxh3, 0, "alice"))?;
 /// assert!(filter.contains("alice"));
 ///
 /// let ids = vec![42, 43];
@@ -31,24 +31,36 @@ use crate::{
 /// assert!(filter.contains(&Prehashed(43)));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-// Neither an `Item` nor `core::hash::Hash`: then a hasher would hash it like any other item.
+// Neither an `Item` nor `core::hash::Hash`: a hasher would hash it like any other item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prehashed<T = u64>(pub T);
 
-impl<H> HashItem<Prehashed> for H {
-    #[inline(always)]
-    fn hash_item(&self, seed: u64, key: &Prehashed) -> u64 {
-        self.place_item(seed, Addressing::AnySize, key)
-    }
-
-    #[inline(always)]
-    fn place_item(&self, _seed: u64, addressing: Addressing, key: &Prehashed) -> u64 {
-        Uniform::of(addressing, key.0).0
+impl Prehashed {
+    /// Hashes an item as every filter with an equal hasher and seed does, whatever its type, its size and its
+    /// [`Addressing`](crate::Addressing). A filter's seed is 0 unless its builder was given another.
+    ///
+    /// So a client can hash before the filter exists, or without access to it, and one hash can query any number of filters.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{CuckooFilter, ElasticFilter, Prehashed, Xxh3};
+    ///
+    /// let key = Prehashed::of(&Xxh3, 7, "alice"); // 7 is the filters' seed
+    /// let mut blocked = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).seed(7).build()?;
+    /// let mut seen = ElasticFilter::builder().false_positive_rate(0.001).seed(7).build()?;
+    /// blocked.insert("alice")?;
+    /// seen.insert(&key)?;
+    /// assert!(blocked.contains(&key) && seen.contains("alice"));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn of<H: HashItem<T>, T: ?Sized>(hasher: &H, seed: u64, item: &T) -> Self {
+        Self(hasher.uniform(seed, item).prehashed())
     }
 }
 
-/// What a batch operation takes: a slice, an array or a vector of items that the hasher `H` takes, or the hashes of items, as
-/// [`Prehashed`].
+/// A batch: a slice, an array or a vector of items that the hasher `H` takes, or the hashes of items, as [`Prehashed`].
 ///
 /// This trait is sealed.
 #[diagnostic::on_unimplemented(
@@ -56,105 +68,52 @@ impl<H> HashItem<Prehashed> for H {
     note = "slices, arrays and vectors of items are, and `Prehashed(&hashes)` with hashes in a slice, an array or a vector"
 )]
 pub trait Items<H> {
+    /// The hashes of the items. Vectors and arrays return those of a slice, so that operations are compiled once.
     #[doc(hidden)]
-    type Batch<'a>: Batch<H>
-    where
-        Self: 'a;
-
-    /// As a slice: whatever the items are kept in, operations are compiled once.
-    #[doc(hidden)]
-    fn batch(&self) -> Self::Batch<'_>;
+    fn hashes<'a>(&'a self, hasher: &'a H, seed: u64) -> impl Hashes + 'a;
 }
 
-/// Items in a slice, or their hashes.
-#[allow(unreachable_pub, reason = "belongs to a sealed trait")]
-pub trait Batch<H>: Copy {
-    fn len(self) -> usize;
-
-    /// See [`Hashes::fill`].
-    fn fill(keys: &Hashed<'_, Self, H>, start: usize, hashes: &mut [u64; BATCH]);
-}
-
-impl<T, H: HashItem<T>> Batch<H> for &[T] {
-    #[inline(always)]
-    fn len(self) -> usize {
-        <[T]>::len(self)
-    }
-
-    #[inline(always)]
-    fn fill(keys: &Hashed<'_, Self, H>, start: usize, hashes: &mut [u64; BATCH]) {
-        for (hash, item) in hashes.iter_mut().zip(&keys.items[start..]) {
-            *hash = keys.hasher.place_item(keys.seed, keys.addressing, item);
-        }
+impl<T, H: HashItem<T>> Items<H> for [T] {
+    #[inline]
+    fn hashes<'a>(&'a self, hasher: &'a H, seed: u64) -> impl Hashes + 'a {
+        Hashed { items: self, hasher, seed }
     }
 }
 
-impl<H> Batch<H> for Prehashed<&[u64]> {
-    #[inline(always)]
-    fn len(self) -> usize {
-        self.0.len()
-    }
-
-    #[inline(always)]
-    fn fill(keys: &Hashed<'_, Self, H>, start: usize, hashes: &mut [u64; BATCH]) {
-        for (hash, &given) in hashes.iter_mut().zip(&keys.items.0[start..]) {
-            *hash = Uniform::of(keys.addressing, given).0;
-        }
+impl<S: AsRef<[u64]>, H> Items<H> for Prehashed<S> {
+    #[inline]
+    fn hashes<'a>(&'a self, _hasher: &'a H, _seed: u64) -> impl Hashes + 'a {
+        Prehashed(self.0.as_ref())
     }
 }
 
 macro_rules! slices {
-    ($($(const $len:ident,)? $items:ty;)+) => {$(
-        impl<T, H: HashItem<T>, $(const $len: usize)?> Items<H> for $items {
-            type Batch<'a> = &'a [T] where Self: 'a;
-
+    ($([$($generics:tt)*] $items:ty: $slice:ty;)+) => {$(
+        impl<$($generics)*, H> Items<H> for $items
+        where
+            $slice: Items<H>,
+        {
             #[inline]
-            fn batch(&self) -> &[T] {
-                self
+            fn hashes<'a>(&'a self, hasher: &'a H, seed: u64) -> impl Hashes + 'a {
+                <$slice>::hashes(self, hasher, seed)
             }
         }
     )+};
 }
 slices! {
-    [T];
-    const N, [T; N];
-    Vec<T>;
+    [T, const N: usize] [T; N]: [T];
+    [T] Vec<T>: [T];
+    [I: Items<H> + ?Sized] &I: I;
 }
 
-impl<I: Items<H> + ?Sized, H> Items<H> for &I {
-    type Batch<'a>
-        = I::Batch<'a>
-    where
-        Self: 'a;
-
-    #[inline]
-    fn batch(&self) -> I::Batch<'_> {
-        I::batch(self)
-    }
+/// Items that are hashed on demand: a slice, or an iterator's.
+pub(crate) struct Hashed<'a, I, H> {
+    items: I,
+    hasher: &'a H,
+    seed: u64,
 }
 
-impl<S: AsRef<[u64]>, H> Items<H> for Prehashed<S> {
-    type Batch<'a>
-        = Prehashed<&'a [u64]>
-    where
-        Self: 'a;
-
-    #[inline]
-    fn batch(&self) -> Prehashed<&[u64]> {
-        Prehashed(self.0.as_ref())
-    }
-}
-
-/// A batch that a filter hashes on demand.
-#[allow(unreachable_pub, reason = "named by a sealed trait")]
-pub struct Hashed<'a, B, H> {
-    pub(crate) items: B,
-    pub(crate) hasher: &'a H,
-    pub(crate) seed: u64,
-    pub(crate) addressing: Addressing,
-}
-
-impl<B: Batch<H>, H> Hashes for Hashed<'_, B, H> {
+impl<T, H: HashItem<T>> Hashes for Hashed<'_, &[T], H> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.items.len()
@@ -162,11 +121,48 @@ impl<B: Batch<H>, H> Hashes for Hashed<'_, B, H> {
 
     #[inline(always)]
     fn fill(&self, start: usize, hashes: &mut [u64; BATCH]) {
-        B::fill(self, start, hashes);
+        for (hash, item) in hashes.iter_mut().zip(&self.items[start..]) {
+            *hash = self.hasher.uniform(self.seed, item).0;
+        }
     }
 }
 
-/// Writes the answers for one batch after the other.
+impl Hashes for Prehashed<&[u64]> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn fill(&self, start: usize, hashes: &mut [u64; BATCH]) {
+        for (hash, &key) in hashes.iter_mut().zip(&self.0[start..]) {
+            *hash = Uniform::of_prehashed(key).0;
+        }
+    }
+}
+
+impl<'a, I: Iterator, H: HashItem<I::Item>> Hashed<'a, I, H> {
+    pub(crate) fn new(items: impl IntoIterator<IntoIter = I>, hasher: &'a H, seed: u64) -> Self {
+        Self { items: items.into_iter(), hasher, seed }
+    }
+
+    /// Calls `act` with the hashes of 64 items at a time, and of fewer at the end.
+    pub(crate) fn each_batch(mut self, mut act: impl FnMut(&[u64]) -> Result<(), InsertError>) -> Result<(), InsertError> {
+        loop {
+            let (mut hashes, mut len) = ([0; BATCH], 0);
+            for (hash, item) in hashes.iter_mut().zip(&mut self.items) {
+                *hash = self.hasher.uniform(self.seed, &item).0;
+                len += 1;
+            }
+            act(&hashes[..len])?;
+            if len < BATCH {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Writes the answers of one batch after the other to `found`.
 pub(crate) fn answers_in_order(found: &mut [bool]) -> impl FnMut(u64) {
     let mut rest = found;
     move |answers| {

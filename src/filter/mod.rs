@@ -1,53 +1,39 @@
-//! The public filter type and its operations.
+//! Filters of fixed size, and what all filters have in common: the operations on items and the traits.
 //!
-//! [`Filter`] hashes items and delegates to its core, which works on hashes only: a [`RawFilter`], which is one table, in a
-//! [`CuckooFilter`]. None of them computes bit offsets: that is the job of `table`.
-
-// Declared first so that rustdoc lists its methods first.
-mod operations;
+//! A public filter is a struct of a hasher and a core, which works on hashes only ([`Core`], [`CoreMut`]); here the core is a
+//! [`RawFilter`], one table. None of them computes bit offsets: that is the job of `table`.
 
 mod builder;
 mod contains;
+mod cores;
 mod error;
 mod facts;
 mod items;
-mod kind;
 mod merge;
+mod operations;
 mod raw;
 
 use crate::{
     hash::Xxh3,
+    kernel::Hashes as _,
     params::Params,
-    storage::{OutOfMemory, Owned, Snapshot},
+    storage::{OutOfMemory, Snapshot},
 };
 pub use {
     builder::Builder,
-    contains::{AnyFilter, Contains, Insert},
+    contains::{Contains, Filter, Insert},
     error::{BuildError, InsertError, InsertErrorKind, MergeError},
     items::{Items, Prehashed},
-    kind::{Core, CoreMut, CoreRemove, Planned},
-    merge::CoreMerge,
-    operations::ContainsIter,
-    raw::RawFilter,
 };
-#[cfg(feature = "std")]
-pub(crate) use {contains::insert_by_own_methods, operations::hashed_iter};
 pub(crate) use {
-    items::{Batch, Hashed, answers_in_order, same_length},
-    operations::hashed,
-    raw::{Combine, Copies, Located, Place, Slots, Sought, is_crowded, slots},
+    contains::{insert_by_own_methods, read_only},
+    cores::{Core, CoreMut},
+    facts::{described, measured_rate, planned, summarized},
+    items::{Hashed, answers_in_order, same_length},
+    merge::merges,
+    operations::{ContainsIter, changes, lookups, removals},
+    raw::{Combine, Copies, Located, Place, RawFilter, Slots, Sought, is_crowded, slots},
 };
-
-/// A filter of any kind: [`CuckooFilter`], [`FilterView`](crate::FilterView), [`ElasticFilter`](crate::ElasticFilter),
-/// [`ElasticView`](crate::ElasticView), `SharedFilter`, `GoFilter` and `RedisBloomFilter` are this type, with the operations that
-/// their kind allows.
-///
-/// `C` is the kind ([`backing`](crate::backing)), `H` the hasher.
-#[derive(Clone)]
-pub struct Filter<C, H = Xxh3> {
-    pub(crate) core: C,
-    pub(crate) hasher: H,
-}
 
 /// A cuckoo filter: an approximate set that supports removal. A query answers "not in the set" or "probably in the set", at a
 /// cost of a few bits per item.
@@ -66,23 +52,21 @@ pub struct Filter<C, H = Xxh3> {
 /// - No false negatives: an item that was inserted is found until it is removed.
 /// - A refused insertion leaves the filter unchanged.
 /// - Deterministic: the same operations in the same order produce the same bytes on every machine.
-/// - [`contains`](Filter::contains) returns true for an item that was never inserted with probability ε, the
-///   [`false_positive_rate`](Filter::false_positive_rate).
+/// - [`contains`](Self::contains) returns true for an item that was never inserted with probability ε, the
+///   [`false_positive_rate`](Self::false_positive_rate).
 ///
 /// # Duplicates
 /// The filter is a multiset of fingerprints: an item inserted twice is stored twice and must be removed twice. An item has room
 /// for at most 2b copies, where b is the bucket size (8 copies by default), and for fewer if other items share its buckets.
-/// [`insert_unique`](Filter::insert_unique) and [`insert_unique_iter`](Filter::insert_unique_iter) store an item once. The capacity
+/// [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter) store an item once. The capacity
 /// counts different items: a filter with capacity 2000 usually refuses some of 2000 items if 500 of them occur twice
 /// (`tests/filters.rs`).
 ///
 /// # Hashes
 /// Every operation takes the hash of an item in place of the item, as [`Prehashed`], so that one hash can serve several filters or
-/// also select a shard. The hash does not have to be uniformly distributed: sequential integers, multiples of a small number, and hashes whose high bits,
-/// low bits or remainder have already selected a shard all reach the planned capacity and false-positive rate
-/// (`tests/hashes.rs`).
-/// [`Addressing::PowerOfTwo`](crate::Addressing::PowerOfTwo) is the exception. Like Go's library, it takes the bucket from bits
-/// 32 and up and the fingerprint from the lower 32 bits, and needs uniformly distributed hashes.
+/// also select a shard. The hash does not have to be uniformly distributed: sequential integers, multiples of a small number, and
+/// hashes whose high bits, low bits or remainder have already selected a shard all reach the planned capacity and false-positive
+/// rate (`tests/hashes.rs`).
 ///
 /// # Removal
 /// Remove only items that were inserted. Removing an item that was never inserted may, with probability ε, remove the fingerprint
@@ -97,11 +81,11 @@ pub struct Filter<C, H = Xxh3> {
 /// Lookup, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
 /// searches for a slot with an eviction walk (docs/DESIGN.md, "Insertion"); the walk examines a few buckets on average, more as
 /// the load approaches the capacity, and at most 4096·b before the insertion is refused.
-///
-/// # Storage
-/// `S` is where the table lives. With [`Owned`], the filter owns its memory and can be updated. With [`Snapshot`], the table is
-/// read from a snapshot that the caller provides; this is a [`FilterView`], which has all methods that only read.
-pub type CuckooFilter<H = Xxh3, S = Owned> = Filter<RawFilter<S>, H>;
+#[derive(Clone)]
+pub struct CuckooFilter<H = Xxh3> {
+    pub(crate) core: RawFilter,
+    pub(crate) hasher: H,
+}
 
 /// A read-only filter that is queried in place, inside a snapshot held by `D`: a `&[u8]`, `Vec<u8>`, `Arc<[u8]>`, `Bytes` or a
 /// memory-mapped file (`memmap2::Mmap`).
@@ -130,7 +114,11 @@ pub type CuckooFilter<H = Xxh3, S = Owned> = Filter<RawFilter<S>, H>;
 /// service.seen.verify()?;
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub type FilterView<D, H = Xxh3> = CuckooFilter<H, Snapshot<D>>;
+#[derive(Clone)]
+pub struct FilterView<D, H = Xxh3> {
+    pub(crate) core: RawFilter<Snapshot<D>>,
+    pub(crate) hasher: H,
+}
 
 // A program may hold many small filters, so the struct must stay small beside the table.
 #[cfg(target_pointer_width = "64")]
@@ -155,3 +143,42 @@ impl<H> CuckooFilter<H> {
         RawFilter::new(params).map(|core| Self { core, hasher })
     }
 }
+
+lookups! {
+    impl [H] CuckooFilter<H>, H;
+    example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?", open "# // Not a view."
+}
+lookups! {
+    impl [D: AsRef<[u8]>, H] FilterView<D, H>, H;
+    example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?",
+    open "let filter = koel::FilterView::over(filter.to_bytes())?;"
+}
+changes! {
+    impl [H] CuckooFilter<H>, H;
+    example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?"
+}
+merges!(CuckooFilter);
+
+planned!(impl [H] CuckooFilter<H>, "CuckooFilter", Params);
+planned!(impl [D: AsRef<[u8]>, H] FilterView<D, H>, "FilterView", Params);
+read_only!([D: AsRef<[u8]>, H] FilterView<D, H>);
+
+/// Equality of the parameters, hashers and tables; equal filters give the same results. Two filters with the same items can differ,
+/// because the order of insertion matters.
+macro_rules! equal {
+    ($([$($generics:tt)*] $filter:ty, $other:ty;)+) => {$(
+        impl<H: PartialEq, $($generics)*> PartialEq<$other> for $filter {
+            fn eq(&self, other: &$other) -> bool {
+                self.hasher == other.hasher && self.core == other.core
+            }
+        }
+    )+};
+}
+equal! {
+    [] CuckooFilter<H>, CuckooFilter<H>;
+    [D: AsRef<[u8]>] CuckooFilter<H>, FilterView<D, H>;
+    [D: AsRef<[u8]>] FilterView<D, H>, CuckooFilter<H>;
+    [D: AsRef<[u8]>, E: AsRef<[u8]>] FilterView<D, H>, FilterView<E, H>;
+}
+impl<H: Eq> Eq for CuckooFilter<H> {}
+impl<D: AsRef<[u8]>, H: Eq> Eq for FilterView<D, H> {}

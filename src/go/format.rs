@@ -8,8 +8,8 @@ use crate::{
     filter::{CuckooFilter, RawFilter},
     hash::{Hasher, HasherId, MetroHash64},
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind},
-    snapshot::{SnapshotError, SnapshotErrorKind as Kind, too_short, verify},
-    storage::{OutOfMemory, Owned, Storage, reserved},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind, too_short},
+    storage::{OutOfMemory, Owned, reserved},
     table::{CODEWORD_BITS, Corrupt, Fingerprint, Pair},
 };
 
@@ -301,7 +301,7 @@ impl Order {
     }
 
     /// Restores the order of buckets in `bytes`, a copy of the table and its padding, where it is still one that Go can have.
-    fn restore<S: Storage>(&self, filter: &RawFilter<S>, bytes: &mut [u8]) {
+    fn restore(&self, filter: &RawFilter, bytes: &mut [u8]) {
         for (bucket, &places) in (0..).zip(&self.0).filter(|&(_, &places)| places != SORTED) {
             if let Some(values) = in_order(places, filter.packed_values(bucket)) {
                 put_high_parts(filter.params(), bytes, bucket, values);
@@ -396,20 +396,14 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
 /// assert!(go::decode(&file)?.filter() == &filter);
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub fn encode<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Vec<u8>, GoError> {
+pub fn encode<H: Hasher>(filter: &CuckooFilter<H>) -> Result<Vec<u8>, GoError> {
     let victim = Victim::default();
-    // Cheap checks first: `verify` reads the whole table.
     header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
     // Go's files have no checksum that would reveal corruption later.
-    verify(&filter.core).map_err(GoError::Snapshot)?;
     file(filter, victim, &Order::default())
 }
 
-pub(super) fn file<H: Hasher, S: Storage>(
-    filter: &CuckooFilter<H, S>,
-    victim: Victim,
-    order: &Order,
-) -> Result<Vec<u8>, GoError> {
+pub(super) fn file<H: Hasher>(filter: &CuckooFilter<H>, victim: Victim, order: &Order) -> Result<Vec<u8>, GoError> {
     let params = &filter.params();
     let header = self::header(params, filter.hasher().id(), wide(filter.len()), victim)?;
     let start = header_bytes(params.table());

@@ -30,8 +30,6 @@
 //! - Safe for untrusted input: [`decode`] validates everything, and allocates memory only for bytes that exist.
 //! - Items are hashed as the bytes of their [`Item`](crate::Item) implementation. Go's program must pass the same bytes to `Add`.
 
-#![allow(private_bounds, private_interfaces, reason = "the traits are sealed")]
-
 mod format;
 
 use alloc::vec::Vec;
@@ -41,16 +39,16 @@ use std::{
     path::Path,
 };
 
-pub use crate::hash::MetroHash64;
+pub use crate::hash::hashers::MetroHash64;
 use crate::{
     bits::wide,
-    filter::{Core, CoreMut, CoreRemove, CuckooFilter, Filter, InsertError, Planned},
-    hash::{Hasher, HasherId},
+    filter::{Core, CoreMut, CuckooFilter, InsertError, changes, lookups, planned},
+    hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
-    snapshot::{SnapshotError, has_length, replace_with},
+    snapshot::{has_length, replace_with},
     storage::OutOfMemory,
-    table::{Address, Uniform},
+    table::Address,
     text::{boxed_io_error, other_wanted},
 };
 use format::{Order, Victim};
@@ -76,11 +74,25 @@ pub use format::{decode, encode};
 /// assert!(go.remove("alice") && go.is_empty());
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-pub type GoFilter = Filter<WithVictim, MetroHash64>;
+#[derive(Clone, PartialEq, Eq)]
+pub struct GoFilter {
+    core: WithVictim,
+    hasher: MetroHash64,
+}
+
+lookups! {
+    impl [] GoFilter, MetroHash64;
+    example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?", open "# // Not a view."
+}
+changes! {
+    impl [] GoFilter, MetroHash64;
+    example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?"
+}
+planned!(impl [] GoFilter, "GoFilter", Params);
 
 /// A table and the victim: the core of a [`GoFilter`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct WithVictim {
+struct WithVictim {
     filter: CuckooFilter<MetroHash64>,
     victim: Victim,
     /// Go's order of slots, for writing the file back.
@@ -107,14 +119,8 @@ impl WithVictim {
 
 /// The victim is looked up and counted as if it were in the table.
 impl Core for WithVictim {
-    const NAME: &'static str = "GoFilter";
-
     fn seed(&self) -> u64 {
         self.filter.core.seed()
-    }
-
-    fn addressing(&self) -> Addressing {
-        self.filter.core.addressing()
     }
 
     fn contains(&self, hash: Uniform) -> bool {
@@ -140,8 +146,16 @@ impl Core for WithVictim {
         self.filter.len() + usize::from(self.victim.is_used)
     }
 
+    fn capacity(&self) -> usize {
+        self.filter.capacity()
+    }
+
+    fn slots(&self) -> u64 {
+        self.filter.core.slots()
+    }
+
     fn false_positive_rate(&self) -> f64 {
-        self.filter.params().false_positive_rate_at(self.len() as f64 / self.filter.slots() as f64)
+        self.filter.params().false_positive_rate_at(self.load_factor())
     }
 
     fn describe(&self, debug: &mut fmt::DebugStruct<'_, '_>) {
@@ -158,11 +172,9 @@ impl Core for WithVictim {
     }
 }
 
-impl Planned for WithVictim {
-    type Params = Params;
-
-    fn params(&self) -> Params {
-        self.filter.params()
+impl WithVictim {
+    fn params(&self) -> &Params {
+        self.filter.core.params()
     }
 
     fn dispatch(&self) -> Dispatch {
@@ -192,10 +204,8 @@ impl CoreMut for WithVictim {
     fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
         if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
-}
 
-/// A copy in the table is removed in preference to the victim, which is then stored in the table if there is room, as in Go.
-impl CoreRemove for WithVictim {
+    /// A copy in the table is removed in preference to the victim, which is then stored in the table if there is room, as in Go.
     fn remove(&mut self, hash: Uniform) -> bool {
         if self.filter.core.remove(hash) {
             // Failure is fine: the victim then stays outside the table.
@@ -284,7 +294,7 @@ impl GoFilter {
     }
 }
 
-/// Succeeds if Go's library can read such a filter. The hasher may also be `MetroHash64` as an [`AnyHasher`](crate::AnyHasher).
+/// Succeeds if Go's library can read such a filter. The hasher may also be `MetroHash64` as an [`AnyHasher`](crate::hash::AnyHasher).
 impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
     type Error = GoError;
 
@@ -328,8 +338,6 @@ pub enum GoError {
         /// The number of slots in a bucket.
         bucket_size: u32,
     },
-    /// The filter is a view of a corrupt snapshot.
-    Snapshot(SnapshotError),
     /// Memory for the file cannot be allocated.
     OutOfMemory(OutOfMemory),
 }
@@ -349,7 +357,6 @@ impl fmt::Display for GoError {
                 "fingerprint bits: {fingerprint_bits} given with buckets of {bucket_size}, but in Go's single table such slots \
                  share bits; build the filter with a bucket size that is a multiple of 4, or with another fingerprint length"
             ),
-            Self::Snapshot(_) => f.write_str("the snapshot to convert is corrupt"),
             Self::OutOfMemory(_) => f.write_str("the file cannot be allocated"),
         }
     }
@@ -358,7 +365,6 @@ impl fmt::Display for GoError {
 impl Error for GoError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Snapshot(error) => Some(error),
             Self::OutOfMemory(error) => Some(error),
             _ => None,
         }

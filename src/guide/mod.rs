@@ -14,7 +14,7 @@
 // What the guides link to.
 #![allow(unused_imports, clippy::wildcard_imports, reason = "only the documentation uses them")]
 use crate as koel;
-use crate::*;
+use crate::{hash::*, *};
 
 // A page is shown whatever the features; its examples are compiled where they have the features that they need.
 #[doc = include_str!("choosing.md")]

@@ -296,7 +296,7 @@ pub enum Parameter {
     Table,
     /// The name of an [`Addressing`](crate::Addressing).
     Addressing,
-    /// The name of a hasher, or its [`HasherId`](crate::HasherId).
+    /// The name of a hasher, or its [`HasherId`](crate::hash::HasherId).
     Hasher,
     /// The kernel: the instruction set that a filter uses.
     Kernel,

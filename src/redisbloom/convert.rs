@@ -12,8 +12,7 @@ use crate::{
     filter::{CuckooFilter, RawFilter},
     hash::{Hasher, HasherId, RedisBloomHash},
     params::{Addressing, Params, TableKind},
-    snapshot::{SnapshotError, verify},
-    storage::{OutOfMemory, Owned, Storage, reserved},
+    storage::{OutOfMemory, Owned, reserved},
     text::other_wanted,
 };
 
@@ -69,21 +68,18 @@ impl RedisBloomFilter {
     }
 
     /// Copies a [`CuckooFilter`] that RedisBloom could have: with the hasher [`RedisBloomHash`], the seed 0, the single table,
-    /// fingerprints of 8 bits and [`Addressing::PowerOfTwo`]. A view of a snapshot is [verified](crate::FilterView::verify) first.
+    /// fingerprints of 8 bits and [`Addressing::PowerOfTwo`]. A view is copied first: [`FilterView::to_filter`](crate::FilterView::to_filter).
     ///
     /// The filter has RedisBloom's defaults for what a [`CuckooFilter`] lacks: no removed items, 20 evictions, expansion 1.
     ///
-    /// The hasher may also be `RedisBloomHash` as an [`AnyHasher`](crate::AnyHasher).
+    /// The hasher may also be `RedisBloomHash` as an [`AnyHasher`](crate::hash::AnyHasher).
     ///
     /// # Errors
-    /// If the filter is not such a one, or has more than 2³² slots; if a view's snapshot is corrupt; if memory cannot be
+    /// If the filter is not such a one, or has more than 2³² slots; if memory cannot be
     /// allocated.
-    pub fn from_filter<H: Hasher, S: Storage>(filter: &CuckooFilter<H, S>) -> Result<Self, RedisBloomError> {
-        // Cheap checks first: `verify` reads the whole table.
+    pub fn from_filter<H: Hasher>(filter: &CuckooFilter<H>) -> Result<Self, RedisBloomError> {
         let params = filter.params();
         check(&params, filter.hasher().id())?;
-        // Dumps have no checksum that would reveal corruption later.
-        verify(&filter.core).map_err(RedisBloomError::Snapshot)?;
         let (bucket_size, table) = (params.bucket_size(), filter.core.table());
         let (mut slots, mut filters) = (reserved(table.len())?, reserved(1)?);
         slots.extend_from_slice(table);
@@ -153,8 +149,6 @@ pub enum RedisBloomError {
     Addressing(Addressing),
     /// There are more than 2³² slots, in which RedisBloom finds nothing.
     Slots(u64),
-    /// The filter is a view of a corrupt snapshot.
-    Snapshot(SnapshotError),
     /// The memory for the table could not be allocated.
     OutOfMemory(OutOfMemory),
 }
@@ -175,7 +169,6 @@ impl fmt::Display for RedisBloomError {
             Self::FingerprintBits(given) => other_wanted(f, "fingerprint bits", given, "RedisBloom's have 8", "that length"),
             Self::Addressing(given) => other_wanted(f, "addressing", given, "RedisBloom uses power-of-two", "that addressing"),
             Self::Slots(given) => other_wanted(f, "slots", given, "RedisBloom can use at most 4294967296", "a smaller capacity"),
-            Self::Snapshot(_) => f.write_str("the snapshot to convert is corrupt"),
             Self::OutOfMemory(_) => f.write_str("the filter cannot be copied"),
         }
     }
@@ -184,7 +177,6 @@ impl fmt::Display for RedisBloomError {
 impl Error for RedisBloomError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Snapshot(error) => Some(error),
             Self::OutOfMemory(error) => Some(error),
             _ => None,
         }

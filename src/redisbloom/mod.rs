@@ -24,22 +24,20 @@
 //!   New items belong in an [`ElasticFilter`](crate::ElasticFilter) beside this one.
 //! - Safe for untrusted input: reading validates everything, and allocates memory only for bytes that exist.
 
-#![allow(private_bounds, private_interfaces, reason = "the traits are sealed")]
-
 mod convert;
 mod format;
 
 use alloc::vec::Vec;
 use core::fmt;
 
-pub use crate::hash::RedisBloomHash;
+pub use crate::hash::hashers::RedisBloomHash;
 use crate::{
     bits::{in_memory, index, low_half, wide},
-    filter::{Core, CoreRemove, Filter},
+    filter::{Core, answers_in_order, lookups, removals},
+    hash::Uniform,
     kernel::{Hashes, answers},
-    params::{Addressing, false_positive_rate},
+    params::false_positive_rate,
     storage::{OutOfMemory, reserved},
-    table::Uniform,
 };
 use format::{Fields, Header, size_of_filters};
 pub use {convert::RedisBloomError, format::Loader};
@@ -69,11 +67,24 @@ const EMPTY: u8 = 0;
 /// Remove only items that were added, as with a [`CuckooFilter`](crate::CuckooFilter#removal). A copy is removed from the last
 /// sub-filter that has one. As in RedisBloom, that [compacts](RedisBloomFilter::compact) a chain when more than a tenth as many items
 /// have been removed as are left; it stops at the first sub-filter whose items do not all fit into those before it.
-pub type RedisBloomFilter = Filter<SubFilters, RedisBloomHash>;
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisBloomFilter {
+    core: SubFilters,
+    hasher: RedisBloomHash,
+}
+
+lookups! {
+    impl [] RedisBloomFilter, RedisBloomHash;
+    example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?", open "# // Not a view."
+}
+removals! {
+    impl [] RedisBloomFilter, RedisBloomHash;
+    example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?"
+}
 
 /// A chain of sub-filters: the core of a [`RedisBloomFilter`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct SubFilters {
+struct SubFilters {
     header: Header,
     filters: Vec<SubFilter>,
 }
@@ -183,12 +194,6 @@ impl RedisBloomFilter {
         Ok(RedisBloomFilter::of(self.core.header, filters))
     }
 
-    /// The number of slots of all sub-filters.
-    #[must_use]
-    pub fn slots(&self) -> u64 {
-        self.core.slots()
-    }
-
     /// The number of slots that are taken.
     #[must_use]
     pub fn taken(&self) -> u64 {
@@ -240,14 +245,8 @@ impl fmt::Debug for RedisBloomFilter {
 
 /// RedisBloom's commands: `CF.EXISTS`, `CF.MEXISTS`, `CF.COUNT`.
 impl Core for SubFilters {
-    const NAME: &'static str = "RedisBloomFilter";
-
     fn seed(&self) -> u64 {
         0
-    }
-
-    fn addressing(&self) -> Addressing {
-        Addressing::PowerOfTwo
     }
 
     fn contains(&self, hash: Uniform) -> bool {
@@ -262,16 +261,17 @@ impl Core for SubFilters {
         self.filters.iter().map(|filter| low_half(wide(filter.count(place)))).sum()
     }
 
-    fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
-        hashes.each_batch(0..hashes.len(), |batch| {
-            answer(answers(batch, |hash| self.contains(hash)));
-            true
-        });
-    }
-
     /// As the filter itself counts them. A dump that was taken while clients wrote may have others than it says.
     fn len(&self) -> usize {
         in_memory(self.header.items)
+    }
+
+    fn capacity(&self) -> usize {
+        in_memory(self.slots())
+    }
+
+    fn slots(&self) -> u64 {
+        self.filters.iter().map(|filter| wide(filter.slots.len())).sum()
     }
 
     /// Those of the sub-filters add up. (The paper, section 5.1, for each of them.)
@@ -292,8 +292,8 @@ impl Core for SubFilters {
     }
 }
 
-/// `CF.DEL`: from the last sub-filter that has a copy.
-impl CoreRemove for SubFilters {
+impl SubFilters {
+    /// `CF.DEL`: from the last sub-filter that has a copy.
     fn remove(&mut self, hash: Uniform) -> bool {
         let place = Place::new(hash);
         if !self.filters.iter_mut().rev().any(|filter| filter.replace(place, place.fingerprint, EMPTY)) {
@@ -307,6 +307,15 @@ impl CoreRemove for SubFilters {
             self.compact_while_it_frees();
         }
         true
+    }
+
+    /// Removes all hashes, and writes which were found.
+    fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
+        let mut answer = answers_in_order(removed);
+        hashes.each_batch(0..hashes.len(), |batch| {
+            answer(answers(batch, |hash| self.remove(hash)));
+            true
+        });
     }
 }
 
@@ -331,10 +340,6 @@ impl SubFilters {
     fn compact_while_it_frees(&mut self) {
         let _ = (1..self.filters.len()).rev().all(|filter| self.empty_into_earlier(filter));
         self.header.update(|fields| fields.deleted = 0);
-    }
-
-    fn slots(&self) -> u64 {
-        self.filters.iter().map(|filter| wide(filter.slots.len())).sum()
     }
 
     fn taken(&self) -> u64 {

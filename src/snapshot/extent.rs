@@ -18,7 +18,7 @@ use crate::{
 ///
 /// # Example
 /// ```
-/// use koel::{ElasticFilter, backing::SnapshotExtent};
+/// use koel::{ElasticFilter, pieces::SnapshotExtent};
 /// let snapshot = ElasticFilter::builder().false_positive_rate(0.001).build()?.to_bytes();
 /// let stream = [&snapshot[..], b"something else"].concat();
 /// let (mut extent, mut kept) = (SnapshotExtent::new(), Vec::new());

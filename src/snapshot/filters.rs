@@ -1,506 +1,475 @@
-//! What filters of all kinds do with snapshots: they are written, read, and queried in place. What a kind does itself is in
-//! [`ToSnapshot`], [`FromSnapshot`] and [`ViewSnapshot`].
-
-#![allow(private_interfaces, private_bounds, reason = "the traits are sealed: nobody else can implement or call them")]
+//! What public filters do with snapshots: they are written, read, and queried in place. The macros write the methods and their text
+//! once; a core passes on its bytes in pieces, reads itself, or opens itself in the caller's bytes.
 
 use alloc::{
     alloc::{Layout, handle_alloc_error},
     vec::Vec,
 };
 #[cfg(feature = "std")]
-use std::{
-    io::{self, Read, Write},
-    path::Path,
-};
+use std::{fs::File, path::Path};
 
 use super::{
     SnapshotError,
     format::{Checksum, Fixed, Header, checksum},
-    read::{MOST, Reading, Slice, Source, header_too_short, too_long, too_short},
+    read::{MOST, Reading, Source, header_too_short, too_long, too_short},
     verify::{verified_copy, verify},
 };
 #[cfg(feature = "std")]
 use super::{
-    file::{open, replace},
+    file::open,
     read::{Reader, nothing_follows},
 };
 use crate::{
     bits::{index, wide},
-    elastic::{ElasticFilter, SnapshotShards},
-    filter::{Core, Filter, RawFilter},
+    filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
-    storage::{OutOfMemory, Snapshot, Storage},
+    storage::{OutOfMemory, Snapshot},
 };
 
-/// A kind of filter that can be written as a snapshot.
-///
-/// This trait is sealed.
-pub trait ToSnapshot: Core {
-    /// The length of the snapshot.
-    #[doc(hidden)]
-    fn snapshot_bytes(&self) -> u64;
+/// Writing.
+macro_rules! writes {
+    (impl [$($generics:tt)*] $filter:ty, $hasher:ident) => {
+        impl<$($generics)*> $filter {
+            /// The filter as a snapshot (docs/FORMAT.md): a header of 64 bytes, the table, and a checksum of 8 bytes; of a growing filter, a
+            /// header, and for each lane a list of its shards and their tables. Takes time proportional to the tables.
+            ///
+            /// Equal filters give equal bytes on every machine. For a view, these are the bytes that it was made from, so a corrupt snapshot
+            /// stays one that `verify` rejects. A `SharedFilter` is copied lane after lane, as by [`write_to`](Self::write_to).
+            ///
+            /// # Panics
+            /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
+            /// program aborts, as with any vector. [`write_to`](Self::write_to) needs no memory.
+            ///
+            /// # Example
+            /// ```
+            /// use koel::{CuckooFilter, ElasticFilter};
+            /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+            /// filter.insert("alice")?;
+            /// let read = CuckooFilter::from_bytes(&filter.to_bytes())?;
+            /// assert!(read.contains("alice"));
+            ///
+            /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+            /// filter.insert("alice")?;
+            /// let mut read = ElasticFilter::from_bytes(&filter.to_bytes())?;
+            /// read.insert_iter(0..100_000u64)?; // it goes on growing
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn to_bytes(&self) -> alloc::vec::Vec<u8>
+            where
+                $hasher: $crate::hash::Hasher,
+            {
+                $crate::snapshot::in_memory_or_abort(self.core.snapshot_bytes(), |bytes| self.core.append_to(self.hasher.id(), bytes))
+            }
 
-    /// Passes all bytes of the snapshot to `write`, piece after piece.
-    #[doc(hidden)]
-    fn write<E: From<OutOfMemory>>(&self, hasher: HasherId, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E>;
+            /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of all of them. Writes in large pieces, so the writer needs no
+            /// buffer. Allocates nothing, but for a `SharedFilter`.
+            ///
+            /// A `SharedFilter` can be used by other threads meanwhile, and by the writer itself. Each lane is copied under its lock and then
+            /// written, one after the other, which takes the memory of one lane. So an item that was inserted before the call, and is not
+            /// removed, is in the snapshot; one that is inserted during the call may be.
+            ///
+            /// # Errors
+            /// The writer's error; [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if a lane cannot be copied. What the writer has received by
+            /// then is not a valid snapshot.
+            #[cfg(feature = "std")]
+            pub fn write_to<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()>
+            where
+                $hasher: $crate::hash::Hasher,
+            {
+                self.core.write(self.hasher.id(), |piece| writer.write_all(piece))
+            }
 
-    /// Appends the snapshot to a vector that has room for it.
-    #[doc(hidden)]
-    fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        self.write(hasher, |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        })
-    }
-}
+            /// Writes the bytes of [`write_to`](Self::write_to) to a file, which it creates or replaces.
+            ///
+            /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed
+            /// over the old file once it is complete, on the disk, and has been read back as far as opening a view reads. If
+            /// anything fails before that (an error, a full disk, a power cut), the old file is still there. When `save` returns, the new
+            /// file survives a power cut, as far as the operating system can guarantee it: a folder that the process may write to but not
+            /// read cannot be synced. Only a killed process leaves its temporary file behind. (On Unix, the signal `SIGXFSZ`, which comes
+            /// with a limit of the length of files, kills a process that does not ignore it.)
+            ///
+            /// Because the file is replaced, and not overwritten:
+            /// - Processes that have the old file open or mapped keep its content.
+            /// - Hard links are broken: the other names of the old file keep the old content.
+            /// - The file's permissions are kept. Its owner and group are kept if the process may set them. Access-control lists,
+            ///   extended attributes, and the set-user-ID, set-group-ID and sticky bits are not. A new file gets the permissions that the
+            ///   umask allows.
+            /// - A read-only file is replaced, too: what counts is write access to the folder.
+            /// - A symbolic link is kept, and the file that it points to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and the
+            ///   like on Linux; to write to an open descriptor, use [`write_to`](Self::write_to).
+            ///
+            /// Processes that load, update and save the same file concurrently need a lock; otherwise updates are lost.
+            ///
+            /// # Errors
+            /// The error of the operating system, with the path. The old file is unchanged, unless the message says that it was replaced
+            /// but might come back after a power cut.
+            ///
+            /// # Example
+            /// ```
+            /// # let folder = std::env::temp_dir();
+            /// # let path = folder.join(format!("koel-doc-{}.koel", std::process::id()));
+            /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+            /// filter.insert("alice")?;
+            /// filter.save(&path)?;
+            /// let read = koel::CuckooFilter::load(&path)?;
+            /// assert!(read.contains("alice"));
+            /// # std::fs::remove_file(&path)?;
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            #[cfg(feature = "std")]
+            pub fn save(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()>
+            where
+                $hasher: $crate::hash::Hasher,
+            {
+                $crate::snapshot::replace(path.as_ref(), |file| self.write_to(file))
+            }
 
-/// A kind of filter that can be read from a snapshot.
-///
-/// This trait is sealed.
-pub trait FromSnapshot: ToSnapshot + Sized {
-    /// Reads one snapshot, and not one byte more. Also returns its length.
-    #[doc(hidden)]
-    fn read<H: Hasher>(
-        source: impl Source,
-        hasher: impl FnOnce(HasherId) -> Option<H>,
-    ) -> Result<(Filter<Self, H>, u64), SnapshotError>;
-
-    /// Reads one snapshot, behind which there must be nothing.
-    #[doc(hidden)]
-    fn from_slice<H: Hasher>(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Filter<Self, H>, SnapshotError> {
-        let (filter, end) = Self::read(Slice(bytes), hasher)?;
-        if end < wide(bytes.len()) { Err(too_long(wide(bytes.len()), end)) } else { Ok(filter) }
-    }
-}
-
-/// A kind of filter that is queried in place, inside a snapshot.
-///
-/// This trait is sealed.
-pub trait ViewSnapshot: ToSnapshot + Sized {
-    /// What holds the bytes of the snapshot.
-    type Data: AsRef<[u8]>;
-
-    /// The kind of filter that the snapshot is of.
-    type Owned: FromSnapshot;
-
-    /// Opens the snapshot at the start of the data.
-    #[doc(hidden)]
-    fn open<H: Hasher>(data: Self::Data, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Filter<Self, H>, SnapshotError>;
-
-    /// Validates what opening did not.
-    #[doc(hidden)]
-    fn verify(&self) -> Result<(), SnapshotError>;
-
-    /// A verified copy.
-    #[doc(hidden)]
-    fn to_owned(&self) -> Result<Self::Owned, SnapshotError>;
-
-    #[doc(hidden)]
-    fn snapshot(&self) -> &Snapshot<Self::Data>;
-
-    #[doc(hidden)]
-    fn into_snapshot(self) -> Snapshot<Self::Data>;
-}
-
-impl<C: ToSnapshot, H: Hasher> Filter<C, H> {
-    /// The filter as a snapshot (docs/FORMAT.md): a header of 64 bytes, the table, and a checksum of 8 bytes; of a growing filter, a
-    /// header, and for each lane a list of its shards and their tables. Takes time proportional to the tables.
-    ///
-    /// Equal filters give equal bytes on every machine. For a view, these are the bytes that it was made from, so a corrupt snapshot
-    /// stays one that [`verify`](Self::verify) rejects. A `SharedFilter` is copied lane after lane, as by [`write_to`](Self::write_to).
-    ///
-    /// # Panics
-    /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
-    /// program aborts, as with any vector. [`write_to`](Self::write_to) needs no memory.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{CuckooFilter, ElasticFilter};
-    /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// let read = CuckooFilter::from_bytes(&filter.to_bytes())?;
-    /// assert!(read.contains("alice"));
-    ///
-    /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// let mut read = ElasticFilter::from_bytes(&filter.to_bytes())?;
-    /// read.insert_iter(0..100_000u64)?; // it goes on growing
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        // On 32-bit targets the length may exceed `usize` by a few bytes; then the vector grows, and panics.
-        let mut bytes = Vec::with_capacity(index(self.core.snapshot_bytes()));
-        if let Err(error) = self.core.append_to(self.hasher.id(), &mut bytes) {
-            handle_alloc_error(Layout::array::<u8>(error.bytes()).unwrap_or(Layout::new::<u8>()));
+            /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.
+            ///
+            /// # Example
+            /// ```
+            /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+            /// filter.insert_iter(0..100_000u64)?;
+            /// assert_eq!(filter.snapshot_bytes(), filter.to_bytes().len() as u64);
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn snapshot_bytes(&self) -> u64 {
+                self.core.snapshot_bytes()
+            }
         }
-        bytes
-    }
 
-    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of all of them. Writes in large pieces, so the writer needs no
-    /// buffer. Allocates nothing, but for a `SharedFilter`.
-    ///
-    /// A `SharedFilter` can be used by other threads meanwhile, and by the writer itself. Each lane is copied under its lock and then
-    /// written, one after the other, which takes the memory of one lane. So an item that was inserted before the call, and is not
-    /// removed, is in the snapshot; one that is inserted during the call may be.
-    ///
-    /// # Errors
-    /// The writer's error; [`OutOfMemory`](io::ErrorKind::OutOfMemory) if a lane cannot be copied. What the writer has received by
-    /// then is not a valid snapshot.
-    #[cfg(feature = "std")]
-    pub fn write_to<W: Write>(&self, mut writer: W) -> io::Result<()> {
-        self.core.write(self.hasher.id(), |piece| writer.write_all(piece))
-    }
+        $crate::snapshot::serializes! { impl [$($generics)*] $filter, $hasher }
+    };
+}
+pub(crate) use writes;
 
-    /// Writes the bytes of [`write_to`](Self::write_to) to a file, which it creates or replaces.
-    ///
-    /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed
-    /// over the old file once it is complete, on the disk, and has been read back as far as opening a view reads. If
-    /// anything fails before that (an error, a full disk, a power cut), the old file is still there. When `save` returns, the new
-    /// file survives a power cut, as far as the operating system can guarantee it: a folder that the process may write to but not
-    /// read cannot be synced. Only a killed process leaves its temporary file behind. (On Unix, the signal `SIGXFSZ`, which comes
-    /// with a limit of the length of files, kills a process that does not ignore it.)
-    ///
-    /// Because the file is replaced, and not overwritten:
-    /// - Processes that have the old file open or mapped keep its content.
-    /// - Hard links are broken: the other names of the old file keep the old content.
-    /// - The file's permissions are kept. Its owner and group are kept if the process may set them. Access-control lists,
-    ///   extended attributes, and the set-user-ID, set-group-ID and sticky bits are not. A new file gets the permissions that the
-    ///   umask allows.
-    /// - A read-only file is replaced, too: what counts is write access to the folder.
-    /// - A symbolic link is kept, and the file that it points to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and the
-    ///   like on Linux; to write to an open descriptor, use [`write_to`](Self::write_to).
-    ///
-    /// Processes that load, update and save the same file concurrently need a lock; otherwise updates are lost.
-    ///
-    /// # Errors
-    /// The error of the operating system, with the path. The old file is unchanged, unless the message says that it was replaced
-    /// but might come back after a power cut.
-    ///
-    /// # Example
-    /// ```
-    /// # let folder = std::env::temp_dir();
-    /// # let path = folder.join(format!("koel-doc-{}.koel", std::process::id()));
-    /// let mut filter = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// filter.insert("alice")?;
-    /// filter.save(&path)?;
-    /// let read = koel::CuckooFilter::load(&path)?;
-    /// assert!(read.contains("alice"));
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        replace(path.as_ref(), |file| self.write_to(file))
+/// Reading. The filter has `read`, which reads one snapshot and not one byte more, and `from_slice`.
+macro_rules! reads {
+    ($filter:ident) => {
+        impl $filter {
+            /// Reads a filter from the bytes of one snapshot, with nothing after it.
+            ///
+            /// Safe for untrusted input: validates everything, and allocates no more memory than the input is long; for a growing filter, a
+            /// few times as much, and 32 MiB. Takes time proportional to the input. A limit of memory is not a part of a snapshot:
+            /// [`set_max_bytes`](crate::ElasticFilter::set_max_bytes) sets it again.
+            ///
+            /// # Errors
+            /// If the bytes are not a valid snapshot of this kind of filter; the error says what is wrong and at which offset. If the
+            /// filter's hasher is not [`Xxh3`](crate::Xxh3): then use [`from_bytes_with`](Self::from_bytes_with).
+            ///
+            /// # Example
+            /// ```
+            /// use koel::CuckooFilter;
+            /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
+            /// let filter = CuckooFilter::from_bytes(&bytes)?;
+            /// assert!(CuckooFilter::from_bytes(&bytes[1..]).is_err());
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self, $crate::SnapshotError> {
+                Self::from_bytes_with(bytes, $crate::snapshot::xxh3)
+            }
+
+            /// Reads one snapshot from a reader, and not one byte more, so that other data may follow.
+            ///
+            /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows as bytes arrive,
+            /// whatever the header claims: at most a quarter more than has arrived, plus 32 KiB. If the allocator can grow memory in
+            /// place or by remapping pages, as Linux's can, reading takes no more than 1 MiB besides the filter itself, whatever its
+            /// size.
+            ///
+            /// Reads in large pieces, so the reader needs no buffer. At the end of a stream of snapshots, the error has the kind
+            /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.
+            ///
+            /// # Errors
+            /// As `from_bytes`. If the reader fails: then the kind is [`Io`](crate::SnapshotErrorKind::Io).
+            ///
+            /// # Example
+            /// ```
+            /// use koel::CuckooFilter;
+            /// let filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+            /// let mut stream = Vec::new(); // or a file, or a socket
+            /// filter.write_to(&mut stream)?;
+            /// assert_eq!(CuckooFilter::read_from(&stream[..])?, filter);
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            #[cfg(feature = "std")]
+            pub fn read_from<R: std::io::Read>(reader: R) -> Result<Self, $crate::SnapshotError> {
+                Self::read_from_with(reader, $crate::snapshot::xxh3)
+            }
+
+            /// Reads a filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
+            ///
+            /// # Errors
+            /// If the file is not a valid snapshot, or cannot be opened or read (the kind is then [`Io`](crate::SnapshotErrorKind::Io)).
+            /// [`save`](Self::save) has an example.
+            #[cfg(feature = "std")]
+            pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, $crate::SnapshotError> {
+                Self::load_with(path, $crate::snapshot::xxh3)
+            }
+        }
+
+        impl<H: $crate::hash::Hasher> $filter<H> {
+            /// [`from_bytes`](Self::from_bytes) for filters with other hashers. `hasher` maps the hasher id in the snapshot to a
+            /// hasher, or to `None` to reject the snapshot. A hasher with a different id is rejected, too.
+            /// [`AnyHasher::from_id`](crate::hash::AnyHasher::from_id) accepts all hashers of this crate.
+            ///
+            /// # Errors
+            /// As `from_bytes`.
+            ///
+            /// # Example
+            /// ```
+            /// use koel::{CuckooFilter, hash::AnyHasher};
+            /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
+            /// let filter = CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id)?;
+            /// assert!(filter.is_empty());
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            pub fn from_bytes_with(
+                bytes: &[u8],
+                hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
+            ) -> Result<Self, $crate::SnapshotError> {
+                Self::from_slice(bytes, hasher)
+            }
+
+            /// [`read_from`](Self::read_from) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
+            ///
+            /// # Errors
+            /// As `read_from`.
+            #[cfg(feature = "std")]
+            pub fn read_from_with<R: std::io::Read>(
+                reader: R,
+                hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
+            ) -> Result<Self, $crate::SnapshotError> {
+                Self::read($crate::snapshot::Reader(reader), hasher).map(|(filter, _)| filter)
+            }
+
+            /// [`load`](Self::load) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
+            ///
+            /// # Errors
+            /// As `load`.
+            #[cfg(feature = "std")]
+            pub fn load_with(
+                path: impl AsRef<std::path::Path>,
+                hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
+            ) -> Result<Self, $crate::SnapshotError> {
+                $crate::snapshot::read_file(path.as_ref(), |file| Self::read($crate::snapshot::Reader(file), hasher))
+            }
+        }
+
+        /// Reads a snapshot with [`from_bytes`](Self::from_bytes).
+        impl TryFrom<&[u8]> for $filter {
+            type Error = $crate::SnapshotError;
+
+            fn try_from(bytes: &[u8]) -> Result<Self, $crate::SnapshotError> {
+                Self::from_bytes(bytes)
+            }
+        }
+
+        $crate::snapshot::deserializes!($filter);
+    };
+}
+pub(crate) use reads;
+
+/// Views. The view has `open`, and its core `verify`, `to_owned` and the snapshot.
+macro_rules! views {
+    ($view:ident, $owned:ident) => {
+        impl<D: AsRef<[u8]>> $view<D> {
+            /// Opens a snapshot to be queried in place. Copies nothing. A [`FilterView`](crate::FilterView) takes constant time. An
+            /// [`ElasticView`](crate::ElasticView) takes time proportional to the number of shards, and allocates a directory of them: at
+            /// most twice the length of the snapshot, or 32 MiB; usually less than a hundredth of it.
+            ///
+            /// Validates what leads to the tables: the header, that the data is exactly as long as the header says and, of a growing filter,
+            /// the lists of shards. [`verify`](Self::verify) validates the rest. The bytes need no alignment.
+            ///
+            /// # Errors
+            /// If the data is not a valid snapshot of this kind of filter; the error says what is wrong and at which offset. If other bytes
+            /// follow the snapshot: then use [`over_prefix`](Self::over_prefix). If the filter's hasher is not [`Xxh3`](crate::Xxh3): then use
+            /// [`over_with`](Self::over_with).
+            ///
+            /// # Example
+            /// A filter embedded in the program:
+            /// ```
+            /// use koel::FilterView;
+            /// # const BYTES: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/packed_f13_any.koel"));
+            /// # /*
+            /// const BYTES: &[u8] = include_bytes!("items.koel");
+            /// # */
+            /// let items = FilterView::over(BYTES)?;
+            /// assert!(items.contains("item-0"));
+            /// # Ok::<(), koel::SnapshotError>(())
+            /// ```
+            ///
+            /// A memory-mapped file. Mapping is `unsafe` because no process may modify or truncate the file while it is mapped.
+            /// [`save`](crate::CuckooFilter::save) and the command `koel` never do that: they replace the file, and existing maps keep the old
+            /// one. [`load`](crate::CuckooFilter::load) is the safe alternative.
+            /// ```no_run
+            /// use koel::FilterView;
+            /// use memmap2::Mmap;
+            ///
+            /// let file = std::fs::File::open("seen.koel")?;
+            /// // SAFETY: no process modifies the files in this folder; they are only replaced.
+            /// let seen: FilterView<Mmap> = FilterView::over(unsafe { Mmap::map(&file)? })?;
+            /// println!("{}", seen.contains("alice"));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn over(data: D) -> Result<Self, $crate::SnapshotError> {
+                Self::over_with(data, $crate::snapshot::xxh3)
+            }
+
+            /// Opens the snapshot at the start of the data, and returns it with its length, the offset of the first byte behind it. For
+            /// snapshots that are stored back to back in a buffer.
+            ///
+            /// # Errors
+            /// As [`over`](Self::over), except that other bytes may follow the snapshot.
+            ///
+            /// # Example
+            /// ```
+            /// use koel::{CuckooFilter, FilterView};
+            /// let empty = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build()?;
+            /// let buffer = [empty.to_bytes(), empty.to_bytes()].concat();
+            /// let (first, end) = FilterView::over_prefix(&buffer[..])?;
+            /// let (second, _) = FilterView::over_prefix(&buffer[end..])?;
+            /// assert_eq!(first, second);
+            /// assert_eq!(end as u64, first.params().snapshot_bytes());
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            pub fn over_prefix(data: D) -> Result<(Self, usize), $crate::SnapshotError> {
+                Self::over_prefix_with(data, $crate::snapshot::xxh3)
+            }
+        }
+
+        impl<D: AsRef<[u8]>, H: $crate::hash::Hasher> $view<D, H> {
+            /// [`over`](Self::over) for filters with other hashers. `hasher` maps the hasher id in the snapshot to a hasher, or to `None` to
+            /// reject the snapshot.
+            ///
+            /// # Errors
+            /// As `over`.
+            pub fn over_with(
+                data: D,
+                hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
+            ) -> Result<Self, $crate::SnapshotError> {
+                let given = data.as_ref().len();
+                let (view, end) = Self::over_prefix_with(data, hasher)?;
+                $crate::snapshot::nothing_left(given, (view, end as u64))
+            }
+
+            /// [`over_prefix`](Self::over_prefix) for filters with other hashers, as [`over_with`](Self::over_with).
+            ///
+            /// # Errors
+            /// As `over_prefix`.
+            pub fn over_prefix_with(
+                data: D,
+                hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
+            ) -> Result<(Self, usize), $crate::SnapshotError> {
+                let view = Self::open(data, hasher)?;
+                let end = view.core.snapshot().end();
+                Ok((view, end))
+            }
+        }
+
+        impl<D: AsRef<[u8]>, H> $view<D, H> {
+            /// Validates everything that opening did not: the checksum of each table, that every bucket is valid, and that there are as many
+            /// items as the header or the list of shards says. Takes time proportional to the snapshot. A
+            /// [`FilterView`](crate::FilterView) allocates nothing.
+            ///
+            /// # Errors
+            /// If the snapshot is corrupt; the error says what is wrong and at which offset.
+            ///
+            /// # Example
+            /// ```
+            /// use koel::{CuckooFilter, FilterView};
+            /// let mut bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
+            /// FilterView::over(&bytes)?.verify()?;
+            /// bytes[100] ^= 1; // a bit of the table
+            /// assert!(FilterView::over(&bytes)?.verify().is_err());
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            pub fn verify(&self) -> Result<(), $crate::SnapshotError> {
+                self.core.verify()
+            }
+
+            /// Copies the view into a filter that owns its tables and can be updated. The copy is [verified](Self::verify).
+            ///
+            /// # Errors
+            /// As `verify`, and if memory cannot be allocated.
+            ///
+            /// # Example
+            /// ```
+            /// use koel::{CuckooFilter, FilterView};
+            /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
+            /// let mut filter = FilterView::over(&bytes)?.to_filter()?;
+            /// filter.insert("alice")?;
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            pub fn to_filter(&self) -> Result<$owned<H>, $crate::SnapshotError>
+            where
+                H: Clone,
+            {
+                Ok($owned { core: self.core.to_verified()?, hasher: self.hasher.clone() })
+            }
+
+            /// The data that the view was made from.
+            #[must_use]
+            pub fn data(&self) -> &D {
+                self.core.snapshot().data()
+            }
+
+            /// Converts the view back into its data.
+            #[must_use]
+            pub fn into_data(self) -> D {
+                self.core.into_snapshot().into_data()
+            }
+        }
+    };
+}
+pub(crate) use views;
+
+/// The bytes that `append` appends, this many. Without memory for them, the program aborts.
+pub(crate) fn in_memory_or_abort(len: u64, append: impl FnOnce(&mut Vec<u8>) -> Result<(), OutOfMemory>) -> Vec<u8> {
+    // On 32-bit targets the length may exceed `usize` by a few bytes; then the vector grows, and panics.
+    let mut bytes = Vec::with_capacity(index(len));
+    if let Err(error) = append(&mut bytes) {
+        handle_alloc_error(Layout::array::<u8>(error.bytes()).unwrap_or(Layout::new::<u8>()));
     }
+    bytes
 }
 
-impl<C: ToSnapshot, H> Filter<C, H> {
-    /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert_iter(0..100_000u64)?;
-    /// assert_eq!(filter.snapshot_bytes(), filter.to_bytes().len() as u64);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn snapshot_bytes(&self) -> u64 {
-        self.core.snapshot_bytes()
-    }
-}
-
-impl<C: FromSnapshot> Filter<C> {
-    /// Reads a filter from the bytes of one snapshot, with nothing after it.
-    ///
-    /// Safe for untrusted input: validates everything, and allocates no more memory than the input is long; for a growing filter, a
-    /// few times as much, and 32 MiB. Takes time proportional to the input. A limit of memory is not a part of a snapshot:
-    /// [`set_max_bytes`](ElasticFilter::set_max_bytes) sets it again.
-    ///
-    /// # Errors
-    /// If the bytes are not a valid snapshot of this kind of filter; the error says what is wrong and at which offset. If the
-    /// filter's hasher is not [`Xxh3`]: then use [`from_bytes_with`](Self::from_bytes_with).
-    ///
-    /// # Example
-    /// ```
-    /// use koel::CuckooFilter;
-    /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
-    /// let filter = CuckooFilter::from_bytes(&bytes)?;
-    /// assert!(CuckooFilter::from_bytes(&bytes[1..]).is_err());
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes_with(bytes, xxh3)
-    }
-
-    /// Reads one snapshot from a reader, and not one byte more, so that other data may follow.
-    ///
-    /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows as bytes arrive,
-    /// whatever the header claims: at most a quarter more than has arrived, plus 32 KiB. If the allocator can grow memory in
-    /// place or by remapping pages, as Linux's can, reading takes no more than 1 MiB besides the filter itself, whatever its
-    /// size.
-    ///
-    /// Reads in large pieces, so the reader needs no buffer. At the end of a stream of snapshots, the error has the kind
-    /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.
-    ///
-    /// # Errors
-    /// As `from_bytes`. If the reader fails: then the kind is [`Io`](crate::SnapshotErrorKind::Io).
-    ///
-    /// # Example
-    /// ```
-    /// use koel::CuckooFilter;
-    /// let filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
-    /// let mut stream = Vec::new(); // or a file, or a socket
-    /// filter.write_to(&mut stream)?;
-    /// assert_eq!(CuckooFilter::read_from(&stream[..])?, filter);
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn read_from<R: Read>(reader: R) -> Result<Self, SnapshotError> {
-        Self::read_from_with(reader, xxh3)
-    }
-
-    /// Reads a filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
-    ///
-    /// # Errors
-    /// If the file is not a valid snapshot, or cannot be opened or read (the kind is then [`Io`](crate::SnapshotErrorKind::Io)).
-    /// [`save`](Self::save) has an example.
-    #[cfg(feature = "std")]
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        Self::load_with(path, xxh3)
-    }
-}
-
-impl<C: FromSnapshot, H: Hasher> Filter<C, H> {
-    /// [`from_bytes`](Self::from_bytes) for filters with other hashers. `hasher` maps the hasher id in the snapshot to a
-    /// hasher, or to `None` to reject the snapshot. A hasher with a different id is rejected, too.
-    /// [`AnyHasher::from_id`](crate::AnyHasher::from_id) accepts all hashers of this crate.
-    ///
-    /// # Errors
-    /// As `from_bytes`.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{AnyHasher, CuckooFilter};
-    /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
-    /// let filter = CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id)?;
-    /// assert!(filter.is_empty());
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn from_bytes_with(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        C::from_slice(bytes, hasher)
-    }
-
-    /// [`read_from`](Self::read_from) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
-    ///
-    /// # Errors
-    /// As `read_from`.
-    #[cfg(feature = "std")]
-    pub fn read_from_with<R: Read>(reader: R, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        C::read(Reader(reader), hasher).map(|(filter, _)| filter)
-    }
-
-    /// [`load`](Self::load) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
-    ///
-    /// # Errors
-    /// As `load`.
-    #[cfg(feature = "std")]
-    pub fn load_with(path: impl AsRef<Path>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        let path = path.as_ref();
-        let file = open(path)?;
-        let filter = C::read(Reader(&file), hasher).and_then(|(filter, end)| {
-            nothing_follows(&mut Reader(&file), end, "the file goes on after the snapshot's end")?;
-            Ok(filter)
-        });
-        filter.map_err(|error| error.in_file(path))
-    }
-}
-
-/// Reads a snapshot with [`from_bytes`](Filter::from_bytes).
-impl<C: FromSnapshot> TryFrom<&[u8]> for Filter<C> {
-    type Error = SnapshotError;
-
-    fn try_from(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        Self::from_bytes(bytes)
-    }
-}
-
-impl<C: ViewSnapshot> Filter<C> {
-    /// Opens a snapshot to be queried in place. Copies nothing. A [`FilterView`](crate::FilterView) takes constant time. An
-    /// [`ElasticView`](crate::ElasticView) takes time proportional to the number of shards, and allocates a directory of them: at
-    /// most twice the length of the snapshot, or 32 MiB; usually less than a hundredth of it.
-    ///
-    /// Validates what leads to the tables: the header, that the data is exactly as long as the header says and, of a growing filter,
-    /// the lists of shards. [`verify`](Self::verify) validates the rest. The bytes need no alignment.
-    ///
-    /// # Errors
-    /// If the data is not a valid snapshot of this kind of filter; the error says what is wrong and at which offset. If other bytes
-    /// follow the snapshot: then use [`over_prefix`](Self::over_prefix). If the filter's hasher is not [`Xxh3`]: then use
-    /// [`over_with`](Self::over_with).
-    ///
-    /// # Example
-    /// A filter embedded in the program:
-    /// ```
-    /// use koel::FilterView;
-    /// # const BYTES: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/packed_f13_any.koel"));
-    /// # /*
-    /// const BYTES: &[u8] = include_bytes!("items.koel");
-    /// # */
-    /// let items = FilterView::over(BYTES)?;
-    /// assert!(items.contains("item-0"));
-    /// # Ok::<(), koel::SnapshotError>(())
-    /// ```
-    ///
-    /// A memory-mapped file. Mapping is `unsafe` because no process may modify or truncate the file while it is mapped.
-    /// [`save`](Filter::save) and the command `koel` never do that: they replace the file, and existing maps keep the old
-    /// one. [`load`](Filter::load) is the safe alternative.
-    /// ```no_run
-    /// use koel::FilterView;
-    /// use memmap2::Mmap;
-    ///
-    /// let file = std::fs::File::open("seen.koel")?;
-    /// // SAFETY: no process modifies the files in this folder; they are only replaced.
-    /// let seen: FilterView<Mmap> = FilterView::over(unsafe { Mmap::map(&file)? })?;
-    /// println!("{}", seen.contains("alice"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn over(data: C::Data) -> Result<Self, SnapshotError> {
-        Self::over_with(data, xxh3)
-    }
-
-    /// Opens the snapshot at the start of the data, and returns it with its length, the offset of the first byte behind it. For
-    /// snapshots that are stored back to back in a buffer.
-    ///
-    /// # Errors
-    /// As [`over`](Self::over), except that other bytes may follow the snapshot.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{CuckooFilter, FilterView};
-    /// let empty = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build()?;
-    /// let buffer = [empty.to_bytes(), empty.to_bytes()].concat();
-    /// let (first, end) = FilterView::over_prefix(&buffer[..])?;
-    /// let (second, _) = FilterView::over_prefix(&buffer[end..])?;
-    /// assert_eq!(first, second);
-    /// assert_eq!(end as u64, first.params().snapshot_bytes());
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn over_prefix(data: C::Data) -> Result<(Self, usize), SnapshotError> {
-        Self::over_prefix_with(data, xxh3)
-    }
-}
-
-impl<C: ViewSnapshot, H: Hasher> Filter<C, H> {
-    /// [`over`](Self::over) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
-    ///
-    /// # Errors
-    /// As `over`.
-    pub fn over_with(data: C::Data, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        let given = data.as_ref().len();
-        let (view, end) = Self::over_prefix_with(data, hasher)?;
-        if given > end { Err(too_long(wide(given), wide(end))) } else { Ok(view) }
-    }
-
-    /// [`over_prefix`](Self::over_prefix) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
-    ///
-    /// # Errors
-    /// As `over_prefix`.
-    pub fn over_prefix_with(data: C::Data, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, usize), SnapshotError> {
-        let view = C::open(data, hasher)?;
-        let end = view.core.snapshot().end();
-        Ok((view, end))
-    }
-}
-
-impl<C: ViewSnapshot, H> Filter<C, H> {
-    /// Validates everything that opening did not: the checksum of each table, that every bucket is valid, and that there are as many
-    /// items as the header or the list of shards says. Takes time proportional to the snapshot. A
-    /// [`FilterView`](crate::FilterView) allocates nothing.
-    ///
-    /// # Errors
-    /// If the snapshot is corrupt; the error says what is wrong and at which offset.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{CuckooFilter, FilterView};
-    /// let mut bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
-    /// FilterView::over(&bytes)?.verify()?;
-    /// bytes[100] ^= 1; // a bit of the table
-    /// assert!(FilterView::over(&bytes)?.verify().is_err());
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn verify(&self) -> Result<(), SnapshotError> {
-        self.core.verify()
-    }
-
-    /// Copies the view into a filter that owns its tables and can be updated. The copy is [verified](Self::verify).
-    ///
-    /// # Errors
-    /// As `verify`, and if memory cannot be allocated.
-    ///
-    /// # Example
-    /// ```
-    /// use koel::{CuckooFilter, FilterView};
-    /// let bytes = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?.to_bytes();
-    /// let mut filter = FilterView::over(&bytes)?.to_filter()?;
-    /// filter.insert("alice")?;
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn to_filter(&self) -> Result<Filter<C::Owned, H>, SnapshotError>
-    where
-        H: Clone,
-    {
-        Ok(Filter { core: self.core.to_owned()?, hasher: self.hasher.clone() })
-    }
-
-    /// The data that the view was made from.
-    #[must_use]
-    pub fn data(&self) -> &C::Data {
-        self.core.snapshot().data()
-    }
-
-    /// Converts the view back into its data.
-    #[must_use]
-    pub fn into_data(self) -> C::Data {
-        self.core.into_snapshot().into_data()
-    }
-}
-
-fn xxh3(id: HasherId) -> Option<Xxh3> {
+/// The default hasher, if this is its id.
+pub(crate) fn xxh3(id: HasherId) -> Option<Xxh3> {
     (id == HasherId::XXH3).then_some(Xxh3)
 }
 
-/// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is to
-/// a [`CuckooFilter`](crate::CuckooFilter). A file of gigabytes is open in a millisecond or so.
-///
-/// It has all methods of [`ElasticFilter`] that only read. As there, an unverified view of corrupt bytes can give wrong answers, but
-/// never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was made.
-///
-/// # Example
-/// ```
-/// use koel::{ElasticFilter, ElasticView};
-/// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
-/// filter.insert_iter(0..100_000u64)?;
-///
-/// let seen = ElasticView::over(filter.to_bytes())?;
-/// assert!(seen.contains(&7u64) && seen.len() == 100_000);
-/// seen.verify()?;
-/// # Ok::<(), Box<dyn core::error::Error>>(())
-/// ```
-pub type ElasticView<D, H = Xxh3> = ElasticFilter<H, SnapshotShards<D>>;
+/// Reads a file that has one snapshot. `read` also returns the length of what it read.
+#[cfg(feature = "std")]
+pub(crate) fn read_file<F>(path: &Path, read: impl FnOnce(&File) -> Result<(F, u64), SnapshotError>) -> Result<F, SnapshotError> {
+    let file = open(path)?;
+    let filter = read(&file).and_then(|(filter, end)| {
+        nothing_follows(&mut Reader(&file), end, "the file goes on after the snapshot's end")?;
+        Ok(filter)
+    });
+    filter.map_err(|error| error.in_file(path))
+}
 
-// A table of fixed size. What growing filters do is in `elastic/stored.rs`.
+/// Fails if a slice of this many bytes goes on after a snapshot.
+pub(crate) fn nothing_left<F>(given: usize, (filter, end): (F, u64)) -> Result<F, SnapshotError> {
+    if end < wide(given) { Err(too_long(wide(given), end)) } else { Ok(filter) }
+}
 
-impl<S: Storage> ToSnapshot for RawFilter<S> {
+// A table of fixed size. The corresponding code of growing filters is in `elastic/stored.rs`.
+
+writes!(impl [H] CuckooFilter<H>, H);
+writes!(impl [D: AsRef<[u8]>, H] FilterView<D, H>, H);
+reads!(CuckooFilter);
+views!(FilterView, CuckooFilter);
+
+impl RawFilter {
     fn snapshot_bytes(&self) -> u64 {
         self.params().snapshot_bytes()
     }
 
+    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
     fn write<E>(&self, hasher: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        if let Some(snapshot) = self.storage().snapshot() {
-            return write(snapshot);
-        }
         let (header, seed) = Header::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
         write(&header)?;
         let mut checksum = Checksum::new(seed);
@@ -512,44 +481,36 @@ impl<S: Storage> ToSnapshot for RawFilter<S> {
         write(&checksum.finish().to_le_bytes())
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        if let Some(snapshot) = self.storage().snapshot() {
-            bytes.extend_from_slice(snapshot);
-            return Ok(());
-        }
         let (header, seed) = Header::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
         bytes.extend_from_slice(&header);
         bytes.extend_from_slice(self.table());
-        // All at once: a program has the code for it anyway, for items, and none for a table in pieces.
+        // At once: a program has the code for it anyway, for items, and none for a table in pieces.
         bytes.extend_from_slice(&checksum(self.table(), seed).to_le_bytes());
         Ok(())
     }
 }
 
-impl FromSnapshot for RawFilter {
-    fn read<H: Hasher>(
-        source: impl Source,
-        hasher: impl FnOnce(HasherId) -> Option<H>,
-    ) -> Result<(Filter<Self, H>, u64), SnapshotError> {
+impl<H: Hasher> CuckooFilter<H> {
+    #[cfg_attr(not(any(feature = "std", feature = "serde")), expect(dead_code, reason = "a slice is read as a view"))]
+    pub(crate) fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
         let reading = Reading::<_, Fixed>::start(source)?;
         let hasher = reading.header.hasher(hasher)?;
         let (core, end) = reading.filter()?;
-        Ok((Filter { core, hasher }, end))
+        Ok((Self { core, hasher }, end))
     }
 
-    /// Twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
-    fn from_slice<H: Hasher>(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Filter<Self, H>, SnapshotError> {
-        let Filter { core, hasher } = Filter::<RawFilter<Snapshot<_>>, H>::over_with(bytes, hasher)?;
-        Ok(Filter { core: verified_copy(&core)?, hasher })
+    /// Twice as fast for large tables as [`read`](Self::read), which reads in pieces (docs/PERFORMANCE.md).
+    pub(crate) fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let FilterView { core, hasher } = FilterView::over_with(bytes, hasher)?;
+        Ok(Self { core: core.to_verified()?, hasher })
     }
 }
 
-/// The trailer serves as the table's padding.
-impl<D: AsRef<[u8]>> ViewSnapshot for RawFilter<Snapshot<D>> {
-    type Data = D;
-    type Owned = RawFilter;
-
-    fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Filter<Self, H>, SnapshotError> {
+impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
+    /// Opens the snapshot at the start of the data. The trailer serves as the table's padding.
+    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let bytes = data.as_ref();
         let header = Header::<Fixed>::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)?;
         let hasher = header.hasher(hasher)?;
@@ -558,22 +519,39 @@ impl<D: AsRef<[u8]>> ViewSnapshot for RawFilter<Snapshot<D>> {
         if given < end {
             return Err(too_short(given, end));
         }
-        Ok(Filter { core: Self::from_parts(params, Snapshot::new(data, index(end)), len), hasher })
+        Ok(Self { core: RawFilter::from_parts(params, Snapshot::new(data, index(end)), len), hasher })
     }
+}
 
-    fn verify(&self) -> Result<(), SnapshotError> {
-        verify(self)
-    }
-
-    fn to_owned(&self) -> Result<RawFilter, SnapshotError> {
-        verified_copy(self)
-    }
-
+impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
     fn snapshot(&self) -> &Snapshot<D> {
         self.storage()
     }
 
     fn into_snapshot(self) -> Snapshot<D> {
         self.into_storage()
+    }
+
+    fn verify(&self) -> Result<(), SnapshotError> {
+        verify(self)
+    }
+
+    fn to_verified(&self) -> Result<RawFilter, SnapshotError> {
+        verified_copy(self)
+    }
+
+    fn snapshot_bytes(&self) -> u64 {
+        wide(self.snapshot().end())
+    }
+
+    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
+    fn write<E>(&self, _: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        write(self.snapshot().all())
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
+    fn append_to(&self, _: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        bytes.extend_from_slice(self.snapshot().all());
+        Ok(())
     }
 }

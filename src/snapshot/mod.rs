@@ -3,7 +3,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `filters` | what filters of all kinds do with snapshots |
+//! | `filters` | the methods of public filters |
 //! | `format` | header, sections, records: bytes into fields and back |
 //! | `read` | the walk over a snapshot's sections, whatever the bytes come from |
 //! | `verify` | what a table must be |
@@ -12,17 +12,15 @@
 //! | `file` | replacing files atomically |
 //! | `serde` | the same bytes in serde's formats |
 
-// Declared first so that rustdoc lists its methods first.
-mod filters;
-
 mod error;
 mod extent;
 #[cfg(feature = "std")]
 mod file;
+mod filters;
 mod format;
 mod read;
 #[cfg(feature = "serde")]
-mod serde;
+pub(crate) mod serde;
 mod verify;
 mod write;
 
@@ -30,19 +28,28 @@ mod write;
 pub(crate) use file::has_length;
 #[cfg(all(feature = "std", any(go_files, feature = "redisbloom")))]
 pub(crate) use file::replace_with;
-#[cfg(all(feature = "std", feature = "redisbloom"))]
-pub(crate) use read::Reader;
 #[cfg(any(go_files, feature = "redisbloom"))]
 pub(crate) use read::too_short;
+#[cfg(feature = "serde")]
+pub(crate) use serde::{deserializes, serializes};
 pub use {
     error::{SnapshotError, SnapshotErrorKind},
     extent::SnapshotExtent,
-    filters::{ElasticView, FromSnapshot, ToSnapshot, ViewSnapshot},
     write::SnapshotIndex,
 };
+#[cfg(feature = "std")]
+pub(crate) use {file::replace, filters::read_file, read::Reader};
 pub(crate) use {
+    filters::{in_memory_or_abort, nothing_left, reads, views, writes, xxh3},
     format::{Record, padded},
     read::{Listed, Reading, Slice, Source},
-    verify::{verify, verify_copy},
     write::{snapshot_bytes, write},
 };
+
+/// Without serde, filters have no implementations of its traits.
+#[cfg(not(feature = "serde"))]
+macro_rules! without_serde {
+    ($($filter:tt)*) => {};
+}
+#[cfg(not(feature = "serde"))]
+pub(crate) use {without_serde as deserializes, without_serde as serializes};

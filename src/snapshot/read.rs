@@ -174,7 +174,7 @@ impl<S: Source> Reading<S> {
         let computed = section_checksum(&bytes, iter::once(&self.buffer), lane, self.header.checksum);
         check_sum(start, "list of shards", stored, computed)?;
         self.checksum.update(&stored.to_le_bytes());
-        Listing::decode(&self.header.fields, &self.buffer, lane, section, start)
+        Listing::decode(&self.header.fields, &self.buffer, lane, &section, start)
     }
 
     /// The next table, with its padding, of a shard with these parameters.
@@ -276,7 +276,7 @@ pub(crate) struct Listed<'a> {
 
 impl Listing {
     /// Validates the list of a lane, of which the section begins at `start`.
-    fn decode(params: &ElasticParams, list: &[u8], lane: u64, section: Section, start: u64) -> Result<Self, SnapshotError> {
+    fn decode(params: &ElasticParams, list: &[u8], lane: u64, section: &Section, start: u64) -> Result<Self, SnapshotError> {
         let may_be_unused = params.layer(0).begins_unused();
         let is_unused = may_be_unused && list.is_empty();
         let records = if is_unused { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };

@@ -4,6 +4,7 @@
 //! Values that are not filters have one visitor of their own, [`Single`]: serde's errors repeat a wrong text, however long, and so
 //! could take more memory than the input.
 
+use alloc::vec::Vec;
 use core::{
     fmt::{self, Display},
     marker::PhantomData,
@@ -17,74 +18,111 @@ use serde::{
 };
 
 use super::{
-    FromSnapshot, SnapshotError, SnapshotErrorKind as Kind, ToSnapshot,
+    SnapshotError, SnapshotErrorKind as Kind,
     read::{Source, too_long},
 };
 use crate::{
-    bits::{in_memory, index, low_half, wide},
-    filter::Filter,
-    hash::{FromHasherId, Hasher},
+    bits::{index, low_half, wide},
     params::{Addressing, Params, TableKind, nearest},
-    storage::reserved,
+    storage::OutOfMemory,
 };
 
-/// Serialises to the bytes of [`to_bytes`](Filter::to_bytes) in binary formats, and to a text, these bytes in base64, in
-/// human-readable formats. Both need a temporary copy of the snapshot. A view serialises to what the filter in it does.
-impl<C: ToSnapshot, H: Hasher> Serialize for Filter<C, H> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let snapshot = reserved(in_memory(self.snapshot_bytes())).and_then(|mut snapshot| {
-            self.core.append_to(self.hasher.id(), &mut snapshot)?;
-            Ok(snapshot)
-        });
-        let snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
-        if serializer.is_human_readable() {
-            serializer.collect_str(&Base64Display::new(&snapshot, &STANDARD))
-        } else {
-            serializer.serialize_bytes(&snapshot)
+/// Implements `Serialize` for a filter.
+macro_rules! serializes {
+    (impl [$($generics:tt)*] $filter:ty, $hasher:ident) => {
+        /// Serialises to the bytes of [`to_bytes`](Self::to_bytes) in binary formats, and to a text, these bytes in base64, in
+        /// human-readable formats. Both need a temporary copy of the snapshot. A view serialises to what the filter in it does.
+        impl<$($generics)*> serde::Serialize for $filter
+        where
+            $hasher: $crate::hash::Hasher,
+        {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let snapshot = $crate::storage::reserved($crate::bits::in_memory(self.core.snapshot_bytes())).and_then(|mut snapshot| {
+                    self.core.append_to(self.hasher.id(), &mut snapshot)?;
+                    Ok(snapshot)
+                });
+                $crate::snapshot::serde::serialize(snapshot, serializer)
+            }
         }
+    };
+}
+pub(crate) use serializes;
+
+/// Implements `Deserialize` for a filter.
+macro_rules! deserializes {
+    ($filter:ident) => {
+        /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Apart from what the format
+        /// itself allocates, memory is allocated only for bytes that exist, whatever length the input claims.
+        ///
+        /// Custom hashers must implement [`FromHasherId`](crate::hash::FromHasherId).
+        impl<'de, H: $crate::hash::FromHasherId> serde::Deserialize<'de> for $filter<H> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::snapshot::serde::deserialize(
+                    deserializer,
+                    |bytes| Self::from_slice(bytes, H::from_hasher_id),
+                    |source| Self::read(source, H::from_hasher_id),
+                )
+            }
+        }
+    };
+}
+pub(crate) use deserializes;
+
+/// Serialises a snapshot, unless there was no memory for it.
+pub(crate) fn serialize<S: Serializer>(snapshot: Result<Vec<u8>, OutOfMemory>, serializer: S) -> Result<S::Ok, S::Error> {
+    let snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
+    if serializer.is_human_readable() {
+        serializer.collect_str(&Base64Display::new(&snapshot, &STANDARD))
+    } else {
+        serializer.serialize_bytes(&snapshot)
     }
 }
 
-/// Safe for untrusted input: validates everything, as [`from_bytes`](Filter::from_bytes) does. Apart from what the format
-/// itself allocates, memory is allocated only for bytes that exist, whatever length the input claims.
-///
-/// Custom hashers must implement [`FromHasherId`].
-impl<'de, C: FromSnapshot, H: FromHasherId> Deserialize<'de> for Filter<C, H> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let visitor = Snapshot(PhantomData);
-        if deserializer.is_human_readable() {
-            // Not `deserialize_str`: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable
-            // even if they come from a binary format.
-            deserializer.deserialize_any(visitor)
-        } else {
-            deserializer.deserialize_bytes(visitor)
-        }
+/// Deserialises a filter, which is read from a slice or from a source.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>, F>(
+    deserializer: D,
+    from_slice: fn(&[u8]) -> Result<F, SnapshotError>,
+    read: ReadFrom<F>,
+) -> Result<F, D::Error> {
+    let visitor = Snapshot { from_slice, read };
+    if deserializer.is_human_readable() {
+        // Not `deserialize_str`: the buffers that serde uses for flattened fields and untagged enums claim to be human-readable
+        // even if they come from a binary format.
+        deserializer.deserialize_any(visitor)
+    } else {
+        deserializer.deserialize_bytes(visitor)
     }
 }
+
+/// Reads one snapshot from a source, and also returns its length.
+type ReadFrom<F> = fn(&mut dyn Source) -> Result<(F, u64), SnapshotError>;
 
 /// Accepts a filter as bytes, as a sequence of numbers, or as a text.
-struct Snapshot<F>(PhantomData<F>);
+struct Snapshot<F> {
+    from_slice: fn(&[u8]) -> Result<F, SnapshotError>,
+    read: ReadFrom<F>,
+}
 
-impl<'de, C: FromSnapshot, H: FromHasherId> Visitor<'de> for Snapshot<Filter<C, H>> {
-    type Value = Filter<C, H>;
+impl<'de, F> Visitor<'de> for Snapshot<F> {
+    type Value = F;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a koel filter: the bytes of its snapshot, or a text with these in base64")
     }
 
     /// Twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        C::from_slice(bytes, H::from_hasher_id).map_err(|error| refused(&error))
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<F, E> {
+        (self.from_slice)(bytes).map_err(|error| refused(&error))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<F, A::Error> {
         let mut list = List { seq, failed: None, of: PhantomData };
-        let filter = read_all(&mut list);
+        let filter = self.read_all(&mut list);
         list.failed.map_or_else(|| filter.map_err(|error| refused(&error)), Err)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
+    fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
+        self.read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
     }
 }
 
@@ -93,15 +131,17 @@ fn refused<E: Error>(error: &SnapshotError) -> E {
     E::custom(format_args!("koel filter: {error}"))
 }
 
-/// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
-fn read_all<C: FromSnapshot, H: FromHasherId>(mut source: &mut dyn Source) -> Result<Filter<C, H>, SnapshotError> {
-    let (filter, end) = C::read(&mut source, H::from_hasher_id)?;
-    let (mut piece, mut more) = ([0; 64], 0);
-    loop {
-        let arrived = source.fill(&mut piece, end + more)?;
-        more += wide(arrived);
-        if arrived < piece.len() {
-            return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
+impl<F> Snapshot<F> {
+    /// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
+    fn read_all(&self, source: &mut dyn Source) -> Result<F, SnapshotError> {
+        let (filter, end) = (self.read)(source)?;
+        let (mut piece, mut more) = ([0; 64], 0);
+        loop {
+            let arrived = source.fill(&mut piece, end + more)?;
+            more += wide(arrived);
+            if arrived < piece.len() {
+                return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
+            }
         }
     }
 }

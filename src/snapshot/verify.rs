@@ -11,7 +11,7 @@ use crate::{
     bits::{index, wide},
     filter::RawFilter,
     kernel::Layout,
-    storage::Storage,
+    storage::{Snapshot, Storage},
     table::{Corrupt, TableParams},
 };
 
@@ -20,27 +20,21 @@ use crate::{
 const PIECE: usize = 4096;
 const _: () = assert!(PIECE.is_multiple_of(8));
 
-/// Validates a filter if its table is in a snapshot. Owned tables are valid already.
-pub(crate) fn verify<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
-    verify_copy(filter, filter)
+/// Validates the table of a view.
+pub(super) fn verify<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> Result<(), SnapshotError> {
+    table(view, Some(checksums(view.storage().all())))
 }
 
-/// Validates a copy of a filter if the original is in a snapshot.
-pub(crate) fn verify_copy<S: Storage, O: Storage>(copy: &RawFilter<S>, original: &RawFilter<O>) -> Result<(), SnapshotError> {
-    original.storage().snapshot().map_or(Ok(()), |snapshot| table(copy, Some(checksums(snapshot))))
+/// A validated copy of a view. Validates the copy, because mapped bytes may change at any time.
+pub(super) fn verified_copy<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> Result<RawFilter, SnapshotError> {
+    let copy = view.to_owned()?;
+    table(&copy, Some(checksums(view.storage().all())))?;
+    Ok(copy)
 }
 
 /// The checksums of header and table that are stored in a snapshot of a filter of fixed size.
 fn checksums(snapshot: &[u8]) -> [u64; 2] {
     [number(snapshot, CHECKSUM_AT), number(snapshot, snapshot.len() - TRAILER_BYTES)]
-}
-
-/// A validated copy of a filter that owns its table. Validates the copy, not the original, because mapped bytes may change at any
-/// time.
-pub(super) fn verified_copy<S: Storage>(filter: &RawFilter<S>) -> Result<RawFilter, SnapshotError> {
-    let copy = filter.to_owned()?;
-    verify_copy(&copy, filter)?;
-    Ok(copy)
 }
 
 /// Validates the untrusted table of a filter of fixed size: its checksum, unless that is done already, and, since checksums can be

@@ -173,7 +173,7 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let lanes = &self.core.storage.lanes;
+        let lanes = &self.core.lanes;
         let lists = |lane: &Lane| SECTION_BYTES + lane.shards() * RECORD_BYTES;
         let mut outline = reserved(HEADER_BYTES + lanes.iter().map(lists).sum::<usize>() + TRAILER_BYTES)?;
         let mut writing = Writing::start(&self.core.params, self.hasher.id(), |piece| {
@@ -215,7 +215,7 @@ impl<H> ElasticFilter<H> {
     pub fn read_snapshot(&self, index: &SnapshotIndex, offset: u64, bytes: &mut [u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() && offset.saturating_add(wide(done)) < index.bytes {
-            done += index.read_once(&self.core.storage.lanes, offset + wide(done), &mut bytes[done..]);
+            done += index.read_once(&self.core.lanes, offset + wide(done), &mut bytes[done..]);
         }
         done
     }

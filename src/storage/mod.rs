@@ -11,27 +11,10 @@ use memory::Memory;
 /// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// Where a filter's table is stored: in memory that the filter owns ([`Owned`]), or in a [`Snapshot`] that the caller provides.
-///
-/// This trait is sealed.
-pub trait Storage: sealed::Sealed {
+/// The bytes of a table: memory that a filter owns, a snapshot that the caller keeps, or a part of other memory.
+pub(crate) trait Storage {
     /// The table and the [`PADDING`] behind it.
-    #[doc(hidden)]
     fn bytes(&self) -> &[u8];
-
-    /// The snapshot that the table is in, if it is in one, and may be unverified. All other tables are valid.
-    #[doc(hidden)]
-    fn snapshot(&self) -> Option<&[u8]> {
-        None
-    }
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Owned {}
-    impl<D> Sealed for super::Snapshot<D> {}
-    impl Sealed for &[u8] {}
-    impl Sealed for &mut [u8] {}
 }
 
 /// Storage of a table that can be changed.
@@ -60,7 +43,7 @@ impl StorageMut for &mut [u8] {
 
 /// A table in memory that the filter owns: the storage of a [`CuckooFilter`](crate::CuckooFilter).
 #[derive(Clone)]
-pub struct Owned(Memory);
+pub(crate) struct Owned(Memory);
 
 impl Owned {
     /// An empty table and its padding, or `None` if the memory cannot be allocated.
@@ -101,7 +84,7 @@ impl fmt::Debug for Owned {
 
 /// A table inside a snapshot held in `D`: the storage of a [`FilterView`](crate::FilterView).
 #[derive(Clone)]
-pub struct Snapshot<D> {
+pub(crate) struct Snapshot<D> {
     data: D,
     /// The length of the snapshot. Its trailer serves as padding.
     end: usize,
@@ -143,10 +126,6 @@ impl<D: AsRef<[u8]>> Storage for Snapshot<D> {
     #[inline]
     fn bytes(&self) -> &[u8] {
         &self.all()[HEADER_BYTES..]
-    }
-
-    fn snapshot(&self) -> Option<&[u8]> {
-        Some(self.all())
     }
 }
 

@@ -19,40 +19,39 @@ pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const INVERSE: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(MULTIPLIER.wrapping_mul(INVERSE) == 1);
 
-/// A hash with 64 uniformly distributed bits, such as a hasher returns. Bucket and fingerprint are computed from it.
+/// 64 uniformly distributed bits: the result of a [`Hasher`](crate::hash::Hasher), from which a filter takes an item's buckets and
+/// fingerprint.
 ///
-/// Hashes in the public API need not be uniform: [`Uniform::of`] mixes them first. Mixing is a permutation; its inverse,
-/// [`Uniform::hash`], gives the public hash of an item. So items, whose hashes are uniform already, are never mixed.
+/// The bits cannot be read back. A caller who hashes an item to pass the hash to a filter needs
+/// [`Prehashed::of`](crate::Prehashed::of): its number may also select a shard or be stored, which would spoil the bits of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Uniform(pub(crate) u64);
+pub struct Uniform(pub(crate) u64);
 
 impl Uniform {
-    /// Mixes a hash, so that bucket and fingerprint depend on all its bits: shards may be selected by some of its bits, and
-    /// sequential integers work as hashes. Go's addressing uses the hash unchanged.
+    /// The result of a hash function. Each bit must depend on every byte of the item and on the seed.
     #[inline]
-    pub(crate) fn of(addressing: Addressing, hash: u64) -> Self {
-        match addressing {
-            Addressing::AnySize => {
-                // Twice, the high bits are added to the low ones, which a product does not do. The first time, in case that the
-                // low ones are all alike: those of integers that were shifted, or of which the bits were reversed.
-                let folded = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
-                Self((folded ^ folded >> 32).wrapping_mul(MULTIPLIER))
-            }
-            Addressing::PowerOfTwo => Self(hash),
-        }
+    #[must_use]
+    pub const fn new(hash: u64) -> Self {
+        Self(hash)
     }
 
-    /// The inverse of [`of`](Self::of).
+    /// Mixes the number of a [`Prehashed`](crate::Prehashed) key, so that bucket and fingerprint depend on all its bits: shards may
+    /// be selected by some of them, and sequential integers are keys, too. The mix is a permutation, which
+    /// [`prehashed`](Self::prehashed) inverts; so items, whose hashes are uniform already, are never mixed.
     #[inline]
-    pub(crate) fn hash(self, addressing: Addressing) -> u64 {
-        match addressing {
-            Addressing::AnySize => {
-                let folded = self.0.wrapping_mul(INVERSE);
-                let hash = (folded ^ folded >> 32).wrapping_mul(INVERSE);
-                hash ^ hash >> 31 ^ hash >> 62
-            }
-            Addressing::PowerOfTwo => self.0,
-        }
+    pub(crate) fn of_prehashed(hash: u64) -> Self {
+        // A product does not carry high bits to low ones, so they are added, twice. The first time helps integers that were shifted
+        // or whose bits were reversed: all their low bits are equal.
+        let folded = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
+        Self((folded ^ folded >> 32).wrapping_mul(MULTIPLIER))
+    }
+
+    /// The number of the [`Prehashed`](crate::Prehashed) key with these bits.
+    #[inline]
+    pub(crate) fn prehashed(self) -> u64 {
+        let folded = self.0.wrapping_mul(INVERSE);
+        let hash = (folded ^ folded >> 32).wrapping_mul(INVERSE);
+        hash ^ hash >> 31 ^ hash >> 62
     }
 }
 
@@ -194,9 +193,7 @@ mod tests {
 
         #[test]
         fn different_hashes_stay_different(hash: u64) {
-            for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
-                prop_assert_eq!(Uniform::of(addressing, hash).hash(addressing), hash);
-            }
+            prop_assert_eq!(Uniform::of_prehashed(hash).prehashed(), hash);
         }
 
         #[test]

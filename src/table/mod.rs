@@ -36,7 +36,8 @@ use crate::{
 };
 #[cfg(x86_kernels)]
 pub(crate) use address::MULTIPLIER;
-pub(crate) use address::{Address, AnySize, Placement, Uniform};
+pub use address::Uniform;
+pub(crate) use address::{Address, AnySize, Placement};
 #[cfg(x86_kernels)]
 pub(crate) use packed::codebook;
 #[cfg(go_files)]

@@ -1,7 +1,10 @@
 //! Snapshots that are made by a list of steps, and what each of them answers: `tests/data/goldens.json`, which readers
 //! in other languages use, too.
 
-use koel::{Addressing, AnyHasher, CuckooFilter, HasherId, Prehashed, TableKind, backing::Storage};
+use koel::{
+    Addressing, Contains, CuckooFilter, Prehashed, TableKind,
+    hash::{AnyHasher, HasherId},
+};
 use serde_json::Value;
 use std::{collections::BTreeMap, ops::Range};
 
@@ -80,13 +83,14 @@ impl Items {
 
     /// How many copies of item n there are.
     #[allow(dead_code, reason = "the program that writes them does not ask")]
-    pub(crate) fn count<S: Storage>(self, filter: &CuckooFilter<AnyHasher, S>, n: u64) -> u32 {
-        self.bytes("item", n, n).map_or_else(|| filter.count(&Prehashed(n)), |item| filter.count(&item))
+    pub(crate) fn count(self, filter: &dyn Contains<[u8]>, n: u64) -> u32 {
+        self.bytes("item", n, n).map_or_else(|| filter.by_hash().count(&Prehashed(n)), |item| filter.count(&item))
     }
 
-    fn finds_probe<S: Storage>(self, filter: &CuckooFilter<AnyHasher, S>, n: u64) -> bool {
+    fn finds_probe(self, filter: &dyn Contains<[u8]>, n: u64) -> bool {
         let number = 1_000_000 + n;
-        self.bytes("probe", n, number).map_or_else(|| filter.contains(&Prehashed(number)), |probe| filter.contains(&probe))
+        let by_hash = || filter.by_hash().contains(&Prehashed(number));
+        self.bytes("probe", n, number).map_or_else(by_hash, |probe| filter.contains(&probe))
     }
 
     /// None of a hash.
@@ -125,7 +129,7 @@ impl Golden {
     }
 
     /// The probes that a filter contains, or seems to.
-    pub(crate) fn found<S: Storage>(&self, filter: &CuckooFilter<AnyHasher, S>) -> Vec<u64> {
+    pub(crate) fn found(&self, filter: &dyn Contains<[u8]>) -> Vec<u64> {
         (0..PROBES).filter(|&n| self.items.finds_probe(filter, n)).collect()
     }
 

@@ -10,7 +10,8 @@ pub(crate) use folder::Folder;
 pub(crate) use go_file::GoFile;
 pub(crate) use split_mix::SplitMix64;
 
-use koel::{Addressing, Builder, CuckooFilter, Hasher, ParamError, TableKind, Xxh3, tuning::nearest};
+use koel::{Addressing, Builder, CuckooFilter, ParamError, TableKind, Xxh3, hash::Hasher, tuning::nearest};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes of a snapshot before its table.
 pub(crate) const HEADER: usize = 64;
@@ -62,10 +63,10 @@ pub(crate) fn table_bytes(filter: &CuckooFilter) -> Vec<u8> {
 pub(crate) fn forged(snapshot: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = snapshot.to_vec();
     change(&mut bytes);
-    let header = Xxh3.hash(0, &bytes[..HEADER - 8]);
+    let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
     bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
     let end = bytes.len() - 8;
-    let body = Xxh3.hash(header, &bytes[HEADER..end]);
+    let body = xxh3_64_with_seed(&bytes[HEADER..end], header);
     bytes[end..].copy_from_slice(&body.to_le_bytes());
     bytes
 }

@@ -20,5 +20,23 @@ impl Iterator for SplitMix64 {
 /// measured with these.
 #[allow(dead_code, reason = "not every program has such measurements")]
 pub(crate) fn unfolded(addressing: koel::Addressing, hash: u64) -> u64 {
-    if addressing == koel::Addressing::AnySize { hash ^ hash >> 31 ^ hash >> 62 } else { hash }
+    if addressing == koel::Addressing::AnySize { hash ^ hash >> 31 ^ hash >> 62 } else { unmixed(hash) }
+}
+
+/// The hash of docs/FORMAT.md's formulas into which a filter mixes a `Prehashed` number.
+#[allow(dead_code, reason = "not every program looks into a hash")]
+pub(crate) fn mixed(hash: u64) -> u64 {
+    const C: u64 = 0x9e37_79b9_7f4a_7c15;
+    let p = (hash ^ hash >> 31).wrapping_mul(C);
+    (p ^ p >> 32).wrapping_mul(C)
+}
+
+/// The `Prehashed` number that a filter mixes into `x`, the hash of docs/FORMAT.md's formulas.
+#[allow(dead_code, reason = "not every program chooses buckets and fingerprints")]
+pub(crate) fn unmixed(x: u64) -> u64 {
+    // The inverse of 0x9e37_79b9_7f4a_7c15 modulo 2⁶⁴.
+    const INVERSE: u64 = 0xf1de_83e1_9937_733d;
+    let p = x.wrapping_mul(INVERSE);
+    let folded = (p ^ p >> 32).wrapping_mul(INVERSE);
+    folded ^ folded >> 31 ^ folded >> 62
 }

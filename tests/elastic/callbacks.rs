@@ -6,7 +6,10 @@ use std::{
     thread,
 };
 
-use koel::{ElasticFilter, Hasher, HasherId, Prehashed, SharedFilter, Xxh3};
+use koel::{
+    ElasticFilter, Prehashed, SharedFilter, Xxh3,
+    hash::{Hasher, HasherId, Uniform},
+};
 
 fn filled() -> SharedFilter {
     let filter = ElasticFilter::builder().false_positive_rate(0.001).lanes(4).build_shared().expect("right");
@@ -80,12 +83,11 @@ fn the_reader_of_a_pipe_may_use_the_filter() {
 struct Asking(&'static SharedFilter, &'static AtomicUsize);
 
 impl Hasher for Asking {
-    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
-        self.1.fetch_add(1, Relaxed);
-        let hash = Xxh3.hash(seed, bytes);
-        let _ = self.0.insert(&Prehashed(hash));
-        assert!(self.0.contains(&Prehashed(hash)));
-        hash
+    fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
+        let key = Prehashed(self.1.fetch_add(1, Relaxed) as u64);
+        let _ = self.0.insert(&key);
+        assert!(self.0.contains(&key));
+        Xxh3.hash(seed, bytes)
     }
 
     fn id(&self) -> HasherId {

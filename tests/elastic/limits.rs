@@ -106,7 +106,7 @@ fn shared_filters_begin_within_the_limit() {
     assert!(builder.clone().max_bytes(whole).build_shared().is_ok());
     let refused =
         |error: koel::BuildError| matches!(error, koel::BuildError::Param(error) if error.parameter() == Parameter::MaxBytes);
-    assert!(builder.max_bytes(whole - 1).build_shared().is_err_and(refused));
+    assert!(builder.clone().max_bytes(whole - 1).build_shared().is_err_and(refused));
 }
 
 /// A filter with long fingerprints, which leave no bits for a further layer, refuses items in the end, and keeps its rate until then.

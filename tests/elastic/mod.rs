@@ -18,6 +18,7 @@ mod limits;
 mod merge;
 mod model;
 #[cfg(feature = "std")]
+#[cfg(feature = "std")]
 mod pieces;
 #[cfg(all(feature = "std", feature = "serde"))]
 mod serde;

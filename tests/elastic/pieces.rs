@@ -1,6 +1,6 @@
 //! Snapshots that are read piece by piece are those that are written.
 
-use koel::{ElasticFilter, backing::SnapshotIndex};
+use koel::{ElasticFilter, pieces::SnapshotIndex};
 
 use super::snapshots::{filled, key, kinds, small};
 

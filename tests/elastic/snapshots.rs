@@ -3,9 +3,10 @@
 use std::{env, fs, process};
 
 use koel::{
-    CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, Hasher, SharedFilter, SnapshotError, SnapshotErrorKind as Kind,
-    TableKind, Xxh3,
+    CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, SharedFilter, SnapshotError, SnapshotErrorKind as Kind, TableKind,
+    Xxh3,
 };
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const HEADER: usize = 64;
 const SECTION: usize = 32;
@@ -171,19 +172,19 @@ fn sections(bytes: &[u8]) -> Vec<usize> {
 
 /// Makes all checksums of sections, header and end right, as a forger can. Those of tables stay.
 fn seal(bytes: &mut [u8], sections: &[usize]) {
-    let header = Xxh3.hash(0, &bytes[..56]);
+    let header = xxh3_64_with_seed(&bytes[..56], 0);
     bytes[56..64].copy_from_slice(&header.to_le_bytes());
     let mut all = Vec::new();
     for (lane, &at) in sections.iter().enumerate() {
         let shards = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().expect("eight bytes"));
         let end = (at + SECTION).saturating_add((shards as usize).saturating_mul(RECORD)).min(bytes.len());
         let covered = [&bytes[at..at + 24], &bytes[at + SECTION..end]].concat();
-        let checksum = Xxh3.hash(header.wrapping_add(lane as u64), &covered).to_le_bytes();
+        let checksum = xxh3_64_with_seed(&covered, header.wrapping_add(lane as u64)).to_le_bytes();
         bytes[at + 24..at + SECTION].copy_from_slice(&checksum);
         all.extend_from_slice(&checksum);
     }
     let end = bytes.len() - 8;
-    let trailer = Xxh3.hash(header, &all);
+    let trailer = xxh3_64_with_seed(&all, header);
     bytes[end..].copy_from_slice(&trailer.to_le_bytes());
 }
 
@@ -267,7 +268,7 @@ fn fingerprints_without_low_bits_are_refused() {
     assert!(slot < buckets && upper < 8 * length);
     let params = koel::ElasticFilter::from_bytes(&bytes).unwrap_err();
     assert_eq!(params.kind(), Kind::BodyChecksum);
-    let checksum = (length - 7..=length).map(|len| Xxh3.hash(0, &bytes[table..table + len])).collect::<Vec<u64>>();
+    let checksum = (length - 7..=length).map(|len| xxh3_64_with_seed(&bytes[table..table + len], 0)).collect::<Vec<u64>>();
     let kinds: Vec<Kind> = checksum
         .into_iter()
         .map(|checksum| {

@@ -1,6 +1,7 @@
 //! Directories of growing filters: a few bytes of a snapshot may ask for far more memory.
 
-use koel::{ElasticFilter, ElasticView, Hasher as _, Prehashed, SnapshotErrorKind as Kinds, Xxh3};
+use koel::{ElasticFilter, ElasticView, Prehashed, SnapshotErrorKind as Kinds};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{SOME, common::HEADER, heap::peak};
 
@@ -9,7 +10,7 @@ use super::{SOME, common::HEADER, heap::peak};
 fn deep(lane_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
     const BITS: u8 = 10;
     const DEPTH: u8 = 22;
-    let sum = |seed: u64, bytes: &[u8]| Xxh3.hash(seed, bytes).to_le_bytes();
+    let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
     let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
     bytes.truncate(HEADER);
     bytes[10..14].copy_from_slice(&[2, BITS, 1, lane_bits]);
@@ -77,7 +78,7 @@ fn directories_take_no_more_than_the_tables_warrant() {
 fn splitting() -> Vec<u8> {
     const LOW_BITS: u8 = 5;
     const DEPTH: u8 = 27;
-    let sum = |seed: u64, bytes: &[u8]| Xxh3.hash(seed, bytes).to_le_bytes();
+    let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
     let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
     bytes.truncate(HEADER);
     bytes[10..14].copy_from_slice(&[2, LOW_BITS, 1, 0]);

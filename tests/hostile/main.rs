@@ -13,10 +13,14 @@ mod heap;
 #[allow(dead_code, unreachable_pub, reason = "the fuzz targets use all of it")]
 #[path = "../../fuzz/src/model.rs"]
 mod model;
+use common::split_mix;
 
 use common::{HEADER, Kind, forged};
 use heap::{Counting, peak};
-use koel::{Addressing, AnyHasher, CuckooFilter, FilterView, HasherId, SnapshotError, SnapshotErrorKind as Kinds, TableKind};
+use koel::{
+    Addressing, CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind as Kinds, TableKind,
+    hash::{AnyHasher, HasherId},
+};
 use model::{Model, number};
 use std::{
     fs,

@@ -4,8 +4,12 @@ use crate::{
     golden::{Golden, Items, Step},
     split_mix::SplitMix64,
 };
-use koel::{Addressing, AnyHasher, CuckooFilter, Hasher, HasherId, SnapshotErrorKind, TableKind, Xxh3};
+use koel::{
+    Addressing, CuckooFilter, SnapshotErrorKind, TableKind,
+    hash::{AnyHasher, HasherId},
+};
 use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const SNAPSHOTS: usize = 60;
 /// Of every snapshot that is small enough.
@@ -153,10 +157,10 @@ fn fit(bytes: &mut Vec<u8>) {
 }
 
 fn forge(bytes: &mut [u8]) {
-    let header = Xxh3.hash(0, &bytes[..HEADER - 8]);
+    let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
     bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
     let end = bytes.len() - 8;
-    let table = Xxh3.hash(header, &bytes[HEADER..end]);
+    let table = xxh3_64_with_seed(&bytes[HEADER..end], header);
     bytes[end..].copy_from_slice(&table.to_le_bytes());
 }
 

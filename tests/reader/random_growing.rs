@@ -6,7 +6,8 @@ use crate::{
     random::{Random, judged},
     split_mix::SplitMix64,
 };
-use koel::{ElasticFilter, Hasher, TableKind, Xxh3};
+use koel::{ElasticFilter, TableKind};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const SNAPSHOTS: usize = 24;
 /// Of every snapshot that is small enough.
@@ -102,18 +103,18 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
 /// Makes all checksums right that can be found, as a forger does.
 fn seal(bytes: &mut [u8]) {
     let end = bytes.len() - 8;
-    let header = Xxh3.hash(0, &bytes[..HEADER - 8]);
+    let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
     bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
     let (mut at, mut lane, mut all) = (HEADER, 0, Vec::new());
     while end.saturating_sub(at) >= SECTION {
         let records = at + SECTION..end.min((at + SECTION).saturating_add(read(bytes, at + 8).saturating_mul(RECORD)));
-        let checksum = Xxh3.hash(header.wrapping_add(lane), &[&bytes[at..at + 24], &bytes[records.clone()]].concat());
+        let checksum = xxh3_64_with_seed(&[&bytes[at..at + 24], &bytes[records.clone()]].concat(), header.wrapping_add(lane));
         bytes[at + 24..at + SECTION].copy_from_slice(&checksum.to_le_bytes());
         all.extend(checksum.to_le_bytes());
         at = records.start.saturating_add(read(bytes, at + 16));
         lane += 1;
     }
-    let trailer = Xxh3.hash(header, &all);
+    let trailer = xxh3_64_with_seed(&all, header);
     bytes[end..].copy_from_slice(&trailer.to_le_bytes());
 }
 

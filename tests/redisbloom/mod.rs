@@ -227,7 +227,7 @@ fn chunks_follow_each_other_in_any_length() {
                 }
             }
             let loader = loader.expect("there is a header");
-            assert_eq!(loader.slots(), filter.slots());
+            assert_eq!(loader.slots(), filter.slots() as u64);
             assert!(loader.finish().expect("all chunks") == filter);
             assert_eq!(filter.chunk_after(iterator + 1, most_bytes), None);
         }

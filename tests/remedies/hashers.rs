@@ -1,7 +1,10 @@
 //! Snapshots that are read with another hasher than the one they were made with.
 
 use super::*;
-use koel::{AnyHasher, CuckooFilter, FilterView, Hasher, HasherId, SnapshotError, SnapshotErrorKind, Xxh3};
+use koel::{
+    CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind, Xxh3,
+    hash::{AnyHasher, Hasher, HasherId, Uniform},
+};
 
 /// For items whose case does not matter.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +14,7 @@ impl Hasher for IgnoreCase {
     fn id(&self) -> HasherId {
         const { HasherId::custom(0x8abc) }
     }
-    fn hash(&self, seed: u64, bytes: &[u8]) -> u64 {
+    fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
         Xxh3.hash(seed, &bytes.to_ascii_lowercase())
     }
 }

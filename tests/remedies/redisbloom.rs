@@ -2,7 +2,8 @@
 
 use super::*;
 use koel::{
-    Addressing, Builder, CuckooFilter, FilterView, Hasher, TableKind, Xxh3,
+    Addressing, Builder, CuckooFilter, TableKind, Xxh3,
+    hash::Hasher,
     redisbloom::{RedisBloomError, RedisBloomFilter, RedisBloomHash},
 };
 
@@ -44,19 +45,6 @@ fn what_redisbloom_does_not_have_is_built_as_redisbloom_has_it() {
         &RedisBloomError::Slots(1 << 33),
         &["slots: 8589934592 given", "at most 4294967296; build the filter with a smaller capacity"],
     );
-}
-
-#[test]
-fn of_a_corrupt_snapshot_another_copy_becomes_a_dump() {
-    let bytes = builder().build().expect("right").to_bytes();
-    let mut corrupt = bytes.clone();
-    corrupt[64] ^= 1;
-    let own = |_| Some(RedisBloomHash);
-    let view = FilterView::over_with(&corrupt, own).expect("its header is right");
-    let error = RedisBloomFilter::from_filter(&view).expect_err("it is corrupt");
-    says(&error, &["the snapshot to convert is corrupt"]);
-    says(&std::error::Error::source(&error).expect("why it is"), &["at byte", "use another copy"]);
-    RedisBloomFilter::from_filter(&FilterView::over_with(&bytes, own).expect("a snapshot")).expect("the other copy is right");
 }
 
 /// A header of this many sub-filters of one bucket, and one item in the last slot.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::forged;
-use koel::{AnyHasher, CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind as Kinds, go};
+use koel::{CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind as Kinds, go, hash::AnyHasher};
 use std::io::{self, Read};
 
 fn filter() -> CuckooFilter {

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use koel::{AnyFilter, Contains, ElasticFilter, InsertErrorKind, Kernel, Prehashed, SharedFilter};
+use koel::{Contains, ElasticFilter, Filter, InsertErrorKind, Kernel, Prehashed, SharedFilter};
 
 use super::{builder, shared};
 
@@ -127,8 +127,8 @@ fn it_is_a_filter_like_others() {
     any.contains_batch(&[filter.hash("alice"), filter.hash("bob")].map(Prehashed), answers);
     assert_eq!(*answers, [true, false]);
     assert!((&filter as &dyn Contains<str>).contains("alice"));
-    assert_eq!(AnyFilter::false_positive_rate(&filter).to_bits(), filter.false_positive_rate().to_bits());
-    assert_eq!(AnyFilter::size_in_bytes(&filter), filter.size_in_bytes());
+    assert_eq!(Filter::false_positive_rate(&filter).to_bits(), filter.false_positive_rate().to_bits());
+    assert_eq!(Filter::size_in_bytes(&filter), filter.size_in_bytes());
     assert!(format!("{filter:?}").starts_with("SharedFilter { params: "));
     assert!(filter.to_string().starts_with("1 items in ") && filter.bits_per_item() > 0.0);
     assert_eq!(filter.kernel(), Kernel::best());

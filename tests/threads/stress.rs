@@ -69,6 +69,25 @@ fn an_item_is_new_to_one_thread_only() {
     assert_eq!((new.iter().sum::<u64>(), filter.len() as u64), (ITEMS, ITEMS));
 }
 
+/// Batches of different lengths and orders that overlap: each item is new once.
+#[test]
+fn an_item_of_a_batch_is_new_to_one_thread_only() {
+    let filter = shared();
+    let new = on_threads(|thread| {
+        let mut items: Vec<u64> = (0..ITEMS).collect();
+        items.rotate_left((thread * 37) as usize % ITEMS as usize);
+        let inserted = items.chunks(100 + 900 * thread as usize).map(|batch| {
+            let mut new = vec![false; batch.len()];
+            filter.insert_unique_batch(batch, &mut new).expect("it grows");
+            assert!(batch.iter().all(|item| filter.contains(item)));
+            new.into_iter().filter(|&new| new).count() as u64
+        });
+        inserted.sum()
+    });
+    assert_eq!((new.iter().sum::<u64>(), filter.len() as u64), (ITEMS, ITEMS));
+    assert!((0..ITEMS).all(|item| filter.count(&item) == 1));
+}
+
 /// The items of others' code that panics: the filter stays usable for all threads, and nothing is lost.
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]

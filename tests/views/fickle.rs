@@ -73,7 +73,7 @@ const LOOK_UPS: [Action; 7] = [
     ("count_members prehashed", |view, hashes| vec![view.count_members(&Prehashed(hashes)) > 0]),
 ];
 
-const OTHERS: [Action; 9] = [
+const OTHERS: [Action; 8] = [
     ("verify", |view, _| vec![view.verify().is_ok()]),
     ("to_filter", |view, _| vec![view.to_filter().is_ok()]),
     ("to_bytes", |view, _| vec![view.to_bytes().is_empty()]),
@@ -84,15 +84,7 @@ const OTHERS: [Action; 9] = [
     ("measure", |view, _| vec![view.measure_false_positive_rate(100) > 0.5]),
     ("size_in_bytes", |view, _| vec![view.size_in_bytes() > 0]),
     ("display", |view, _| vec![format!("{view} {view:?}").is_empty()]),
-    ("merge", |view, _| {
-        let mut filter = CuckooFilter::new(view.params(), Xxh3).expect("there is memory");
-        vec![filter.merge(view).is_ok()]
-    }),
-    ("merge into another", |view, _| {
-        let mut filter = CuckooFilter::new(view.params(), Xxh3).expect("there is memory");
-        filter.insert(&Prehashed(7)).expect("it is empty");
-        vec![filter.merge(view).is_ok()]
-    }),
+    ("to_filter", |view, _| vec![view.to_filter().is_ok()]),
 ];
 
 /// The answers; or none, if there was the panic that is promised. Any other panic is a bug.

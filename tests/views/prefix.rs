@@ -1,7 +1,7 @@
 //! Snapshots that follow each other in one buffer.
 
 use super::*;
-use koel::AnyHasher;
+use koel::hash::AnyHasher;
 
 /// Of different kinds and lengths.
 fn filters() -> Vec<CuckooFilter> {

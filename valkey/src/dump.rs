@@ -7,7 +7,8 @@
 
 use std::io::{self, Write};
 
-use koel::{ElasticFilter, Hasher as _, Xxh3, backing::SnapshotIndex, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, pieces::SnapshotIndex, redisbloom::RedisBloomFilter};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     filter::Filter,
@@ -128,7 +129,7 @@ impl Filter {
 
 /// A checksum of all that was imported.
 pub(crate) fn imported_checksum(imported: &RedisBloomFilter) -> u64 {
-    imported.chunks().fold(0, |checksum, (_, bytes)| Xxh3.hash(checksum, bytes))
+    imported.chunks().fold(0, |checksum, (_, bytes)| xxh3_64_with_seed(bytes, checksum))
 }
 
 /// Writes what comes before a snapshot.

@@ -9,7 +9,7 @@ use std::{
 
 use koel::{
     ElasticFilter, SnapshotError, SnapshotErrorKind,
-    backing::SnapshotExtent,
+    pieces::SnapshotExtent,
     redisbloom::{Loader, RedisBloomFilter},
 };
 

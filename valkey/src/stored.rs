@@ -3,9 +3,10 @@
 use std::io::{self, Read};
 
 use koel::{
-    ElasticFilter, Hasher as _, Xxh3,
+    ElasticFilter,
     redisbloom::{Loader, RedisBloomFilter},
 };
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     dump::{MOST_BYTES, Position},
@@ -325,7 +326,7 @@ struct Checksum(u64);
 
 impl Checksum {
     fn add(&mut self, bytes: &[u8]) {
-        self.0 = Xxh3.hash(self.0, bytes);
+        self.0 = xxh3_64_with_seed(bytes, self.0);
     }
 }
 

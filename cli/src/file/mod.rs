@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::bail;
-use koel::{AnyHasher, CuckooFilter, ElasticFilter, Insert};
+use koel::{CuckooFilter, ElasticFilter, Insert, hash::AnyHasher};
 use koel_lab::percent;
 
 use crate::{errors, items::Items};

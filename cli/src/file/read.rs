@@ -11,13 +11,12 @@ use anyhow::{Context as _, bail};
 #[cfg(target_endian = "little")]
 use koel::go::{self, GoFilter};
 use koel::{
-    AnyHasher, Contains, FilterView, SnapshotError, SnapshotErrorKind as Kind, TableKind,
-    backing::{Elastic, FromSnapshot, Planned, RawFilter, Snapshot, SnapshotShards, ViewSnapshot},
+    Contains, ElasticView, FilterView, SnapshotError, SnapshotErrorKind as Kind, TableKind, hash::AnyHasher,
     redisbloom::RedisBloomFilter,
 };
 use memmap2::Mmap;
 
-use super::{Changing, is_dash, length, name};
+use super::{Changing, Filter, Growing, is_dash, length, name};
 use crate::{options, terminal};
 
 /// The bytes of the longest header.
@@ -87,6 +86,18 @@ pub(crate) fn load_changing(path: &Path) -> anyhow::Result<Changing> {
     load(path)?.0.koel(&name(path))
 }
 
+/// A view of a mapped file, for queries.
+macro_rules! view {
+    ($view:ident, $map:expr, $name:expr, $verify:expr) => {{
+        let mut view = $view::over_with($map, AnyHasher::from_id).map_err(|error| refused($name, error))?;
+        options::set_kernel(|kernel| view.set_kernel(kernel))?;
+        if $verify {
+            view.verify().map_err(|error| refused($name, error))?;
+        }
+        Ok(Box::new(view))
+    }};
+}
+
 /// Opens a filter to query it: maps a regular file, and reads and checks anything else. Of a mapped filter, only the header and the
 /// lists of shards are checked, unless `verify`.
 pub(crate) fn open(path: &Path, verify: bool) -> anyhow::Result<Box<dyn Contains<[u8]>>> {
@@ -96,8 +107,8 @@ pub(crate) fn open(path: &Path, verify: bool) -> anyhow::Result<Box<dyn Contains
     if is_file && let Ok(map) = map(path) {
         match kind(&map) {
             Some(Kind::Magic) => {}
-            Some(Kind::OtherType) => return view::<Elastic<SnapshotShards<Mmap>>>(map, &name(path), verify),
-            _ => return view::<RawFilter<Snapshot<Mmap>>>(map, &name(path), verify),
+            Some(Kind::OtherType) => return view!(ElasticView, map, &name(path), verify),
+            _ => return view!(FilterView, map, &name(path), verify),
         }
     }
     Ok(match load(path)?.0 {
@@ -107,19 +118,6 @@ pub(crate) fn open(path: &Path, verify: bool) -> anyhow::Result<Box<dyn Contains
         #[cfg(target_endian = "little")]
         Stored::Go(filter) => Box::new(filter),
     })
-}
-
-/// A view of a mapped file.
-fn view<C>(map: Mmap, name: &str, verify: bool) -> anyhow::Result<Box<dyn Contains<[u8]>>>
-where
-    C: ViewSnapshot<Data = Mmap> + Planned + 'static,
-{
-    let mut view = koel::Filter::<C, _>::over_with(map, AnyHasher::from_id).map_err(|error| refused(name, error))?;
-    options::set_kernel(&mut view)?;
-    if verify {
-        view.verify().map_err(|error| refused(name, error))?;
-    }
-    Ok(Box::new(view))
 }
 
 /// Maps a regular file, for reading only.
@@ -164,24 +162,28 @@ pub(super) fn stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Store
     match kind(&head) {
         Some(Kind::Magic) => read_other(head, reader, name),
         Some(Kind::OtherType) => {
-            let (filter, end) = read(head.chain(reader), name)?;
+            let (mut filter, end) = read(head.chain(reader), name, |reader| Growing::read_from_with(reader, AnyHasher::from_id))?;
+            options::set_kernel(|kernel| filter.set_kernel(kernel))?;
             Ok((Stored::Koel(Changing::Growing(Box::new(filter))), end))
         }
         _ => {
-            let (filter, end) = read(head.chain(reader), name)?;
+            let (mut filter, end) = read(head.chain(reader), name, |reader| Filter::read_from_with(reader, AnyHasher::from_id))?;
+            options::set_kernel(|kernel| filter.set_kernel(kernel))?;
             Ok((Stored::Koel(Changing::Fixed(filter)), end))
         }
     }
 }
 
-/// Reads a snapshot of one of both types.
-fn read<C: FromSnapshot + Planned>(reader: impl Read, name: &str) -> anyhow::Result<(koel::Filter<C, AnyHasher>, u64)> {
+/// Reads a snapshot, after which nothing may follow. Also returns its length.
+fn read<F>(
+    reader: impl Read,
+    name: &str,
+    read: impl FnOnce(&mut dyn Read) -> Result<F, SnapshotError>,
+) -> anyhow::Result<(F, u64)> {
     let mut reader = reader.take(u64::MAX);
-    let filter = koel::Filter::read_from_with(&mut reader, AnyHasher::from_id);
-    let mut filter = filter.map_err(|error| refused(name, error))?;
+    let filter = read(&mut reader).map_err(|error| refused(name, error))?;
     let end = u64::MAX - reader.limit();
     check_end(reader, end, name)?;
-    options::set_kernel(&mut filter)?;
     Ok((filter, end))
 }
 
@@ -200,7 +202,7 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::
             Ok(mut filter) => {
                 let end = bytes.len() as u64;
                 check_end(reader, end, name)?;
-                options::set_kernel(&mut filter)?;
+                options::set_kernel(|kernel| filter.set_kernel(kernel))?;
                 return Ok((Stored::Go(filter), end));
             }
             // The header announces more bytes. Memory is allocated only as they arrive.

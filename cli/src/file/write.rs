@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use indicatif::ProgressBar;
-use koel::{Hasher, backing::ToSnapshot, redisbloom::RedisBloomFilter};
+use koel::{CuckooFilter, hash::Hasher, redisbloom::RedisBloomFilter};
 
 use super::{Changing, folder, read, same};
 use crate::terminal::{self, Stream};
@@ -134,7 +134,7 @@ impl Output {
     }
 
     /// Writes the filter as a koel snapshot, and says how many bytes that took.
-    pub(crate) fn save<C: ToSnapshot, H: Hasher>(&self, filter: &koel::Filter<C, H>) -> anyhow::Result<u64> {
+    pub(crate) fn save<H: Hasher>(&self, filter: &CuckooFilter<H>) -> anyhow::Result<u64> {
         self.put(|path| filter.save(path), |writer| filter.write_to(writer))
     }
 
@@ -142,7 +142,7 @@ impl Output {
     pub(crate) fn save_changed(&self, filter: &Changing) -> anyhow::Result<u64> {
         match filter {
             Changing::Fixed(filter) => self.save(filter),
-            Changing::Growing(filter) => self.save(filter),
+            Changing::Growing(filter) => self.put(|path| filter.save(path), |writer| filter.write_to(writer)),
         }
     }
 

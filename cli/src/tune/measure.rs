@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::anyhow;
-use koel::{AnyHasher, CuckooFilter, Params};
+use koel::{CuckooFilter, Params, hash::AnyHasher};
 use koel_lab::{Rounds, Stopwatch, Timing};
 use serde::{Serialize as _, Serializer};
 use serde_json::json;
@@ -36,7 +36,7 @@ pub(super) fn empty(params: Params) -> anyhow::Result<Filter> {
              which builds nothing"
         )
     })?;
-    options::set_kernel(&mut filter)?;
+    options::set_kernel(|kernel| filter.set_kernel(kernel))?;
     Ok(filter)
 }
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
-use koel::{Hasher as _, Params, Prehashed, Xxh3, tuning::Candidate};
+use koel::{Params, Prehashed, tuning::Candidate};
 use koel_lab::{Rounds, Stopwatch, interval, percent};
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
     answer::{label, starred},
@@ -139,7 +140,7 @@ impl Keys {
 
 /// Puts hashes in an order as good as random, the same in every run: that of hashes of the hashes.
 fn shuffle(hashes: &mut [u64]) {
-    hashes.sort_unstable_by_key(|hash| Xxh3.hash(ORDER, &hash.to_le_bytes()));
+    hashes.sort_unstable_by_key(|hash| xxh3_64_with_seed(&hash.to_le_bytes(), ORDER));
 }
 
 /// Adds the hash of the item that was read last, unless there are too many.
@@ -219,7 +220,7 @@ impl Probes {
         let rate = filters.first().map_or(1.0, |best| best.false_positive_rate());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats are saturating")]
         let wanted = ((HITS / rate).ceil() as usize).clamp(FEWEST, MOST);
-        let hashes = (0_u64..).map(|number| Xxh3.hash(ABSENT, &number.to_le_bytes()));
+        let hashes = (0_u64..).map(|number| xxh3_64_with_seed(&number.to_le_bytes(), ABSENT));
         Self::of(hashes.take(wanted).collect())
     }
 

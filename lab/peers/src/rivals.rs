@@ -371,17 +371,15 @@ where
 
 #[cfg(test)]
 mod tests {
-    use koel::HashItem as _;
-
     use super::*;
+    use koel::hash::Hasher as _;
 
     #[test]
     #[cfg(target_endian = "little")]
     fn all_hash_alike() {
         for key in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
-            let koel = koel::Xxh3.hash_item(0, &key);
-            assert_eq!(digest(key), koel);
-            assert_eq!(BuildHasherDefault::<Xxh3>::default().hash_one(key), koel);
+            assert_eq!(koel::hash::Uniform::new(digest(key)), koel::Xxh3.hash(0, &key.to_le_bytes()));
+            assert_eq!(BuildHasherDefault::<Xxh3>::default().hash_one(key), digest(key));
         }
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
-use koel::{Hasher as _, Xxh3};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Plan;
 use crate::{
@@ -91,7 +91,7 @@ pub(super) fn measure(plan: &mut Plan<'_>, interrupt: &Interrupt) -> anyhow::Res
 /// Measures one case. A panic becomes an error, so that the results of other threads are kept.
 fn one(experiment: &dyn Untyped, case: &Planned, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
     // Independent of the other cases, of their order and of the threads.
-    let seed = Xxh3.hash(seed, case.key.as_bytes());
+    let seed = xxh3_64_with_seed(case.key.as_bytes(), seed);
     // Cases share no state that the panic could have left inconsistent.
     let caught = panic::catch_unwind(AssertUnwindSafe(|| experiment.measure(&case.case, seed, interrupt)));
     caught.unwrap_or_else(|panic| Err(anyhow!("panicked: {}", message(&*panic))))

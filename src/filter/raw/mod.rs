@@ -1,6 +1,5 @@
 //! A filter of uniform hashes: everything that [`CuckooFilter`](super::CuckooFilter) does, except hashing items.
 
-#![allow(private_bounds, private_interfaces, reason = "only this crate uses what is inside a filter")]
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 mod scan;
@@ -24,7 +23,7 @@ pub(crate) use scan::{Copies, Located, Place, Slots, Sought, is_crowded, slots};
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
 /// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
 #[derive(Clone)]
-pub struct RawFilter<S = Owned, P: TableParams = Params> {
+pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     params: P,
     geometry: P::Geometry,
     storage: S,
@@ -261,7 +260,7 @@ impl<S: StorageMut, P: TableParams<Geometry = DeepGeometry>> RawFilter<S, P> {
 impl RawFilter {
     /// Inserts a hash. Returns false, and changes nothing, if no slot was found.
     #[inline]
-    pub(crate) fn insert(&mut self, hash: Uniform) -> bool {
+    pub(crate) fn place(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
         let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), Insert { params, hash });
         self.len += usize::from(is_placed);
@@ -390,9 +389,8 @@ impl Combine {
 }
 
 impl RawFilter {
-    /// Adds the fingerprints of a verified filter with the same parameters. Returns false, and changes nothing, if they do not fit.
-    /// They are counted again while they are inserted, because mapped bytes may have changed since they were verified.
-    pub(crate) fn combine_verified<S: Storage>(&mut self, other: &RawFilter<S>, how: Combine) -> Result<bool, OutOfMemory> {
+    /// Adds the fingerprints of a filter with equal parameters. Returns false, and changes nothing, if they do not fit.
+    pub(crate) fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<bool, OutOfMemory> {
         // Do not copy the table if the items cannot fit.
         if how == Combine::Sum && self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
             return Ok(false);

@@ -1,12 +1,12 @@
-//! Where the shards of a growing filter are: in memory that it owns, or in a snapshot that the caller provides.
+//! Shards in a snapshot that the caller keeps: an index of them, and lookups in place.
 
 use alloc::vec::Vec;
 use core::{fmt, iter};
 
 use super::{
     ElasticParams,
-    lane::Lane,
-    look_up::{Lanes, Shards},
+    facts::summarize,
+    look_up::{Shards, contains_all},
     plan::LayerPlan,
     pool::Shape,
     shard::{Key, Probe},
@@ -14,122 +14,19 @@ use super::{
 };
 use crate::{
     bits::{in_memory, index, wide},
-    hash::{Hasher, HasherId},
-    kernel::Dispatch,
+    filter::Core,
+    hash::{Hasher, HasherId, Uniform},
+    kernel::{Dispatch, Hashes, PREFETCH_FROM},
     snapshot::{Listed, Reading, Record, Slice, SnapshotError, padded},
     storage::{OutOfMemory, Snapshot, reserved},
-    table::{AnySize, Geometry, TableParams as _, Uniform},
+    table::{AnySize, Geometry, TableParams as _},
 };
 
-/// Where the shards of a growing filter are: in memory that the filter owns ([`OwnedShards`]), or in a snapshot that the caller
-/// provides ([`SnapshotShards`]).
-///
-/// This trait is sealed.
-pub trait ShardStorage: sealed::Sealed {}
-
-pub(crate) mod sealed {
-    use super::super::{ElasticParams, look_up::Shards};
-    use crate::kernel::Dispatch;
-
-    #[allow(private_bounds, private_interfaces, reason = "nobody else can implement or call it")]
-    pub trait Sealed {
-        /// What is asked for hashes.
-        type Shards<'a>: Shards<'a>
-        where
-            Self: 'a;
-
-        fn shards<'a>(&'a self, params: &'a ElasticParams) -> Self::Shards<'a>;
-
-        fn dispatch(&self) -> Dispatch;
-        fn set_dispatch(&mut self, dispatch: Dispatch);
-
-        fn len(&self) -> usize;
-        fn false_positive_rate(&self) -> f64;
-        fn shard_count(&self) -> usize;
-        /// The most layers of a lane.
-        fn layers(&self) -> usize;
-        /// Bytes of all tables, with their padding.
-        fn table_bytes(&self) -> usize;
-        /// Bytes of memory behind this struct.
-        fn size_in_bytes(&self) -> usize;
-    }
-}
-
-/// Shards in memory that the filter owns: the storage of an [`ElasticFilter`](super::ElasticFilter).
+/// Shards inside a snapshot held in `D`: the core of an [`ElasticView`](crate::ElasticView).
 #[derive(Clone)]
-pub struct OwnedShards {
-    pub(crate) lanes: Vec<Lane>,
-    /// The most bytes that the filter may be charged.
-    pub(super) max_bytes: usize,
-}
-
-/// What a filter is charged against a limit beside its lanes, at least the size of its struct.
-pub(super) const FILTER_BYTES: usize = 1 << 9;
-
-impl ShardStorage for OwnedShards {}
-
-impl OwnedShards {
-    /// A copy, or an error if memory cannot be allocated.
-    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut lanes = reserved(self.lanes.len())?;
-        for lane in &self.lanes {
-            lanes.push(lane.try_clone()?);
-        }
-        Ok(Self { lanes, max_bytes: self.max_bytes })
-    }
-
-    /// What the filter is charged against its limit.
-    pub(super) fn charged(&self) -> usize {
-        self.lanes.iter().map(Lane::charged).fold(FILTER_BYTES, usize::saturating_add)
-    }
-}
-
-#[allow(private_interfaces, reason = "the trait is sealed")]
-impl sealed::Sealed for OwnedShards {
-    type Shards<'a> = Lanes<'a>;
-
-    #[inline]
-    fn shards<'a>(&'a self, params: &'a ElasticParams) -> Lanes<'a> {
-        Lanes { lanes: &self.lanes, params }
-    }
-
-    fn dispatch(&self) -> Dispatch {
-        self.lanes.first().map_or_else(Dispatch::best, Lane::dispatch)
-    }
-
-    fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.lanes.iter_mut().for_each(|lane| lane.set_dispatch(dispatch));
-    }
-
-    fn len(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        self.lanes.iter().map(Lane::false_positive_rate).sum::<f64>() / self.lanes.len() as f64
-    }
-
-    fn shard_count(&self) -> usize {
-        self.lanes.iter().map(Lane::shards).sum()
-    }
-
-    fn layers(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
-    }
-
-    fn table_bytes(&self) -> usize {
-        self.lanes.iter().map(Lane::table_bytes).sum()
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.lanes.capacity() * size_of::<Lane>() + self.lanes.iter().map(Lane::size_in_bytes).sum::<usize>()
-    }
-}
-
-/// Shards inside a snapshot held in `D`: the storage of an [`ElasticView`](crate::ElasticView).
-#[derive(Clone)]
-pub struct SnapshotShards<D> {
+pub(crate) struct SnapshotShards<D> {
     snapshot: Snapshot<D>,
+    params: ElasticParams,
     index: Index,
 }
 
@@ -186,11 +83,8 @@ impl Place {
 }
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
-    /// Opens the snapshot at the start of the data. Also returns its parameters and hasher.
-    pub(super) fn open<H: Hasher>(
-        data: D,
-        hasher: impl FnOnce(HasherId) -> Option<H>,
-    ) -> Result<(Self, ElasticParams, H), SnapshotError> {
+    /// Opens the snapshot at the start of the data. Also returns its hasher.
+    pub(super) fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
         let mut reading = Reading::<_, ElasticParams>::start(Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
         let (mut items, mut shards, mut rates) = (0_u64, 0, 0.0);
@@ -219,16 +113,16 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         // There are slots for all of them in the bytes; only on 32 bits may they be more than a `usize` counts.
         let items = in_memory(items);
         let index = Index { lanes, address, dispatch, items, shards, false_positive_rate };
-        Ok((Self { snapshot: Snapshot::new(data, end), index }, params, hasher))
+        Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
     }
 }
 
 impl<D> SnapshotShards<D> {
-    pub(super) fn snapshot(&self) -> &Snapshot<D> {
+    pub(crate) fn snapshot(&self) -> &Snapshot<D> {
         &self.snapshot
     }
 
-    pub(super) fn into_snapshot(self) -> Snapshot<D> {
+    pub(crate) fn into_snapshot(self) -> Snapshot<D> {
         self.snapshot
     }
 }
@@ -293,8 +187,7 @@ impl LayerIndex {
 
 /// The shards of a snapshot, with its bytes as they are now.
 #[derive(Clone, Copy)]
-#[allow(unreachable_pub, reason = "belongs to a sealed trait")]
-pub struct InSnapshot<'a> {
+struct InSnapshot<'a> {
     bytes: &'a [u8],
     index: &'a Index,
     params: &'a ElasticParams,
@@ -354,61 +247,85 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     }
 }
 
-impl<D: AsRef<[u8]>> ShardStorage for SnapshotShards<D> {}
-
-#[allow(private_interfaces, reason = "the trait is sealed")]
-impl<D: AsRef<[u8]>> sealed::Sealed for SnapshotShards<D> {
-    type Shards<'a>
-        = InSnapshot<'a>
-    where
-        D: 'a;
-
+impl<D: AsRef<[u8]>> SnapshotShards<D> {
     #[inline]
-    fn shards<'a>(&'a self, params: &'a ElasticParams) -> InSnapshot<'a> {
-        InSnapshot { bytes: self.snapshot.all(), index: &self.index, params }
+    fn all(&self) -> InSnapshot<'_> {
+        InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
     }
 
-    fn dispatch(&self) -> Dispatch {
+    pub(crate) fn params(&self) -> &ElasticParams {
+        &self.params
+    }
+
+    pub(crate) fn dispatch(&self) -> Dispatch {
         self.index.dispatch
     }
 
-    fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.index.dispatch = dispatch;
+    }
+
+    pub(super) fn shards(&self) -> usize {
+        self.index.shards
+    }
+
+    /// The most layers of a lane.
+    pub(super) fn layers(&self) -> usize {
+        self.index.lanes.iter().map(|lane| 1 + lane.later.len()).max().unwrap_or(0)
+    }
+
+    /// The length of the snapshot.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.snapshot.end()
+    }
+}
+
+impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
+    #[inline]
+    fn seed(&self) -> u64 {
+        self.params.seed
+    }
+
+    #[inline]
+    fn contains(&self, hash: Uniform) -> bool {
+        self.all().contains(hash)
+    }
+
+    fn count(&self, hash: Uniform) -> u32 {
+        self.all().count(hash)
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+        contains_all(self.dispatch(), self.all(), self.table_bytes() >= PREFETCH_FROM, hashes, answer);
     }
 
     fn len(&self) -> usize {
         self.index.items
     }
 
+    fn capacity(&self) -> usize {
+        self.params.max_capacity()
+    }
+
+    fn slots(&self) -> u64 {
+        self.params.slots_of(self.shards())
+    }
+
     fn false_positive_rate(&self) -> f64 {
         self.index.false_positive_rate
     }
 
-    fn shard_count(&self) -> usize {
-        self.index.shards
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        summarize(f, self.len(), self.shards(), bytes)
     }
 
-    fn layers(&self) -> usize {
-        self.index.lanes.iter().map(|lane| 1 + lane.later.len()).max().unwrap_or(0)
-    }
-
-    fn table_bytes(&self) -> usize {
-        self.snapshot.end()
-    }
-
-    fn size_in_bytes(&self) -> usize {
+    fn bytes_behind(&self) -> usize {
         let of_lane = |lane: &LaneIndex| {
             let layers = iter::once(&lane.first).chain(&lane.later);
             lane.later.capacity() * size_of::<LayerIndex>() + layers.map(LayerIndex::size_in_bytes).sum::<usize>()
         };
         let lanes = self.index.lanes.capacity() * size_of::<LaneIndex>();
         self.snapshot.end() + lanes + self.index.lanes.iter().map(of_lane).sum::<usize>()
-    }
-}
-
-impl<D> fmt::Debug for SnapshotShards<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SnapshotShards").field("bytes", &self.snapshot.end()).finish_non_exhaustive()
     }
 }
 

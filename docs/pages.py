@@ -1,0 +1,63 @@
+"""Checks that the documentation page of each filter lists exactly the methods of that type, as plain HTML and without a script.
+
+A method is listed here once, in the group of types that have it. Run `cargo doc -p koel --all-features --no-deps` first; the
+argument is the folder that it writes."""
+
+import html.parser
+import pathlib
+import sys
+
+READ = """contains count contains_batch count_members contains_iter hash len is_empty capacity load_factor size_in_bytes bits_per_item
+    false_positive_rate measure_false_positive_rate hasher slots"""
+PLAN = "params kernel set_kernel"
+CHANGE = "insert insert_unique insert_batch insert_unique_batch insert_iter insert_unique_iter clear remove remove_batch"
+WRITE = "to_bytes write_to save snapshot_bytes"
+LOAD = "from_bytes from_bytes_with read_from read_from_with load load_with"
+MERGE = "merge union"
+VIEW = "over over_with over_prefix over_prefix_with verify to_filter data into_data"
+GROW = "table_bytes lanes shards buckets buckets_per_lookup"
+LIMIT = "charged_bytes set_max_bytes shrink try_clone"
+
+PAGES = {
+    "struct.CuckooFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, "new builder"],
+    "struct.FilterView": [READ, PLAN, WRITE, VIEW],
+    "struct.ElasticFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, GROW, LIMIT,
+                             "new builder insert_unordered into_shared snapshot_index read_snapshot"],
+    "struct.ElasticView": [READ, PLAN, WRITE, VIEW, GROW],
+    "struct.SharedFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, GROW, LIMIT, "into_elastic"],
+    "go/struct.GoFilter": [READ, PLAN, CHANGE, "filter has_victim into_filter encode save"],
+    "redisbloom/struct.RedisBloomFilter": [READ, "remove remove_batch try_clone taken deleted sub_filters buckets bucket_size expansion "
+                                           "max_iterations compact to_filter from_filter from_chunks chunks chunk_after from_dump "
+                                           "read_dump to_dump write_dump save_dump"],
+}
+
+
+class Methods(html.parser.HTMLParser):
+    """The names of the methods in the section of inherent implementations."""
+
+    def __init__(self):
+        super().__init__()
+        self.names, self.is_inherent = [], False
+
+    def handle_starttag(self, tag, attributes):
+        name = dict(attributes).get("id") or ""
+        if name in ("implementations-list", "trait-implementations-list"):
+            self.is_inherent = name == "implementations-list"
+        if self.is_inherent and tag == "section" and name.startswith("method."):
+            self.names.append(name.removeprefix("method."))
+
+
+folder = pathlib.Path(sys.argv[1])
+wrong = False
+for page, groups in PAGES.items():
+    methods = Methods()
+    methods.feed((folder / "koel" / f"{page}.html").read_text(encoding="utf-8"))
+    expected = " ".join(groups).split()
+    for text, names in [("lists what is not expected", set(methods.names) - set(expected)),
+                        ("does not list", set(expected) - set(methods.names)),
+                        ("lists twice", {name for name in methods.names if methods.names.count(name) > 1})]:
+        if names:
+            wrong = True
+            print(f"{page}.html {text}: {', '.join(sorted(names))}")
+print(f"{len(PAGES)} pages compared")
+sys.exit(wrong)
