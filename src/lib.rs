@@ -40,8 +40,8 @@
 //! | exchange filters with Go | [`go`] |
 //! | exchange filters with RedisBloom | [`redisbloom`] |
 //!
-//! Guides: [choosing](guide::choosing) · [growing](guide::growing) · [threads](guide::sharing) · [snapshots](guide::snapshots) ·
-//! [many small filters](guide::small_filters) · [serde](guide::serde) · [Go's files](guide::go) ·
+//! Guides: [choosing](guide::choosing) · [growing](guide::growing) · [threads](guide::sharing) · [seen within the last hour](guide::window) ·
+//! [snapshots](guide::snapshots) · [many small filters](guide::small_filters) · [serde](guide::serde) · [Go's files](guide::go) ·
 //! [RedisBloom's dumps](guide::redisbloom)
 //!
 //! # Features

@@ -5,6 +5,7 @@
 //! | [`choosing`] | Which parameters, hasher and method fit the task? What are the limits? |
 //! | [`growing`] | What if the number of items is unknown? How does a filter grow? |
 //! | [`sharing`] | How do several threads use one filter? Who locks what? |
+//! | [`window`] | Has this been seen within the last hour? |
 //! | [`snapshots`] | How is a filter stored, sent, loaded and queried in place? |
 //! | [`small_filters`] | How are thousands of filters kept, for example one for each file of an LSM tree? |
 //! | [`serde`] | How does a filter become a field of a type with serde's derives? |
@@ -25,6 +26,9 @@ pub mod growing {}
 
 #[cfg_attr(any(feature = "std", not(doctest)), doc = include_str!("sharing.md"))]
 pub mod sharing {}
+
+#[doc = include_str!("window.md")]
+pub mod window {}
 
 #[cfg_attr(any(feature = "std", not(doctest)), doc = include_str!("snapshots.md"))]
 pub mod snapshots {}

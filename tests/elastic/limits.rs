@@ -263,3 +263,44 @@ fn a_limit_refuses_the_same_items_in_every_copy() {
         }
     }
 }
+
+/// After saving, loading and setting the limit again, a filter of any growing type accepts and refuses the same items as before.
+#[test]
+#[cfg(feature = "std")]
+fn a_limit_that_is_set_again_refuses_the_same_items() {
+    use koel::{ElasticView, SharedFilter};
+
+    const MAX_BYTES: usize = 200_000;
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(1000).lanes(4).max_bytes(MAX_BYTES);
+    let mut owned = builder.clone().build().unwrap();
+    let shared = builder.build_shared().unwrap();
+    let full = owned.insert_iter(0..10_000_000u64).unwrap_err();
+    assert_eq!(full.kind(), InsertErrorKind::Limit);
+    assert_eq!(shared.insert_iter(0..10_000_000u64).unwrap_err().position(), full.position());
+
+    let mut read = ElasticFilter::from_bytes(&owned.to_bytes()).unwrap();
+    let read_shared = SharedFilter::from_bytes(&shared.to_bytes()).unwrap();
+    let mut copied = ElasticView::over(owned.to_bytes()).unwrap().to_filter().unwrap();
+    // Without the limit, there is room.
+    assert!(read.clone().insert(&(full.position() as u64)).is_ok());
+    read.set_max_bytes(MAX_BYTES);
+    read_shared.set_max_bytes(MAX_BYTES);
+    copied.set_max_bytes(MAX_BYTES);
+    assert_eq!(read_shared.charged_bytes(), shared.charged_bytes());
+
+    for round in 0..3_000u64 {
+        let item = full.position() as u64 + round;
+        let answer = owned.insert(&item).is_ok();
+        for (other, kind) in
+            [(read.insert(&item), "read"), (copied.insert(&item), "copied"), (read_shared.insert(&item), "shared")]
+        {
+            assert_eq!(other.is_ok(), answer, "{kind}, item {item}");
+        }
+        // What is removed makes room again.
+        let gone = round * 7 % full.position() as u64;
+        let removed = owned.remove(&gone);
+        assert_eq!([read.remove(&gone), copied.remove(&gone), read_shared.remove(&gone)], [removed; 3]);
+    }
+    assert!(owned.charged_bytes() <= MAX_BYTES && read.to_bytes() == owned.to_bytes() && copied.to_bytes() == owned.to_bytes());
+    assert_eq!(read_shared.into_elastic().unwrap().to_bytes(), owned.to_bytes());
+}

@@ -365,7 +365,8 @@ impl Filter {
     /// `size_in_bytes` depend on how they came to it.
     pub(crate) fn charged_bytes(&self) -> u64 {
         let own = self.own.as_ref().map_or(0, ElasticFilter::charged_bytes) as u64;
-        let of_imported = |imported: &RedisBloomFilter| imported.slots() as u64 + imported.sub_filters() as u64 * SUB_FILTER_BYTES;
+        let of_imported =
+            |imported: &RedisBloomFilter| imported.slots() as u64 + imported.sub_filters() as u64 * SUB_FILTER_BYTES;
         size_of::<Self>() as u64 + own + self.imported.as_ref().map_or(0, of_imported)
     }
 
