@@ -186,6 +186,7 @@ pub(crate) struct Fields {
 
 impl Fields {
     /// `count` fields of `width` bits, at most 64 bits in total. Fields without bits never match.
+    #[inline]
     pub(crate) const fn new(width: u32, count: u32) -> Self {
         assert!(width * count <= 64, "a word has 64 bits");
         let (mut ones, mut field) = (0, 0);

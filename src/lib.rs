@@ -48,7 +48,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`], of which only [`tuning::nearest`] does without; paths as items. Without it, the crate needs `alloc` only. |
+//! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`]; paths as items. Without it, the crate needs `alloc` only. |
 //! | `metrohash` | yes | [`go`], with the hasher [`MetroHash64`](go::MetroHash64), on little-endian machines. Needs `std`. |
 //! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
 //! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
@@ -88,10 +88,6 @@ extern crate std;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-// First, so that its macro is known to the others.
-#[macro_use]
-mod text;
-
 mod bits;
 mod elastic;
 mod filter;
@@ -107,6 +103,8 @@ pub mod redisbloom;
 mod snapshot;
 mod storage;
 mod table;
+#[cfg(feature = "std")]
+#[cfg_attr(docsrs, doc(cfg(feature = "std")))]
 pub mod tuning;
 
 /// Snapshots in pieces, for servers that send and receive them in messages of their own: [`SnapshotIndex`](pieces::SnapshotIndex)
@@ -129,7 +127,7 @@ pub use {
         item::Item,
     },
     kernel::Kernel,
-    params::{Addressing, ParamError, Parameter, Params, TableKind},
+    params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind},
     storage::OutOfMemory,
 };

@@ -2,124 +2,151 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
-use crate::common::{ADDRESSINGS, SplitMix64, with_nearest};
-use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Parameter, Prehashed, TableKind};
+use crate::common::{ADDRESSINGS, SplitMix64};
+use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Prehashed, TableKind};
+use std::error::Error;
 
 fn builder() -> Builder {
     CuckooFilter::builder()
 }
 
 #[track_caller]
-fn refused(builder: Builder, parameter: Parameter, parts: &[&str]) -> ParamError {
-    let error = builder.clone().params().expect_err("there is no such filter");
-    let message = with_nearest(&error);
-    assert_eq!(builder.build().expect_err("this cannot be built"), BuildError::Param(error.clone()));
-    assert_eq!(error.parameter(), parameter, "{message}");
-    for part in parts {
-        assert!(message.contains(part), "{part:?} is not in {message:?}");
-    }
-    error
+fn refused(builder: Builder, error: ParamError) {
+    assert_eq!(builder.clone().params(), Err(error));
+    assert_eq!(builder.build().expect_err("this cannot be built"), BuildError::Param(error));
 }
 
 #[test]
-fn each_wrong_parameter_is_named_with_its_limit_and_what_would_work() {
+fn each_wrong_parameter_is_named_with_its_limits() {
     let sized = || builder().capacity(1000);
-    let packed = || sized().table(TableKind::Packed);
-    refused(packed().fingerprint_bits(3), Parameter::FingerprintBits, &["3 given", "packed", "4 to 32", "works is 4"]);
-    refused(packed().fingerprint_bits(33), Parameter::FingerprintBits, &["33 given", "packed", "4 to 32", "works is 32"]);
-    refused(
-        sized().table(TableKind::Single).fingerprint_bits(1),
-        Parameter::FingerprintBits,
-        &["1 given", "single", "2 to 32", "works is 2"],
-    );
-    refused(sized().fingerprint_bits(0), Parameter::FingerprintBits, &["0 given", "2 to 32"]);
-    refused(sized().fingerprint_bits(u32::MAX), Parameter::FingerprintBits, &["4294967295 given", "works is 32"]);
-    for b in [0, 1, 3, 5, 8, u32::MAX] {
-        refused(
-            packed().fingerprint_bits(9).bucket_size(b),
-            Parameter::BucketSize,
-            &[&format!("{b} given"), "packed table takes 4;", "works is 4"],
-        );
-        refused(packed().false_positive_rate(0.01).bucket_size(b), Parameter::BucketSize, &["works is 4"]);
+    let of = |kind| sized().table(kind);
+    for (table, given) in [(TableKind::Packed, 3), (TableKind::Packed, 33), (TableKind::Single, 1), (TableKind::Single, u32::MAX)]
+    {
+        refused(of(table).fingerprint_bits(given), ParamError::FingerprintBits { given, table });
     }
-    refused(sized().fingerprint_bits(9).bucket_size(0), Parameter::BucketSize, &["0 given", "1 to 16", "works is 1"]);
-    refused(sized().fingerprint_bits(9).bucket_size(17), Parameter::BucketSize, &["17 given", "1 to 16", "works is 16"]);
-    for rate in [0.0, -0.1, 1.0, 1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        refused(sized().false_positive_rate(rate), Parameter::FalsePositiveRate, &["between 0 and 1", "nearest that works"]);
+    // Without a kind of table, the limits are those of the one that takes whatever the others do.
+    refused(sized().fingerprint_bits(0), ParamError::FingerprintBits { given: 0, table: TableKind::Single });
+    for given in [0, 1, 3, 5, 8, u32::MAX] {
+        let error = ParamError::BucketSize { given, table: TableKind::Packed };
+        refused(of(TableKind::Packed).fingerprint_bits(9).bucket_size(given), error);
+        refused(of(TableKind::Packed).false_positive_rate(0.01).bucket_size(given), error);
     }
-    refused(sized().false_positive_rate(1e-12), Parameter::FalsePositiveRate, &["1e-12 given", "32 bits at most"]);
+    for given in [0, 17] {
+        let error = ParamError::BucketSize { given, table: TableKind::Single };
+        refused(sized().fingerprint_bits(9).bucket_size(given), error);
+    }
+    let lowest = sized().fingerprint_bits(32).params().expect("right").false_positive_rate_at_capacity();
+    for given in [0.0, -0.1, 1e-12, 1.0, 1.5, f64::INFINITY, f64::NEG_INFINITY] {
+        refused(sized().false_positive_rate(given), ParamError::FalsePositiveRate { given, lowest });
+    }
+    let error = sized().false_positive_rate(f64::NAN).params().expect_err("no number");
+    assert!(matches!(error, ParamError::FalsePositiveRate { .. }), "{error}");
 }
 
 #[test]
 fn the_size_and_the_precision_are_each_given_once() {
-    refused(
-        builder().fingerprint_bits(9),
-        Parameter::Capacity,
-        &["neither a capacity nor a number of buckets given", "exactly one", "give one"],
-    );
-    refused(
-        builder().fingerprint_bits(9).capacity(1).buckets(2),
-        Parameter::Capacity,
-        &["both a capacity and a number of buckets given", "leave one"],
-    );
-    refused(builder().capacity(1), Parameter::FalsePositiveRate, &["neither a rate nor a number of bits given", "give one"]);
-    refused(
-        builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9),
-        Parameter::FalsePositiveRate,
-        &["both a rate and a number of bits given", "leave one"],
-    );
+    refused(builder().fingerprint_bits(9), ParamError::NoSize);
+    refused(builder().fingerprint_bits(9).capacity(1).buckets(2), ParamError::TwoSizes);
+    refused(builder().capacity(1), ParamError::NoPrecision);
+    refused(builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9), ParamError::TwoPrecisions);
 }
 
 #[test]
 fn numbers_of_buckets_must_suit_the_addressing() {
-    let bits = || builder().fingerprint_bits(13);
-    for (buckets, nearest) in [(0, 2), (1, 2), (7, 8)] {
-        refused(
-            bits().buckets(buckets),
-            Parameter::Buckets,
-            &[&format!("{buckets} given"), "even", &format!("works is {nearest}")],
-        );
-    }
-    for (buckets, nearest) in [(0, 1), (3, 4), (1000, 1024)] {
-        let power = bits().addressing(Addressing::PowerOfTwo).buckets(buckets);
-        refused(power, Parameter::Buckets, &["powers of two", &format!("works is {nearest}")]);
+    let bits = |bits| builder().fingerprint_bits(bits);
+    let check = |builder: Builder, addressing, given, expected: u64| {
+        let builder = builder.addressing(addressing);
+        refused(builder.clone().buckets(given), ParamError::Buckets { given, most: expected, addressing });
+        assert!(builder.buckets(expected).params().is_ok());
+    };
+    let most = |f| match builder().fingerprint_bits(f).buckets(1).params() {
+        Err(ParamError::Buckets { most, .. }) => most,
+        other => panic!("{other:?}"),
+    };
+    for given in [0, 1, 7, u64::MAX] {
+        check(bits(13), Addressing::AnySize, given, most(13));
     }
     // Go draws the index from 32 bits.
-    let most = bits().addressing(Addressing::PowerOfTwo).buckets(1 << 33);
-    refused(most, Parameter::Buckets, &["8589934592 given", "works is 4294967296"]);
+    #[cfg(target_pointer_width = "64")]
+    for given in [0, 3, 1000, 1 << 33] {
+        check(bits(13), Addressing::PowerOfTwo, given, 1 << 32);
+    }
     // Fingerprints of 32 bits leave 32 of the hash for the bucket.
-    let long = || builder().fingerprint_bits(32);
-    refused(long().buckets((1 << 32) + 2), Parameter::Buckets, &["4294967298 given", "works is 4294967296"]);
-    assert!(long().buckets(1 << 32).params().is_ok());
-    refused(bits().buckets(u64::MAX), Parameter::Buckets, &["18446744073709551615 given", "nearest that works"]);
+    #[cfg(target_pointer_width = "64")]
+    check(bits(32), Addressing::AnySize, (1 << 32) + 2, 1 << 32);
 }
 
-/// The remedy of each message is one: what it calls the nearest that works, works.
+/// The largest size is one at which the rate is kept, if there is one.
 #[test]
-fn the_nearest_that_works_works() {
-    let nearest = |error: &ParamError| with_nearest(error).rsplit(' ').next().expect("a last word").to_owned();
-    let error = refused(builder().capacity(1000).false_positive_rate(1e-12), Parameter::FalsePositiveRate, &[]);
-    let rate: f64 = nearest(&error).parse().expect("a number");
-    assert!(builder().capacity(1000).false_positive_rate(rate).build().is_ok(), "{error}");
-
-    for request in [
-        builder().fingerprint_bits(13),
-        builder().fingerprint_bits(32).table(TableKind::Single),
-        builder().false_positive_rate(0.001),
-    ] {
-        for addressing in ADDRESSINGS {
-            let request = request.clone().addressing(addressing);
-            let error = request.clone().capacity(usize::MAX).params().expect_err("too many");
-            assert_eq!(error.parameter(), Parameter::Capacity, "{error}");
-            assert!(error.to_string().contains(&usize::MAX.to_string()), "{error}");
-            let capacity: usize = nearest(&error).parse().expect("a number");
-            let params = request.capacity(capacity).params().unwrap_or_else(|again| panic!("{error}: {again}"));
-            assert!(params.capacity() >= capacity);
+fn sizes_that_are_too_large_are_refused_with_one_that_keeps_the_rate() {
+    for addressing in ADDRESSINGS {
+        for rate in [0.001, 1e-6] {
+            let builder = builder().addressing(addressing).false_positive_rate(rate);
+            let most = match builder.clone().capacity(usize::MAX).params() {
+                Err(ParamError::Capacity { given: usize::MAX, most }) => most,
+                other => panic!("{other:?}"),
+            };
+            assert!(builder.clone().capacity(most).params().is_ok_and(|params| params.capacity() >= most));
+            let most = match builder.clone().buckets(u64::MAX).params() {
+                Err(ParamError::Buckets { given: u64::MAX, most, .. }) => most,
+                other => panic!("{other:?}"),
+            };
+            assert!(builder.buckets(most).params().is_ok_and(|params| params.buckets() == most));
         }
     }
-    let error = refused(builder().fingerprint_bits(13).buckets(u64::MAX), Parameter::Buckets, &[]);
-    let buckets: u64 = nearest(&error).parse().expect("a number");
-    assert!(builder().fingerprint_bits(13).buckets(buckets).params().is_ok());
+}
+
+/// Every error in words: the value, the limits, and one remedy.
+#[test]
+fn errors_are_displayed() {
+    let (any_size, table) = (Addressing::AnySize, TableKind::Packed);
+    for (error, message) in [
+        (ParamError::NoSize, "neither a capacity nor a number of buckets given; give one of them"),
+        (ParamError::TwoSizes, "both a capacity and a number of buckets given; leave one of them out"),
+        (ParamError::NoPrecision, "neither a rate nor fingerprint bits given; give one of them"),
+        (ParamError::TwoPrecisions, "both a rate and fingerprint bits given; leave one of them out"),
+        (ParamError::NoRate, "false-positive rate: none given; give one between 0 and 1, such as 0.001"),
+        (
+            ParamError::Capacity { given: 10, most: 9 },
+            "capacity: 10 given, but with the other parameters at most 9 works; give no more",
+        ),
+        (
+            ParamError::MaxCapacity { given: 10, most: 9 },
+            "maximal capacity: 10 given, but with the other parameters at most 9 works; give no more",
+        ),
+        (
+            ParamError::Buckets { given: 7, most: 100, addressing: any_size },
+            "buckets: 7 given, but any-size addressing takes even numbers from 2 to 100; give one of those",
+        ),
+        (
+            ParamError::Buckets { given: 7, most: 128, addressing: Addressing::PowerOfTwo },
+            "buckets: 7 given, but power-of-two addressing takes powers of two from 1 to 128; give one of those",
+        ),
+        (
+            ParamError::FalsePositiveRate { given: 1e-12, lowest: 1.7762e-9 },
+            "false-positive rate: 1e-12 given, but filters of this size keep rates from 1.78e-9 to below 1; give one of those",
+        ),
+        (
+            ParamError::FingerprintBits { given: 3, table },
+            "fingerprint bits: 3 given, but the packed table takes 4 to 32; give one of those",
+        ),
+        (ParamError::BucketSize { given: 3, table }, "bucket size: 3 given, but the packed table takes 4; give one of those"),
+        (ParamError::Lanes { given: 3 }, "lanes: 3 given, but they are a power of two from 1 to 256; give one of those"),
+        (
+            ParamError::MaxBytes { given: 10, needed: 99 },
+            "max bytes: 10 given, but an empty filter takes up to 99; give at least as many",
+        ),
+        (
+            ParamError::Name { parameter: "table", names: &["single", "packed"] },
+            "table: the names here are single, packed; give one of those",
+        ),
+    ] {
+        assert_eq!(error.to_string(), message);
+        assert_eq!(format!("{error:?}"), format!("ParamError({message})"));
+        assert_eq!(BuildError::Param(error).to_string(), message);
+        assert!(Error::source(&error).is_none() && Error::source(&BuildError::Param(error)).is_none());
+    }
+    assert!(size_of::<ParamError>() <= 40 && size_of::<BuildError>() <= 48);
 }
 
 /// More than any machine has, less than it can address.

@@ -17,8 +17,6 @@ from xxhash import xxh3_64_intdigest
 MAGIC = b"KOEL\r\n\x1a\n"
 # Little-endian, no gaps. The header has 24 bytes that both types of filter have in common, 32 of its own, and a checksum.
 COMMON, FIXED, GROWING = struct.Struct("<8sHBBBBHQ"), struct.Struct("<QQQQ"), struct.Struct("<IBBBBQQd")
-# What the section of a lane that is in another part says of its items, shards and length.
-ABSENT = (2**64 - 1, 0, 0)
 SECTION, RECORD = struct.Struct("<QQQQ"), struct.Struct("<BBHIIIQ")
 SINGLE, PACKED, GROWS = 0, 1, 2  # A filter that grows has 2 or 3.
 ANY_SIZE, POWER_OF_TWO = 0, 1
@@ -241,6 +239,17 @@ class Snapshot(Filter):
         return f"t = {t:#x}, g(t) = {spread(t):#018x}, buckets {i} and {other}"
 
 
+def read_bare_table(header, items, data):
+    """The filter of a bare table, for which the caller has the parameters and the hasher in the header of another snapshot."""
+    header = header[:32] + struct.pack("<Q", items) + header[40:56]
+    seed = xxh3_64_intdigest(header, 0)
+    end = FIXED.unpack_from(header, COMMON.size)[2]
+    need(len(data) >= end + 4, "length", f"there are {len(data)} bytes, and there should be {end + 4}")
+    checksum = struct.pack("<Q", xxh3_64_intdigest(data[:end], seed))
+    need(checksum[:4] == data[end : end + 4], "table checksum", "the table was altered, or is another filter's")
+    return Snapshot(header + struct.pack("<Q", seed) + data[:end] + checksum)
+
+
 class GrowingSnapshot(Filter):
     """A filter that grows, read from all the bytes of its snapshot."""
 
@@ -282,7 +291,6 @@ class GrowingSnapshot(Filter):
         covered = data[at : at + 24] + data[at + 32 : end]
         check_sum("table checksum", checksum, covered, (self.checksum + lane) % 2**64)
         records = list(RECORD.iter_unpack(data[at + 32 : end]))
-        need((items, shards, length) != ABSENT, "part", f"lane {lane} is in another part")
         # A lane that begins with one shard has none while it has no items.
         has_none = self.d0 == 0 < self.g
         layers = self._layers(records) if records or not has_none else {}

@@ -27,7 +27,7 @@ KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
 ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
 HASHERS = {"xxh3": 1, "metrohash64": 2, "redisbloom": 3}
 ERRORS = {"magic", "length", "version", "header checksum", "other type", "parameter", "hasher", "trailing bytes"}
-ERRORS |= {"table checksum", "shards", "part", "table", "count"}
+ERRORS |= {"table checksum", "shards", "table", "count"}
 
 # What is forged from a snapshot has most of its tables: they are decoded once.
 reader.Table = lru_cache(maxsize=1000)(reader.Table)
@@ -119,6 +119,20 @@ def check_refusals(data, choose):
     refused(forge(changed(data, 32, struct.pack("<Q", items + 1))), "count", "parameter")
     refused(forge(changed(data, 32, struct.pack("<Q", 2**64 - 1))), "parameter")
     check_table_refusals(data)
+    check_bare_table(data, items, choose)
+
+
+def check_bare_table(data, items, choose):
+    """A snapshot without header and half of its trailer is read with another header of these parameters, and damage is refused."""
+    header = changed(data[:64], 32, bytes(8))
+    bare = data[64:-4]
+    assert reader.read_bare_table(header, items, bare).table == Snapshot(data).table
+    reader.read_bare_table(header, items, bare + b"what follows")
+    for bit in choose.sample(range(8 * len(bare)), 20):
+        damaged = changed(bare, bit // 8, bytes([bare[bit // 8] ^ 1 << bit % 8]))
+        refused(damaged, "table checksum", read=lambda bytes: reader.read_bare_table(header, items, bytes))
+    refused(bare, "table checksum", read=lambda bytes: reader.read_bare_table(header, items + 1, bytes))
+    refused(bare[:-1], "length", read=lambda bytes: reader.read_bare_table(header, items, bytes))
 
 
 def check_table_refusals(data):
@@ -192,20 +206,18 @@ def check_growing_refusals(data, choose):
     for rate in (0.0, 1.0, -0.5, float("nan"), float("inf")):
         no("parameter", (48, struct.pack("<d", rate)))
     if len(lanes) > 1:
-        check_part(data, lanes)
+        check_without_records(data, lanes)
     for at, shards in lanes:
         chosen = choose.sample(range(shards), min(shards, 4))
         check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen)
 
 
-def check_part(data, lanes):
-    """Without the last lane, which is then in another part."""
-    start, shards = lanes[-1]
-    part = data[:start] + struct.pack("<QQQQ", *reader.ABSENT, 0) + data[-8:]
-    refused(seal(part, [*lanes[:-1], (start, 0)]), "part", read=GrowingSnapshot)
-    # Without records, and not absent: an empty lane, if there may be one.
-    refused(seal(changed(part, start, b"\1"), [*lanes[:-1], (start, 0)]), "count", "shards", read=GrowingSnapshot)
-    refused(seal(changed(part, start + 16, b"\1"), [*lanes[:-1], (start, 0)]), "count", "shards", read=GrowingSnapshot)
+def check_without_records(data, lanes):
+    """The last lane has no records, and yet a number of items or a length."""
+    start, _ = lanes[-1]
+    for items, length in ((2**64 - 1, 0), (1, 0), (0, 1)):
+        forged = data[:start] + struct.pack("<QQQQ", items, 0, length, 0) + data[-8:]
+        refused(seal(forged, [*lanes[:-1], (start, 0)]), "count", "shards", read=GrowingSnapshot)
 
 
 def check_section_refusals(snapshot, data, no, at, shards, chosen):

@@ -90,11 +90,11 @@ fn a_text_that_is_not_padded_base64_is_refused() {
     let filter = &small()[0];
     let text = base64_of(&filter.to_bytes());
     assert_eq!(to_json(filter), json!(text));
-    let not_base64 = "expected padded base64: from digit 0 on";
+    let not_base64 = "expected padded base64, which the text is not from digit ";
     for (other, parts) in [
         (String::new(), &["end too early: there are 0"][..]),
         ("koel".into(), &["do not begin as a koel snapshot does"]),
-        ("alice".into(), &["\"alice\" given", not_base64]),
+        ("alice".into(), &["\"alice\" given", not_base64, "digit 5 on"]),
         ("!".repeat(1000), &["a text of 1000 bytes given", not_base64]),
         (text[..text.len() - 1].into(), &["a text of 143 bytes given", not_base64]),
         (text[..text.len() - 4].into(), &["end too early: there are 105, and there should be 108"]),
@@ -102,8 +102,8 @@ fn a_text_that_is_not_padded_base64_is_refused() {
         (text.clone() + "====", &[not_base64]),
         (text.clone() + "AA==", &["at byte 108", "1 more bytes follow it"]),
         (text.clone() + "AB==", &[not_base64]),
-        (text.clone() + "\n", &[not_base64]),
-        (" ".to_owned() + &text, &[not_base64]),
+        (text.clone() + "\n", &[not_base64, "digit 144 on"]),
+        (" ".to_owned() + &text, &[not_base64, "digit 0 on"]),
         (text.replacen('/', "_", 1).replacen('+', "-", 1), &[not_base64]),
         ("=".repeat(144), &[not_base64]),
     ] {
@@ -120,8 +120,8 @@ fn padding_within_a_text_is_refused() {
     assert_eq!(from_json::<CuckooFilter>(json!(text)), Ok(filter));
     let padded = |len: usize| json!(base64_of(&bytes[..len]) + &base64_of(&bytes[len..]));
     for len in [3071, 3070, 6143] {
-        let part = if len < 6143 { 0 } else { 4096 };
-        refused(&padded(len), &[&format!("from digit {part} on: there is padding before the end")]);
+        let end = if len < 6143 { 4096 } else { 8192 };
+        refused(&padded(len), &[&format!("expected padded base64, which the text is not from digit {end} on")]);
     }
     for len in [1, 61, 3073, 3074] {
         refused(&padded(len), &["expected padded base64"]);

@@ -57,6 +57,21 @@ fn a_filter_is_small_beside_its_table() {
     assert!(size_of::<FilterView<&[u8]>>() <= size_of::<CuckooFilter>() + 8, "{}", size_of::<FilterView<&[u8]>>());
 }
 
+/// The table of the guide (`src/guide/small_filters.md`): bytes of a bare table, a snapshot, and a filter.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn the_guide_says_what_a_filter_takes() {
+    let guide = include_str!("../src/guide/small_filters.md");
+    for items in [100, 1000, 10_000_usize] {
+        let filter = CuckooFilter::builder().capacity(items).false_positive_rate(1.0 / 256.0).build().expect("right");
+        let sizes = [filter.to_table().len(), filter.to_bytes().len(), filter.size_in_bytes()];
+        assert_eq!(sizes[0], filter.params().bare_table_bytes());
+        let cells = sizes.map(|bytes| format!(" {bytes} ({:.2}) |", 8.0 * bytes as f64 / items as f64)).concat();
+        let items = if items < 1000 { items.to_string() } else { format!("{},000", items / 1000) };
+        assert!(guide.contains(&format!("| {items} |{cells}\n")), "| {items} |{cells}");
+    }
+}
+
 /// Nothing is on the heap but the vector of the filters and their tables.
 #[test]
 #[cfg(target_pointer_width = "64")]
@@ -99,9 +114,31 @@ fn thousands_of_snapshots_are_asked_side_by_side() {
     }
 }
 
-/// An open view of a small snapshot owns nothing but what it was given.
+/// The same of bare tables, which are a stride apart.
+#[test]
+fn thousands_of_bare_tables_are_asked_side_by_side() {
+    let filters = all();
+    let mut buffer: Vec<u8> = filters.iter().flat_map(CuckooFilter::to_table).collect();
+    let stride = params().table_bytes() + 4;
+    assert_eq!(buffer.len(), filters.len() * stride);
+    buffer.extend([0; 4]);
+    for (number, filter) in filters.iter().enumerate() {
+        let view = FilterView::over_table(params(), filter.len(), &buffer[number * stride..]).expect("a table");
+        view.verify().expect("it is as it was written");
+        assert!(view == *filter);
+        assert!((0..ITEMS).all(|n| view.contains(&item(number as u64, n))));
+    }
+}
+
+/// An open view of a small snapshot or table owns nothing but what it was given.
 #[test]
 fn a_view_takes_no_memory() {
+    let filter = filled(1);
+    let bytes = [filter.to_table(), vec![0; 4]].concat();
+    let (view, taken) = held(|| FilterView::over_table(params(), filter.len(), &bytes).expect("a table"));
+    assert_eq!(taken, 0);
+    let ((), taken) = held(|| view.verify().expect("it is as it was written"));
+    assert_eq!(taken, 0);
     let bytes = filled(1).to_bytes();
     let (view, taken) = held(|| FilterView::over(&bytes).expect("a snapshot"));
     assert_eq!(taken, 0);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use koel::{Addressing, Builder, CuckooFilter, ParamError, Parameter, Prehashed, hash::AnyHasher};
+use koel::{Addressing, Builder, CuckooFilter, ParamError, Prehashed, hash::AnyHasher};
 
 use crate::{
     errors,
@@ -27,7 +27,7 @@ use crate::{
 /// OUT is replaced atomically once all items are added; if anything fails, it stays unchanged. Other koel commands that change OUT
 /// wait meanwhile. If another program moves, removes or replaces OUT, that is an error, and nothing is written. If there is no OUT
 /// at the start, a file that appears meanwhile is replaced. (A command killed while it writes may leave a file named .koel-….tmp,
-/// which can be deleted.)
+/// which the next one that writes OUT removes.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -82,7 +82,7 @@ impl Build {
         if self.grow {
             growing.clone().params().map_err(|error| errors::parameter(&error))?;
         } else {
-            fixed.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&fixed, &error))?;
+            fixed.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&error))?;
         }
         let output = self.output.open()?;
         let mut items = self.list.open_for(&output)?;
@@ -105,19 +105,14 @@ impl Build {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The error about a parameter. If the rate cannot be had at this capacity, and is only the default, the capacity is too large.
-    fn refused(&self, builder: &Builder<AnyHasher>, error: &ParamError) -> anyhow::Error {
-        let message = errors::with_nearest(error);
-        match (self.capacity, self.kind.fpr, message.rsplit_once("; the nearest that works is ")) {
-            (Some(given), None, Some((_, rate))) if error.parameter() == Parameter::FalsePositiveRate => {
-                let works = |capacity| builder.clone().capacity(capacity).params().is_ok();
-                let most = errors::most(given, works).unwrap_or(0);
-                anyhow::anyhow!(
-                    "--capacity: {given} given, but with the false-positive rate {RATE}, the default, {most} is the most; give \
-                     no more than that, or --fpr {rate}"
-                )
+    /// The error about a parameter. The rate may be the default.
+    fn refused(&self, error: &ParamError) -> anyhow::Error {
+        let message = errors::parameter(error);
+        match error {
+            ParamError::FalsePositiveRate { .. } if self.kind.fpr.is_none() => {
+                anyhow::anyhow!("{message}, or a smaller --capacity; {RATE} is the default")
             }
-            _ => errors::parameter(error),
+            _ => message,
         }
     }
 

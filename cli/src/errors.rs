@@ -1,27 +1,27 @@
 //! The library's errors, with remedies for users of this command.
 
-use koel::{BuildError, InsertError, InsertErrorKind, ParamError, Parameter, tuning::nearest};
+use koel::{BuildError, InsertError, InsertErrorKind, ParamError};
 
 use crate::file::Filter;
 
-/// The library's error about a parameter, with what works instead.
-pub(crate) fn with_nearest(error: &ParamError) -> String {
-    nearest(error).map_or_else(|| error.to_string(), |nearest| format!("{error}; {nearest}"))
+/// The library's error about a parameter, with the option that set it.
+pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
+    let option = match error {
+        ParamError::Capacity { .. } => "--capacity",
+        ParamError::MaxCapacity { .. } => "--max-capacity",
+        ParamError::FalsePositiveRate { .. } => "--fpr",
+        ParamError::FingerprintBits { .. } => "--bits",
+        ParamError::BucketSize { .. } => "--bucket-size",
+        _ => return anyhow::anyhow!("{error}"),
+    };
+    set_by(option, error)
 }
 
-/// The same with the option that set the parameter.
-pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
-    let option = match error.parameter() {
-        Parameter::Capacity => "--capacity",
-        Parameter::FalsePositiveRate => "--fpr",
-        Parameter::FingerprintBits => "--bits",
-        Parameter::BucketSize => "--bucket-size",
-        _ => return anyhow::anyhow!(with_nearest(error)),
-    };
-    let message = with_nearest(error);
-    // The option names the parameter.
-    let rest = message.strip_prefix(&error.parameter().to_string()).unwrap_or(&message);
-    anyhow::anyhow!("{option}{rest}")
+/// The same with this option in place of the parameter's name.
+pub(crate) fn set_by(option: &str, error: &ParamError) -> anyhow::Error {
+    let message = error.to_string();
+    let (_, rest) = message.split_once(": ").unwrap_or(("", &message));
+    anyhow::anyhow!("{option}: {rest}")
 }
 
 /// The library's error about a filter that could not be built.
@@ -41,7 +41,7 @@ pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
 /// Why a filter that grows refused an item, and what to do.
 pub(crate) fn grow(place: &str, error: &InsertError) -> String {
     match error.kind() {
-        InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => format!(
+        InsertErrorKind::Copies { .. } | InsertErrorKind::CopiesOfOthers => format!(
             "{place}: no room for another copy of this item: copies fill both of its buckets, and growing would not help; --unique \
              stores an item once"
         ),
@@ -52,7 +52,7 @@ pub(crate) fn grow(place: &str, error: &InsertError) -> String {
 /// Why there is no room for an item, and what to do. `larger` is the start of the remedy for a filter that is too small.
 pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
     let capacity = filter.capacity();
-    if full.kind() == InsertErrorKind::Copies {
+    if matches!(full.kind(), InsertErrorKind::Copies { .. }) {
         return format!(
             "{place}: no room for another copy of this item: both of its buckets are full of copies; --unique stores an item \
              once"

@@ -22,7 +22,7 @@ pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
     let Some(name) = env::var_os(KERNEL).filter(|name| !name.is_empty()) else { return Ok(None) };
     match name.to_string_lossy().parse() {
         Ok(kernel) => Ok(Some(kernel)),
-        Err(error) => bail!("{KERNEL}: {error}"),
+        Err(error) => bail!("{KERNEL}: {} given; {error}", name.to_string_lossy()),
     }
 }
 

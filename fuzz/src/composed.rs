@@ -249,8 +249,16 @@ type Said = Result<(), (InsertErrorKind, usize)>;
 fn said(result: Result<(), InsertError>) -> Said {
     result.map_err(|error| {
         assert!(!error.to_string().is_empty());
-        (error.kind(), error.position())
+        (kind(&error), error.position())
     })
+}
+
+/// The kind without the bytes of a limit: those that a filter has when it refuses an item depend on the order of insertion.
+fn kind(error: &InsertError) -> InsertErrorKind {
+    match error.kind() {
+        InsertErrorKind::Limit { .. } => InsertErrorKind::Limit { needed: 0, max_bytes: 0 },
+        kind => kind,
+    }
 }
 
 /// A filter of one owner, or a shared one, which can do the same.
@@ -319,7 +327,7 @@ impl Filter {
             (Shared(filter), _, Some(numbers)) => each(&mut |at| filter.insert_unique(&numbers[at])),
             (Shared(filter), _, None) => each(&mut |at| filter.insert_unique(&Prehashed(hashes[at]))),
         };
-        inserted.map_err(|error| error.kind())
+        inserted.map_err(|error| kind(&error))
     }
 
     fn remove(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Vec<bool> {
@@ -711,8 +719,8 @@ impl State {
     fn judge(&self, kind: InsertErrorKind, before: &[u64]) {
         let Side { model, limit, .. } = &self.sides[0];
         match kind {
-            InsertErrorKind::Limit => assert!(*limit < usize::MAX, "refused for a limit that there is not"),
-            InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => {
+            InsertErrorKind::Limit { .. } => assert!(*limit < usize::MAX, "refused for a limit that there is not"),
+            InsertErrorKind::Copies { .. } | InsertErrorKind::CopiesOfOthers => {
                 let is_a_set = || {
                     model.is_a_set()
                         && before.iter().chain(model.copies.keys()).collect::<BTreeSet<_>>().len() == before.len() + model.len
@@ -793,7 +801,7 @@ impl State {
         };
         let refusal = |result: &Result<(), MergeError>| match result {
             Ok(()) => None,
-            Err(MergeError::Insert(error)) => Some(format!("{:?}", error.kind())),
+            Err(MergeError::Insert(error)) => Some(format!("{:?}", kind(error))),
             Err(error) => Some(error.to_string()),
         };
         let refusals: Vec<_> = results.iter().map(refusal).collect();

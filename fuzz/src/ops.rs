@@ -188,7 +188,7 @@ impl State {
     fn refused(&mut self, full: &InsertError, hash: u64, before: &[u8]) {
         self.both(|filter| assert_eq!(filter.to_bytes(), before, "a refused insertion changed something"));
         let key = self.model.key(hash);
-        let is_duplicate = full.kind() == InsertErrorKind::Copies;
+        let is_duplicate = matches!(full.kind(), InsertErrorKind::Copies { .. });
         assert_eq!(is_duplicate, self.copies(hash) == self.model.slots_of(key), "{full}");
         let counts = format!("{} items in {} slots", self.len(), self.twins[0].slots());
         assert!(is_duplicate || full.to_string().contains(&counts), "{full}");

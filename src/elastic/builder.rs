@@ -6,7 +6,7 @@ use super::{Elastic, ElasticFilter, ElasticParams, lane::Lane, plan::Request};
 #[cfg(feature = "std")]
 use super::{SharedFilter, plan::SHARED_LANES};
 use crate::{
-    bits::wide,
+    bits::{in_memory, wide},
     filter::BuildError,
     hash::{HashItem, Xxh3},
     kernel::{Dispatch, Kernel},
@@ -143,7 +143,7 @@ impl<H> ElasticBuilder<H> {
         let params = request.params()?;
         let needed = params.charged_when_empty();
         if needed > wide(max_bytes) {
-            return Err(request.refuse_max_bytes(max_bytes, needed).into());
+            return Err(ParamError::MaxBytes { given: max_bytes, needed: in_memory(needed) }.into());
         }
         let mut filter = ElasticFilter::with_dispatch(params, hasher, dispatch)?;
         filter.set_max_bytes(max_bytes);

@@ -190,7 +190,7 @@ impl Lane {
     fn insert_into_new_layer(&mut self, at: usize, key: Key, allowed: usize) -> Result<(), InsertError> {
         let before = if at == 0 { &self.first } else { &self.later[at - 1] };
         let number = before.number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_layers());
-        let number = number.ok_or(InsertError::LAYERS)?;
+        let number = number.ok_or(InsertError::of(InsertErrorKind::Layers))?;
         let plan = self.params.layer(number);
         let needed = Layer::charged_when_empty(&plan).saturating_add(size_of::<Layer>());
         if needed > allowed {
@@ -214,12 +214,26 @@ impl Lane {
         Ok(Self { first: self.first.try_clone()?, later, ..*self })
     }
 
-    /// Inserts all items of another lane with the same number; or for a union, of each item as many copies as this lane lacks. What
-    /// the lane is charged may rise by `allowed` bytes. If it fails, some have been inserted.
-    pub(super) fn merge(&mut self, other: &Self, how: Combine, allowed: usize) -> Result<(), InsertError> {
-        let most = self.charged().saturating_add(allowed);
+    /// A lane with the items of this one and of another one with the same number, of each as many copies as `how` says. It may be
+    /// charged `most` bytes.
+    ///
+    /// Inserting an item takes longer than copying it. So a sum begins with a copy of the larger lane.
+    pub(super) fn merged(&self, other: &Self, how: Combine, most: usize) -> Result<Self, InsertError> {
+        let (copied, inserted) = if how == Combine::Sum && self.len() < other.len() { (other, self) } else { (self, other) };
+        if copied.charged() > most {
+            return Err(InsertError::limit(copied.charged() - self.charged()));
+        }
+        let mut lane = copied.try_clone()?;
+        lane.set_dispatch(self.dispatch);
+        lane.merge(inserted, how, most)?;
+        Ok(lane)
+    }
+
+    /// Inserts all items of another lane with the same number; or for a union, of each item as many copies as this lane lacks. The
+    /// lane may be charged `most` bytes. If it fails, some have been inserted.
+    fn merge(&mut self, other: &Self, how: Combine, most: usize) -> Result<(), InsertError> {
         for layer in other.layers() {
-            for (shard, prefix) in layer.in_order() {
+            for (shard, prefix) in layer.evenly() {
                 let mut result = Ok(());
                 shard.each_class(|(bucket, _), fingerprint, copies| {
                     let key = Key::of_stored(shard.params(), prefix, bucket, fingerprint);
@@ -261,7 +275,7 @@ impl Lane {
     /// Inserts an item of which a layer with this number, and no later one, knows enough bits.
     fn insert_stored(&mut self, key: Key, number: u8, most: usize) -> Result<(), InsertError> {
         let after = self.later.partition_point(|layer| layer.number() <= number);
-        let mut reason = InsertError::BITS_USED_UP;
+        let mut reason = InsertError::of(InsertErrorKind::Layers);
         for at in (0..=after).rev() {
             let Err(full) = self.layer_mut(at).insert(key) else { return Ok(()) };
             let allowed = most.saturating_sub(self.charged());
@@ -271,7 +285,7 @@ impl Lane {
                 Ok(false) if at == after && layer.number() < number => return self.insert_into_new_layer(after, key, allowed),
                 Ok(false) if layer.insert_as_it_is(key) => return Ok(()),
                 Ok(false) => {}
-                Err(refused) if matches!(refused.kind(), InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers) => {
+                Err(refused) if matches!(refused.kind(), InsertErrorKind::Copies { .. } | InsertErrorKind::CopiesOfOthers) => {
                     reason = refused;
                 }
                 Err(refused) => return Err(refused),

@@ -24,10 +24,10 @@ use super::{
 };
 use crate::{
     bits::{beyond, index, low_half, wide},
-    filter::{InsertError, Located, is_crowded},
+    filter::{InsertError, InsertErrorKind, Located, is_crowded},
     kernel::Dispatch,
     storage::{OutOfMemory, reserved, shrink_to},
-    table::{Deep, Form as _, Geometry, Instructions, Placement as _, TableParams as _},
+    table::{Deep, Form as _, Geometry, Instructions, TableParams as _},
 };
 
 /// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
@@ -238,7 +238,7 @@ impl Layer {
     pub(super) fn prefetch(&self, key: Key) {
         if let Some(place) = self.find(key.stream) {
             let geometry = &self.pool.level(self.depth_of(place)).shape.geometry;
-            self.dispatch.read(geometry, self.pool.table(place), key.locate(0).prefetch());
+            self.dispatch.read_deep(geometry, self.pool.table(place), key.locate(0).prefetch());
         }
     }
 
@@ -268,7 +268,7 @@ impl Layer {
             let depth = header.record.depth();
             let copies = key.copies_known(&shape.params, shape.upper, known.saturating_sub(depth));
             let (_, found) = copies.find(&|bucket| shape.slots(self.dispatch, table, bucket));
-            if found.is_some_and(|found| self.dispatch.change(&shape.geometry, table, Located::new(key.buckets, found))) {
+            if found.is_some_and(|found| self.dispatch.change_deep(&shape.geometry, table, Located::new(key.buckets, found))) {
                 let items = header.record.items();
                 header.set_items(items - 1);
                 self.len -= 1;
@@ -307,7 +307,7 @@ impl Layer {
             let prefetch = item.key.locate(0).prefetch();
             match geometry.deep() {
                 Some(geometry) => Deep::read(&geometry, table, instructions, prefetch),
-                None => self.dispatch.read(geometry, table, prefetch),
+                None => self.dispatch.read_deep(geometry, table, prefetch),
             }
         }
     }
@@ -326,7 +326,7 @@ impl Layer {
         let place = key.place(&shape.params, shape.upper);
         let is_placed = match shape.geometry.deep() {
             Some(geometry) => Deep::change(&geometry, table, instructions, place),
-            None => self.dispatch.change(&shape.geometry, table, place),
+            None => self.dispatch.change_deep(&shape.geometry, table, place),
         };
         if is_placed {
             header.set_items(items + 1);
@@ -348,7 +348,7 @@ impl Layer {
         if items >= full_from && (items >= self.full_at_last || header.record.depth() < self.plan.most_depth) {
             return false;
         }
-        let is_placed = self.dispatch.change(&shape.geometry, table, key.place(&shape.params, shape.upper));
+        let is_placed = self.dispatch.change_deep(&shape.geometry, table, key.place(&shape.params, shape.upper));
         if is_placed {
             header.set_items(items + 1);
             self.len += 1;
@@ -361,7 +361,7 @@ impl Layer {
     fn remove(&mut self, key: Key) -> Option<(Place, usize)> {
         let place = self.find(key.stream)?;
         let (shape, header, table) = self.pool.open(place);
-        if !self.dispatch.change(&shape.geometry, table, key.locate(shape.upper.of(key.stream))) {
+        if !self.dispatch.change_deep(&shape.geometry, table, key.locate(shape.upper.of(key.stream))) {
             return None;
         }
         let items = header.record.items() - 1;
@@ -402,11 +402,19 @@ impl Layer {
         self.pool.len()
     }
 
-    /// Shards in the order of the streams that lead to them, with the bits that do.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = (Shard<'_>, u64)> + Clone {
-        self.places().map(|place| {
-            let (shard, prefix) = self.pool.shard(self.dispatch, place);
-            (shard, prefix.into())
+    /// Shards, with the bits of the streams that lead to them. Entries of the directory come in the order of their reversed bits, so
+    /// that a small layer which takes all items splits evenly: in the order of streams, some of its shards would become far deeper
+    /// than the others, as with chosen items, and it would refuse them.
+    pub(super) fn evenly(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
+        (0..self.directory.len()).filter_map(|number| {
+            let entry = number.reverse_bits().unbounded_shr(usize::BITS - u32::from(self.depth));
+            let place = self.directory[entry];
+            let unused = self.depth - self.depth_of(place);
+            // A shard has a row of entries, and is taken at the first of them.
+            (entry.trailing_zeros() >= unused.into()).then(|| {
+                let (shard, prefix) = self.pool.shard(self.dispatch, place);
+                (shard, prefix.into())
+            })
         })
     }
 
@@ -512,11 +520,11 @@ impl Layer {
         }
         let copies = self.count_in(place, key);
         if copies == self.room_for_copies() {
-            return Err(InsertError::copies(copies));
+            return Err(InsertError::of(InsertErrorKind::Copies { copies }));
         }
         let mut for_copies = self.is_crowded_by_copies(place, key);
         if for_copies && self.is_thin(place, LEAST_TO_SPLIT) {
-            return Err(InsertError::COPIES_OF_OTHERS);
+            return Err(InsertError::of(InsertErrorKind::CopiesOfOthers));
         }
         for depth in self.depth_of(place) + 1..=self.greatest_depth() {
             let mut is_thin = false;
@@ -531,7 +539,7 @@ impl Layer {
                 return Ok(true);
             }
             if is_thin && for_copies {
-                return Err(InsertError::COPIES_OF_OTHERS);
+                return Err(InsertError::of(InsertErrorKind::CopiesOfOthers));
             }
         }
         let is_for_a_layer = self.has_grown_up() && !(for_copies && self.is_thin(place, LEAST_FOR_A_LAYER));
@@ -541,8 +549,8 @@ impl Layer {
         }
         match for_copies {
             _ if is_for_a_layer => Ok(false),
-            true => Err(InsertError::COPIES_OF_OTHERS),
-            false => Err(InsertError::CROWDED),
+            true => Err(InsertError::of(InsertErrorKind::CopiesOfOthers)),
+            false => Err(InsertError::of(InsertErrorKind::Crowded)),
         }
     }
 
@@ -861,10 +869,10 @@ impl Layer {
         let params = shard.params();
         let corrupt = shard.first_corrupt(0..params.buckets());
         assert!(corrupt.is_none(), "{record:?}: {corrupt:?}");
-        let (placement, mut stored) = (params.placement(), 0);
+        let mut stored = 0;
         shard.each_fingerprint(|bucket, fingerprint| {
-            let other = placement.alternate(bucket, fingerprint);
-            assert!(other < params.buckets() && placement.alternate(other, fingerprint) == bucket, "buckets {bucket}, {other}");
+            let other = params.alternate(bucket, fingerprint);
+            assert!(other < params.buckets() && params.alternate(other, fingerprint) == bucket, "buckets {bucket}, {other}");
             stored += 1;
             true
         });

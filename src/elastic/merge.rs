@@ -60,9 +60,9 @@ fn merged<L: Deref<Target = Lane>>(
 ) -> Result<Vec<Lane>, InsertError> {
     let (mut lanes, mut allowed) = (reserved(pairs.len())?, allowed);
     for (ours, theirs) in pairs {
-        let mut lane = ours.try_clone()?;
-        lane.merge(&theirs, how, allowed)?;
-        allowed = allowed.saturating_sub(lane.charged().saturating_sub(ours.charged()));
+        let most = ours.charged().saturating_add(allowed);
+        let lane = ours.merged(&theirs, how, most)?;
+        allowed = most.saturating_sub(lane.charged());
         lanes.push(lane);
     }
     Ok(lanes)

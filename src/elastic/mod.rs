@@ -13,7 +13,6 @@ mod merge;
 mod operations;
 mod plan;
 mod pool;
-mod refusal;
 mod shard;
 #[cfg(feature = "std")]
 mod shared;
@@ -36,7 +35,6 @@ use {facts::grows, view::SnapshotShards};
 pub(crate) use {
     lane::Lane,
     plan::LayerPlan,
-    refusal::nearest,
     shard::{Shard, ShardParams},
     stream::Shares,
 };

@@ -5,8 +5,8 @@ use core::iter;
 
 use super::{shard::ShardParams, stream::Shares};
 use crate::{
-    bits::index,
-    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, TableKind, at_least_one, mean_matches, safe_load},
+    bits::{in_memory, index},
+    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, TableKind, at_least_one, mean_matches, safe_load},
     table::AnySize,
 };
 
@@ -57,6 +57,12 @@ const MOST_DOUBLINGS: u8 = 4;
 const TOLD_APART: u64 = 32;
 const FEWEST_TOLD_APART: u64 = 1 << 16;
 
+/// A lane is planned for this many items at most: with shards of at most [`FINAL_SHARD`] slots, [`MOST_DEPTH`] bits lead to as many.
+const MOST_IN_LANE: u64 = 1 << 44;
+
+/// The longest low fingerprints that leave bits for [`FEWEST_DOUBLINGS_BEYOND`].
+const LONGEST_LOW_BITS: u32 = 28;
+
 /// A filter can double this many times beyond its maximal capacity, at least: further layers have bits to spare for that, and keep
 /// the rate. A lower rate, for which they would not, is refused.
 const FEWEST_DOUBLINGS_BEYOND: u8 = 10;
@@ -106,55 +112,60 @@ pub struct ElasticParams {
 
 impl Request {
     /// The parameters of a filter that does what was asked for.
+    ///
+    /// # Errors
+    /// The first parameter that has to change.
     pub(super) fn params(&self) -> Result<ElasticParams, ParamError> {
-        self.plan().map_err(|parameter| self.refuse(parameter))
-    }
-
-    /// The same without the words: the error is the first parameter that has to change.
-    pub(super) fn plan(&self) -> Result<ElasticParams, Parameter> {
         let table = self.table.unwrap_or(match self.bucket_size {
             None | Some(DEFAULT_BUCKET_SIZE) => TableKind::Packed,
             Some(_) => TableKind::Single,
         });
         let b = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
-        let bucket_size = u8::try_from(b).ok().filter(|_| table.bucket_sizes().contains(&b)).ok_or(Parameter::BucketSize)?;
-        let rate = self.false_positive_rate.filter(|&rate| rate > 0.0 && rate < 1.0).ok_or(Parameter::FalsePositiveRate)?;
-        let max_capacity = self.max_capacity.unwrap_or_else(|| {
-            self.capacity.map_or(LEAST_MAX_CAPACITY, |items| items.saturating_mul(DEFAULT_GROWTH).max(LEAST_MAX_CAPACITY))
-        });
-        let capacity = self.capacity.unwrap_or(0);
-        if max_capacity < capacity {
-            return Err(Parameter::Capacity);
-        }
-        let suffices = |&f: &u32| {
-            let matches = matches_when_full(f, b, max_capacity);
-            33.0 / 32.0 * at_least_one(matches) <= rate
-                && tells_apart(max_capacity.saturating_mul(TOLD_APART).max(FEWEST_TOLD_APART), f, b)
-                && doublings_beyond(f, spare_bits(rate, matches)) >= FEWEST_DOUBLINGS_BEYOND
-        };
-        let f = table.fingerprint_bits().find(suffices).ok_or(Parameter::FalsePositiveRate)?;
-        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-        let low_bits = f as u8;
+        let bucket_size = u8::try_from(b).ok().filter(|_| table.bucket_sizes().contains(&b));
+        let bucket_size = bucket_size.ok_or(ParamError::BucketSize { given: b, table })?;
         let lanes = self.lanes.unwrap_or(1);
         if !lanes.is_power_of_two() || lanes > MOST_LANES {
-            return Err(Parameter::Lanes);
+            return Err(ParamError::Lanes { given: lanes });
         }
         #[expect(clippy::cast_possible_truncation, reason = "eight at most")]
         let lane_bits = lanes.trailing_zeros() as u8;
+        let most = most_items(b, lane_bits);
+        let max_capacity = self.max_capacity.unwrap_or_else(|| {
+            let default = self.capacity.map_or(0, |items| items.saturating_mul(DEFAULT_GROWTH));
+            default.max(LEAST_MAX_CAPACITY).min(most)
+        });
+        let too_large = ParamError::MaxCapacity { given: in_memory(max_capacity), most: in_memory(most) };
+        if max_capacity > most {
+            return Err(too_large);
+        }
+        let capacity = self.capacity.unwrap_or(0);
+        if max_capacity < capacity {
+            return Err(ParamError::Capacity { given: in_memory(capacity), most: in_memory(max_capacity) });
+        }
+        let rate = self.false_positive_rate.ok_or(ParamError::NoRate)?;
+        let mut lowest = f64::INFINITY;
+        let mut suffices = |&f: &u32| {
+            lowest = lowest.min(lowest_rate(f, b, max_capacity));
+            lowest <= rate && rate < 1.0
+        };
+        let f = table.fingerprint_bits().find(&mut suffices);
+        let f = f.ok_or(ParamError::FalsePositiveRate { given: rate, lowest })?;
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+        let low_bits = f as u8;
         let is_final = max_capacity / 2 < capacity;
         let in_lane = |items: u64| items.max(1).div_ceil(1 << lane_bits);
-        let most_items = in_lane(max_capacity).max(if lanes > 1 { FEWEST_IN_LANE } else { 1 });
+        let most_in_lane = in_lane(max_capacity).max(if lanes > 1 { FEWEST_IN_LANE } else { 1 });
         // Without room to grow, tables are those for all items from the beginning.
-        let items = if is_final { most_items } else { in_lane(capacity) };
+        let items = if is_final { most_in_lane } else { in_lane(capacity) };
         let shares = Shares::new(lane_bits, !is_final);
         let (buckets, mut least_depth, most_depth) = if is_final {
             let depth = (0..=MOST_DEPTH).find(|&depth| shares.largest(items, depth) <= FINAL_SHARD / 32 * 31);
-            let depth = depth.ok_or(Parameter::Capacity)?;
-            (buckets_for(shares.largest(items, depth), b, f).ok_or(Parameter::Capacity)?, depth, depth)
+            let depth = depth.ok_or(too_large)?;
+            (buckets_for(shares.largest(items, depth), b, f).ok_or(too_large)?, depth, depth)
         } else {
-            let shard = GROWING_SHARD.min(most_items / FEWEST_SHARDS).max(FEWEST_GROWING_BUCKETS * u64::from(b));
+            let shard = GROWING_SHARD.min(most_in_lane / FEWEST_SHARDS).max(FEWEST_GROWING_BUCKETS * u64::from(b));
             let mut sizes = iter::successors(Some(shard), |slots| Some(slots * 2)).take_while(|&slots| slots <= FINAL_SHARD);
-            sizes.find_map(|slots| growing_shards(shares, [items, most_items], slots, b, f)).ok_or(Parameter::Capacity)?
+            sizes.find_map(|slots| growing_shards(shares, [items, most_in_lane], slots, b, f)).ok_or(too_large)?
         };
         // A table stores fingerprints of 32 bits at most. A filter with long ones begins larger.
         least_depth = least_depth.max(most_depth.saturating_sub(most_upper_bits(low_bits)));
@@ -212,22 +223,50 @@ fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
     mean_matches(f, b, load)
 }
 
-/// True if it is improbable (less than 10⁻⁴) that among `items` items there are more than 2b with the same fingerprint and
+/// The lowest false-positive rate of a filter for `items` items with low fingerprints of `f` bits; infinite if they are too short to
+/// tell the items apart, or too long for further layers. docs/GROWTH.md derives it.
+fn lowest_rate(f: u32, b: u32, items: u64) -> f64 {
+    let matches = matches_when_full(f, b, items);
+    let first = at_least_one(matches);
+    let needed = items.saturating_mul(TOLD_APART).max(FEWEST_TOLD_APART) as f64;
+    match most_spare_bits(f) {
+        // `spare_bits` halves what the first layer leaves, but for rounding.
+        Some(spare) if needed < told_apart(f, b) => {
+            let second = matches / (1_u64 << spare) as f64;
+            (33.0 / 32.0 * first).max((first + 2.0 * second) * (1.0 + 1e-9))
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+/// The number of items among which it is improbable (less than 10⁻⁴) that there are more than 2b with the same fingerprint and
 /// buckets. There is room for 2b of them: a further one would be refused as if it were a copy. The items are spread over the
 /// combinations of buckets and fingerprint like balls over bins, λ in each: n·λ²ᵇ / (2b + 1)! of them, or so, are the one too
 /// many.
-fn tells_apart(items: u64, f: u32, b: u32) -> bool {
+fn told_apart(f: u32, b: u32) -> f64 {
     let mean = f64::from(2 * b) / f64::from(u32::MAX >> (32 - f));
-    let together = (1..=2 * b).fold(items as f64, |items, n| items * mean / f64::from(n + 1));
-    together < 1e-4
+    (1..=2 * b).fold(1e-4, |items, n| items / mean * f64::from(n + 1))
 }
 
-/// How many times a filter can double in further layers, with low fingerprints of `f` bits, of which the second layer adds
-/// `spare_bits` to keep the rate. (As [`ElasticParams::layer`] plans them.)
-fn doublings_beyond(f: u32, spare_bits: u8) -> u8 {
+/// The largest maximal capacity: shards of the greatest depth have room for so many items, and the longest fingerprints that leave
+/// bits for further layers tell them apart.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn most_items(b: u32, lane_bits: u8) -> u64 {
+    let told_apart = told_apart(LONGEST_LOW_BITS, b) / TOLD_APART as f64;
+    (MOST_IN_LANE << lane_bits).min((told_apart * (1.0 - 1e-9)) as u64)
+}
+
+/// The most bits that the second layer may add to low fingerprints of `f` bits, so that further layers, each with one more, still
+/// double [`FEWEST_DOUBLINGS_BEYOND`] times. (As [`ElasticParams::layer`] plans them.)
+fn most_spare_bits(f: u32) -> Option<u8> {
     #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-    let left = MOST_STORED_BITS - f as u8;
-    (spare_bits..=left).map(|spare| layer_doublings(left - spare)).sum()
+    let left = most_upper_bits(f as u8);
+    let mut doublings = 0;
+    let spare = (0..=left).rev().find(|spare| {
+        doublings += layer_doublings(left - spare);
+        doublings >= FEWEST_DOUBLINGS_BEYOND
+    });
+    spare.map(|spare| spare.min(MOST_SPARE_BITS))
 }
 
 /// How many times larger than the one before, as log₂, a layer gets that has this many bits to give up.
@@ -306,7 +345,7 @@ impl ElasticParams {
                 seed: self.seed,
                 lanes: Some(self.lanes()),
             };
-            let params = request.plan().ok()?;
+            let params = request.params().ok()?;
             let in_lane = u128::from(planned_copies(params.buckets.into(), params.bucket_size.into())) << params.most_depth;
             Some(in_lane << params.shares.lane_bits() >= u128::from(items))
         };
@@ -434,12 +473,46 @@ mod tests {
                 };
                 let sum: f64 = (0..6).map(full).sum();
                 assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
-                let tells_apart = |f| tells_apart(TOLD_APART * LEAST_MAX_CAPACITY, f, b);
+                let tells_apart = |f| told_apart(f, b) > (TOLD_APART * LEAST_MAX_CAPACITY) as f64;
                 let is_needed = !tells_apart(u32::from(params.low_bits) - 1);
                 assert!(full(0) > rate / 4.0 || is_needed, "fingerprints are no longer than they must be");
                 assert!(tells_apart(params.low_bits.into()));
             }
         }
+    }
+
+    /// Whether fingerprints of `f` bits keep a rate, as the plan of the layers says.
+    fn keeps(f: u32, b: u32, items: u64, rate: f64) -> bool {
+        let matches = matches_when_full(f, b, items);
+        let (spare, left) = (spare_bits(rate, matches), most_upper_bits(f as u8));
+        let doublings: u8 = (spare..=left).map(|spare| layer_doublings(left - spare)).sum();
+        let told_apart = told_apart(f, b) > (items * TOLD_APART).max(FEWEST_TOLD_APART) as f64;
+        33.0 / 32.0 * at_least_one(matches) <= rate && doublings >= FEWEST_DOUBLINGS_BEYOND && told_apart
+    }
+
+    /// The formula of the lowest rate agrees with the plan of the layers: fingerprints keep that rate, but none that is lower.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn the_lowest_rate_is_the_lowest_that_layers_keep() {
+        let mut possible = 0;
+        for b in 1..=16 {
+            for items in [0, 100, FEW, 1_000_000, 1_000_000_000, 1_000_000_000_000] {
+                for f in 2..=32 {
+                    let lowest = lowest_rate(f, b, items);
+                    if lowest < 1.0 {
+                        assert!(keeps(f, b, items, lowest), "{f} bits, buckets of {b}, {items} items: {lowest:e}");
+                        possible += 1;
+                    }
+                    for lower in [0.999, 0.9, 0.5, 0.1].map(|share| share * lowest.min(1.0)) {
+                        assert!(!keeps(f, b, items, lower), "{f} bits, buckets of {b}, {items} items: {lowest:e} {lower:e}");
+                    }
+                }
+            }
+        }
+        assert!(possible > 1000, "{possible}");
+        // With longer fingerprints, no rate is kept.
+        assert!(most_spare_bits(LONGEST_LOW_BITS).is_some());
+        assert!((LONGEST_LOW_BITS + 1..=32).all(|f| most_spare_bits(f).is_none()));
     }
 
     /// Up to 0.8 · 10¹² items, planned and growing, without the memory for them.

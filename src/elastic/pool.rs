@@ -115,7 +115,7 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn new(params: ShardParams) -> Self {
-        Self { geometry: params.geometry(), upper: params.upper(), params }
+        Self { geometry: DeepGeometry::new(&params), upper: params.upper(), params }
     }
 
     /// A whole shard with this table and this many items.
@@ -131,7 +131,7 @@ impl Shape {
     /// The slots of a bucket in such a shard.
     #[inline(never)]
     pub(super) fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> Slots {
-        slots(dispatch, &self.geometry, bytes, bucket)
+        slots(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 
     /// The probability that an absent item is found in a shard with this many items.

@@ -14,7 +14,7 @@ use crate::{
     bits::{PADDING, low_half},
     filter::{Copies, Located, Place, RawFilter},
     params::TableKind,
-    table::{AnySize, DeepGeometry, Fingerprint, Geometry, Pair, Placement, TableParams, Uniform},
+    table::{AnySize, Fingerprint, Geometry, Pair, TableParams, Uniform},
 };
 
 /// The parameters of a shard.
@@ -79,31 +79,14 @@ impl Probe {
     }
 }
 
-/// Which buckets of a shard belong together: the low fingerprint says so.
-#[derive(Clone, Copy)]
-pub(crate) struct ShardPlacement {
-    address: AnySize,
-}
+impl TableParams for ShardParams {
+    const HAS_COLUMN: bool = true;
 
-impl Placement for ShardPlacement {
+    /// The low fingerprint determines it.
     #[inline]
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
-        self.address.alternate(bucket, fingerprint.low(self.address.fingerprint_bits))
-    }
-}
-
-impl TableParams for ShardParams {
-    type Placement = ShardPlacement;
-    type Geometry = DeepGeometry;
-
-    fn geometry(&self) -> DeepGeometry {
-        DeepGeometry::new(self)
-    }
-
-    #[inline]
-    fn placement(&self) -> ShardPlacement {
-        let low_bits = self.low_bits.into();
-        ShardPlacement { address: AnySize { buckets: self.buckets.into(), fingerprint_bits: low_bits } }
+        let address = AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() };
+        address.alternate(bucket, fingerprint.low(address.fingerprint_bits))
     }
 
     fn table(&self) -> TableKind {
@@ -164,7 +147,7 @@ impl Key {
     pub(crate) fn of_stored(params: &ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
         let known = prefix << params.upper_bits | fingerprint.wide() >> params.low_bits;
         let stream = known << 1 << (63 - u32::from(params.depth) - u32::from(params.upper_bits));
-        let buckets = (bucket, params.placement().alternate(bucket, fingerprint));
+        let buckets = (bucket, params.alternate(bucket, fingerprint));
         Self { buckets, low: fingerprint.low(params.low_bits.into()), stream }
     }
 

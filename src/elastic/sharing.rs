@@ -253,7 +253,7 @@ mod tests {
         for sharing in [&SMALL, &SHARING] {
             let mut filter = filter.clone();
             let error = filter.core.insert_all_unordered(sharing, &source).unwrap_err();
-            assert_eq!((error.kind(), error.position()), (crate::InsertErrorKind::Copies, 10_008));
+            assert_eq!((error.kind(), error.position()), (crate::InsertErrorKind::Copies { copies: 8 }, 10_008));
             assert_eq!((filter.len(), filter.count(&Prehashed(11))), (2000 + set.len() - 1, 8));
             assert!(hashes(0..12_500).into_iter().all(|hash| filter.contains(&Prehashed(hash))));
         }

@@ -137,14 +137,17 @@ impl<H: Hasher> SharedFilter<H> {
 }
 
 impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
-    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, may_go_on: bool) -> Result<Self, SnapshotError> {
+        let given = data.as_ref().len();
         let (core, hasher) = SnapshotShards::open(data, hasher)?;
-        Ok(Self { core, hasher })
+        let end = core.snapshot_bytes();
+        let view = Self { core, hasher };
+        if may_go_on { Ok(view) } else { nothing_left(given, (view, end)) }
     }
 }
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
-    fn verify(&self) -> Result<(), SnapshotError> {
+    fn verify(&self, _: HasherId) -> Result<(), SnapshotError> {
         let mut reading = Reading::<_, ElasticParams>::start(Slice(self.snapshot().all()))?;
         for lane in 0..wide(self.params().lanes()) {
             let listing = reading.listing(lane)?;
@@ -153,7 +156,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         reading.finish().map(|_| ())
     }
 
-    fn to_verified(&self) -> Result<Elastic, SnapshotError> {
+    fn to_verified(&self, _: HasherId) -> Result<Elastic, SnapshotError> {
         let (owned, _) = Elastic::read(Reading::start(Slice(self.snapshot().all()))?)?;
         Ok(owned)
     }

@@ -4,15 +4,14 @@ use super::{BuildError, CuckooFilter, Items, RawFilter};
 use crate::{
     hash::{HashItem, Xxh3},
     kernel::{Dispatch, Hashes as _, Kernel},
-    params::{Addressing, ParamError, Params, Rate, Request, TableKind},
+    params::{Addressing, ParamError, Params, Request, TableKind},
 };
 
 /// Builder for [`CuckooFilter`].
 ///
 /// It needs a size, either [`capacity`](Self::capacity) or [`buckets`](Self::buckets), and a precision, either
 /// [`false_positive_rate`](Self::false_positive_rate) or [`fingerprint_bits`](Self::fingerprint_bits). Everything else has a
-/// default. Values are checked when something is built: the error names the value and its limit, and
-/// `tuning::nearest` the nearest value that works.
+/// default. Values are checked when something is built.
 ///
 /// # Example
 /// ```
@@ -67,7 +66,7 @@ impl<H> Builder<H> {
     ///
     /// The lowest rate possible is that of fingerprints of 32 bits, about b·5·10⁻¹⁰ with buckets of b slots.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.request.false_positive_rate = Some(Rate(rate));
+        self.request.false_positive_rate = Some(rate);
         self
     }
 
@@ -121,11 +120,12 @@ impl<H> Builder<H> {
     /// As [`build`](Self::build), apart from the memory and the kernel.
     ///
     /// # Example
-    /// `tuning::nearest` finds the nearest value that works:
     /// ```
-    /// let error = koel::CuckooFilter::builder().buckets(99).fingerprint_bits(13).params().unwrap_err();
-    /// let nearest = koel::tuning::nearest(&error).expect("there is one");
-    /// assert_eq!(nearest.to_string(), "the nearest that works is 100");
+    /// use koel::ParamError;
+    /// let builder = koel::CuckooFilter::builder().capacity(1000);
+    /// let error = builder.clone().false_positive_rate(1e-12).params().unwrap_err();
+    /// let ParamError::FalsePositiveRate { lowest, .. } = error else { panic!("{error}") };
+    /// assert!(builder.false_positive_rate(lowest).params().is_ok());
     /// ```
     pub fn params(self) -> Result<Params, ParamError> {
         self.request.params()

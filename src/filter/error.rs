@@ -3,10 +3,8 @@
 use core::{error::Error, fmt};
 
 use crate::{
-    bits::index,
     params::{ParamError, Params},
     storage::OutOfMemory,
-    text::filled,
 };
 
 /// An item was refused, and is not in the filter. A single insertion has then changed nothing, bit for bit; the methods for several
@@ -18,156 +16,74 @@ use crate::{
 /// let mut filter = koel::CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
 /// let error = filter.insert_batch(&[7u8; 20]).unwrap_err();
 /// // Eight copies are in the filter, the ninth was refused.
-/// assert_eq!((error.kind(), error.position()), (InsertErrorKind::Copies, 8));
+/// assert_eq!((error.kind(), error.position()), (InsertErrorKind::Copies { copies: 8 }, 8));
 /// assert_eq!(filter.count(&7u8), 8);
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct InsertError {
-    refusal: &'static Refusal,
-    /// What its words name.
-    numbers: [usize; 2],
+    kind: InsertErrorKind,
     position: usize,
 }
 
-/// Why an item was refused.
+// Every insertion may return one.
+const _: () = assert!(size_of::<InsertError>() <= 32);
+
+/// Why an item was refused, in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertErrorKind {
     /// The table has no room for another item. (Only a filter of fixed size is ever full.)
-    Full,
+    Full {
+        /// The number of items in the filter.
+        items: usize,
+        /// The number of slots in its table.
+        slots: usize,
+    },
     /// Copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item. Other items may still
     /// fit. [`insert_unique`](crate::CuckooFilter::insert_unique) stores an item once.
-    Copies,
+    Copies {
+        /// The number of copies.
+        copies: u32,
+    },
     /// Copies of a few other items take most slots in the item's two buckets: in a table below its
     /// [`capacity`](crate::CuckooFilter::capacity), or where growing would take much memory for few items (a shard less than a
     /// quarter full, or one that cannot be split and is less than half full). Copies of an item share two buckets, so that they
     /// need more room than different items.
     CopiesOfOthers,
     /// The filter would take more bytes than [`max_bytes`](crate::ElasticBuilder::max_bytes).
-    Limit,
+    Limit {
+        /// The number of bytes that it would take.
+        needed: usize,
+        /// The limit.
+        max_bytes: usize,
+    },
     /// The filter holds at least a thousand times its maximal capacity, and has no bits left for a further layer.
     Layers,
     /// Too many items have hashes that begin with the same bits, so that splitting their shard does not help them. Hashes are not
     /// uniform, or an attacker who knows the seed chose the items.
     Crowded,
     /// Memory could not be allocated.
-    OutOfMemory,
-}
-
-/// A kind, and the words for it, around its numbers: a program has those of the refusals that it can meet.
-#[derive(PartialEq, Eq)]
-pub(crate) struct Refusal {
-    kind: InsertErrorKind,
-    words: &'static [&'static str],
+    OutOfMemory {
+        /// The number of bytes requested.
+        bytes: usize,
+    },
 }
 
 impl InsertError {
-    const fn new(refusal: &'static Refusal, numbers: [usize; 2]) -> Self {
-        Self { refusal, numbers, position: 0 }
+    pub(crate) const fn of(kind: InsertErrorKind) -> Self {
+        Self { kind, position: 0 }
     }
-
-    /// There are too many items.
-    pub(crate) fn full(items: usize, slots: usize) -> Self {
-        const REFUSAL: &Refusal = &Refusal {
-            kind: InsertErrorKind::Full,
-            words: &["the filter is full: ", " items in ", " slots left no room for another; build it with a larger capacity"],
-        };
-        Self::new(REFUSAL, [items, slots])
-    }
-
-    /// Copies of other items fill the table below its capacity.
-    pub(crate) fn full_of_copies(items: usize, slots: usize) -> Self {
-        const REFUSAL: &Refusal = &Refusal {
-            kind: InsertErrorKind::CopiesOfOthers,
-            words: &[
-                "the filter is full: ",
-                " items in ",
-                " slots left no room for another; they are fewer than its capacity, but have \
-                 many copies: store an item once with insert_unique, or build it with a larger capacity",
-            ],
-        };
-        Self::new(REFUSAL, [items, slots])
-    }
-
-    /// This many copies of the item's fingerprint fill both its buckets.
-    pub(crate) fn copies(copies: u32) -> Self {
-        const REFUSAL: &Refusal = &Refusal {
-            kind: InsertErrorKind::Copies,
-            words: &[
-                "no room for one more copy of the item: ",
-                " with its fingerprint fill its two buckets; insert_unique stores an item \
-                 once",
-            ],
-        };
-        Self::new(REFUSAL, [index(copies.into()), 0])
-    }
-
-    /// Copies of other items, for which the filter does not grow.
-    pub(crate) const COPIES_OF_OTHERS: Self = Self::new(
-        &Refusal {
-            kind: InsertErrorKind::CopiesOfOthers,
-            words: &[
-                "no room for the item: copies of a few other items fill its two buckets, and the filter does not grow for copies; \
-                 insert_unique stores an item once",
-            ],
-        },
-        [0; 2],
-    );
 
     /// This many bytes are needed: besides those that there are, until [`within`](Self::within) adds them.
-    pub(crate) fn limit(needed: usize) -> Self {
-        const REFUSAL: &Refusal = &Refusal {
-            kind: InsertErrorKind::Limit,
-            words: &[
-                "the filter would take ",
-                " bytes, and the limit is ",
-                "; remove items, or build the filter with a higher max_bytes",
-            ],
-        };
-        Self::new(REFUSAL, [needed, 0])
+    pub(crate) const fn limit(needed: usize) -> Self {
+        Self::of(InsertErrorKind::Limit { needed, max_bytes: usize::MAX })
     }
-
-    /// No further layer could keep the rate.
-    pub(crate) const LAYERS: Self = Self::new(
-        &Refusal {
-            kind: InsertErrorKind::Layers,
-            words: &[
-                "the filter holds many times its maximal capacity, and a further layer could not keep its false-positive rate; \
-                 build it with a higher max_capacity",
-            ],
-        },
-        [0; 2],
-    );
-
-    /// A merged item finds no room in the layers that know as many of its bits, and for another one not enough are known.
-    pub(crate) const BITS_USED_UP: Self = Self::new(
-        &Refusal {
-            kind: InsertErrorKind::Layers,
-            words: &[
-                "the merged filter would hold more than its maximal capacity, and of the items that are there already not enough \
-                 bits are known for a further layer; build both with a higher max_capacity",
-            ],
-        },
-        [0; 2],
-    );
-
-    /// Splitting shards does not make room, though the filter is far from its planned size.
-    pub(crate) const CROWDED: Self = Self::new(
-        &Refusal {
-            kind: InsertErrorKind::Crowded,
-            words: &[
-                "no room for the item: too many items have hashes that begin with the same bits; insert items instead of hashes, \
-                 use another hasher, or a seed that nobody else knows",
-            ],
-        },
-        [0; 2],
-    );
 
     /// Why the item was refused.
     #[must_use]
     pub fn kind(&self) -> InsertErrorKind {
-        self.refusal.kind
+        self.kind
     }
 
     /// The index of the refused item among the items of the call, whether those before it were inserted or, by
@@ -189,8 +105,10 @@ impl InsertError {
 
     /// The same error, for a filter that is charged this many bytes and may take this many.
     pub(crate) fn within(self, charged: usize, max_bytes: usize) -> Self {
-        match self.kind() {
-            InsertErrorKind::Limit => Self { numbers: [charged.saturating_add(self.numbers[0]), max_bytes], ..self },
+        match self.kind {
+            InsertErrorKind::Limit { needed, .. } => {
+                Self { kind: InsertErrorKind::Limit { needed: charged.saturating_add(needed), max_bytes }, ..self }
+            }
             _ => self,
         }
     }
@@ -198,18 +116,16 @@ impl InsertError {
     /// The same error, for a full filter that has an item besides those in its table.
     #[cfg(go_files)]
     pub(crate) fn with_one_more(self) -> Self {
-        let [items, slots] = self.numbers;
-        match self.kind() {
-            InsertErrorKind::Copies => self,
-            _ => Self { numbers: [items + 1, slots], ..self },
+        match self.kind {
+            InsertErrorKind::Full { items, slots } => Self { kind: InsertErrorKind::Full { items: items + 1, slots }, ..self },
+            _ => self,
         }
     }
 }
 
 impl From<OutOfMemory> for InsertError {
     fn from(error: OutOfMemory) -> Self {
-        const REFUSAL: &Refusal = &Refusal { kind: InsertErrorKind::OutOfMemory, words: OutOfMemory::WORDS };
-        Self::new(REFUSAL, [error.bytes(), 0])
+        Self::of(InsertErrorKind::OutOfMemory { bytes: error.bytes() })
     }
 }
 
@@ -218,21 +134,48 @@ impl fmt::Display for InsertError {
         if self.position > 0 {
             write!(f, "item {}, counted from 0, was refused: ", self.position)?;
         }
-        filled(f, self.refusal.words, &self.numbers)
+        match self.kind {
+            InsertErrorKind::Full { items, slots } => write!(
+                f,
+                "the filter is full: {items} items in {slots} slots left no room for another; build it with a larger capacity"
+            ),
+            InsertErrorKind::Copies { copies } => write!(
+                f,
+                "no room for one more copy of the item: {copies} with its fingerprint fill its two buckets; insert_unique stores \
+                 an item once"
+            ),
+            InsertErrorKind::CopiesOfOthers => f.write_str(
+                "no room for the item: copies of a few other items fill its two buckets; insert_unique stores an item once",
+            ),
+            InsertErrorKind::Limit { needed, max_bytes } => write!(
+                f,
+                "the filter would take {needed} bytes, and the limit is {max_bytes}; remove items, or build the filter with a \
+                 higher max_bytes"
+            ),
+            InsertErrorKind::Layers => f.write_str(
+                "the filter holds many times its maximal capacity, and a further layer could not keep its false-positive rate; \
+                 build it with a higher max_capacity",
+            ),
+            InsertErrorKind::Crowded => f.write_str(
+                "no room for the item: too many items have hashes that begin with the same bits; insert items instead of \
+                 hashes, use another hasher, or a seed that nobody else knows",
+            ),
+            InsertErrorKind::OutOfMemory { bytes } => OutOfMemory::of(bytes).fmt(f),
+        }
     }
 }
 
-/// The kind and the words.
+/// Its message: a `Box<dyn Error>` has this in it even if nothing calls it, and the fields would be kilobytes of code.
 impl fmt::Debug for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "InsertError({:?}: {self})", self.kind())
+        write!(f, "InsertError({self})")
     }
 }
 
 impl Error for InsertError {}
 
 /// A filter could not be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A parameter is missing, duplicated or out of range.
@@ -394,5 +337,80 @@ impl Error for MergeError {
             Self::OutOfMemory(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+/// The message about a filter that another program cannot have.
+#[cfg(any(go_files, feature = "redisbloom"))]
+pub(crate) fn other_wanted(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    given: &dyn fmt::Display,
+    but: &str,
+    with: &str,
+) -> fmt::Result {
+    write!(f, "{what}: {given} given, but {but}; build the filter with {with}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{format, string::ToString as _};
+
+    /// Every refusal in words: the numbers, and one remedy.
+    #[test]
+    fn insert_errors_are_displayed() {
+        for (kind, message) in [
+            (
+                InsertErrorKind::Full { items: 990, slots: 1000 },
+                "the filter is full: 990 items in 1000 slots left no room for another; build it with a larger capacity",
+            ),
+            (
+                InsertErrorKind::Copies { copies: 8 },
+                "no room for one more copy of the item: 8 with its fingerprint fill its two buckets; insert_unique stores an item \
+                 once",
+            ),
+            (
+                InsertErrorKind::CopiesOfOthers,
+                "no room for the item: copies of a few other items fill its two buckets; insert_unique stores an item once",
+            ),
+            (
+                InsertErrorKind::Limit { needed: 101, max_bytes: 100 },
+                "the filter would take 101 bytes, and the limit is 100; remove items, or build the filter with a higher max_bytes",
+            ),
+            (
+                InsertErrorKind::Layers,
+                "the filter holds many times its maximal capacity, and a further layer could not keep its false-positive rate; \
+                 build it with a higher max_capacity",
+            ),
+            (
+                InsertErrorKind::Crowded,
+                "no room for the item: too many items have hashes that begin with the same bits; insert items instead of hashes, \
+                 use another hasher, or a seed that nobody else knows",
+            ),
+            (
+                InsertErrorKind::OutOfMemory { bytes: 64 },
+                "64 bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a machine \
+                 with more memory",
+            ),
+        ] {
+            let error = InsertError::of(kind);
+            assert_eq!((error.to_string(), error.kind(), error.position()), (message.into(), kind, 0));
+            assert_eq!(format!("{error:?}"), format!("InsertError({message})"));
+            let at = error.clone().at(3);
+            assert_eq!(at.to_string(), format!("item 3, counted from 0, was refused: {message}"));
+            assert_eq!((at.clone().after(2).position(), at.source().is_none()), (5, true));
+            assert_eq!([BuildError::from(error.clone()).to_string(), MergeError::from(error).to_string()], [message, message]);
+        }
+        assert!(
+            size_of::<InsertError>() <= 40 && size_of::<BuildError>() <= 48 && size_of::<OutOfMemory>() == size_of::<usize>()
+        );
+    }
+
+    #[test]
+    fn a_limit_is_completed_by_the_filter() {
+        let error = InsertError::limit(5).within(100, 102);
+        assert_eq!(error.kind(), InsertErrorKind::Limit { needed: 105, max_bytes: 102 });
+        assert_eq!(InsertError::of(InsertErrorKind::Crowded).within(100, 102).kind(), InsertErrorKind::Crowded);
     }
 }

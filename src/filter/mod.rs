@@ -19,6 +19,8 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Snapshot},
 };
+#[cfg(any(go_files, feature = "redisbloom"))]
+pub(crate) use error::other_wanted;
 pub use {
     builder::Builder,
     contains::{Contains, Filter, Insert},

@@ -7,7 +7,7 @@ use crate::{
     bits::{self, PADDING, index, low_half, wide},
     filter::{CuckooFilter, RawFilter},
     hash::{Hasher, HasherId, MetroHash64},
-    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind},
+    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind, too_short},
     storage::{OutOfMemory, Owned, reserved},
     table::{CODEWORD_BITS, Corrupt, Fingerprint, Pair},
@@ -143,12 +143,12 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
     let addressing = Addressing::PowerOfTwo;
     let buckets = number(bytes, buckets_at).into();
     let params = Params::new(kind, f, b, buckets, addressing, SEED).map_err(|error| {
-        let at = match error.parameter() {
-            Parameter::FingerprintBits => fingerprint_bits_at,
-            Parameter::BucketSize => BUCKET_SIZE_AT,
+        let at = match error {
+            ParamError::FingerprintBits { .. } => fingerprint_bits_at,
+            ParamError::BucketSize { .. } => BUCKET_SIZE_AT,
             _ => buckets_at,
         };
-        SnapshotError::params(refusal(&error, kind, f, b), at, kind, [f, b], addressing, buckets)
+        SnapshotError::params(refusal(error, kind, f, b), at, error)
     })?;
     if shares_bits(&params) {
         let words = "fingerprints of {} bits in buckets of {}: in Go's single table such slots share bits";
@@ -158,8 +158,8 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
 }
 
 /// Go's single table also supports larger buckets and shorter fingerprints; such files are not corrupt.
-fn refusal(error: &ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
-    let is_about_slots = matches!(error.parameter(), Parameter::FingerprintBits | Parameter::BucketSize);
+fn refusal(error: ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
+    let is_about_slots = matches!(error, ParamError::FingerprintBits { .. } | ParamError::BucketSize { .. });
     if kind == TableKind::Packed && (1..4).contains(&f) {
         // The codeword of 12 bits is longer than the bucket of 4(f − 1) bits.
         Kind::Aliasing

@@ -42,14 +42,13 @@ use std::{
 pub use crate::hash::hashers::MetroHash64;
 use crate::{
     bits::wide,
-    filter::{Core, CoreMut, CuckooFilter, InsertError, changes, lookups, planned},
+    filter::{Core, CoreMut, CuckooFilter, InsertError, changes, lookups, other_wanted, planned},
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
-    snapshot::{has_length, replace_with},
+    snapshot::{boxed, has_length, replace_with},
     storage::OutOfMemory,
     table::Address,
-    text::{boxed_io_error, other_wanted},
 };
 use format::{Order, Victim};
 pub use format::{decode, encode};
@@ -288,7 +287,7 @@ impl GoFilter {
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let bytes = self.encode().map_err(|error| match error {
             GoError::OutOfMemory(_) => io::ErrorKind::OutOfMemory.into(),
-            error => boxed_io_error(io::ErrorKind::InvalidInput, error),
+            error => boxed(io::ErrorKind::InvalidInput, error).unwrap_or_else(|_| io::ErrorKind::InvalidInput.into()),
         })?;
         replace_with(path.as_ref(), |mut file| file.write_all(&bytes), |file| has_length(file, wide(bytes.len())))
     }

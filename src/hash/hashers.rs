@@ -10,7 +10,7 @@ use core::{
 #[cfg(feature = "serde")]
 use super::FromHasherId;
 use super::{HashItem, Hasher, HasherId, Uniform};
-use crate::params::{ParamError, Parameter};
+use crate::params::ParamError;
 
 /// XXH3 with 64 bits: the default. Specified, fast on short items, and implemented in most languages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,6 +124,14 @@ impl AnyHasher {
         Self::RedisBloomHash,
     ];
 
+    const NAMES: &[&'static str] = &[
+        "xxh3",
+        #[cfg(go_files)]
+        "metrohash64",
+        #[cfg(feature = "redisbloom")]
+        "redisbloom",
+    ];
+
     /// The hasher with that id, or `None` if this build has none.
     #[must_use]
     pub fn from_id(id: HasherId) -> Option<Self> {
@@ -143,13 +151,7 @@ impl FromStr for AnyHasher {
 
     fn from_str(text: &str) -> Result<Self, ParamError> {
         let id = text.parse::<HasherId>().ok();
-        id.and_then(Self::from_id).ok_or_else(|| {
-            let names = Self::ALL.iter().filter_map(|hasher| hasher.id().name());
-            match id.and_then(HasherId::remedy_if_missing) {
-                Some(remedy) => ParamError::not_in_this_build(Parameter::Hasher, text, names, remedy),
-                None => ParamError::unknown_name(Parameter::Hasher, text, names),
-            }
-        })
+        id.and_then(Self::from_id).ok_or(ParamError::Name { parameter: "hasher", names: Self::NAMES })
     }
 }
 

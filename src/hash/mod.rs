@@ -14,10 +14,7 @@ pub(crate) mod item;
 use core::{fmt, str::FromStr};
 
 pub use crate::{filter::Items, table::Uniform};
-use crate::{
-    filter::Prehashed,
-    params::{ParamError, Parameter},
-};
+use crate::{filter::Prehashed, params::ParamError};
 pub use hashers::AnyHasher;
 #[cfg(go_files)]
 pub(crate) use hashers::MetroHash64;
@@ -225,10 +222,8 @@ impl FromStr for HasherId {
 
     fn from_str(text: &str) -> Result<Self, ParamError> {
         let named = Self::NAMES.iter().find(|(_, name)| *name == text).map(|(id, _)| *id);
-        named.or_else(|| custom(text)).ok_or_else(|| {
-            let numbers = "the numbers 0x8000 to 0xffff, in lower case";
-            ParamError::unknown_name(Parameter::Hasher, text, Self::NAMES.iter().map(|(_, name)| *name).chain([numbers]))
-        })
+        let names = &["xxh3", "metrohash64", "redisbloom", "0x8000 to 0xffff in lower case"];
+        named.or_else(|| custom(text)).ok_or(ParamError::Name { parameter: "hasher", names })
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) enum Dispatch {
     Avx512(Avx512),
 }
 
-/// Calls a method of BMI2 or portable code for the kind of table at hand. (The vector kernels use BMI2 for single operations.)
+/// Calls a method of BMI2 or portable code for the kind of table at hand. (The vector kernels use BMI2 for single operations.) The
+/// kernel is the outer choice, which takes the fewest instructions.
 macro_rules! for_table {
     ($dispatch:ident, $geometry:ident, $method:ident or $portable:ident, ($($argument:expr),*)) => {
         match $dispatch.bmi2() {
@@ -112,14 +113,47 @@ impl Dispatch {
 
     /// Runs a [`Read`] on a table.
     #[inline(always)]
-    pub(crate) fn read<L: Layout, R: Read>(self, geometry: &L, bytes: &[u8], read: R) -> R::Output {
-        geometry.read(self, bytes, read)
+    pub(crate) fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
+        for_table!(self, geometry, read or read_portably, (bytes, read))
     }
 
     /// Runs a [`Change`] on a table.
     #[inline(always)]
-    pub(crate) fn change<L: Layout, C: Change>(self, geometry: &L, bytes: &mut [u8], change: C) -> C::Output {
-        geometry.change(self, bytes, change)
+    pub(crate) fn change<C: Change>(self, geometry: &Geometry, bytes: &mut [u8], change: C) -> C::Output {
+        for_table!(self, geometry, change or change_portably, (bytes, change))
+    }
+
+    /// Runs a [`Read`] on a table with its column.
+    #[inline(always)]
+    pub(crate) fn read_deep<R: Read>(self, geometry: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
+        let column = geometry.column;
+        match geometry.table {
+            // A filter that was planned for its size has no column; all others have one most of the time.
+            Geometry::Narrow(geometry) if column.width() == 0 => self.read_form(Narrow, &geometry, bytes, read),
+            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+                self.read_form(Deep, &(geometry, column), bytes, read)
+            }
+            // Has nothing to spread and gather.
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => read_portably(WideDeep, &(geometry, column), bytes, read),
+            Geometry::Single(geometry) => self.read_form(SingleDeep, &(geometry, column), bytes, read),
+        }
+    }
+
+    /// Runs a [`Change`] on a table with its column.
+    #[inline(always)]
+    pub(crate) fn change_deep<C: Change>(self, geometry: &DeepGeometry, bytes: &mut [u8], change: C) -> C::Output {
+        let column = geometry.column;
+        match geometry.table {
+            // As for `read_deep`.
+            Geometry::Narrow(geometry) if column.width() == 0 => self.change_form(Narrow, &geometry, bytes, change),
+            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+                self.change_form(Deep, &(geometry, column), bytes, change)
+            }
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
+                change_portably(WideDeep, &(geometry, column), bytes, change)
+            }
+            Geometry::Single(geometry) => self.change_form(SingleDeep, &(geometry, column), bytes, change),
+        }
     }
 
     #[inline(always)]
@@ -204,58 +238,6 @@ impl Dispatch {
             Self::Avx512(avx512) => avx512.contains_all_in(tables, prefetches, hashes, answer),
             Self::Avx2(avx2) => avx2.contains_all_in(tables, prefetches, hashes, answer),
             _ => false,
-        }
-    }
-}
-
-/// What an operation branches on: the kinds of tables that it may meet.
-pub(crate) trait Layout {
-    /// Should be `#[inline(always)]`, as the choice of the kernel is.
-    fn read<R: Read>(&self, dispatch: Dispatch, bytes: &[u8], read: R) -> R::Output;
-    fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output;
-}
-
-impl Layout for Geometry {
-    #[inline(always)]
-    fn read<R: Read>(&self, dispatch: Dispatch, bytes: &[u8], read: R) -> R::Output {
-        for_table!(dispatch, self, read or read_portably, (bytes, read))
-    }
-
-    #[inline(always)]
-    fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output {
-        for_table!(dispatch, self, change or change_portably, (bytes, change))
-    }
-}
-
-impl Layout for DeepGeometry {
-    #[inline(always)]
-    fn read<R: Read>(&self, dispatch: Dispatch, bytes: &[u8], read: R) -> R::Output {
-        match self.table {
-            // Of a filter that was planned for its size; all others have columns most of the time.
-            Geometry::Narrow(geometry) if self.column.width() == 0 => dispatch.read_form(Narrow, &geometry, bytes, read),
-            Geometry::Narrow(geometry) if self.column.width() <= Deep::MOST_COLUMN_BITS => {
-                dispatch.read_form(Deep, &(geometry, self.column), bytes, read)
-            }
-            // Has nothing to spread and gather.
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
-                read_portably(WideDeep, &(geometry, self.column), bytes, read)
-            }
-            Geometry::Single(geometry) => dispatch.read_form(SingleDeep, &(geometry, self.column), bytes, read),
-        }
-    }
-
-    #[inline(always)]
-    fn change<C: Change>(&self, dispatch: Dispatch, bytes: &mut [u8], change: C) -> C::Output {
-        match self.table {
-            Geometry::Narrow(geometry) if self.column.width() == 0 => dispatch.change_form(Narrow, &geometry, bytes, change),
-            Geometry::Narrow(geometry) if self.column.width() <= Deep::MOST_COLUMN_BITS => {
-                dispatch.change_form(Deep, &(geometry, self.column), bytes, change)
-            }
-            // Has nothing to spread and gather.
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
-                change_portably(WideDeep, &(geometry, self.column), bytes, change)
-            }
-            Geometry::Single(geometry) => dispatch.change_form(SingleDeep, &(geometry, self.column), bytes, change),
         }
     }
 }

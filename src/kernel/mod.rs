@@ -20,14 +20,11 @@ mod x86_64;
 
 use core::{fmt, str::FromStr};
 
-use crate::{
-    params::{ParamError, Parameter},
-    text::Listed,
-};
+use crate::params::ParamError;
 #[cfg(x86_kernels)]
 pub(crate) use batch::Tables;
 pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, answers, prefetch};
-pub(crate) use dispatch::{Dispatch, Layout, Task};
+pub(crate) use dispatch::{Dispatch, Task};
 
 /// The instruction set that a filter's operations are compiled for. All kernels give the same results and write the same bytes;
 /// only their speed differs (docs/PERFORMANCE.md).
@@ -62,6 +59,8 @@ impl Kernel {
     /// All kernels. Each needs the instructions of those before it.
     const ALL: [Self; 4] = [Self::Portable, Self::Bmi2, Self::Avx2, Self::Avx512];
 
+    const NAMES: [&'static str; 4] = ["portable", "bmi2", "avx2", "avx512"];
+
     /// The kernels of this build that the processor supports, from the fewest instructions to the most.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
@@ -80,27 +79,18 @@ impl Kernel {
     }
 
     fn name(self) -> &'static str {
-        match self {
-            Self::Portable => "portable",
-            Self::Bmi2 => "bmi2",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
+        Self::NAMES[self as usize]
     }
 
     /// The kernel's implementation, or an error if it is not available.
     pub(crate) fn dispatch(self) -> Result<Dispatch, ParamError> {
-        Dispatch::of(self).ok_or_else(|| unavailable(self.name()))
+        Dispatch::of(self).ok_or_else(unavailable)
     }
 }
 
-fn unavailable(given: &str) -> ParamError {
-    let available = Listed(Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()));
-    let words = text!(
-        "{given} given, but this build on this processor has {available}; choose one of these, or none for the default, {}",
-        Kernel::best()
-    );
-    ParamError::new(Parameter::Kernel, words)
+fn unavailable() -> ParamError {
+    // Each kernel needs those before it.
+    ParamError::Name { parameter: "kernel", names: &Kernel::NAMES[..Kernel::available().count()] }
 }
 
 impl fmt::Display for Kernel {
@@ -115,7 +105,7 @@ impl FromStr for Kernel {
 
     fn from_str(name: &str) -> Result<Self, ParamError> {
         let known = Self::ALL.into_iter().find(|kernel| kernel.name() == name);
-        known.filter(|kernel| kernel.is_available()).ok_or_else(|| unavailable(name))
+        known.filter(|kernel| kernel.is_available()).ok_or_else(unavailable)
     }
 }
 

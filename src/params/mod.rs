@@ -1,30 +1,25 @@
-//! The parameters of a filter: what they are and their limits, how they follow from what a user asks for (`sizing`), and what would
-//! work instead (`nearest`).
+//! The parameters of a filter: what they are and their limits, and how they follow from what a user asks for (`sizing`).
 
 mod copies;
 mod error;
 mod formulas;
 mod kind;
 mod max_load;
-mod nearest;
+mod rate;
 mod sizing;
 
 use core::{fmt, ops::RangeInclusive};
 
 use crate::bits::{PADDING, index, wide};
-use error::Limit;
 pub(crate) use {
     copies::{Copies, explained},
-    error::{GrowingRequest, Rate, Why},
     formulas::{at_least_one, false_positive_rate, mean_matches},
     max_load::safe_load,
-    nearest::{Value, nearest},
     sizing::Request,
 };
 pub use {
-    error::{ParamError, Parameter},
+    error::ParamError,
     kind::{Addressing, TableKind},
-    nearest::Nearest,
 };
 
 /// Slots of a bucket unless another number is asked for: the packed table's.
@@ -111,9 +106,10 @@ impl Params {
     }
 
     /// The length of the table in bytes: m·b·f bits in the single table, m·b·(f − 1) bits in the packed one, rounded up.
+    #[inline]
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        self.table_bytes_of(self.buckets)
+        index((self.buckets * u64::from(self.bucket_bits())).div_ceil(8))
     }
 
     /// Bytes of a table like this one with this many buckets; `usize::MAX` if they are more than that.
@@ -163,7 +159,7 @@ impl Params {
     /// The parameters, if they are within all limits but that of the memory at hand.
     ///
     /// # Errors
-    /// If one is not. The error names the first of them. It plans nothing: a program that only reads filters has no code for that.
+    /// If one is not. The error names the first of them.
     pub(crate) fn new(
         table: TableKind,
         fingerprint_bits: u32,
@@ -172,44 +168,34 @@ impl Params {
         addressing: Addressing,
         seed: u64,
     ) -> Result<Self, ParamError> {
-        Self::checked(table, fingerprint_bits, bucket_size, buckets, addressing, seed).map_err(|parameter| {
-            let request = Request {
-                table: Some(table),
-                fingerprint_bits: Some(fingerprint_bits),
-                bucket_size: Some(bucket_size),
-                buckets: Some(buckets),
-                addressing,
-                ..Request::default()
-            };
-            let fewest = addressing.fewest_buckets();
-            let limit = match Self::checked(table, fingerprint_bits, bucket_size, fewest, addressing, seed) {
-                Ok(least) => Limit::Buckets(least.most_buckets()),
-                Err(_) => Limit::OfRequest,
-            };
-            ParamError::of(parameter, Why::Fixed(request, limit))
-        })
+        let wrong_size = ParamError::BucketSize { given: bucket_size, table };
+        let bucket_size = within(bucket_size, &table.bucket_sizes()).ok_or(wrong_size)?;
+        let wrong_bits = ParamError::FingerprintBits { given: fingerprint_bits, table };
+        let fingerprint_bits = within(fingerprint_bits, &table.fingerprint_bits()).ok_or(wrong_bits)?;
+        let params = Self { buckets, seed, table, addressing, fingerprint_bits, bucket_size };
+        if addressing.takes(buckets) && params.fits() {
+            return Ok(params);
+        }
+        Err(ParamError::Buckets { given: buckets, most: params.most_buckets(), addressing })
     }
 
-    /// [`new`](Self::new) without the words: the error is the first parameter that is out of range.
-    pub(super) fn checked(
-        table: TableKind,
-        fingerprint_bits: u32,
-        bucket_size: u32,
-        buckets: u64,
-        addressing: Addressing,
-        seed: u64,
-    ) -> Result<Self, Parameter> {
-        let bucket_size = within(bucket_size, &table.bucket_sizes()).ok_or(Parameter::BucketSize)?;
-        let fingerprint_bits = within(fingerprint_bits, &table.fingerprint_bits()).ok_or(Parameter::FingerprintBits)?;
-        let params = Self { buckets, seed, table, addressing, fingerprint_bits, bucket_size };
-        let is_possible = addressing.takes(buckets) && buckets <= params.most_buckets();
-        if is_possible { Ok(params) } else { Err(Parameter::Buckets) }
+    /// True if the buckets are at most [`most_buckets`](Self::most_buckets), which takes two divisions: opening a view takes none.
+    #[inline]
+    fn fits(&self) -> bool {
+        let most = match self.addressing {
+            Addressing::AnySize => 1 << (64 - self.fingerprint_bits),
+            Addressing::PowerOfTwo => 1 << 32,
+        };
+        let times = |factor: u32, limit| self.buckets.checked_mul(factor.into()).is_some_and(|product| product <= limit);
+        // On 64-bit machines, the bits exceed their limit before the slots do.
+        let slots_fit = usize::BITS == u64::BITS || times(self.bucket_size(), wide(usize::MAX));
+        self.buckets <= most && times(self.bucket_bits(), MAX_TABLE_BITS) && slots_fit
     }
 
     /// The same with another number of buckets, if there can be so many.
     pub(super) fn with_buckets(self, buckets: u64) -> Option<Self> {
         let Self { seed, table, addressing, .. } = self;
-        Self::checked(table, self.fingerprint_bits(), self.bucket_size(), buckets, addressing, seed).ok()
+        Self::new(table, self.fingerprint_bits(), self.bucket_size(), buckets, addressing, seed).ok()
     }
 
     /// The most buckets that a table of this kind can have.

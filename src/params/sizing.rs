@@ -1,18 +1,14 @@
 //! From a request to [`Params`]: the smallest table that satisfies it, before anything is allocated.
 
-use super::{
-    Addressing, DEFAULT_BUCKET_SIZE, ParamError, Parameter, Params, TableKind,
-    error::{Limit, Rate, Why},
-    safe_load,
-};
-use crate::bits::wide;
+use super::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind, safe_load};
+use crate::bits::{index, wide};
 
 /// What a [`Builder`](crate::Builder) was told; `None` for what it was not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) capacity: Option<usize>,
     pub(crate) buckets: Option<u64>,
-    pub(crate) false_positive_rate: Option<Rate>,
+    pub(crate) false_positive_rate: Option<f64>,
     pub(crate) fingerprint_bits: Option<u32>,
     pub(crate) table: Option<TableKind>,
     pub(crate) bucket_size: Option<u32>,
@@ -21,20 +17,20 @@ pub(crate) struct Request {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Size {
+enum Size {
     Capacity(usize),
     Buckets(u64),
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Precision {
+enum Precision {
     Rate(f64),
     Bits(u32),
 }
 
 impl Precision {
     /// Whether a table is precise enough.
-    pub(super) fn allows(self, table: &Params) -> bool {
+    fn allows(self, table: &Params) -> bool {
         match self {
             Self::Rate(rate) => rate > 0.0 && rate < 1.0 && table.false_positive_rate_at_capacity() <= rate,
             // A table with other fingerprints is not even tried.
@@ -47,87 +43,68 @@ impl Request {
     /// The smallest table that satisfies the request; of two that are equally large the single one, which is simpler.
     ///
     /// # Errors
-    /// If no table does.
+    /// If no table does: the first parameter that has to change. The size comes before the rate, which is to blame only if some
+    /// length of fingerprints makes the size possible.
     pub(crate) fn params(&self) -> Result<Params, ParamError> {
-        self.plan().map_err(|(parameter, limit)| ParamError::of(parameter, Why::Fixed(*self, limit)))
-    }
-
-    /// [`params`](Self::params) without the request: the error is the first parameter that has to change, and its limit.
-    ///
-    /// The size comes before the rate: it is to blame only if no length of fingerprints makes it possible.
-    pub(super) fn plan(&self) -> Result<Params, (Parameter, Limit)> {
-        let of_request = |parameter| (parameter, Limit::OfRequest);
-        let (size, precision) = (self.size().map_err(of_request)?, self.precision().map_err(of_request)?);
+        let (size, precision) = (self.size()?, self.precision()?);
         let mut smallest: Option<Params> = None;
-        // The lowest rate of a table of that size, and its fingerprints.
-        let mut lowest: Option<(f64, u32)> = None;
-        let tables = self.least_tables(|least| {
+        // The lowest rate of a table of that size.
+        let mut lowest: Option<f64> = None;
+        self.least_tables(|least| {
             if smallest.is_some_and(|smallest| smallest.table_bytes() <= full_table_bytes(&least, size)) {
                 return;
             }
             let Some(table) = sized(least, size) else { return };
             let rate = table.false_positive_rate_at_capacity();
-            if lowest.is_none_or(|(lowest, _)| rate < lowest) {
-                lowest = Some((rate, table.fingerprint_bits()));
+            if lowest.is_none_or(|lowest| rate < lowest) {
+                lowest = Some(rate);
             }
             // Mostly the shortest fingerprints that are precise enough; but very short ones cannot fill a very large table, and
             // longer ones then take less.
             if precision.allows(&table) && smallest.is_none_or(|smallest| table.table_bytes() < smallest.table_bytes()) {
                 smallest = Some(table);
             }
-        });
-        tables.map_err(of_request)?;
+        })?;
         smallest.ok_or_else(|| match (lowest, precision) {
-            (None, _) => self.too_large(size, precision),
-            (Some((_, bits)), Precision::Rate(rate)) if rate > 0.0 && rate < 1.0 => {
-                (Parameter::FalsePositiveRate, Limit::Bits(bits))
-            }
-            (Some(_), _) => of_request(Parameter::FalsePositiveRate),
+            (Some(lowest), Precision::Rate(given)) => ParamError::FalsePositiveRate { given, lowest },
+            _ => self.too_large(size, precision),
         })
     }
 
-    /// The limit of a size that no table has.
-    fn too_large(&self, size: Size, precision: Precision) -> (Parameter, Limit) {
-        let mut most_buckets = 0;
-        let mut largest: Option<(bool, Params)> = None;
-        let rank = |(precise, table): (bool, Params)| (precise, table.capacity());
+    /// The error for a size that no table has. Tables that are precise enough set the limit, if there are any.
+    fn too_large(&self, size: Size, precision: Precision) -> ParamError {
+        let mut most = (false, 0);
         // There are some: they were tried.
-        let tables = self.least_tables(|least| {
-            most_buckets = most_buckets.max(least.most_buckets());
+        _ = self.least_tables(|least| {
             let table = least.with_buckets(least.most_buckets()).unwrap_or(least);
-            let found = (precision.allows(&table), table);
-            if largest.is_none_or(|largest| rank(found) > rank(largest)) {
-                largest = Some(found);
-            }
+            let reached = match size {
+                Size::Capacity(_) => wide(table.capacity()),
+                Size::Buckets(_) => table.buckets(),
+            };
+            most = most.max((precision.allows(&table), reached));
         });
-        match (size, largest) {
-            (Size::Capacity(_), Some((_, largest))) if tables.is_ok() => {
-                let (table, fingerprint_bits) = (largest.table(), largest.fingerprint_bits());
-                (Parameter::Capacity, Limit::Slots { table, fingerprint_bits, slots: wide(largest.slots()) })
-            }
-            _ => (Parameter::Buckets, Limit::Buckets(most_buckets)),
+        match size {
+            Size::Capacity(given) => ParamError::Capacity { given, most: index(most.1) },
+            Size::Buckets(given) => ParamError::Buckets { given, most: most.1, addressing: self.addressing },
         }
     }
 
-    pub(super) fn size(&self) -> Result<Size, Parameter> {
+    fn size(&self) -> Result<Size, ParamError> {
         match (self.capacity, self.buckets) {
             (Some(capacity), None) => Ok(Size::Capacity(capacity)),
             (None, Some(buckets)) => Ok(Size::Buckets(buckets)),
-            _ => Err(Parameter::Capacity),
+            (None, None) => Err(ParamError::NoSize),
+            (Some(_), Some(_)) => Err(ParamError::TwoSizes),
         }
     }
 
-    pub(super) fn precision(&self) -> Result<Precision, Parameter> {
+    fn precision(&self) -> Result<Precision, ParamError> {
         match (self.false_positive_rate, self.fingerprint_bits) {
-            (Some(Rate(rate)), None) => Ok(Precision::Rate(rate)),
+            (Some(rate), None) => Ok(Precision::Rate(rate)),
             (None, Some(bits)) => Ok(Precision::Bits(bits)),
-            _ => Err(Parameter::FalsePositiveRate),
+            (None, None) => Err(ParamError::NoPrecision),
+            (Some(_), Some(_)) => Err(ParamError::TwoPrecisions),
         }
-    }
-
-    /// The kind of table that was asked for, or else the one that takes whatever the others do.
-    pub(super) fn widest_kind(&self) -> TableKind {
-        self.table.unwrap_or(TableKind::Single)
     }
 
     /// Calls `each` for each kind of table and each length of fingerprints that the request allows, with the table that has the
@@ -135,7 +112,7 @@ impl Request {
     ///
     /// # Errors
     /// If there is none: what the first kind refuses. It takes whatever the others do, so that its limits count.
-    pub(super) fn least_tables(&self, mut each: impl FnMut(Params)) -> Result<(), Parameter> {
+    fn least_tables(&self, mut each: impl FnMut(Params)) -> Result<(), ParamError> {
         let Self { addressing, seed, .. } = *self;
         let (precision, b) = (self.precision()?, self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE));
         let (mut refused, mut is_any) = (None, false);
@@ -148,12 +125,12 @@ impl Request {
                 Precision::Bits(f) => f..=f,
             };
             for f in lengths {
-                match Params::checked(kind, f, b, addressing.fewest_buckets(), addressing, seed) {
+                match Params::new(kind, f, b, addressing.fewest_buckets(), addressing, seed) {
                     Ok(least) => {
                         is_any = true;
                         each(least);
                     }
-                    Err(parameter) => refused = refused.or(Some(parameter)),
+                    Err(error) => refused = refused.or(Some(error)),
                 }
             }
         }
@@ -171,7 +148,7 @@ fn full_table_bytes(least: &Params, size: Size) -> usize {
 }
 
 /// The smallest table of the kind of `least` that has this size.
-pub(super) fn sized(least: Params, size: Size) -> Option<Params> {
+fn sized(least: Params, size: Size) -> Option<Params> {
     match size {
         Size::Buckets(buckets) => least.with_buckets(buckets),
         Size::Capacity(capacity) => fit(least, wide(capacity)),
@@ -203,7 +180,7 @@ fn fit(least: Params, capacity: u64) -> Option<Params> {
 
 /// The numbers of buckets of tables of the kind of `least` from 2ⁿ on, n = `log2`, and below twice as many: in two ranges, first
 /// and last, over which the safe load is the same. A range that is not a single number has the even ones in it.
-pub(super) fn equal_loads(least: &Params, log2: u32) -> [Option<(u64, u64)>; 2] {
+fn equal_loads(least: &Params, log2: u32) -> [Option<(u64, u64)>; 2] {
     let power = 1_u64 << log2;
     let last = least.most_buckets().min(2 * power - 2);
     let between = least.addressing() == Addressing::AnySize && power + 2 <= last;
@@ -249,7 +226,7 @@ mod tests {
                 for capacity in [100_000, 1_000_000, 100_000_000, 1_000_000_000, 4_000_000_000] {
                     for rate in [0.5, 0.1, 0.01, 0.001, 1e-6] {
                         let request = request(addressing, TableKind::Single, b, capacity);
-                        let by_rate = Request { false_positive_rate: Some(Rate(rate)), ..request }.params();
+                        let by_rate = Request { false_positive_rate: Some(rate), ..request }.params();
                         let by_bits = (2..=32).filter_map(|f| Request { fingerprint_bits: Some(f), ..request }.params().ok());
                         let smallest = by_bits
                             .filter(|params| params.false_positive_rate_at_capacity() <= rate)

@@ -9,11 +9,10 @@ use super::{
 };
 use crate::{
     bits::{index, low_quarter, wide},
-    filter::{CuckooFilter, RawFilter},
+    filter::{CuckooFilter, RawFilter, other_wanted},
     hash::{Hasher, HasherId, RedisBloomHash},
     params::{Addressing, Params, TableKind},
     storage::{OutOfMemory, Owned, reserved},
-    text::other_wanted,
 };
 
 /// The seed that RedisBloom always uses.

@@ -1,15 +1,15 @@
 //! The error of reading a snapshot.
 
-#[cfg(any(feature = "std", feature = "serde"))]
-use alloc::string::String;
 use core::{error::Error, fmt};
-
-use crate::{
-    bits::wide,
-    hash::HasherId,
-    params::{Addressing, Params, TableKind},
-    storage::OutOfMemory,
+#[cfg(feature = "std")]
+use std::{
+    io,
+    path::{Path, PathBuf},
 };
+
+#[cfg(feature = "std")]
+use crate::storage::reserved;
+use crate::{bits::wide, hash::HasherId, params::ParamError, storage::OutOfMemory};
 
 /// Bytes could not be read as a filter: they are not a snapshot, they are corrupt, or this build cannot read them.
 ///
@@ -28,8 +28,7 @@ pub struct SnapshotError {
     remedy: Option<&'static str>,
 }
 
-/// What is wrong. It becomes words when they are asked for: a program that never does has no code for them, and most errors need no
-/// memory.
+/// What is wrong, in numbers. Only the path of a file takes memory, and is left out where there is none.
 enum What {
     /// Words with gaps, `{}`, for these numbers.
     Words(&'static str, [u64; 3]),
@@ -39,20 +38,18 @@ enum What {
         stored: u64,
         computed: u64,
     },
-    /// No filter of fixed size has these parameters.
-    Params(TableKind, u32, u32, Addressing, u64),
+    /// No filter of fixed size has such parameters.
+    Params(ParamError),
     /// The filter needs another hasher, this one.
     Hasher(HasherId),
     OutOfMemory(OutOfMemory),
-    /// The operating system or a reader failed; of a file, with its path.
+    /// The operating system or a reader failed. The path is that of a file, or empty.
     #[cfg(feature = "std")]
     Io {
-        path: String,
+        path: PathBuf,
         words: &'static str,
-        error: std::io::Error,
+        error: io::Error,
     },
-    #[cfg(feature = "serde")]
-    Text(String),
 }
 
 /// The kind of a [`SnapshotError`].
@@ -89,7 +86,8 @@ pub enum SnapshotErrorKind {
     Unsupported,
     /// The memory for the table could not be allocated; [`source`](Error::source) has the number of bytes.
     OutOfMemory,
-    /// The reader or the operating system failed; [`source`](Error::source) is its error.
+    /// The operating system failed, for a reason that the message names and `SnapshotError::io_kind` has; or a reader failed, whose
+    /// own error is the [`source`](Error::source).
     Io,
 }
 
@@ -136,16 +134,9 @@ impl SnapshotError {
         Self::of(kind, offset, What::Altered { part, stored, computed })
     }
 
-    /// The error for parameters that [`Params::new`] refuses.
-    pub(crate) fn params(
-        kind: SnapshotErrorKind,
-        at: usize,
-        table: TableKind,
-        [fingerprint_bits, bucket_size]: [u32; 2],
-        addressing: Addressing,
-        buckets: u64,
-    ) -> Self {
-        Self::of(kind, wide(at), What::Params(table, fingerprint_bits, bucket_size, addressing, buckets))
+    /// The error for parameters that no filter has.
+    pub(crate) fn params(kind: SnapshotErrorKind, at: usize, error: ParamError) -> Self {
+        Self::of(kind, wide(at), What::Params(error))
     }
 
     /// The error for a hasher other than the one that the filter needs.
@@ -155,21 +146,15 @@ impl SnapshotError {
 
     /// The error for a reader or operating system that failed. A gap in the words is for the offset.
     #[cfg(feature = "std")]
-    pub(crate) fn io(offset: u64, words: &'static str, error: std::io::Error) -> Self {
-        Self::of(SnapshotErrorKind::Io, offset, What::Io { path: String::new(), words, error })
-    }
-
-    /// The error of serde's format that failed.
-    #[cfg(feature = "serde")]
-    pub(super) fn text(text: String) -> Self {
-        Self::of(SnapshotErrorKind::Io, 0, What::Text(text))
+    pub(crate) fn io(offset: u64, words: &'static str, error: io::Error) -> Self {
+        Self::of(SnapshotErrorKind::Io, offset, What::Io { path: PathBuf::new(), words, error })
     }
 
     /// The same, with the path if it was the system that failed.
     #[cfg(feature = "std")]
-    pub(crate) fn in_file(mut self, file: &std::path::Path) -> Self {
+    pub(crate) fn in_file(mut self, file: &Path) -> Self {
         if let What::Io { path, .. } = &mut self.what {
-            *path = text!("{}: ", file.display());
+            *path = joined(Path::new(""), file).unwrap_or_default();
         }
         self
     }
@@ -201,6 +186,34 @@ impl SnapshotError {
     }
 }
 
+#[cfg(feature = "std")]
+#[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+impl SnapshotError {
+    /// Why the operating system or the reader failed: with [`SnapshotErrorKind::Io`], and only then.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::CuckooFilter;
+    /// use std::io::ErrorKind;
+    ///
+    /// let filter = match CuckooFilter::load("no such folder/seen.koel") {
+    ///     Err(error) if error.io_kind() == Some(ErrorKind::NotFound) => {
+    ///         CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?
+    ///     }
+    ///     loaded => loaded?,
+    /// };
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        match &self.what {
+            What::Io { error, .. } => Some(error.kind()),
+            _ => None,
+        }
+    }
+}
+
 impl From<OutOfMemory> for SnapshotError {
     fn from(error: OutOfMemory) -> Self {
         Self::of(SnapshotErrorKind::OutOfMemory, super::format::HEADER_BYTES as u64, What::OutOfMemory(error))
@@ -208,19 +221,55 @@ impl From<OutOfMemory> for SnapshotError {
 }
 
 /// Has the kind of the reader's error if the reader failed, [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if an allocation
-/// failed, and [`InvalidData`](std::io::ErrorKind::InvalidData) if the bytes are wrong. Where memory cannot be allocated, the
-/// kind is all that it has.
+/// failed, and [`InvalidData`](std::io::ErrorKind::InvalidData) if the bytes are wrong. Where memory cannot be allocated, it is the
+/// reader's error, or a kind alone.
 #[cfg(feature = "std")]
-impl From<SnapshotError> for std::io::Error {
+impl From<SnapshotError> for io::Error {
     fn from(error: SnapshotError) -> Self {
-        use std::io::ErrorKind;
-        let kind = match &error.what {
-            What::OutOfMemory(_) => return ErrorKind::OutOfMemory.into(),
-            What::Io { error, .. } => error.kind(),
-            _ if error.kind == SnapshotErrorKind::Io => ErrorKind::Other,
-            _ => ErrorKind::InvalidData,
+        let kind = match error.kind {
+            SnapshotErrorKind::OutOfMemory => return io::ErrorKind::OutOfMemory.into(),
+            SnapshotErrorKind::Io => error.io_kind().unwrap_or(io::ErrorKind::Other),
+            _ => io::ErrorKind::InvalidData,
         };
-        crate::text::boxed_io_error(kind, error)
+        boxed(kind, error).unwrap_or_else(|error| match error.what {
+            What::Io { error, .. } => error,
+            _ => kind.into(),
+        })
+    }
+}
+
+/// An I/O error with this error in it, or the error where there is no memory: `std` boxes it, and aborts the program if it cannot, so
+/// it is not asked to unless there is memory.
+#[cfg(feature = "std")]
+pub(crate) fn boxed<E: Error + Send + Sync + 'static>(kind: io::ErrorKind, error: E) -> Result<io::Error, E> {
+    // A box of the error, one of the pair of its kind and that box, and what an allocator needs besides.
+    let boxes = size_of::<(E, [usize; 8])>();
+    if reserved::<u8>(boxes).is_ok() { Ok(io::Error::new(kind, error)) } else { Err(error) }
+}
+
+/// `Path::join`, which aborts the program where it cannot allocate the result.
+#[cfg(feature = "std")]
+pub(super) fn joined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut joined = PathBuf::new();
+    let separator = 1;
+    let len = folder.as_os_str().len() + separator + path.as_os_str().len();
+    joined.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    joined.push(folder);
+    joined.push(path);
+    Ok(joined)
+}
+
+/// The system's reason, which `std` allocates to display it; its kind where there is no memory.
+#[cfg(feature = "std")]
+pub(super) struct Reason<'a>(pub(super) &'a io::Error);
+
+#[cfg(feature = "std")]
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No system has longer texts.
+        const MOST_BYTES: usize = 256;
+        let is_os = self.0.raw_os_error().is_some();
+        if is_os && reserved::<u8>(MOST_BYTES).is_err() { self.0.kind().fmt(f) } else { self.0.fmt(f) }
     }
 }
 
@@ -235,11 +284,7 @@ impl fmt::Display for SnapshotError {
             What::Altered { part, stored, computed } => {
                 write!(f, "the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}")?;
             }
-            &What::Params(table, fingerprint_bits, bucket_size, addressing, buckets) => {
-                if let Err(error) = Params::new(table, fingerprint_bits, bucket_size, buckets, addressing, 0) {
-                    error.fmt(f)?;
-                }
-            }
+            What::Params(error) => error.table_limits(f)?,
             What::Hasher(needed) => {
                 write!(f, "the filter was built with {needed}, which is not the given hasher; ")?;
                 return f.write_str(needed.remedy_if_missing().unwrap_or(match *needed {
@@ -251,12 +296,16 @@ impl fmt::Display for SnapshotError {
             }
             What::OutOfMemory(error) => write!(f, "cannot allocate the table of {} bytes", error.bytes())?,
             #[cfg(feature = "std")]
-            What::Io { path, words, .. } => {
-                f.write_str(path)?;
+            What::Io { path, words, error } => {
+                if !path.as_os_str().is_empty() {
+                    write!(f, "{}: ", path.display())?;
+                }
                 filled(words, &[self.offset], f)?;
+                // A reader's own error is the source.
+                if error.get_ref().is_none() {
+                    write!(f, ": {}", Reason(error))?;
+                }
             }
-            #[cfg(feature = "serde")]
-            What::Text(text) => f.write_str(if text.is_empty() { "there was no memory to say what is wrong" } else { text })?,
         }
         let remedy = self.remedy.unwrap_or(self.kind.remedy());
         if remedy.is_empty() { Ok(()) } else { write!(f, "; {remedy}") }
@@ -282,8 +331,73 @@ impl Error for SnapshotError {
         match &self.what {
             What::OutOfMemory(error) => Some(error),
             #[cfg(feature = "std")]
-            What::Io { error, .. } => Some(error),
+            What::Io { error, .. } => error.get_ref().map(|error| error as &(dyn Error + 'static)),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::TableKind;
+    use SnapshotErrorKind as Kind;
+    use alloc::{format, string::ToString};
+
+    /// Every error in words: the offset, the numbers, and one remedy.
+    #[test]
+    fn errors_are_displayed() {
+        let wrong_bits = ParamError::FingerprintBits { given: 3, table: TableKind::Packed };
+        for (error, message) in [
+            (
+                SnapshotError::new(Kind::Version, 8_u32, "a snapshot of version {}, but this release reads version {}", [2, 1]),
+                "at byte 8: a snapshot of version 2, but this release reads version 1; read it with a release that knows this \
+                 version",
+            ),
+            (
+                SnapshotError::altered(Kind::HeaderChecksum, 56, "header", 1, 0xabc),
+                "at byte 56: the header was altered: the checksum stored is 0x0000000000000001, the one computed \
+                 0x0000000000000abc; the snapshot is corrupt, use another copy",
+            ),
+            (
+                SnapshotError::params(Kind::Parameter, 11, wrong_bits),
+                "at byte 11: fingerprint bits: 3 given, but the packed table takes 4 to 32; the snapshot is \
+                 corrupt, use another copy",
+            ),
+            (
+                SnapshotError::unknown_hasher(14, HasherId::custom(0x8abc)),
+                "at byte 14: the filter was built with 0x8abc, which is not the given hasher; give that hasher to \
+                 from_bytes_with, over_with, read_from_with or load_with",
+            ),
+            (
+                SnapshotError::from(OutOfMemory::of(1000)),
+                "at byte 64: cannot allocate the table of 1000 bytes; read it on a machine with more memory, or query it in \
+                 place, as a FilterView or ElasticView",
+            ),
+            (
+                SnapshotError::new(Kind::OtherType, 10_u32, "this is a filter that grows", []).with_remedy("read it as one"),
+                "at byte 10: this is a filter that grows; read it as one",
+            ),
+        ] {
+            assert_eq!(error.to_string(), message);
+            assert_eq!(format!("{error:?}"), format!("SnapshotError({message})"));
+            assert_eq!(error.source().is_some(), error.kind() == Kind::OutOfMemory);
+        }
+        assert!(size_of::<SnapshotError>() <= 88, "{}", size_of::<SnapshotError>());
+    }
+
+    /// The system's reason is in the message, a reader's own error is the source.
+    #[test]
+    #[cfg(feature = "std")]
+    fn errors_of_the_system_have_a_reason() {
+        let eof = io::Error::from(io::ErrorKind::UnexpectedEof);
+        let error = SnapshotError::io(0, "cannot be opened", eof).in_file(Path::new("folder/f.koel"));
+        assert_eq!(error.to_string(), "folder/f.koel: cannot be opened: unexpected end of file");
+        assert_eq!((error.io_kind(), error.source().is_none()), (Some(io::ErrorKind::UnexpectedEof), true));
+        let error = SnapshotError::io(80, "reading failed at byte {}", io::Error::other("the line is dead"));
+        assert_eq!(error.to_string(), "reading failed at byte 80");
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("the line is dead"));
+        assert_eq!(error.io_kind(), Some(io::ErrorKind::Other));
+        assert_eq!(SnapshotError::from(OutOfMemory::of(1)).io_kind(), None);
     }
 }

@@ -3,23 +3,24 @@
 
 use core::{
     cmp::Ordering::{Equal, Greater, Less},
-    sync::atomic::{AtomicUsize, Ordering},
+    error::Error,
+    fmt,
 };
 use std::{
-    fs::{self, File, Metadata, OpenOptions},
+    fs::{self, File, Metadata},
     io::{self, ErrorKind, Seek as _},
     path::{Path, PathBuf},
-    process,
 };
 
 use super::{
     SnapshotError, SnapshotErrorKind,
+    error::{Reason, boxed, joined},
     format::{Fixed, Header, is_growing},
     read::{Reader, check_lists, header_bytes, too_long, too_short},
+    temporary::Temporary,
 };
-use crate::text::{formatted, io_error};
 
-/// The number of symbolic links to follow before assuming a cycle.
+/// The number of symbolic links to follow before assuming a cycle. An error names it.
 const MOST_LINKS: usize = 40;
 
 /// Opens a file to read it.
@@ -39,15 +40,15 @@ pub(crate) fn replace_with(
     write: impl FnOnce(&File) -> io::Result<()>,
     check: impl FnOnce(&File) -> Result<(), SnapshotError>,
 ) -> io::Result<()> {
-    let said = |what: &str, error: io::Error| io_error(error.kind(), format_args!("{}: {what}: {error}", path.display()));
+    let said = |what, reason: io::Error| failed(reason.kind(), path, what, Some(reason));
     let target = follow(path).map_err(|error| said("cannot be written", error))?;
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // Renaming over a device or a pipe would destroy it.
         let what = "is not a regular file and cannot be replaced; give another path, or write into it with write_to";
-        return Err(io_error(ErrorKind::InvalidInput, format_args!("{}: {what}", path.display())));
+        return Err(failed(ErrorKind::InvalidInput, path, what, None));
     }
-    let failed = if old.is_some() { "cannot be written; it is as it was" } else { "cannot be written" };
+    let what = if old.is_some() { "cannot be written; it is as it was" } else { "cannot be written" };
     Temporary::beside(&target, old.is_some())
         .and_then(|temporary| {
             write(&temporary.file)?;
@@ -58,7 +59,7 @@ pub(crate) fn replace_with(
             temporary.file.sync_all()?;
             temporary.take_the_place_of(&target)
         })
-        .map_err(|error| said(failed, error))?;
+        .map_err(|error| said(what, error))?;
     sync(folder(&target))
         .map_err(|error| said("was written, but a power cut might bring the old one back: its folder cannot be synced", error))
 }
@@ -94,57 +95,38 @@ fn not_readable(error: SnapshotError) -> io::Error {
         _ => error.with_remedy("report this mistake of koel's; the filter in memory is unchanged"),
     };
     let error = io::Error::from(error);
-    io_error(error.kind(), format_args!("what was written cannot be read back, and was removed: {error}"))
+    failed(error.kind(), Path::new(""), "what was written cannot be read back, and was removed", Some(error))
 }
 
-/// A new file that is deleted on drop unless it has replaced the target.
-struct Temporary {
+/// Why a file cannot be saved. The path may be empty.
+#[derive(Debug)]
+struct NotSaved {
     path: PathBuf,
-    file: File,
+    what: &'static str,
+    reason: Option<io::Error>,
 }
 
-impl Temporary {
-    /// Creates a file in the folder of the target. If it will replace a file and get its permissions, nobody else may read it
-    /// until then; otherwise it has the permissions of any new file.
-    fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        if is_private {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        #[cfg(not(unix))]
-        let _ = is_private;
-        loop {
-            // Skips files left behind by a killed process with the same id.
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let (name, true) = formatted(format_args!(".koel-{}-{number}.tmp", process::id())) else {
-                return Err(ErrorKind::OutOfMemory.into());
-            };
-            let path = joined(folder(target), Path::new(&name))?;
-            match options.open(&path) {
-                Ok(file) => return Ok(Self { path, file }),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn take_the_place_of(mut self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)?;
-        self.path = PathBuf::new();
-        Ok(())
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
+impl fmt::Display for NotSaved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.path.as_os_str().is_empty() {
-            fs::remove_file(&self.path).ok();
+            write!(f, "{}: ", self.path.display())?;
         }
+        f.write_str(self.what)?;
+        self.reason.as_ref().map_or(Ok(()), |reason| write!(f, ": {}", Reason(reason)))
     }
+}
+
+/// Displayed with its reason, it has the source of that.
+impl Error for NotSaved {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.reason.as_ref()?.source()
+    }
+}
+
+/// The error for a file that cannot be saved; its reason alone where there is no memory for more.
+pub(super) fn failed(kind: ErrorKind, path: &Path, what: &'static str, reason: Option<io::Error>) -> io::Error {
+    let path = joined(Path::new(""), path).unwrap_or_default();
+    boxed(kind, NotSaved { path, what, reason }).unwrap_or_else(|error| error.reason.unwrap_or(kind.into()))
 }
 
 /// The file to replace, which need not exist: follows symbolic links.
@@ -156,25 +138,14 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
         match if is_link { fs::read_link(&target).ok() } else { None } {
             Some(link) => target = joined(folder(&target), &link)?,
             None if target.file_name().is_some() => return Ok(target),
-            None => return Err(io_error(ErrorKind::InvalidInput, format_args!("the path has no file name"))),
+            None => return Err(failed(ErrorKind::InvalidInput, Path::new(""), "the path has no file name", None)),
         }
     }
-    let what = format_args!("leads through more than {MOST_LINKS} symbolic links; give the file they should lead to");
-    Err(io_error(ErrorKind::InvalidInput, what))
+    let what = "the path leads through more than 40 symbolic links; give the file they should lead to";
+    Err(failed(ErrorKind::InvalidInput, Path::new(""), what, None))
 }
 
-/// `Path::join`, which aborts the program where it cannot allocate the result.
-fn joined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
-    let mut joined = PathBuf::new();
-    let separator = 1;
-    let len = folder.as_os_str().len() + separator + path.as_os_str().len();
-    joined.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory)?;
-    joined.push(folder);
-    joined.push(path);
-    Ok(joined)
-}
-
-fn folder(path: &Path) -> &Path {
+pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -216,7 +187,7 @@ mod tests {
     use super::*;
     use crate::{elastic::ElasticFilter, filter::CuckooFilter};
     use alloc::string::ToString as _;
-    use std::io::Write as _;
+    use std::{io::Write as _, process};
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]

@@ -9,7 +9,7 @@ use alloc::{
 use std::{fs::File, path::Path};
 
 use super::{
-    SnapshotError,
+    SnapshotError, bare,
     format::{Checksum, Fixed, Header, checksum},
     read::{MOST, Reading, Source, header_too_short, too_long, too_short},
     verify::{verified_copy, verify},
@@ -86,8 +86,10 @@ macro_rules! writes {
             /// over the old file once it is complete, on the disk, and has been read back as far as opening a view reads. If
             /// anything fails before that (an error, a full disk, a power cut), the old file is still there. When `save` returns, the new
             /// file survives a power cut, as far as the operating system can guarantee it: a folder that the process may write to but not
-            /// read cannot be synced. Only a killed process leaves its temporary file behind. (On Unix, the signal `SIGXFSZ`, which comes
-            /// with a limit of the length of files, kills a process that does not ignore it.)
+            /// read cannot be synced. A killed process leaves at most one temporary file behind, and the next `save` to the same path
+            /// removes it, where the file system has locks and the user may open the file. Concurrent savers do not wait for each other
+            /// and never share a temporary file; the last one to finish wins. (On Unix, the signal `SIGXFSZ`, which comes with a limit of
+            /// the length of files, kills a process that does not ignore it.)
             ///
             /// Because the file is replaced, and not overwritten:
             /// - Processes that have the old file open or mapped keep its content.
@@ -201,7 +203,9 @@ macro_rules! reads {
             /// Reads a filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
             ///
             /// # Errors
-            /// If the file is not a valid snapshot, or cannot be opened or read (the kind is then [`Io`](crate::SnapshotErrorKind::Io)).
+            /// If the file is not a valid snapshot, or cannot be opened or read: the kind is then [`Io`](crate::SnapshotErrorKind::Io),
+            /// the message has the path and the system's reason, and [`io_kind`](crate::SnapshotError::io_kind) tells a missing file
+            /// from others.
             /// [`save`](Self::save) has an example.
             #[cfg(feature = "std")]
             pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, $crate::SnapshotError> {
@@ -271,7 +275,7 @@ macro_rules! reads {
 }
 pub(crate) use reads;
 
-/// Views. The view has `open`, and its core `verify`, `to_owned` and the snapshot.
+/// Views. The view has `open`, which takes whether other bytes may follow the snapshot, and its core `verify`, `to_owned` and the snapshot.
 macro_rules! views {
     ($view:ident, $owned:ident) => {
         impl<D: AsRef<[u8]>> $view<D> {
@@ -349,9 +353,7 @@ macro_rules! views {
                 data: D,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
             ) -> Result<Self, $crate::SnapshotError> {
-                let given = data.as_ref().len();
-                let (view, end) = Self::over_prefix_with(data, hasher)?;
-                $crate::snapshot::nothing_left(given, (view, end as u64))
+                Self::open(data, hasher, false)
             }
 
             /// [`over_prefix`](Self::over_prefix) for filters with other hashers, as [`over_with`](Self::over_with).
@@ -362,7 +364,7 @@ macro_rules! views {
                 data: D,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
             ) -> Result<(Self, usize), $crate::SnapshotError> {
-                let view = Self::open(data, hasher)?;
+                let view = Self::open(data, hasher, true)?;
                 let end = view.core.snapshot().end();
                 Ok((view, end))
             }
@@ -385,8 +387,11 @@ macro_rules! views {
             /// assert!(FilterView::over(&bytes)?.verify().is_err());
             /// # Ok::<(), Box<dyn core::error::Error>>(())
             /// ```
-            pub fn verify(&self) -> Result<(), $crate::SnapshotError> {
-                self.core.verify()
+            pub fn verify(&self) -> Result<(), $crate::SnapshotError>
+            where
+                H: $crate::hash::Hasher,
+            {
+                self.core.verify(self.hasher.id())
             }
 
             /// Copies the view into a filter that owns its tables and can be updated. The copy is [verified](Self::verify).
@@ -404,9 +409,9 @@ macro_rules! views {
             /// ```
             pub fn to_filter(&self) -> Result<$owned<H>, $crate::SnapshotError>
             where
-                H: Clone,
+                H: $crate::hash::Hasher + Clone,
             {
-                Ok($owned { core: self.core.to_verified()?, hasher: self.hasher.clone() })
+                Ok($owned { core: self.core.to_verified(self.hasher.id())?, hasher: self.hasher.clone() })
             }
 
             /// The data that the view was made from.
@@ -504,23 +509,32 @@ impl<H: Hasher> CuckooFilter<H> {
     /// Twice as fast for large tables as [`read`](Self::read), which reads in pieces (docs/PERFORMANCE.md).
     pub(crate) fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let FilterView { core, hasher } = FilterView::over_with(bytes, hasher)?;
-        Ok(Self { core: core.to_verified()?, hasher })
+        Ok(Self { core: core.to_verified(hasher.id())?, hasher })
     }
 }
 
 impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
     /// Opens the snapshot at the start of the data. The trailer serves as the table's padding.
-    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, may_go_on: bool) -> Result<Self, SnapshotError> {
         let bytes = data.as_ref();
-        let header = Header::<Fixed>::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)?;
+        let header = header(bytes)?;
         let hasher = header.hasher(hasher)?;
         let Fixed { params, len } = header.fields;
         let (given, end) = (wide(bytes.len()), params.snapshot_bytes());
         if given < end {
             return Err(too_short(given, end));
         }
+        if given > end && !may_go_on {
+            return Err(too_long(given, end));
+        }
         Ok(Self { core: RawFilter::from_parts(params, Snapshot::new(data, index(end)), len), hasher })
     }
+}
+
+/// Decodes the header at the start of the bytes.
+#[inline]
+fn header(bytes: &[u8]) -> Result<Header<Fixed>, SnapshotError> {
+    Header::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)
 }
 
 impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
@@ -532,26 +546,33 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
         self.into_storage()
     }
 
-    fn verify(&self) -> Result<(), SnapshotError> {
-        verify(self)
+    fn verify(&self, hasher: HasherId) -> Result<(), SnapshotError> {
+        verify(self, hasher)
     }
 
-    fn to_verified(&self) -> Result<RawFilter, SnapshotError> {
-        verified_copy(self)
+    fn to_verified(&self, hasher: HasherId) -> Result<RawFilter, SnapshotError> {
+        verified_copy(self, hasher)
     }
 
     fn snapshot_bytes(&self) -> u64 {
-        wide(self.snapshot().end())
+        self.params().snapshot_bytes()
     }
 
-    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
-    fn write<E>(&self, _: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        write(self.snapshot().all())
+    fn write<E>(&self, hasher: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let snapshot = self.snapshot();
+        if !snapshot.is_bare() {
+            return write(snapshot.all());
+        }
+        let (header, trailer) = bare::frame(self, hasher);
+        write(&header)?;
+        write(self.table())?;
+        write(&trailer)
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
-    fn append_to(&self, _: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        bytes.extend_from_slice(self.snapshot().all());
-        Ok(())
+    fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        self.write(hasher, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     bits::{PADDING, wide},
     elastic::{ElasticParams, Shares},
     hash::{Hasher, HasherId},
-    params::{Addressing, Parameter, Params, TableKind},
+    params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind},
     storage,
 };
@@ -117,7 +117,8 @@ impl<F: Fields> Header<F> {
         (header, checksum)
     }
 
-    /// Validates everything that does not require more bytes.
+    /// Validates everything that does not require more bytes. A function of its own, so that views of all types of data share its code.
+    #[inline(never)]
     pub(super) fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
         if take(header, MAGIC_AT) != MAGIC {
             return Err(not_a_snapshot());
@@ -190,6 +191,7 @@ impl Fields for Fixed {
         put(header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
     }
 
+    #[inline]
     fn take(table: TableKind, header: &HeaderBytes) -> Result<Self, SnapshotError> {
         let addressing = match header[ADDRESSING_AT] {
             0 => Addressing::AnySize,
@@ -201,12 +203,12 @@ impl Fields for Fixed {
         let (f, b) = (header[FINGERPRINT_BITS_AT].into(), header[BUCKET_SIZE_AT].into());
         let buckets = number(header, BUCKETS_AT);
         let params = Params::new(table, f, b, buckets, addressing, number(header, SEED_AT)).map_err(|error| {
-            let at = match error.parameter() {
-                Parameter::FingerprintBits => FINGERPRINT_BITS_AT,
-                Parameter::BucketSize => BUCKET_SIZE_AT,
+            let at = match error {
+                ParamError::FingerprintBits { .. } => FINGERPRINT_BITS_AT,
+                ParamError::BucketSize { .. } => BUCKET_SIZE_AT,
                 _ => BUCKETS_AT,
             };
-            SnapshotError::params(Kind::Parameter, at, table, [f, b], addressing, buckets)
+            SnapshotError::params(Kind::Parameter, at, error)
         })?;
         let (items, slots) = (number(header, ITEMS_AT), params.slots());
         let len = usize::try_from(items).ok().filter(|&len| len <= slots);
@@ -414,6 +416,7 @@ impl Params {
     /// assert_eq!(params.snapshot_bytes(), filter.to_bytes().len() as u64);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn snapshot_bytes(&self) -> u64 {
         wide(HEADER_BYTES) + wide(self.table_bytes()) + wide(TRAILER_BYTES)

@@ -4,14 +4,17 @@
 //! | file | what it has |
 //! |---|---|
 //! | `filters` | the methods of public filters |
+//! | `bare` | tables without a header |
 //! | `format` | header, sections, records: bytes into fields and back |
 //! | `read` | the walk over a snapshot's sections, whatever the bytes come from |
 //! | `verify` | what a table must be |
 //! | `write` | the bytes of a snapshot, all at once or from wherever a reader is |
 //! | `extent` | where a snapshot ends, found while it arrives |
 //! | `file` | replacing files atomically |
+//! | `temporary` | the temporary files of savers, alive and killed |
 //! | `serde` | the same bytes in serde's formats |
 
+mod bare;
 mod error;
 mod extent;
 #[cfg(feature = "std")]
@@ -21,17 +24,19 @@ mod format;
 mod read;
 #[cfg(feature = "serde")]
 pub(crate) mod serde;
+#[cfg(feature = "std")]
+mod temporary;
 mod verify;
 mod write;
 
-#[cfg(go_files)]
-pub(crate) use file::has_length;
 #[cfg(all(feature = "std", any(go_files, feature = "redisbloom")))]
 pub(crate) use file::replace_with;
 #[cfg(any(go_files, feature = "redisbloom"))]
 pub(crate) use read::too_short;
 #[cfg(feature = "serde")]
 pub(crate) use serde::{deserializes, serializes};
+#[cfg(go_files)]
+pub(crate) use {error::boxed, file::has_length};
 pub use {
     error::{SnapshotError, SnapshotErrorKind},
     extent::SnapshotExtent,

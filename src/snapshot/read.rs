@@ -152,7 +152,7 @@ impl<S: Source> Reading<S, Fixed> {
         self.buffer.resize(whole + PADDING, 0);
         let storage = Owned::from_vec(self.buffer).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
         let raw = RawFilter::from_parts(params, storage, len);
-        verify::table(&raw, None)?;
+        verify::table(&raw)?;
         Ok((raw, end))
     }
 }

@@ -11,7 +11,7 @@ use core::{
     ops::Range,
 };
 
-use base64::{Engine, display::Base64Display, engine::general_purpose::STANDARD};
+use base64::{DecodeError, DecodeSliceError, Engine, display::Base64Display, engine::general_purpose::STANDARD};
 use serde::{
     de::{Deserialize, DeserializeSeed, Deserializer, Error, Expected, IgnoredAny, MapAccess, SeqAccess, Visitor},
     ser::{Error as _, Serialize, SerializeStruct, Serializer},
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     bits::{index, low_half, wide},
-    params::{Addressing, Params, TableKind, nearest},
+    params::{Addressing, Params, TableKind},
     storage::OutOfMemory,
 };
 
@@ -122,7 +122,10 @@ impl<'de, F> Visitor<'de> for Snapshot<F> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
-        self.read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| refused(&error))
+        self.read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| match error.kind() {
+            Kind::Io => E::custom(format_args!("koel filter: {} given, {error}", Shown(text))),
+            _ => refused(&error),
+        })
     }
 }
 
@@ -188,14 +191,18 @@ impl Base64<'_> {
     fn decode(&mut self) -> Result<bool, SnapshotError> {
         let rest = &self.text.as_bytes()[self.read..];
         let digits = &rest[..rest.len().min(PIECE / 3 * 4)];
-        let refused = |what: &dyn Display| {
-            let (text, from) = (Shown(self.text), self.read);
-            SnapshotError::text(text!("{text} given, expected padded base64: from digit {from} on: {what}"))
+        let refused = |at| {
+            let words = "expected padded base64, which the text is not from digit {} on";
+            SnapshotError::new(Kind::Io, wide(self.read), words, [wide(self.read + at)])
         };
-        let decoded = STANDARD.decode_slice(digits, &mut self.piece).map_err(|error| refused(&error))?;
+        let decoded = STANDARD.decode_slice(digits, &mut self.piece).map_err(|error| match error {
+            DecodeSliceError::DecodeError(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _)) => refused(at),
+            // It ends too early, or its padding does.
+            _ => refused(digits.len()),
+        })?;
         // Otherwise there would be several texts for the same bytes.
         if decoded < PIECE && digits.len() < rest.len() {
-            return Err(refused(&"there is padding before the end"));
+            return Err(refused(digits.len()));
         }
         self.read += digits.len();
         self.left = 0..decoded;
@@ -287,10 +294,7 @@ fn params<E: Error>(values: [Option<u64>; FIELDS.len()]) -> Result<Params, E> {
     let [table, fingerprint_bits, bucket_size, addressing, seed, buckets] = values.map(Option::unwrap_or_default);
     let (table, addressing) = (TableKind::ALL[index(table)], Addressing::ALL[index(addressing)]);
     let params = Params::new(table, low_half(fingerprint_bits), low_half(bucket_size), buckets, addressing, seed);
-    params.map_err(|error| match nearest(&error) {
-        Some(nearest) => E::custom(format_args!("koel parameters: {error}; {nearest}")),
-        None => E::custom(format_args!("koel parameters: {error}")),
-    })
+    params.map_err(|error| E::custom(format_args!("koel parameters: {error}")))
 }
 
 /// Deserialises a single value as a number.

@@ -3,14 +3,14 @@
 use core::ops::Range;
 
 use super::{
-    SnapshotError, SnapshotErrorKind as Kind,
+    SnapshotError, SnapshotErrorKind as Kind, bare,
     format::{CHECKSUM_AT, Checksum, HEADER_BYTES, ITEMS_AT, TRAILER_BYTES, number},
     read::check_sum,
 };
 use crate::{
     bits::{index, wide},
     filter::RawFilter,
-    kernel::Layout,
+    hash::HasherId,
     storage::{Snapshot, Storage},
     table::{Corrupt, TableParams},
 };
@@ -21,49 +21,79 @@ const PIECE: usize = 4096;
 const _: () = assert!(PIECE.is_multiple_of(8));
 
 /// Validates the table of a view.
-pub(super) fn verify<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> Result<(), SnapshotError> {
-    table(view, Some(checksums(view.storage().all())))
+pub(super) fn verify<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Result<(), SnapshotError> {
+    around(view, hasher).verify(view)
 }
 
 /// A validated copy of a view. Validates the copy, because mapped bytes may change at any time.
-pub(super) fn verified_copy<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> Result<RawFilter, SnapshotError> {
+pub(super) fn verified_copy<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Result<RawFilter, SnapshotError> {
     let copy = view.to_owned()?;
-    table(&copy, Some(checksums(view.storage().all())))?;
+    around(view, hasher).verify(&copy)?;
     Ok(copy)
 }
 
-/// The checksums of header and table that are stored in a snapshot of a filter of fixed size.
-fn checksums(snapshot: &[u8]) -> [u64; 2] {
-    [number(snapshot, CHECKSUM_AT), number(snapshot, snapshot.len() - TRAILER_BYTES)]
+/// Validates the table of a snapshot of a filter of fixed size whose checksum has been compared.
+pub(super) fn table<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
+    Around::header(None).verify(filter)
 }
 
-/// Validates the untrusted table of a filter of fixed size: its checksum, unless that is done already, and, since checksums can be
-/// forged, all buckets, the bits behind the last one, and the number of items. `expected` are the checksums of header and table.
-pub(super) fn table<S: Storage>(filter: &RawFilter<S>, expected: Option<[u64; 2]>) -> Result<(), SnapshotError> {
-    let words = "the table holds {} items, but the header says {}";
-    buckets(filter, wide(HEADER_BYTES), expected, wide(ITEMS_AT), words)
+/// The checksum that a table should have.
+pub(super) struct Expected {
+    pub(super) seed: u64,
+    pub(super) stored: u64,
+    /// The bits that are stored.
+    pub(super) mask: u64,
+}
+
+/// What stands around a table.
+pub(super) struct Around {
+    /// The offset of the table.
+    pub(super) start: u64,
+    /// The checksum, unless it has been compared.
+    pub(super) expected: Option<Expected>,
+    /// The offset of the number of items, and the words for another number.
+    pub(super) items: (u64, &'static str),
+}
+
+impl Around {
+    /// The header and the trailer of a snapshot.
+    fn header(expected: Option<Expected>) -> Self {
+        let items = (wide(ITEMS_AT), "the table holds {} items, but the header says {}");
+        Self { start: wide(HEADER_BYTES), expected, items }
+    }
+
+    /// Validates a table: its checksum and, since checksums can be forged, all buckets, the bits behind the last one, and the number of
+    /// items.
+    fn verify<S: Storage>(self, filter: &RawFilter<S>) -> Result<(), SnapshotError> {
+        buckets(filter, self)
+    }
+}
+
+/// What stands around the table of a view.
+fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Around {
+    if view.storage().is_bare() {
+        return bare::around(view, hasher);
+    }
+    let snapshot = view.storage().all();
+    let [seed, stored] = [CHECKSUM_AT, snapshot.len() - TRAILER_BYTES].map(|at| number(snapshot, at));
+    Around::header(Some(Expected { seed, stored, mask: u64::MAX }))
 }
 
 /// The same of a shard, whose table begins at `start` and has the right checksum.
-pub(super) fn shard<S: Storage, P: TableParams<Geometry: Layout>>(
-    shard: &RawFilter<S, P>,
-    start: u64,
-) -> Result<(), SnapshotError> {
-    buckets(shard, start, None, start, "the table of a shard holds {} items, but the list says {}")
+pub(super) fn shard<S: Storage, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
+    let items = (start, "the table of a shard holds {} items, but the list says {}");
+    buckets(shard, Around { start, expected: None, items })
 }
 
-/// Validates a table that begins at `start`, the number of whose items is stored at `len_at`. Reports a wrong checksum in preference
-/// to a corrupt bucket, since it shows that the bytes were altered after they were written.
-fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
+/// Validates a table. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes were altered after
+/// they were written.
+fn buckets<S: Storage, P: TableParams>(
     filter: &RawFilter<S, P>,
-    start: u64,
-    expected: Option<[u64; 2]>,
-    len_at: u64,
-    words: &'static str,
+    Around { start, expected, items: (len_at, words) }: Around,
 ) -> Result<(), SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
     let bucket_bits = u64::from(params.bucket_bits());
-    let mut checksum = expected.map(|[seed, _]| Checksum::new(seed));
+    let mut checksum = expected.as_ref().map(|expected| Checksum::new(expected.seed));
     let mut items: Result<_, SnapshotError> = Ok(0);
     for first in (0..params.buckets()).step_by(PIECE) {
         let end = params.buckets().min(first + wide(PIECE));
@@ -72,8 +102,8 @@ fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
         }
         items = items.and_then(|items| Ok(items + piece(filter, start, first..end)?));
     }
-    if let (Some(checksum), Some([_, stored])) = (checksum, expected) {
-        check_sum(start + wide(bytes.len()), "table", stored, checksum.finish())?;
+    if let (Some(checksum), Some(Expected { stored, mask, .. })) = (checksum, expected) {
+        check_sum(start + wide(bytes.len()), "table", stored, checksum.finish() & mask)?;
     }
     let items = items?;
     check_end(params, bytes, start)?;
@@ -84,11 +114,7 @@ fn buckets<S: Storage, P: TableParams<Geometry: Layout>>(
 }
 
 /// Counts the items in a range of buckets.
-fn piece<S: Storage, P: TableParams<Geometry: Layout>>(
-    filter: &RawFilter<S, P>,
-    start: u64,
-    buckets: Range<u64>,
-) -> Result<u64, SnapshotError> {
+fn piece<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64, buckets: Range<u64>) -> Result<u64, SnapshotError> {
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }

@@ -5,7 +5,7 @@ mod memory;
 use alloc::vec::Vec;
 use core::{error::Error, fmt};
 
-use crate::{bits::PADDING, text::filled};
+use crate::bits::PADDING;
 use memory::Memory;
 
 /// The length of a snapshot's header in bytes; the table follows it.
@@ -82,18 +82,30 @@ impl fmt::Debug for Owned {
     }
 }
 
-/// A table inside a snapshot held in `D`: the storage of a [`FilterView`](crate::FilterView).
+/// A table held in `D`, inside a snapshot or bare: the storage of a [`FilterView`](crate::FilterView).
 #[derive(Clone)]
 pub(crate) struct Snapshot<D> {
     data: D,
-    /// The length of the snapshot. Its trailer serves as padding.
+    /// The offset of the table: the length of a header, or 0 for a bare table.
+    start: usize,
+    /// The end of the snapshot, whose trailer serves as padding, or of a bare table's padding.
     end: usize,
 }
 
 impl<D> Snapshot<D> {
     /// The snapshot that ends at `end`. The caller has checked that there are as many bytes.
     pub(crate) fn new(data: D, end: usize) -> Self {
-        Self { data, end }
+        Self { data, start: HEADER_BYTES, end }
+    }
+
+    /// The bare table at the start of the data, whose padding ends at `end`. The caller has checked that there are as many bytes.
+    pub(crate) fn bare(data: D, end: usize) -> Self {
+        Self { data, start: 0, end }
+    }
+
+    /// True if there is no header.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.start == 0
     }
 
     /// The length of the snapshot.
@@ -125,7 +137,10 @@ impl<D: AsRef<[u8]>> Snapshot<D> {
 impl<D: AsRef<[u8]>> Storage for Snapshot<D> {
     #[inline]
     fn bytes(&self) -> &[u8] {
-        &self.all()[HEADER_BYTES..]
+        match self.data.as_ref().get(self.start..self.end) {
+            Some(bytes) => bytes,
+            None => shrunk(),
+        }
     }
 }
 
@@ -144,18 +159,12 @@ impl<D> fmt::Debug for Snapshot<D> {
 // Memory that may be refused.
 
 /// Memory for a table, or for a copy of one, could not be allocated. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     bytes: usize,
 }
 
 impl OutOfMemory {
-    pub(crate) const WORDS: &[&str] = &[
-        "",
-        " bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a \
-         machine with more memory",
-    ];
-
     pub(crate) fn of(bytes: usize) -> Self {
         Self { bytes }
     }
@@ -177,7 +186,12 @@ impl From<OutOfMemory> for std::io::Error {
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        filled(f, Self::WORDS, &[self.bytes])
+        let Self { bytes } = self;
+        write!(
+            f,
+            "{bytes} bytes of memory could not be allocated; use a smaller capacity, a higher false-positive rate, or a machine \
+             with more memory"
+        )
     }
 }
 

@@ -55,12 +55,6 @@ impl Uniform {
     }
 }
 
-/// Which buckets of a table belong together.
-pub(crate) trait Placement: Copy {
-    /// The other bucket of a fingerprint stored in `bucket`. An involution.
-    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64;
-}
-
 /// The addressing of tables with any even number of buckets: [`Addressing::AnySize`].
 #[derive(Clone, Copy)]
 pub(crate) struct AnySize {
@@ -86,11 +80,10 @@ impl AnySize {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
-}
 
-impl Placement for AnySize {
+    /// The other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
-    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+    pub(crate) fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         // Bucket and alternate add up to an odd number modulo an even one, so they always differ.
         let sum = product(spread(fingerprint.wide()), self.buckets).0 | 1;
         let (difference, below) = sum.overflowing_sub(bucket);
@@ -98,7 +91,7 @@ impl Placement for AnySize {
     }
 }
 
-/// The placement in a table that is a filter of its own.
+/// The addressing of a table that is a filter of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     addressing: Addressing,
@@ -142,11 +135,10 @@ impl Address {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
-}
 
-impl Placement for Address {
+    /// The other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
-    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+    pub(crate) fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         match self.any_size() {
             Some(address) => address.alternate(bucket, fingerprint),
             None => (bucket ^ u64::from(low_half(fingerprint.wide() * GO_MULTIPLIER))) & (self.buckets - 1),

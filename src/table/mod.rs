@@ -37,7 +37,7 @@ use crate::{
 #[cfg(x86_kernels)]
 pub(crate) use address::MULTIPLIER;
 pub use address::Uniform;
-pub(crate) use address::{Address, AnySize, Placement};
+pub(crate) use address::{Address, AnySize};
 #[cfg(x86_kernels)]
 pub(crate) use packed::codebook;
 #[cfg(go_files)]
@@ -250,13 +250,11 @@ fn bytes_of(buckets: u64, bucket_bits: u32) -> usize {
 
 /// The parameters of one table: those of a filter, or of one of the shards that make up a larger filter.
 pub(crate) trait TableParams: Copy {
-    type Placement: Placement;
-    type Geometry: Copy;
+    /// Whether tables may have a column.
+    const HAS_COLUMN: bool = false;
 
-    fn geometry(&self) -> Self::Geometry;
-
-    /// Where the table keeps an item.
-    fn placement(&self) -> Self::Placement;
+    /// The other bucket of a fingerprint stored in `bucket`. An involution.
+    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64;
     fn table(&self) -> TableKind;
     /// The number of bits that the table stores of an item, without the column.
     fn fingerprint_bits(&self) -> u32;
@@ -293,16 +291,9 @@ pub(crate) trait TableParams: Copy {
 }
 
 impl TableParams for Params {
-    type Placement = Address;
-    type Geometry = Geometry;
-
-    fn geometry(&self) -> Geometry {
-        Geometry::new(self)
-    }
-
     #[inline]
-    fn placement(&self) -> Address {
-        Address::new(self)
+    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+        Address::new(self).alternate(bucket, fingerprint)
     }
 
     fn table(&self) -> TableKind {

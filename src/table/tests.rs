@@ -9,8 +9,8 @@ use proptest::{
 };
 
 use super::{
-    Address, Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, Narrow, Portable, Single, SingleDeep, Table, TableMut,
-    TableParams, Wide, WideDeep, fingerprints, packed::codebook,
+    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, Narrow, Portable, Single, SingleDeep, Table, TableMut, TableParams,
+    Wide, WideDeep, fingerprints, packed::codebook,
 };
 use crate::{
     bits::{self, PADDING},
@@ -105,15 +105,10 @@ struct Deepened {
 }
 
 impl TableParams for Deepened {
-    type Placement = Address;
-    type Geometry = DeepGeometry;
+    const HAS_COLUMN: bool = true;
 
-    fn geometry(&self) -> DeepGeometry {
-        DeepGeometry::new(self)
-    }
-
-    fn placement(&self) -> Address {
-        self.table.placement()
+    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+        self.table.alternate(bucket, fingerprint)
     }
 
     fn table(&self) -> TableKind {

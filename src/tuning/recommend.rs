@@ -7,8 +7,7 @@ use alloc::{
 };
 use core::cmp::{Ordering, Reverse};
 
-use super::nearest;
-use crate::params::{Addressing, ParamError, Params, Rate, Request, TableKind};
+use crate::params::{Addressing, Params, Request, TableKind};
 
 /// The highest false-positive rate that is recommended: one half.
 ///
@@ -90,7 +89,7 @@ impl Constraints {
         }
         // It is about the bucket: with fingerprints that every table takes.
         if let Err(error) = Params::new(table, 32, b, 2, self.addressing, 0) {
-            return Some(in_words(&error));
+            return Some(error.to_string());
         }
         // The same words for all bucket sizes, so that they can be listed together.
         let (copies, least) = (self.copies, self.copies.div_ceil(2));
@@ -305,13 +304,8 @@ pub fn best_rate(items: usize, bytes: usize, constraints: &Constraints) -> Recom
 
 /// The smallest filter for this many items at that rate, or why there is none.
 fn smallest(request: Request, items: usize, rate: f64) -> Result<Params, String> {
-    let request = Request { capacity: Some(items), false_positive_rate: Some(Rate(rate)), ..request };
-    request.params().map_err(|error| in_words(&error))
-}
-
-/// An error, and what would work instead.
-fn in_words(error: &ParamError) -> String {
-    nearest(error).map_or_else(|| error.to_string(), |nearest| format!("{error}; {nearest}"))
+    let request = Request { capacity: Some(items), false_positive_rate: Some(rate), ..request };
+    request.params().map_err(|error| error.to_string())
 }
 
 /// Why not even the smallest filter that is of use fits.

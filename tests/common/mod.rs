@@ -10,7 +10,7 @@ pub(crate) use folder::Folder;
 pub(crate) use go_file::GoFile;
 pub(crate) use split_mix::SplitMix64;
 
-use koel::{Addressing, Builder, CuckooFilter, ParamError, TableKind, Xxh3, hash::Hasher, tuning::nearest};
+use koel::{Addressing, Builder, CuckooFilter, TableKind, Xxh3, hash::Hasher};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes of a snapshot before its table.
@@ -46,11 +46,6 @@ pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
 fn kinds_of(f: u32, addressing: Addressing) -> impl Iterator<Item = Kind> {
     let single = BUCKET_SIZES.into_iter().map(move |b| Kind { table: TableKind::Single, f, b, addressing });
     single.chain([Kind { table: TableKind::Packed, f, b: 4, addressing }])
-}
-
-/// An error about a parameter, and what works instead.
-pub(crate) fn with_nearest(error: &ParamError) -> String {
-    nearest(error).map_or_else(|| error.to_string(), |nearest| format!("{error}; {nearest}"))
 }
 
 /// The table's part of a snapshot.

@@ -12,7 +12,7 @@ fn the_ninth_copy_is_refused_and_nothing_has_grown() {
     }
     for _ in 0..1000 {
         let error = filter.insert("alice").unwrap_err();
-        assert_eq!((error.kind(), error.position()), (InsertErrorKind::Copies, 0));
+        assert_eq!((error.kind(), error.position()), (InsertErrorKind::Copies { copies: 8 }, 0));
     }
     assert_eq!((filter.len(), filter.count("alice"), filter.size_in_bytes()), (8, 8, bytes));
 }

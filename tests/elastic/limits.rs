@@ -1,7 +1,6 @@
 //! A limit of memory, and parameters at the edge.
 
-use crate::common::with_nearest;
-use koel::{ElasticFilter, InsertErrorKind, Parameter, Prehashed, TableKind};
+use koel::{BuildError, ElasticFilter, InsertErrorKind, ParamError, Prehashed, TableKind};
 
 #[test]
 fn a_limit_is_kept_and_removals_make_room_again() {
@@ -9,7 +8,7 @@ fn a_limit_is_kept_and_removals_make_room_again() {
     let mut filter = builder.build().unwrap();
     let refused = (0..1_000_000u64).find_map(|n| filter.insert(&n).err().map(|error| (n, error))).unwrap();
     let (items, error) = refused;
-    assert_eq!(error.kind(), InsertErrorKind::Limit);
+    assert!(matches!(error.kind(), InsertErrorKind::Limit { .. }));
     assert!(error.to_string().contains("the limit is 100000"), "{error}");
     assert!(filter.size_in_bytes() <= 100_000);
     assert_eq!(filter.len() as u64, items);
@@ -21,36 +20,58 @@ fn a_limit_is_kept_and_removals_make_room_again() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_remedy_that_works() {
+fn wrong_parameters_are_refused_with_their_limits() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001);
-    let error = builder.clone().bucket_size(17).params().unwrap_err();
-    assert_eq!(error.parameter(), Parameter::BucketSize);
-    assert!(error.to_string().ends_with("the nearest that works is 16"), "{error}");
+    let error = ParamError::BucketSize { given: 17, table: TableKind::Single };
+    assert_eq!(builder.clone().bucket_size(17).params(), Err(error));
     assert!(builder.clone().bucket_size(16).build().is_ok());
-    let error = builder.clone().table(TableKind::Packed).bucket_size(3).params().unwrap_err();
-    assert!(error.to_string().ends_with("the nearest that works is 4"), "{error}");
-    let error = builder.clone().capacity(10).max_capacity(9).params().unwrap_err();
-    assert_eq!(error.parameter(), Parameter::Capacity);
-    for rate in [f64::NAN, 0.0, -1.0, 1.0, f64::INFINITY, 1e-30] {
-        let error = builder.clone().false_positive_rate(rate).params().unwrap_err();
-        assert_eq!(error.parameter(), Parameter::FalsePositiveRate, "{error}");
-    }
-    assert_eq!(ElasticFilter::builder().params().unwrap_err().parameter(), Parameter::FalsePositiveRate);
-    #[cfg(target_pointer_width = "64")]
-    {
-        let wide = builder.clone().false_positive_rate(0.01).capacity(0);
-        let message = with_nearest(&wide.clone().max_capacity(1_000_000_000_000_000).params().unwrap_err());
-        let (_, most) = message.split_once("; a maximal capacity of ").expect(&message);
-        let most = most.strip_suffix(" works").expect(&message).parse().unwrap();
-        assert!(wide.max_capacity(most).params().is_ok(), "{message}");
-    }
-    #[cfg(target_pointer_width = "64")]
-    assert!(builder.capacity(usize::MAX).max_capacity(usize::MAX).params().is_err());
+    let error = ParamError::BucketSize { given: 3, table: TableKind::Packed };
+    assert_eq!(builder.clone().table(TableKind::Packed).bucket_size(3).params(), Err(error));
+    let error = ParamError::Capacity { given: 10, most: 9 };
+    assert_eq!(builder.clone().capacity(10).max_capacity(9).params(), Err(error));
+    assert!(builder.capacity(9).max_capacity(9).build().is_ok());
+    assert_eq!(ElasticFilter::builder().params(), Err(ParamError::NoRate));
 }
 
-/// The first tables are within the limit, too: otherwise nothing is allocated, and both remedies work.
+/// The largest maximal capacity works with every table, bucket size, number of lanes and rate, and one more does not.
 #[test]
-fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
+#[cfg(target_pointer_width = "64")]
+fn the_largest_maximal_capacity_works() {
+    for b in 1..=16 {
+        for lanes in [1, 2, 64, 256] {
+            let builder = ElasticFilter::builder().bucket_size(b).lanes(lanes);
+            let too_large = builder.clone().max_capacity(usize::MAX).false_positive_rate(0.9).params();
+            let Err(ParamError::MaxCapacity { given: usize::MAX, most }) = too_large else { panic!("{too_large:?}") };
+            for capacity in [0, 1, most / 1000, most / 2, most / 2 + 1, most] {
+                let builder = builder.clone().capacity(capacity).max_capacity(most);
+                let lowest = match builder.clone().false_positive_rate(1.0).params() {
+                    Err(ParamError::FalsePositiveRate { lowest, .. }) => lowest,
+                    other => panic!("{other:?}"),
+                };
+                for rate in [lowest, 2.0 * lowest, 1e-3, 0.01, 0.1, 0.5, 0.999].into_iter().filter(|&rate| rate >= lowest) {
+                    let builder = builder.clone().false_positive_rate(rate);
+                    assert!(builder.clone().params().is_ok(), "buckets of {b}, {lanes} lanes, {capacity}..{most}, {rate:e}");
+                    let more = builder.max_capacity(most + 1).params();
+                    assert_eq!(more, Err(ParamError::MaxCapacity { given: most + 1, most }));
+                }
+            }
+            // By default, it is no more than that.
+            let filter = builder.clone().capacity(most).false_positive_rate(0.5).params().expect("it is the largest");
+            assert_eq!(filter.max_capacity(), most);
+        }
+    }
+}
+
+fn param(error: BuildError) -> ParamError {
+    match error {
+        BuildError::Param(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+/// The first tables are within the limit, too: otherwise nothing is allocated, and the remedy works.
+#[test]
+fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
     let builder = || ElasticFilter::builder().false_positive_rate(0.001);
     let builders = [
         builder(),
@@ -63,38 +84,18 @@ fn a_limit_below_the_first_tables_is_refused_with_remedies_that_work() {
         #[cfg(target_pointer_width = "64")]
         builder().capacity(1 << 40).max_capacity(1 << 40),
     ];
-    let mut capacities = 0;
     for builder in builders {
-        let first = builder.clone().params().unwrap().size_in_bytes();
-        let fits = |builder: &koel::ElasticBuilder| {
-            // Without the memory for a petabyte.
-            let limit = builder.clone().params().unwrap().size_in_bytes();
-            if limit > 1 << 30 {
-                return;
-            }
-            let filter = builder.clone().build().unwrap();
-            assert!(filter.size_in_bytes() <= limit);
-        };
-        fits(&builder.clone().max_bytes(first));
-        for limit in [first - 1, first / 3, first / 1000, 0] {
-            let error = builder.clone().max_bytes(limit).build().unwrap_err();
-            let koel::BuildError::Param(error) = error else { panic!("{error}") };
-            let message = with_nearest(&error);
-            assert_eq!(error.parameter(), Parameter::MaxBytes);
-            let number = |before: &str| {
-                let (_, after) = message.split_once(before)?;
-                after.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()
-            };
-            let beginning = format!("max bytes: {limit} given, but an empty filter takes up to {first}; ");
-            assert!(message.starts_with(&beginning), "{message}");
-            fits(&builder.clone().max_bytes(number("the nearest that works is ").expect(&message)));
-            if let Some(capacity) = number("; a capacity of ") {
-                fits(&builder.clone().max_bytes(limit).capacity(capacity));
-                capacities += 1;
-            }
+        let needed = builder.clone().params().unwrap().size_in_bytes();
+        for given in [needed - 1, needed / 3, needed / 1000, 0] {
+            let error = builder.clone().max_bytes(given).build().unwrap_err();
+            assert_eq!(param(error), ParamError::MaxBytes { given, needed });
+        }
+        // Without the memory for a petabyte.
+        if needed < 1 << 30 {
+            let filter = builder.max_bytes(needed).build().unwrap();
+            assert!(filter.size_in_bytes() <= needed);
         }
     }
-    assert!(capacities > 8, "{capacities}");
 }
 
 #[test]
@@ -104,8 +105,7 @@ fn shared_filters_begin_within_the_limit() {
     let params = builder.clone().params().unwrap();
     let whole = params.size_in_bytes();
     assert!(builder.clone().max_bytes(whole).build_shared().is_ok());
-    let refused =
-        |error: koel::BuildError| matches!(error, koel::BuildError::Param(error) if error.parameter() == Parameter::MaxBytes);
+    let refused = |error| matches!(param(error), ParamError::MaxBytes { .. });
     assert!(builder.clone().max_bytes(whole - 1).build_shared().is_err_and(refused));
 }
 
@@ -127,16 +127,46 @@ fn layers_come_to_an_end() {
     assert!(filter.merge(&copy).is_err() && filter.len() == before);
 }
 
-/// A rate that further layers could not keep is refused, with one that works.
+/// A rate that further layers could not keep is refused with the lowest that works, for every table, bucket size and capacity. The
+/// limit is tight: a rate a thousandth lower does not work. It is that of the longest fingerprints but for very large filters.
 #[test]
-fn rates_that_growth_cannot_keep_are_refused() {
-    for rate in [5e-8, 1.2e-8, 4e-9, 1e-12] {
-        let builder = |rate| ElasticFilter::builder().false_positive_rate(rate).capacity(100).max_capacity(100);
-        let error = with_nearest(&builder(rate).params().unwrap_err());
-        let (_, lowest) = error.split_once("; the lowest that works is about ").expect(&error);
-        let lowest: f64 = lowest.parse().expect(lowest);
-        assert!(lowest < 2e-7 && builder(lowest).build().is_ok(), "{error}");
+#[cfg_attr(miri, ignore = "takes too long")]
+fn rates_that_growth_cannot_keep_are_refused_with_the_lowest() {
+    let tables = (1..=16).map(|b| (TableKind::Single, b)).chain([(TableKind::Packed, 4)]);
+    let (mut followed, mut lowest_of_all) = (0, f64::INFINITY);
+    for (table, b) in tables {
+        let capacities = [0, 1, 100, 4095, 4096, 1_000_000, 1_000_000_000, 300_000_000_000].map(|items: u64| items as usize);
+        for max_capacity in capacities {
+            for capacity in [0, max_capacity] {
+                let builder = ElasticFilter::builder().table(table).bucket_size(b).capacity(capacity).max_capacity(max_capacity);
+                let with = |rate| builder.clone().false_positive_rate(rate).params();
+                for given in [f64::NAN, f64::NEG_INFINITY, 0.0, 1e-30, 1e-12, 1e-9, 1.0, 1.5] {
+                    let error = with(given).expect_err("too low or too high");
+                    let ParamError::FalsePositiveRate { lowest, .. } = error else { panic!("{error}") };
+                    let message = error.to_string();
+                    let (_, range) = message.split_once("rates from ").expect("a range");
+                    let written: f64 = range.split_once(' ').expect("two limits").0.parse().expect("a rate");
+                    assert!((lowest..lowest * 1.01).contains(&written), "{lowest:e}: {message}");
+                    for rate in [lowest, written, 0.999] {
+                        assert!(with(rate).is_ok(), "{builder:?}, {rate:e}");
+                    }
+                    assert!(with(0.999 * lowest).is_err(), "{builder:?}, {lowest:e}");
+                    (followed, lowest_of_all) = (followed + 1, lowest.min(lowest_of_all));
+                }
+            }
+        }
     }
+    assert!(followed > 2000 && lowest_of_all > 1e-8, "{followed}, {lowest_of_all:e}");
+    // The one that the documentation of `ElasticBuilder::false_positive_rate` names.
+    let error = ElasticFilter::builder().false_positive_rate(1e-12).params().unwrap_err();
+    assert!(matches!(error, ParamError::FalsePositiveRate { lowest, .. } if (0.5e-7..2e-7).contains(&lowest)), "{error}");
+    let small = ElasticFilter::builder().capacity(100).max_capacity(100);
+    let ParamError::FalsePositiveRate { lowest, .. } = small.clone().false_positive_rate(1e-12).params().unwrap_err() else {
+        panic!("too low")
+    };
+    let mut filter = small.false_positive_rate(lowest).build().unwrap();
+    filter.insert_iter(0..100_u64).unwrap();
+    assert!(filter.false_positive_rate() <= lowest);
 }
 
 #[test]
@@ -275,7 +305,7 @@ fn a_limit_that_is_set_again_refuses_the_same_items() {
     let mut owned = builder.clone().build().unwrap();
     let shared = builder.build_shared().unwrap();
     let full = owned.insert_iter(0..10_000_000u64).unwrap_err();
-    assert_eq!(full.kind(), InsertErrorKind::Limit);
+    assert!(matches!(full.kind(), InsertErrorKind::Limit { .. }), "{full}");
     assert_eq!(shared.insert_iter(0..10_000_000u64).unwrap_err().position(), full.position());
 
     let mut read = ElasticFilter::from_bytes(&owned.to_bytes()).unwrap();

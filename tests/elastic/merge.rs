@@ -58,6 +58,60 @@ fn filters_of_any_two_sizes_can_be_merged() {
     assert!(refused >= 4, "{refused}");
 }
 
+/// The items of a filter with many shards go into one that has few, without making some of these far deeper than others.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn a_large_filter_and_a_small_one_can_be_merged_both_ways() {
+    const LARGE: u64 = 1_200_000;
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).max_capacity(3_000_000);
+    let large = filled(builder.clone(), 0..LARGE);
+    for items in [0, 3000] {
+        let small = filled(builder.clone(), LARGE..LARGE + items);
+        for (mut into, other) in [(small.clone(), &large), (large.clone(), &small)] {
+            let mut union = into.clone();
+            into.merge(other).expect("it grows");
+            assert_eq!((into.len() as u64, into.shards() >= large.shards()), (LARGE + items, true));
+            assert!((0..LARGE + items).all(|n| into.contains(&key(n))));
+            into.assert_consistent();
+            union.union(other).expect("it grows");
+            // Some items are found before they are there.
+            assert!(union.len() <= into.len() && union.len() as f64 > 0.999 * into.len() as f64, "{union}");
+            assert!((0..LARGE + items).all(|n| union.contains(&key(n))));
+            union.assert_consistent();
+        }
+    }
+}
+
+/// The larger filter is copied, whichever of the two it is; the limit is that of the filter to merge into.
+#[test]
+fn a_small_filter_keeps_its_limit_in_a_merge() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001);
+    let (small, large) = (filled(builder.clone(), 0..10), filled(builder.clone(), 100..50_000));
+    let mut whole = small.clone();
+    whole.merge(&large).unwrap();
+    let least = builder.clone().params().unwrap().size_in_bytes();
+    for max_bytes in [least, large.size_in_bytes() / 2] {
+        let mut limited = small.clone();
+        limited.set_max_bytes(max_bytes);
+        let before = limited.to_bytes();
+        let error = limited.merge(&large).unwrap_err();
+        let MergeError::Insert(error) = error else { panic!("{error}") };
+        assert!(
+            matches!(error.kind(), InsertErrorKind::Limit { .. }) && error.to_string().contains(&format!("limit is {max_bytes}")),
+            "{error}"
+        );
+        assert_eq!(limited.to_bytes(), before);
+    }
+    let mut limited = small.clone();
+    limited.set_max_bytes(2 * large.size_in_bytes());
+    limited.merge(&large).unwrap();
+    assert_eq!(limited.to_bytes(), whole.to_bytes());
+    let more = filled(builder, 100_000..500_000);
+    assert!(
+        matches!(limited.merge(&more), Err(MergeError::Insert(error)) if matches!(error.kind(), InsertErrorKind::Limit { .. }))
+    );
+}
+
 /// What once made a snapshot that nothing could read: shards of the only layer are full, and all bits of the items are used up.
 #[test]
 fn a_merge_beyond_the_plan_is_refused_and_the_remedy_works() {
@@ -94,7 +148,7 @@ fn the_remedy_of_a_refused_merge_works_for_copies_too() {
             let (mut left, right) = pair(max);
             if let Err(error) = left.merge(&right) {
                 let MergeError::MaxCapacity { needed, .. } = error else {
-                    assert!(matches!(error, MergeError::Insert(error) if error.kind() == InsertErrorKind::Copies));
+                    assert!(matches!(error, MergeError::Insert(error) if matches!(error.kind(), InsertErrorKind::Copies { .. })));
                     continue;
                 };
                 let (mut left, right) = pair(needed.unwrap());
@@ -174,7 +228,7 @@ fn a_refused_merge_changes_nothing() {
     let other = filled(builder.clone(), 0..50_000);
     let before = filter.to_string();
     match filter.merge(&other).unwrap_err() {
-        MergeError::Insert(error) => assert_eq!(error.kind(), InsertErrorKind::Limit),
+        MergeError::Insert(error) => assert!(matches!(error.kind(), InsertErrorKind::Limit { .. }), "{error}"),
         error => panic!("{error}"),
     }
     assert_eq!(filter.to_string(), before);
@@ -184,7 +238,9 @@ fn a_refused_merge_changes_nothing() {
     (0..8).for_each(|_| copies.insert("alice").unwrap());
     let mut more = other.clone();
     more.insert("alice").unwrap();
-    assert!(matches!(copies.merge(&more), Err(MergeError::Insert(error)) if error.kind() == InsertErrorKind::Copies));
+    assert!(
+        matches!(copies.merge(&more), Err(MergeError::Insert(error)) if matches!(error.kind(), InsertErrorKind::Copies { .. }))
+    );
     assert_eq!(copies.count("alice"), 8);
     let mut seeded = builder.seed(1).build().unwrap();
     assert!(matches!(seeded.merge(&other), Err(MergeError::DifferentPlans)));

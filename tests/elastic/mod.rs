@@ -17,6 +17,7 @@ mod growth;
 mod limits;
 mod merge;
 mod model;
+mod partials;
 #[cfg(feature = "std")]
 #[cfg(feature = "std")]
 mod pieces;

@@ -95,7 +95,13 @@ fn a_file_that_goes_on_is_read_as_a_stream() {
     }
     // What cannot be opened is named.
     let error = CuckooFilter::load(folder.path("missing.koel")).expect_err("it is not there");
-    says(&error, &["missing.koel: cannot be opened"]);
+    says(&error, &["missing.koel: cannot be opened: "]);
+    assert_eq!(error.io_kind(), Some(io::ErrorKind::NotFound));
+    #[cfg(target_os = "linux")]
+    says(&error, &["missing.koel: cannot be opened: No such file or directory (os error 2)"]);
+    let error = io::Error::from(error);
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    says(&error, &["missing.koel: cannot be opened: "]);
     filter().save(folder.path("missing.koel")).expect("there is room");
     assert!(CuckooFilter::load(folder.path("missing.koel")).is_ok());
 }
@@ -128,7 +134,7 @@ fn a_reader_that_fails_is_quoted() {
     }
     let bytes = filter().to_bytes();
     let error = CuckooFilter::read_from(bytes[..80].chain(Broken)).expect_err("it fails");
-    assert_eq!((error.kind(), error.offset()), (Kinds::Io, 80));
+    assert_eq!((error.kind(), error.offset(), error.io_kind()), (Kinds::Io, 80, Some(io::ErrorKind::ConnectionReset)));
     says(&error, &["reading failed at byte 80"]);
     says(&std::error::Error::source(&error).expect("what it said"), &["the line is dead"]);
     let error = io::Error::from(error);

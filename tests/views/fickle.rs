@@ -50,6 +50,12 @@ impl Fickle {
         let data = Self { honest: honest.to_vec(), others, patience: Cell::new(usize::MAX), turn: Cell::new(0) };
         FilterView::over(data).expect("as yet it is honest")
     }
+
+    /// A view of the bare table of a filter.
+    fn bare(filter: &CuckooFilter, honest: &[u8], others: Vec<Vec<u8>>) -> FilterView<Self> {
+        let data = Self { honest: honest.to_vec(), others, patience: Cell::new(usize::MAX), turn: Cell::new(0) };
+        FilterView::over_table(filter.params(), filter.len(), data).expect("as yet it is honest")
+    }
 }
 
 /// One thing to do with a view, and its answers.
@@ -151,6 +157,33 @@ fn bytes_that_become_fewer_are_noticed() {
     }
     IS_QUIET.set(false);
     assert!(panics > 1000, "{panics}");
+}
+
+#[test]
+#[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
+fn bare_tables_that_become_shorter_are_noticed() {
+    say_nothing_of_panics();
+    for filter in tables() {
+        let honest = [filter.to_table(), vec![0; 4]].concat();
+        let hashes: Vec<u64> = hashes(&filter).into_iter().take(130).collect();
+        for len in [0, 1, honest.len() / 2, honest.len() - 8, honest.len() - 1] {
+            let mut view = Fickle::bare(&filter, &honest, vec![honest[..len].to_vec()]);
+            for kernel in Kernel::available() {
+                view.set_kernel(kernel).expect("it is available");
+                for action in LOOK_UPS {
+                    lie(&view, 0);
+                    assert_eq!(outcome(action, &view, &hashes), None, "{} {kernel}: of {len} bytes", action.0);
+                }
+            }
+            for action in OTHERS.into_iter().filter(|(name, _)| *name != "==") {
+                for patience in 0..6 {
+                    lie(&view, patience);
+                    outcome(action, &view, &hashes);
+                }
+            }
+        }
+    }
+    IS_QUIET.set(false);
 }
 
 /// Other bytes, or more of them: an answer, and where they stay the same, that of a view over just these.

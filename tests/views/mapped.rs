@@ -81,7 +81,7 @@ fn what_is_no_snapshot_is_refused() {
         let error = load(path.clone());
         assert_eq!(error.kind(), SnapshotErrorKind::Io);
         assert!(error.to_string().contains(&path.display().to_string()), "{error}");
-        assert!(error.source().is_some());
+        assert!(error.io_kind().is_some() && error.source().is_none(), "{error}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
+mod bare;
 mod fickle;
 #[cfg(all(feature = "std", not(target_family = "wasm")))]
 mod mapped;

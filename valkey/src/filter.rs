@@ -422,9 +422,9 @@ fn inserted(answers: &[Answer]) -> usize {
 
 fn refusal(kind: InsertErrorKind) -> Refusal {
     match kind {
-        InsertErrorKind::Copies | InsertErrorKind::CopiesOfOthers => Refusal::Copies,
-        InsertErrorKind::Limit => Refusal::Limit,
-        InsertErrorKind::OutOfMemory => Refusal::OutOfMemory,
+        InsertErrorKind::Copies { .. } | InsertErrorKind::CopiesOfOthers => Refusal::Copies,
+        InsertErrorKind::Limit { .. } => Refusal::Limit,
+        InsertErrorKind::OutOfMemory { .. } => Refusal::OutOfMemory,
         _ => Refusal::Growth,
     }
 }

@@ -331,10 +331,9 @@ struct Course {
 
 /// The library's error about the range.
 fn refused(error: &ParamError) -> anyhow::Error {
-    let message = errors::parameter(error).to_string();
-    match message.strip_prefix("--capacity") {
-        Some(rest) => anyhow!("--items{rest}"),
-        None => anyhow!(message),
+    match error {
+        ParamError::Capacity { .. } | ParamError::MaxCapacity { .. } => errors::set_by("--items", error),
+        _ => errors::parameter(error),
     }
 }
 

@@ -323,8 +323,8 @@ fn mistakes_are_named() {
         ("--items 5 --fpr -0.5 --table packed", &["--fpr", "-0.5 given", "between 0 and 0.5", "nearest"]),
         ("--items 5 --fpr few", &["--fpr", "'few'", "between 0 and 1", "0.001"]),
         ("--items 5 --bytes 3XB", &["--bytes", "'3XB'", "kB to TB", "KiB to TiB"]),
-        ("--items 5 --fpr 0.1 --bucket-size 0", &["--bucket-size", "0 given", "1 to 16", "nearest that works is 1"]),
-        ("--items 5 --bytes 90 --bucket-size 17", &["--bucket-size", "17 given", "1 to 16", "nearest that works is 16"]),
+        ("--items 5 --fpr 0.1 --bucket-size 0", &["--bucket-size", "0 given", "1 to 16"]),
+        ("--items 5 --bytes 90 --bucket-size 17", &["--bucket-size", "17 given", "1 to 16"]),
         ("--items 5 --fpr 0.1 --bucket-size 8 --table packed", &["--bucket-size", "8 given", "takes 4"]),
         ("--items 5 --fpr 0.1 --copies 33", &["--copies", "'33'", "from 1 to 32", "16 slots"]),
         (

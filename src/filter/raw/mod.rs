@@ -6,15 +6,15 @@ mod scan;
 
 use core::ops::Range;
 
-use super::InsertError;
+use super::{InsertError, InsertErrorKind};
 use crate::{
     bits::{PADDING, index, low_half, wide},
-    kernel::{Dispatch, Hashes, Layout},
+    kernel::{Dispatch, Hashes},
     params::{self, Params},
     storage::{OutOfMemory, Owned, Storage, StorageMut},
     table::{
-        Address, Change, Corrupt, DeepGeometry, Fingerprint, MOST_SLOTS, Pair, Placement as _, Read, Table, TableMut,
-        TableParams, Uniform, fingerprints, place,
+        Address, Change, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams,
+        Uniform, fingerprints, place,
     },
 };
 use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
@@ -25,7 +25,8 @@ pub(crate) use scan::{Copies, Located, Place, Slots, Sought, is_crowded, slots};
 #[derive(Clone)]
 pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     params: P,
-    geometry: P::Geometry,
+    /// That of the table without its column.
+    geometry: Geometry,
     storage: S,
     len: usize,
     dispatch: Dispatch,
@@ -40,14 +41,16 @@ impl RawFilter {
     }
 }
 
-impl<S: Storage, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
+impl<S: Storage, P: TableParams> RawFilter<S, P> {
     /// A filter with this table, which holds `len` items.
     ///
     /// # Panics
     /// If the length of the table is not the one that the parameters require.
     pub(crate) fn from_parts(params: P, storage: S, len: usize) -> Self {
         assert!(storage.bytes().len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
-        Self { geometry: params.geometry(), params, storage, len, dispatch: Dispatch::best() }
+        // A call, before there is anything to keep across it.
+        let dispatch = Dispatch::best();
+        Self { geometry: Geometry::new(&params), params, storage, len, dispatch }
     }
 
     #[inline]
@@ -70,7 +73,12 @@ impl<S: Storage, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
 
     #[inline(always)]
     pub(crate) fn read<R: Read>(&self, read: R) -> R::Output {
-        self.dispatch.read(&self.geometry, self.storage.bytes(), read)
+        let bytes = self.storage.bytes();
+        if P::HAS_COLUMN {
+            self.dispatch.read_deep(&DeepGeometry::new(&self.params), bytes, read)
+        } else {
+            self.dispatch.read(&self.geometry, bytes, read)
+        }
     }
 
     /// The table without its padding.
@@ -90,7 +98,7 @@ impl<S: Storage, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
 
     /// The values of a bucket's slots.
     fn slots(&self, bucket: u64) -> Slots {
-        slots(self.dispatch, &self.geometry, self.storage.bytes(), bucket)
+        slots(bucket, |copy| self.read(copy))
     }
 
     /// Calls `act` with the number of each bucket and the values of its slots until it returns false. Returns false if it did.
@@ -122,12 +130,11 @@ impl<S: Storage, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
     /// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies, until it
     /// returns false. Returns false if it did.
     pub(crate) fn each_class(&self, mut act: impl FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
-        let placement = self.params.placement();
         let count = |values: &[u32], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
         self.each_bucket(|bucket, values| {
             values.iter().enumerate().all(|(slot, &value)| {
                 let Some(fingerprint) = Fingerprint::new(value) else { return true };
-                let alternate = placement.alternate(bucket, fingerprint);
+                let alternate = self.params.alternate(bucket, fingerprint);
                 let there = if alternate == bucket { 0 } else { count(&self.slots(alternate), value) };
                 // At the first of the copies in the table.
                 let was_before = values[..slot].contains(&value) || alternate < bucket && there > 0;
@@ -197,21 +204,20 @@ impl<S: Storage> RawFilter<S> {
     /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
     pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> InsertError {
-        let placement = Address::new(&self.params);
-        let (buckets, fingerprint) = placement.buckets(hash);
+        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
         let is_crowded = || is_crowded(&self.params, buckets, &|bucket| self.slots(bucket));
-        let error = match self.copies(buckets, fingerprint) {
-            copies if copies == room => InsertError::copies(copies),
+        let kind = match self.copies(buckets, fingerprint) {
+            copies if copies == room => InsertErrorKind::Copies { copies },
             // Up to the capacity, different items have room.
-            _ if self.len < self.params.capacity() && is_crowded() => InsertError::full_of_copies(self.len, self.params.slots()),
-            _ => InsertError::full(self.len, self.params.slots()),
+            _ if self.len < self.params.capacity() && is_crowded() => InsertErrorKind::CopiesOfOthers,
+            _ => InsertErrorKind::Full { items: self.len, slots: self.params.slots() },
         };
-        error.at(position)
+        InsertError::of(kind).at(position)
     }
 }
 
-impl<S: StorageMut, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
+impl<S: StorageMut, P: TableParams> RawFilter<S, P> {
     #[cfg(test)]
     pub(crate) fn change<C: Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, self.storage.bytes_mut(), change)
@@ -229,18 +235,18 @@ impl<S: StorageMut, P: TableParams<Geometry: Layout>> RawFilter<S, P> {
             for value in values.iter_mut() {
                 *value = Fingerprint::new(*value).and_then(&map).map_or(0, Fingerprint::get);
             }
-            let Self { params, geometry, storage, len, dispatch } = self;
+            let Self { params, storage, len, dispatch, .. } = self;
             *len += fingerprints(&&*values).count();
-            dispatch.change(geometry, storage.bytes_mut(), Receive { params, first_bucket, values })
+            dispatch.change_deep(&DeepGeometry::new(params), storage.bytes_mut(), Receive { params, first_bucket, values })
         })
     }
 }
 
-impl<S: StorageMut, P: TableParams<Geometry = DeepGeometry>> RawFilter<S, P> {
+impl<S: StorageMut, P: TableParams> RawFilter<S, P> {
     /// Adds to an empty filter those fingerprints of another one with as many buckets whose bits in the column begin with `prefix`:
     /// those that are more than this one's. Returns false, and has done nothing, if there is no quicker way than one by one.
     pub(crate) fn take_part<T: Storage>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
-        let (buckets, column) = (self.params.buckets(), self.geometry.column);
+        let (buckets, column) = (self.params.buckets(), DeepGeometry::new(&self.params).column);
         let items = whole.read(FillPart { buckets, part: self.storage.bytes_mut(), column, prefix });
         self.len += items.unwrap_or(0);
         items.is_some()
@@ -249,9 +255,9 @@ impl<S: StorageMut, P: TableParams<Geometry = DeepGeometry>> RawFilter<S, P> {
     /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: for all of them, it is
     /// `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
     pub(crate) fn add_half<T: Storage>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
-        let Self { params, geometry, storage, len, dispatch } = self;
-        let add = AddHalf { params, half: (half.storage.bytes(), half.geometry.column), bit };
-        let is_added = dispatch.change(geometry, storage.bytes_mut(), add);
+        let Self { params, storage, len, dispatch, .. } = self;
+        let add = AddHalf { params, half: (half.storage.bytes(), DeepGeometry::new(&half.params).column), bit };
+        let is_added = dispatch.change_deep(&DeepGeometry::new(params), storage.bytes_mut(), add);
         *len += if is_added == Some(true) { half.len } else { 0 };
         is_added
     }

@@ -6,10 +6,10 @@ use core::ops::Range;
 
 use crate::{
     bits::low_half,
-    kernel::{Dispatch, Layout, PREFETCH_FROM, answers, prefetch},
+    kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, Column, Corrupt, Fingerprint, MOST_SLOTS, Pair, Placement, Read, Table, TableMut, TableParams, Uniform,
+        Address, Change, Column, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform,
         fingerprints, place, place_all, place_elsewhere,
     },
 };
@@ -71,9 +71,8 @@ const MOST_COUNTED: u64 = 1 << 12;
 /// buckets, and there are more such fingerprints in the table than chance explains. (Different items may share fingerprint and buckets.)
 #[cold]
 pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn Fn(u64) -> Slots) -> bool {
-    let placement = params.placement();
     let is_repeated = |bucket, fingerprint| {
-        let buckets = (bucket, placement.alternate(bucket, fingerprint));
+        let buckets = (bucket, params.alternate(bucket, fingerprint));
         Copies { buckets, fingerprint, unknown: 0 }.count(slots) > 1
     };
     let (mut repeated, mut all) = (0, 0);
@@ -223,9 +222,9 @@ pub(crate) struct CopyValues<'a> {
 }
 
 /// The values of one bucket's slots.
-pub(crate) fn slots<L: Layout>(dispatch: Dispatch, geometry: &L, bytes: &[u8], bucket: u64) -> Slots {
+pub(crate) fn slots(bucket: u64, copy: impl FnOnce(CopyValues<'_>)) -> Slots {
     let mut values = [0; MOST_SLOTS];
-    dispatch.read(geometry, bytes, CopyValues { buckets: bucket..bucket + 1, values: &mut values });
+    copy(CopyValues { buckets: bucket..bucket + 1, values: &mut values });
     values
 }
 
@@ -396,7 +395,7 @@ mod tests {
             }
         };
         let Some(fingerprint) = Fingerprint::new(7) else { unreachable!() };
-        let buckets = (0, params.placement().alternate(0, fingerprint));
+        let buckets = (0, params.alternate(0, fingerprint));
         assert!(is_crowded(&params, buckets, &full_of(|_| 7)));
         let different =
             |bucket: u64| core::array::from_fn(|slot| if bucket < 2 && slot < 4 { 10 + low_half(slot as u64) } else { 0 });

@@ -15,16 +15,19 @@ use core::{
     ptr,
 };
 
-use super::{Avx2, Avx512, Bmi2, stages::Proof};
+use super::{Avx2, Avx512, Bmi2};
 
 /// A vector of 64-bit lanes. A value can be made only with a proof, so the methods are safe to call. They must be inlined into
 /// functions that are compiled for the instructions.
 pub(super) trait Lanes: Copy {
     /// Proof that the processor supports the instructions.
-    type Proof: Proof;
+    type Proof: Copy;
 
     const COUNT: usize;
 
+    /// Does the work in a separate function, compiled for the instructions. A `move` closure keeps one reference to a struct, others
+    /// one to each field that is changed.
+    fn run<R>(proof: Self::Proof, work: impl FnOnce() -> R) -> R;
     fn bmi2(proof: Self::Proof) -> Bmi2;
     fn splat(proof: Self::Proof, value: u64) -> Self;
     /// Loads the first [`COUNT`](Self::COUNT) values.
@@ -75,7 +78,7 @@ macro_rules! proved {
 
 /// Implements [`Lanes`]; methods that are a single instruction are listed as pairs.
 macro_rules! lanes {
-    ($name:ident($vector:ty), $proof:ty { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
+    ($name:ident($vector:ty), $proof:ty, $features:literal { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
         #[derive(Clone, Copy)]
         pub(super) struct $name($vector);
 
@@ -88,6 +91,17 @@ macro_rules! lanes {
                     Self(proved!($instruction(self.0, other.0)))
                 }
             )*
+            // The compiler (1.95) does not keep functions apart that are compiled for the same instructions, whatever they say.
+            #[inline(never)]
+            fn run<R>(_: $proof, work: impl FnOnce() -> R) -> R {
+                #[target_feature(enable = $features)]
+                fn run<R>(work: impl FnOnce() -> R) -> R {
+                    work()
+                }
+                // SAFETY: the proof exists only if the processor has the instructions.
+                unsafe { run(work) }
+            }
+
             #[inline(always)]
             fn bmi2(proof: $proof) -> Bmi2 {
                 proof.bmi2()
@@ -98,7 +112,7 @@ macro_rules! lanes {
 }
 
 lanes! {
-    Four(__m256i), Avx2 {
+    Four(__m256i), Avx2, "bmi1,bmi2,popcnt,avx2" {
         add = _mm256_add_epi64;
         sub = _mm256_sub_epi64;
         and = _mm256_and_si256;
@@ -174,7 +188,7 @@ lanes! {
 }
 
 lanes! {
-    Eight(__m512i), Avx512 {
+    Eight(__m512i), Avx512, "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq" {
         add = _mm512_add_epi64;
         sub = _mm512_sub_epi64;
         and = _mm512_and_si512;

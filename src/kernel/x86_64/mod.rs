@@ -21,7 +21,6 @@ use super::{Hashes, Tables};
 use crate::{params::Params, table::Geometry};
 use lanes::{Eight, Four};
 use shards::ShardsVector;
-use stages::{Proof, Stages as _, Work};
 use vector::Vector;
 
 // Each of these detects the features once per process.
@@ -109,19 +108,6 @@ impl Avx512 {
 /// Lookups of batches, as many hashes at a time as `$lanes` has lanes.
 macro_rules! batches {
     ($token:ty, $lanes:ty, $features:literal) => {
-        impl Proof for $token {
-            // The compiler (1.95) does not keep functions apart that are compiled for the same instructions, whatever they say.
-            #[inline(never)]
-            fn run<W: Work>(self, work: W) -> W::Output {
-                #[target_feature(enable = $features)]
-                fn run<W: Work>(work: W) -> W::Output {
-                    work.run()
-                }
-                // SAFETY: `self` proves that the processor has the instructions.
-                unsafe { run(work) }
-            }
-        }
-
         impl $token {
             /// [`Dispatch::contains_all`](super::Dispatch::contains_all).
             pub(super) fn contains_all(
@@ -157,7 +143,7 @@ macro_rules! batches {
                     hashes: &impl Hashes,
                     answer: impl FnMut(&[u64], u64),
                 ) {
-                    vector.run(hashes, answer);
+                    vector.contains_all(hashes, answer);
                 }
                 let Some(vector) = ShardsVector::new(self, tables, prefetches) else { return false };
                 // SAFETY: `self` proves that the processor has the instructions.

@@ -8,12 +8,12 @@ use core::{marker::PhantomData, ptr};
 use super::{
     bmi2::prefetch,
     lanes::Lanes,
-    stages::Stages,
+    stages::{answers, pipelined},
     vector::{AddressLanes, found, narrow_highs},
 };
 use crate::{
     bits::{PADDING, beyond, index},
-    kernel::{BATCH, Tables},
+    kernel::{BATCH, Hashes, Tables},
     table::{Geometry, PackedGeometry, Uniform, codebook::CODEWORD_BITS},
 };
 
@@ -111,67 +111,61 @@ impl<'a, L: Lanes, T: Tables<'a>> ShardsVector<'a, L, T> {
         let fingerprints = L::load(self.proof, &targets.fingerprints[at..]);
         found(self.proof, &self.geometry, is_narrow, words, highs, fingerprints)
     }
-}
-
-impl<'a, L: Lanes, T: Tables<'a>> Stages for ShardsVector<'a, L, T> {
-    type Proof = L::Proof;
-    type Targets = Targets;
-
+    /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
-    fn proof(&self) -> L::Proof {
-        self.proof
+    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+        let targets = || Targets { tables: [ptr::null(); BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] };
+        let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
+        pipelined(hashes, [targets(), targets()], locate, |targets, len| self.look_up(targets, len), answer);
     }
 
-    #[inline(always)]
-    fn targets(&self) -> Targets {
-        Targets { tables: [ptr::null(); BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
-    }
-
-    #[inline(always)]
+    /// Finds out where the first `len` hashes are, and prefetches their buckets.
     fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
-        // One loop for each thing that the processor does best alone: arithmetic, which the compiler does in vectors; loads that
-        // depend on each other; arithmetic again; prefetching.
-        let mut streams = [0; BATCH];
-        for (stream, &hash) in streams.iter_mut().zip(hashes) {
-            *stream = self.tables.stream(Uniform(hash));
-        }
-        let end = len.next_multiple_of(L::COUNT);
-        // Behind the last item, to the end of the vector, are hashes of earlier batches or zeros, which have tables, too.
-        let needed = self.table_bytes;
-        self.tables.each_table(&hashes[..end], &streams[..end], &mut targets.tables[..end], |table| {
-            if table.len() < needed {
-                beyond();
+        L::run(self.proof, move || {
+            // One loop for each thing that the processor does best alone: arithmetic, which the compiler does in vectors; loads that
+            // depend on each other; arithmetic again; prefetching.
+            let mut streams = [0; BATCH];
+            for (stream, &hash) in streams.iter_mut().zip(hashes) {
+                *stream = self.tables.stream(Uniform(hash));
             }
-            let start = table.as_ptr();
-            _ = start.expose_provenance();
-            start
-        });
-        let bucket_bits = L::splat(self.proof, self.geometry.bucket_bits().into());
-        for at in (0..end).step_by(L::COUNT) {
-            let (buckets, fingerprints) = self.address.buckets(self.proof, L::load(self.proof, &hashes[at..]));
-            for (bits, bucket) in targets.firsts.iter_mut().zip(buckets) {
-                bucket.product(bucket_bits).store(&mut bits[at..]);
+            let end = len.next_multiple_of(L::COUNT);
+            // Behind the last item, to the end of the vector, are hashes of earlier batches or zeros, which have tables, too.
+            let needed = self.table_bytes;
+            self.tables.each_table(&hashes[..end], &streams[..end], &mut targets.tables[..end], |table| {
+                if table.len() < needed {
+                    beyond();
+                }
+                let start = table.as_ptr();
+                _ = start.expose_provenance();
+                start
+            });
+            let bucket_bits = L::splat(self.proof, self.geometry.bucket_bits().into());
+            for at in (0..end).step_by(L::COUNT) {
+                let (buckets, fingerprints) = self.address.buckets(self.proof, L::load(self.proof, &hashes[at..]));
+                for (bits, bucket) in targets.firsts.iter_mut().zip(buckets) {
+                    bucket.product(bucket_bits).store(&mut bits[at..]);
+                }
+                fingerprints.store(&mut targets.fingerprints[at..]);
             }
-            fingerprints.store(&mut targets.fingerprints[at..]);
-        }
-        if self.prefetches {
-            for bits in &targets.firsts {
-                for (table, bits) in targets.tables.iter().zip(bits).take(len) {
-                    prefetch(table.wrapping_add(index(bits / 8)));
+            if self.prefetches {
+                for bits in &targets.firsts {
+                    for (table, bits) in targets.tables.iter().zip(bits).take(len) {
+                        prefetch(table.wrapping_add(index(bits / 8)));
+                    }
                 }
             }
-        }
+        });
     }
 
-    #[inline(always)]
+    /// The answers for the first `len` targets.
     fn look_up(&self, targets: &Targets, len: usize) -> u64 {
-        let mut answers = 0;
-        for at in (0..len).step_by(L::COUNT) {
-            // SAFETY: `locate` was called for as many items.
-            let found =
-                unsafe { if self.is_narrow { self.compare(targets, at, true) } else { self.compare(targets, at, false) } };
-            answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
-        }
-        answers
+        // SAFETY: `locate` was called for as many items.
+        L::run(self.proof, move || unsafe {
+            if self.is_narrow {
+                answers::<L>(len, |at| self.compare(targets, at, true))
+            } else {
+                answers::<L>(len, |at| self.compare(targets, at, false))
+            }
+        })
     }
 }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use super::{lanes::Lanes, stages::Stages};
+use super::{
+    lanes::Lanes,
+    stages::{answers, pipelined},
+};
 use crate::{
     bits::{PADDING, index},
     kernel::{BATCH, Hashes, PREFETCH_FROM},
@@ -77,7 +80,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
     /// # Safety
     /// The buckets must be inside the table.
     #[inline(always)]
-    unsafe fn in_single(&self, geometry: &SingleGeometry, buckets: [L; 2], fingerprints: L) -> u32 {
+    unsafe fn in_single(&self, geometry: &SingleGeometry, (buckets, fingerprints): ([L; 2], L)) -> u32 {
         let mut found = 0;
         for (offset, slots) in geometry.windows() {
             let (tops, low) = (self.splat(slots.tops()), self.splat(slots.low_bits()));
@@ -110,7 +113,7 @@ impl<'a, L: Lanes> Vector<'a, L> {
     /// # Safety
     /// The buckets must be inside the table.
     #[inline(always)]
-    unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, buckets: [L; 2], fingerprints: L) -> u32 {
+    unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, (buckets, fingerprints): ([L; 2], L)) -> u32 {
         // Gathers all words before comparing any. A gather needs a mask register, and the instruction that sets it has a false
         // dependency on the result of the last comparison.
         // SAFETY: the caller guarantees that the buckets begin inside the table.
@@ -128,117 +131,57 @@ impl<'a, L: Lanes> Vector<'a, L> {
     /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
     pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-        // Copies the geometry, so that the compiler keeps values computed from it in registers.
-        match *self.geometry {
-            Geometry::Single(geometry) => LookUp { vector: self, compare: geometry }.run(hashes, answer),
-            Geometry::Narrow(geometry) => LookUp { vector: self, compare: NarrowBuckets(geometry) }.run(hashes, answer),
-            Geometry::Wide(geometry) => LookUp { vector: self, compare: WideBuckets(geometry) }.run(hashes, answer),
-        }
+        let targets = [Targets::new(), Targets::new()];
+        let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
+        pipelined(hashes, targets, locate, |targets, len| self.look_up(targets, len), answer);
     }
 
     /// Computes the targets of a batch and prefetches them.
-    #[inline(always)]
     fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
-        if let Some(address) = self.in_lanes {
-            for at in (0..len).step_by(L::COUNT) {
-                let (located, fingerprints) = address.buckets(self.proof, L::load(self.proof, &hashes[at..]));
-                for (bits, bucket) in targets.bits.iter_mut().zip(located) {
-                    bucket.product(self.splat(self.bucket_bits)).store(&mut bits[at..]);
+        L::run(self.proof, move || {
+            if let Some(address) = self.in_lanes {
+                for at in (0..len).step_by(L::COUNT) {
+                    let (located, fingerprints) = address.buckets(self.proof, L::load(self.proof, &hashes[at..]));
+                    for (bits, bucket) in targets.bits.iter_mut().zip(located) {
+                        bucket.product(self.splat(self.bucket_bits)).store(&mut bits[at..]);
+                    }
+                    fingerprints.store(&mut targets.fingerprints[at..]);
                 }
-                fingerprints.store(&mut targets.fingerprints[at..]);
+            } else {
+                for (at, &hash) in hashes.iter().enumerate().take(len.next_multiple_of(L::COUNT)) {
+                    let ((first, second), fingerprint) = self.address.buckets(Uniform(hash));
+                    targets.bits[0][at] = first * self.bucket_bits;
+                    targets.bits[1][at] = second * self.bucket_bits;
+                    targets.fingerprints[at] = fingerprint.wide();
+                }
             }
-        } else {
-            for (at, &hash) in hashes.iter().enumerate().take(len.next_multiple_of(L::COUNT)) {
-                let ((first, second), fingerprint) = self.address.buckets(Uniform(hash));
-                targets.bits[0][at] = first * self.bucket_bits;
-                targets.bits[1][at] = second * self.bucket_bits;
-                targets.fingerprints[at] = fingerprint.wide();
+            if self.bytes.len() >= PREFETCH_FROM {
+                let bmi2 = L::bmi2(self.proof);
+                for bits in targets.bits.as_flattened() {
+                    bmi2.prefetch(self.bytes, index(bits / 8));
+                }
             }
-        }
-        if self.bytes.len() >= PREFETCH_FROM {
-            let bmi2 = L::bmi2(self.proof);
-            for bits in targets.bits.as_flattened() {
-                bmi2.prefetch(self.bytes, index(bits / 8));
-            }
-        }
-    }
-}
-
-/// The lookup in one kind of table.
-struct LookUp<'v, 'a, L: Lanes, C> {
-    vector: &'v Vector<'a, L>,
-    compare: C,
-}
-
-impl<L: Lanes, C: Compare> Stages for LookUp<'_, '_, L, C> {
-    type Proof = L::Proof;
-    type Targets = Targets;
-
-    #[inline(always)]
-    fn proof(&self) -> L::Proof {
-        self.vector.proof
+        });
     }
 
-    #[inline(always)]
-    fn targets(&self) -> Targets {
-        Targets::new()
-    }
-
-    #[inline(always)]
-    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
-        self.vector.locate(hashes, len, targets);
-    }
-
-    #[inline(always)]
+    /// The answers for the first `len` targets.
     fn look_up(&self, targets: &Targets, len: usize) -> u64 {
-        let (proof, mut answers) = (self.vector.proof, 0);
-        for at in (0..len).step_by(L::COUNT) {
-            let buckets = [L::load(proof, &targets.bits[0][at..]), L::load(proof, &targets.bits[1][at..])];
-            let fingerprints = L::load(proof, &targets.fingerprints[at..]);
-            // SAFETY: `locate` only gives buckets below the number of buckets, whatever the hash, and has also filled the lanes
-            // behind the last hash. `new` has checked that the table is as long as its parameters require, so the buckets are
-            // inside it, and that the geometry is theirs, so what is read is inside the buckets.
-            let found = unsafe { self.compare.found(self.vector, buckets, fingerprints) };
-            answers |= u64::from(found & ((1 << L::COUNT) - 1)) << at;
-        }
-        answers
-    }
-}
-
-/// The comparison of buckets with fingerprints, for one kind of table.
-trait Compare {
-    /// Bit i of the result is set if item i is in one of its buckets. `buckets` are their first bits.
-    ///
-    /// # Safety
-    /// The buckets must be inside the table, and `self` must be its geometry.
-    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32;
-}
-
-impl Compare for SingleGeometry {
-    #[inline(always)]
-    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
-        // SAFETY: the conditions are those of the caller.
-        unsafe { vector.in_single(self, buckets, fingerprints) }
-    }
-}
-
-struct NarrowBuckets(PackedGeometry);
-
-impl Compare for NarrowBuckets {
-    #[inline(always)]
-    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
-        // SAFETY: the conditions are those of the caller.
-        unsafe { vector.in_packed(&self.0, true, buckets, fingerprints) }
-    }
-}
-
-struct WideBuckets(PackedGeometry);
-
-impl Compare for WideBuckets {
-    #[inline(always)]
-    unsafe fn found<L: Lanes>(&self, vector: &Vector<'_, L>, buckets: [L; 2], fingerprints: L) -> u32 {
-        // SAFETY: the conditions are those of the caller.
-        unsafe { vector.in_packed(&self.0, false, buckets, fingerprints) }
+        let at = |at: usize| {
+            let buckets = [L::load(self.proof, &targets.bits[0][at..]), L::load(self.proof, &targets.bits[1][at..])];
+            (buckets, L::load(self.proof, &targets.fingerprints[at..]))
+        };
+        // Copies the geometry, so that the compiler keeps values computed from it in registers.
+        // What makes the three reads below safe: `locate` only gives buckets below the number of buckets, whatever the hash, and has
+        // also filled the places behind the last hash. `new` has checked that the table is as long as its parameters require, so the
+        // buckets are inside it, and that the geometry is theirs, so what is read is inside the buckets.
+        L::run(self.proof, move || match *self.geometry {
+            // SAFETY: as above.
+            Geometry::Single(geometry) => answers::<L>(len, |i| unsafe { self.in_single(&geometry, at(i)) }),
+            // SAFETY: as above.
+            Geometry::Narrow(geometry) => answers::<L>(len, |i| unsafe { self.in_packed(&geometry, true, at(i)) }),
+            // SAFETY: as above.
+            Geometry::Wide(geometry) => answers::<L>(len, |i| unsafe { self.in_packed(&geometry, false, at(i)) }),
+        })
     }
 }
 

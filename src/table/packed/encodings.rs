@@ -9,7 +9,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Code, Instructions, Keys, Marks, Packed, PackedGeometry, Pair, SLOTS, codebook};
+use super::{Code, Instructions, Keys, Packed, PackedGeometry, Pair, SLOTS, codebook};
 use crate::{
     bits::{self, Fields, Writer, index, low_half, low_quarter, mask, window_bits},
     table::{Column, Fingerprint, Portable},
@@ -27,6 +27,7 @@ impl Code for Narrow {
     type Keys = Quad;
     type Geometry = PackedGeometry;
     type Column = ();
+    const FITS_A_WORD: bool = true;
     type Walked<I: Instructions> = I;
 
     #[inline(always)]
@@ -76,13 +77,6 @@ impl Code for Narrow {
         fingerprint: Fingerprint,
     ) -> bool {
         I::in_narrow(table, buckets, fingerprint)
-    }
-}
-
-impl Marks for Narrow {
-    #[inline(always)]
-    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64 {
-        table.geometry.highs().equal(table.word(bucket) >> CODEWORD_BITS, high)
     }
 }
 
@@ -515,15 +509,6 @@ impl Code for Wide {
         fingerprint: Fingerprint,
     ) -> bool {
         table.contains_by_high_parts(buckets, fingerprint)
-    }
-}
-
-impl Marks for Wide {
-    #[inline(always)]
-    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64 {
-        let [first, second] = table.pairs(bucket);
-        let highs = table.geometry.highs();
-        highs.equal(first, high) | highs.equal(second, high) << 1
     }
 }
 

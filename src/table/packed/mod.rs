@@ -60,6 +60,7 @@ impl PackedGeometry {
     /// The longest fingerprint for which a bucket always fits into a word. Buckets begin at multiples of four bits.
     pub(crate) const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
+    #[inline]
     pub(super) fn new(fingerprint_bits: u32) -> Self {
         let high_bits = fingerprint_bits - 4;
         let is_narrow = fingerprint_bits <= Self::LONGEST_NARROW;
@@ -140,6 +141,8 @@ pub(crate) trait Code: Sized {
     type Keys: Keys;
     type Geometry;
     type Column: Copy;
+    /// Whether [`Packed::contains_by_high_parts`] finds all of a bucket in one word.
+    const FITS_A_WORD: bool = false;
     /// Whether keys have more than [`Low`](Self::Low) has.
     const HAS_COLUMN: bool = false;
     /// Of instructions, those with which a walk is done: portable ones are as good, if they do not spread and gather fields.
@@ -197,12 +200,6 @@ pub(crate) trait Code: Sized {
     ) -> Option<usize> {
         None
     }
-}
-
-/// An encoding in which high parts can be compared all at once.
-pub(crate) trait Marks: Code {
-    /// Marks the slots of a bucket whose high part is `high`. [`Packed::slot`] converts a mark to a slot.
-    fn high_marks<B: Deref<Target = [u8]>, I>(table: &Packed<'_, Self, B, I>, bucket: u64, high: u32) -> u64;
 }
 
 /// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. 0 is an empty
@@ -292,7 +289,19 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
     }
 }
 
-impl<F: Marks, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
+impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
+    /// Marks the slots of a bucket whose high part is `high`. [`slot`](Self::slot) converts a mark to a slot.
+    #[inline(always)]
+    fn high_marks(&self, bucket: u64, high: u32) -> u64 {
+        let highs = self.geometry.highs();
+        if F::FITS_A_WORD {
+            highs.equal(self.word(bucket) >> CODEWORD_BITS, high)
+        } else {
+            let [first, second] = self.pairs(bucket);
+            highs.equal(first, high) | highs.equal(second, high) << 1
+        }
+    }
+
     /// [`Table::contains`] that compares the high parts first. With f = 13, an absent item has no match in 127 of 128 buckets,
     /// and nothing is decoded.
     #[inline(always)]
@@ -302,7 +311,7 @@ impl<F: Marks, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
             return F::load(self, first).find(key) | F::load(self, second).find(key) != 0;
         }
         let high = fingerprint.get() >> 4;
-        let (mut marks, mut others) = (F::high_marks(self, first, high), F::high_marks(self, second, high));
+        let (mut marks, mut others) = (self.high_marks(first, high), self.high_marks(second, high));
         while marks | others != 0 {
             // Usually there is a single mark, in one of the two buckets. Which of them is not predictable, so select without a
             // branch.

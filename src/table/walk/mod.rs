@@ -16,7 +16,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
-use super::{Change, Fingerprint, MOST_SLOTS, Pair, Placement, TableMut, TableParams, fingerprints};
+use super::{Change, Fingerprint, MOST_SLOTS, Pair, TableMut, TableParams, fingerprints};
 use crate::bits::index;
 
 /// The number of full buckets whose residents a walk examines before it gives up. With a quarter of it, large tables refuse items
@@ -32,7 +32,7 @@ pub(crate) trait Buckets<P> {
     fn replace(&mut self, replace: Replace) -> bool;
 }
 
-impl<T: TableMut, P: Placement> Buckets<P> for T {
+impl<T: TableMut, P: TableParams> Buckets<P> for T {
     fn expand(&mut self, expand: Expand<'_, P>) -> bool {
         self.outlined(expand)
     }
@@ -50,7 +50,7 @@ pub(crate) struct Expand<'a, P> {
     most: usize,
 }
 
-impl<P: Placement> Change for Expand<'_, P> {
+impl<P: TableParams> Change for Expand<'_, P> {
     type Output = bool;
 
     #[inline(always)]
@@ -60,7 +60,7 @@ impl<P: Placement> Change for Expand<'_, P> {
             let (parent, is_tracking) = (search.next, search.visited.is_tracking());
             let bucket = nodes[index(parent.into())].bucket;
             for resident in fingerprints(&table.values(bucket)) {
-                let alternate = search.placement.alternate(bucket, resident);
+                let alternate = search.params.alternate(bucket, resident);
                 if is_tracking && !search.visited.is_new(alternate, search.len < MAX_EXPANDED) {
                     continue;
                 }
@@ -99,24 +99,19 @@ pub(crate) fn place<T: TableMut, P: TableParams>(table: &mut T, params: &P, buck
 /// The same for a fingerprint of which one bucket is known to be full.
 #[cold]
 pub(crate) fn place_elsewhere<P: TableParams>(
-    table: &mut dyn Buckets<P::Placement>,
+    table: &mut dyn Buckets<P>,
     params: &P,
     full: u64,
     fingerprint: Fingerprint,
 ) -> bool {
-    let alternate = params.placement().alternate(full, fingerprint);
+    let alternate = params.alternate(full, fingerprint);
     table.replace(Replace(alternate, None, fingerprint)) || walk(table, params, (full, alternate), fingerprint)
 }
 
 /// The same for all fingerprints in the slots of another table, beginning with this bucket: each is stored in its bucket or its
 /// alternate.
 #[inline(never)]
-pub(crate) fn place_all<P: TableParams>(
-    table: &mut dyn Buckets<P::Placement>,
-    params: &P,
-    first_bucket: u64,
-    values: &[u32],
-) -> bool {
+pub(crate) fn place_all<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, first_bucket: u64, values: &[u32]) -> bool {
     let buckets = (first_bucket..).zip(values.chunks_exact(index(params.bucket_size().into())));
     buckets.into_iter().all(|(bucket, values)| {
         fingerprints(&values).all(|fingerprint| {
@@ -128,8 +123,8 @@ pub(crate) fn place_all<P: TableParams>(
 /// The same for a fingerprint whose two buckets are full.
 #[cold]
 #[inline(never)]
-fn walk<P: TableParams>(table: &mut dyn Buckets<P::Placement>, params: &P, buckets: Pair, fingerprint: Fingerprint) -> bool {
-    let search = Search { placement: params.placement(), visited: Visited::default(), len: 2, next: 0 };
+fn walk<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    let search = Search { params: *params, visited: Visited::default(), len: 2, next: 0 };
     let slots = index(params.bucket_size().into());
     if slots == 1 { search.follow(table, buckets, fingerprint) } else { search.breadth_first(table, slots, buckets, fingerprint) }
 }
@@ -150,14 +145,14 @@ impl Node {
 
 /// How far a walk has come.
 pub(crate) struct Search<P> {
-    placement: P,
+    params: P,
     visited: Visited,
     /// The number of nodes, and the next one to expand.
     len: usize,
     next: u32,
 }
 
-impl<P: Placement> Search<P> {
+impl<P: TableParams> Search<P> {
     /// The breadth-first search, for buckets of several slots.
     ///
     /// A path never contains a bucket twice: if its second occurrence led to room, the first one, expanded earlier, would have

@@ -1,0 +1,262 @@
+//! Many small filters, each of one block of keys: koel as structs, snapshots and bare tables, beside xorf and fastbloom. Prints a table
+//! in Markdown.
+//!
+//! ```sh
+//! cargo run --release -p koel-peers --example small
+//! cargo run --release -p koel-peers --example small -- 10000 1 # so many keys in all, and rounds
+//! ```
+
+#![warn(clippy::print_stderr)]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "small numbers")]
+
+use std::{
+    env,
+    hash::{BuildHasherDefault, Hasher},
+    hint::black_box,
+    io::{self, Write as _},
+    time::Instant,
+};
+
+use anyhow::{anyhow, ensure};
+use fastbloom::BloomFilter;
+use koel::{CuckooFilter, FilterView, Xxh3};
+use xorf::{BinaryFuse8, BinaryFuse8Ref, DmaSerializable, Filter as _, FilterRef as _};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+const RATE: f64 = 1.0 / 256.0;
+
+/// Koel is planned for this share of keys more than there are, so that no filter refuses one.
+const MARGIN: f64 = 0.01;
+
+/// XXH3 as a hasher of the standard library, so that all filters hash alike.
+#[derive(Default)]
+struct StdXxh3(u64);
+
+impl Hasher for StdXxh3 {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type Bloom = BloomFilter<BuildHasherDefault<StdXxh3>>;
+
+fn digest(key: u64) -> u64 {
+    xxh3_64_with_seed(&key.to_le_bytes(), 0)
+}
+
+/// The last step of `SplitMix64`: different numbers give different keys, which look random.
+fn mix(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
+/// The keys of one run, in blocks; and which filter is asked for which key, in random order.
+struct Work {
+    blocks: Vec<Vec<u64>>,
+    present: Vec<(usize, u64)>,
+    absent: Vec<(usize, u64)>,
+}
+
+impl Work {
+    fn new(block: usize, keys: usize) -> Self {
+        let count = (keys / block).max(1);
+        let blocks: Vec<Vec<u64>> = (0..count).map(|n| (0..block).map(|k| mix((n * block + k) as u64)).collect()).collect();
+        let lookups = (0..count * block).map(|n| (mix(!(n as u64)) as usize % count, n));
+        let present = lookups.clone().map(|(filter, n)| (filter, blocks[filter][n % block])).collect();
+        let absent = lookups.map(|(filter, n)| (filter, mix((1 << 40) + n as u64))).collect();
+        Self { blocks, present, absent }
+    }
+
+    fn keys(&self) -> usize {
+        self.present.len()
+    }
+}
+
+/// The measurements of one kind of filter: bytes of a filter, and nanoseconds.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    bytes: f64,
+    /// For each key.
+    build: f64,
+    /// `None` for structs, which are never opened.
+    open: Option<f64>,
+    present: f64,
+    absent: f64,
+    rate: f64,
+}
+
+/// The time of `run` in nanoseconds, divided by `times`.
+fn timed<T>(times: usize, run: impl FnOnce() -> T) -> (T, f64) {
+    let start = Instant::now();
+    let result = run();
+    (result, start.elapsed().as_secs_f64() * 1e9 / times as f64)
+}
+
+/// Opens filters in random order, one at a time; then looks up all keys in filters that are open.
+fn measure<V>(
+    (name, bytes, build): (&'static str, usize, f64),
+    work: &Work,
+    is_opened: bool,
+    open: impl Fn(usize) -> anyhow::Result<V>,
+    contains: impl Fn(&V, u64) -> bool,
+) -> anyhow::Result<Row> {
+    let count = work.blocks.len();
+    let (all_opened, time) = timed(work.keys(), || work.present.iter().all(|&(n, _)| black_box(open(n)).is_ok()));
+    ensure!(all_opened, "{name}: a filter could not be opened");
+    let open_time = is_opened.then_some(time);
+    let views = (0..count).map(open).collect::<anyhow::Result<Vec<_>>>()?;
+    let found = |keys: &[(usize, u64)]| {
+        timed(keys.len(), || keys.iter().filter(|&&(n, key)| black_box(contains(&views[n], key))).count())
+    };
+    let ((hits, present), (wrong, absent)) = (found(&work.present), found(&work.absent));
+    ensure!(hits == work.keys(), "{name}: {} keys were lost", work.keys() - hits);
+    let (bytes, rate) = (bytes as f64 / count as f64, wrong as f64 / work.keys() as f64);
+    Ok(Row { name, bytes, build, open: open_time, present, absent, rate })
+}
+
+/// An empty filter, planned for blocks of this many keys.
+fn planned(block: usize) -> anyhow::Result<CuckooFilter> {
+    let capacity = (block as f64 * (1.0 + MARGIN)).ceil() as usize;
+    Ok(CuckooFilter::builder().capacity(capacity).false_positive_rate(RATE).build()?)
+}
+
+/// Fills one filter for each block, one after the other in the same memory, and writes it.
+fn written(
+    work: &Work,
+    mut filter: CuckooFilter,
+    write: impl Fn(&CuckooFilter, &mut Vec<u8>) -> io::Result<()>,
+) -> anyhow::Result<(Vec<u8>, f64)> {
+    let (bytes, time) = timed(work.keys(), || {
+        let mut bytes = Vec::new();
+        for keys in &work.blocks {
+            filter.clear();
+            filter.insert_batch(keys)?;
+            write(&filter, &mut bytes)?;
+        }
+        anyhow::Ok(bytes)
+    });
+    Ok((bytes?, time))
+}
+
+fn structs(work: &Work, block: usize) -> anyhow::Result<Row> {
+    let params = planned(block)?.params();
+    let filled = |keys: &Vec<u64>| {
+        let mut filter = CuckooFilter::new(params, Xxh3)?;
+        filter.insert_batch(keys)?;
+        anyhow::Ok(filter)
+    };
+    let (filters, time) = timed(work.keys(), || work.blocks.iter().map(filled).collect::<anyhow::Result<Vec<_>>>());
+    let filters = filters?;
+    let bytes = filters.iter().map(CuckooFilter::size_in_bytes).sum();
+    measure(("koel, structs", bytes, time), work, false, |n| Ok(&filters[n]), |filter, key| filter.contains(&key))
+}
+
+fn snapshots(work: &Work, block: usize) -> anyhow::Result<Row> {
+    let filter = planned(block)?;
+    let stride = filter.to_bytes().len();
+    let (bytes, time) = written(work, filter, |filter, bytes| filter.write_to(bytes))?;
+    let open = |n: usize| Ok(FilterView::over(&bytes[n * stride..][..stride])?);
+    measure(("koel, snapshots", bytes.len(), time), work, true, open, |view, key| view.contains(&key))
+}
+
+fn bare_tables(work: &Work, block: usize) -> anyhow::Result<Row> {
+    let filter = planned(block)?;
+    let params = filter.params();
+    let (mut bytes, time) = written(work, filter, |filter, bytes| filter.write_table(bytes))?;
+    bytes.extend([0; 4]);
+    let open = |n: usize| Ok(FilterView::over_table(params, block, &bytes[n * params.bare_table_bytes()..])?);
+    measure(("koel, bare tables", bytes.len(), time), work, true, open, |view, key| view.contains(&key))
+}
+
+/// Descriptor and fingerprints one after the other. The caller keeps where each begins, as xorf does not say how long one is.
+fn fuse(work: &Work) -> anyhow::Result<Row> {
+    const DESCRIPTOR: usize = BinaryFuse8::DESCRIPTOR_LEN;
+    let (built, time) = timed(work.keys(), || {
+        let (mut bytes, mut starts) = (Vec::new(), vec![0]);
+        for keys in &work.blocks {
+            let digests: Vec<u64> = keys.iter().copied().map(digest).collect();
+            let filter = BinaryFuse8::try_from(digests).map_err(|error| anyhow!(error))?;
+            let mut descriptor = [0; DESCRIPTOR];
+            filter.dma_copy_descriptor_to(&mut descriptor);
+            bytes.extend_from_slice(&descriptor);
+            bytes.extend_from_slice(filter.dma_fingerprints());
+            starts.push(bytes.len());
+        }
+        anyhow::Ok((bytes, starts))
+    });
+    let (bytes, starts) = built?;
+    let open = |n: usize| {
+        let (descriptor, fingerprints) = bytes[starts[n]..starts[n + 1]].split_at(DESCRIPTOR);
+        Ok(BinaryFuse8Ref::from_dma(descriptor, fingerprints))
+    };
+    let kind = ("xorf 0.13, BinaryFuse8", bytes.len(), time);
+    measure(kind, work, true, open, |view, key| view.contains(&digest(key)))
+}
+
+/// It has no view, so the bytes are those of its bits and its struct.
+fn bloom(work: &Work, block: usize) -> anyhow::Result<Row> {
+    let filled = |keys: &Vec<u64>| {
+        let mut filter: Bloom = BloomFilter::with_false_pos(RATE).hasher(BuildHasherDefault::default()).expected_items(block);
+        keys.iter().for_each(|key| drop(filter.insert(key)));
+        filter
+    };
+    let (filters, time) = timed(work.keys(), || work.blocks.iter().map(filled).collect::<Vec<_>>());
+    let bytes = filters.iter().map(|filter| size_of_val(filter) + size_of_val(filter.as_slice())).sum();
+    let kind = ("fastbloom 0.17, structs", bytes, time);
+    measure(kind, work, false, |n| Ok(&filters[n]), |filter, key| filter.contains(&key))
+}
+
+/// The medians of the rounds.
+fn median(rounds: &[Vec<Row>], kind: usize) -> Row {
+    let of = |figure: fn(&Row) -> f64| {
+        let mut figures: Vec<f64> = rounds.iter().map(|rows| figure(&rows[kind])).collect();
+        figures.sort_by(f64::total_cmp);
+        figures[figures.len() / 2]
+    };
+    let first = rounds[0][kind];
+    Row {
+        build: of(|row| row.build),
+        open: first.open.map(|_| of(|row| row.open.unwrap_or_default())),
+        present: of(|row| row.present),
+        absent: of(|row| row.absent),
+        ..first
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = env::args().skip(1).map(|text| text.parse::<usize>());
+    let keys = arguments.next().unwrap_or(Ok(1_000_000))?.max(1);
+    let rounds = arguments.next().unwrap_or(Ok(5))?.max(1);
+    let mut out = io::stdout().lock();
+    writeln!(out, "ε = 1/256; about {keys} keys in filters of so many each; medians of {rounds} rounds, in one thread.\n")?;
+    writeln!(
+        out,
+        "| keys | filter | bytes each | bits per key | build ns | open ns | find present ns | find absent ns | measured ε |"
+    )?;
+    writeln!(out, "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
+    for block in [100, 1000, 10_000] {
+        let work = Work::new(block, keys);
+        let round = |_| {
+            [structs(&work, block), snapshots(&work, block), bare_tables(&work, block), fuse(&work), bloom(&work, block)]
+                .into_iter()
+                .collect::<anyhow::Result<Vec<Row>>>()
+        };
+        let rows = (0..rounds).map(round).collect::<anyhow::Result<Vec<_>>>()?;
+        for kind in 0..rows[0].len() {
+            let Row { name, bytes, build, open, present, absent, rate } = median(&rows, kind);
+            let open = open.map_or_else(|| String::from("–"), |open| format!("{open:.1}"));
+            let (bits, rate) = (8.0 * bytes / block as f64, 100.0 * rate);
+            writeln!(
+                out,
+                "| {block} | {name} | {bytes:.0} | {bits:.2} | {build:.1} | {open} | {present:.1} | {absent:.1} | {rate:.2} % |"
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Bare tables: the table of a filter of fixed size, and the first half of the checksum that would follow it in a snapshot. The
+//! caller keeps what the header would say, once for many tables.
+
+use alloc::vec::Vec;
+
+use super::{
+    SnapshotError, SnapshotErrorKind as Kind,
+    format::{Fixed, Header, HeaderBytes, TRAILER_BYTES, checksum},
+    read::too_short,
+    verify::{Around, Expected},
+};
+use crate::{
+    bits::{PADDING, low_half, wide},
+    filter::{CuckooFilter, FilterView, RawFilter},
+    hash::{Hasher, HasherId, Xxh3},
+    params::Params,
+    storage::{Snapshot, Storage},
+};
+
+/// The length of a bare table's checksum.
+const CHECKSUM_BYTES: usize = 4;
+
+impl Params {
+    /// The length in bytes of a bare table of a filter with these parameters, however many items it holds: the table and 4 bytes of
+    /// checksum (docs/FORMAT.md, "Bare tables").
+    ///
+    /// # Example
+    /// ```
+    /// let params = koel::CuckooFilter::builder().capacity(100).false_positive_rate(1.0 / 256.0).params()?;
+    /// assert_eq!(params.bare_table_bytes(), 164);
+    /// assert_eq!(params.bare_table_bytes(), params.table_bytes() + 4);
+    /// # Ok::<(), koel::ParamError>(())
+    /// ```
+    #[must_use]
+    pub fn bare_table_bytes(&self) -> usize {
+        self.table_bytes() + CHECKSUM_BYTES
+    }
+}
+
+impl<H: Hasher> CuckooFilter<H> {
+    /// The table and 4 bytes of checksum, without the header of a snapshot: [`Params::bare_table_bytes`] bytes, for a program that keeps
+    /// many small filters with the same parameters (see the [guide](crate::guide::small_filters)). Takes time proportional to the table.
+    ///
+    /// [`FilterView::over_table`] reads them. It needs what a header would say, which is not a part of these bytes: the
+    /// [parameters](Self::params), the [number of items](Self::len), and the hasher.
+    ///
+    /// # Panics
+    /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
+    /// program aborts, as with any vector. [`write_table`](Self::write_table) needs no memory.
+    #[must_use]
+    pub fn to_table(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.core.params().bare_table_bytes());
+        bytes.extend_from_slice(self.core.table());
+        bytes.extend_from_slice(&self.table_checksum());
+        bytes
+    }
+
+    /// Writes the bytes of [`to_table`](Self::to_table), without a copy of them.
+    ///
+    /// # Errors
+    /// The writer's error.
+    ///
+    /// # Example
+    /// Many tables one after the other, all filled in one filter:
+    /// ```
+    /// use koel::{CuckooFilter, FilterView};
+    /// let mut filter = CuckooFilter::builder().capacity(102).false_positive_rate(0.01).build()?;
+    /// let (params, mut file) = (filter.params(), Vec::new());
+    /// for block in 0..50u64 {
+    ///     filter.clear();
+    ///     filter.insert_iter(block * 100..block * 100 + 100)?;
+    ///     filter.write_table(&mut file)?;
+    /// }
+    /// file.extend([0; 4]); // lookups in the last table load up to four bytes behind its checksum
+    /// let last = FilterView::over_table(params, 100, &file[49 * params.bare_table_bytes()..])?;
+    /// assert!(last.contains(&4999u64));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn write_table<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
+        writer.write_all(self.core.table())?;
+        writer.write_all(&self.table_checksum())
+    }
+
+    fn table_checksum(&self) -> [u8; CHECKSUM_BYTES] {
+        let (_, seed) = header(&self.core, self.hasher.id());
+        low_half(checksum(self.core.table(), seed)).to_le_bytes()
+    }
+}
+
+impl<D: AsRef<[u8]>> FilterView<D> {
+    /// Opens the bare table at the start of the data, which [`CuckooFilter::to_table`] or [`CuckooFilter::write_table`] wrote. Copies
+    /// nothing, and takes constant time.
+    ///
+    /// `params` and `items` are those of the filter that was written. Any bytes may follow the table, and 4 must: lookups load them, and
+    /// ignore what they are. In a buffer of many tables they are the next one's; behind the last table, append zeros.
+    ///
+    /// [`verify`](Self::verify) validates the table as it does in a snapshot. The checksum depends on parameters, hasher and number of
+    /// items, so it rejects others than those that were written. Altered bytes pass its 32 bits by chance once in 4 billion.
+    /// [`to_bytes`](Self::to_bytes) makes a snapshot.
+    ///
+    /// # Errors
+    /// If there are fewer than [`Params::bare_table_bytes`] + 4 bytes, or more items than slots.
+    ///
+    /// # Example
+    /// ```
+    /// use koel::{CuckooFilter, FilterView};
+    /// let items = ["alice", "bob"];
+    /// let filter = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build_from_items(&items)?;
+    /// let params = filter.params(); // kept once for all tables
+    /// let buffer = [filter.to_table(), filter.to_table(), vec![0; 4]].concat();
+    ///
+    /// let second = FilterView::over_table(params, 2, &buffer[params.bare_table_bytes()..])?;
+    /// second.verify()?;
+    /// assert!(second.contains("alice"));
+    /// assert!(second == filter);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn over_table(params: Params, items: usize, data: D) -> Result<Self, SnapshotError> {
+        Self::over_table_with(params, items, data, Xxh3)
+    }
+}
+
+impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
+    /// [`over_table`](Self::over_table) for filters with other hashers.
+    ///
+    /// # Errors
+    /// As `over_table`.
+    pub fn over_table_with(params: Params, items: usize, data: D, hasher: H) -> Result<Self, SnapshotError> {
+        let (given, end) = (data.as_ref().len(), params.table_bytes() + PADDING);
+        if given < end {
+            let remedy = "give the table, its checksum, and at least 4 bytes behind them";
+            return Err(too_short(wide(given), wide(end)).with_remedy(remedy));
+        }
+        if items > params.slots() {
+            let error = SnapshotError::new(Kind::Parameter, 0u64, "{} items in {} slots", [wide(items), wide(params.slots())]);
+            return Err(error.with_remedy("give the number of items that the filter held when its table was written"));
+        }
+        Ok(Self { core: RawFilter::from_parts(params, Snapshot::bare(data, end), items), hasher })
+    }
+}
+
+/// The header that a snapshot would have, and its checksum.
+fn header<S: Storage>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
+    Header::encode(&Fixed { params: *filter.params(), len: filter.len() }, hasher)
+}
+
+/// The checksum that is stored behind a bare table.
+fn stored<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> u32 {
+    let behind = view.storage().bytes()[view.params().table_bytes()..].first_chunk();
+    behind.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// What verification needs to know of a bare table.
+pub(super) fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Around {
+    let (_, seed) = header(view, hasher);
+    let expected = Expected { seed, stored: stored(view).into(), mask: u32::MAX.into() };
+    Around { start: 0, expected: Some(expected), items: (0, "the table holds {} items, but {} were given") }
+}
+
+/// The header and the trailer of a bare table's snapshot. The trailer has the checksum that is stored, so that a corrupt table makes a
+/// corrupt snapshot.
+pub(super) fn frame<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> (HeaderBytes, [u8; TRAILER_BYTES]) {
+    let (header, seed) = header(view, hasher);
+    let computed = checksum(view.table(), seed);
+    (header, (computed & !u64::from(u32::MAX) | u64::from(stored(view))).to_le_bytes())
+}

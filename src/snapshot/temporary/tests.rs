@@ -1,0 +1,287 @@
+//! Savers that fail, are killed, or meet each other and files of others.
+
+#![cfg(not(target_family = "wasm"))]
+
+use alloc::{format, string::String, vec::Vec};
+use std::{env, io::Write as _, process};
+
+use super::*;
+use crate::snapshot::file::{replace, replace_with};
+
+/// A folder of its own for a test, gone when that is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("koel-temporary-{name}-{}", process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The names of the files in it, in order.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The path of a temporary file for `f.koel`.
+    fn temporary(&self, number: u32) -> PathBuf {
+        Names::of(&self.target()).unwrap().nth(number).into()
+    }
+
+    fn target(&self) -> PathBuf {
+        self.0.join("f.koel")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, |mut file| file.write_all(bytes), |_| Ok(()))
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri is isolated from files")]
+fn a_leftover_is_removed_and_a_file_in_use_stays() {
+    let folder = Folder::new("leftovers");
+    for number in [0, 1, 3, SEARCHED - 1] {
+        fs::write(folder.temporary(number), "left").unwrap();
+    }
+    // Not the file of this saver, but as of another one that is alive.
+    let used = File::create(folder.temporary(2)).unwrap();
+    used.lock().unwrap();
+    save(&folder.target(), b"new").unwrap();
+    assert_eq!(folder.names(), [folder.temporary(2).file_name().unwrap().to_str().unwrap(), "f.koel"]);
+    drop(used);
+    save(&folder.target(), b"newer").unwrap();
+    assert_eq!(folder.names(), ["f.koel"]);
+    // Savers of other targets neither remove it nor fail.
+    fs::write(folder.temporary(0), "left").unwrap();
+    save(&folder.0.join("g.koel"), b"other").unwrap();
+    assert!(folder.temporary(0).exists());
+    assert_eq!(fs::read(folder.target()).unwrap(), b"newer");
+}
+
+/// Saves one byte, its number, and meanwhile another saver does the same.
+fn nest(folder: &Folder, number: u32) -> io::Result<()> {
+    let write = |mut file: &File| {
+        assert!((0..=number).all(|number| folder.temporary(number).exists()));
+        file.write_all(&[u8::try_from(number).unwrap()])?;
+        // More than are searched for leftovers.
+        if number <= SEARCHED { nest(folder, number + 1) } else { Ok(()) }
+    };
+    replace_with(&folder.target(), write, |_| Ok(()))
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri is isolated from files")]
+fn a_saver_inside_another_takes_another_name() {
+    let folder = Folder::new("nested");
+    nest(&folder, 0).unwrap();
+    assert_eq!(fs::read(folder.target()).unwrap(), [0]);
+    assert_eq!(folder.names(), ["f.koel"]);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri is isolated from files")]
+fn names_fit_beside_the_longest_target() {
+    let folder = Folder::new("long");
+    let target = folder.0.join("y".repeat(255));
+    assert!(Names::of(&target).unwrap().nth(u32::MAX).file_name().unwrap().len() == LONGEST.len());
+    for bytes in [b"old", b"new"] {
+        save(&target, bytes).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), bytes);
+    }
+    assert_eq!(folder.names().len(), 1);
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use crate::filter::CuckooFilter;
+    use std::{
+        io::{BufRead as _, BufReader, Read as _},
+        os::unix::fs::symlink,
+        process::{Child, Command, Stdio},
+        thread::{self, ScopedJoinHandle},
+    };
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri is isolated from files")]
+    fn planted_files_are_never_written_to() {
+        let folder = Folder::new("planted");
+        let victim = folder.0.join("victim");
+        fs::write(&victim, "precious").unwrap();
+        symlink("victim", folder.temporary(0)).unwrap();
+        symlink("nowhere", folder.temporary(1)).unwrap();
+        fs::create_dir(folder.temporary(2)).unwrap();
+        assert!(Command::new("mkfifo").arg(folder.temporary(3)).status().unwrap().success());
+        // Another name of the file: it is removed, and the file stays.
+        fs::hard_link(&victim, folder.temporary(4)).unwrap();
+        save(&folder.target(), b"new").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert!((0..4).all(|number| fs::symlink_metadata(folder.temporary(number)).is_ok()));
+        assert!(!folder.temporary(4).exists() && !folder.0.join("nowhere").exists());
+        assert_eq!(fs::read(folder.target()).unwrap(), b"new");
+        assert_eq!(folder.names().len(), 6);
+    }
+
+    /// A file at the temporary's name that this saver has not written never becomes the target, and is not removed.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri is isolated from files")]
+    fn a_temporary_that_is_replaced_is_an_error() {
+        let folder = Folder::new("replaced");
+        save(&folder.target(), b"old").unwrap();
+        for is_replaced in [false, true] {
+            let write = |mut file: &File| {
+                fs::remove_file(folder.temporary(0))?;
+                if is_replaced {
+                    fs::write(folder.temporary(0), "another")?;
+                }
+                file.write_all(b"new")
+            };
+            let error = format!("{}", replace_with(&folder.target(), write, |_| Ok(())).unwrap_err());
+            assert!(error.contains("f.koel: cannot be written; it is as it was: "), "{error}");
+            assert!(error.ends_with(".tmp: another program removed or replaced the temporary file; save again"), "{error}");
+            assert_eq!(fs::read(folder.target()).unwrap(), b"old");
+            assert_eq!(folder.temporary(0).exists(), is_replaced);
+        }
+    }
+
+    // Under qemu, a test cannot start itself as another process.
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    mod processes {
+        use super::*;
+
+        const SAVER: &str = "KOEL_TEST_SAVER";
+
+        /// The bytes of a snapshot that differs for each number.
+        fn snapshot(number: usize) -> Vec<u8> {
+            let mut filter = CuckooFilter::builder().capacity(1000 * (number + 1)).false_positive_rate(0.01).build().unwrap();
+            (0..500_u32).for_each(|item| filter.insert(&item).unwrap());
+            filter.to_bytes()
+        }
+
+        /// The steps of one save: before each of 8 pieces of the snapshot, after the last, and when the file is saved.
+        const STEPS: usize = 10;
+
+        /// Saves snapshot `number` so many times as another process, and reports each step as a line.
+        struct Saver(Child);
+
+        impl Saver {
+            /// It stops after so many steps; for 0, it does not.
+            fn start(folder: &Folder, number: usize, saves: usize, stop: usize) -> Self {
+                let mut command = Command::new(env::current_exe().unwrap());
+                command.args(["snapshot::temporary::tests::unix::processes::saver", "--exact", "--nocapture"]);
+                let arguments = format!("{number} {saves} {stop} {}", folder.target().display());
+                Self(command.env(SAVER, arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+            }
+
+            /// Kills it once it has reported so many steps.
+            fn kill_after(mut self, steps: usize) {
+                let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
+                let seen = lines.map(Result::unwrap).filter(|line| line.ends_with("step")).take(steps).count();
+                self.0.kill().unwrap();
+                self.0.wait().unwrap();
+                assert_eq!(seen, steps);
+            }
+
+            fn finish(mut self) {
+                self.0.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
+                assert!(self.0.wait().unwrap().success());
+            }
+        }
+
+        /// What [`Saver`] starts. Called as a test, it does nothing.
+        #[test]
+        #[cfg_attr(miri, ignore = "Miri has no environment")]
+        fn saver() {
+            let Ok(arguments) = env::var(SAVER) else { return };
+            let mut arguments = arguments.splitn(4, ' ');
+            let [number, saves, stop] = [(); 3].map(|()| arguments.next().unwrap().parse::<usize>().unwrap());
+            let target = Path::new(arguments.next().unwrap());
+            let bytes = snapshot(number);
+            let mut steps = 0;
+            let mut step = || {
+                std::println!("step");
+                steps += 1;
+                if steps == stop {
+                    io::stdin().read_to_end(&mut Vec::new()).unwrap();
+                }
+            };
+            for _ in 0..saves {
+                let write = |mut file: &File| {
+                    for piece in bytes.chunks(bytes.len().div_ceil(STEPS - 2)) {
+                        step();
+                        file.write_all(piece)?;
+                    }
+                    step();
+                    Ok(())
+                };
+                replace(target, write).unwrap();
+                step();
+            }
+        }
+
+        /// A saver that is killed anywhere leaves at most one file, and the next one removes it.
+        #[test]
+        #[cfg_attr(miri, ignore = "Miri is isolated from processes")]
+        fn killed_savers_leave_one_file_that_the_next_one_replaces() {
+            let folder = Folder::new("killed");
+            let [old, new] = [0, 1].map(snapshot);
+            save(&folder.target(), &old).unwrap();
+            let kill = |stop, steps| {
+                Saver::start(&folder, 1, 1000, stop).kill_after(steps);
+                let names = folder.names();
+                assert!(names.len() <= 2 && names.last().unwrap() == "f.koel", "{names:?}");
+                let found = fs::read(folder.target()).unwrap();
+                assert!(found == new || found == old);
+                (names.len() - 1, found == new)
+            };
+            let clean = || {
+                save(&folder.target(), &old).unwrap();
+                assert_eq!(folder.names(), ["f.koel"]);
+            };
+            for steps in 1..=2 * STEPS {
+                // The second finds what the first has left.
+                let expected = (usize::from(steps % STEPS != 0), steps >= STEPS);
+                assert_eq!([(); 2].map(|()| kill(steps, steps)), [expected; 2], "{steps} steps");
+                clean();
+            }
+            // These go on while they are killed, wherever they are by then.
+            for steps in 1..=3 * STEPS {
+                kill(0, steps);
+            }
+            clean();
+        }
+
+        /// Savers in threads and processes, all of one target, and a reader.
+        #[test]
+        #[cfg_attr(miri, ignore = "Miri is isolated from processes")]
+        fn concurrent_savers_leave_one_whole_file() {
+            let folder = Folder::new("concurrent");
+            let (target, snapshots) = (folder.target(), (0..8).map(snapshot).collect::<Vec<_>>());
+            save(&target, &snapshots[0]).unwrap();
+            let processes: Vec<_> = (0..4).map(|number| Saver::start(&folder, number, 30, 0)).collect();
+            thread::scope(|scope| {
+                let threads: Vec<_> = snapshots[4..]
+                    .iter()
+                    .map(|bytes| scope.spawn(|| (0..30).for_each(|_| save(&target, bytes).unwrap())))
+                    .collect();
+                while !threads.iter().all(ScopedJoinHandle::is_finished) {
+                    let found = fs::read(&target).unwrap();
+                    assert!(snapshots.contains(&found), "{} bytes", found.len());
+                }
+            });
+            processes.into_iter().for_each(Saver::finish);
+            assert!(snapshots.contains(&fs::read(&target).unwrap()));
+            assert_eq!(folder.names(), ["f.koel"]);
+        }
+    }
+}

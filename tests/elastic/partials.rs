@@ -1,0 +1,197 @@
+//! Workers fill filters of equal parameters, and merging combines these into the filter that one worker would have filled.
+//!
+//! Merging is associative and commutative. Up to the maximal capacity, every tree of merges gives a filter with the same number of
+//! items, counts, shards, bytes of memory and false-positive rate, and with the same answers, the false ones included. The places of
+//! items in their buckets depend on the order, so snapshots may differ. Beyond the maximal capacity, a tree may be refused.
+
+use crate::common::SplitMix64;
+use koel::{CuckooFilter, ElasticBuilder, ElasticFilter, MergeError, TableKind};
+
+const WORKERS: usize = 64;
+const ITEMS: u64 = 40_000;
+const PROBES: u64 = 100_000;
+
+/// A number below `end`.
+fn below(end: usize, numbers: &mut SplitMix64) -> usize {
+    numbers.next().map_or(0, |number| ((u128::from(number) * end as u128) >> 64) as usize)
+}
+
+/// Every fourth item occurs twice.
+fn copies(item: u64) -> u32 {
+    1 + u32::from(item.is_multiple_of(4))
+}
+
+/// The items of each worker, in no order: the first workers have thousands, the last ones none.
+fn shares(seed: u64) -> Vec<Vec<u64>> {
+    let (mut numbers, mut shares) = (SplitMix64(seed), vec![Vec::new(); WORKERS]);
+    for item in 0..ITEMS {
+        for _ in 0..copies(item) {
+            let workers = 1 + below(WORKERS - 4, &mut numbers);
+            shares[below(workers, &mut numbers)].push(item);
+        }
+    }
+    shares
+}
+
+/// Merges random pairs until one filter is left. Returns the first error.
+fn combined<F, E>(mut filters: Vec<F>, seed: u64, mut merge: impl FnMut(&mut F, &F) -> Result<(), E>) -> Result<F, E> {
+    let mut numbers = SplitMix64(seed);
+    loop {
+        let other = filters.swap_remove(below(filters.len(), &mut numbers));
+        if filters.is_empty() {
+            return Ok(other);
+        }
+        let into = below(filters.len(), &mut numbers);
+        merge(&mut filters[into], &other)?;
+    }
+}
+
+/// The facts, counts and answers of a filter, all of which every tree has in common.
+macro_rules! answers {
+    ($filter:expr) => {{
+        let filter = &$filter;
+        let counts: Vec<u32> = (0..ITEMS).map(|item| filter.count(&item)).collect();
+        let found: Vec<u64> = (ITEMS..ITEMS + PROBES).filter(|item| filter.contains(item)).collect();
+        (filter.len(), filter.size_in_bytes(), counts, found)
+    }};
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
+    let builder = |rate| ElasticFilter::builder().false_positive_rate(rate);
+    // All copies count: 50,000.
+    let all = 60_000;
+    let builders: [(ElasticBuilder, f64); 6] = [
+        (builder(0.001).capacity(all).max_capacity(all), 0.001),
+        (builder(0.01).max_capacity(all), 0.01),
+        (builder(0.001).capacity(500).max_capacity(all).lanes(4), 0.001),
+        (builder(0.001).capacity(all).max_capacity(all).lanes(16), 0.001),
+        (builder(1e-5), 1e-5),
+        (builder(0.03).table(TableKind::Single).bucket_size(7).max_capacity(2 * all), 0.03),
+    ];
+    for (seed, (builder, rate)) in (1..).zip(builders) {
+        let shares = shares(seed);
+        let filled = |items: &[u64]| {
+            let mut filter = builder.clone().build().expect("the parameters are right");
+            filter.insert_iter(items).expect("it grows");
+            filter
+        };
+        let partial: Vec<_> = shares.iter().map(|share| filled(share)).collect();
+        assert!(partial.iter().any(ElasticFilter::is_empty) && partial.iter().any(|filter| filter.len() > 2000));
+        let whole = filled(&shares.concat());
+        let expected = answers!(whole);
+        assert!((0..ITEMS).zip(&expected.2).all(|(item, &count)| count >= copies(item)), "an item is lost");
+        // The rate is stated as if all copies were different items.
+        let stated = whole.false_positive_rate();
+        let (found, mean) = (expected.3.len() as f64, stated * PROBES as f64 * ITEMS as f64 / whole.len() as f64);
+        assert!(stated <= rate && (found - mean).abs() <= 5.0 * mean.sqrt() + 1.0, "{found} found, {mean} expected: {whole}");
+
+        let mut snapshots = vec![whole.to_bytes()];
+        let mut check = |merged: ElasticFilter| {
+            assert!(answers!(merged) == expected, "{merged} instead of {whole}");
+            assert_eq!((merged.shards(), merged.params()), (whole.shards(), whole.params()));
+            assert!((merged.false_positive_rate() - stated).abs() <= 1e-9 * stated, "the sum of the same rates");
+            merged.assert_consistent();
+            snapshots.push(merged.to_bytes());
+        };
+        for tree in 0..4 {
+            check(combined(partial.clone(), tree, ElasticFilter::merge).expect("they fit"));
+        }
+        // An accumulator that begins empty, and takes snapshots as other machines would send them.
+        let mut accumulator = filled(&[]);
+        for filter in &partial {
+            accumulator.merge(&ElasticFilter::from_bytes(&filter.to_bytes()).expect("it was written")).expect("they fit");
+        }
+        check(accumulator);
+        // A new accumulator at each leaf of the tree, and pairs of neighbours.
+        let mut level: Vec<_> = partial
+            .iter()
+            .map(|filter| {
+                let mut leaf = filled(&[]);
+                leaf.merge(filter).expect("they fit");
+                leaf
+            })
+            .collect();
+        while level.len() > 1 {
+            level = level
+                .chunks(2)
+                .map(|pair| {
+                    let mut left = pair[0].clone();
+                    left.merge(&pair[1]).expect("they fit");
+                    left
+                })
+                .collect();
+        }
+        check(level.remove(0));
+
+        snapshots.sort_unstable();
+        snapshots.dedup();
+        assert!(snapshots.len() > 1, "{whole}: all trees have equal bytes, and the guide may promise that");
+        let mut left = ElasticFilter::from_bytes(&snapshots[0]).expect("it was written");
+        assert!((0..ITEMS).all(|item| (0..copies(item)).all(|_| left.remove(&item))) && left.is_empty());
+    }
+}
+
+/// A filter of fixed size that is planned for all items has one table, whose answers do not depend on the order.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn every_tree_of_fixed_filters_gives_the_one_that_was_filled_at_once() {
+    let shares = shares(7);
+    let filled = |items: &[u64]| {
+        let builder = CuckooFilter::builder().capacity(60_000).false_positive_rate(0.001);
+        let mut filter = builder.build().expect("the parameters are right");
+        filter.insert_iter(items).expect("there is room");
+        filter
+    };
+    let partial: Vec<_> = shares.iter().map(|share| filled(share)).collect();
+    let expected = answers!(filled(&shares.concat()));
+    for tree in 0..3 {
+        let merged = combined(partial.clone(), tree, CuckooFilter::merge).expect("they fit");
+        assert!(answers!(merged) == expected, "{merged}");
+    }
+}
+
+/// Which trees are refused depends on their order. A tree that is not refused is right, and the remedy of one that is works.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn beyond_the_maximal_capacity_a_tree_is_right_or_refused() {
+    let max_capacity = 1000;
+    let builder = ElasticFilter::builder().false_positive_rate(0.001);
+    let (mut right, mut refused) = (0, 0);
+    for (seed, [first, others]) in (0..).zip([[1500, 300], [3000, 4], [5000, 4], [300, 20_000]]) {
+        let mut numbers = SplitMix64(seed);
+        let mut shares = vec![Vec::new(); WORKERS];
+        shares[0].extend(0..first);
+        (first..first + others).for_each(|item| shares[1 + below(WORKERS - 1, &mut numbers)].push(item));
+        for tree in 0..4 {
+            let mut planned = builder.clone().capacity(100).max_capacity(max_capacity);
+            let merged = loop {
+                let partial = shares.iter().map(|share| {
+                    let mut filter = planned.clone().build().expect("the parameters are right");
+                    filter.insert_iter(share).expect("it grows");
+                    filter
+                });
+                match combined(partial.collect(), tree, |into: &mut ElasticFilter, other| {
+                    let before = into.to_bytes();
+                    into.merge(other).inspect_err(|_| assert!(into.to_bytes() == before))
+                }) {
+                    Ok(merged) => break merged,
+                    Err(MergeError::MaxCapacity { items, max_capacity, needed, .. }) => {
+                        assert!(items > max_capacity, "{items} items");
+                        let needed = needed.expect("there is such a filter");
+                        assert!(needed > max_capacity);
+                        planned = planned.capacity(needed).max_capacity(needed);
+                        refused += 1;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            };
+            right += usize::from(merged.params().max_capacity() == max_capacity);
+            assert!(merged.len() as u64 == first + others && (0..first + others).all(|item| merged.contains(&item)));
+            assert!(merged.false_positive_rate() <= 0.001, "{merged}");
+            merged.assert_consistent();
+        }
+    }
+    assert!(right >= 4 && refused >= 8, "{right} trees were not refused, and {refused} were");
+}
