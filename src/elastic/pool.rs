@@ -21,7 +21,7 @@ use crate::{
     filter::{Slots, slots},
     kernel::Dispatch,
     params::{at_least_one, mean_matches},
-    storage::{OutOfMemory, Owned, Storage as _, StorageMut as _, reserve_exact, reserved, shrink_to},
+    storage::{OutOfMemory, Owned, reserve_exact, reserved, shrink_to},
     table::{DeepGeometry, Instructions, TableParams as _},
 };
 
@@ -242,7 +242,7 @@ impl<'a> Blocks<'a> {
     #[inline(always)]
     pub(super) fn get(self, place: Place) -> Option<&'a [u8]> {
         let (block, start) = self.places.split(place);
-        self.blocks.get(block)?.bytes().get(start..)
+        self.blocks.get(block)?.get(start..)
     }
 }
 
@@ -328,14 +328,14 @@ impl Pool {
     pub(super) fn prefetch_record(&self, instructions: impl Instructions, place: Place) {
         let (block, start) = self.places.split(place);
         if let Some(block) = self.blocks.get(block) {
-            instructions.prefetch(block.bytes(), start.wrapping_sub(RECORD_BYTES));
+            instructions.prefetch(block, start.wrapping_sub(RECORD_BYTES));
         }
     }
 
     #[inline]
     pub(super) fn table_mut(&mut self, place: Place) -> &mut [u8] {
         let (block, start) = self.places.split(place);
-        &mut self.blocks[block].bytes_mut()[start..]
+        &mut self.blocks[block][start..]
     }
 
     /// A shard to be changed: what its depth has in common with others, its record, and its table with what follows.
@@ -353,7 +353,7 @@ impl Pool {
     #[inline]
     fn opened(&mut self, place: Place, depth: Option<u8>) -> (&Shape, Header<'_>, &mut [u8]) {
         let (block, start) = self.places.split(place);
-        let opened = self.blocks.get_mut(block).and_then(|block| block.bytes_mut().get_mut(start.wrapping_sub(RECORD_BYTES)..));
+        let opened = self.blocks.get_mut(block).and_then(|block| block.get_mut(start.wrapping_sub(RECORD_BYTES)..));
         let Some((bytes, table)) = opened.and_then(<[u8]>::split_first_chunk_mut) else { beyond() };
         let record = Record::decode(*bytes);
         match self.levels.get(usize::from(depth.unwrap_or(record.depth()) - self.least_depth)) {
@@ -366,7 +366,7 @@ impl Pool {
     pub(super) fn two_tables(&mut self, read: Place, written: Place) -> (&[u8], &mut [u8]) {
         let [(block, start), (other, other_start)] = [self.places.split(read), self.places.split(written)];
         match self.blocks.get_disjoint_mut([block, other]) {
-            Ok([read, written]) => (&read.bytes()[start..], &mut written.bytes_mut()[other_start..]),
+            Ok([read, written]) => (&read[start..], &mut written[other_start..]),
             Err(_) => beyond(),
         }
     }
@@ -374,14 +374,13 @@ impl Pool {
     #[inline]
     pub(super) fn record(&self, place: Place) -> Record {
         let (block, start) = self.places.split(place);
-        let record =
-            self.blocks.get(block).and_then(|block| block.bytes().get(start.wrapping_sub(RECORD_BYTES)..)?.first_chunk());
+        let record = self.blocks.get(block).and_then(|block| block.get(start.wrapping_sub(RECORD_BYTES)..)?.first_chunk());
         record.map_or_else(|| beyond(), |&bytes| Record::decode(bytes))
     }
 
     fn set_record(&mut self, place: Place, record: Record) {
         let (block, start) = self.places.split(place);
-        self.blocks[block].bytes_mut()[start - RECORD_BYTES..start].copy_from_slice(&record.encode());
+        self.blocks[block][start - RECORD_BYTES..start].copy_from_slice(&record.encode());
     }
 
     pub(super) fn set_items(&mut self, place: Place, record: Record, items: usize) {
@@ -456,11 +455,11 @@ impl Pool {
         });
         let (stride, record) = (self.levels[level].stride, self.record(last));
         if block == last_block {
-            self.blocks[block].bytes_mut().copy_within(last_start..last_start + stride, start);
+            self.blocks[block].copy_within(last_start..last_start + stride, start);
         } else if let Ok([whole, last]) = self.blocks.get_disjoint_mut([block, last_block]) {
-            whole.bytes_mut()[start..start + stride].copy_from_slice(&last.bytes()[last_start..last_start + stride]);
+            whole[start..start + stride].copy_from_slice(&last[last_start..last_start + stride]);
         }
-        self.blocks[last_block].bytes_mut()[last_start..last_start + stride].fill(0);
+        self.blocks[last_block][last_start..last_start + stride].fill(0);
         self.levels[level].len -= 1;
         if place != last {
             moved(record, last, place);
@@ -506,7 +505,7 @@ impl Pool {
     pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let (mut blocks, mut levels) = (reserved(self.blocks.len())?, reserved(self.levels.len())?);
         for block in &self.blocks {
-            let bytes = block.bytes();
+            let bytes = &block;
             blocks.push(Owned::copied(&bytes[..bytes.len() - PADDING]).ok_or(OutOfMemory::of(bytes.len()))?);
         }
         for level in &self.levels {
@@ -519,7 +518,7 @@ impl Pool {
 
     /// Bytes of all blocks.
     pub(super) fn table_bytes(&self) -> usize {
-        self.blocks.iter().map(|block| block.bytes().len()).sum()
+        self.blocks.iter().map(|block| block.len()).sum()
     }
 
     /// The same, and of the lists, which have room for no more unless memory to make them shorter was refused.
@@ -575,7 +574,7 @@ impl Pool {
                     check(place, self.record(place));
                 } else {
                     let (block, start) = self.places.split(place);
-                    let bytes = &self.blocks[block].bytes()[start - RECORD_BYTES..][..level.stride];
+                    let bytes = &self.blocks[block][start - RECORD_BYTES..][..level.stride];
                     assert!(bytes.iter().all(|&byte| byte == 0), "table {number} of {} is not empty", level.len);
                 }
             }

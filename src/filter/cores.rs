@@ -2,13 +2,12 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use core::fmt;
+use core::{fmt, ops::Deref};
 
 use super::{Hashed, InsertError, RawFilter, answers_in_order, facts::Load};
 use crate::{
     hash::{HashItem, Uniform},
     kernel::{Hashes, answers},
-    storage::Storage,
 };
 
 /// Reading: lookups and properties.
@@ -169,7 +168,7 @@ pub(crate) trait CoreMut {
     }
 }
 
-impl<S: Storage> Core for RawFilter<S> {
+impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
     #[inline(always)]
     fn seed(&self) -> u64 {
         self.params().seed()
@@ -212,7 +211,7 @@ impl<S: Storage> Core for RawFilter<S> {
     }
 
     fn bytes_behind(&self) -> usize {
-        self.storage().bytes().len()
+        self.storage().len()
     }
 
     /// The table alone, as planned.
@@ -254,10 +253,10 @@ impl CoreMut for RawFilter {
     }
 }
 
-impl<S: Storage, T: Storage> PartialEq<RawFilter<T>> for RawFilter<S> {
+impl<S: Deref<Target = [u8]>, T: Deref<Target = [u8]>> PartialEq<RawFilter<T>> for RawFilter<S> {
     fn eq(&self, other: &RawFilter<T>) -> bool {
         self.params() == other.params() && self.len() == other.len() && self.table() == other.table()
     }
 }
 
-impl<S: Storage> Eq for RawFilter<S> {}
+impl<S: Deref<Target = [u8]>> Eq for RawFilter<S> {}

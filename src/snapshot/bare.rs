@@ -2,6 +2,7 @@
 //! caller keeps what the header would say, once for many tables.
 
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
@@ -14,7 +15,7 @@ use crate::{
     filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
     params::Params,
-    storage::{Snapshot, Storage},
+    storage::Snapshot,
 };
 
 /// The length of a bare table's checksum.
@@ -141,13 +142,13 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
 }
 
 /// The header that a snapshot would have, and its checksum.
-fn header<S: Storage>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
+fn header<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
     Header::encode(&Fixed { params: *filter.params(), len: filter.len() }, hasher)
 }
 
 /// The checksum that is stored behind a bare table.
 fn stored<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> u32 {
-    let behind = view.storage().bytes()[view.params().table_bytes()..].first_chunk();
+    let behind = view.storage()[view.params().table_bytes()..].first_chunk();
     behind.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 

@@ -1,6 +1,6 @@
 //! Validation of tables from snapshots: checksum, buckets, and number of items.
 
-use core::ops::Range;
+use core::ops::{Deref, Range};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind, bare,
@@ -11,7 +11,7 @@ use crate::{
     bits::{index, wide},
     filter::RawFilter,
     hash::HasherId,
-    storage::{Snapshot, Storage},
+    storage::Snapshot,
     table::{Corrupt, TableParams},
 };
 
@@ -33,7 +33,7 @@ pub(super) fn verified_copy<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hashe
 }
 
 /// Validates the table of a snapshot of a filter of fixed size whose checksum has been compared.
-pub(super) fn table<S: Storage>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
+pub(super) fn table<S: Deref<Target = [u8]>>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
     Around::header(None).verify(filter)
 }
 
@@ -64,7 +64,7 @@ impl Around {
 
     /// Validates a table: its checksum and, since checksums can be forged, all buckets, the bits behind the last one, and the number of
     /// items.
-    fn verify<S: Storage>(self, filter: &RawFilter<S>) -> Result<(), SnapshotError> {
+    fn verify<S: Deref<Target = [u8]>>(self, filter: &RawFilter<S>) -> Result<(), SnapshotError> {
         buckets(filter, self)
     }
 }
@@ -80,14 +80,14 @@ fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Ar
 }
 
 /// The same of a shard, whose table begins at `start` and has the right checksum.
-pub(super) fn shard<S: Storage, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
+pub(super) fn shard<S: Deref<Target = [u8]>, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
     let items = (start, "the table of a shard holds {} items, but the list says {}");
     buckets(shard, Around { start, expected: None, items })
 }
 
 /// Validates a table. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes were altered after
 /// they were written.
-fn buckets<S: Storage, P: TableParams>(
+fn buckets<S: Deref<Target = [u8]>, P: TableParams>(
     filter: &RawFilter<S, P>,
     Around { start, expected, items: (len_at, words) }: Around,
 ) -> Result<(), SnapshotError> {
@@ -114,7 +114,11 @@ fn buckets<S: Storage, P: TableParams>(
 }
 
 /// Counts the items in a range of buckets.
-fn piece<S: Storage, P: TableParams>(filter: &RawFilter<S, P>, start: u64, buckets: Range<u64>) -> Result<u64, SnapshotError> {
+fn piece<S: Deref<Target = [u8]>, P: TableParams>(
+    filter: &RawFilter<S, P>,
+    start: u64,
+    buckets: Range<u64>,
+) -> Result<u64, SnapshotError> {
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }

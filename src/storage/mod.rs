@@ -1,45 +1,20 @@
-//! Storage of a table: memory owned by the filter, or a snapshot held by the caller.
+//! Where a table's bytes are: in memory owned by the filter, or in a snapshot held by the caller. Both dereference to the table and the
+//! padding behind it.
 
 mod memory;
 
 use alloc::vec::Vec;
-use core::{error::Error, fmt};
+use core::{
+    error::Error,
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 use crate::bits::PADDING;
 use memory::Memory;
 
 /// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;
-
-/// The bytes of a table: memory that a filter owns, a snapshot that the caller keeps, or a part of other memory.
-pub(crate) trait Storage {
-    /// The table and the [`PADDING`] behind it.
-    fn bytes(&self) -> &[u8];
-}
-
-/// Storage of a table that can be changed.
-pub(crate) trait StorageMut: Storage {
-    fn bytes_mut(&mut self) -> &mut [u8];
-}
-
-/// A table that is a part of other memory.
-impl Storage for &[u8] {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-}
-
-impl Storage for &mut [u8] {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-}
-
-impl StorageMut for &mut [u8] {
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self
-    }
-}
 
 /// A table in memory that the filter owns: the storage of a [`CuckooFilter`](crate::CuckooFilter).
 #[derive(Clone)]
@@ -62,23 +37,26 @@ impl Owned {
     }
 }
 
-impl StorageMut for Owned {
+/// The table and the [`PADDING`] behind it.
+impl Deref for Owned {
+    type Target = [u8];
+
     #[inline]
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+    fn deref(&self) -> &[u8] {
+        &self.0
     }
 }
 
-impl Storage for Owned {
+impl DerefMut for Owned {
     #[inline]
-    fn bytes(&self) -> &[u8] {
-        &self.0
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
     }
 }
 
 impl fmt::Debug for Owned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owned").field("bytes", &self.bytes().len()).finish()
+        f.debug_struct("Owned").field("bytes", &self.len()).finish()
     }
 }
 
@@ -134,9 +112,12 @@ impl<D: AsRef<[u8]>> Snapshot<D> {
     }
 }
 
-impl<D: AsRef<[u8]>> Storage for Snapshot<D> {
+/// The table and the [`PADDING`] behind it.
+impl<D: AsRef<[u8]>> Deref for Snapshot<D> {
+    type Target = [u8];
+
     #[inline]
-    fn bytes(&self) -> &[u8] {
+    fn deref(&self) -> &[u8] {
         match self.data.as_ref().get(self.start..self.end) {
             Some(bytes) => bytes,
             None => shrunk(),

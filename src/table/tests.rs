@@ -15,7 +15,7 @@ use super::{
 use crate::{
     bits::{self, PADDING},
     params::{Addressing, Params, TableKind},
-    storage::{Owned, Storage as _, StorageMut as _},
+    storage::Owned,
     table::{Change, Read},
 };
 
@@ -151,11 +151,11 @@ impl Bound {
     }
 
     fn table(&self) -> &[u8] {
-        &self.bytes.bytes()[..self.len]
+        &self.bytes[..self.len]
     }
 
     fn read<R: Read>(&self, read: R) -> R::Output {
-        let (bytes, column) = (self.bytes.bytes(), self.geometry.column);
+        let (bytes, column) = (&self.bytes, self.geometry.column);
         match self.geometry.table {
             Geometry::Single(geometry) if self.is_plain => Single::read(&geometry, bytes, Portable, read),
             Geometry::Narrow(geometry) if self.is_plain => Narrow::read(&geometry, bytes, Portable, read),
@@ -169,7 +169,7 @@ impl Bound {
     }
 
     fn change<C: Change>(&mut self, change: C) -> C::Output {
-        let (bytes, column) = (self.bytes.bytes_mut(), self.geometry.column);
+        let (bytes, column) = (&mut self.bytes, self.geometry.column);
         match self.geometry.table {
             Geometry::Single(geometry) if self.is_plain => Single::change(&geometry, bytes, Portable, change),
             Geometry::Narrow(geometry) if self.is_plain => Narrow::change(&geometry, bytes, Portable, change),
@@ -186,7 +186,7 @@ impl Bound {
 
     /// Looks up the part of a fingerprint that is in the table.
     fn has_low(&self, buckets: (u64, u64), low: Fingerprint) -> bool {
-        self.geometry.table.read_with(self.bytes.bytes(), Portable, contains(buckets, low))
+        self.geometry.table.read_with(&self.bytes, Portable, contains(buckets, low))
     }
 }
 
@@ -289,7 +289,7 @@ fn agree(
         }
     }
     prop_assert_eq!(table.table(), oracle.bytes());
-    prop_assert!(table.bytes.bytes().ends_with(&[0; PADDING]));
+    prop_assert!(table.bytes.ends_with(&[0; PADDING]));
     Ok(())
 }
 
@@ -342,7 +342,7 @@ fn codewords_beyond_the_codebook_are_refused() {
         let params = params(TableKind::Packed, f, 4, 2);
         for codeword in 0..4096u16 {
             let mut bytes = Owned::zeroed(params.table_bytes()).unwrap();
-            bits::set(bytes.bytes_mut(), u64::from(4 * (f - 1)), 12, codeword.into());
+            bits::set(&mut bytes, u64::from(4 * (f - 1)), 12, codeword.into());
             let table = Bound::of(&params, bytes);
             let zeros = (codeword < 3876)
                 .then(|| (0..4).filter(|n| (codebook::decode(codeword.into()) >> (4 * n)).trailing_zeros() >= 4).count());
@@ -363,7 +363,7 @@ fn fingerprints_out_of_order_are_refused() {
         assert!(table.change(replace(0, None, Fingerprint::new(value).unwrap())));
     }
     let mut storage = Owned::copied(table.table()).unwrap();
-    let bytes = storage.bytes_mut();
+    let bytes = &mut storage;
     let high = |slot: u64| 12 + 9 * slot;
     assert_eq!((bits::get(bytes, high(2), 9), bits::get(bytes, high(3), 9)), (1, 2));
     bits::set(bytes, high(2), 9, 2);

@@ -4,14 +4,14 @@
 
 mod scan;
 
-use core::ops::Range;
+use core::ops::{Deref, DerefMut, Range};
 
 use super::{InsertError, InsertErrorKind};
 use crate::{
     bits::{PADDING, index, low_half, wide},
     kernel::{Dispatch, Hashes},
     params::{self, Params},
-    storage::{OutOfMemory, Owned, Storage, StorageMut},
+    storage::{OutOfMemory, Owned},
     table::{
         Address, Change, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams,
         Uniform, fingerprints, place,
@@ -41,13 +41,13 @@ impl RawFilter {
     }
 }
 
-impl<S: Storage, P: TableParams> RawFilter<S, P> {
+impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     /// A filter with this table, which holds `len` items.
     ///
     /// # Panics
     /// If the length of the table is not the one that the parameters require.
     pub(crate) fn from_parts(params: P, storage: S, len: usize) -> Self {
-        assert!(storage.bytes().len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
+        assert!(storage.len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
         // A call, before there is anything to keep across it.
         let dispatch = Dispatch::best();
         Self { geometry: Geometry::new(&params), params, storage, len, dispatch }
@@ -73,7 +73,7 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
 
     #[inline(always)]
     pub(crate) fn read<R: Read>(&self, read: R) -> R::Output {
-        let bytes = self.storage.bytes();
+        let bytes = &self.storage;
         if P::HAS_COLUMN {
             self.dispatch.read_deep(&DeepGeometry::new(&self.params), bytes, read)
         } else {
@@ -83,7 +83,7 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
 
     /// The table without its padding.
     pub(crate) fn table(&self) -> &[u8] {
-        &self.storage.bytes()[..self.params.table_bytes()]
+        &self.storage[..self.params.table_bytes()]
     }
 
     /// The number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
@@ -144,7 +144,7 @@ impl<S: Storage, P: TableParams> RawFilter<S, P> {
     }
 }
 
-impl<S: Storage> RawFilter<S> {
+impl<S: Deref<Target = [u8]>> RawFilter<S> {
     #[inline]
     pub(crate) fn storage(&self) -> &S {
         &self.storage
@@ -181,7 +181,7 @@ impl<S: Storage> RawFilter<S> {
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
     /// is the answer for the i-th hash of the batch.
     pub(crate) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        self.dispatch.contains_all(&self.params, &self.geometry, self.storage.bytes(), hashes, answer);
+        self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, answer);
     }
 
     /// The number of copies of a fingerprint in its two buckets.
@@ -217,15 +217,15 @@ impl<S: Storage> RawFilter<S> {
     }
 }
 
-impl<S: StorageMut, P: TableParams> RawFilter<S, P> {
+impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     #[cfg(test)]
     pub(crate) fn change<C: Change>(&mut self, change: C) -> C::Output {
-        self.dispatch.change(&self.geometry, self.storage.bytes_mut(), change)
+        self.dispatch.change(&self.geometry, &mut self.storage, change)
     }
 
     /// Stores what `map` makes of the fingerprints of another table with as many buckets. Each one is stored in its bucket there,
     /// or in its alternate if that is full. Returns false if one found no room: then this filter is of no use.
-    pub(crate) fn receive<T: Storage>(
+    pub(crate) fn receive<T: Deref<Target = [u8]>>(
         &mut self,
         other: &RawFilter<T, P>,
         map: impl Fn(Fingerprint) -> Option<Fingerprint>,
@@ -237,27 +237,27 @@ impl<S: StorageMut, P: TableParams> RawFilter<S, P> {
             }
             let Self { params, storage, len, dispatch, .. } = self;
             *len += fingerprints(&&*values).count();
-            dispatch.change_deep(&DeepGeometry::new(params), storage.bytes_mut(), Receive { params, first_bucket, values })
+            dispatch.change_deep(&DeepGeometry::new(params), storage, Receive { params, first_bucket, values })
         })
     }
 }
 
-impl<S: StorageMut, P: TableParams> RawFilter<S, P> {
+impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     /// Adds to an empty filter those fingerprints of another one with as many buckets whose bits in the column begin with `prefix`:
     /// those that are more than this one's. Returns false, and has done nothing, if there is no quicker way than one by one.
-    pub(crate) fn take_part<T: Storage>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
+    pub(crate) fn take_part<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
         let (buckets, column) = (self.params.buckets(), DeepGeometry::new(&self.params).column);
-        let items = whole.read(FillPart { buckets, part: self.storage.bytes_mut(), column, prefix });
+        let items = whole.read(FillPart { buckets, part: &mut self.storage, column, prefix });
         self.len += items.unwrap_or(0);
         items.is_some()
     }
 
     /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: for all of them, it is
     /// `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
-    pub(crate) fn add_half<T: Storage>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
+    pub(crate) fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
         let Self { params, storage, len, dispatch, .. } = self;
-        let add = AddHalf { params, half: (half.storage.bytes(), DeepGeometry::new(&half.params).column), bit };
-        let is_added = dispatch.change_deep(&DeepGeometry::new(params), storage.bytes_mut(), add);
+        let add = AddHalf { params, half: (&half.storage, DeepGeometry::new(&half.params).column), bit };
+        let is_added = dispatch.change_deep(&DeepGeometry::new(params), storage, add);
         *len += if is_added == Some(true) { half.len } else { 0 };
         is_added
     }
@@ -268,7 +268,7 @@ impl RawFilter {
     #[inline]
     pub(crate) fn place(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), Insert { params, hash });
+        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Insert { params, hash });
         self.len += usize::from(is_placed);
         is_placed
     }
@@ -277,7 +277,7 @@ impl RawFilter {
     #[inline]
     pub(crate) fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         let place = Place { params: &self.params, buckets, fingerprint };
-        let is_placed = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), place);
+        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, place);
         self.len += usize::from(is_placed);
         is_placed
     }
@@ -286,7 +286,7 @@ impl RawFilter {
     #[inline]
     pub(crate) fn remove(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
-        let is_found = self.dispatch.change(&self.geometry, self.storage.bytes_mut(), Remove { params, hash });
+        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, Remove { params, hash });
         self.len -= usize::from(is_found);
         is_found
     }
@@ -297,7 +297,7 @@ impl RawFilter {
     #[inline(never)]
     pub(crate) fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let Self { params, geometry, storage, len, dispatch } = self;
-        let inserted = dispatch.change(geometry, storage.bytes_mut(), InsertBatch { params, hashes, len: *len });
+        let inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: *len });
         *len += inserted;
         hashes.get(inserted).map_or(Ok(()), |&refused| Err(self.refusal(Uniform(refused), inserted)))
     }
@@ -306,7 +306,7 @@ impl RawFilter {
     #[inline(never)]
     pub(crate) fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
         let Self { params, geometry, storage, len, dispatch } = self;
-        let found = dispatch.change(geometry, storage.bytes_mut(), RemoveBatch { params, hashes });
+        let found = dispatch.change(geometry, storage, RemoveBatch { params, hashes });
         *len -= found.count_ones() as usize;
         found
     }
@@ -318,14 +318,14 @@ impl RawFilter {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.storage.bytes_mut().fill(0);
+        self.storage.fill(0);
         self.len = 0;
     }
 
     /// The table and its padding. The caller must leave buckets that this library could have written.
     #[cfg(go_files)]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        self.storage.bytes_mut()
+        &mut self.storage
     }
 }
 
@@ -433,10 +433,10 @@ pub(crate) struct Together {
     pub(crate) union: params::Copies,
 }
 
-impl<S: Storage> RawFilter<S> {
+impl<S: Deref<Target = [u8]>> RawFilter<S> {
     /// Counts what two filters with the same parameters have. Takes time proportional to both tables.
     #[cold]
-    pub(crate) fn together<T: Storage>(&self, other: &RawFilter<T>) -> Together {
+    pub(crate) fn together<T: Deref<Target = [u8]>>(&self, other: &RawFilter<T>) -> Together {
         let mut together = Together { in_both: 0, sum: params::Copies::default(), union: params::Copies::default() };
         let mut add = |ours, theirs| {
             for (how, copies) in [(Combine::Sum, &mut together.sum), (Combine::Union, &mut together.union)] {

@@ -7,7 +7,6 @@ use crate::{
     filter::RawFilter,
     kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Kernel, Tables},
     params::{Addressing, Params, TableKind},
-    storage::Storage as _,
     table::{AnySize, Fingerprint, Geometry, Uniform},
 };
 
@@ -64,7 +63,7 @@ impl<'a> Tables<'a> for &'a Many {
 
     fn each_table(self, _: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
         for (written, &stream) in places.iter_mut().zip(streams) {
-            *written = place(self.tables[self.place(stream)].storage().bytes());
+            *written = place(self.tables[self.place(stream)].storage());
         }
     }
 }

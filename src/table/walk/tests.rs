@@ -7,7 +7,7 @@ use super::{LONG_WALK, MAX_EXPANDED, place};
 use crate::{
     bits::index,
     params::{Addressing, Params, TableKind},
-    storage::{Owned, Storage as _, StorageMut as _},
+    storage::Owned,
     table::{
         Address, Change, Corrupt, Fingerprint, Form, Geometry, Pair, Portable, Read, Single, Table, TableMut, Uniform,
         packed::Narrow,
@@ -112,7 +112,7 @@ impl Filling {
     }
 
     fn insert(&mut self, hash: u64) -> (bool, usize, usize) {
-        let (bytes, counted) = (self.storage.bytes_mut(), Counted(self.params, hash));
+        let (bytes, counted) = (&mut self.storage, Counted(self.params, hash));
         match &self.geometry {
             Geometry::Single(geometry) => Single::change(geometry, bytes, Portable, counted),
             Geometry::Narrow(geometry) => Narrow::change(geometry, bytes, Portable, counted),
@@ -123,7 +123,7 @@ impl Filling {
     /// The items whose fingerprints are where lookups find them.
     fn contains(&self, hash: u64) -> bool {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(Uniform(hash));
-        self.geometry.read_with(self.storage.bytes(), Portable, Present(buckets, fingerprint))
+        self.geometry.read_with(&self.storage, Portable, Present(buckets, fingerprint))
     }
 }
 
