@@ -6,6 +6,7 @@
 //! cargo bench --bench growth -- 3000000     # as many as that
 //! cargo bench --bench growth -- space       # only the space of filters of all sizes, from empty ones on
 //! cargo bench --bench growth -- beyond      # only the space of filters that grow beyond their plan
+//! cargo bench --bench growth -- merge       # only what it costs to merge the filters of many workers
 //! ```
 //!
 //! Prints Markdown. Times are per item in one thread, with hashing: medians of the rounds, which take turns. Every answer is
@@ -13,7 +14,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use std::{env, hint::black_box, time::Instant};
+use std::{collections::VecDeque, env, hint::black_box, time::Instant};
 
 use koel::{CuckooFilter, ElasticFilter};
 use koel_benches::{Extent, count, key, median, row, time};
@@ -179,6 +180,63 @@ fn beyond() {
     }
 }
 
+/// Merges the filters of workers into one: each into the first, or neighbours in turn. Returns the nanoseconds for each item, and the
+/// most bytes that all filters took at a time.
+fn merge_all(filters: Vec<ElasticFilter>, items: usize, into_first: bool) -> (f64, usize) {
+    let (mut filters, mut most) = (VecDeque::from(filters), 0);
+    let time = time(items, || {
+        while filters.len() > 1 {
+            let all: usize = filters.iter().map(ElasticFilter::size_in_bytes).sum();
+            let [mut into, other] = [(); 2].map(|()| filters.pop_front().expect("there are two"));
+            into.merge(&other).expect("it is planned for all items");
+            // While it is made, the result is there besides all others.
+            most = most.max(all + into.size_in_bytes());
+            if into_first { filters.push_front(into) } else { filters.push_back(into) }
+        }
+    });
+    assert_eq!(filters[0].len(), items);
+    (time, most)
+}
+
+/// The time and memory of filling and merging the filters of workers, in multiples of those of one filter for all items.
+fn merge() {
+    const WORKERS: [usize; 3] = [4, 16, 64];
+    const ROWS: [&str; 4] = ["fill", "merge in turn", "merge in pairs", "most bytes at a time"];
+    let extent = Extent::of_arguments(3_000_000, 5);
+    let (items, rounds) = (extent.length(), extent.rounds);
+    let keys: Vec<u64> = (0..extent.items).map(key).collect();
+    println!(
+        "{} items, ε = {RATE}, in one thread; × one filter that is filled with all items. Medians of {rounds} rounds.\n",
+        count(items)
+    );
+    println!("| workers | {} |\n|---|{}", WORKERS.map(count).join(" | "), "---:|".repeat(WORKERS.len()));
+    let grown = ElasticFilter::builder().false_positive_rate(RATE).max_capacity(items);
+    for (name, builder) in [("grown", grown.clone()), ("planned", grown.capacity(items))] {
+        let filled = |keys: &[u64]| {
+            let mut filter = builder.clone().build().expect("the parameters are right");
+            filter.insert_iter(keys).expect("it grows");
+            filter
+        };
+        let column = |workers: usize| {
+            let mut column = ROWS.map(|_| Vec::new());
+            for _ in 0..rounds {
+                let (mut whole, mut filters) = (filled(&[]), Vec::new());
+                let once = time(items, || whole = filled(&keys));
+                let fill = time(items, || filters = keys.chunks(items.div_ceil(workers)).map(filled).collect());
+                let (in_turn, most) = merge_all(filters.clone(), items, true);
+                let (in_pairs, _) = merge_all(filters, items, false);
+                let figures = [fill / once, in_turn / once, in_pairs / once, most as f64 / whole.size_in_bytes() as f64];
+                figures.into_iter().zip(&mut column).for_each(|(figure, all)| all.push(figure));
+            }
+            column.map(|figures| format!("{:.1} ×", median(&figures)))
+        };
+        let columns = WORKERS.map(column);
+        for (at, operation) in ROWS.iter().enumerate() {
+            row(&format!("{name}: {operation}"), columns.iter().map(|column| column[at].clone()));
+        }
+    }
+}
+
 /// The cells of one number of items, from the top of the table to its end.
 fn column(items: u64, rounds: usize) -> Vec<String> {
     let keys = Keys { present: (0..items).map(key).collect(), absent: (items..2 * items).map(key).collect() };
@@ -207,6 +265,9 @@ fn column(items: u64, rounds: usize) -> Vec<String> {
 }
 
 fn main() {
+    if env::args().any(|argument| argument == "merge") {
+        return merge();
+    }
     if env::args().any(|argument| argument == "beyond") {
         return beyond();
     }

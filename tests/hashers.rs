@@ -2,7 +2,7 @@
 
 use crate::common::split_mix::{mixed, unmixed};
 use koel::{
-    CuckooFilter, Prehashed, Xxh3,
+    CuckooFilter, Xxh3,
     hash::{AnyHasher, Hasher, HasherId, Uniform},
 };
 
@@ -81,7 +81,7 @@ fn redisblooms_hash_is_murmurhash() {
     const VERIFICATION: u64 = 0x1f0d_3804;
     // h is given by its rests by 2³² and 2³² − 1, as 2³² is 1 modulo the latter.
     let murmur = |seed, key: &[u8]| {
-        let x = mixed(Prehashed::of(&RedisBloomHash, seed, key).0);
+        let x = mixed(koel::Prehashed::of(&RedisBloomHash, seed, key).0);
         assert_eq!(AnyHasher::RedisBloomHash.hash(seed, key), Uniform::new(x));
         let (low, rest, divisor) = (x >> 32, x % (1 << 32), u64::from(u32::MAX));
         assert!(rest < divisor);

@@ -10,12 +10,12 @@ macro_rules! merges {
             /// Inserts all items of `other`, copies included, into this filter: an item of both has the sum of its copies. For the
             /// larger number instead, see [`union`](Self::union). Takes time proportional to both filters.
             ///
-            /// The order in which several filters are merged makes no difference to the items and their copies. Growing filters may
-            /// have grown differently. Other threads may use `other` meanwhile if it is a
+            /// Merging is associative and commutative: the order in which several filters are merged makes no difference to their items,
+            /// copies and answers ([growing](crate::guide::growing#filled-by-many-workers)). Growing filters may have grown differently. Other threads may use `other` meanwhile if it is a
             /// [`SharedFilter`](crate::SharedFilter): each of its lanes is merged as it is at one moment. To merge a view, copy it
             /// first: [`FilterView::to_filter`](crate::FilterView::to_filter).
             ///
-            /// The merge is atomic: it works on a copy, which temporarily doubles this filter's memory. The merged filter keeps the
+            /// The merge is atomic: it works on a copy, which temporarily takes the memory of the merged filter. That keeps the
             /// false-positive rate. A growing filter stores only some bits of an item's hash: enough up to
             /// [`max_capacity`](crate::ElasticBuilder::max_capacity), but not for a further layer. So items beyond it cannot be
             /// merged, although they could have been inserted.

@@ -517,7 +517,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
     /// Opens the snapshot at the start of the data. The trailer serves as the table's padding.
     fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, may_go_on: bool) -> Result<Self, SnapshotError> {
         let bytes = data.as_ref();
-        let header = header(bytes)?;
+        let header = Header::<Fixed>::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)?;
         let hasher = header.hasher(hasher)?;
         let Fixed { params, len } = header.fields;
         let (given, end) = (wide(bytes.len()), params.snapshot_bytes());
@@ -529,12 +529,6 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
         }
         Ok(Self { core: RawFilter::from_parts(params, Snapshot::new(data, index(end)), len), hasher })
     }
-}
-
-/// Decodes the header at the start of the bytes.
-#[inline]
-fn header(bytes: &[u8]) -> Result<Header<Fixed>, SnapshotError> {
-    Header::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)
 }
 
 impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {

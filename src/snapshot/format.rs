@@ -117,7 +117,7 @@ impl<F: Fields> Header<F> {
         (header, checksum)
     }
 
-    /// Validates everything that does not require more bytes. A function of its own, so that views of all types of data share its code.
+    /// Validates everything that does not require more bytes. A function of its own: views of all types of data share its code.
     #[inline(never)]
     pub(super) fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
         if take(header, MAGIC_AT) != MAGIC {
