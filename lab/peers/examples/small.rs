@@ -25,9 +25,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const RATE: f64 = 1.0 / 256.0;
 
-/// Koel is planned for this share of keys more than there are, so that no filter refuses one.
-const MARGIN: f64 = 0.01;
-
 /// XXH3 as a hasher of the standard library, so that all filters hash alike.
 #[derive(Default)]
 struct StdXxh3(u64);
@@ -120,9 +117,9 @@ fn measure<V>(
     Ok(Row { name, bytes, build, open: open_time, present, absent, rate })
 }
 
-/// An empty filter, planned for blocks of this many keys.
+/// An empty filter, planned for one per cent more than the keys of a block, so that no filter refuses one.
 fn planned(block: usize) -> anyhow::Result<CuckooFilter> {
-    let capacity = (block as f64 * (1.0 + MARGIN)).ceil() as usize;
+    let capacity = block + block / 100;
     Ok(CuckooFilter::builder().capacity(capacity).false_positive_rate(RATE).build()?)
 }
 
@@ -203,7 +200,7 @@ fn fuse(work: &Work) -> anyhow::Result<Row> {
 fn bloom(work: &Work, block: usize) -> anyhow::Result<Row> {
     let filled = |keys: &Vec<u64>| {
         let mut filter: Bloom = BloomFilter::with_false_pos(RATE).hasher(BuildHasherDefault::default()).expected_items(block);
-        keys.iter().for_each(|key| drop(filter.insert(key)));
+        keys.iter().for_each(|key| _ = filter.insert(key));
         filter
     };
     let (filters, time) = timed(work.keys(), || work.blocks.iter().map(filled).collect::<Vec<_>>());

@@ -60,28 +60,7 @@ impl PackedGeometry {
     /// The longest fingerprint for which a bucket always fits into a word. Buckets begin at multiples of four bits.
     pub(crate) const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
-    /// The layout for fingerprints of 4 to 32 bits.
-    #[inline]
-    pub(super) fn new(fingerprint_bits: u32) -> Self {
-        // A program with kernels is large anyway, and opening a view takes a tenth less with all layouts at hand.
-        #[cfg(x86_kernels)]
-        {
-            static ALL: [PackedGeometry; 29] = {
-                let mut all = [PackedGeometry::computed(4); 29];
-                let mut bits = 4;
-                while bits <= 32 {
-                    all[bits as usize - 4] = PackedGeometry::computed(bits);
-                    bits += 1;
-                }
-                all
-            };
-            ALL[fingerprint_bits as usize - 4]
-        }
-        #[cfg(not(x86_kernels))]
-        Self::computed(fingerprint_bits)
-    }
-
-    const fn computed(fingerprint_bits: u32) -> Self {
+    pub(super) const fn new(fingerprint_bits: u32) -> Self {
         let high_bits = fingerprint_bits - 4;
         let is_narrow = fingerprint_bits <= Self::LONGEST_NARROW;
         #[expect(clippy::cast_possible_truncation, reason = "124 and 28 at most")]
@@ -98,8 +77,8 @@ impl PackedGeometry {
         }
     }
 
-    pub(crate) fn is_narrow(&self) -> bool {
-        self.high_bits() + 4 <= Self::LONGEST_NARROW
+    pub(crate) const fn is_narrow(&self) -> bool {
+        self.high_bits as u32 + 4 <= Self::LONGEST_NARROW
     }
 
     #[inline]
