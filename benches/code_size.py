@@ -5,7 +5,8 @@ python3 benches/code_size.py             prints Markdown, and fails if a size is
 python3 benches/code_size.py --update    writes today's sizes into the file
 
 The programs are those of benches/code_size, with link-time optimisation, one codegen unit, without unwinding and symbols. A size
-is that of code and data, in bytes, above the program `empty`; of the WebAssembly module, which contains nothing else, the file.
+is that of code and data, in bytes, above the program `empty`; the WebAssembly module and the firmware contain nothing else, and are
+measured whole.
 """
 
 import os
@@ -20,6 +21,7 @@ PACKAGE = ROOT / "benches" / "code_size"
 BASELINES = ROOT / "benches" / "code_size.tsv"
 UPDATE = "python3 benches/code_size.py --update"
 WASM = "wasm32-unknown-unknown"
+THUMB = "thumbv7em-none-eabihf"
 
 # Name, program, features, what the project wants it to be at most, in KiB, and what it does.
 PROGRAMS = [
@@ -31,7 +33,11 @@ PROGRAMS = [
     ("fastbloom", "fastbloom", "fastbloom", None, "fastbloom: builds a filter and inserts"),
     ("xorf", "xorf", "xorf", None, "xorf: builds a filter"),
 ]
-PAGE = ("page", 24, "koel: queries a snapshot in place, WebAssembly optimised for size; the whole file")
+# These are optimised for size: name, target, what to build, the goal in KiB, and what it does.
+WHOLE = [
+    ("page", WASM, ["--lib"], 24, "koel: queries a snapshot in place, WebAssembly optimised for size; the whole file"),
+    ("firmware", THUMB, ["--bin", "firmware"], 9, "koel: queries a snapshot in place, ARMv7E-M optimised for size; all of it"),
+]
 
 HEADER = f"""\
 # Bytes of code and data that programs grow by with the library: benches/code_size. `just code-size` compares; this writes the file anew:
@@ -53,12 +59,14 @@ def build(*arguments):
 
 
 def sections(path):
-    """Bytes of a 64-bit ELF file that are loaded into memory and are in the file: code, constants and initial values."""
+    """Bytes of an ELF file that are loaded into memory and are in the file: code, constants and initial values."""
     data = path.read_bytes()
-    assert data[:6] == b"\x7fELF\x02\x01", f"{path} is no 64-bit little-endian ELF file"
-    table, = struct.unpack_from("<Q", data, 0x28)
-    size, count = struct.unpack_from("<HH", data, 0x3A)
-    headers = (struct.unpack_from("<IIQQQQ", data, table + size * number) for number in range(count))
+    assert data[:4] == b"\x7fELF" and data[4] in (1, 2) and data[5] == 1, f"{path} is no little-endian ELF file"
+    # The offset of the table of sections, where its size and length are, and the fields of a section: of 32 and of 64 bits.
+    offset, counts, fields = (("<I", 0x20), 0x2E, "<IIIIII") if data[4] == 1 else (("<Q", 0x28), 0x3A, "<IIQQQQ")
+    table, = struct.unpack_from(offset[0], data, offset[1])
+    size, count = struct.unpack_from("<HH", data, counts)
+    headers = (struct.unpack_from(fields, data, table + size * number) for number in range(count))
     return sum(length for _, kind, flags, _, _, length in headers if flags & 2 and kind != 8)  # SHF_ALLOC, SHT_NOBITS
 
 
@@ -70,11 +78,14 @@ def program(name, *arguments):
 def measure():
     empty = program("empty")
     sizes = {name: program(binary, "--features", features) - empty for name, binary, features, *_ in PROGRAMS}
-    if WASM in output("rustup", "target", "list", "--installed").split():
-        build("--profile", "page", "--lib", "--features", "koel", "--target", WASM)
-        sizes[PAGE[0]] = (target() / WASM / "page" / "page.wasm").stat().st_size
-    else:
-        print(f"{PAGE[0]} is not measured: rustup target add {WASM}", file=sys.stderr)
+    installed = output("rustup", "target", "list", "--installed").split()
+    for name, triple, what, *_ in WHOLE:
+        if triple not in installed:
+            print(f"{name} is not measured: rustup target add {triple}", file=sys.stderr)
+            continue
+        build("--profile", "page", *what, "--features", "koel", "--target", triple)
+        folder = target() / triple / "page"
+        sizes[name] = (folder / "page.wasm").stat().st_size if triple == WASM else sections(folder / name)
     return sizes
 
 
@@ -84,8 +95,8 @@ def kib(size):
 
 def compare(sizes, baselines):
     """Prints every size; returns what is wrong."""
-    wanted = {name: most for name, _, _, most, _ in PROGRAMS} | {PAGE[0]: PAGE[1]}
-    what = {name: what for name, *_, what in PROGRAMS} | {PAGE[0]: PAGE[2]}
+    wanted = {name: most for name, *_, most, _ in PROGRAMS + WHOLE}
+    what = {name: what for name, *_, what in PROGRAMS + WHOLE}
     wrong = []
     print("KiB of code and data by which a program grows; *goal*: at most.\n\n| program | KiB | goal |\n|---|---:|---:|")
     for name, size in sizes.items():
@@ -112,7 +123,7 @@ def main():
         return
     sizes = measure()
     if update:
-        if PAGE[0] not in sizes:
+        if not all(name in sizes for name, *_ in WHOLE):
             sys.exit("The file is written with all sizes, or not at all.")
         BASELINES.write_text(HEADER.format(compiler=this) + "".join(f"{name}\t{size}\n" for name, size in sizes.items()))
         for name, size in sizes.items():

@@ -50,7 +50,7 @@
 //! |---|---|---|
 //! | `std` | yes | `read_from`, `write_to`, `load`, `save`; [`tuning`]; paths as items. Without it, the crate needs `alloc` only. |
 //! | `metrohash` | yes | [`go`], with the hasher [`MetroHash64`](go::MetroHash64), on little-endian machines. Needs `std`. |
-//! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time. Works without `std`. |
+//! | `kernels` | yes | Faster [kernels](Kernel) on x86-64: BMI2, AVX2 and AVX-512, chosen at run time; on all processors, a table of 8 KiB with which buckets are decoded faster. Works without `std`. |
 //! | `huge-pages` | yes | On Linux, tables of 2 MiB and more in huge pages, as far as the system has them. Needs `std`. |
 //! | `serde` | no | `Serialize` and `Deserialize` for filters and [`Params`]. Works without `std`. |
 //! | `redisbloom` | no | [`redisbloom`], cuckoo filters of RedisBloom, with the hasher [`RedisBloomHash`](redisbloom::RedisBloomHash). Works without `std`. |

@@ -31,6 +31,10 @@ pub mod sharing {}
 pub mod window {}
 
 #[cfg_attr(any(feature = "std", not(doctest)), doc = include_str!("snapshots.md"))]
+// The last section of the page ends with a program for a processor that has no std: benches/code_size.py compiles it.
+#[doc = "```rust,ignore"]
+#[doc = include_str!("firmware.rs")]
+#[doc = "```"]
 pub mod snapshots {}
 
 #[doc = include_str!("small_filters.md")]

@@ -200,8 +200,10 @@ impl Params {
 
     /// The most buckets that a table of this kind can have.
     pub(super) fn most_buckets(&self) -> u64 {
-        let in_bytes = MAX_TABLE_BITS / u64::from(self.bucket_bits());
-        let most = in_bytes.min(wide(usize::MAX) / u64::from(self.bucket_size));
+        // MAX_TABLE_BITS / bits, by divisions as wide as an address: code for 64-bit ones would be a tenth of a small program.
+        let (bytes, bits) = (index(MAX_TABLE_BITS / 8), self.bucket_bits() as usize);
+        let in_bytes = 8 * wide(bytes / bits) + wide(8 * (bytes % bits) / bits);
+        let most = in_bytes.min(wide(usize::MAX / usize::from(self.bucket_size)));
         match self.addressing {
             // Beyond these, a bucket's share of the 2⁶⁴ hashes is too small to have all the fingerprints in it.
             Addressing::AnySize => most.min(1 << (64 - self.fingerprint_bits)) & !1,

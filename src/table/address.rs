@@ -5,7 +5,7 @@ use core::hint::select_unpredictable;
 
 use super::{Fingerprint, Pair};
 use crate::{
-    bits::{low_half, product},
+    bits::{low_half, mask, product},
     params::{Addressing, Params},
 };
 
@@ -114,9 +114,9 @@ impl Address {
 
     /// The number of different fingerprints, 2ᶠ − 1.
     #[inline]
-    pub(crate) fn fingerprints(&self) -> u64 {
+    pub(crate) fn fingerprints(&self) -> u32 {
         // It is odd already. Now the compiler knows, too, that it is not 0, and divides by it without asking.
-        ((1 << self.fingerprint_bits) - 1) | 1
+        low_half(mask(self.fingerprint_bits)) | 1
     }
 
     /// The first bucket and the fingerprint of an item.
@@ -126,7 +126,7 @@ impl Address {
             return address.locate(Uniform(hash));
         }
         let bucket = (hash >> 32) & (self.buckets - 1);
-        (bucket, Fingerprint::above(u64::from(low_half(hash)) % self.fingerprints()))
+        (bucket, Fingerprint::above(u64::from(low_half(hash) % self.fingerprints())))
     }
 
     /// Both buckets and the fingerprint of an item.
@@ -176,7 +176,7 @@ mod tests {
             let address = address(f, buckets, Addressing::AnySize);
             let (bucket, fingerprint) = address.locate(Uniform(hash));
             prop_assert!(bucket < buckets);
-            prop_assert!(fingerprint.wide() <= address.fingerprints());
+            prop_assert!(fingerprint.wide() <= address.fingerprints().into());
             let alternate = address.alternate(bucket, fingerprint);
             prop_assert!(alternate < buckets);
             prop_assert_ne!(alternate, bucket);

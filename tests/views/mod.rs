@@ -209,3 +209,12 @@ fn views_are_shared_and_sent() {
     let known: FilterView<&'static [u8]> = FilterView::over(&*bytes.leak()).expect("a snapshot");
     assert_eq!(std::thread::spawn(move || known.len()).join().expect("no panic"), 48);
 }
+
+/// The file that the guide's firmware includes, with cards as the firmware asks for them.
+#[test]
+fn the_guides_firmware_has_a_filter_of_four_cards() {
+    let revoked = FilterView::over(include_bytes!("../../src/guide/revoked.koel")).expect("a snapshot");
+    revoked.verify().expect("a whole one");
+    assert!([b"0a1b2c3d", b"12c0ffee", b"5eed5eed", b"cafe0451"].iter().all(|card| revoked.contains(*card)));
+    assert_eq!((revoked.len(), revoked.contains(b"00000000")), (4, false));
+}

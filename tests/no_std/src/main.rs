@@ -10,7 +10,7 @@ use core::{
     panic::PanicInfo,
     sync::atomic::{AtomicUsize, Ordering},
 };
-use koel::CuckooFilter;
+use koel::{CuckooFilter, FilterView};
 
 const ARENA: usize = 4 << 20;
 
@@ -55,7 +55,15 @@ fn run() -> Option<bool> {
     for item in 0..10_000u32 {
         filter.insert(&item).ok()?;
     }
-    let mut read = CuckooFilter::from_bytes(&filter.to_bytes()).ok()?;
+    let bytes = filter.to_bytes();
+    // Firmware that only asks has no memory to allocate.
+    let used = MEMORY.used.load(Ordering::Relaxed);
+    let view = FilterView::over(&bytes).ok()?;
+    let is_seen = view.verify().is_ok() && (0..10_000u32).all(|item| view.contains(&item));
+    if !is_seen || MEMORY.used.load(Ordering::Relaxed) != used {
+        return None;
+    }
+    let mut read = CuckooFilter::from_bytes(&bytes).ok()?;
     let found = (0..10_000u32).all(|item| read.contains(&item));
     let removed = (0..10_000u32).all(|item| read.remove(&item));
     let rate = filter.measure_false_positive_rate(100_000);
