@@ -1,5 +1,5 @@
 //! Addressing: computes a fingerprint and two buckets from a hash, in 64-bit arithmetic. The vector kernels have an equivalent in
-//! 32-bit products (`kernel/x86_64/vector.rs`), tested against this one. docs/FORMAT.md has the formulas.
+//! 32-bit products (`kernel/x86_64/batch.rs`), tested against this one. docs/FORMAT.md has the formulas.
 
 use core::hint::select_unpredictable;
 

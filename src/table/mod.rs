@@ -358,8 +358,8 @@ impl Geometry {
 
 // What tables need of a processor.
 
-/// Bits of a lane; a word has four lanes.
-const LANE: u32 = u16::BITS;
+/// Bits of a quarter; a word has four quarters.
+const QUARTER: u32 = u16::BITS;
 
 /// The lowest bit of each half of a word.
 const HALVES: u64 = 0x0000_0001_0000_0001;
@@ -367,14 +367,14 @@ const HALVES: u64 = 0x0000_0001_0000_0001;
 /// Packs and unpacks the fields of a word, and prefetches memory. A value of an implementing type proves that the processor
 /// supports the instructions.
 pub(crate) trait Instructions: Copy {
-    /// Unpacks the four lowest fields, of `width` < 16 bits each, into the lowest bits of the lanes.
+    /// Unpacks the four lowest fields, of `width` < 16 bits each, into the lowest bits of the quarters.
     fn spread(self, fields: u64, width: u32) -> u64;
-    /// The inverse of [`spread`](Self::spread). Ignores the other bits of the lanes.
-    fn gather(self, lanes: u64, width: u32) -> u64;
-    /// Unpacks four nibbles into the highest bits of the lanes.
+    /// The inverse of [`spread`](Self::spread). Ignores the other bits of the quarters.
+    fn gather(self, quarters: u64, width: u32) -> u64;
+    /// Unpacks four nibbles into the highest bits of the quarters.
     fn spread_nibbles(self, nibbles: u16) -> u64;
     /// The inverse of [`spread_nibbles`](Self::spread_nibbles).
-    fn gather_nibbles(self, lanes: u64) -> u16;
+    fn gather_nibbles(self, quarters: u64) -> u16;
     /// The bits of a word where the mask has ones, without gaps, from the lowest bit on.
     fn extract(self, word: u64, mask: u64) -> u64;
     /// [`Table::contains`](Table::contains) for narrow buckets.
@@ -392,17 +392,17 @@ pub(crate) struct Portable;
 impl Instructions for Portable {
     #[inline(always)]
     fn spread(self, fields: u64, width: u32) -> u64 {
-        // First two fields into each half of the word, then one into each lane.
-        let pairs = fields & u64::from(u32::MAX) | fields >> (2 * width) << (2 * LANE);
+        // First two fields into each half of the word, then one into each quarter.
+        let pairs = fields & u64::from(u32::MAX) | fields >> (2 * width) << (2 * QUARTER);
         let mask = ((1 << width) - 1) * HALVES;
-        pairs & mask | (pairs >> width & mask) << LANE
+        pairs & mask | (pairs >> width & mask) << QUARTER
     }
 
     #[inline(always)]
-    fn gather(self, lanes: u64, width: u32) -> u64 {
+    fn gather(self, quarters: u64, width: u32) -> u64 {
         let mask = ((1 << width) - 1) * HALVES;
-        let pairs = lanes & mask | (lanes >> LANE & mask) << width;
-        pairs & u64::from(u32::MAX) | pairs >> (2 * LANE) << (2 * width)
+        let pairs = quarters & mask | (quarters >> QUARTER & mask) << width;
+        pairs & u64::from(u32::MAX) | pairs >> (2 * QUARTER) << (2 * width)
     }
 
     #[inline(always)]
@@ -413,8 +413,8 @@ impl Instructions for Portable {
     }
 
     #[inline(always)]
-    fn gather_nibbles(self, lanes: u64) -> u16 {
-        let nibbles = lanes >> 12 & 0x000f_000f_000f_000f;
+    fn gather_nibbles(self, quarters: u64) -> u16 {
+        let nibbles = quarters >> 12 & 0x000f_000f_000f_000f;
         let pairs = (nibbles | nibbles >> 12) & 0x0000_00ff_0000_00ff;
         crate::bits::low_quarter(pairs | pairs >> 24)
     }

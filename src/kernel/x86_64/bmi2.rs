@@ -1,4 +1,4 @@
-//! Single operations with `pdep` and `pext`, each of which moves all fields of a bucket to or from lanes in one instruction.
+//! Single operations with `pdep` and `pext`, each of which moves all fields of a bucket to or from the quarters of a word in one instruction.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// The lowest bit of each lane of 16 bits.
-const LANES: u64 = 0x0001_0001_0001_0001;
+/// The lowest bit of each quarter of a word.
+const QUARTERS: u64 = 0x0001_0001_0001_0001;
 
 /// Prefetches the cache line of an address, whatever that is.
 #[inline(always)]
@@ -92,22 +92,22 @@ impl Bmi2 {
 impl Instructions for Bmi2 {
     #[inline(always)]
     fn spread(self, fields: u64, width: u32) -> u64 {
-        self.deposit(fields, ((1 << width) - 1) * LANES)
+        self.deposit(fields, ((1 << width) - 1) * QUARTERS)
     }
 
     #[inline(always)]
-    fn gather(self, lanes: u64, width: u32) -> u64 {
-        self.extract(lanes, ((1 << width) - 1) * LANES)
+    fn gather(self, quarters: u64, width: u32) -> u64 {
+        self.extract(quarters, ((1 << width) - 1) * QUARTERS)
     }
 
     #[inline(always)]
     fn spread_nibbles(self, nibbles: u16) -> u64 {
-        self.deposit(nibbles.into(), LANES * 0xf000)
+        self.deposit(nibbles.into(), QUARTERS * 0xf000)
     }
 
     #[inline(always)]
-    fn gather_nibbles(self, lanes: u64) -> u16 {
-        low_quarter(self.extract(lanes, LANES * 0xf000))
+    fn gather_nibbles(self, quarters: u64) -> u16 {
+        low_quarter(self.extract(quarters, QUARTERS * 0xf000))
     }
 
     #[inline(always)]
@@ -116,14 +116,14 @@ impl Instructions for Bmi2 {
         unsafe { _pext_u64(word, mask) }
     }
 
-    /// Unpacks both buckets into lanes and compares all fingerprints without a branch, so hits and misses take the same time.
+    /// Unpacks both buckets into quarters of words and compares all fingerprints without a branch, so hits and misses take the same time.
     /// Compares plain fingerprints instead of `Keys`, which takes fewer steps.
     #[inline(always)]
     fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let (bmi2, highs) = (table.instructions(), table.geometry().high_lanes());
+        let (bmi2, highs) = (table.instructions(), table.geometry().high_quarters());
         let fingerprints = |word: u64| {
             let nibbles = u64::from(codebook::decode(word));
-            bmi2.deposit(word >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * LANES)
+            bmi2.deposit(word >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * QUARTERS)
         };
         // `map` would be a call where there is no link-time optimisation.
         let [first, second] = table.words(buckets);
@@ -147,7 +147,7 @@ impl Instructions for Bmi2 {
     }
 }
 
-/// True if one of the words has `wanted` in one of its four lanes.
+/// True if one of the words has `wanted` in one of its four quarters.
 #[inline(always)]
 fn any_quarter_is(wanted: u16, [first, second]: [u64; 2]) -> bool {
     // SAFETY: every x86-64 processor has SSE2.

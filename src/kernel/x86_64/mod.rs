@@ -6,10 +6,8 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 #![allow(unsafe_code, reason = "functions that are compiled for particular instructions, and prefetching")]
 
+mod batch;
 mod bmi2;
-mod lanes;
-mod shards;
-mod stages;
 mod vector;
 
 use core::{
@@ -19,9 +17,8 @@ use core::{
 
 use super::{Hashes, Tables};
 use crate::{params::Params, table::Geometry};
-use lanes::{Eight, Four};
-use shards::ShardsVector;
-use vector::Vector;
+use batch::{ManyTables, OneTable};
+use vector::{U64x4, U64x8};
 
 // Each of these detects the features once per process.
 cpufeatures::new!(cpu_bmi2, "bmi1", "bmi2", "popcnt");
@@ -105,9 +102,9 @@ impl Avx512 {
     }
 }
 
-/// Lookups of batches, as many hashes at a time as `$lanes` has lanes.
+/// Lookups of batches, as many hashes at a time as `$vector` has numbers.
 macro_rules! batches {
-    ($token:ty, $lanes:ty, $features:literal) => {
+    ($token:ty, $vector:ty, $features:literal) => {
         impl $token {
             /// [`Dispatch::contains_all`](super::Dispatch::contains_all).
             pub(super) fn contains_all(
@@ -120,12 +117,12 @@ macro_rules! batches {
             ) {
                 #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
                 #[target_feature(enable = $features)]
-                fn run(vector: Vector<'_, $lanes>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-                    vector.contains_all(hashes, answer);
+                fn run(table: OneTable<'_, $vector>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+                    table.contains_all(hashes, answer);
                 }
-                let vector = Vector::new(self, params, geometry, bytes);
+                let table = OneTable::new(self, params, geometry, bytes);
                 // SAFETY: `self` proves that the processor has the instructions.
-                unsafe { run(vector, hashes, |_, answers| answer(answers)) }
+                unsafe { run(table, hashes, |_, answers| answer(answers)) }
             }
 
             /// [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).
@@ -139,20 +136,20 @@ macro_rules! batches {
                 #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
                 #[target_feature(enable = $features)]
                 fn run<'a>(
-                    vector: ShardsVector<'a, $lanes, impl Tables<'a>>,
+                    tables: ManyTables<'a, $vector, impl Tables<'a>>,
                     hashes: &impl Hashes,
                     answer: impl FnMut(&[u64], u64),
                 ) {
-                    vector.contains_all(hashes, answer);
+                    tables.contains_all(hashes, answer);
                 }
-                let Some(vector) = ShardsVector::new(self, tables, prefetches) else { return false };
+                let Some(tables) = ManyTables::new(self, tables, prefetches) else { return false };
                 // SAFETY: `self` proves that the processor has the instructions.
-                unsafe { run(vector, hashes, answer) }
+                unsafe { run(tables, hashes, answer) }
                 true
             }
         }
     };
 }
 
-batches!(Avx2, Four, "bmi1,bmi2,popcnt,avx2");
-batches!(Avx512, Eight, "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq");
+batches!(Avx2, U64x4, "bmi1,bmi2,popcnt,avx2");
+batches!(Avx512, U64x8, "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq");

@@ -1,356 +1,256 @@
-//! Lookup in one table, one item per 64-bit lane. The algorithm is the same for every vector width; [`Lanes`] hides the intrinsics.
+//! [`Vector`], which hides the intrinsics, for AVX2 (four numbers) and AVX-512 (eight).
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use super::{
-    lanes::Lanes,
-    stages::{answers, pipelined},
-};
-use crate::{
-    bits::{PADDING, index},
-    kernel::{BATCH, Hashes, PREFETCH_FROM},
-    params::Params,
-    table::{
-        Address, AnySize, Geometry, Instructions as _, MULTIPLIER, PackedGeometry, SingleGeometry, Uniform,
-        codebook::{self, CODEWORD_BITS, LAST_DECODED},
+use core::{
+    arch::x86_64::{
+        __m256i, __m512i, _mm_cvtsi32_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
+        _mm256_cmpgt_epi64, _mm256_i64gather_epi64, _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_pd, _mm256_mul_epu32,
+        _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srl_epi64, _mm256_srlv_epi64,
+        _mm256_storeu_si256, _mm256_sub_epi64, _mm256_xor_si256, _mm512_add_epi64, _mm512_and_si512, _mm512_i64gather_epi64,
+        _mm512_loadu_si512, _mm512_mask_add_epi64, _mm512_min_epu64, _mm512_movepi64_mask, _mm512_mul_epu32, _mm512_mullo_epi64,
+        _mm512_or_si512, _mm512_set1_epi64, _mm512_srl_epi64, _mm512_srlv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+        _mm512_testn_epi64_mask, _mm512_xor_si512,
     },
+    ptr,
 };
 
-/// Where to look up a batch: for each item, the first bit of each of its two buckets, and its fingerprint.
-pub(super) struct Targets {
-    bits: [[u64; BATCH]; 2],
-    fingerprints: [u64; BATCH],
+use super::{Avx2, Avx512, Bmi2};
+
+/// A vector of 64-bit numbers. A value can be made only with a proof, so the methods are safe to call. They must be inlined into
+/// functions that are compiled for the instructions.
+pub(super) trait Vector: Copy {
+    /// Proof that the processor supports the instructions.
+    type Proof: Copy;
+
+    const COUNT: usize;
+
+    /// Does the work in a separate function, compiled for the instructions. A `move` closure keeps one reference to a struct, others
+    /// one to each field that is changed.
+    fn run<R>(proof: Self::Proof, work: impl FnOnce() -> R) -> R;
+    fn bmi2(proof: Self::Proof) -> Bmi2;
+    fn splat(proof: Self::Proof, value: u64) -> Self;
+    /// Loads the first [`COUNT`](Self::COUNT) values.
+    fn load(proof: Self::Proof, values: &[u64]) -> Self;
+    fn store(self, values: &mut [u64]);
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
+    fn shift_right<const BITS: u32>(self) -> Self;
+    fn shift_right_by(self, bits: Self) -> Self;
+    /// The 64-bit products of the lower 32 bits.
+    fn product(self, other: Self) -> Self;
+    /// The lower 64 bits of the products.
+    fn product_low(self, other: Self) -> Self;
+    /// Bit i of the result is set if number i has no bit in common with `mask`.
+    fn none(self, mask: Self) -> u32;
+    /// Adds `other` to the numbers whose highest bit is set.
+    fn add_if_negative(self, other: Self) -> Self;
+    /// The smaller of the two, for numbers below 2³².
+    fn min(self, other: Self) -> Self;
+    /// Loads eight bytes from each address `base + self`.
+    ///
+    /// # Safety
+    /// The eight bytes at each address must be inside the same allocation as `base`.
+    unsafe fn gather(self, base: *const u8) -> Self;
+    /// Loads eight bytes from each address `starts[i] + self`.
+    ///
+    /// # Safety
+    /// The eight bytes at each address must be inside the same allocation as `starts[i]`, of which the provenance is exposed.
+    unsafe fn gather_from(self, starts: &[*const u8]) -> Self;
+    /// Loads eight bytes from each address `base + 2·self`.
+    ///
+    /// # Safety
+    /// The eight bytes at each address must be inside the same allocation as `base`.
+    unsafe fn gather_pairs(self, base: *const u16) -> Self;
 }
 
-impl Targets {
-    #[inline(always)]
-    fn new() -> Self {
-        Self { bits: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
-    }
+/// Calls one or a few intrinsics for which the vector's type is the proof.
+macro_rules! proved {
+    ($instructions:expr) => {{
+        // SAFETY: a value of the vector type or of its proof exists only if the processor supports the instructions; and all
+        // loads and stores are inside a slice.
+        unsafe { $instructions }
+    }};
 }
 
-/// Vectorised lookup in one table.
-pub(super) struct Vector<'a, L: Lanes> {
-    proof: L::Proof,
-    geometry: &'a Geometry,
-    bytes: &'a [u8],
-    bucket_bits: u64,
-    address: Address,
-    /// The same, if it can be computed in vectors. Otherwise hashes are located one by one.
-    in_lanes: Option<AddressLanes>,
-}
+/// Implements [`Vector`]; methods that are a single instruction are listed as pairs.
+macro_rules! vector {
+    ($name:ident($register:ty), $proof:ty, $features:literal { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
+        #[derive(Clone, Copy)]
+        pub(super) struct $name($register);
 
-impl<'a, L: Lanes> Vector<'a, L> {
-    /// # Panics
-    /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
-    pub(super) fn new(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
-        assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
-        assert!(*geometry == Geometry::new(params), "the geometry is not that of the parameters");
-        // SAFETY: both are as required.
-        unsafe { Self::unchecked(proof, params, geometry, bytes) }
-    }
+        impl Vector for $name {
+            type Proof = $proof;
 
-    /// # Safety
-    /// Before a lookup, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
-    unsafe fn unchecked(proof: L::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
-        let address = Address::new(params);
-        let in_lanes = address.any_size().and_then(AddressLanes::new);
-        Self { proof, geometry, bytes, bucket_bits: params.bucket_bits().into(), address, in_lanes }
-    }
-
-    #[inline(always)]
-    fn splat(&self, value: u64) -> L {
-        L::splat(self.proof, value)
-    }
-
-    /// The words that begin at these bits of the table.
-    ///
-    /// # Safety
-    /// All bits must be inside the table.
-    #[inline(always)]
-    unsafe fn words(&self, bits: L) -> L {
-        // SAFETY: the bits are inside the table, so the bytes read are inside the table or the padding, which is as long as a
-        // word; `new` has checked that both are there.
-        let words = unsafe { bits.shift_right::<3>().gather(self.bytes.as_ptr()) };
-        words.shift_right_by(bits.and(self.splat(7)))
-    }
-
-    /// Bit i of the result is set if item i is in one of its buckets of a single table. `buckets` are their first bits.
-    ///
-    /// # Safety
-    /// The buckets must be inside the table.
-    #[inline(always)]
-    unsafe fn in_single(&self, geometry: &SingleGeometry, (buckets, fingerprints): ([L; 2], L)) -> u32 {
-        let mut found = 0;
-        for (offset, slots) in geometry.windows() {
-            let (tops, low) = (self.splat(slots.tops()), self.splat(slots.low_bits()));
-            let wanted = fingerprints.product_low(self.splat(slots.ones()));
-            for bits in buckets {
-                // SAFETY: every window begins inside its bucket, which the caller guarantees to be inside the table.
-                let words = unsafe { self.words(bits.add(self.splat(offset))) };
-                // As in `Fields::zero`: leaves the highest bit of each zero slot.
-                let difference = words.xor(wanted);
-                let zero = difference.and(low).add(low).or(difference).xor(tops);
-                found |= !zero.none(tops);
-            }
-        }
-        found
-    }
-
-    /// The words that begin with the first and the second pair of high parts of wide buckets, which begin at these bits.
-    ///
-    /// # Safety
-    /// The buckets must be inside the table.
-    #[inline(always)]
-    unsafe fn pairs(&self, width: u32, bits: L) -> [L; 2] {
-        let first = bits.add(self.splat(CODEWORD_BITS.into()));
-        // SAFETY: every pair of high parts begins inside its bucket.
-        unsafe { [self.words(first), self.words(first.add(self.splat((2 * width).into())))] }
-    }
-
-    /// Bit i of the result is set if item i is in one of its buckets of a packed table. `buckets` are their first bits.
-    ///
-    /// # Safety
-    /// The buckets must be inside the table.
-    #[inline(always)]
-    unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, (buckets, fingerprints): ([L; 2], L)) -> u32 {
-        // Gathers all words before comparing any. A gather needs a mask register, and the instruction that sets it has a false
-        // dependency on the result of the last comparison.
-        // SAFETY: the caller guarantees that the buckets begin inside the table.
-        let words = unsafe { [self.words(buckets[0]), self.words(buckets[1])] };
-        let highs = if is_narrow {
-            narrow_highs(words)
-        } else {
-            let width = geometry.high_bits();
-            // SAFETY: as above.
-            unsafe { [self.pairs(width, buckets[0]), self.pairs(width, buckets[1])] }
-        };
-        found(self.proof, geometry, is_narrow, words, highs, fingerprints)
-    }
-
-    /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
-    #[inline(always)]
-    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-        let targets = [Targets::new(), Targets::new()];
-        let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
-        pipelined(hashes, targets, locate, |targets, len| self.look_up(targets, len), answer);
-    }
-
-    /// Computes the targets of a batch and prefetches them.
-    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
-        L::run(self.proof, move || {
-            if let Some(address) = self.in_lanes {
-                for at in (0..len).step_by(L::COUNT) {
-                    let (located, fingerprints) = address.buckets(self.proof, L::load(self.proof, &hashes[at..]));
-                    for (bits, bucket) in targets.bits.iter_mut().zip(located) {
-                        bucket.product(self.splat(self.bucket_bits)).store(&mut bits[at..]);
-                    }
-                    fingerprints.store(&mut targets.fingerprints[at..]);
+            $(
+                #[inline(always)]
+                fn $method(self, other: Self) -> Self {
+                    Self(proved!($instruction(self.0, other.0)))
                 }
-            } else {
-                for (at, &hash) in hashes.iter().enumerate().take(len.next_multiple_of(L::COUNT)) {
-                    let ((first, second), fingerprint) = self.address.buckets(Uniform(hash));
-                    targets.bits[0][at] = first * self.bucket_bits;
-                    targets.bits[1][at] = second * self.bucket_bits;
-                    targets.fingerprints[at] = fingerprint.wide();
+            )*
+            // The compiler (1.95) does not keep functions apart that are compiled for the same instructions, whatever they say.
+            #[inline(never)]
+            fn run<R>(_: $proof, work: impl FnOnce() -> R) -> R {
+                #[target_feature(enable = $features)]
+                fn run<R>(work: impl FnOnce() -> R) -> R {
+                    work()
                 }
+                // SAFETY: the proof exists only if the processor has the instructions.
+                unsafe { run(work) }
             }
-            if self.bytes.len() >= PREFETCH_FROM {
-                let bmi2 = L::bmi2(self.proof);
-                for bits in targets.bits.as_flattened() {
-                    bmi2.prefetch(self.bytes, index(bits / 8));
-                }
+
+            #[inline(always)]
+            fn bmi2(proof: $proof) -> Bmi2 {
+                proof.bmi2()
             }
-        });
-    }
-
-    /// The answers for the first `len` targets.
-    fn look_up(&self, targets: &Targets, len: usize) -> u64 {
-        let at = |at: usize| {
-            let buckets = [L::load(self.proof, &targets.bits[0][at..]), L::load(self.proof, &targets.bits[1][at..])];
-            (buckets, L::load(self.proof, &targets.fingerprints[at..]))
-        };
-        // Copies the geometry, so that the compiler keeps values computed from it in registers.
-        // What makes the three reads below safe: `locate` only gives buckets below the number of buckets, whatever the hash, and has
-        // also filled the places behind the last hash. `new` has checked that the table is as long as its parameters require, so the
-        // buckets are inside it, and that the geometry is theirs, so what is read is inside the buckets.
-        L::run(self.proof, move || match *self.geometry {
-            // SAFETY: as above.
-            Geometry::Single(geometry) => answers::<L>(len, |i| unsafe { self.in_single(&geometry, at(i)) }),
-            // SAFETY: as above.
-            Geometry::Narrow(geometry) => answers::<L>(len, |i| unsafe { self.in_packed(&geometry, true, at(i)) }),
-            // SAFETY: as above.
-            Geometry::Wide(geometry) => answers::<L>(len, |i| unsafe { self.in_packed(&geometry, false, at(i)) }),
-        })
-    }
-}
-
-// Addressing: [`AnySize`] in vectors.
-
-/// The addressing of tables with fewer than 2³² buckets: 32-bit products suffice for them.
-#[derive(Clone, Copy)]
-pub(super) struct AddressLanes {
-    buckets: u64,
-    /// The number of different fingerprints.
-    fingerprints: u64,
-}
-
-impl AddressLanes {
-    /// `None` if there are too many buckets.
-    pub(super) fn new(address: AnySize) -> Option<Self> {
-        let AnySize { buckets, fingerprint_bits } = address;
-        (buckets < 1 << 32).then_some(Self { buckets, fingerprints: (1 << fingerprint_bits) - 1 })
-    }
-
-    /// [`AnySize::buckets`].
-    #[inline(always)]
-    pub(super) fn buckets<L: Lanes>(self, proof: L::Proof, hash: L) -> ([L; 2], L) {
-        let splat = |value| L::splat(proof, value);
-        let (m, one, multiplier) = (splat(self.buckets), splat(1), splat(MULTIPLIER));
-        let both = product(hash, m);
-        let first = both.shift_right::<32>();
-        let fingerprint = both.product(splat(self.fingerprints)).shift_right::<32>().add(one);
-        let spread = fingerprint.product_low(multiplier);
-        let spread = spread.product_low(spread.shift_right::<32>());
-        let sum = product(spread, m).shift_right::<32>().or(one);
-        ([first, sum.sub(first).add_if_negative(m)], fingerprint)
-    }
-}
-
-/// The product of a 64-bit and a 32-bit number, shifted right by 32 bits.
-#[inline(always)]
-fn product<L: Lanes>(a: L, m: L) -> L {
-    a.shift_right::<32>().product(m).add(a.product(m).shift_right::<32>())
-}
-
-// The comparison of packed buckets with fingerprints.
-
-/// For the two buckets of each item and their four slots: the items (bit i for item i) whose high part is in the slot.
-type Agree = [[u32; 4]; 2];
-
-/// The high parts of two buckets, for each item: both pairs of each. (Of a narrow bucket they are in the same word.)
-pub(super) type Highs<L> = [[L; 2]; 2];
-
-/// The high parts in the words of narrow buckets.
-#[inline(always)]
-pub(super) fn narrow_highs<L: Lanes>(words: [L; 2]) -> Highs<L> {
-    [[words[0].shift_right::<CODEWORD_BITS>(); 2], [words[1].shift_right::<CODEWORD_BITS>(); 2]]
-}
-
-/// Bit i of the result is set if item i is in one of its buckets. The lowest bits of `words` are the codewords of the two.
-#[inline(always)]
-pub(super) fn found<L: Lanes>(
-    proof: L::Proof,
-    geometry: &PackedGeometry,
-    is_narrow: bool,
-    words: [L; 2],
-    highs: Highs<L>,
-    fingerprints: L,
-) -> u32 {
-    let splat = |value| L::splat(proof, value);
-    let width = geometry.high_bits();
-    let wanted = fingerprints.shift_right::<4>().product_low(splat(geometry.highs().ones()));
-    let masks = [high_part(width, 0), high_part(width, 1), high_part(width, 2), high_part(width, 3)];
-    let mut agree: Agree = [[0; 4]; 2];
-    for i in 0..2 {
-        for (slot, agree) in agree[i].iter_mut().enumerate() {
-            // A word has all four high parts of a narrow bucket, or one pair of a wide one.
-            let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
-            *agree = highs[i][slot / 2].xor(wanted).none(splat(mask));
+            $($rest)*
         }
-    }
-    with_nibbles(proof, words, &agree, fingerprints)
-}
-
-/// A mask for the high part of a slot.
-#[inline(always)]
-fn high_part(width: u32, slot: u32) -> u64 {
-    ((1 << width) - 1) << ((slot * width) & 63)
-}
-
-/// Bit i of the result is set if item i is in a slot where both its high part and its nibble are. The lowest bits of `words` are
-/// the codewords of the two buckets.
-#[inline(always)]
-fn with_nibbles<L: Lanes>(proof: L::Proof, words: [L; 2], agree: &Agree, fingerprints: L) -> u32 {
-    // With long fingerprints, an absent item hardly ever has a match.
-    if agree.as_flattened().iter().fold(0, |any, agree| any | agree) == 0 {
-        return 0;
-    }
-    let splat = |value| L::splat(proof, value);
-    let low = fingerprints.and(splat(15)).product(splat(0x1111));
-    let mut found = 0;
-    for (word, agree) in words.into_iter().zip(agree) {
-        let codeword = word.and(splat((1 << CODEWORD_BITS) - 1)).min(splat(LAST_DECODED.into()));
-        // SAFETY: eight bytes can be loaded from any index up to `LAST_DECODED`.
-        let nibbles = unsafe { codeword.gather_pairs(codebook::nibbles().as_ptr()) };
-        let difference = nibbles.xor(low);
-        for (slot, agree) in (0..).zip(agree) {
-            found |= agree & difference.none(splat(15 << (4 * slot)));
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        super::{
-            Avx2, Avx512,
-            lanes::{Eight, Four},
-        },
-        *,
     };
-    use crate::{
-        params::{Addressing, Params, TableKind},
-        table::Address,
-    };
+}
 
-    /// Compares addresses only, so the tables may be larger than any memory.
-    fn agree<L: Lanes>(proof: L::Proof, f: u32, buckets: u64, addressing: Addressing) {
-        let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
-        let (geometry, address) = (Geometry::new(&params), Address::new(&params));
-        // SAFETY: nothing is looked up.
-        let vector = unsafe { Vector::<L>::unchecked(proof, &params, &geometry, &[]) };
-        let mut hashes = [0; BATCH];
-        for (i, hash) in hashes.iter_mut().enumerate() {
-            *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);
-        }
-        hashes[..4].copy_from_slice(&[0, 1, u64::MAX, u64::MAX << 32]);
-        let mut targets = Targets::new();
-        vector.locate(&hashes, BATCH, &mut targets);
-        for (i, &hash) in hashes.iter().enumerate() {
-            let ((first, second), fingerprint) = address.buckets(Uniform(hash));
-            let bits = u64::from(params.bucket_bits());
-            assert_eq!(targets.bits.map(|bits| bits[i]), [first * bits, second * bits], "{f} {buckets} {addressing} {hash:#x}");
-            assert_eq!(targets.fingerprints[i], fingerprint.wide());
-        }
+vector! {
+    U64x4(__m256i), Avx2, "bmi1,bmi2,popcnt,avx2" {
+        add = _mm256_add_epi64;
+        sub = _mm256_sub_epi64;
+        and = _mm256_and_si256;
+        or = _mm256_or_si256;
+        xor = _mm256_xor_si256;
+        shift_right_by = _mm256_srlv_epi64;
+        product = _mm256_mul_epu32;
+        min = _mm256_min_epu32;
     }
 
-    #[test]
-    fn vectors_find_the_same_buckets() {
-        // The length decides on no branch and no access, so that one of them shows Miri, which takes its time, all there is.
-        let lengths: &[u32] = if cfg!(miri) { &[13] } else { &[2, 5, 8, 13, 21, 28] };
-        for &f in lengths {
-            for buckets in [2, 6, 1 << 20, (1 << 31) - 2, 1 << 31, (1 << 32) - 2, 1 << 32, (1 << 32) + 2, 1 << 35] {
-                if let Some(proof) = Avx2::detect() {
-                    agree::<Four>(proof, f, buckets, Addressing::AnySize);
-                }
-                if let Some(proof) = Avx512::detect() {
-                    agree::<Eight>(proof, f, buckets, Addressing::AnySize);
-                }
-            }
-        }
-        if let Some(proof) = Avx2::detect() {
-            agree::<Four>(proof, 13, 1 << 31, Addressing::PowerOfTwo);
-        }
+    const COUNT: usize = 4;
+
+    #[inline(always)]
+    fn splat(_: Avx2, value: u64) -> Self {
+        Self(proved!(_mm256_set1_epi64x(value.cast_signed())))
     }
 
-    #[test]
-    #[should_panic(expected = "the table is shorter")]
-    fn a_table_that_is_too_short_is_not_gathered_from() {
-        let Some(proof) = Avx2::detect() else { panic!("the table is shorter, as far as this processor can tell") };
-        let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
-        let bytes = alloc::vec![0; params.table_bytes() + PADDING - 1];
-        let _ = Vector::<Four>::new(proof, &params, &Geometry::new(&params), &bytes);
+    #[inline(always)]
+    fn load(_: Avx2, values: &[u64]) -> Self {
+        let values = &values[..Self::COUNT];
+        Self(proved!(_mm256_loadu_si256(values.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [u64]) {
+        let values = &mut values[..Self::COUNT];
+        proved!(_mm256_storeu_si256(values.as_mut_ptr().cast(), self.0));
+    }
+
+    #[inline(always)]
+    fn shift_right<const BITS: u32>(self) -> Self {
+        Self(proved!(_mm256_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed()))))
+    }
+
+    #[inline(always)]
+    fn product_low(self, other: Self) -> Self {
+        // The product of the upper halves does not reach the lower half of the result.
+        let (self_high, other_high) = (self.shift_right::<32>(), other.shift_right::<32>());
+        let crossed = self_high.product(other).add(self.product(other_high));
+        self.product(other).add(Self(proved!(_mm256_slli_epi64::<32>(crossed.0))))
+    }
+
+    #[inline(always)]
+    fn none(self, mask: Self) -> u32 {
+        let equal = proved!(_mm256_cmpeq_epi64(_mm256_and_si256(self.0, mask.0), _mm256_setzero_si256()));
+        proved!(_mm256_movemask_pd(_mm256_castsi256_pd(equal))).cast_unsigned()
+    }
+
+    #[inline(always)]
+    fn add_if_negative(self, other: Self) -> Self {
+        self.add(Self(proved!(_mm256_cmpgt_epi64(_mm256_setzero_si256(), self.0))).and(other))
+    }
+
+    #[inline(always)]
+    unsafe fn gather(self, base: *const u8) -> Self {
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
+        Self(unsafe { _mm256_i64gather_epi64::<1>(base.cast(), self.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_from(self, starts: &[*const u8]) -> Self {
+        let starts = &starts[..Self::COUNT];
+        let addresses = self.add(Self(proved!(_mm256_loadu_si256(starts.as_ptr().cast()))));
+        // SAFETY: the caller guarantees that all addresses are inside allocations.
+        Self(unsafe { _mm256_i64gather_epi64::<1>(ptr::with_exposed_provenance(0), addresses.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_pairs(self, base: *const u16) -> Self {
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
+        Self(unsafe { _mm256_i64gather_epi64::<2>(base.cast(), self.0) })
+    }
+}
+
+vector! {
+    U64x8(__m512i), Avx512, "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq" {
+        add = _mm512_add_epi64;
+        sub = _mm512_sub_epi64;
+        and = _mm512_and_si512;
+        or = _mm512_or_si512;
+        xor = _mm512_xor_si512;
+        shift_right_by = _mm512_srlv_epi64;
+        product = _mm512_mul_epu32;
+        product_low = _mm512_mullo_epi64;
+        min = _mm512_min_epu64;
+    }
+
+    const COUNT: usize = 8;
+
+    #[inline(always)]
+    fn splat(_: Avx512, value: u64) -> Self {
+        Self(proved!(_mm512_set1_epi64(value.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn load(_: Avx512, values: &[u64]) -> Self {
+        let values = &values[..Self::COUNT];
+        Self(proved!(_mm512_loadu_si512(values.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [u64]) {
+        let values = &mut values[..Self::COUNT];
+        proved!(_mm512_storeu_si512(values.as_mut_ptr().cast(), self.0));
+    }
+
+    #[inline(always)]
+    fn shift_right<const BITS: u32>(self) -> Self {
+        Self(proved!(_mm512_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed()))))
+    }
+
+    #[inline(always)]
+    fn none(self, mask: Self) -> u32 {
+        proved!(_mm512_testn_epi64_mask(self.0, mask.0)).into()
+    }
+
+    #[inline(always)]
+    fn add_if_negative(self, other: Self) -> Self {
+        Self(proved!(_mm512_mask_add_epi64(self.0, _mm512_movepi64_mask(self.0), self.0, other.0)))
+    }
+
+    #[inline(always)]
+    unsafe fn gather(self, base: *const u8) -> Self {
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
+        Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, base.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_from(self, starts: &[*const u8]) -> Self {
+        let starts = &starts[..Self::COUNT];
+        let addresses = self.add(Self(proved!(_mm512_loadu_si512(starts.as_ptr().cast()))));
+        // SAFETY: the caller guarantees that all addresses are inside allocations.
+        Self(unsafe { _mm512_i64gather_epi64::<1>(addresses.0, ptr::with_exposed_provenance(0)) })
+    }
+
+    #[inline(always)]
+    unsafe fn gather_pairs(self, base: *const u16) -> Self {
+        // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
+        Self(unsafe { _mm512_i64gather_epi64::<2>(self.0, base.cast()) })
     }
 }

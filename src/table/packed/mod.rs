@@ -22,32 +22,35 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 pub(crate) mod codebook;
-mod encodings;
+mod deep;
 
 use core::{
     hint::select_unpredictable,
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, Pair, Read, Table, TableMut};
-use crate::bits::{self, Fields, index, low_half};
+use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, Pair, Portable, Read, Table, TableMut};
+use crate::bits::{self, Fields, index, low_half, low_quarter};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
-pub(crate) use encodings::{Deep, Narrow, Wide, WideDeep};
+pub(crate) use deep::{Deep, WideDeep};
 
 /// With shorter high parts, a bucket usually has one that matches by chance.
 const MIN_HIGH_BITS: u32 = 4;
 
 /// Slots of a packed bucket, fixed by the codebook, which lists quadruples.
-pub(crate) const SLOTS: u32 = 4;
+const SLOTS: u32 = 4;
+
+const QUARTER: u32 = u16::BITS;
+const QUARTERS: Fields = Fields::new(QUARTER, SLOTS);
 
 /// The bit layout of a packed table.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct PackedGeometry {
     /// The lowest bit of each high part in a word: four in a narrow bucket, two in a wide one.
     ones: u64,
-    /// Masks for the high parts of fingerprints that are unpacked into lanes of 16 bits; of no meaning for wide buckets.
+    /// Masks for the high parts of fingerprints that are unpacked into the quarters of a word; of no meaning for wide buckets.
     #[cfg(x86_kernels)]
-    high_lanes: u64,
+    high_quarters: u64,
     /// 2¹⁶ / `high_bits`, rounded up, to divide by multiplying.
     reciprocal: u32,
     bucket_bits: u8,
@@ -58,7 +61,7 @@ pub(crate) struct PackedGeometry {
 
 impl PackedGeometry {
     /// The longest fingerprint for which a bucket always fits into a word. Buckets begin at multiples of four bits.
-    pub(crate) const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
+    const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
     pub(super) const fn new(fingerprint_bits: u32) -> Self {
         let high_bits = fingerprint_bits - 4;
@@ -69,7 +72,7 @@ impl PackedGeometry {
         Self {
             ones: Fields::new(high_bits, if is_narrow { SLOTS } else { SLOTS / 2 }).ones(),
             #[cfg(x86_kernels)]
-            high_lanes: if is_narrow { (((1 << high_bits) - 1) << 4) * 0x0001_0001_0001_0001 } else { 0 },
+            high_quarters: if is_narrow { (((1 << high_bits) - 1) << 4) * 0x0001_0001_0001_0001 } else { 0 },
             reciprocal: (1 << 16) / if high_bits == 0 { 1 } else { high_bits } + 1,
             bucket_bits,
             high_bits: narrow_high_bits,
@@ -92,11 +95,11 @@ impl PackedGeometry {
         self.high_bits.into()
     }
 
-    /// Masks for the high parts in lanes.
+    /// Masks for the high parts in quarters.
     #[cfg(x86_kernels)]
     #[inline]
-    pub(crate) fn high_lanes(&self) -> u64 {
-        self.high_lanes
+    pub(crate) fn high_quarters(&self) -> u64 {
+        self.high_quarters
     }
 
     /// The high parts in one word, as fields.
@@ -485,5 +488,320 @@ impl<F: Code> Form for F {
     fn change<I: Instructions, C: Change>(geometry: &F::Geometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
         let (geometry, column) = F::parts(geometry);
         change.run(&mut Packed::<F, _, _> { geometry, column, bytes, instructions })
+    }
+}
+
+// The encodings of buckets without a column: narrow ones fit into a word, wide ones do not.
+
+/// The encoding of fingerprints of up to 16 bits, one in each quarter of a word.
+pub(crate) struct Narrow;
+
+impl Code for Narrow {
+    type Low = Quad;
+    type Keys = Quad;
+    type Geometry = PackedGeometry;
+    type Column = ();
+    const FITS_A_WORD: bool = true;
+    type Walked<I: Instructions> = I;
+
+    #[inline(always)]
+    fn walked<I: Instructions>(instructions: I) -> I {
+        instructions
+    }
+
+    #[inline(always)]
+    fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
+        (geometry, ())
+    }
+
+    #[inline(always)]
+    fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Quad {
+        table.quarters(bucket)
+    }
+
+    #[inline(always)]
+    fn complete<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _: u64, low: Quad) -> Quad {
+        low
+    }
+
+    #[inline(always)]
+    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: Quad) {
+        set_quarters(table.geometry, &mut table.bytes, table.instructions, bucket, keys);
+    }
+
+    #[inline(always)]
+    fn key<B, I>(_: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> u64 {
+        Quad::key(fingerprint.wide())
+    }
+
+    #[inline(always)]
+    fn low_key(key: u64) -> u64 {
+        key
+    }
+
+    #[inline(always)]
+    fn values<B, I>(_: &Packed<'_, Self, B, I>, keys: Quad) -> [u32; 4] {
+        [keys.value(0), keys.value(1), keys.value(2), keys.value(3)]
+    }
+
+    #[inline(always)]
+    fn contains<B: Deref<Target = [u8]>, I: Instructions>(
+        table: &Packed<'_, Self, B, I>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
+        I::in_narrow(table, buckets, fingerprint)
+    }
+}
+
+impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
+    /// A bucket's fingerprints, or the parts of them that are in the table, of up to 16 bits.
+    #[inline(always)]
+    fn quarters(&self, bucket: u64) -> Quad {
+        let (word, i) = (self.word(bucket), self.instructions);
+        Quad(i.spread(word >> CODEWORD_BITS, self.geometry.high_bits()) | i.spread_nibbles(codebook::decode(word)))
+    }
+}
+
+#[inline(always)]
+fn set_quarters(geometry: &PackedGeometry, bytes: &mut [u8], i: impl Instructions, bucket: u64, quarters: Quad) {
+    bits::set(bytes, geometry.bit(bucket), geometry.bucket_bits(), packed(geometry, i, quarters));
+}
+
+/// A narrow bucket with these fingerprints.
+#[inline(always)]
+fn packed(geometry: &PackedGeometry, i: impl Instructions, Quad(quarters): Quad) -> u64 {
+    let codeword = u64::from(codebook::encode(i.gather_nibbles(quarters)));
+    i.gather(quarters, geometry.high_bits()) << CODEWORD_BITS | codeword
+}
+
+/// Four keys in the quarters of a word, sorted from the lowest quarter up. A key has the nibble in its highest four bits, and the high part
+/// in the bits below.
+#[derive(Clone, Copy)]
+pub(crate) struct Quad(u64);
+
+impl Quad {
+    #[inline(always)]
+    fn key(fingerprint: u64) -> u64 {
+        fingerprint >> 4 | (fingerprint & 15) << 12
+    }
+
+    /// A mask for the lowest `quarters` quarters.
+    #[inline(always)]
+    fn first(quarters: u32) -> u64 {
+        // Two shifts, because four quarters are 64 bits, too many for one.
+        (1u64 << (QUARTER / 2 * quarters) << (QUARTER / 2 * quarters)).wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    fn quarter(self, n: u32) -> u64 {
+        self.0 >> (n * QUARTER) & 0xffff
+    }
+
+    #[inline(always)]
+    fn value(self, n: u32) -> u32 {
+        u32::from(low_quarter(self.0 >> (n * QUARTER)).rotate_left(4))
+    }
+
+    /// The number of smaller keys beside an empty quarter.
+    #[inline(always)]
+    fn less(self, key: u64) -> u32 {
+        let quarter = |n| u32::from(self.quarter(n) < key);
+        quarter(1) + quarter(2) + quarter(3)
+    }
+
+    /// The quarters with smaller keys move down by one, over the empty quarter; the key takes the place after them.
+    #[inline(always)]
+    fn insert_after(self, less: u32, key: u64) -> Self {
+        let (moved, kept) = (Self::first(less), !Self::first(less + 1));
+        Self(self.0 >> QUARTER & moved | key << (less * QUARTER) | self.0 & kept)
+    }
+}
+
+impl Keys for Quad {
+    type Key = u64;
+
+    #[inline(always)]
+    fn free(self) -> u32 {
+        self.0.trailing_zeros() / QUARTER
+    }
+
+    #[inline(always)]
+    fn find(self, key: u64) -> u64 {
+        QUARTERS.equal(self.0, low_half(key))
+    }
+
+    #[inline(always)]
+    fn exact(self, _: u64, marks: u64) -> u64 {
+        marks
+    }
+
+    #[inline(always)]
+    fn insert(self, key: u64) -> Self {
+        self.insert_after(self.less(key), key)
+    }
+
+    #[inline(always)]
+    fn remove(self, _: u64, marks: u64) -> Self {
+        // The quarters before the first copy move up by one. Its mark is the highest bit of its quarter.
+        let (upto, before) = (marks ^ (marks - 1), (marks ^ (marks - 1)) >> QUARTER);
+        Self((self.0 & before) << QUARTER | self.0 & !upto)
+    }
+
+    #[inline(always)]
+    fn select(condition: bool, keys: Self, others: Self) -> Self {
+        Self(select_unpredictable(condition, keys.0, others.0))
+    }
+
+    #[inline(always)]
+    fn disorder(self) -> u64 {
+        // Subtracts each quarter from the one above it, all three at once. The highest bit of each minuend is set and that of each
+        // subtrahend is cleared, so no quarter borrows from the next. Where the original highest bits differ, they decide the
+        // comparison; otherwise the difference does.
+        let (less, greater) = (self.0 & Self::first(3), self.0 >> QUARTER);
+        let tops = QUARTERS.tops();
+        let rest = (greater | tops) - (less & !tops);
+        !(greater & !less | !(greater ^ less) & rest) & tops
+    }
+
+    #[inline(always)]
+    fn without(self, mask: u64) -> u64 {
+        QUARTERS.without(self.0, low_half(mask))
+    }
+}
+
+/// The encoding of fingerprints of more than 16 bits, in an array.
+pub(crate) struct Wide;
+
+impl Code for Wide {
+    type Low = [u32; 4];
+    type Keys = [u32; 4];
+    type Geometry = PackedGeometry;
+    type Column = ();
+    type Walked<I: Instructions> = Portable;
+
+    #[inline(always)]
+    fn walked<I: Instructions>(_: I) -> Portable {
+        Portable
+    }
+
+    #[inline(always)]
+    fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
+        (geometry, ())
+    }
+
+    #[inline(always)]
+    fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> [u32; 4] {
+        let (geometry, [first, second]) = (table.geometry, table.pairs(bucket));
+        let nibbles = u32::from(codebook::decode(table.word(bucket)));
+        let high = |word: u64| low_half(word & geometry.high_mask());
+        [
+            nibbles << 28 | high(first),
+            nibbles >> 4 << 28 | high(first >> geometry.high_bits()),
+            nibbles >> 8 << 28 | high(second),
+            nibbles >> 12 << 28 | high(second >> geometry.high_bits()),
+        ]
+    }
+
+    #[inline(always)]
+    fn complete<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _: u64, low: [u32; 4]) -> [u32; 4] {
+        low
+    }
+
+    #[inline(always)]
+    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(
+        table: &mut Packed<'_, Self, B, I>,
+        bucket: u64,
+        [a, b, c, d]: [u32; 4],
+    ) {
+        let geometry = table.geometry;
+        let nibbles = a >> 28 | b >> 28 << 4 | c >> 28 << 8 | d >> 28 << 12;
+        let codeword = codebook::encode(low_quarter(nibbles.into()));
+        let high = |key: u32| u64::from(key) & geometry.high_mask();
+        let (first, second) = (high(a) | high(b) << geometry.high_bits(), high(c) | high(d) << geometry.high_bits());
+        let (bit, pair) = (geometry.bit(bucket), 2 * geometry.high_bits());
+        bits::set(&mut table.bytes, bit, CODEWORD_BITS, codeword.into());
+        bits::set(&mut table.bytes, geometry.high_bit(bit, 0), pair, first);
+        bits::set(&mut table.bytes, geometry.high_bit(bit, 1), pair, second);
+    }
+
+    #[inline(always)]
+    fn key<B, I>(_: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> u32 {
+        fingerprint.get().rotate_right(4)
+    }
+
+    #[inline(always)]
+    fn low_key(key: u32) -> u32 {
+        key
+    }
+
+    #[inline(always)]
+    fn values<B, I>(_: &Packed<'_, Self, B, I>, [a, b, c, d]: [u32; 4]) -> [u32; 4] {
+        [a.rotate_left(4), b.rotate_left(4), c.rotate_left(4), d.rotate_left(4)]
+    }
+
+    #[inline(always)]
+    fn contains<B: Deref<Target = [u8]>, I: Instructions>(
+        table: &Packed<'_, Self, B, I>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
+        table.contains_by_high_parts(buckets, fingerprint)
+    }
+}
+
+/// Without `map`, which is a call where there is no link-time optimisation.
+impl Keys for [u32; 4] {
+    type Key = u32;
+
+    #[inline(always)]
+    fn free(self) -> u32 {
+        let [a, b, c, d] = self;
+        u32::from(a == 0) + u32::from(b == 0) + u32::from(c == 0) + u32::from(d == 0)
+    }
+
+    #[inline(always)]
+    fn find(self, key: u32) -> u64 {
+        let [a, b, c, d] = self;
+        u64::from(a == key) | u64::from(b == key) | u64::from(c == key) | u64::from(d == key)
+    }
+
+    #[inline(always)]
+    fn exact(self, _: u32, marks: u64) -> u64 {
+        marks
+    }
+
+    /// One step of an insertion sort, over the empty first slot.
+    #[inline(always)]
+    fn insert(self, key: u32) -> Self {
+        let [_, a, b, c] = self;
+        [key.min(a), key.min(b).max(a), key.min(c).max(b), key.max(c)]
+    }
+
+    #[inline(always)]
+    fn remove(self, key: u32, _: u64) -> Self {
+        // The keys before the last copy move up by one.
+        let [a, b, c, d] = self;
+        let keep = |own: u32, before: u32| select_unpredictable(own <= key, before, own);
+        [keep(a, 0), keep(b, a), keep(c, b), keep(d, c)]
+    }
+
+    #[inline(always)]
+    fn select(condition: bool, [a, b, c, d]: Self, [e, f, g, h]: Self) -> Self {
+        let choose = |one: u32, other: u32| select_unpredictable(condition, one, other);
+        [choose(a, e), choose(b, f), choose(c, g), choose(d, h)]
+    }
+
+    #[inline(always)]
+    fn disorder(self) -> u64 {
+        let [a, b, c, d] = self;
+        u64::from(a > b) | u64::from(b > c) | u64::from(c > d)
+    }
+
+    #[inline(always)]
+    fn without(self, mask: u32) -> u64 {
+        let [a, b, c, d] = self;
+        let lacks = |key: u32| u64::from(key != 0 && key & mask == 0);
+        lacks(a) | lacks(b) | lacks(c) | lacks(d)
     }
 }

@@ -1,6 +1,5 @@
-//! The encodings of buckets. [`Narrow`] buckets fit into a word, [`Wide`] ones do not. [`Deep`] and [`WideDeep`] buckets have only the
-//! lower bits of their fingerprints, and the upper ones in a column behind the table. Lookups that do without these read the table
-//! alone, as one of shorter fingerprints.
+//! Buckets with a column: [`Deep`] and [`WideDeep`] ones have only the lower bits of their fingerprints, and the upper ones in a column
+//! behind the table. Lookups that do without these read the table alone, as one of shorter fingerprints.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -9,192 +8,12 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Code, Instructions, Keys, Packed, PackedGeometry, Pair, SLOTS, codebook};
+use super::{Code, Instructions, Keys, Packed, PackedGeometry, Pair, QUARTER, Quad, SLOTS, codebook, packed, set_quarters};
 use crate::{
     bits::{self, Fields, Writer, index, low_half, low_quarter, mask, window_bits},
     table::{Column, Fingerprint, Portable},
 };
 use codebook::CODEWORD_BITS;
-
-const LANE: u32 = u16::BITS;
-const LANES: Fields = Fields::new(LANE, SLOTS);
-
-/// The encoding of fingerprints of up to 16 bits, in four lanes of 16 bits.
-pub(crate) struct Narrow;
-
-impl Code for Narrow {
-    type Low = Quad;
-    type Keys = Quad;
-    type Geometry = PackedGeometry;
-    type Column = ();
-    const FITS_A_WORD: bool = true;
-    type Walked<I: Instructions> = I;
-
-    #[inline(always)]
-    fn walked<I: Instructions>(instructions: I) -> I {
-        instructions
-    }
-
-    #[inline(always)]
-    fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
-        (geometry, ())
-    }
-
-    #[inline(always)]
-    fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Quad {
-        table.lanes(bucket)
-    }
-
-    #[inline(always)]
-    fn complete<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _: u64, low: Quad) -> Quad {
-        low
-    }
-
-    #[inline(always)]
-    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: Quad) {
-        set_lanes(table.geometry, &mut table.bytes, table.instructions, bucket, keys);
-    }
-
-    #[inline(always)]
-    fn key<B, I>(_: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> u64 {
-        Quad::key(fingerprint.wide())
-    }
-
-    #[inline(always)]
-    fn low_key(key: u64) -> u64 {
-        key
-    }
-
-    #[inline(always)]
-    fn values<B, I>(_: &Packed<'_, Self, B, I>, keys: Quad) -> [u32; 4] {
-        [keys.value(0), keys.value(1), keys.value(2), keys.value(3)]
-    }
-
-    #[inline(always)]
-    fn contains<B: Deref<Target = [u8]>, I: Instructions>(
-        table: &Packed<'_, Self, B, I>,
-        buckets: Pair,
-        fingerprint: Fingerprint,
-    ) -> bool {
-        I::in_narrow(table, buckets, fingerprint)
-    }
-}
-
-impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
-    /// A bucket's fingerprints, or the parts of them that are in the table, of up to 16 bits.
-    #[inline(always)]
-    fn lanes(&self, bucket: u64) -> Quad {
-        let (word, i) = (self.word(bucket), self.instructions);
-        Quad(i.spread(word >> CODEWORD_BITS, self.geometry.high_bits()) | i.spread_nibbles(codebook::decode(word)))
-    }
-}
-
-#[inline(always)]
-fn set_lanes(geometry: &PackedGeometry, bytes: &mut [u8], i: impl Instructions, bucket: u64, lanes: Quad) {
-    bits::set(bytes, geometry.bit(bucket), geometry.bucket_bits(), packed(geometry, i, lanes));
-}
-
-/// A narrow bucket with these fingerprints.
-#[inline(always)]
-fn packed(geometry: &PackedGeometry, i: impl Instructions, Quad(lanes): Quad) -> u64 {
-    let codeword = u64::from(codebook::encode(i.gather_nibbles(lanes)));
-    i.gather(lanes, geometry.high_bits()) << CODEWORD_BITS | codeword
-}
-
-/// Four keys in lanes, sorted from the lowest lane up. A key has the nibble in its highest four bits and the high part in the
-/// bits below.
-#[derive(Clone, Copy)]
-pub(crate) struct Quad(u64);
-
-impl Quad {
-    #[inline(always)]
-    fn key(fingerprint: u64) -> u64 {
-        fingerprint >> 4 | (fingerprint & 15) << 12
-    }
-
-    /// A mask for the lowest `lanes` lanes.
-    #[inline(always)]
-    fn first(lanes: u32) -> u64 {
-        // Two shifts, because four lanes are 64 bits, too many for one.
-        (1u64 << (LANE / 2 * lanes) << (LANE / 2 * lanes)).wrapping_sub(1)
-    }
-
-    #[inline(always)]
-    fn lane(self, n: u32) -> u64 {
-        self.0 >> (n * LANE) & 0xffff
-    }
-
-    #[inline(always)]
-    fn value(self, n: u32) -> u32 {
-        u32::from(low_quarter(self.0 >> (n * LANE)).rotate_left(4))
-    }
-
-    /// The number of smaller keys beside an empty lane.
-    #[inline(always)]
-    fn less(self, key: u64) -> u32 {
-        let lane = |n| u32::from(self.lane(n) < key);
-        lane(1) + lane(2) + lane(3)
-    }
-
-    /// The lanes with smaller keys move down by one, over the empty lane; the key takes the place after them.
-    #[inline(always)]
-    fn insert_after(self, less: u32, key: u64) -> Self {
-        let (moved, kept) = (Self::first(less), !Self::first(less + 1));
-        Self(self.0 >> LANE & moved | key << (less * LANE) | self.0 & kept)
-    }
-}
-
-impl Keys for Quad {
-    type Key = u64;
-
-    #[inline(always)]
-    fn free(self) -> u32 {
-        self.0.trailing_zeros() / LANE
-    }
-
-    #[inline(always)]
-    fn find(self, key: u64) -> u64 {
-        LANES.equal(self.0, low_half(key))
-    }
-
-    #[inline(always)]
-    fn exact(self, _: u64, marks: u64) -> u64 {
-        marks
-    }
-
-    #[inline(always)]
-    fn insert(self, key: u64) -> Self {
-        self.insert_after(self.less(key), key)
-    }
-
-    #[inline(always)]
-    fn remove(self, _: u64, marks: u64) -> Self {
-        // The lanes before the first copy move up by one. Its mark is the highest bit of its lane.
-        let (upto, before) = (marks ^ (marks - 1), (marks ^ (marks - 1)) >> LANE);
-        Self((self.0 & before) << LANE | self.0 & !upto)
-    }
-
-    #[inline(always)]
-    fn select(condition: bool, keys: Self, others: Self) -> Self {
-        Self(select_unpredictable(condition, keys.0, others.0))
-    }
-
-    #[inline(always)]
-    fn disorder(self) -> u64 {
-        // Subtracts each lane from the one above it, all three at once. The highest bit of each minuend is set and that of each
-        // subtrahend is cleared, so no lane borrows from the next. Where the original highest bits differ, they decide the
-        // comparison; otherwise the difference does.
-        let (less, greater) = (self.0 & Self::first(3), self.0 >> LANE);
-        let tops = LANES.tops();
-        let rest = (greater | tops) - (less & !tops);
-        !(greater & !less | !(greater ^ less) & rest) & tops
-    }
-
-    #[inline(always)]
-    fn without(self, mask: u64) -> u64 {
-        LANES.without(self.0, low_half(mask))
-    }
-}
 
 /// The encoding of narrow buckets with so few bits of each slot in the column that one word has them all.
 pub(crate) struct Deep;
@@ -231,7 +50,7 @@ impl Code for Deep {
 
     #[inline(always)]
     fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Quad {
-        table.lanes(bucket)
+        table.quarters(bucket)
     }
 
     #[inline(always)]
@@ -242,7 +61,7 @@ impl Code for Deep {
 
     #[inline(always)]
     fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: DeepQuad) {
-        set_lanes(table.geometry, &mut table.bytes, table.instructions, bucket, keys.low);
+        set_quarters(table.geometry, &mut table.bytes, table.instructions, bucket, keys.low);
         bits::set(&mut table.bytes, table.column.bit(bucket), SLOTS * table.column.width(), keys.above);
     }
 
@@ -295,15 +114,15 @@ impl Code for Deep {
         let mut items = 0;
         for bucket in 0..buckets {
             let keys = Self::load(table, bucket);
-            // One bit for each slot that is kept, in fields and in lanes.
+            // One bit for each slot that is kept, in fields and in quarters.
             let taken = !mask(keys.free() * width);
             let marks = (fields.zero((keys.above ^ prefix) & prefixes) & taken) >> (width - 1);
             let count = marks.count_ones();
-            let lanes = i.extract(keys.low.0, i.spread(marks, width) * 0xffff);
+            let quarters = i.extract(keys.low.0, i.spread(marks, width) * 0xffff);
             let above = i.extract(keys.above, marks * mask(kept)) << ((SLOTS - count) * kept);
             // Behind empty slots. Two shifts, since one by 64 is none.
-            let empty = LANE / 2 * (SLOTS - count);
-            low.push(part, table.geometry.bucket_bits(), packed(table.geometry, i, Quad(lanes << empty << empty)));
+            let empty = QUARTER / 2 * (SLOTS - count);
+            low.push(part, table.geometry.bucket_bits(), packed(table.geometry, i, Quad(quarters << empty << empty)));
             upper.push(part, SLOTS * kept, above);
             items += index(count.into());
         }
@@ -331,9 +150,9 @@ impl Code for Deep {
             keys.above = field(0) | field(1) << width | field(2) << (2 * width) | field(3) << (3 * width);
             keys.above &= !mask(free * width);
         }
-        while slot > 0 && half.low.lane(slot - 1) != 0 {
+        while slot > 0 && half.low.quarter(slot - 1) != 0 {
             slot -= 1;
-            let key = (half.low.lane(slot), field(slot));
+            let key = (half.low.quarter(slot), field(slot));
             if keys.free() > 0 {
                 keys = keys.insert(key);
             } else {
@@ -361,13 +180,13 @@ impl DeepQuad {
         self.above >> (n * self.width) & mask(self.width)
     }
 
-    /// Of lanes that are marked, those that have this field.
+    /// Of the marked quarters, those that have this field.
     #[inline(always)]
     fn with_field(self, mut marks: u64, is_wanted: impl Fn(u64) -> bool) -> u64 {
         let mut found = 0;
         while marks != 0 {
             let mark = marks & marks.wrapping_neg();
-            found |= if is_wanted(self.field(marks.trailing_zeros() / LANE)) { mark } else { 0 };
+            found |= if is_wanted(self.field(marks.trailing_zeros() / QUARTER)) { mark } else { 0 };
             marks ^= mark;
         }
         found
@@ -404,7 +223,7 @@ impl Keys for DeepQuad {
 
     #[inline(always)]
     fn remove(self, key: (u64, u64), marks: u64) -> Self {
-        let (slot, width) = (marks.trailing_zeros() / LANE, self.width);
+        let (slot, width) = (marks.trailing_zeros() / QUARTER, self.width);
         let above = (self.above & mask(slot * width)) << width | self.above & !mask((slot + 1) * width);
         Self { low: self.low.remove(key.0, marks), above, width }
     }
@@ -420,95 +239,15 @@ impl Keys for DeepQuad {
 
     #[inline(always)]
     fn disorder(self) -> u64 {
-        let key = |n| self.low.lane(n) << LANE | self.field(n);
+        let key = |n| self.low.quarter(n) << QUARTER | self.field(n);
         u64::from(key(0) > key(1)) | u64::from(key(1) > key(2)) | u64::from(key(2) > key(3))
     }
 
     /// Nothing that is in the column alone is a key.
     #[inline(always)]
     fn without(self, (low, _): (u64, u64)) -> u64 {
-        let above = |n| u64::from(self.low.lane(n) == 0 && self.field(n) != 0);
+        let above = |n| u64::from(self.low.quarter(n) == 0 && self.field(n) != 0);
         self.low.without(low) | above(0) | above(1) | above(2) | above(3)
-    }
-}
-
-/// The encoding of fingerprints of more than 16 bits, in an array.
-pub(crate) struct Wide;
-
-impl Code for Wide {
-    type Low = [u32; 4];
-    type Keys = [u32; 4];
-    type Geometry = PackedGeometry;
-    type Column = ();
-    type Walked<I: Instructions> = Portable;
-
-    #[inline(always)]
-    fn walked<I: Instructions>(_: I) -> Portable {
-        Portable
-    }
-
-    #[inline(always)]
-    fn parts(geometry: &PackedGeometry) -> (&PackedGeometry, ()) {
-        (geometry, ())
-    }
-
-    #[inline(always)]
-    fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> [u32; 4] {
-        let (geometry, [first, second]) = (table.geometry, table.pairs(bucket));
-        let nibbles = u32::from(codebook::decode(table.word(bucket)));
-        let high = |word: u64| low_half(word & geometry.high_mask());
-        [
-            nibbles << 28 | high(first),
-            nibbles >> 4 << 28 | high(first >> geometry.high_bits()),
-            nibbles >> 8 << 28 | high(second),
-            nibbles >> 12 << 28 | high(second >> geometry.high_bits()),
-        ]
-    }
-
-    #[inline(always)]
-    fn complete<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _: u64, low: [u32; 4]) -> [u32; 4] {
-        low
-    }
-
-    #[inline(always)]
-    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(
-        table: &mut Packed<'_, Self, B, I>,
-        bucket: u64,
-        [a, b, c, d]: [u32; 4],
-    ) {
-        let geometry = table.geometry;
-        let nibbles = a >> 28 | b >> 28 << 4 | c >> 28 << 8 | d >> 28 << 12;
-        let codeword = codebook::encode(low_quarter(nibbles.into()));
-        let high = |key: u32| u64::from(key) & geometry.high_mask();
-        let (first, second) = (high(a) | high(b) << geometry.high_bits(), high(c) | high(d) << geometry.high_bits());
-        let (bit, pair) = (geometry.bit(bucket), 2 * geometry.high_bits());
-        bits::set(&mut table.bytes, bit, CODEWORD_BITS, codeword.into());
-        bits::set(&mut table.bytes, geometry.high_bit(bit, 0), pair, first);
-        bits::set(&mut table.bytes, geometry.high_bit(bit, 1), pair, second);
-    }
-
-    #[inline(always)]
-    fn key<B, I>(_: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> u32 {
-        fingerprint.get().rotate_right(4)
-    }
-
-    #[inline(always)]
-    fn low_key(key: u32) -> u32 {
-        key
-    }
-
-    #[inline(always)]
-    fn values<B, I>(_: &Packed<'_, Self, B, I>, [a, b, c, d]: [u32; 4]) -> [u32; 4] {
-        [a.rotate_left(4), b.rotate_left(4), c.rotate_left(4), d.rotate_left(4)]
-    }
-
-    #[inline(always)]
-    fn contains<B: Deref<Target = [u8]>, I: Instructions>(
-        table: &Packed<'_, Self, B, I>,
-        buckets: Pair,
-        fingerprint: Fingerprint,
-    ) -> bool {
-        table.contains_by_high_parts(buckets, fingerprint)
     }
 }
 
@@ -622,61 +361,5 @@ impl Code for WideDeep {
     #[inline(always)]
     fn prefetch<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) {
         table.instructions.prefetch(&table.bytes, index(table.column.bit(bucket) / 8));
-    }
-}
-
-/// Without `map`, which is a call where there is no link-time optimisation.
-impl Keys for [u32; 4] {
-    type Key = u32;
-
-    #[inline(always)]
-    fn free(self) -> u32 {
-        let [a, b, c, d] = self;
-        u32::from(a == 0) + u32::from(b == 0) + u32::from(c == 0) + u32::from(d == 0)
-    }
-
-    #[inline(always)]
-    fn find(self, key: u32) -> u64 {
-        let [a, b, c, d] = self;
-        u64::from(a == key) | u64::from(b == key) | u64::from(c == key) | u64::from(d == key)
-    }
-
-    #[inline(always)]
-    fn exact(self, _: u32, marks: u64) -> u64 {
-        marks
-    }
-
-    /// One step of an insertion sort, over the empty first slot.
-    #[inline(always)]
-    fn insert(self, key: u32) -> Self {
-        let [_, a, b, c] = self;
-        [key.min(a), key.min(b).max(a), key.min(c).max(b), key.max(c)]
-    }
-
-    #[inline(always)]
-    fn remove(self, key: u32, _: u64) -> Self {
-        // The keys before the last copy move up by one.
-        let [a, b, c, d] = self;
-        let keep = |own: u32, before: u32| select_unpredictable(own <= key, before, own);
-        [keep(a, 0), keep(b, a), keep(c, b), keep(d, c)]
-    }
-
-    #[inline(always)]
-    fn select(condition: bool, [a, b, c, d]: Self, [e, f, g, h]: Self) -> Self {
-        let choose = |one: u32, other: u32| select_unpredictable(condition, one, other);
-        [choose(a, e), choose(b, f), choose(c, g), choose(d, h)]
-    }
-
-    #[inline(always)]
-    fn disorder(self) -> u64 {
-        let [a, b, c, d] = self;
-        u64::from(a > b) | u64::from(b > c) | u64::from(c > d)
-    }
-
-    #[inline(always)]
-    fn without(self, mask: u32) -> u64 {
-        let [a, b, c, d] = self;
-        let lacks = |key: u32| u64::from(key != 0 && key & mask == 0);
-        lacks(a) | lacks(b) | lacks(c) | lacks(d)
     }
 }

@@ -1,0 +1,472 @@
+//! The single table: contiguous slots of f bits, unsorted. Any bucket size, any fingerprint length.
+//!
+//! A bucket is read through windows, words at any bit position; each window covers as many slots as always fit into it. With a column,
+//! slots have only the lower bits of their fingerprints: the upper ones are behind the table.
+
+#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+
+use core::{
+    hint::select_unpredictable,
+    ops::{Deref, DerefMut, Range},
+};
+
+use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, MOST_SLOTS, Pair, Portable, Read, Table, TableMut};
+use crate::bits::{self, Fields, index, window_bits};
+
+/// The layout of buckets of b slots of f bits.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct SingleGeometry {
+    /// The slots of a window; the last one may have fewer.
+    slots: Fields,
+    bucket_bits: u16,
+    slot_bits: u8,
+    bucket_size: u8,
+    windows: u8,
+    /// Bits of slots per window, and so the distance between windows.
+    stride: u8,
+    /// Bits of slots in the last window.
+    last: u8,
+}
+
+impl SingleGeometry {
+    /// Uses as few windows as possible.
+    pub(super) fn new(slot_bits: u32, count: u32) -> Self {
+        let bucket_bits = slot_bits * count;
+        let mut windows = 1;
+        loop {
+            let each = count.div_ceil(windows);
+            let stride = each * slot_bits;
+            // Windows begin at multiples of the largest power of two that divides both distances.
+            let step = if windows == 1 { bucket_bits } else { bucket_bits | stride };
+            if stride <= window_bits(step) {
+                let last = (count - (windows - 1) * each) * slot_bits;
+                #[expect(clippy::cast_possible_truncation, reason = "32 · 16 bits, 16 slots, and 64 bits in a window at most")]
+                return Self {
+                    slots: Fields::new(slot_bits, each),
+                    bucket_bits: bucket_bits as u16,
+                    slot_bits: slot_bits as u8,
+                    bucket_size: count as u8,
+                    windows: windows as u8,
+                    stride: stride as u8,
+                    last: last as u8,
+                };
+            }
+            windows += 1;
+        }
+    }
+
+    #[inline]
+    fn slot_bits(&self) -> u32 {
+        self.slot_bits.into()
+    }
+
+    #[inline]
+    fn bucket_size(&self) -> u32 {
+        self.bucket_size.into()
+    }
+
+    /// True for nearly all tables: those that have one are read without a loop, which is faster.
+    #[inline]
+    fn has_one_window(&self) -> bool {
+        self.windows == 1
+    }
+
+    /// The first bit of a bucket.
+    #[inline]
+    fn bit(&self, bucket: u64) -> u64 {
+        bucket * u64::from(self.bucket_bits)
+    }
+
+    /// The windows of a bucket: the offset of each in the bucket, in bits, and its slots.
+    #[inline]
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (u64, Fields)> {
+        let last = self.slots.first_bits(self.last.into());
+        (1..=self.windows)
+            .zip((0..).step_by(self.stride.into()))
+            .map(move |(window, offset)| (offset, if window < self.windows { self.slots } else { last }))
+    }
+
+    /// Folds the marks of all windows, which are set at the slots that hold `value`, starting with 0.
+    #[inline(always)]
+    fn fold(&self, bytes: &[u8], bucket: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
+        let bit = self.bit(bucket);
+        if self.has_one_window() {
+            add(0, self.slots.equal(bits::word(bytes, bit), value))
+        } else {
+            self.fold_all(bytes, bit, value, add)
+        }
+    }
+
+    #[inline(never)]
+    fn fold_all(&self, bytes: &[u8], bit: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
+        self.windows().fold(0, |sum, (offset, slots)| add(sum, slots.equal(bits::word(bytes, bit + offset), value)))
+    }
+
+    /// 0 if every slot of the bucket that is not empty has one of the bits of `mask`.
+    #[inline]
+    fn without(&self, bytes: &[u8], bucket: u64, mask: u32) -> u64 {
+        let bit = self.bit(bucket);
+        self.windows().fold(0, |any, (offset, slots)| any | slots.without(bits::word(bytes, bit + offset), mask))
+    }
+
+    /// True if a slot of one of the two buckets holds `value`.
+    #[inline(always)]
+    fn contains(&self, bytes: &[u8], (first, second): Pair, value: u32) -> bool {
+        let (first, second) = (self.bit(first), self.bit(second));
+        if self.has_one_window() {
+            let marks = |bit| self.slots.equal(bits::word(bytes, bit), value);
+            marks(first) | marks(second) != 0
+        } else {
+            // A single call at the end needs no saved registers.
+            self.contains_in_all(bytes, (first, second), value)
+        }
+    }
+
+    #[inline(never)]
+    fn contains_in_all(&self, bytes: &[u8], (first, second): (u64, u64), value: u32) -> bool {
+        let any = |bit| self.fold_all(bytes, bit, value, |any, marks| any | marks);
+        any(first) | any(second) != 0
+    }
+
+    /// The first bit of the first slot of the bucket that holds `value`.
+    #[inline(always)]
+    fn find(&self, bytes: &[u8], bucket: u64, value: u32) -> Option<u64> {
+        let bit = self.bit(bucket);
+        if self.has_one_window() { self.find_in(self.slots, bytes, bit, value) } else { self.find_in_all(bytes, bit, value) }
+    }
+
+    #[inline(never)]
+    fn find_in_all(&self, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
+        self.windows().find_map(|(offset, slots)| self.find_in(slots, bytes, bit + offset, value))
+    }
+
+    /// The same, for the window that begins at `bit`.
+    #[inline(always)]
+    fn find_in(&self, slots: Fields, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
+        let marks = slots.equal(bits::word(bytes, bit), value);
+        // A mark is the highest bit of its slot.
+        (marks != 0).then(|| bit + u64::from(marks.trailing_zeros() + 1 - self.slot_bits()))
+    }
+}
+
+/// A single table, bound to its bytes and to instructions for one operation. Slot j of bucket i is the f-bit field at bit (i·b +
+/// j)·f.
+struct Plain<'a, B, I> {
+    geometry: &'a SingleGeometry,
+    bytes: B,
+    instructions: I,
+}
+
+/// The values of the slots of a bucket, in order; 0 for empty slots.
+pub(crate) struct Values {
+    slots: [u32; MOST_SLOTS],
+    len: usize,
+}
+
+impl AsRef<[u32]> for Values {
+    #[inline(always)]
+    fn as_ref(&self) -> &[u32] {
+        &self.slots[..self.len]
+    }
+}
+
+impl<B: Deref<Target = [u8]>, I> Plain<'_, B, I> {
+    /// The number of slots that hold `value`; 0 counts empty slots.
+    #[inline(always)]
+    fn count(&self, bucket: u64, value: u32) -> u64 {
+        self.geometry.fold(&self.bytes, bucket, value, |count, marks| count + u64::from(marks.count_ones()))
+    }
+
+    #[inline(always)]
+    fn holds(&self, bucket: u64, value: u32) -> bool {
+        self.geometry.fold(&self.bytes, bucket, value, |all, marks| all | marks) != 0
+    }
+}
+
+impl<B: DerefMut<Target = [u8]>, I> Plain<'_, B, I> {
+    /// Changes the first slot that holds `old` to `new`; 0 is an empty slot. Returns false if no slot holds `old`.
+    #[inline(always)]
+    fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
+        let slot = self.geometry.find(&self.bytes, bucket, old);
+        if let Some(slot) = slot {
+            bits::set(&mut self.bytes, slot, self.geometry.slot_bits(), new.into());
+        }
+        slot.is_some()
+    }
+}
+
+impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
+    type Values = Values;
+
+    #[inline(always)]
+    fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        self.geometry.contains(&self.bytes, buckets, fingerprint.get())
+    }
+
+    #[inline(always)]
+    fn values(&self, bucket: u64) -> Values {
+        let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
+        let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
+        if self.geometry.has_one_window() {
+            let word = bits::word(&self.bytes, first);
+            for (value, slot) in values.slots.iter_mut().zip(0..b) {
+                *value = bits::low_half(word >> (slot * f) & bits::mask(f));
+            }
+        } else {
+            for (value, slot) in values.slots.iter_mut().zip(0..b) {
+                *value = bits::get(&self.bytes, first + u64::from(slot * f), f);
+            }
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn has_room(&self, bucket: u64) -> bool {
+        self.holds(bucket, 0)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, bucket: u64) {
+        self.instructions.prefetch(&self.bytes, index(self.geometry.bit(bucket) / 8));
+    }
+
+    #[inline(always)]
+    fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
+        if let Some(low) = low
+            && buckets.clone().fold(0, |any, bucket| any | self.geometry.without(&self.bytes, bucket, low.get())) != 0
+        {
+            return None;
+        }
+        Some(buckets.map(|bucket| u64::from(self.geometry.bucket_size()) - self.count(bucket, 0)).sum())
+    }
+
+    /// Any bits are valid fingerprints, if there are some of the low ones.
+    #[inline(always)]
+    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
+        self.taken(bucket..bucket + 1, low).is_none().then_some(Corrupt::Low)
+    }
+
+    #[inline(always)]
+    fn len_in_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
+    type Walked<'a>
+        = Plain<'a, &'a mut [u8], Portable>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
+        self.change(emptier, 0, fingerprint.get())
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        let holder = select_unpredictable(self.holds(first, fingerprint.get()), first, second);
+        self.change(holder, fingerprint.get(), 0)
+    }
+
+    #[inline(always)]
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
+        self.change(bucket, old.map_or(0, Fingerprint::get), new.get())
+    }
+
+    #[inline(always)]
+    fn walked(&mut self) -> Self::Walked<'_> {
+        Plain { geometry: self.geometry, bytes: &mut self.bytes, instructions: Portable }
+    }
+
+    #[inline(always)]
+    fn outlined<C: Change>(&mut self, change: C) -> C::Output {
+        self.instructions.outlined(self, change)
+    }
+}
+
+/// The single table as a [`Form`].
+pub(crate) struct Single;
+
+impl Form for Single {
+    type Geometry = SingleGeometry;
+
+    #[inline(always)]
+    fn read<I: Instructions, R: Read>(geometry: &SingleGeometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
+        read.run(&Plain { geometry, bytes, instructions })
+    }
+
+    #[inline(always)]
+    fn change<I: Instructions, C: Change>(geometry: &SingleGeometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
+        change.run(&mut Plain { geometry, bytes, instructions })
+    }
+}
+
+/// A single table with a column, bound to its bytes and to instructions for one operation.
+struct PlainDeep<'a, B, I> {
+    geometry: &'a SingleGeometry,
+    column: Column,
+    bytes: B,
+    instructions: I,
+}
+
+impl<B: Deref<Target = [u8]>, I> PlainDeep<'_, B, I> {
+    /// The first bits of a slot, in the table and in the column.
+    #[inline(always)]
+    fn slot(&self, bucket: u64, slot: u32) -> (u64, u64) {
+        let (b, f) = (self.geometry.bucket_size(), self.geometry.slot_bits());
+        let number = bucket * u64::from(b) + u64::from(slot);
+        (number * u64::from(f), self.column.first_bit + number * u64::from(self.column.width()))
+    }
+
+    #[inline(always)]
+    fn value(&self, bucket: u64, slot: u32) -> u32 {
+        let (low, upper) = self.slot(bucket, slot);
+        let upper = u64::from(bits::get(&self.bytes, upper, self.column.width()));
+        bits::get(&self.bytes, low, self.geometry.slot_bits()) | bits::low_half(upper << self.geometry.slot_bits())
+    }
+
+    #[inline(always)]
+    fn find(&self, bucket: u64, value: u32) -> Option<u32> {
+        (0..self.geometry.bucket_size()).find(|&slot| self.value(bucket, slot) == value)
+    }
+
+    /// The number of empty slots. A fingerprint has bits in the table, so that this alone tells.
+    #[inline(always)]
+    fn free(&self, bucket: u64) -> u64 {
+        self.geometry.fold(&self.bytes, bucket, 0, |count, marks| count + u64::from(marks.count_ones()))
+    }
+
+    #[inline(always)]
+    fn first_free(&self, bucket: u64) -> Option<u32> {
+        let bit = self.geometry.find(&self.bytes, bucket, 0)? - self.geometry.bit(bucket);
+        Some(bits::low_half(bit) / self.geometry.slot_bits())
+    }
+}
+
+impl<B: DerefMut<Target = [u8]>, I> PlainDeep<'_, B, I> {
+    /// Changes a slot to this value; 0 is an empty slot. Returns false if there is no slot.
+    #[inline(always)]
+    fn set(&mut self, bucket: u64, slot: Option<u32>, new: u32) -> bool {
+        let Some(slot) = slot else { return false };
+        let (low, upper) = self.slot(bucket, slot);
+        let (f, new) = (self.geometry.slot_bits(), u64::from(new));
+        bits::set(&mut self.bytes, low, f, new);
+        bits::set(&mut self.bytes, upper, self.column.width(), new >> f);
+        true
+    }
+}
+
+impl<B: Deref<Target = [u8]>, I: Instructions> Table for PlainDeep<'_, B, I> {
+    type Values = Values;
+
+    #[inline(always)]
+    fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        self.find(first, fingerprint.get()).or_else(|| self.find(second, fingerprint.get())).is_some()
+    }
+
+    #[inline(always)]
+    fn values(&self, bucket: u64) -> Values {
+        let b = self.geometry.bucket_size();
+        let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
+        for (value, slot) in values.slots.iter_mut().zip(0..b) {
+            *value = self.value(bucket, slot);
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn has_room(&self, bucket: u64) -> bool {
+        self.free(bucket) > 0
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, bucket: u64) {
+        let (low, upper) = self.slot(bucket, 0);
+        self.instructions.prefetch(&self.bytes, index(low / 8));
+        self.instructions.prefetch(&self.bytes, index(upper / 8));
+    }
+
+    #[inline(always)]
+    fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
+        let low = low.map_or(u32::MAX, Fingerprint::get);
+        let mut taken = 0;
+        for bucket in buckets {
+            let values = self.values(bucket);
+            let stored = || values.as_ref().iter().filter(|&&value| value != 0);
+            if stored().any(|value| value & low == 0) {
+                return None;
+            }
+            taken += stored().count() as u64;
+        }
+        Some(taken)
+    }
+
+    /// Any bits are valid fingerprints, if there are some of the low ones.
+    #[inline(always)]
+    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
+        self.taken(bucket..bucket + 1, low).is_none().then_some(Corrupt::Low)
+    }
+
+    #[inline(always)]
+    fn len_in_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, I> {
+    type Walked<'a>
+        = PlainDeep<'a, &'a mut [u8], Portable>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        let emptier = select_unpredictable(self.free(second) > self.free(first), second, first);
+        self.replace(emptier, None, fingerprint)
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        self.set(first, self.find(first, fingerprint.get()), 0) || self.set(second, self.find(second, fingerprint.get()), 0)
+    }
+
+    #[inline(always)]
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
+        let slot = old.map_or_else(|| self.first_free(bucket), |old| self.find(bucket, old.get()));
+        self.set(bucket, slot, new.get())
+    }
+
+    #[inline(always)]
+    fn walked(&mut self) -> Self::Walked<'_> {
+        PlainDeep { geometry: self.geometry, column: self.column, bytes: &mut self.bytes, instructions: Portable }
+    }
+
+    #[inline(always)]
+    fn outlined<C: Change>(&mut self, change: C) -> C::Output {
+        self.instructions.outlined(self, change)
+    }
+}
+
+/// The single table with a column as a [`Form`].
+pub(crate) struct SingleDeep;
+
+impl Form for SingleDeep {
+    type Geometry = (SingleGeometry, Column);
+
+    #[inline(always)]
+    fn read<I: Instructions, R: Read>((geometry, column): &Self::Geometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
+        read.run(&PlainDeep { geometry, column: *column, bytes, instructions })
+    }
+
+    #[inline(always)]
+    fn change<I: Instructions, C: Change>(
+        (geometry, column): &Self::Geometry,
+        bytes: &mut [u8],
+        instructions: I,
+        change: C,
+    ) -> C::Output {
+        change.run(&mut PlainDeep { geometry, column: *column, bytes, instructions })
+    }
+}
