@@ -47,7 +47,7 @@ def measure():
 def compare(counts, baselines):
     """Prints every count; returns what is wrong."""
     wrong = []
-    print("Instructions per item, with the hash.\n\n| operation | table, kernel | instructions | baseline |\n|---|---|---:|---:|")
+    print("Instructions per item, with the hash; of `params`, per call.\n\n| operation | table, kernel | instructions | baseline |\n|---|---|---:|---:|")
     for name in baselines.keys() - counts.keys():
         wrong.append(f"{name} has a baseline, but was not measured.")
     for name, count in counts.items():

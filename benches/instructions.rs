@@ -226,6 +226,16 @@ fn growing_contains_batch(mut prepared: Growing) -> Growing {
     prepared
 }
 
+// Parameters from a rate, before anything is allocated.
+#[library_benchmark]
+#[bench::items_100(100)]
+#[bench::items_1000000(1_000_000)]
+fn params(capacity: usize) {
+    let builder = || CuckooFilter::builder().capacity(black_box(capacity)).false_positive_rate(black_box(0.001));
+    let planned = (0..OPERATIONS).map(|_| u64::from(black_box(builder().params()).is_ok())).sum::<u64>();
+    assert_eq!(planned, OPERATIONS);
+}
+
 library_benchmark_group!(
     name = operations,
     benchmarks = [
@@ -239,7 +249,8 @@ library_benchmark_group!(
         growing_contains_absent,
         growing_contains_batch,
         growing_insert,
-        growing_remove
+        growing_remove,
+        params
     ]
 );
 main!(

@@ -137,6 +137,15 @@ impl Addressing {
         }
     }
 
+    /// The least number of buckets from `buckets` on; `u64::MAX` if it has more than 64 bits.
+    pub(super) fn at_least(self, buckets: u64) -> u64 {
+        let least = match self {
+            Self::AnySize => buckets.max(self.fewest_buckets()).checked_next_multiple_of(2),
+            Self::PowerOfTwo => buckets.checked_next_power_of_two(),
+        };
+        least.unwrap_or(u64::MAX)
+    }
+
     /// Which numbers of buckets there can be, in words.
     pub(super) const fn rule(self) -> &'static str {
         match self {

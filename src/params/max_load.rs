@@ -1,7 +1,5 @@
 //! The load up to which a table is planned: `tables/max_load.tsv`, which was measured and is compiled in by `build.rs`.
 
-use core::cmp::Ordering;
-
 use super::Addressing;
 use crate::bits::low_half;
 
@@ -39,32 +37,85 @@ impl Load {
 const FINGERPRINT_BITS: u32 = 6;
 const BUCKET_SIZE_BITS: u32 = 5;
 
-/// The last kind whose bits from `low` on are no greater than those of `wanted`. Kinds are sorted, and the first one is no greater
-/// than any that can be wanted.
-fn last_kind(wanted: u32, low: u32) -> usize {
-    KINDS.partition_point(|&kind| u32::from(kind) >> low <= wanted >> low).saturating_sub(1)
-}
-
 /// The load up to which a table of `buckets` buckets is planned.
 ///
 /// Between two measured sizes it is the smaller one of their loads. For bucket sizes and fingerprints between the measured ones
 /// it is that of the next smaller: larger buckets and longer fingerprints only help.
+///
+/// It is called where parameters are refused, too, and is inlined nowhere, to keep that code small.
+#[inline(never)]
 pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> Load {
-    let sizes = (addressing as u32) << BUCKET_SIZE_BITS | bucket_size;
-    let measured = KINDS[last_kind(sizes << FINGERPRINT_BITS, FINGERPRINT_BITS)] >> FINGERPRINT_BITS;
-    let kind = last_kind(u32::from(measured) << FINGERPRINT_BITS | fingerprint_bits, 0);
-    let mut row = Row::of(kind);
-    let mut load = u32::MAX;
-    for (place, size) in SIZES.into_iter().enumerate() {
-        let smaller = load;
-        load = row.next(place);
-        match buckets.cmp(&(1 << size)) {
-            Ordering::Greater => {}
-            Ordering::Equal => break,
-            Ordering::Less => return Load(load.min(smaller)),
+    let mut loads = Loads::of(Measured::of(addressing, bucket_size, fingerprint_bits));
+    loop {
+        let (last, load) = loads.next();
+        if buckets <= last {
+            return load;
         }
     }
-    Load(load)
+}
+
+/// A kind of table that was measured, as its place in [`KINDS`]. It stands for those with larger buckets and longer fingerprints up to
+/// the next measured ones.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Measured(usize);
+
+impl Measured {
+    /// The kind that stands for these tables.
+    pub(super) fn of(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32) -> Self {
+        let sizes = (addressing as u32) << BUCKET_SIZE_BITS | bucket_size;
+        // Kinds are sorted, and each bucket size begins with the shortest fingerprints of all.
+        let end = KINDS.partition_point(|&kind| u32::from(kind >> FINGERPRINT_BITS) <= sizes);
+        let is_measured = |&kind: &usize| u32::from(KINDS[kind]) % (1 << FINGERPRINT_BITS) <= fingerprint_bits;
+        Self((0..end).rev().find(is_measured).unwrap_or(0))
+    }
+
+    /// The fewest buckets, of `b` slots each, of a table that is planned for `capacity` items, and its load. `u64::MAX` buckets, which
+    /// no table has, if these are too many items.
+    ///
+    /// A table with more buckets may be planned for fewer items, because the load changes with the size.
+    pub(super) fn fewest_buckets(self, addressing: Addressing, b: u32, capacity: u64) -> (u64, Load) {
+        let mut loads = Loads::of(self);
+        let mut first = 0;
+        loop {
+            let (last, load) = loads.next();
+            // Not even full tables with fewer buckets hold as much.
+            if last.saturating_mul(b.into()) >= capacity {
+                let buckets = addressing.at_least(load.slots_for(capacity).div_ceil(b.into()).max(first));
+                if buckets <= last {
+                    return (buckets, load);
+                }
+            }
+            first = last + 1;
+        }
+    }
+}
+
+/// The loads of a kind, from small tables to large ones.
+struct Loads {
+    row: Row,
+    /// The number of sizes that were read.
+    place: usize,
+    /// The last size that was read and its load, before they are returned.
+    exact: Option<(u64, Load)>,
+}
+
+impl Loads {
+    fn of(kind: Measured) -> Self {
+        Self { row: Row::of(kind.0), place: 0, exact: None }
+    }
+
+    /// The largest number of buckets with the next load, and this load. The last one is that of all larger tables.
+    fn next(&mut self) -> (u64, Load) {
+        if let Some(exact) = self.exact.take() {
+            return exact;
+        }
+        let before = self.row.last;
+        let Some(size) = SIZES.get(self.place) else { return (u64::MAX, Load(before)) };
+        let load = self.row.next(self.place);
+        self.place += 1;
+        self.exact = Some((1 << size, Load(load)));
+        ((1 << size) - 1, Load(before.min(load)))
+    }
 }
 
 /// A row of loads, which is read from its beginning: `build.rs` describes the bits.

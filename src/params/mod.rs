@@ -112,12 +112,6 @@ impl Params {
         index((self.buckets * u64::from(self.bucket_bits())).div_ceil(8))
     }
 
-    /// Bytes of a table like this one with this many buckets; `usize::MAX` if they are more than that.
-    fn table_bytes_of(&self, buckets: u64) -> usize {
-        let bits = u128::from(buckets) * u128::from(self.bucket_bits());
-        usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX)
-    }
-
     pub(crate) fn bucket_bits(&self) -> u32 {
         self.table.bucket_bits(self.fingerprint_bits(), self.bucket_size())
     }

@@ -1,6 +1,10 @@
 //! From a request to [`Params`]: the smallest table that satisfies it, before anything is allocated.
 
-use super::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind, safe_load};
+use super::{
+    Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind, false_positive_rate,
+    max_load::{Load, Measured},
+    mean_matches, safe_load,
+};
 use crate::bits::{index, wide};
 
 /// What a [`Builder`](crate::Builder) was told; `None` for what it was not.
@@ -22,21 +26,13 @@ enum Size {
     Buckets(u64),
 }
 
+/// The lengths of fingerprints and the rates that a request allows.
 #[derive(Clone, Copy)]
-enum Precision {
-    Rate(f64),
-    Bits(u32),
-}
-
-impl Precision {
-    /// Whether a table is precise enough.
-    fn allows(self, table: &Params) -> bool {
-        match self {
-            Self::Rate(rate) => rate > 0.0 && rate < 1.0 && table.false_positive_rate_at_capacity() <= rate,
-            // A table with other fingerprints is not even tried.
-            Self::Bits(_) => true,
-        }
-    }
+struct Precision {
+    shortest: u32,
+    longest: u32,
+    /// The highest rate; negative if no table can have the rate that was given.
+    rate: f64,
 }
 
 impl Request {
@@ -47,42 +43,34 @@ impl Request {
     /// length of fingerprints makes the size possible.
     pub(crate) fn params(&self) -> Result<Params, ParamError> {
         let (size, precision) = (self.size()?, self.precision()?);
-        let mut smallest: Option<Params> = None;
-        // The lowest rate of a table of that size.
-        let mut lowest: Option<f64> = None;
-        self.least_tables(|least| {
-            if smallest.is_some_and(|smallest| smallest.table_bytes() <= full_table_bytes(&least, size)) {
-                return;
-            }
-            let Some(table) = sized(least, size) else { return };
-            let rate = table.false_positive_rate_at_capacity();
-            if lowest.is_none_or(|lowest| rate < lowest) {
-                lowest = Some(rate);
-            }
-            // Mostly the shortest fingerprints that are precise enough; but very short ones cannot fill a very large table, and
-            // longer ones then take less.
-            if precision.allows(&table) && smallest.is_none_or(|smallest| table.table_bytes() < smallest.table_bytes()) {
-                smallest = Some(table);
-            }
-        })?;
-        smallest.ok_or_else(|| match (lowest, precision) {
-            (Some(lowest), Precision::Rate(given)) => ParamError::FalsePositiveRate { given, lowest },
-            _ => self.too_large(size, precision),
-        })
+        // The single table takes whatever the packed one does.
+        let kind = self.table.unwrap_or(TableKind::Single);
+        self.with(kind, precision.longest, self.addressing.fewest_buckets())?;
+        let Search { smallest, lowest, .. } = Search::of(self, size, precision);
+        match (smallest, lowest, self.false_positive_rate) {
+            (Some(smallest), ..) => Ok(smallest),
+            (None, Some(lowest), Some(given)) => Err(ParamError::FalsePositiveRate { given, lowest }),
+            _ => Err(self.too_large(size, precision)),
+        }
     }
 
     /// The error for a size that no table has. Tables that are precise enough set the limit, if there are any.
     fn too_large(&self, size: Size, precision: Precision) -> ParamError {
         let mut most = (false, 0);
-        // There are some: they were tried.
-        _ = self.least_tables(|least| {
-            let table = least.with_buckets(least.most_buckets()).unwrap_or(least);
-            let reached = match size {
-                Size::Capacity(_) => wide(table.capacity()),
-                Size::Buckets(_) => table.buckets(),
-            };
-            most = most.max((precision.allows(&table), reached));
-        });
+        for f in precision.shortest..=precision.longest {
+            for kind in TableKind::ALL {
+                if self.table.is_some_and(|only| only != kind) {
+                    continue;
+                }
+                let Ok(least) = self.with(kind, f, self.addressing.fewest_buckets()) else { continue };
+                let table = least.with_buckets(least.most_buckets()).unwrap_or(least);
+                let reached = match size {
+                    Size::Capacity(_) => wide(table.capacity()),
+                    Size::Buckets(_) => table.buckets(),
+                };
+                most = most.max((table.false_positive_rate_at_capacity() <= precision.rate, reached));
+            }
+        }
         match size {
             Size::Capacity(given) => ParamError::Capacity { given, most: index(most.1) },
             Size::Buckets(given) => ParamError::Buckets { given, most: most.1, addressing: self.addressing },
@@ -100,96 +88,122 @@ impl Request {
 
     fn precision(&self) -> Result<Precision, ParamError> {
         match (self.false_positive_rate, self.fingerprint_bits) {
-            (Some(rate), None) => Ok(Precision::Rate(rate)),
-            (None, Some(bits)) => Ok(Precision::Bits(bits)),
+            (Some(rate), None) => {
+                let rate = if rate > 0.0 && rate < 1.0 { rate } else { -1.0 };
+                Ok(Precision { shortest: 2, longest: 32, rate })
+            }
+            (None, Some(f)) => Ok(Precision { shortest: f, longest: f, rate: 1.0 }),
             (None, None) => Err(ParamError::NoPrecision),
             (Some(_), Some(_)) => Err(ParamError::TwoPrecisions),
         }
     }
 
-    /// Calls `each` for each kind of table and each length of fingerprints that the request allows, with the table that has the
-    /// fewest buckets. (A loop and not an iterator: adapters that are nested so deep become kilobytes of code.)
-    ///
-    /// # Errors
-    /// If there is none: what the first kind refuses. It takes whatever the others do, so that its limits count.
-    fn least_tables(&self, mut each: impl FnMut(Params)) -> Result<(), ParamError> {
-        let Self { addressing, seed, .. } = *self;
-        let (precision, b) = (self.precision()?, self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE));
-        let (mut refused, mut is_any) = (None, false);
-        for kind in TableKind::ALL {
-            if self.table.is_some_and(|only| only != kind) {
-                continue;
+    fn b(&self) -> u32 {
+        self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE)
+    }
+
+    /// The parameters of a table, if there can be one. (Inlined, this would take more code than all that calls it.)
+    #[inline(never)]
+    fn with(&self, kind: TableKind, f: u32, buckets: u64) -> Result<Params, ParamError> {
+        Params::new(kind, f, self.b(), buckets, self.addressing, self.seed)
+    }
+}
+
+/// More than the rounding errors of a few products, in proportion.
+const ROUNDING: f64 = 1e-9;
+
+/// The search for the smallest table that is precise enough.
+///
+/// It begins with the length of fingerprints that keeps the rate in a full table, by the inverse of its formula, and goes on with
+/// longer and then with shorter ones: tables with very short fingerprints cannot be filled, so that longer ones may take less, and
+/// shorter ones may keep the rate. It ends where no table can be smaller than the one that was found: with longer fingerprints, not
+/// even a full one; with shorter ones, not even one that is as full as the rate allows.
+struct Search<'a> {
+    request: &'a Request,
+    size: Size,
+    rate: f64,
+    /// A table in which more items than this match an absent one on average exceeds the rate.
+    most_matches: f64,
+    /// The last number of buckets and their load. They depend on this and on nothing else that changes.
+    sized: Option<(Measured, (u64, Load))>,
+    smallest: Option<Params>,
+    /// The bytes of the smallest table; and for equally large ones, its kind and its length of fingerprints.
+    rank: (usize, u32),
+    /// The lowest rate of a table, as long as none is precise enough.
+    lowest: Option<f64>,
+}
+
+impl<'a> Search<'a> {
+    /// What is found for a bucket size and lengths of fingerprints that some table takes.
+    fn of(request: &'a Request, size: Size, Precision { shortest, longest, rate }: Precision) -> Self {
+        // 1 − e^−x ≤ ε for x ≤ −ln(1 − ε), and that is ε + ε²/2 + ε³/3 + … < ε + ε²/2(1 − ε).
+        let most_matches = rate * (1.0 - rate / 2.0) / (1.0 - rate) * (1.0 + ROUNDING);
+        let rank = (usize::MAX, u32::MAX);
+        let mut search = Self { request, size, rate, most_matches, sized: None, smallest: None, rank, lowest: None };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded to a number of 64 bits")]
+        let fingerprints = (f64::from(2 * request.b()) / most_matches) as u64;
+        let likely = (u64::BITS - fingerprints.leading_zeros()).clamp(shortest, longest);
+        let mut f = likely;
+        while f <= longest && search.compare(f) {
+            f += 1;
+        }
+        f = likely;
+        while f > shortest && search.compare(f - 1) {
+            f -= 1;
+        }
+        search
+    }
+
+    /// Compares tables with fingerprints of `f` bits with the smallest one so far. False if they are larger, and so are all that
+    /// would be compared next.
+    fn compare(&mut self, f: u32) -> bool {
+        let Request { addressing, table, .. } = *self.request;
+        let b = self.request.b();
+        // The packed table stores a fingerprint in one bit less.
+        let bits = f64::from(f - u32::from(table != Some(TableKind::Single)));
+        let most_bits = 8.0 * self.rank.0 as f64 * (1.0 + ROUNDING);
+        if let Size::Capacity(capacity) = self.size {
+            let highest_load = (self.most_matches * f64::from(u32::MAX >> (32 - f)) / f64::from(2 * b)).min(1.0);
+            let least_slots = f64::from(b) * addressing.fewest_buckets() as f64;
+            let least_bits = bits * least_slots.max(wide(capacity) as f64 / highest_load);
+            if self.smallest.is_some() && least_bits > most_bits {
+                return false;
             }
-            let lengths = match precision {
-                Precision::Rate(_) => kind.fingerprint_bits(),
-                Precision::Bits(f) => f..=f,
-            };
-            for f in lengths {
-                match Params::new(kind, f, b, addressing.fewest_buckets(), addressing, seed) {
-                    Ok(least) => {
-                        is_any = true;
-                        each(least);
-                    }
-                    Err(error) => refused = refused.or(Some(error)),
+        }
+        let measured = Measured::of(addressing, b, f);
+        let (buckets, load) = match (self.sized, self.size) {
+            (Some((last, sized)), _) if last == measured => sized,
+            (_, Size::Buckets(buckets)) => (buckets, safe_load(addressing, b, f, buckets)),
+            (_, Size::Capacity(capacity)) => measured.fewest_buckets(addressing, b, wide(capacity)),
+        };
+        self.sized = Some((measured, (buckets, load)));
+        let slots = buckets.saturating_mul(b.into());
+        let load = load.of(slots) as f64 / slots as f64;
+        let is_excluded = slots as f64 * bits > most_bits || mean_matches(f, b, load) > self.most_matches;
+        if self.smallest.is_some() && is_excluded {
+            return true;
+        }
+        let rate = false_positive_rate(f, b, load);
+        for kind in TableKind::ALL {
+            if table.is_none_or(|only| only == kind)
+                && let Ok(table) = self.request.with(kind, f, buckets)
+            {
+                self.lowest = Some(self.lowest.map_or(rate, |lowest| lowest.min(rate)));
+                let rank = (table.table_bytes(), (kind as u32) << 8 | f);
+                if rate <= self.rate && rank < self.rank {
+                    (self.smallest, self.rank) = (Some(table), rank);
                 }
             }
         }
-        refused.filter(|_| !is_any).map_or(Ok(()), Err)
+        true
     }
-}
-
-/// Bytes of a table of the kind of `least` if it could be filled to the last slot.
-fn full_table_bytes(least: &Params, size: Size) -> usize {
-    let buckets = match size {
-        Size::Buckets(buckets) => buckets,
-        Size::Capacity(capacity) => wide(capacity).div_ceil(least.bucket_size().into()),
-    };
-    least.table_bytes_of(buckets)
-}
-
-/// The smallest table of the kind of `least` that has this size.
-fn sized(least: Params, size: Size) -> Option<Params> {
-    match size {
-        Size::Buckets(buckets) => least.with_buckets(buckets),
-        Size::Capacity(capacity) => fit(least, wide(capacity)),
-    }
-}
-
-/// The smallest table of the kind of `least` that is planned for `capacity` items.
-///
-/// A larger table may be planned for fewer, as the safe load changes with the size; but each range of equal loads has a smallest
-/// one.
-fn fit(least: Params, capacity: u64) -> Option<Params> {
-    let b = u64::from(least.bucket_size());
-    for log2 in least.buckets.ilog2()..=least.most_buckets().ilog2() {
-        for (first, last) in equal_loads(&least, log2).into_iter().flatten() {
-            // Not even full tables with fewer buckets hold as much.
-            if last.saturating_mul(b) < capacity {
-                continue;
-            }
-            let load = safe_load(least.addressing(), least.bucket_size(), least.fingerprint_bits(), first);
-            let needed = load.slots_for(capacity).div_ceil(b);
-            let buckets = if needed <= first { first } else { needed.saturating_add(needed % 2) };
-            if buckets <= last {
-                return least.with_buckets(buckets);
-            }
-        }
-    }
-    None
-}
-
-/// The numbers of buckets of tables of the kind of `least` from 2ⁿ on, n = `log2`, and below twice as many: in two ranges, first
-/// and last, over which the safe load is the same. A range that is not a single number has the even ones in it.
-fn equal_loads(least: &Params, log2: u32) -> [Option<(u64, u64)>; 2] {
-    let power = 1_u64 << log2;
-    let last = least.most_buckets().min(2 * power - 2);
-    let between = least.addressing() == Addressing::AnySize && power + 2 <= last;
-    [Some((power, power)), between.then_some((power + 2, last))]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
+    use proptest::{prelude::*, test_runner::RngSeed};
 
     const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
 
@@ -217,28 +231,146 @@ mod tests {
         }
     }
 
-    /// A rate is refused only if no length of a fingerprint does.
+    /// A table that is planned for no items at all has the rate 0.
     #[test]
-    #[cfg_attr(miri, ignore = "takes too long")]
-    fn what_some_fingerprint_can_do_is_not_refused() {
-        for addressing in ADDRESSINGS {
-            for b in [1, 2, 3, 4, 8] {
-                for capacity in [100_000, 1_000_000, 100_000_000, 1_000_000_000, 4_000_000_000] {
-                    for rate in [0.5, 0.1, 0.01, 0.001, 1e-6] {
-                        let request = request(addressing, TableKind::Single, b, capacity);
-                        let by_rate = Request { false_positive_rate: Some(rate), ..request }.params();
-                        let by_bits = (2..=32).filter_map(|f| Request { fingerprint_bits: Some(f), ..request }.params().ok());
-                        let smallest = by_bits
-                            .filter(|params| params.false_positive_rate_at_capacity() <= rate)
-                            .min_by_key(Params::table_bytes);
-                        assert_eq!(
-                            by_rate.ok().map(|p| p.table_bytes()),
-                            smallest.map(|p| p.table_bytes()),
-                            "{request:?} {rate}"
-                        );
-                    }
-                }
+    fn a_rate_of_0_is_refused() {
+        let nothing = Request {
+            capacity: None,
+            buckets: Some(32),
+            false_positive_rate: Some(0.0),
+            ..request(Addressing::PowerOfTwo, TableKind::Single, 1, 0)
+        };
+        assert_eq!(nothing.params(), Err(ParamError::FalsePositiveRate { given: 0.0, lowest: 0.0 }));
+        assert_eq!(exhaustive(&nothing), nothing.params());
+    }
+
+    /// The smallest table with these fingerprints, found by bisection in each range of tables with the same load.
+    fn smallest_with(least: Params, size: Size) -> Option<Params> {
+        let capacity = match size {
+            Size::Buckets(buckets) => return least.with_buckets(buckets),
+            Size::Capacity(capacity) => capacity,
+        };
+        let fits = |buckets: u64| least.with_buckets(buckets).is_some_and(|table| table.capacity() >= capacity);
+        (least.buckets().ilog2()..=least.most_buckets().ilog2()).find_map(|log2| {
+            let power = 1 << log2;
+            let (mut too_few, mut enough) = (power / 2, least.most_buckets().min(2 * power - 2) / 2);
+            if fits(power) {
+                return least.with_buckets(power);
             }
+            if enough <= too_few || !fits(2 * enough) {
+                return None;
+            }
+            while too_few + 1 < enough {
+                let middle = u64::midpoint(too_few, enough);
+                *(if fits(2 * middle) { &mut enough } else { &mut too_few }) = middle;
+            }
+            least.with_buckets(2 * enough)
+        })
+    }
+
+    /// The tables with the fewest buckets, of each kind and with all fingerprints that the request allows; or the first error.
+    fn least_tables(request: &Request) -> Result<Vec<Params>, ParamError> {
+        let kinds = TableKind::ALL.into_iter().filter(|&kind| request.table.is_none_or(|only| only == kind));
+        let lengths = |kind: TableKind| request.fingerprint_bits.map_or(kind.fingerprint_bits(), |f| f..=f);
+        let all = kinds.flat_map(|kind| lengths(kind).map(move |f| (kind, f)));
+        let fewest = request.addressing.fewest_buckets();
+        let (tables, errors): (Vec<_>, Vec<_>) = all.map(|(kind, f)| request.with(kind, f, fewest)).partition(Result::is_ok);
+        match errors.into_iter().next() {
+            Some(error) if tables.is_empty() => error.map(|_| Vec::new()),
+            _ => Ok(tables.into_iter().flatten().collect()),
+        }
+    }
+
+    /// What trying all tables gives.
+    fn exhaustive(request: &Request) -> Result<Params, ParamError> {
+        let size = request.size()?;
+        request.precision()?;
+        let is_allowed = |table: &Params| {
+            let rate = request.false_positive_rate;
+            rate.is_none_or(|rate| rate > 0.0 && rate < 1.0 && table.false_positive_rate_at_capacity() <= rate)
+        };
+        let least = least_tables(request)?;
+        let tables: Vec<_> = least.iter().filter_map(|&least| smallest_with(least, size)).collect();
+        let smallest = tables.iter().filter(|table| is_allowed(table)).min_by_key(|table| table.table_bytes());
+        let lowest = tables.iter().map(Params::false_positive_rate_at_capacity).min_by(f64::total_cmp);
+        let largest = least.iter().filter_map(|least| least.with_buckets(least.most_buckets()));
+        let by_precision = |table: Params| (is_allowed(&table), table.buckets(), table.capacity());
+        let largest: Vec<_> = largest.map(by_precision).collect();
+        let best = largest.iter().any(|&(is_precise, ..)| is_precise);
+        let largest = || largest.iter().filter(|&&(is_precise, ..)| is_precise == best);
+        match (smallest, lowest, request.false_positive_rate, size) {
+            (Some(&smallest), ..) => Ok(smallest),
+            (None, Some(lowest), Some(given), _) => Err(ParamError::FalsePositiveRate { given, lowest }),
+            (.., Size::Buckets(given)) => {
+                let most = largest().map(|&(_, buckets, _)| buckets).max().unwrap();
+                Err(ParamError::Buckets { given, most, addressing: request.addressing })
+            }
+            (.., Size::Capacity(given)) => {
+                Err(ParamError::Capacity { given, most: largest().map(|&(.., capacity)| capacity).max().unwrap() })
+            }
+        }
+    }
+
+    fn any_size() -> impl Strategy<Value = (Option<usize>, Option<u64>)> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded to a number of items")]
+        let capacity = (0.0..1e10f64.log2()).prop_map(|log2| (log2.exp2() - 1.0) as usize);
+        let any_log = any::<u64>().prop_map(|bits| bits >> (bits % 64));
+        prop_oneof![
+            12 => capacity.prop_map(|items| (Some(items), None)),
+            2 => (0..200usize).prop_map(|items| (Some(items), None)),
+            2 => any_log.clone().prop_map(|items| (Some(index(items.min(wide(usize::MAX)))), None)),
+            2 => any_log.prop_map(|buckets| (None, Some(buckets))),
+            2 => (0..42).prop_map(|log2| (None, Some(1_u64 << log2))),
+            1 => Just((None, None)),
+        ]
+    }
+
+    fn any_precision() -> impl Strategy<Value = (Option<f64>, Option<u32>)> {
+        const ODD: [f64; 9] = [0.0, -1.0, 1.0, 2.0, f64::NAN, f64::INFINITY, 1.0 - f64::EPSILON, 1e-300, f64::MIN_POSITIVE];
+        prop_oneof![
+            12 => (1e-12f64.log2()..0.999f64.log2()).prop_map(|log2| (Some(log2.exp2()), None)),
+            4 => (0.001..0.999).prop_map(|rate| (Some(rate), None)),
+            1 => prop::sample::select(&ODD[..]).prop_map(|rate| (Some(rate), None)),
+            3 => (0..36u32).prop_map(|f| (None, Some(f))),
+            1 => Just((Some(0.1), Some(9))),
+        ]
+    }
+
+    fn any_request() -> impl Strategy<Value = Request> {
+        let table = prop::sample::select(&[None, Some(TableKind::Single), Some(TableKind::Packed)][..]);
+        let bucket_size = prop_oneof![2 => Just(None), 1 => Just(Some(4)), 4 => (0..18u32).prop_map(Some)];
+        let addressing = prop::sample::select(&ADDRESSINGS[..]);
+        let all = (any_size(), any_precision(), table, bucket_size, addressing);
+        all.prop_map(|((capacity, buckets), (false_positive_rate, fingerprint_bits), table, bucket_size, addressing)| Request {
+            capacity,
+            buckets,
+            false_positive_rate,
+            fingerprint_bits,
+            table,
+            bucket_size,
+            addressing,
+            seed: 7,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 2 } else { 5000 },
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn the_search_finds_what_trying_all_tables_finds(request in any_request()) {
+            // NaN does not equal itself.
+            let comparable = |error| match error {
+                ParamError::FalsePositiveRate { given, lowest } if given.is_nan() => {
+                    ParamError::FalsePositiveRate { given: f64::MIN, lowest }
+                }
+                other => other,
+            };
+            prop_assert_eq!(request.params().map_err(comparable), exhaustive(&request).map_err(comparable));
         }
     }
 }
