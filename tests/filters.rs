@@ -183,6 +183,12 @@ fn the_facts_are_consistent() {
     for fact in ["packed table", "13-bit", "1000000 of ", "any-size", "seed 0", "bits per item", "e-4"] {
         assert!(line.contains(fact), "{fact:?} is not in {line:?}");
     }
+    for (items, says_bits) in [(0, false), (1, false), (100_000, true)] {
+        filter.clear();
+        SplitMix64(4).take(items).for_each(|hash| filter.insert(&Prehashed(hash)).expect("the capacity fits"));
+        assert_eq!(filter.to_string().contains("bits per item"), says_bits, "{filter}");
+    }
+    SplitMix64(5).take(900_000).for_each(|hash| filter.insert(&Prehashed(hash)).expect("the capacity fits"));
     let debug = format!("{filter:?}");
     assert!(debug.len() < 400 && debug.contains("len: 1000000"), "{debug}");
     filter.clear();

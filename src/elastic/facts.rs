@@ -52,7 +52,8 @@ pub(super) use grows;
 
 /// Writes the beginning of a summary.
 pub(super) fn summarize(f: &mut fmt::Formatter<'_>, items: usize, shards: usize, bytes: usize) -> fmt::Result {
-    write!(f, "{items} items in {shards} shards, {bytes} bytes")
+    let plural = |number| if number == 1 { "" } else { "s" };
+    write!(f, "{items} item{} in {shards} shard{}, {bytes} bytes", plural(items), plural(shards))
 }
 
 impl<H> ElasticFilter<H> {

@@ -68,12 +68,17 @@ pub(crate) fn described(core: &impl Core, name: &str, params: &dyn fmt::Debug, f
     debug.field("params", params).field("len", &core.len()).finish_non_exhaustive()
 }
 
+/// Bits per item from which a summary leaves them out: they say only that the filter is nearly empty.
+const NEARLY_EMPTY: f64 = 1000.0;
+
 /// Writes a one-line summary of a filter that takes this many bytes.
 pub(crate) fn summarized(core: &impl Core, size_in_bytes: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let bytes = core.bytes_of_items(size_in_bytes);
     core.summarize(f, bytes)?;
-    if core.len() > 0 {
-        write!(f, ", {:.2} bits per item", 8.0 * bytes as f64 / core.len() as f64)?;
+    // Infinite if there are no items.
+    let bits_per_item = 8.0 * bytes as f64 / core.len() as f64;
+    if bits_per_item < NEARLY_EMPTY {
+        write!(f, ", {bits_per_item:.2} bits per item")?;
     }
     match core.false_positive_rate() {
         0.0 => f.write_str(", false-positive rate 0"),

@@ -280,7 +280,8 @@ macro_rules! lookups {
             }
         }
 
-        /// A one-line summary: what the filter is, items, load or shards, size, bits per item and false-positive rate.
+        /// A one-line summary: what the filter is, items, load or shards, size, bits per item (unless it is nearly empty) and
+        /// false-positive rate.
         impl<$($generics)*> core::fmt::Display for $filter {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 $crate::filter::summarized(&self.core, self.size_in_bytes(), f)

@@ -130,7 +130,7 @@ fn it_is_a_filter_like_others() {
     assert_eq!(Filter::false_positive_rate(&filter).to_bits(), filter.false_positive_rate().to_bits());
     assert_eq!(Filter::size_in_bytes(&filter), filter.size_in_bytes());
     assert!(format!("{filter:?}").starts_with("SharedFilter { params: "));
-    assert!(filter.to_string().starts_with("1 items in ") && filter.bits_per_item() > 0.0);
+    assert!(filter.to_string().starts_with("1 item in ") && filter.bits_per_item() > 0.0);
     assert_eq!(filter.kernel(), Kernel::best());
     let others: Vec<SharedFilter> = vec![shared()];
     assert!(others[0].hasher() == filter.hasher());
