@@ -2,8 +2,6 @@
 //!
 //! docs/CONTRIBUTING.md says where they come from.
 
-#![allow(unreachable_pub, reason = "they are public in the fuzz targets' package")]
-
 #[path = "../fuzz/src/go_files.rs"]
 mod go_files;
 #[path = "../fuzz/src/growing.rs"]

@@ -79,7 +79,7 @@ impl Lane {
     }
 
     /// The number of shards.
-    pub(crate) fn shards(&self) -> usize {
+    pub fn shards(&self) -> usize {
         self.layers().map(Layer::shards).sum()
     }
 
@@ -364,7 +364,7 @@ impl Lane {
         self.layers_mut().for_each(|layer| layer.set_dispatch(dispatch));
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.layers().map(Layer::len).sum()
     }
 

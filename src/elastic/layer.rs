@@ -83,16 +83,16 @@ pub(super) struct Layer {
 /// An item of a batch that is about to be inserted, and its shard.
 #[derive(Clone, Copy)]
 pub(super) struct Coming {
-    pub(super) key: Key,
+    pub key: Key,
     /// [`Place::NONE`] if the layer has no shards.
-    pub(super) place: Place,
+    pub place: Place,
     /// Of the shard. Which layout its table has is known before its record, which changes with every insertion, is read.
     depth: u8,
 }
 
 impl Coming {
     /// No item.
-    pub(super) const NONE: Self = Self { key: Key::NONE, place: Place::NONE, depth: 0 };
+    pub const NONE: Self = Self { key: Key::NONE, place: Place::NONE, depth: 0 };
 }
 
 /// What leads from streams to tables.
@@ -109,14 +109,14 @@ impl<'a> Directory<'a> {
     /// The table to which a stream leads, and what follows it in its block; none if the layer has none.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
-    pub(super) fn table(self, stream: u64) -> Option<&'a [u8]> {
+    pub fn table(self, stream: u64) -> Option<&'a [u8]> {
         self.blocks.get(*self.places.get(index(self.first_bits.of(stream)))?)
     }
 }
 
 impl Layer {
     /// A layer without shards.
-    pub(super) fn unused(plan: LayerPlan, dispatch: Dispatch) -> Self {
+    pub fn unused(plan: LayerPlan, dispatch: Dispatch) -> Self {
         Self {
             probe: Probe::new(&plan.whole),
             directory: Vec::new(),
@@ -133,7 +133,7 @@ impl Layer {
     }
 
     /// Empty shards of the least depth.
-    pub(super) fn new(plan: LayerPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+    pub fn new(plan: LayerPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let mut layer = Self::unused(plan, dispatch);
         layer.begin()?;
         Ok(layer)
@@ -152,7 +152,7 @@ impl Layer {
     }
 
     /// A layer that is read, with shards of these depths, which are [pushed](Self::push) one after the other.
-    pub(super) fn of_depths(
+    pub fn of_depths(
         plan: LayerPlan,
         depths: &(impl Iterator<Item = u8> + Clone),
         dispatch: Dispatch,
@@ -167,7 +167,7 @@ impl Layer {
     }
 
     /// Adds a shard with this table and its padding. The directory does not lead to it yet.
-    pub(super) fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
+    pub fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
         self.pool.reserve(depth, 1)?;
         let place = self.pool.push(Record::new(depth, prefix, items));
         let bytes = self.plan.shard(depth).table_bytes();
@@ -177,7 +177,7 @@ impl Layer {
     }
 
     /// Makes a directory that leads to all shards.
-    pub(super) fn make_directory(&mut self) -> Result<(), OutOfMemory> {
+    pub fn make_directory(&mut self) -> Result<(), OutOfMemory> {
         self.directory = reserved(1 << self.depth)?;
         self.directory.resize(1 << self.depth, Place::NONE);
         self.set_depth(self.depth);
@@ -191,7 +191,7 @@ impl Layer {
 
     /// True if the layer has no shards yet.
     #[inline]
-    pub(super) fn is_unused(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         self.directory.is_empty()
     }
 
@@ -204,38 +204,38 @@ impl Layer {
     #[cfg(x86_kernels)]
     #[allow(clippy::inline_always, reason = "the compiler keeps in registers what a loop needs of it")]
     #[inline(always)]
-    pub(super) fn directory(&self) -> Directory<'_> {
+    pub fn directory(&self) -> Directory<'_> {
         Directory { places: &self.directory, first_bits: self.first_bits, blocks: self.pool.blocks() }
     }
 
     /// The bit layout of all its tables, without their columns.
     #[inline]
-    pub(super) fn geometry(&self) -> &Geometry {
+    pub fn geometry(&self) -> &Geometry {
         &self.probe.geometry
     }
 
     /// The table to which a stream leads. If there is none, [`has_no_table`](Self::has_no_table) says why.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
-    pub(super) fn table(&self, stream: u64) -> Option<&[u8]> {
+    pub fn table(&self, stream: u64) -> Option<&[u8]> {
         self.find(stream).and_then(|place| self.pool.blocks().get(place))
     }
 
     /// The answer of a lookup that has found no table: there is none only if the layer has no shards yet.
     #[cold]
     #[inline(never)]
-    pub(super) fn has_no_table(&self) -> bool {
+    pub fn has_no_table(&self) -> bool {
         if self.is_unused() { false } else { beyond() }
     }
 
     #[inline]
-    pub(super) fn contains(&self, key: Key) -> bool {
+    pub fn contains(&self, key: Key) -> bool {
         let Some(table) = self.table(key.stream) else { return self.has_no_table() };
         self.dispatch.read(&self.probe.geometry, table, self.probe.locate(key))
     }
 
     /// Prefetches the buckets of an item that is inserted.
-    pub(super) fn prefetch(&self, key: Key) {
+    pub fn prefetch(&self, key: Key) {
         if let Some(place) = self.find(key.stream) {
             let geometry = &self.pool.level(self.depth_of(place)).shape.geometry;
             self.dispatch.read_deep(geometry, self.pool.table(place), key.locate(0).prefetch());
@@ -243,7 +243,7 @@ impl Layer {
     }
 
     /// The number of copies of an item.
-    pub(super) fn count(&self, key: Key) -> u32 {
+    pub fn count(&self, key: Key) -> u32 {
         self.find(key.stream).map_or(0, |place| self.count_in(place, key))
     }
 
@@ -252,13 +252,13 @@ impl Layer {
     }
 
     /// The number of bits of a stream that the layer knows of each item.
-    pub(super) fn known_bits(&self) -> u8 {
+    pub fn known_bits(&self) -> u8 {
         self.plan.whole.upper_bits
     }
 
     /// Removes one item that an item may be a copy of, of whose stream only `known` bits are known. Returns false if there is
     /// none.
-    pub(super) fn remove_known(&mut self, key: Key, known: u8) -> bool {
+    pub fn remove_known(&mut self, key: Key, known: u8) -> bool {
         // All shards to which such a stream may lead.
         let mut next = index(self.first_bits.of(key.stream));
         let end = next + (1 << self.depth.saturating_sub(known));
@@ -282,14 +282,14 @@ impl Layer {
     /// Inserts an item. If there are no shards yet, or its shard is full, returns the place to call
     /// [`insert_growing`](Self::insert_growing) with, and nothing has changed.
     #[inline]
-    pub(super) fn insert(&mut self, key: Key) -> Result<(), Place> {
+    pub fn insert(&mut self, key: Key) -> Result<(), Place> {
         let place = self.find(key.stream).ok_or(Place::NONE)?;
         if self.insert_below(place, key, self.full_from) { Ok(()) } else { Err(place) }
     }
 
     /// Finds the shard of an item that is to be inserted, and prefetches its record.
     #[inline(always)]
-    pub(super) fn coming(&self, instructions: impl Instructions, key: Key) -> Coming {
+    pub fn coming(&self, instructions: impl Instructions, key: Key) -> Coming {
         let place = self.find(key.stream).unwrap_or(Place::NONE);
         self.pool.prefetch_record(instructions, place);
         Coming { key, place, depth: self.plan.least_depth }
@@ -297,7 +297,7 @@ impl Layer {
 
     /// Reads the record, and prefetches the buckets if that is wanted.
     #[inline(always)]
-    pub(super) fn approach(&self, instructions: impl Instructions, item: &mut Coming, prefetches: bool) {
+    pub fn approach(&self, instructions: impl Instructions, item: &mut Coming, prefetches: bool) {
         if item.place == Place::NONE {
             return;
         }
@@ -314,7 +314,7 @@ impl Layer {
 
     /// [`insert`](Self::insert) for an item whose shard is known. Returns false where that returns an error.
     #[inline(always)]
-    pub(super) fn insert_coming(&mut self, instructions: impl Instructions, Coming { key, place, depth }: Coming) -> bool {
+    pub fn insert_coming(&mut self, instructions: impl Instructions, Coming { key, place, depth }: Coming) -> bool {
         if place == Place::NONE {
             return false;
         }
@@ -373,7 +373,7 @@ impl Layer {
     /// Removes one copy of an item, and joins its shard with its sibling if the two have become underfull. Returns whether there
     /// was a copy.
     #[inline]
-    pub(super) fn remove_and_join(&mut self, key: Key) -> bool {
+    pub fn remove_and_join(&mut self, key: Key) -> bool {
         let Some((place, items)) = self.remove(key) else { return false };
         if items <= self.thin_to {
             // Without memory for the joined shard, they stay two.
@@ -389,23 +389,23 @@ impl Layer {
 
     /// The number of items in a shard.
     #[inline]
-    pub(super) fn items(&self, place: Place) -> usize {
+    pub fn items(&self, place: Place) -> usize {
         self.pool.record(place).items()
     }
 
     /// The number of slots of a shard.
-    pub(super) fn slots_of_a_shard(&self) -> usize {
+    pub fn slots_of_a_shard(&self) -> usize {
         self.plan.whole.slots()
     }
 
-    pub(super) fn shards(&self) -> usize {
+    pub fn shards(&self) -> usize {
         self.pool.len()
     }
 
     /// Shards, with the bits of the streams that lead to them. Entries of the directory come in the order of their reversed bits, so
     /// that a small layer which takes all items splits evenly: in the order of streams, some of its shards would become far deeper
     /// than the others, as with chosen items, and it would refuse them.
-    pub(super) fn evenly(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
+    pub fn evenly(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
         (0..self.directory.len()).filter_map(|number| {
             let entry = number.reverse_bits().unbounded_shr(usize::BITS - u32::from(self.depth));
             let place = self.directory[entry];
@@ -419,7 +419,7 @@ impl Layer {
     }
 
     /// Their records, and their tables without padding.
-    pub(super) fn tables_in_order(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
+    pub fn tables_in_order(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
         self.places().map(|place| self.pool.whole_table(place))
     }
 
@@ -442,32 +442,32 @@ impl Layer {
         self.first_bits = Window::new(0, depth.into(), 0);
     }
 
-    pub(super) fn number(&self) -> u8 {
+    pub fn number(&self) -> u8 {
         self.plan.number
     }
 
-    pub(super) fn dispatch(&self) -> Dispatch {
+    pub fn dispatch(&self) -> Dispatch {
         self.dispatch
     }
 
-    pub(super) fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.dispatch = dispatch;
     }
 
     /// A copy, or an error if memory cannot be allocated.
-    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut directory = reserved(self.directory.len())?;
         directory.extend_from_slice(&self.directory);
         Ok(Self { directory, pool: self.pool.try_clone()?, ..*self })
     }
 
     /// The number of items.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it.
-    pub(super) fn false_positive_rate(&self) -> f64 {
+    pub fn false_positive_rate(&self) -> f64 {
         let of_shard = |place| {
             let record = self.pool.record(place);
             let share = self.plan.share(record.depth(), record.prefix());
@@ -477,18 +477,18 @@ impl Layer {
     }
 
     /// Bytes of all blocks of tables.
-    pub(super) fn table_bytes(&self) -> usize {
+    pub fn table_bytes(&self) -> usize {
         self.pool.table_bytes()
     }
 
     /// The same, and of what leads to them.
-    pub(super) fn size_in_bytes(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         self.pool.size_in_bytes() + self.directory.capacity() * size_of::<Place>()
     }
 
     /// What the layer is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
     /// layers of equal content.
-    pub(super) fn charged(&self) -> usize {
+    pub fn charged(&self) -> usize {
         if self.is_unused() {
             return 0;
         }
@@ -496,7 +496,7 @@ impl Layer {
     }
 
     /// The same of a layer with the shards that it begins with.
-    pub(super) fn charged_when_empty(plan: &LayerPlan) -> usize {
+    pub fn charged_when_empty(plan: &LayerPlan) -> usize {
         charged_when_empty(plan).saturating_add(size_of::<Place>() << plan.least_depth)
     }
 }
@@ -509,7 +509,7 @@ impl Layer {
     ///
     /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters of
     /// equal content stay equal.
-    pub(super) fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
+    pub fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
         if self.is_unused() {
             let needed = Self::charged_when_empty(&self.plan);
             if needed > allowed {
@@ -556,7 +556,7 @@ impl Layer {
 
     /// Inserts an item into the shard to which its stream leads, as that is. Returns false, and changes nothing, if there is no
     /// room.
-    pub(super) fn insert_as_it_is(&mut self, key: Key) -> bool {
+    pub fn insert_as_it_is(&mut self, key: Key) -> bool {
         self.find(key.stream).is_some_and(|place| self.insert_at(place, key))
     }
 
@@ -775,7 +775,7 @@ impl Layer {
     }
 
     /// Joins all shards that can be, as far as there is memory for it.
-    pub(super) fn join_all(&mut self) {
+    pub fn join_all(&mut self) {
         let most = share(&self.plan, MOST_TO_SHRINK);
         for depth in (self.plan.least_depth + 1..=self.depth).rev() {
             let mut number = 0;
@@ -789,7 +789,7 @@ impl Layer {
     }
 
     /// Removes all items. Shards stay as they are.
-    pub(super) fn empty(&mut self) {
+    pub fn empty(&mut self) {
         for &place in &self.directory {
             let (shape, header, table) = self.pool.open(place);
             table[..shape.params.table_bytes()].fill(0);
@@ -799,7 +799,7 @@ impl Layer {
     }
 
     /// Gives up all shards of a layer that began without any, if it has no items: what it takes follows from its items.
-    pub(super) fn release(&mut self) {
+    pub fn release(&mut self) {
         if self.len == 0 && self.plan.begins_unused() {
             *self = Self::unused(self.plan, self.dispatch);
         }
@@ -836,7 +836,7 @@ fn deepened(directory: &[Place], bits: u8) -> Result<Option<Vec<Place>>, OutOfMe
 
 /// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
 impl Layer {
-    pub(super) fn assert_consistent(&self, plan: &LayerPlan, dispatch: Dispatch) {
+    pub fn assert_consistent(&self, plan: &LayerPlan, dispatch: Dispatch) {
         let number = plan.number;
         assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");

@@ -119,13 +119,13 @@ impl<'a> Shards<'a> for &'a Lane {
 /// The lanes of a filter.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<'a> {
-    pub(super) lanes: &'a [Lane],
-    pub(super) params: &'a ElasticParams,
+    pub lanes: &'a [Lane],
+    pub params: &'a ElasticParams,
 }
 
 impl<'a> Lanes<'a> {
     #[inline(always)]
-    pub(super) fn of(self, hash: Uniform) -> &'a Lane {
+    pub fn of(self, hash: Uniform) -> &'a Lane {
         match self.lanes {
             [lane] => lane,
             lanes => &lanes[self.params.shares().lane(hash)],

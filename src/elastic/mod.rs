@@ -118,8 +118,8 @@ pub struct ElasticView<D, H = Xxh3> {
 /// Lanes in memory, and their parameters: the core of an [`ElasticFilter`].
 #[derive(Clone)]
 pub(crate) struct Elastic {
-    pub(crate) lanes: Vec<Lane>,
-    pub(crate) params: ElasticParams,
+    pub lanes: Vec<Lane>,
+    pub params: ElasticParams,
     /// The most bytes that the filter may be charged.
     max_bytes: usize,
 }

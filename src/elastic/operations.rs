@@ -157,15 +157,15 @@ impl Elastic {
         Self { lanes, params, max_bytes: usize::MAX }
     }
 
-    pub(crate) fn params(&self) -> &ElasticParams {
+    pub fn params(&self) -> &ElasticParams {
         &self.params
     }
 
-    pub(crate) fn dispatch(&self) -> Dispatch {
+    pub fn dispatch(&self) -> Dispatch {
         self.lanes.first().map_or_else(Dispatch::best, Lane::dispatch)
     }
 
-    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.lanes.iter_mut().for_each(|lane| lane.set_dispatch(dispatch));
     }
 

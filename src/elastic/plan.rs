@@ -421,22 +421,22 @@ fn most_upper_bits(low_bits: u8) -> u8 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LayerPlan {
     /// Its number among the plans of its lane. Layers of higher numbers know more bits of each item.
-    pub(crate) number: u8,
+    pub number: u8,
     /// The parameters of a shard of depth 0.
-    pub(crate) whole: ShardParams,
+    pub whole: ShardParams,
     /// Shards of this depth are not joined, and those of the other are not split.
-    pub(crate) least_depth: u8,
-    pub(crate) most_depth: u8,
-    pub(crate) shares: Shares,
+    pub least_depth: u8,
+    pub most_depth: u8,
+    pub shares: Shares,
 }
 
 impl LayerPlan {
-    pub(crate) fn shard(&self, depth: u8) -> ShardParams {
+    pub fn shard(&self, depth: u8) -> ShardParams {
         ShardParams { upper_bits: self.whole.upper_bits - depth, depth, ..self.whole }
     }
 
     /// Whether a lane has no shards until its first item comes, since it begins with one.
-    pub(crate) fn begins_unused(&self) -> bool {
+    pub fn begins_unused(&self) -> bool {
         self.least_depth == 0 && self.most_depth > 0
     }
 

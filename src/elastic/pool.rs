@@ -107,35 +107,35 @@ impl Header<'_> {
 /// What all shards of one depth have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
-    pub(super) params: ShardParams,
-    pub(super) geometry: DeepGeometry,
+    pub params: ShardParams,
+    pub geometry: DeepGeometry,
     /// The bits of a stream that the shards store.
-    pub(super) upper: Window,
+    pub upper: Window,
 }
 
 impl Shape {
-    pub(super) fn new(params: ShardParams) -> Self {
+    pub fn new(params: ShardParams) -> Self {
         Self { geometry: DeepGeometry::new(&params), upper: params.upper(), params }
     }
 
     /// A whole shard with this table and this many items.
-    pub(super) fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
+    pub fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
         Shard::from_parts(self.params, &bytes[..self.params.padded_bytes()], items).with_dispatch(dispatch)
     }
 
     /// The number of copies of an item in such a shard.
-    pub(super) fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
+    pub fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
         key.copies(self.upper).count(&|bucket| self.slots(dispatch, bytes, bucket))
     }
 
     /// The slots of a bucket in such a shard.
     #[inline(never)]
-    pub(super) fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> Slots {
+    pub fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> Slots {
         slots(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 
     /// The probability that an absent item is found in a shard with this many items.
-    pub(super) fn false_positive_rate(&self, items: usize) -> f64 {
+    pub fn false_positive_rate(&self, items: usize) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
         let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
         at_least_one(mean / (1_u64 << self.params.spare_bits) as f64)
@@ -145,7 +145,7 @@ impl Shape {
 /// The tables of one depth, numbered from 0 without gaps.
 #[derive(Clone)]
 pub(super) struct Level {
-    pub(super) shape: Shape,
+    pub shape: Shape,
     /// Bytes from one table to the next, a multiple of a unit.
     stride: usize,
     unit: usize,
@@ -161,7 +161,7 @@ pub(super) struct Level {
 
 impl Level {
     /// No tables yet.
-    pub(super) fn new(plan: &LayerPlan, depth: u8) -> Self {
+    pub fn new(plan: &LayerPlan, depth: u8) -> Self {
         let shape = Shape::new(plan.shard(depth));
         let unit = index(unit_of(plan));
         let stride = (RECORD_BYTES + shape.params.table_bytes()).next_multiple_of(unit);
@@ -174,7 +174,7 @@ impl Level {
     }
 
     /// The number of tables.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
@@ -240,7 +240,7 @@ impl<'a> Blocks<'a> {
     /// A table, and what follows it in its block. (To leave that out costs time.) `None` if there is none at this place.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
-    pub(super) fn get(self, place: Place) -> Option<&'a [u8]> {
+    pub fn get(self, place: Place) -> Option<&'a [u8]> {
         let (block, start) = self.places.split(place);
         self.blocks.get(block)?.get(start..)
     }
@@ -258,7 +258,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// No levels and no tables yet.
-    pub(super) fn new(plan: &LayerPlan) -> Self {
+    pub fn new(plan: &LayerPlan) -> Self {
         let unit = unit_of(plan);
         let levels = (plan.least_depth..=plan.most_depth).map(|depth| Level::new(plan, depth));
         let longest = levels.map(|level| wide(level.block_bytes())).max().unwrap_or(unit);
@@ -270,7 +270,7 @@ impl Pool {
     }
 
     /// Adds levels up to this depth. If that fails, nothing has changed.
-    pub(super) fn add_levels(&mut self, plan: &LayerPlan, depth: u8) -> Result<(), OutOfMemory> {
+    pub fn add_levels(&mut self, plan: &LayerPlan, depth: u8) -> Result<(), OutOfMemory> {
         let wanted = usize::from(depth - self.least_depth) + 1;
         let missing = wanted.saturating_sub(self.levels.len());
         reserve_exact(&mut self.levels, missing)?;
@@ -279,21 +279,21 @@ impl Pool {
     }
 
     /// Removes the levels beyond this depth, which have no tables.
-    pub(super) fn drop_levels(&mut self, depth: u8) {
+    pub fn drop_levels(&mut self, depth: u8) {
         debug_assert!(self.levels[self.level_of(depth) + 1..].iter().all(|level| level.blocks.is_empty()));
         self.levels.truncate(self.level_of(depth) + 1);
         shrink_to(&mut self.levels, 0);
     }
 
     /// Makes blocks of this level, which has none, so short that they have room for hardly more than this many tables.
-    pub(super) fn expect_few(&mut self, depth: u8, tables: usize) {
+    pub fn expect_few(&mut self, depth: u8, tables: usize) {
         let level = self.level_of(depth);
         let level = &mut self.levels[level];
         level.log2_per_block =
             level.log2_per_block.min(low_byte(index(tables.max(1).next_power_of_two().trailing_zeros().into())));
     }
 
-    pub(super) fn levels(&self) -> &[Level] {
+    pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
@@ -302,30 +302,30 @@ impl Pool {
     }
 
     #[inline]
-    pub(super) fn level(&self, depth: u8) -> &Level {
+    pub fn level(&self, depth: u8) -> &Level {
         &self.levels[usize::from(depth - self.least_depth)]
     }
 
     /// The number of tables.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.levels.iter().map(Level::len).sum()
     }
 
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
-    pub(super) fn blocks(&self) -> Blocks<'_> {
+    pub fn blocks(&self) -> Blocks<'_> {
         Blocks { blocks: &self.blocks, places: self.places }
     }
 
     #[inline]
-    pub(super) fn table(&self, place: Place) -> &[u8] {
+    pub fn table(&self, place: Place) -> &[u8] {
         self.blocks().get(place).unwrap_or_else(|| beyond())
     }
 
     /// Prefetches a record, and the beginning of its table.
     #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions")]
     #[inline(always)]
-    pub(super) fn prefetch_record(&self, instructions: impl Instructions, place: Place) {
+    pub fn prefetch_record(&self, instructions: impl Instructions, place: Place) {
         let (block, start) = self.places.split(place);
         if let Some(block) = self.blocks.get(block) {
             instructions.prefetch(block, start.wrapping_sub(RECORD_BYTES));
@@ -333,20 +333,20 @@ impl Pool {
     }
 
     #[inline]
-    pub(super) fn table_mut(&mut self, place: Place) -> &mut [u8] {
+    pub fn table_mut(&mut self, place: Place) -> &mut [u8] {
         let (block, start) = self.places.split(place);
         &mut self.blocks[block][start..]
     }
 
     /// A shard to be changed: what its depth has in common with others, its record, and its table with what follows.
     #[inline]
-    pub(super) fn open(&mut self, place: Place) -> (&Shape, Header<'_>, &mut [u8]) {
+    pub fn open(&mut self, place: Place) -> (&Shape, Header<'_>, &mut [u8]) {
         self.opened(place, None)
     }
 
     /// The same for one of this depth.
     #[inline]
-    pub(super) fn open_of_depth(&mut self, place: Place, depth: u8) -> (&Shape, Header<'_>, &mut [u8]) {
+    pub fn open_of_depth(&mut self, place: Place, depth: u8) -> (&Shape, Header<'_>, &mut [u8]) {
         self.opened(place, Some(depth))
     }
 
@@ -363,7 +363,7 @@ impl Pool {
     }
 
     /// Two tables, the second of which is to be changed. They are of different depths.
-    pub(super) fn two_tables(&mut self, read: Place, written: Place) -> (&[u8], &mut [u8]) {
+    pub fn two_tables(&mut self, read: Place, written: Place) -> (&[u8], &mut [u8]) {
         let [(block, start), (other, other_start)] = [self.places.split(read), self.places.split(written)];
         match self.blocks.get_disjoint_mut([block, other]) {
             Ok([read, written]) => (&read[start..], &mut written[other_start..]),
@@ -372,7 +372,7 @@ impl Pool {
     }
 
     #[inline]
-    pub(super) fn record(&self, place: Place) -> Record {
+    pub fn record(&self, place: Place) -> Record {
         let (block, start) = self.places.split(place);
         let record = self.blocks.get(block).and_then(|block| block.get(start.wrapping_sub(RECORD_BYTES)..)?.first_chunk());
         record.map_or_else(|| beyond(), |&bytes| Record::decode(bytes))
@@ -383,12 +383,12 @@ impl Pool {
         self.blocks[block][start - RECORD_BYTES..start].copy_from_slice(&record.encode());
     }
 
-    pub(super) fn set_items(&mut self, place: Place, record: Record, items: usize) {
+    pub fn set_items(&mut self, place: Place, record: Record, items: usize) {
         self.set_record(place, Record { items: low_half(wide(items)), ..record });
     }
 
     /// Where the table with this number is.
-    pub(super) fn place(&self, depth: u8, number: usize) -> Place {
+    pub fn place(&self, depth: u8, number: usize) -> Place {
         let level = self.level(depth);
         let in_block = number & ((1 << level.log2_per_block) - 1);
         let start = level.unit + in_block * level.stride;
@@ -397,19 +397,19 @@ impl Pool {
     }
 
     /// A whole shard, and its prefix.
-    pub(super) fn shard(&self, dispatch: Dispatch, place: Place) -> (Shard<'_>, u32) {
+    pub fn shard(&self, dispatch: Dispatch, place: Place) -> (Shard<'_>, u32) {
         let record = self.record(place);
         (self.level(record.depth()).shape.shard(dispatch, self.table(place), record.items()), record.prefix())
     }
 
     /// A table without what follows it, and its record.
-    pub(super) fn whole_table(&self, place: Place) -> (Record, &[u8]) {
+    pub fn whole_table(&self, place: Place) -> (Record, &[u8]) {
         let record = self.record(place);
         (record, &self.table(place)[..self.level(record.depth()).shape.params.table_bytes()])
     }
 
     /// Makes room for this many more tables. If that fails, nothing has changed.
-    pub(super) fn reserve(&mut self, depth: u8, more: usize) -> Result<(), OutOfMemory> {
+    pub fn reserve(&mut self, depth: u8, more: usize) -> Result<(), OutOfMemory> {
         let at = self.level_of(depth);
         let level = &self.levels[at];
         let wanted = level.blocks_for(level.len + more);
@@ -436,7 +436,7 @@ impl Pool {
     }
 
     /// Adds a table of the depth that the record says, for which there must be room. It is empty, whatever the record says.
-    pub(super) fn push(&mut self, record: Record) -> Place {
+    pub fn push(&mut self, record: Record) -> Place {
         let (depth, level) = (record.depth(), self.level_of(record.depth()));
         self.levels[level].len += 1;
         let place = self.place(depth, self.levels[level].len - 1);
@@ -445,7 +445,7 @@ impl Pool {
     }
 
     /// Removes a table. Calls `moved` with the record of each one that is somewhere else afterwards, and where it was and is.
-    pub(super) fn remove(&mut self, place: Place, moved: &mut dyn FnMut(Record, Place, Place)) {
+    pub fn remove(&mut self, place: Place, moved: &mut dyn FnMut(Record, Place, Place)) {
         let depth = self.record(place).depth();
         let level = self.level_of(depth);
         let last = self.place(depth, self.levels[level].len - 1);
@@ -468,7 +468,7 @@ impl Pool {
     }
 
     /// Frees blocks without tables. As [`remove`](Self::remove).
-    pub(super) fn release(&mut self, depth: u8, moved: &mut dyn FnMut(Record, Place, Place)) {
+    pub fn release(&mut self, depth: u8, moved: &mut dyn FnMut(Record, Place, Place)) {
         let level = self.level_of(depth);
         let needed = self.levels[level].blocks_for(self.levels[level].len);
         while self.levels[level].blocks.len() > needed {
@@ -502,7 +502,7 @@ impl Pool {
     }
 
     /// A copy, or an error if memory cannot be allocated.
-    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let (mut blocks, mut levels) = (reserved(self.blocks.len())?, reserved(self.levels.len())?);
         for block in &self.blocks {
             let bytes = &block;
@@ -517,24 +517,24 @@ impl Pool {
     }
 
     /// Bytes of all blocks.
-    pub(super) fn table_bytes(&self) -> usize {
+    pub fn table_bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.len()).sum()
     }
 
     /// The same, and of the lists, which have room for no more unless memory to make them shorter was refused.
-    pub(super) fn size_in_bytes(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         let numbers = self.levels.iter().map(|level| level.blocks.len() * size_of::<u32>()).sum::<usize>();
         self.table_bytes() + self.blocks.len() * size_of::<Owned>() + self.levels.len() * size_of::<Level>() + numbers
     }
 
     /// What all tables are charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal for pools with
     /// equal numbers of tables.
-    pub(super) fn charged(&self) -> usize {
+    pub fn charged(&self) -> usize {
         self.levels.iter().map(|level| level.charge_of(level.len)).fold(0, usize::saturating_add)
     }
 
     /// What this many more tables of this depth add to that.
-    pub(super) fn charge_of_more(&self, plan: &LayerPlan, depth: u8, tables: usize) -> usize {
+    pub fn charge_of_more(&self, plan: &LayerPlan, depth: u8, tables: usize) -> usize {
         match self.levels.get(self.level_of(depth)) {
             Some(level) => level.charge().saturating_mul(tables),
             None => Level::new(plan, depth).charge_of(tables),
@@ -561,7 +561,7 @@ fn low_byte(number: usize) -> u8 {
 impl Pool {
     /// Calls `check` with every table, of which the record must be of its level. There are no more blocks than the tables need, and
     /// what no table has is zero, since the next one begins empty.
-    pub(super) fn assert_consistent(&self, mut check: impl FnMut(Place, Record)) {
+    pub fn assert_consistent(&self, mut check: impl FnMut(Place, Record)) {
         let mut numbers: Vec<u32> = Vec::new();
         for (depth, level) in (self.least_depth..).zip(&self.levels) {
             let per_block = 1 << level.log2_per_block;

@@ -21,36 +21,36 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardParams {
     /// The number of buckets, the same for all shards of a lane.
-    pub(crate) buckets: u32,
+    pub buckets: u32,
     /// The length of the low fingerprint, which determines the alternate bucket.
-    pub(crate) low_bits: u8,
+    pub low_bits: u8,
     /// The number of upper bits stored above the low fingerprint.
-    pub(crate) upper_bits: u8,
+    pub upper_bits: u8,
     /// This many of them, the last ones, are never given up: they keep the rate, and are in the table. The others are in its
     /// column.
-    pub(crate) spare_bits: u8,
+    pub spare_bits: u8,
     /// The number of bits of the stream before them: all items of the shard have these in common.
-    pub(crate) depth: u8,
-    pub(crate) table: TableKind,
-    pub(crate) bucket_size: u8,
+    pub depth: u8,
+    pub table: TableKind,
+    pub bucket_size: u8,
 }
 
 impl ShardParams {
     /// The upper bits, where they are in a fingerprint.
     #[inline]
-    pub(crate) fn upper(self) -> Window {
+    pub fn upper(self) -> Window {
         Window::new(self.depth.into(), self.upper_bits.into(), self.low_bits.into())
     }
 
     /// The upper bits that lookups compare, where they are in a fingerprint.
     #[inline]
-    pub(crate) fn spare(self) -> Window {
+    pub fn spare(self) -> Window {
         let before = self.depth + self.upper_bits - self.spare_bits;
         Window::new(before.into(), self.spare_bits.into(), self.low_bits.into())
     }
 
     /// The length of a table with its padding, in bytes.
-    pub(crate) fn padded_bytes(&self) -> usize {
+    pub fn padded_bytes(&self) -> usize {
         self.table_bytes() + PADDING
     }
 
@@ -62,19 +62,19 @@ impl ShardParams {
 /// How items are looked up in a layer. Its tables differ in their columns, which lookups do not read: the tables alone are all alike.
 #[derive(Clone, Copy)]
 pub(crate) struct Probe {
-    pub(crate) geometry: Geometry,
+    pub geometry: Geometry,
     /// The upper bits that are compared.
     spare: Window,
 }
 
 impl Probe {
-    pub(crate) fn new(params: &ShardParams) -> Self {
+    pub fn new(params: &ShardParams) -> Self {
         Self { geometry: Geometry::new(params), spare: params.spare() }
     }
 
     /// What is looked for, and where.
     #[inline]
-    pub(crate) fn locate(&self, key: Key) -> Located {
+    pub fn locate(&self, key: Key) -> Located {
         key.locate(self.spare.of(key.stream))
     }
 }
@@ -126,25 +126,25 @@ pub(crate) type ShardMut<'a> = RawFilter<&'a mut [u8], ShardParams>;
 /// What a lane knows of an item: enough to find it in any of its shards.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
-    pub(crate) buckets: Pair,
+    pub buckets: Pair,
     low: Fingerprint,
     /// The bits of its stream. Those that are not known are 0.
-    pub(crate) stream: u64,
+    pub stream: u64,
 }
 
 impl Key {
     /// Of no item.
-    pub(crate) const NONE: Self = Self { buckets: (0, 0), low: Fingerprint::ONE, stream: 0 };
+    pub const NONE: Self = Self { buckets: (0, 0), low: Fingerprint::ONE, stream: 0 };
 
     /// The key of a hash with this stream, in a lane with this addressing.
     #[inline]
-    pub(crate) fn new(address: &AnySize, stream: u64, hash: Uniform) -> Self {
+    pub fn new(address: &AnySize, stream: u64, hash: Uniform) -> Self {
         let (buckets, low) = address.buckets(hash);
         Self { buckets, low, stream }
     }
 
     /// The key of an item with this fingerprint in a shard, to which the stream leads with `prefix`.
-    pub(crate) fn of_stored(params: &ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
+    pub fn of_stored(params: &ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
         let known = prefix << params.upper_bits | fingerprint.wide() >> params.low_bits;
         let stream = known << 1 << (63 - u32::from(params.depth) - u32::from(params.upper_bits));
         let buckets = (bucket, params.alternate(bucket, fingerprint));
@@ -159,23 +159,23 @@ impl Key {
 
     /// Where a shard keeps the item, of whose upper bits these are stored or compared.
     #[inline]
-    pub(crate) fn locate(self, upper: u64) -> Located {
+    pub fn locate(self, upper: u64) -> Located {
         Located::new(self.buckets, self.low.with(upper))
     }
 
     /// Inserts the item into a shard with these parameters and upper bits.
     #[inline]
-    pub(crate) fn place(self, params: &ShardParams, upper: Window) -> Place<'_, ShardParams> {
+    pub fn place(self, params: &ShardParams, upper: Window) -> Place<'_, ShardParams> {
         Place { params, buckets: self.buckets, fingerprint: self.fingerprint(upper) }
     }
 
     /// The copies of the item in a shard with these upper bits.
-    pub(crate) fn copies(self, upper: Window) -> Copies {
+    pub fn copies(self, upper: Window) -> Copies {
         Copies { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
     }
 
     /// The same where only this many of the upper bits are known: what the item may be a copy of.
-    pub(crate) fn copies_known(self, params: &ShardParams, upper: Window, known: u8) -> Copies {
+    pub fn copies_known(self, params: &ShardParams, upper: Window, known: u8) -> Copies {
         let unknown = (1_u64 << params.upper_bits.saturating_sub(known)) - 1;
         Copies { unknown: low_half(unknown << params.low_bits), ..self.copies(upper) }
     }

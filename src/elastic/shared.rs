@@ -379,15 +379,15 @@ impl Core for Shared {
 }
 
 impl Shared {
-    pub(crate) fn params(&self) -> &ElasticParams {
+    pub fn params(&self) -> &ElasticParams {
         &self.params
     }
 
-    pub(crate) fn dispatch(&self) -> Dispatch {
+    pub fn dispatch(&self) -> Dispatch {
         self.lanes[0].read().dispatch()
     }
 
-    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub fn set_dispatch(&mut self, dispatch: Dispatch) {
         for lane in &mut self.lanes {
             lane.lane.get_mut().unwrap_or_else(PoisonError::into_inner).set_dispatch(dispatch);
         }
@@ -655,18 +655,18 @@ const _: () = assert!(size_of::<LockedLane>() <= LANE_BYTES);
 impl LockedLane {
     /// For reading. A lock is never poisoned in a way that matters: nothing that may panic runs while it is held.
     #[inline]
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Lane> {
+    pub fn read(&self) -> RwLockReadGuard<'_, Lane> {
         self.lane.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For writing.
     #[inline]
-    pub(super) fn write(&self) -> Writer<'_> {
+    pub fn write(&self) -> Writer<'_> {
         Writer { lane: self.lane.write().unwrap_or_else(PoisonError::into_inner), charged: &self.charged }
     }
 
     /// What it was charged at some moment.
-    pub(super) fn charged(&self) -> usize {
+    pub fn charged(&self) -> usize {
         self.charged.load(Ordering::Relaxed)
     }
 }

@@ -29,7 +29,7 @@ pub(super) const SHARING: Sharing = Sharing { least_tables: 64 << 20, bytes_per_
 
 impl Sharing {
     /// How to share out this many hashes; none if that does not pay.
-    pub(super) fn together(&self, table_bytes: usize, hashes: usize) -> Option<Together> {
+    pub fn together(&self, table_bytes: usize, hashes: usize) -> Option<Together> {
         let pays = table_bytes >= self.least_tables && table_bytes / self.bytes_per_hash <= hashes;
         pays.then(|| Together { hashes: self.most, bits: (table_bytes / self.part).next_power_of_two().trailing_zeros() })
     }
@@ -45,14 +45,14 @@ pub(super) struct Together {
 /// Hashes of one part, all of the same lane, and the index of each among those from `start` on.
 #[derive(Clone, Copy)]
 pub(super) struct Portion<'a> {
-    pub(super) hashes: &'a [u64],
-    pub(super) places: &'a [u32],
-    pub(super) start: usize,
+    pub hashes: &'a [u64],
+    pub places: &'a [u32],
+    pub start: usize,
 }
 
 impl Portion<'_> {
     /// The hashes, and the index of each among those of the call.
-    pub(super) fn each(&self) -> impl Iterator<Item = (usize, Uniform)> {
+    pub fn each(&self) -> impl Iterator<Item = (usize, Uniform)> {
         let start = self.start;
         self.places.iter().zip(self.hashes).map(move |(&place, &hash)| (start + index(place.into()), Uniform(hash)))
     }
@@ -81,7 +81,7 @@ pub(super) fn share_out(
 pub(super) struct FirstRefused(Option<InsertError>);
 
 impl FirstRefused {
-    pub(super) fn note(&mut self, place: usize, result: Result<(), InsertError>) {
+    pub fn note(&mut self, place: usize, result: Result<(), InsertError>) {
         if let Err(error) = result
             && self.0.as_ref().is_none_or(|first| place < first.position())
         {
@@ -89,7 +89,7 @@ impl FirstRefused {
         }
     }
 
-    pub(super) fn result(self) -> Result<(), InsertError> {
+    pub fn result(self) -> Result<(), InsertError> {
         self.0.map_or(Ok(()), Err)
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 
 impl Lane {
     /// What the list says of all shards, but for their checksums, and their tables without padding.
-    pub(crate) fn records(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
+    pub fn records(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
         self.layers().flat_map(|layer| {
             layer.tables_in_order().map(|(record, table)| {
                 let items = low_half(wide(record.items()));

@@ -30,7 +30,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    pub(crate) fn new(lane_bits: u8, is_staggered: bool) -> Self {
+    pub fn new(lane_bits: u8, is_staggered: bool) -> Self {
         let widths = if is_staggered { STAGGERED } else { EQUAL };
         let mut quarters = 0;
         for (quarter, width) in widths.into_iter().enumerate().rev() {
@@ -41,11 +41,11 @@ impl Shares {
         Self { lane_bits, is_staggered, quarters }
     }
 
-    pub(crate) fn lane_bits(self) -> u8 {
+    pub fn lane_bits(self) -> u8 {
         self.lane_bits
     }
 
-    pub(crate) fn is_staggered(self) -> bool {
+    pub fn is_staggered(self) -> bool {
         self.is_staggered
     }
 
@@ -118,7 +118,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// The `bits` bits that follow the first `skipped` ones, with `below` zeros below them.
-    pub(crate) fn new(skipped: u32, bits: u32, below: u32) -> Self {
+    pub fn new(skipped: u32, bits: u32, below: u32) -> Self {
         debug_assert!(skipped + bits + below <= 64 && bits + below <= 32);
         let mask = ((1_u64 << bits) - 1) << below;
         #[expect(clippy::cast_possible_truncation, reason = "64 at most")]
@@ -126,7 +126,7 @@ impl Window {
     }
 
     #[inline]
-    pub(crate) fn of(self, stream: u64) -> u64 {
+    pub fn of(self, stream: u64) -> u64 {
         // A shift by 64 wraps; then there are no bits to take, and the mask is empty.
         stream.wrapping_shr(self.shift.into()) & u64::from(self.mask)
     }

@@ -118,11 +118,11 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 }
 
 impl<D> SnapshotShards<D> {
-    pub(crate) fn snapshot(&self) -> &Snapshot<D> {
+    pub fn snapshot(&self) -> &Snapshot<D> {
         &self.snapshot
     }
 
-    pub(crate) fn into_snapshot(self) -> Snapshot<D> {
+    pub fn into_snapshot(self) -> Snapshot<D> {
         self.snapshot
     }
 }
@@ -253,15 +253,15 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
     }
 
-    pub(crate) fn params(&self) -> &ElasticParams {
+    pub fn params(&self) -> &ElasticParams {
         &self.params
     }
 
-    pub(crate) fn dispatch(&self) -> Dispatch {
+    pub fn dispatch(&self) -> Dispatch {
         self.index.dispatch
     }
 
-    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.index.dispatch = dispatch;
     }
 

@@ -142,12 +142,12 @@ impl Hashes for Prehashed<&[u64]> {
 }
 
 impl<'a, I: Iterator, H: HashItem<I::Item>> Hashed<'a, I, H> {
-    pub(crate) fn new(items: impl IntoIterator<IntoIter = I>, hasher: &'a H, seed: u64) -> Self {
+    pub fn new(items: impl IntoIterator<IntoIter = I>, hasher: &'a H, seed: u64) -> Self {
         Self { items: items.into_iter(), hasher, seed }
     }
 
     /// Calls `act` with the hashes of 64 items at a time, and of fewer at the end.
-    pub(crate) fn each_batch(mut self, mut act: impl FnMut(&[u64]) -> Result<(), InsertError>) -> Result<(), InsertError> {
+    pub fn each_batch(mut self, mut act: impl FnMut(&[u64]) -> Result<(), InsertError>) -> Result<(), InsertError> {
         loop {
             let (mut hashes, mut len) = ([0; BATCH], 0);
             for (hash, item) in hashes.iter_mut().zip(&mut self.items) {

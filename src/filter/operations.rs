@@ -510,7 +510,7 @@ pub(crate) struct ContainsIter<'a, C, H, I: Iterator> {
 }
 
 impl<'a, C, H, I: Iterator> ContainsIter<'a, C, H, I> {
-    pub(crate) fn new(core: &'a C, hasher: &'a H, items: I) -> Self {
+    pub fn new(core: &'a C, hasher: &'a H, items: I) -> Self {
         Self { core, hasher, items, batch: VecDeque::new(), answers: 0 }
     }
 }

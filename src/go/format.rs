@@ -54,18 +54,18 @@ const fn padding(table: TableKind) -> usize {
 pub(super) struct Victim {
     bucket: u32,
     fingerprint: u32,
-    pub(super) is_used: bool,
+    pub is_used: bool,
 }
 
 impl Victim {
     /// True if the victim has this fingerprint and one of these buckets. Ignores `is_used`.
-    pub(super) fn is(self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+    pub fn is(self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let bucket = u64::from(self.bucket);
         self.fingerprint == fingerprint.get() && (bucket == first || bucket == second)
     }
 
     /// A hash with the victim's bucket and fingerprint: the inverse of Go's formulas.
-    pub(super) fn hash(self) -> Option<u64> {
+    pub fn hash(self) -> Option<u64> {
         let low = self.fingerprint.checked_sub(1).filter(|_| self.is_used)?;
         Some(u64::from(self.bucket) << 32 | u64::from(low))
     }
@@ -310,7 +310,7 @@ impl Order {
     }
 
     /// The heap memory in bytes.
-    pub(super) fn size_in_bytes(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         self.0.capacity()
     }
 }

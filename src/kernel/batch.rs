@@ -23,7 +23,8 @@ pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 pub(crate) const FEWEST_FOR_VECTORS: usize = 12;
 
 /// A source of [`Uniform`] hashes. Vector kernels are generic over it, so that hashing is compiled for their instructions, too.
-pub(crate) trait Hashes {
+// `pub`, because a method of the public trait `Items` returns one: no crate can name it.
+pub trait Hashes {
     fn len(&self) -> usize;
 
     /// Writes the hashes from index `start` on to `hashes`, until it is full or no more are left.
@@ -96,8 +97,8 @@ pub(crate) fn answers(hashes: &[u64], mut act: impl FnMut(Uniform) -> bool) -> u
 
 /// Looks up the hashes of a batch one by one, after prefetching their buckets.
 pub(super) struct LookUp<'a> {
-    pub(super) params: &'a Params,
-    pub(super) hashes: &'a [u64],
+    pub params: &'a Params,
+    pub hashes: &'a [u64],
 }
 
 impl Read for LookUp<'_> {

@@ -60,12 +60,12 @@ pub(crate) trait Task {
 
 impl Dispatch {
     /// The fastest kernel available.
-    pub(crate) fn best() -> Self {
+    pub fn best() -> Self {
         Self::of(Kernel::best()).unwrap_or(Self::Portable)
     }
 
     /// This kernel, if it is compiled in and the processor supports it.
-    pub(crate) fn of(kernel: Kernel) -> Option<Self> {
+    pub fn of(kernel: Kernel) -> Option<Self> {
         match kernel {
             Kernel::Portable => Some(Self::Portable),
             #[cfg(x86_kernels)]
@@ -80,7 +80,7 @@ impl Dispatch {
     }
 
     /// The public name of this kernel.
-    pub(crate) fn kernel(self) -> Kernel {
+    pub fn kernel(self) -> Kernel {
         match self {
             Self::Portable => Kernel::Portable,
             #[cfg(x86_kernels)]
@@ -113,19 +113,19 @@ impl Dispatch {
 
     /// Runs a [`Read`] on a table.
     #[inline(always)]
-    pub(crate) fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
+    pub fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
         for_table!(self, geometry, read or read_portably, (bytes, read))
     }
 
     /// Runs a [`Change`] on a table.
     #[inline(always)]
-    pub(crate) fn change<C: Change>(self, geometry: &Geometry, bytes: &mut [u8], change: C) -> C::Output {
+    pub fn change<C: Change>(self, geometry: &Geometry, bytes: &mut [u8], change: C) -> C::Output {
         for_table!(self, geometry, change or change_portably, (bytes, change))
     }
 
     /// Runs a [`Read`] on a table with its column.
     #[inline(always)]
-    pub(crate) fn read_deep<R: Read>(self, geometry: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
+    pub fn read_deep<R: Read>(self, geometry: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
         let column = geometry.column;
         match geometry.table {
             // A filter that was planned for its size has no column; all others have one most of the time.
@@ -141,7 +141,7 @@ impl Dispatch {
 
     /// Runs a [`Change`] on a table with its column.
     #[inline(always)]
-    pub(crate) fn change_deep<C: Change>(self, geometry: &DeepGeometry, bytes: &mut [u8], change: C) -> C::Output {
+    pub fn change_deep<C: Change>(self, geometry: &DeepGeometry, bytes: &mut [u8], change: C) -> C::Output {
         let column = geometry.column;
         match geometry.table {
             // As for `read_deep`.
@@ -180,7 +180,7 @@ impl Dispatch {
 
     /// Runs a [`Task`] with the instructions for single operations.
     #[inline(always)]
-    pub(crate) fn run<T: Task>(self, task: T) -> T::Output {
+    pub fn run<T: Task>(self, task: T) -> T::Output {
         match self.bmi2() {
             #[cfg(x86_kernels)]
             Some(bmi2) => bmi2.run(task),
@@ -192,7 +192,7 @@ impl Dispatch {
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order; bit i of its argument is the
     /// answer for the i-th hash of the batch.
-    pub(crate) fn contains_all(
+    pub fn contains_all(
         self,
         params: &Params,
         geometry: &Geometry,
@@ -226,7 +226,7 @@ impl Dispatch {
     /// not called `answer`. Calls it once for each [`BATCH`](super::BATCH) of the hashes, in order; bit i of the second argument is the
     /// answer for the i-th hash of the first.
     #[cfg(x86_kernels)]
-    pub(crate) fn contains_all_in<'a>(
+    pub fn contains_all_in<'a>(
         self,
         tables: impl Tables<'a>,
         prefetches: bool,

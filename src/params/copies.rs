@@ -20,12 +20,12 @@ impl Default for Copies {
 
 impl Copies {
     /// Counts a fingerprint with this many copies in its two buckets.
-    pub(crate) fn add(&mut self, copies: u32) {
+    pub fn add(&mut self, copies: u32) {
         self.0[index(copies.into()).min(MOST)] += 1;
     }
 
     /// The number of items, counting all copies.
-    pub(crate) fn items(&self) -> u64 {
+    pub fn items(&self) -> u64 {
         self.each().map(|(copies, count)| copies * count).sum()
     }
 
@@ -38,7 +38,7 @@ impl Copies {
     /// [`MOST_TIMES`] their number. `params` are those of the filter in which they were counted.
     ///
     /// Different items may have the same fingerprint and buckets. As many as chance explains count as different ones.
-    pub(crate) fn capacity(&self, params: &Params) -> Option<usize> {
+    pub fn capacity(&self, params: &Params) -> Option<usize> {
         let items = self.items();
         let repeated = self.repeated(params);
         let different = items - repeated.items();

@@ -61,7 +61,7 @@ pub(super) struct Measured(usize);
 
 impl Measured {
     /// The kind that stands for these tables.
-    pub(super) fn of(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32) -> Self {
+    pub fn of(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32) -> Self {
         let sizes = (addressing as u32) << BUCKET_SIZE_BITS | bucket_size;
         // Kinds are sorted, and each bucket size begins with the shortest fingerprints of all.
         let end = KINDS.partition_point(|&kind| u32::from(kind >> FINGERPRINT_BITS) <= sizes);
@@ -73,7 +73,7 @@ impl Measured {
     /// no table has, if these are too many items.
     ///
     /// A table with more buckets may be planned for fewer items, because the load changes with the size.
-    pub(super) fn fewest_buckets(self, addressing: Addressing, b: u32, capacity: u64) -> (u64, Load) {
+    pub fn fewest_buckets(self, addressing: Addressing, b: u32, capacity: u64) -> (u64, Load) {
         let mut loads = Loads::of(self);
         let mut first = 0;
         loop {

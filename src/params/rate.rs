@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// A rate in the fewest digits that are this number: 0.001, 1e-12. Beyond 10^±22, in up to nine.
-pub(crate) struct Rate(pub(crate) f64);
+pub(crate) struct Rate(pub f64);
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -261,7 +261,7 @@ pub(super) fn joined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
 
 /// The system's reason, which `std` allocates to display it; its kind where there is no memory.
 #[cfg(feature = "std")]
-pub(super) struct Reason<'a>(pub(super) &'a io::Error);
+pub(super) struct Reason<'a>(pub &'a io::Error);
 
 #[cfg(feature = "std")]
 impl fmt::Display for Reason<'_> {

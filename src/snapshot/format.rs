@@ -280,15 +280,15 @@ impl Fields for ElasticParams {
 
 /// The header of a lane's section.
 pub(super) struct Section {
-    pub(super) items: u64,
-    pub(super) shards: u64,
+    pub items: u64,
+    pub shards: u64,
     /// The length of the list and the tables that follow.
-    pub(super) length: u64,
+    pub length: u64,
 }
 
 impl Section {
     /// Encodes the header of the lane with this number, for this list. Also returns its checksum.
-    pub(super) fn encode(&self, list: impl Iterator<Item = Record>, lane: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
+    pub fn encode(&self, list: impl Iterator<Item = Record>, lane: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
         let mut bytes = [0; SECTION_BYTES];
         put(&mut bytes, 0, self.items.to_le_bytes());
         put(&mut bytes, 8, self.shards.to_le_bytes());
@@ -299,7 +299,7 @@ impl Section {
     }
 
     /// The fields, and the checksum that is stored.
-    pub(super) fn decode(bytes: &[u8; SECTION_BYTES]) -> (Self, u64) {
+    pub fn decode(bytes: &[u8; SECTION_BYTES]) -> (Self, u64) {
         (Self { items: number(bytes, 0), shards: number(bytes, 8), length: number(bytes, 16) }, number(bytes, 24))
     }
 }
@@ -368,16 +368,16 @@ pub(super) struct Checksum(xxhash_rust::xxh3::Xxh3);
 // Functions of their own: a piece is long, and inlined, each is kilobytes at every call.
 impl Checksum {
     #[inline(never)]
-    pub(super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(xxhash_rust::xxh3::Xxh3::with_seed(seed))
     }
 
     #[inline(never)]
-    pub(super) fn update(&mut self, bytes: &[u8]) {
+    pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    pub(super) fn finish(&self) -> u64 {
+    pub fn finish(&self) -> u64 {
         self.0.digest()
     }
 }

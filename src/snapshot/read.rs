@@ -49,7 +49,7 @@ impl<S: Source + ?Sized> Source for &mut S {
 }
 
 /// Bytes in memory.
-pub(crate) struct Slice<'a>(pub(crate) &'a [u8]);
+pub(crate) struct Slice<'a>(pub &'a [u8]);
 
 impl Source for Slice<'_> {
     fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
@@ -61,7 +61,7 @@ impl Source for Slice<'_> {
 }
 
 #[cfg(feature = "std")]
-pub(crate) struct Reader<R>(pub(crate) R);
+pub(crate) struct Reader<R>(pub R);
 
 #[cfg(feature = "std")]
 impl<R: Read> Source for Reader<R> {
@@ -85,11 +85,11 @@ impl<R: Read> Source for Reader<R> {
 /// A snapshot of which the header has been read. It is never read further than its end.
 pub(crate) struct Reading<S, F = ElasticParams> {
     source: S,
-    pub(crate) header: Header<F>,
+    pub header: Header<F>,
     /// What the trailer has: of the table, or of the sections' checksums.
     checksum: Checksum,
     /// Bytes that have arrived.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// Bytes of directories that were allowed.
     directories: u64,
     /// What was read last.
@@ -98,7 +98,7 @@ pub(crate) struct Reading<S, F = ElasticParams> {
 
 impl<S: Source, F: Fields> Reading<S, F> {
     /// Reads the header.
-    pub(crate) fn start(mut source: S) -> Result<Self, SnapshotError> {
+    pub fn start(mut source: S) -> Result<Self, SnapshotError> {
         let header = Header::decode(&header_bytes(&mut source)?)?;
         let checksum = Checksum::new(header.checksum);
         Ok(Self { source, header, checksum, offset: wide(HEADER_BYTES), directories: 0, buffer: Vec::new() })
@@ -159,7 +159,7 @@ impl<S: Source> Reading<S, Fixed> {
 
 impl<S: Source> Reading<S> {
     /// Reads and validates what the next section, that of the lane with this number, says before its tables.
-    pub(crate) fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
+    pub fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
         let start = self.offset;
         self.next(SECTION_BYTES, |_, _| {})?;
         let mut bytes = [0; SECTION_BYTES];
@@ -178,7 +178,7 @@ impl<S: Source> Reading<S> {
     }
 
     /// The next table, with its padding, of a shard with these parameters.
-    pub(crate) fn table(&mut self, params: ShardParams, record: &Record) -> Result<&[u8], SnapshotError> {
+    pub fn table(&mut self, params: ShardParams, record: &Record) -> Result<&[u8], SnapshotError> {
         let (start, bytes) = (self.offset, params.table_bytes());
         self.next(padded(bytes), |_, _| {})?;
         check_sum(start, "table of a shard", record.checksum, checksum(&self.buffer[..bytes], 0))?;
@@ -191,7 +191,7 @@ impl<S: Source> Reading<S> {
     }
 
     /// Reads and verifies all tables of a lane.
-    pub(crate) fn verify_tables(&mut self, listing: &Listing) -> Result<(), SnapshotError> {
+    pub fn verify_tables(&mut self, listing: &Listing) -> Result<(), SnapshotError> {
         let params = self.header.fields;
         for layer in listing.layers(&params) {
             for record in layer.records {
@@ -203,7 +203,7 @@ impl<S: Source> Reading<S> {
 
     /// Fails if a directory of this depth, after those before it, would take far more memory than the bytes that have arrived.
     /// To be called when the tables that it leads to have.
-    pub(crate) fn allow_directory(&mut self, depth: u8) -> Result<(), SnapshotError> {
+    pub fn allow_directory(&mut self, depth: u8) -> Result<(), SnapshotError> {
         self.directories = self.directories.saturating_add(wide(size_of::<u32>()) << depth);
         if self.directories <= MOST_DIRECTORIES.max(self.offset) {
             return Ok(());
@@ -213,13 +213,13 @@ impl<S: Source> Reading<S> {
     }
 
     /// Reads the trailer. Returns the length of the snapshot.
-    pub(crate) fn finish(mut self) -> Result<u64, SnapshotError> {
+    pub fn finish(mut self) -> Result<u64, SnapshotError> {
         self.trailer("end")
     }
 
     /// Reads the trailer, behind which there must be nothing.
     #[cfg(feature = "std")]
-    pub(crate) fn finish_at_end(mut self) -> Result<(), SnapshotError> {
+    pub fn finish_at_end(mut self) -> Result<(), SnapshotError> {
         let end = self.trailer("end")?;
         nothing_follows(&mut self.source, end, "the input goes on after the snapshot's end")
     }
@@ -227,7 +227,7 @@ impl<S: Source> Reading<S> {
 
 impl Reading<Slice<'_>> {
     /// Goes on this many bytes further.
-    pub(crate) fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
+    pub fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
         let left = self.source.0;
         let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
             let end = self.offset + wide(left.len());
@@ -263,15 +263,15 @@ pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
 pub(crate) struct Listing {
     records: Vec<Record>,
     /// The length of all tables with what they are filled up with.
-    pub(crate) table_bytes: u64,
+    pub table_bytes: u64,
 }
 
 /// The shards of a layer, which are never none.
 pub(crate) struct Listed<'a> {
-    pub(crate) plan: LayerPlan,
+    pub plan: LayerPlan,
     /// The depth of a directory for them.
-    pub(crate) depth: u8,
-    pub(crate) records: &'a [Record],
+    pub depth: u8,
+    pub records: &'a [Record],
 }
 
 impl Listing {
@@ -305,7 +305,7 @@ impl Listing {
     }
 
     /// The layers, in order.
-    pub(crate) fn layers(&self, params: &ElasticParams) -> impl Iterator<Item = Listed<'_>> {
+    pub fn layers(&self, params: &ElasticParams) -> impl Iterator<Item = Listed<'_>> {
         self.records.chunk_by(|one, next| one.layer == next.layer).map(|records| {
             let plan = params.layer(records[0].layer);
             let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.least_depth);

@@ -31,13 +31,13 @@ const LONGEST: &str = ".koel-0123456789abcdef-4294967295.tmp";
 /// A new file that is deleted on drop unless it has replaced the target.
 pub(super) struct Temporary {
     path: PathBuf,
-    pub(super) file: File,
+    pub file: File,
 }
 
 impl Temporary {
     /// Creates a file in the folder of the target, and removes leftovers of killed savers. If it will replace a file and get its
     /// permissions, nobody else may read it until then; otherwise it has the permissions of any new file.
-    pub(super) fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
+    pub fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
         let mut names = Names::of(target)?;
         (0..SEARCHED).for_each(|number| remove_leftover(names.nth(number)));
         let mut options = options();
@@ -64,7 +64,7 @@ impl Temporary {
         }
     }
 
-    pub(super) fn take_the_place_of(mut self, target: &Path) -> io::Result<()> {
+    pub fn take_the_place_of(mut self, target: &Path) -> io::Result<()> {
         if !is_at(&self.file, &self.path) {
             let what = "another program removed or replaced the temporary file; save again";
             return Err(failed(ErrorKind::Other, &self.path, what, None));

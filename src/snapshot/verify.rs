@@ -48,11 +48,11 @@ pub(super) struct Expected {
 /// What stands around a table.
 pub(super) struct Around {
     /// The offset of the table.
-    pub(super) start: u64,
+    pub start: u64,
     /// The checksum, unless it has been compared.
-    pub(super) expected: Option<Expected>,
+    pub expected: Option<Expected>,
     /// The offset of the number of items, and the words for another number.
-    pub(super) items: (u64, &'static str),
+    pub items: (u64, &'static str),
 }
 
 impl Around {

@@ -45,7 +45,7 @@ mod allocated {
 
     impl Memory {
         /// Allocates `len` zeros; `None` if `len` is 0 or the allocation fails.
-        pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        pub fn zeroed(len: usize) -> Option<Self> {
             if !cfg!(huge_pages) {
                 return Self::allocate(len, alloc_zeroed);
             }
@@ -56,7 +56,7 @@ mod allocated {
         }
 
         /// A copy of `bytes` followed by zeros; `None` if both are empty or the allocation fails.
-        pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
+        pub fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let len = bytes.len().checked_add(zeros)?;
             let memory = Self::allocate(len, alloc)?;
             // SAFETY: `bytes.len() + zeros` bytes were just allocated at `start`, so they cannot overlap `bytes`.
@@ -88,7 +88,7 @@ mod allocated {
 
         /// Takes over the vector's bytes; moves them only if the vector has spare capacity. `None` if there are no bytes, or if the
         /// allocator cannot give the spare capacity back.
-        pub(crate) fn from_vec(bytes: Vec<u8>) -> Option<Self> {
+        pub fn from_vec(bytes: Vec<u8>) -> Option<Self> {
             let (len, capacity) = (bytes.len(), bytes.capacity());
             if len == 0 {
                 return None;
@@ -177,7 +177,7 @@ mod vector {
 
     impl Memory {
         /// Allocates `len` zeros; `None` if the allocation fails.
-        pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        pub fn zeroed(len: usize) -> Option<Self> {
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(len).ok()?;
             bytes.resize(len, 0);
@@ -186,12 +186,12 @@ mod vector {
 
         /// Takes over the vector.
         #[expect(clippy::unnecessary_wraps, reason = "with huge pages it may fail")]
-        pub(crate) fn from_vec(bytes: Vec<u8>) -> Option<Self> {
+        pub fn from_vec(bytes: Vec<u8>) -> Option<Self> {
             Some(Self(bytes))
         }
 
         /// A copy of `bytes` followed by zeros; `None` if the allocation fails.
-        pub(crate) fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
+        pub fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let mut copy = Vec::new();
             copy.try_reserve_exact(bytes.len().checked_add(zeros)?).ok()?;
             copy.extend_from_slice(bytes);

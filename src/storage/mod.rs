@@ -22,17 +22,17 @@ pub(crate) struct Owned(Memory);
 
 impl Owned {
     /// An empty table and its padding, or `None` if the memory cannot be allocated.
-    pub(crate) fn zeroed(table_bytes: usize) -> Option<Self> {
+    pub fn zeroed(table_bytes: usize) -> Option<Self> {
         Memory::zeroed(table_bytes.checked_add(PADDING)?).map(Self)
     }
 
     /// A copy of a table, with padding, or `None` if the memory cannot be allocated.
-    pub(crate) fn copied(table: &[u8]) -> Option<Self> {
+    pub fn copied(table: &[u8]) -> Option<Self> {
         Memory::copied(table, PADDING).map(Self)
     }
 
     /// Takes over a vector that holds a table and its padding, or `None` if memory cannot be allocated.
-    pub(crate) fn from_vec(padded: Vec<u8>) -> Option<Self> {
+    pub fn from_vec(padded: Vec<u8>) -> Option<Self> {
         Memory::from_vec(padded).map(Self)
     }
 }

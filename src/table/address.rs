@@ -58,8 +58,8 @@ impl Uniform {
 /// The addressing of tables with any even number of buckets: [`Addressing::AnySize`].
 #[derive(Clone, Copy)]
 pub(crate) struct AnySize {
-    pub(crate) buckets: u64,
-    pub(crate) fingerprint_bits: u32,
+    pub buckets: u64,
+    pub fingerprint_bits: u32,
 }
 
 impl AnySize {
@@ -76,14 +76,14 @@ impl AnySize {
 
     /// Both buckets and the fingerprint of an item.
     #[inline]
-    pub(crate) fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
+    pub fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
 
     /// The other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
-    pub(crate) fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+    pub fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         // Bucket and alternate add up to an odd number modulo an even one, so they always differ.
         let sum = product(spread(fingerprint.wide()), self.buckets).0 | 1;
         let (difference, below) = sum.overflowing_sub(bucket);
@@ -101,27 +101,27 @@ pub(crate) struct Address {
 
 impl Address {
     #[inline]
-    pub(crate) fn new(params: &Params) -> Self {
+    pub fn new(params: &Params) -> Self {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
     }
 
     /// The addressing, if it is [`Addressing::AnySize`].
     #[inline]
-    pub(crate) fn any_size(&self) -> Option<AnySize> {
+    pub fn any_size(&self) -> Option<AnySize> {
         let Self { addressing, buckets, fingerprint_bits } = *self;
         (addressing == Addressing::AnySize).then_some(AnySize { buckets, fingerprint_bits })
     }
 
     /// The number of different fingerprints, 2ᶠ − 1.
     #[inline]
-    pub(crate) fn fingerprints(&self) -> u32 {
+    pub fn fingerprints(&self) -> u32 {
         // It is odd already. Now the compiler knows, too, that it is not 0, and divides by it without asking.
         low_half(mask(self.fingerprint_bits)) | 1
     }
 
     /// The first bucket and the fingerprint of an item.
     #[inline]
-    pub(crate) fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
+    pub fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
         if let Some(address) = self.any_size() {
             return address.locate(Uniform(hash));
         }
@@ -131,14 +131,14 @@ impl Address {
 
     /// Both buckets and the fingerprint of an item.
     #[inline]
-    pub(crate) fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
+    pub fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
 
     /// The other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
-    pub(crate) fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
+    pub fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         match self.any_size() {
             Some(address) => address.alternate(bucket, fingerprint),
             None => (bucket ^ u64::from(low_half(fingerprint.wide() * GO_MULTIPLIER))) & (self.buckets - 1),

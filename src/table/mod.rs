@@ -52,11 +52,11 @@ pub(crate) use walk::{place, place_all, place_elsewhere};
 pub(crate) struct Fingerprint(NonZeroU64);
 
 impl Fingerprint {
-    pub(crate) const ONE: Self = Self(NonZeroU64::MIN);
+    pub const ONE: Self = Self(NonZeroU64::MIN);
 
     /// The fingerprint in a slot, or `None` for an empty slot.
     #[inline]
-    pub(crate) fn new(value: u32) -> Option<Self> {
+    pub fn new(value: u32) -> Option<Self> {
         NonZeroU64::new(value.into()).map(Self)
     }
 
@@ -68,23 +68,23 @@ impl Fingerprint {
 
     /// Its lowest bits: the part that determines the alternate bucket. (Never 0, but for corrupt ones.)
     #[inline]
-    pub(crate) fn low(self, bits: u32) -> Self {
+    pub fn low(self, bits: u32) -> Self {
         Self(NonZeroU64::new(self.wide() & ((1 << bits) - 1)).unwrap_or(NonZeroU64::MIN))
     }
 
     /// A longer fingerprint, with further bits, which are above these.
     #[inline]
-    pub(crate) fn with(self, upper: u64) -> Self {
+    pub fn with(self, upper: u64) -> Self {
         Self(self.0 | upper)
     }
 
     #[inline]
-    pub(crate) fn get(self) -> u32 {
+    pub fn get(self) -> u32 {
         low_half(self.wide())
     }
 
     #[inline]
-    pub(crate) fn wide(self) -> u64 {
+    pub fn wide(self) -> u64 {
         self.0.get()
     }
 }
@@ -210,7 +210,7 @@ pub(crate) struct Column {
 impl Column {
     /// The number of bits that it has of each slot.
     #[inline]
-    pub(crate) fn width(self) -> u32 {
+    pub fn width(self) -> u32 {
         self.width.into()
     }
 }
@@ -219,12 +219,12 @@ impl Column {
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct DeepGeometry {
     /// That of the table alone, for lookups.
-    pub(crate) table: Geometry,
-    pub(crate) column: Column,
+    pub table: Geometry,
+    pub column: Column,
 }
 
 impl DeepGeometry {
-    pub(crate) fn new(params: &impl TableParams) -> Self {
+    pub fn new(params: &impl TableParams) -> Self {
         let first_bit = wide(bytes_of(params.buckets(), params.bucket_bits())) * 8;
         #[expect(clippy::cast_possible_truncation, reason = "28 at most")]
         let width = params.column_bits() as u8;
@@ -233,7 +233,7 @@ impl DeepGeometry {
 
     /// That of a table of [`Deep`] buckets.
     #[inline(always)]
-    pub(crate) fn deep(&self) -> Option<(PackedGeometry, Column)> {
+    pub fn deep(&self) -> Option<(PackedGeometry, Column)> {
         match self.table {
             Geometry::Narrow(geometry) if (1..=Deep::MOST_COLUMN_BITS).contains(&self.column.width()) => {
                 Some((geometry, self.column))
@@ -319,7 +319,7 @@ impl TableParams for Params {
 impl Geometry {
     /// Runs a [`Read`] on a table with this layout.
     #[inline(always)]
-    pub(crate) fn read_with<I: Instructions, R: Read>(&self, bytes: &[u8], instructions: I, read: R) -> R::Output {
+    pub fn read_with<I: Instructions, R: Read>(&self, bytes: &[u8], instructions: I, read: R) -> R::Output {
         match self {
             Self::Narrow(geometry) => Narrow::read(geometry, bytes, instructions, read),
             Self::Wide(geometry) => Wide::read(geometry, bytes, instructions, read),
@@ -328,7 +328,7 @@ impl Geometry {
     }
 
     #[inline]
-    pub(crate) fn new(params: &impl TableParams) -> Self {
+    pub fn new(params: &impl TableParams) -> Self {
         match params.table() {
             TableKind::Single => Self::Single(SingleGeometry::new(params.fingerprint_bits(), params.bucket_size())),
             // A program with kernels is large anyway, and opening a view takes a tenth less with all layouts at hand.

@@ -79,7 +79,7 @@ impl SingleGeometry {
 
     /// The windows of a bucket: the offset of each in the bucket, in bits, and its slots.
     #[inline]
-    pub(crate) fn windows(&self) -> impl Iterator<Item = (u64, Fields)> {
+    pub fn windows(&self) -> impl Iterator<Item = (u64, Fields)> {
         let last = self.slots.first_bits(self.last.into());
         (1..=self.windows)
             .zip((0..).step_by(self.stride.into()))

@@ -3,8 +3,6 @@
 //! `KOEL_COMPOSED=N cargo test --test suite composed:: -- --nocapture` runs N other sequences, and prints one of each kind that
 //! fails, shortened.
 
-#![allow(unreachable_pub, reason = "they are public in the fuzz targets' package")]
-
 #[path = "../../fuzz/src/composed.rs"]
 pub(crate) mod operations;
 

@@ -10,7 +10,7 @@ mod counts;
 mod directories;
 #[path = "../common/heap.rs"]
 mod heap;
-#[allow(dead_code, unreachable_pub, reason = "the fuzz targets use all of it")]
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
 #[path = "../../fuzz/src/model.rs"]
 mod model;
 use common::split_mix;

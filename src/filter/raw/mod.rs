@@ -34,7 +34,7 @@ pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
 
 impl RawFilter {
     /// An empty filter, or an error if the table cannot be allocated.
-    pub(crate) fn new(params: Params) -> Result<Self, OutOfMemory> {
+    pub fn new(params: Params) -> Result<Self, OutOfMemory> {
         let bytes = params.table_bytes();
         let storage = Owned::zeroed(bytes).ok_or(OutOfMemory::of(bytes))?;
         Ok(Self::from_parts(params, storage, 0))
@@ -46,7 +46,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     ///
     /// # Panics
     /// If the length of the table is not the one that the parameters require.
-    pub(crate) fn from_parts(params: P, storage: S, len: usize) -> Self {
+    pub fn from_parts(params: P, storage: S, len: usize) -> Self {
         assert!(storage.len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
         // A call, before there is anything to keep across it.
         let dispatch = Dispatch::best();
@@ -54,25 +54,25 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 
     #[inline]
-    pub(crate) fn params(&self) -> &P {
+    pub fn params(&self) -> &P {
         &self.params
     }
 
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn dispatch(&self) -> Dispatch {
+    pub fn dispatch(&self) -> Dispatch {
         self.dispatch
     }
 
-    pub(crate) fn with_dispatch(self, dispatch: Dispatch) -> Self {
+    pub fn with_dispatch(self, dispatch: Dispatch) -> Self {
         Self { dispatch, ..self }
     }
 
     #[inline(always)]
-    pub(crate) fn read<R: Read>(&self, read: R) -> R::Output {
+    pub fn read<R: Read>(&self, read: R) -> R::Output {
         let bytes = &self.storage;
         if P::HAS_COLUMN {
             self.dispatch.read_deep(&DeepGeometry::new(&self.params), bytes, read)
@@ -82,17 +82,17 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 
     /// The table without its padding.
-    pub(crate) fn table(&self) -> &[u8] {
+    pub fn table(&self) -> &[u8] {
         &self.storage[..self.params.table_bytes()]
     }
 
     /// The number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
-    pub(crate) fn taken(&self, buckets: Range<u64>) -> Option<u64> {
+    pub fn taken(&self, buckets: Range<u64>) -> Option<u64> {
         self.read(Taken(buckets, self.params.low_bits()))
     }
 
     /// The first corrupt bucket, and what is wrong with it.
-    pub(crate) fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
+    pub fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
         self.read(FirstCorrupt(buckets, self.params.low_bits()))
     }
 
@@ -123,13 +123,13 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 
     /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
-    pub(crate) fn each_fingerprint(&self, mut act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
+    pub fn each_fingerprint(&self, mut act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
         self.each_bucket(|bucket, values| fingerprints(&values).all(|fingerprint| act(bucket, fingerprint)))
     }
 
     /// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies, until it
     /// returns false. Returns false if it did.
-    pub(crate) fn each_class(&self, mut act: impl FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
+    pub fn each_class(&self, mut act: impl FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
         let count = |values: &[u32], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
         self.each_bucket(|bucket, values| {
             values.iter().enumerate().all(|(slot, &value)| {
@@ -146,20 +146,20 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
 impl<S: Deref<Target = [u8]>> RawFilter<S> {
     #[inline]
-    pub(crate) fn storage(&self) -> &S {
+    pub fn storage(&self) -> &S {
         &self.storage
     }
 
-    pub(crate) fn into_storage(self) -> S {
+    pub fn into_storage(self) -> S {
         self.storage
     }
 
-    pub(crate) fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.dispatch = dispatch;
     }
 
     /// A copy of the filter that owns its table. The table must be valid, or be verified next.
-    pub(crate) fn to_owned(&self) -> Result<RawFilter, OutOfMemory> {
+    pub fn to_owned(&self) -> Result<RawFilter, OutOfMemory> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
         let Self { params, geometry, len, dispatch, .. } = *self;
@@ -168,19 +168,19 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
     /// False if no item with this hash is in the filter; true if one probably is.
     #[inline]
-    pub(crate) fn contains(&self, hash: Uniform) -> bool {
+    pub fn contains(&self, hash: Uniform) -> bool {
         self.read(Contains { params: &self.params, hash })
     }
 
     /// The number of copies of the hash's fingerprint in its two buckets.
-    pub(crate) fn count(&self, hash: Uniform) -> u32 {
+    pub fn count(&self, hash: Uniform) -> u32 {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         self.copies(buckets, fingerprint)
     }
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
     /// is the answer for the i-th hash of the batch.
-    pub(crate) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
+    pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
         self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, answer);
     }
 
@@ -190,20 +190,20 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     }
 
     /// Prefetches the buckets of the hashes.
-    pub(crate) fn prefetch(&self, hashes: &[u64]) {
+    pub fn prefetch(&self, hashes: &[u64]) {
         self.read(Prefetch { params: &self.params, hashes });
     }
 
     /// The values of the slots of a packed bucket; 0 for empty slots.
     #[cfg(go_files)]
-    pub(crate) fn packed_values(&self, bucket: u64) -> [u32; 4] {
+    pub fn packed_values(&self, bucket: u64) -> [u32; 4] {
         let [first, second, third, fourth, ..] = self.slots(bucket);
         [first, second, third, fourth]
     }
 
     /// The error for a hash that was refused as the `position`-th of those to insert.
     #[cold]
-    pub(crate) fn refusal(&self, hash: Uniform, position: usize) -> InsertError {
+    pub fn refusal(&self, hash: Uniform, position: usize) -> InsertError {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
         let is_crowded = || is_crowded(&self.params, buckets, &|bucket| self.slots(bucket));
@@ -219,13 +219,13 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
 impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     #[cfg(test)]
-    pub(crate) fn change<C: Change>(&mut self, change: C) -> C::Output {
+    pub fn change<C: Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
     }
 
     /// Stores what `map` makes of the fingerprints of another table with as many buckets. Each one is stored in its bucket there,
     /// or in its alternate if that is full. Returns false if one found no room: then this filter is of no use.
-    pub(crate) fn receive<T: Deref<Target = [u8]>>(
+    pub fn receive<T: Deref<Target = [u8]>>(
         &mut self,
         other: &RawFilter<T, P>,
         map: impl Fn(Fingerprint) -> Option<Fingerprint>,
@@ -245,7 +245,7 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     /// Adds to an empty filter those fingerprints of another one with as many buckets whose bits in the column begin with `prefix`:
     /// those that are more than this one's. Returns false, and has done nothing, if there is no quicker way than one by one.
-    pub(crate) fn take_part<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
+    pub fn take_part<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
         let (buckets, column) = (self.params.buckets(), DeepGeometry::new(&self.params).column);
         let items = whole.read(FillPart { buckets, part: &mut self.storage, column, prefix });
         self.len += items.unwrap_or(0);
@@ -254,7 +254,7 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: for all of them, it is
     /// `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
-    pub(crate) fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
+    pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
         let Self { params, storage, len, dispatch, .. } = self;
         let add = AddHalf { params, half: (&half.storage, DeepGeometry::new(&half.params).column), bit };
         let is_added = dispatch.change_deep(&DeepGeometry::new(params), storage, add);
@@ -266,7 +266,7 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 impl RawFilter {
     /// Inserts a hash. Returns false, and changes nothing, if no slot was found.
     #[inline]
-    pub(crate) fn place(&mut self, hash: Uniform) -> bool {
+    pub fn place(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Insert { params, hash });
         self.len += usize::from(is_placed);
@@ -275,7 +275,7 @@ impl RawFilter {
 
     /// Inserts a fingerprint into these two buckets. Returns false, and changes nothing, if no slot was found.
     #[inline]
-    pub(crate) fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    pub fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         let place = Place { params: &self.params, buckets, fingerprint };
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, place);
         self.len += usize::from(is_placed);
@@ -284,7 +284,7 @@ impl RawFilter {
 
     /// Removes one copy of the hash's fingerprint. Returns false if there is none.
     #[inline]
-    pub(crate) fn remove(&mut self, hash: Uniform) -> bool {
+    pub fn remove(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
         let is_found = self.dispatch.change(&self.geometry, &mut self.storage, Remove { params, hash });
         self.len -= usize::from(is_found);
@@ -295,7 +295,7 @@ impl RawFilter {
 
     /// Inserts at most 64 hashes, until one is refused.
     #[inline(never)]
-    pub(crate) fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
+    pub fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let Self { params, geometry, storage, len, dispatch } = self;
         let inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: *len });
         *len += inserted;
@@ -304,7 +304,7 @@ impl RawFilter {
 
     /// Removes one copy of each of at most 64 hashes. Bit i of the result says whether the i-th was found.
     #[inline(never)]
-    pub(crate) fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
+    pub fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
         let Self { params, geometry, storage, len, dispatch } = self;
         let found = dispatch.change(geometry, storage, RemoveBatch { params, hashes });
         *len -= found.count_ones() as usize;
@@ -313,18 +313,18 @@ impl RawFilter {
 
     /// The same table, with the number of items that it was found to hold.
     #[cfg(go_files)]
-    pub(crate) fn with_len(self, len: usize) -> Self {
+    pub fn with_len(self, len: usize) -> Self {
         Self { len, ..self }
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.storage.fill(0);
         self.len = 0;
     }
 
     /// The table and its padding. The caller must leave buckets that this library could have written.
     #[cfg(go_files)]
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.storage
     }
 }
@@ -396,7 +396,7 @@ impl Combine {
 
 impl RawFilter {
     /// Adds the fingerprints of a filter with equal parameters. Returns false, and changes nothing, if they do not fit.
-    pub(crate) fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<bool, OutOfMemory> {
+    pub fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<bool, OutOfMemory> {
         // Do not copy the table if the items cannot fit.
         if how == Combine::Sum && self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
             return Ok(false);
@@ -436,7 +436,7 @@ pub(crate) struct Together {
 impl<S: Deref<Target = [u8]>> RawFilter<S> {
     /// Counts what two filters with the same parameters have. Takes time proportional to both tables.
     #[cold]
-    pub(crate) fn together<T: Deref<Target = [u8]>>(&self, other: &RawFilter<T>) -> Together {
+    pub fn together<T: Deref<Target = [u8]>>(&self, other: &RawFilter<T>) -> Together {
         let mut together = Together { in_both: 0, sum: params::Copies::default(), union: params::Copies::default() };
         let mut add = |ours, theirs| {
             for (how, copies) in [(Combine::Sum, &mut together.sum), (Combine::Union, &mut together.union)] {

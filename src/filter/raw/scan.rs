@@ -15,8 +15,8 @@ use crate::{
 };
 
 pub(super) struct Prefetch<'a> {
-    pub(super) params: &'a Params,
-    pub(super) hashes: &'a [u64],
+    pub params: &'a Params,
+    pub hashes: &'a [u64],
 }
 
 impl Read for Prefetch<'_> {
@@ -28,7 +28,7 @@ impl Read for Prefetch<'_> {
     }
 }
 
-pub(super) struct Taken(pub(super) Range<u64>, pub(super) Option<Fingerprint>);
+pub(super) struct Taken(pub Range<u64>, pub Option<Fingerprint>);
 
 impl Read for Taken {
     type Output = Option<u64>;
@@ -39,7 +39,7 @@ impl Read for Taken {
     }
 }
 
-pub(super) struct FirstCorrupt(pub(super) Range<u64>, pub(super) Option<Fingerprint>);
+pub(super) struct FirstCorrupt(pub Range<u64>, pub Option<Fingerprint>);
 
 impl Read for FirstCorrupt {
     type Output = Option<(u64, Corrupt)>;
@@ -100,19 +100,19 @@ pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn 
 /// The copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
 #[derive(Clone, Copy)]
 pub(crate) struct Copies {
-    pub(crate) buckets: Pair,
-    pub(crate) fingerprint: Fingerprint,
-    pub(crate) unknown: u32,
+    pub buckets: Pair,
+    pub fingerprint: Fingerprint,
+    pub unknown: u32,
 }
 
 impl Copies {
-    pub(crate) fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
+    pub fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
         self.find(slots).0
     }
 
     /// Their number, and the first one.
     #[inline(never)]
-    pub(crate) fn find(self, slots: &dyn Fn(u64) -> Slots) -> (u32, Option<Fingerprint>) {
+    pub fn find(self, slots: &dyn Fn(u64) -> Slots) -> (u32, Option<Fingerprint>) {
         let (mut copies, mut first) = (0, None);
         each_in(self.buckets, slots, |_, other| {
             if (other.get() ^ self.fingerprint.get()) & !self.unknown == 0 {
@@ -126,8 +126,8 @@ impl Copies {
 /// Looks up a fingerprint in these two buckets.
 #[derive(Clone, Copy)]
 pub(crate) struct Sought {
-    pub(crate) buckets: Pair,
-    pub(crate) fingerprint: Fingerprint,
+    pub buckets: Pair,
+    pub fingerprint: Fingerprint,
 }
 
 impl Read for Sought {
@@ -143,24 +143,24 @@ impl Read for Sought {
 #[derive(Clone, Copy)]
 pub(crate) struct Located {
     buckets: u64,
-    pub(crate) fingerprint: Fingerprint,
+    pub fingerprint: Fingerprint,
 }
 
 impl Located {
     #[inline(always)]
-    pub(crate) fn new((first, second): Pair, fingerprint: Fingerprint) -> Self {
+    pub fn new((first, second): Pair, fingerprint: Fingerprint) -> Self {
         debug_assert!(first | second < 1 << 32);
         Self { buckets: first | second << 32, fingerprint }
     }
 
     #[inline(always)]
-    pub(crate) fn buckets(self) -> Pair {
+    pub fn buckets(self) -> Pair {
         (low_half(self.buckets).into(), self.buckets >> 32)
     }
 
     /// Prefetches its buckets.
     #[inline(always)]
-    pub(crate) fn prefetch(self) -> PrefetchLocated {
+    pub fn prefetch(self) -> PrefetchLocated {
         PrefetchLocated(self)
     }
 }
@@ -217,8 +217,8 @@ impl Read for PrefetchLocated {
 
 /// Copies the values of the slots of buckets, bucket after bucket.
 pub(crate) struct CopyValues<'a> {
-    pub(crate) buckets: Range<u64>,
-    pub(crate) values: &'a mut [u32],
+    pub buckets: Range<u64>,
+    pub values: &'a mut [u32],
 }
 
 /// The values of one bucket's slots.
@@ -245,10 +245,10 @@ impl Read for CopyValues<'_> {
 
 /// [`Table::fill_part`].
 pub(super) struct FillPart<'a> {
-    pub(super) buckets: u64,
-    pub(super) part: &'a mut [u8],
-    pub(super) column: Column,
-    pub(super) prefix: u32,
+    pub buckets: u64,
+    pub part: &'a mut [u8],
+    pub column: Column,
+    pub prefix: u32,
 }
 
 impl Read for FillPart<'_> {
@@ -262,9 +262,9 @@ impl Read for FillPart<'_> {
 
 /// [`TableMut::add_bucket`] for all buckets.
 pub(super) struct AddHalf<'a, P> {
-    pub(super) params: &'a P,
-    pub(super) half: (&'a [u8], Column),
-    pub(super) bit: u32,
+    pub params: &'a P,
+    pub half: (&'a [u8], Column),
+    pub bit: u32,
 }
 
 impl<P: TableParams> Change for AddHalf<'_, P> {
@@ -290,9 +290,9 @@ impl<P: TableParams> Change for AddHalf<'_, P> {
 
 /// Stores the values of another table's slots, each in its bucket or its alternate.
 pub(super) struct Receive<'a, P> {
-    pub(super) params: &'a P,
-    pub(super) first_bucket: u64,
-    pub(super) values: &'a [u32],
+    pub params: &'a P,
+    pub first_bucket: u64,
+    pub values: &'a [u32],
 }
 
 impl<P: TableParams> Change for Receive<'_, P> {
@@ -307,10 +307,10 @@ impl<P: TableParams> Change for Receive<'_, P> {
 
 /// Inserts hashes until one is refused.
 pub(super) struct InsertBatch<'a> {
-    pub(super) params: &'a Params,
-    pub(super) hashes: &'a [u64],
+    pub params: &'a Params,
+    pub hashes: &'a [u64],
     /// The number of items in the table before it.
-    pub(super) len: usize,
+    pub len: usize,
 }
 
 impl Change for InsertBatch<'_> {
@@ -336,8 +336,8 @@ impl Change for InsertBatch<'_> {
 
 /// Removes one copy of each hash's fingerprint.
 pub(super) struct RemoveBatch<'a> {
-    pub(super) params: &'a Params,
-    pub(super) hashes: &'a [u64],
+    pub params: &'a Params,
+    pub hashes: &'a [u64],
 }
 
 impl Change for RemoveBatch<'_> {

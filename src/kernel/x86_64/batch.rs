@@ -91,7 +91,7 @@ pub(super) struct OneTable<'a, V: Vector> {
 impl<'a, V: Vector> OneTable<'a, V> {
     /// # Panics
     /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
-    pub(super) fn new(proof: V::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
+    pub fn new(proof: V::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
         assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
         assert!(*geometry == Geometry::new(params), "the geometry is not that of the parameters");
         // SAFETY: both are as required.
@@ -178,7 +178,7 @@ impl<'a, V: Vector> OneTable<'a, V> {
 
     /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
-    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+    pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
         let targets = [Targets::new(), Targets::new()];
         let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
         pipelined(hashes, targets, locate, |targets, len| self.look_up(targets, len), answer);
@@ -260,7 +260,7 @@ struct TargetsInMany {
 
 impl<'a, V: Vector, T: Tables<'a>> ManyTables<'a, V, T> {
     /// `None` if tables are not packed, or have too many buckets for vectors.
-    pub(super) fn new(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
+    pub fn new(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
         let (geometry, is_narrow) = match *tables.geometry() {
             Geometry::Narrow(geometry) => (geometry, true),
             Geometry::Wide(geometry) => (geometry, false),
@@ -331,7 +331,7 @@ impl<'a, V: Vector, T: Tables<'a>> ManyTables<'a, V, T> {
     }
     /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
-    pub(super) fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+    pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
         let targets = || TargetsInMany { tables: [ptr::null(); BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] };
         let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
         pipelined(hashes, [targets(), targets()], locate, |targets, len| self.look_up(targets, len), answer);

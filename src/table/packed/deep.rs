@@ -19,7 +19,7 @@ use codebook::CODEWORD_BITS;
 pub(crate) struct Deep;
 
 impl Deep {
-    pub(crate) const MOST_COLUMN_BITS: u32 = 15;
+    pub const MOST_COLUMN_BITS: u32 = 15;
 }
 
 impl Column {

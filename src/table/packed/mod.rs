@@ -80,31 +80,31 @@ impl PackedGeometry {
         }
     }
 
-    pub(crate) const fn is_narrow(&self) -> bool {
+    pub const fn is_narrow(&self) -> bool {
         self.high_bits as u32 + 4 <= Self::LONGEST_NARROW
     }
 
     #[inline]
-    pub(crate) fn bucket_bits(&self) -> u32 {
+    pub fn bucket_bits(&self) -> u32 {
         self.bucket_bits.into()
     }
 
     /// The length of a high part in bits, f − 4.
     #[inline]
-    pub(crate) fn high_bits(&self) -> u32 {
+    pub fn high_bits(&self) -> u32 {
         self.high_bits.into()
     }
 
     /// Masks for the high parts in quarters.
     #[cfg(x86_kernels)]
     #[inline]
-    pub(crate) fn high_quarters(&self) -> u64 {
+    pub fn high_quarters(&self) -> u64 {
         self.high_quarters
     }
 
     /// The high parts in one word, as fields.
     #[inline]
-    pub(crate) fn highs(&self) -> Fields {
+    pub fn highs(&self) -> Fields {
         Fields::from_ones(self.ones, self.high_bits())
     }
 
@@ -116,7 +116,7 @@ impl PackedGeometry {
 
     /// The first bit of a bucket.
     #[inline]
-    pub(crate) fn bit(&self, bucket: u64) -> u64 {
+    pub fn bit(&self, bucket: u64) -> u64 {
         bucket * u64::from(self.bucket_bits)
     }
 
@@ -230,13 +230,13 @@ pub(crate) trait Keys: Copy {
 impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
     #[cfg(x86_kernels)]
     #[inline(always)]
-    pub(crate) fn geometry(&self) -> &PackedGeometry {
+    pub fn geometry(&self) -> &PackedGeometry {
         self.geometry
     }
 
     #[cfg(x86_kernels)]
     #[inline(always)]
-    pub(crate) fn instructions(&self) -> I
+    pub fn instructions(&self) -> I
     where
         I: Copy,
     {
@@ -245,20 +245,20 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
 
     /// The word that begins with the bucket; a narrow bucket is inside it.
     #[inline(always)]
-    pub(crate) fn word(&self, bucket: u64) -> u64 {
+    pub fn word(&self, bucket: u64) -> u64 {
         bits::word(&self.bytes, self.geometry.bit(bucket))
     }
 
     /// The words that begin with two narrow buckets.
     #[cfg(x86_kernels)]
     #[inline(always)]
-    pub(crate) fn words(&self, (first, second): Pair) -> [u64; 2] {
+    pub fn words(&self, (first, second): Pair) -> [u64; 2] {
         bits::words(&self.bytes, self.geometry.bit(first), self.geometry.bit(second))
     }
 
     /// The words that begin with the first and the second pair of high parts of a wide bucket.
     #[inline(always)]
-    pub(crate) fn pairs(&self, bucket: u64) -> [u64; 2] {
+    pub fn pairs(&self, bucket: u64) -> [u64; 2] {
         let bit = self.geometry.bit(bucket);
         let pair = |number| bits::word(&self.bytes, self.geometry.high_bit(bit, number));
         [pair(0), pair(1)]
