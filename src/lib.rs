@@ -33,7 +33,7 @@
 //! | store it | [`CuckooFilter::to_bytes`], [`write_to`](CuckooFilter::write_to), [`save`](CuckooFilter::save) |
 //! | load it, also from untrusted bytes | [`CuckooFilter::from_bytes`], [`read_from`](CuckooFilter::read_from), [`load`](CuckooFilter::load) |
 //! | query stored or mapped bytes in place | [`FilterView`], [`ElasticView`] |
-//! | choose what goes in | [`Item`]; the hashers [`Xxh3`] and [`StdHasher`], and others in [`hash`]; [`Prehashed`] for hashes |
+//! | choose what goes in | [`Item`]; the hashers [`Xxh3`] and [`StdHasher`](hash::StdHasher), and others in [`hash`]; [`Prehashed`] for hashes |
 //! | write code for any filter | the traits [`Filter`], [`Contains`] and [`Insert`] |
 //! | send and receive it in pieces | [`pieces`] |
 //! | choose parameters | [`tuning`] |
@@ -122,10 +122,7 @@ pub use {
         BuildError, Builder, Contains, CuckooFilter, Filter, FilterView, Insert, InsertError, InsertErrorKind, MergeError,
         Prehashed,
     },
-    hash::{
-        hashers::{StdHasher, Xxh3},
-        item::Item,
-    },
+    hash::{hashers::Xxh3, item::Item},
     kernel::Kernel,
     params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind},

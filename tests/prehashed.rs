@@ -2,8 +2,8 @@
 //! hasher, in every kind of filter.
 
 use koel::{
-    Addressing, CuckooFilter, ElasticFilter, ElasticView, FilterView, Insert, Prehashed, StdHasher, Xxh3,
-    hash::{AnyHasher, HashItem, Hasher, HasherId, Uniform},
+    Addressing, CuckooFilter, ElasticFilter, ElasticView, FilterView, Insert, Prehashed, Xxh3,
+    hash::{AnyHasher, HashItem, Hasher, HasherId, StdHasher, Uniform},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 use std::hash::RandomState;

@@ -1,6 +1,6 @@
 //! Items of every type that implements `Hash`, under any `BuildHasher`.
 
-use koel::{Addressing, CuckooFilter, Prehashed, StdHasher};
+use koel::{Addressing, CuckooFilter, Prehashed, hash::StdHasher};
 use std::{
     collections::BTreeSet,
     hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState},

@@ -1,7 +1,10 @@
 //! Filters behind the traits `Filter` and `Contains`: whatever it is, and however it is reached, it answers as it does itself.
 
 use crate::common::{SplitMix64, kinds};
-use koel::{Contains, CuckooFilter, ElasticFilter, Filter, FilterView, Insert, Prehashed, StdHasher, hash::AnyHasher};
+use koel::{
+    Contains, CuckooFilter, ElasticFilter, Filter, FilterView, Insert, Prehashed,
+    hash::{AnyHasher, StdHasher},
+};
 use std::{hash::RandomState, rc::Rc, sync::Arc};
 
 const NAMES: [&str; 5] = ["alice", "bob", "carol", "dave", "eve"];

@@ -9,9 +9,7 @@ use crate::{
     bits::{low_half, wide},
     hash::{Hasher, HasherId},
     kernel::Dispatch,
-    snapshot::{
-        Listed, Reading, Record, Slice, SnapshotError, Source, nothing_left, reads, snapshot_bytes, views, write, writes,
-    },
+    snapshot::{Listed, Reading, Record, SnapshotError, Source, nothing_left, reads, snapshot_bytes, views, write, writes},
     storage::{OutOfMemory, reserved},
 };
 
@@ -27,7 +25,7 @@ impl Lane {
     }
 
     /// Reads the section of the lane with this number.
-    fn read<S: Source>(reading: &mut Reading<S>, number: u64) -> Result<Self, SnapshotError> {
+    fn read(reading: &mut Reading<'_>, number: u64) -> Result<Self, SnapshotError> {
         let (listing, params) = (reading.listing(number)?, reading.header.fields);
         let mut layers = listing.layers(&params);
         let first = match layers.next() {
@@ -44,7 +42,7 @@ impl Lane {
 
 impl Layer {
     /// Reads the shards of a layer.
-    fn read<S: Source>(reading: &mut Reading<S>, Listed { plan, depth, records }: Listed<'_>) -> Result<Self, SnapshotError> {
+    fn read(reading: &mut Reading<'_>, Listed { plan, depth, records }: Listed<'_>) -> Result<Self, SnapshotError> {
         let mut layer = Self::of_depths(plan, &records.iter().map(|record| record.depth), Dispatch::best())?;
         for record in records {
             let table = reading.table(plan.shard(record.depth), record)?;
@@ -81,7 +79,7 @@ impl Elastic {
         })
     }
 
-    fn read<S: Source>(mut reading: Reading<S>) -> Result<(Self, u64), SnapshotError> {
+    fn read(mut reading: Reading<'_>) -> Result<(Self, u64), SnapshotError> {
         let params = reading.header.fields;
         let mut lanes = reserved(params.lanes())?;
         for number in 0..wide(params.lanes()) {
@@ -92,15 +90,15 @@ impl Elastic {
 }
 
 impl<H: Hasher> ElasticFilter<H> {
-    fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
-        let reading = Reading::start(source)?;
+    fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
+        let reading = Reading::<ElasticParams>::start(source)?;
         let hasher = reading.header.hasher(hasher)?;
         let (core, end) = Elastic::read(reading)?;
         Ok((Self { core, hasher }, end))
     }
 
     fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        nothing_left(bytes.len(), Self::read(Slice(bytes), hasher)?)
+        nothing_left(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
     }
 }
 
@@ -125,14 +123,14 @@ impl Shared {
 
 #[cfg(feature = "std")]
 impl<H: Hasher> SharedFilter<H> {
-    fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
+    fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
         let (filter, end) = ElasticFilter::read(source, hasher)?;
         let room = reserved(filter.core.params.lanes())?;
         Ok((filter.with_locks(room), end))
     }
 
     fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        nothing_left(bytes.len(), Self::read(Slice(bytes), hasher)?)
+        nothing_left(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
     }
 }
 
@@ -148,7 +146,7 @@ impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     fn verify(&self, _: HasherId) -> Result<(), SnapshotError> {
-        let mut reading = Reading::<_, ElasticParams>::start(Slice(self.snapshot().all()))?;
+        let mut reading = Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?;
         for lane in 0..wide(self.params().lanes()) {
             let listing = reading.listing(lane)?;
             reading.verify_tables(&listing)?;
@@ -157,7 +155,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     }
 
     fn to_verified(&self, _: HasherId) -> Result<Elastic, SnapshotError> {
-        let (owned, _) = Elastic::read(Reading::start(Slice(self.snapshot().all()))?)?;
+        let (owned, _) = Elastic::read(Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?)?;
         Ok(owned)
     }
 

@@ -17,7 +17,7 @@ use crate::{
     filter::Core,
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
-    snapshot::{Listed, Reading, Record, Slice, SnapshotError, padded},
+    snapshot::{Listed, Reading, Record, SnapshotError, Source, padded},
     storage::{OutOfMemory, Snapshot, reserved},
     table::{AnySize, Geometry, TableParams as _},
 };
@@ -85,7 +85,7 @@ impl Place {
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     /// Opens the snapshot at the start of the data. Also returns its hasher.
     pub(super) fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
-        let mut reading = Reading::<_, ElasticParams>::start(Slice(data.as_ref()))?;
+        let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
         let (mut items, mut shards, mut rates) = (0_u64, 0, 0.0);
         let mut lanes = reserved(params.lanes())?;

@@ -222,7 +222,7 @@ impl FromHasherId for AnyHasher {
 /// A stored filter would lose its items with no error. So a filter with a `StdHasher` cannot be stored: `StdHasher` does not
 /// implement [`Hasher`], which snapshots, `save`, serde and Go's files require.
 /// ```compile_fail,E0599
-/// # use koel::{CuckooFilter, StdHasher};
+/// # use koel::{CuckooFilter, hash::StdHasher};
 /// # use std::hash::RandomState;
 /// # let hasher = StdHasher::new(RandomState::new());
 /// let filter = CuckooFilter::builder().capacity(100).false_positive_rate(0.001).hasher(hasher).build()?;
@@ -248,7 +248,7 @@ impl FromHasherId for AnyHasher {
 ///
 /// # Example
 /// ```
-/// use koel::{CuckooFilter, StdHasher};
+/// use koel::{CuckooFilter, hash::StdHasher};
 /// use std::hash::RandomState;
 ///
 /// #[derive(Hash)]

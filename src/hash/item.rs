@@ -79,7 +79,7 @@ use crate::bits::wide;
 /// Floats are no items: `0.0` and `-0.0` are equal and have different bits, and `NaN` does not equal itself. Insert
 /// `to_bits()` if bits are what you mean. Paths of systems other than Unix have no bytes of their own; insert
 /// `path.to_str()`. For everything else that implements `core::hash::Hash`, there is
-/// [`StdHasher`](crate::StdHasher).
+/// [`StdHasher`](crate::hash::StdHasher).
 ///
 /// # Example
 /// For a struct, give the bytes of a tuple of its fields:
@@ -104,7 +104,7 @@ use crate::bits::wide;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be put into a filter",
     note = "strings, byte strings, integers, addresses, and tuples, slices and options of these can; for a type of your own, \
-            implement `koel::Item`, or use `StdHasher`, which takes every type that implements `Hash`"
+            implement `koel::Item`, or use `koel::hash::StdHasher`, which takes every type that implements `Hash`"
 )]
 pub trait Item {
     /// Calls `read` once with the item's bytes and returns its result.

@@ -1,7 +1,7 @@
 //! Hashers, and what code that is generic over them needs.
 //!
 //! [`Item`] gives an item's bytes, and a [`Hasher`] turns bytes into 64 bits. Both are the same on every machine, so a filter can be
-//! stored and read elsewhere. [`StdHasher`](crate::StdHasher) uses `core::hash::Hash` instead, which more types implement, but which promises nothing
+//! stored and read elsewhere. [`StdHasher`] uses `core::hash::Hash` instead, which more types implement, but which promises nothing
 //! beyond the process. [`HashItem`] is the bound that both satisfy, and all that a filter's operations need.
 //!
 //! [`Prehashed::of`](crate::Prehashed::of) hashes an item without a filter.
@@ -15,11 +15,11 @@ use core::{fmt, str::FromStr};
 
 pub use crate::{filter::Items, table::Uniform};
 use crate::{filter::Prehashed, params::ParamError};
-pub use hashers::AnyHasher;
 #[cfg(go_files)]
 pub(crate) use hashers::MetroHash64;
 #[cfg(feature = "redisbloom")]
 pub(crate) use hashers::RedisBloomHash;
+pub use hashers::{AnyHasher, StdHasher};
 pub(crate) use {
     hashers::{Xxh3, split_mix},
     item::Item,
@@ -30,7 +30,7 @@ pub(crate) use {
 /// A filter takes its buckets and fingerprints from all 64 bits, so each of them must depend on every byte and on the
 /// seed. The same seed and bytes must give the same hash on every machine and in every release: snapshots store the
 /// [`id`](Self::id) of the hasher instead of the items. For hashers that cannot promise that, there is
-/// [`StdHasher`](crate::StdHasher).
+/// [`StdHasher`].
 ///
 /// (`core::hash::Hasher` is another trait: the state of a hash in progress.)
 ///
@@ -62,7 +62,7 @@ pub(crate) use {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a portable hasher",
     note = "a filter can be stored only if its hasher implements `koel::hash::Hasher`: the same hashes on every machine and in every \
-            release. `koel::StdHasher` cannot promise that",
+            release. `koel::hash::StdHasher` cannot promise that",
     note = "to store the filter, use `koel::Xxh3`, the default, and implement `koel::Item` for the items; or implement \
             `koel::hash::Hasher` for a hash function with a specification"
 )]
@@ -76,7 +76,7 @@ pub trait Hasher {
 
 /// A hasher that takes items of type `T`: the bound of every operation that takes an item.
 ///
-/// Every [`Hasher`] takes every [`Item`], [`StdHasher`](crate::StdHasher) takes every type that implements `core::hash::Hash`, and all take
+/// Every [`Hasher`] takes every [`Item`], [`StdHasher`] takes every type that implements `core::hash::Hash`, and all take
 /// [`Prehashed`] keys. This trait is sealed: to write a hasher, implement [`Hasher`]; to add a type of items, implement [`Item`].
 ///
 /// # Example
@@ -95,7 +95,7 @@ pub trait Hasher {
 #[diagnostic::on_unimplemented(
     message = "the hasher `{Self}` does not take items of type `{T}`",
     note = "a `koel::hash::Hasher`, such as `Xxh3`, takes every type that implements `koel::Item`",
-    note = "a `BuildHasher`, such as `RandomState`, is wrapped: `StdHasher::new(RandomState::new())` takes every type that \
+    note = "a `BuildHasher`, such as `RandomState`, is wrapped: `koel::hash::StdHasher::new(RandomState::new())` takes every type that \
             implements `core::hash::Hash`"
 )]
 pub trait HashItem<T: ?Sized> {

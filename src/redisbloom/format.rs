@@ -6,7 +6,7 @@ use core::{fmt, iter, mem, ops::Deref};
 use super::{RedisBloomFilter, SubFilter};
 use crate::{
     bits::{index, wide},
-    snapshot::{Slice, SnapshotError, SnapshotErrorKind as Kind, Source, too_short},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind, Source, too_short},
     storage::OutOfMemory,
 };
 
@@ -413,7 +413,7 @@ impl RedisBloomFilter {
     /// # Errors
     /// As `from_chunks`; offsets count from the beginning of the file.
     pub fn from_dump(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        read(Slice(bytes))
+        read(Source::Slice(bytes))
     }
 
     /// [`from_dump`](Self::from_dump) for a reader, which is read to its end. Memory grows as bytes arrive. Reads in large pieces,
@@ -423,7 +423,7 @@ impl RedisBloomFilter {
     /// As `from_dump`, and if the reader fails: then the kind is [`Io`](crate::SnapshotErrorKind::Io).
     #[cfg(feature = "std")]
     pub fn read_dump(reader: impl std::io::Read) -> Result<Self, SnapshotError> {
-        read(crate::snapshot::Reader(reader))
+        read(Source::Stream(&mut crate::snapshot::stream(reader)))
     }
 
     /// The bytes of a file with the chunks, for [`from_dump`](Self::from_dump).
@@ -460,13 +460,13 @@ impl RedisBloomFilter {
         let check = |mut file: &std::fs::File| {
             let begun = std::io::Seek::rewind(&mut file);
             begun.map_err(|error| SnapshotError::io(0, "the file cannot be read again", error))?;
-            read(crate::snapshot::Reader(file)).map(drop)
+            read(Source::Stream(&mut crate::snapshot::stream(file))).map(drop)
         };
         crate::snapshot::replace_with(path.as_ref(), |file| self.write_dump(file), check)
     }
 }
 
-fn read(mut source: impl Source) -> Result<RedisBloomFilter, SnapshotError> {
+fn read(mut source: Source<'_>) -> Result<RedisBloomFilter, SnapshotError> {
     let mut piece = [0; PIECE_BYTES];
     let (iterator, len) = frame(&mut source, 0)?.ok_or_else(no_chunks)?;
     let offset = wide(FRAME_BYTES);
@@ -499,7 +499,7 @@ fn frame_of(iterator: u64, bytes: &[u8]) -> [u8; FRAME_BYTES] {
 }
 
 /// The iterator and the length of the next chunk, or `None` at the end.
-fn frame(source: &mut impl Source, offset: u64) -> Result<Option<(u64, u64)>, SnapshotError> {
+fn frame(source: &mut Source<'_>, offset: u64) -> Result<Option<(u64, u64)>, SnapshotError> {
     let (mut iterator, mut len) = ([0; 8], [0; 8]);
     match source.fill(&mut iterator, offset)? {
         0 => return Ok(None),
@@ -511,7 +511,7 @@ fn frame(source: &mut impl Source, offset: u64) -> Result<Option<(u64, u64)>, Sn
 }
 
 /// Fills all of `bytes`.
-fn all(source: &mut impl Source, bytes: &mut [u8], offset: u64) -> Result<(), SnapshotError> {
+fn all(source: &mut Source<'_>, bytes: &mut [u8], offset: u64) -> Result<(), SnapshotError> {
     let read = source.fill(bytes, offset)?;
     if read < bytes.len() { Err(cut_off(offset + wide(read), offset + wide(bytes.len()))) } else { Ok(()) }
 }

@@ -143,7 +143,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
 
 /// The header that a snapshot would have, and its checksum.
 fn header<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
-    Header::encode(&Fixed { params: *filter.params(), len: filter.len() }, hasher)
+    Header::<Fixed>::encode(&Fixed { params: *filter.params(), len: filter.len() }, hasher)
 }
 
 /// The checksum that is stored behind a bare table.

@@ -16,7 +16,7 @@ use super::{
     SnapshotError, SnapshotErrorKind,
     error::{Reason, boxed, joined},
     format::{Fixed, Header, is_growing},
-    read::{Reader, check_lists, header_bytes, too_long, too_short},
+    read::{Source, check_lists, header_bytes, stream, too_long, too_short},
     temporary::Temporary,
 };
 
@@ -70,7 +70,7 @@ fn read_back(file: &File) -> Result<(), SnapshotError> {
     let failed = |error| SnapshotError::io(0, "the file cannot be read again", error);
     let mut reader = file;
     reader.rewind().map_err(failed)?;
-    let header = header_bytes(&mut Reader(file))?;
+    let header = header_bytes(&mut Source::Stream(&mut stream(file)))?;
     if !is_growing(&header) {
         return has_length(file, Header::<Fixed>::decode(&header)?.fields.params.snapshot_bytes());
     }

@@ -6,7 +6,7 @@ use alloc::{
     vec::Vec,
 };
 #[cfg(feature = "std")]
-use std::{fs::File, path::Path};
+use std::path::Path;
 
 use super::{
     SnapshotError, bare,
@@ -17,7 +17,7 @@ use super::{
 #[cfg(feature = "std")]
 use super::{
     file::open,
-    read::{Reader, nothing_follows},
+    read::{nothing_follows, stream},
 };
 use crate::{
     bits::{index, wide},
@@ -245,7 +245,8 @@ macro_rules! reads {
                 reader: R,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
             ) -> Result<Self, $crate::SnapshotError> {
-                Self::read($crate::snapshot::Reader(reader), hasher).map(|(filter, _)| filter)
+                Self::read($crate::snapshot::Source::Stream(&mut $crate::snapshot::stream(reader)), hasher)
+                    .map(|(filter, _)| filter)
             }
 
             /// [`load`](Self::load) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
@@ -257,7 +258,7 @@ macro_rules! reads {
                 path: impl AsRef<std::path::Path>,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
             ) -> Result<Self, $crate::SnapshotError> {
-                $crate::snapshot::read_file(path.as_ref(), |file| Self::read($crate::snapshot::Reader(file), hasher))
+                $crate::snapshot::read_file(path.as_ref(), |source| Self::read(source, hasher))
             }
         }
 
@@ -447,10 +448,14 @@ pub(crate) fn xxh3(id: HasherId) -> Option<Xxh3> {
 
 /// Reads a file that has one snapshot. `read` also returns the length of what it read.
 #[cfg(feature = "std")]
-pub(crate) fn read_file<F>(path: &Path, read: impl FnOnce(&File) -> Result<(F, u64), SnapshotError>) -> Result<F, SnapshotError> {
+pub(crate) fn read_file<F>(
+    path: &Path,
+    read: impl FnOnce(Source<'_>) -> Result<(F, u64), SnapshotError>,
+) -> Result<F, SnapshotError> {
     let file = open(path)?;
-    let filter = read(&file).and_then(|(filter, end)| {
-        nothing_follows(&mut Reader(&file), end, "the file goes on after the snapshot's end")?;
+    let mut fill = stream(file);
+    let filter = read(Source::Stream(&mut fill)).and_then(|(filter, end)| {
+        nothing_follows(&mut Source::Stream(&mut fill), end, "the file goes on after the snapshot's end")?;
         Ok(filter)
     });
     filter.map_err(|error| error.in_file(path))
@@ -475,7 +480,7 @@ impl RawFilter {
 
     #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
     fn write<E>(&self, hasher: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let (header, seed) = Header::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
+        let (header, seed) = Header::<Fixed>::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
         write(&header)?;
         let mut checksum = Checksum::new(seed);
         for piece in self.table().chunks(MOST) {
@@ -488,7 +493,7 @@ impl RawFilter {
 
     #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        let (header, seed) = Header::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
+        let (header, seed) = Header::<Fixed>::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
         bytes.extend_from_slice(&header);
         bytes.extend_from_slice(self.table());
         // At once: a program has the code for it anyway, for items, and none for a table in pieces.
@@ -499,8 +504,8 @@ impl RawFilter {
 
 impl<H: Hasher> CuckooFilter<H> {
     #[cfg_attr(not(any(feature = "std", feature = "serde")), expect(dead_code, reason = "a slice is read as a view"))]
-    pub(crate) fn read(source: impl Source, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
-        let reading = Reading::<_, Fixed>::start(source)?;
+    pub(crate) fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
+        let reading = Reading::<Fixed>::start(source)?;
         let hasher = reading.header.hasher(hasher)?;
         let (core, end) = reading.filter()?;
         Ok((Self { core, hasher }, end))

@@ -86,40 +86,32 @@ pub(crate) struct Header<F> {
     pub(super) checksum: u64,
 }
 
-/// What a header says of a filter, but for its hasher.
-pub(crate) trait Fields: Sized {
-    /// Is it of a filter that grows?
-    const GROWING: bool;
-
-    fn table(&self) -> TableKind;
-
-    /// Writes the fields that the types of filters do not have in common, and the seed.
-    fn put(&self, header: &mut HeaderBytes);
-
-    /// Reads and validates them.
-    fn take(table: TableKind, header: &HeaderBytes) -> Result<Self, SnapshotError>;
-
-    /// The length of the snapshot, if it follows from the header.
-    fn snapshot_bytes(&self) -> Option<u64>;
-}
-
-impl<F: Fields> Header<F> {
-    /// Encodes a header. Also returns its checksum.
-    pub(super) fn encode(fields: &F, hasher: HasherId) -> (HeaderBytes, u64) {
+impl<F> Header<F> {
+    /// Encodes a header, with what `put` writes. Also returns its checksum.
+    fn encode_with(
+        is_growing: bool,
+        table: TableKind,
+        hasher: HasherId,
+        fields: impl FnOnce(&mut HeaderBytes),
+    ) -> (HeaderBytes, u64) {
         let mut header = [0; HEADER_BYTES];
         put(&mut header, MAGIC_AT, MAGIC);
         put(&mut header, VERSION_AT, VERSION.to_le_bytes());
-        put(&mut header, TABLE_AT, [fields.table() as u8 + if F::GROWING { GROWING } else { 0 }]);
+        put(&mut header, TABLE_AT, [table as u8 + if is_growing { GROWING } else { 0 }]);
         put(&mut header, HASHER_AT, hasher.number().to_le_bytes());
-        fields.put(&mut header);
+        fields(&mut header);
         let checksum = checksum(&header[..CHECKSUM_AT], 0);
         put(&mut header, CHECKSUM_AT, checksum.to_le_bytes());
         (header, checksum)
     }
 
-    /// Validates everything that does not require more bytes. A function of its own: views of all types of data share its code.
-    #[inline(never)]
-    pub(super) fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
+    /// Validates everything that does not require more bytes; `take` does so with the fields that types of filters do not have in
+    /// common.
+    fn decode_with(
+        expects_growing: bool,
+        header: &HeaderBytes,
+        take_fields: impl FnOnce(TableKind, &HeaderBytes) -> Result<F, SnapshotError>,
+    ) -> Result<Self, SnapshotError> {
         if take(header, MAGIC_AT) != MAGIC {
             return Err(not_a_snapshot());
         }
@@ -140,15 +132,15 @@ impl<F: Fields> Header<F> {
                 return Err(parameter(TABLE_AT, words, [kind.into()]));
             }
         };
-        if is_growing(header) != F::GROWING {
-            let (words, remedy) = if F::GROWING {
+        if is_growing(header) != expects_growing {
+            let (words, remedy) = if expects_growing {
                 ("this is a filter of fixed size", "read it with CuckooFilter or FilterView")
             } else {
                 ("this is a filter that grows", "read it with ElasticFilter or ElasticView")
             };
             return Err(SnapshotError::new(Kind::OtherType, wide(TABLE_AT), words, []).with_remedy(remedy));
         }
-        let fields = F::take(table, header)?;
+        let fields = take_fields(table, header)?;
         Ok(Self { fields, hasher: HasherId::from_number(u16::from_le_bytes(take(header, HASHER_AT))), checksum: stored })
     }
 
@@ -171,13 +163,33 @@ pub(crate) struct Fixed {
     pub(super) len: usize,
 }
 
-impl Fields for Fixed {
-    const GROWING: bool = false;
-
-    fn table(&self) -> TableKind {
-        self.params.table()
+impl Header<Fixed> {
+    /// Encodes a header. Also returns its checksum.
+    pub fn encode(fields: &Fixed, hasher: HasherId) -> (HeaderBytes, u64) {
+        Self::encode_with(false, fields.params.table(), hasher, |header| fields.put(header))
     }
 
+    /// Validates a header. A function of its own: views of all types of data share its code.
+    #[inline(never)]
+    pub fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
+        Self::decode_with(false, header, Fixed::take)
+    }
+}
+
+impl Header<ElasticParams> {
+    /// Encodes a header. Also returns its checksum.
+    pub fn encode(params: &ElasticParams, hasher: HasherId) -> (HeaderBytes, u64) {
+        Self::encode_with(true, params.table, hasher, |header| params.put(header))
+    }
+
+    /// Validates a header.
+    #[inline(never)]
+    pub fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
+        Self::decode_with(true, header, ElasticParams::take)
+    }
+}
+
+impl Fixed {
     fn put(&self, header: &mut HeaderBytes) {
         let Self { params, len } = self;
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
@@ -223,19 +235,10 @@ impl Fields for Fixed {
         }
         Ok(Self { params, len })
     }
-
-    fn snapshot_bytes(&self) -> Option<u64> {
-        Some(self.params.snapshot_bytes())
-    }
 }
 
-impl Fields for ElasticParams {
-    const GROWING: bool = true;
-
-    fn table(&self) -> TableKind {
-        self.table
-    }
-
+/// The fields of a header.
+impl ElasticParams {
     fn put(&self, header: &mut HeaderBytes) {
         put(header, FINGERPRINT_BITS_AT, [self.low_bits]);
         put(header, BUCKET_SIZE_AT, [self.bucket_size]);
@@ -271,10 +274,6 @@ impl Fields for ElasticParams {
             spare_bits: header[SPARE_BITS_AT],
         };
         params.checked().map_err(|words| parameter(FINGERPRINT_BITS_AT, words, []))
-    }
-
-    fn snapshot_bytes(&self) -> Option<u64> {
-        None
     }
 }
 

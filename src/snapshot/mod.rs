@@ -43,11 +43,11 @@ pub use {
     write::SnapshotIndex,
 };
 #[cfg(feature = "std")]
-pub(crate) use {file::replace, filters::read_file, read::Reader};
+pub(crate) use {file::replace, filters::read_file, read::stream};
 pub(crate) use {
     filters::{in_memory_or_abort, nothing_left, reads, views, writes, xxh3},
     format::{Record, padded},
-    read::{Listed, Reading, Slice, Source},
+    read::{Listed, Reading, Source},
     write::{snapshot_bytes, write},
 };
 

@@ -12,8 +12,8 @@ use std::{
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{
-        Checksum, Fields, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section,
-        TRAILER_BYTES, checksum, not_a_snapshot, padded, section_checksum,
+        Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
+        checksum, not_a_snapshot, padded, section_checksum,
     },
     verify,
 };
@@ -35,40 +35,37 @@ pub(super) const MOST: usize = 256 << 10;
 /// need far fewer.
 const MOST_DIRECTORIES: u64 = 16 << 20;
 
-/// A source of bytes.
-pub(crate) trait Source {
-    /// Fills `bytes` with the snapshot's bytes from `offset` on, or with fewer at the end of the input. Returns the number of
-    /// bytes read.
-    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError>;
+/// Fills a buffer with the bytes from an offset on, or with fewer at the end of the input. Returns the number of bytes read.
+pub(crate) type Fill<'a> = dyn FnMut(&mut [u8], u64) -> Result<usize, SnapshotError> + 'a;
+
+/// What a snapshot is read from. Streams are read in large pieces, so that calls through a pointer cost nothing.
+pub(crate) enum Source<'a> {
+    Slice(&'a [u8]),
+    Stream(&'a mut Fill<'a>),
 }
 
-impl<S: Source + ?Sized> Source for &mut S {
-    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
-        S::fill(self, bytes, offset)
+impl Source<'_> {
+    /// As [`Fill`].
+    pub fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
+        match self {
+            Self::Slice(rest) => {
+                let (read, after) = rest.split_at(bytes.len().min(rest.len()));
+                bytes[..read.len()].copy_from_slice(read);
+                *rest = after;
+                Ok(read.len())
+            }
+            Self::Stream(fill) => fill(bytes, offset),
+        }
     }
 }
 
-/// Bytes in memory.
-pub(crate) struct Slice<'a>(pub &'a [u8]);
-
-impl Source for Slice<'_> {
-    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
-        let (read, rest) = self.0.split_at(bytes.len().min(self.0.len()));
-        bytes[..read.len()].copy_from_slice(read);
-        self.0 = rest;
-        Ok(read.len())
-    }
-}
-
+/// Reads from a reader.
 #[cfg(feature = "std")]
-pub(crate) struct Reader<R>(pub R);
-
-#[cfg(feature = "std")]
-impl<R: Read> Source for Reader<R> {
-    fn fill(&mut self, mut bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
+pub(crate) fn stream(mut reader: impl Read) -> impl FnMut(&mut [u8], u64) -> Result<usize, SnapshotError> {
+    move |mut bytes, offset| {
         let wanted = bytes.len();
         while !bytes.is_empty() {
-            match self.0.read(bytes) {
+            match reader.read(bytes) {
                 Ok(0) => break,
                 Ok(read) => bytes = &mut bytes[read..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -83,9 +80,11 @@ impl<R: Read> Source for Reader<R> {
 }
 
 /// A snapshot of which the header has been read. It is never read further than its end.
-pub(crate) struct Reading<S, F = ElasticParams> {
-    source: S,
+pub(crate) struct Reading<'a, F = ElasticParams> {
+    source: Source<'a>,
     pub header: Header<F>,
+    /// The length of the snapshot, if it follows from the header.
+    length: Option<u64>,
     /// What the trailer has: of the table, or of the sections' checksums.
     checksum: Checksum,
     /// Bytes that have arrived.
@@ -96,12 +95,11 @@ pub(crate) struct Reading<S, F = ElasticParams> {
     buffer: Vec<u8>,
 }
 
-impl<S: Source, F: Fields> Reading<S, F> {
-    /// Reads the header.
-    pub fn start(mut source: S) -> Result<Self, SnapshotError> {
-        let header = Header::decode(&header_bytes(&mut source)?)?;
+impl<'a, F> Reading<'a, F> {
+    /// What follows a header, in a snapshot of this length if that is known.
+    fn after(header: Header<F>, source: Source<'a>, length: Option<u64>) -> Self {
         let checksum = Checksum::new(header.checksum);
-        Ok(Self { source, header, checksum, offset: wide(HEADER_BYTES), directories: 0, buffer: Vec::new() })
+        Self { source, header, length, checksum, offset: wide(HEADER_BYTES), directories: 0, buffer: Vec::new() }
     }
 
     /// Reads this many bytes into the buffer, with room for padding, and passes them on in pieces.
@@ -120,7 +118,7 @@ impl<S: Source, F: Fields> Reading<S, F> {
             self.offset += wide(arrived);
             if start + arrived < end {
                 let missing = wide(len - start - arrived);
-                let expected = self.header.fields.snapshot_bytes().unwrap_or(self.offset.saturating_add(missing));
+                let expected = self.length.unwrap_or(self.offset.saturating_add(missing));
                 return Err(too_short(self.offset, expected));
             }
             pass(checksum, &buffer[start..]);
@@ -142,7 +140,14 @@ impl<S: Source, F: Fields> Reading<S, F> {
     }
 }
 
-impl<S: Source> Reading<S, Fixed> {
+impl<'a> Reading<'a, Fixed> {
+    /// Reads the header.
+    pub fn start(mut source: Source<'a>) -> Result<Self, SnapshotError> {
+        let header = Header::<Fixed>::decode(&header_bytes(&mut source)?)?;
+        let length = header.fields.params.snapshot_bytes();
+        Ok(Self::after(header, source, Some(length)))
+    }
+
     /// Reads table and trailer. The buffer becomes the table's memory. Also returns the length of the snapshot.
     pub(super) fn filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
         let Fixed { params, len } = self.header.fields;
@@ -157,7 +162,13 @@ impl<S: Source> Reading<S, Fixed> {
     }
 }
 
-impl<S: Source> Reading<S> {
+impl<'a> Reading<'a> {
+    /// Reads the header.
+    pub fn start(mut source: Source<'a>) -> Result<Self, SnapshotError> {
+        let header = Header::<ElasticParams>::decode(&header_bytes(&mut source)?)?;
+        Ok(Self::after(header, source, None))
+    }
+
     /// Reads and validates what the next section, that of the lane with this number, says before its tables.
     pub fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
         let start = self.offset;
@@ -201,6 +212,19 @@ impl<S: Source> Reading<S> {
         Ok(())
     }
 
+    /// Goes on behind the tables of a lane, which are in a slice.
+    pub fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
+        if let Source::Slice(left) = &mut self.source {
+            let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
+                let end = self.offset + wide(left.len());
+                return Err(too_short(end, self.offset.saturating_add(len)));
+            };
+            *left = rest;
+        }
+        self.offset += len;
+        Ok(())
+    }
+
     /// Fails if a directory of this depth, after those before it, would take far more memory than the bytes that have arrived.
     /// To be called when the tables that it leads to have.
     pub fn allow_directory(&mut self, depth: u8) -> Result<(), SnapshotError> {
@@ -225,25 +249,12 @@ impl<S: Source> Reading<S> {
     }
 }
 
-impl Reading<Slice<'_>> {
-    /// Goes on this many bytes further.
-    pub fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
-        let left = self.source.0;
-        let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
-            let end = self.offset + wide(left.len());
-            return Err(too_short(end, self.offset.saturating_add(len)));
-        };
-        self.source.0 = rest;
-        self.offset += len;
-        Ok(())
-    }
-}
-
 /// Validates a snapshot of a growing filter in a file of this many bytes, read from its start, as far as opening a view of it does:
 /// the header, the length, and the lists of shards. Seeks past the tables, and has the list of one lane in memory at a time.
 #[cfg(feature = "std")]
 pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError> {
-    let mut reading = Reading::<_, ElasticParams>::start(Reader(file))?;
+    let mut fill = stream(file);
+    let mut reading = Reading::<ElasticParams>::start(Source::Stream(&mut fill))?;
     let params = reading.header.fields;
     for lane in 0..wide(params.lanes()) {
         let listing = reading.listing(lane)?;
@@ -371,7 +382,7 @@ impl Expected<'_> {
 // What every reader checks.
 
 /// Reads a header.
-pub(super) fn header_bytes(source: &mut impl Source) -> Result<HeaderBytes, SnapshotError> {
+pub(super) fn header_bytes(source: &mut Source<'_>) -> Result<HeaderBytes, SnapshotError> {
     let mut header = [0; HEADER_BYTES];
     let arrived = source.fill(&mut header, 0)?;
     if arrived < HEADER_BYTES { Err(header_too_short(&header[..arrived])) } else { Ok(header) }
@@ -398,7 +409,7 @@ pub(super) fn too_long(given: u64, expected: u64) -> SnapshotError {
 
 /// Fails if the source goes on.
 #[cfg(feature = "std")]
-pub(super) fn nothing_follows(source: &mut impl Source, end: u64, words: &'static str) -> Result<(), SnapshotError> {
+pub(super) fn nothing_follows(source: &mut Source<'_>, end: u64, words: &'static str) -> Result<(), SnapshotError> {
     if source.fill(&mut [0], end)? == 0 { Ok(()) } else { Err(SnapshotError::new(Kind::TrailingBytes, end, words, [])) }
 }
 

@@ -19,7 +19,7 @@ use serde::{
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    read::{Source, too_long},
+    read::{Fill, Source, too_long},
 };
 use crate::{
     bits::{index, low_half, wide},
@@ -95,7 +95,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>, F>(
 }
 
 /// Reads one snapshot from a source, and also returns its length.
-type ReadFrom<F> = fn(&mut dyn Source) -> Result<(F, u64), SnapshotError>;
+type ReadFrom<F> = fn(Source<'_>) -> Result<(F, u64), SnapshotError>;
 
 /// Accepts a filter as bytes, as a sequence of numbers, or as a text.
 struct Snapshot<F> {
@@ -117,12 +117,13 @@ impl<'de, F> Visitor<'de> for Snapshot<F> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<F, A::Error> {
         let mut list = List { seq, failed: None, of: PhantomData };
-        let filter = self.read_all(&mut list);
+        let filter = self.read_all(&mut |bytes, offset| list.fill(bytes, offset));
         list.failed.map_or_else(|| filter.map_err(|error| refused(&error)), Err)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
-        self.read_all(&mut Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 }).map_err(|error| match error.kind() {
+        let mut digits = Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 };
+        self.read_all(&mut |bytes, _| digits.fill(bytes)).map_err(|error| match error.kind() {
             Kind::Io => E::custom(format_args!("koel filter: {} given, {error}", Shown(text))),
             _ => refused(&error),
         })
@@ -136,11 +137,11 @@ fn refused<E: Error>(error: &SnapshotError) -> E {
 
 impl<F> Snapshot<F> {
     /// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
-    fn read_all(&self, source: &mut dyn Source) -> Result<F, SnapshotError> {
-        let (filter, end) = (self.read)(source)?;
+    fn read_all(&self, fill: &mut Fill<'_>) -> Result<F, SnapshotError> {
+        let (filter, end) = (self.read)(Source::Stream(fill))?;
         let (mut piece, mut more) = ([0; 64], 0);
         loop {
-            let arrived = source.fill(&mut piece, end + more)?;
+            let arrived = fill(&mut piece, end + more)?;
             more += wide(arrived);
             if arrived < piece.len() {
                 return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
@@ -149,7 +150,7 @@ impl<F> Snapshot<F> {
     }
 }
 
-/// A sequence of numbers, for formats that have no byte strings, as a [`Source`].
+/// A sequence of numbers, for formats that have no byte strings, as a stream.
 struct List<'de, A: SeqAccess<'de>> {
     seq: A,
     /// The format's own error.
@@ -157,7 +158,8 @@ struct List<'de, A: SeqAccess<'de>> {
     of: PhantomData<&'de ()>,
 }
 
-impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
+impl<'de, A: SeqAccess<'de>> List<'de, A> {
+    /// As [`Fill`].
     fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
         for (read, byte) in bytes.iter_mut().enumerate() {
             match self.seq.next_element_seed(Single::Byte) {
@@ -176,7 +178,7 @@ impl<'de, A: SeqAccess<'de>> Source for List<'de, A> {
 /// Bytes that are decoded together: a multiple of three, so that the text of each piece ends where its bytes do.
 const PIECE: usize = 3 << 10;
 
-/// A text in base64 as a [`Source`].
+/// A text in base64 as a stream.
 struct Base64<'a> {
     text: &'a str,
     /// The digits that have been decoded.
@@ -210,8 +212,9 @@ impl Base64<'_> {
     }
 }
 
-impl Source for Base64<'_> {
-    fn fill(&mut self, bytes: &mut [u8], _: u64) -> Result<usize, SnapshotError> {
+impl Base64<'_> {
+    /// As [`Fill`].
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, SnapshotError> {
         let mut filled = 0;
         while filled < bytes.len() && (!self.left.is_empty() || self.decode()?) {
             let some = self.left.len().min(bytes.len() - filled);

@@ -46,7 +46,7 @@ struct Writing<F> {
 impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     /// Writes the header.
     fn start(params: &ElasticParams, hasher: HasherId, mut write: F) -> Result<Self, E> {
-        let (header, seed) = Header::encode(params, hasher);
+        let (header, seed) = Header::<ElasticParams>::encode(params, hasher);
         write(&header)?;
         Ok(Self { write, seed, checksum: Checksum::new(seed), lane: 0 })
     }

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::common::SplitMix64;
-use koel::{Builder, CuckooFilter, MergeError, Prehashed, StdHasher, TableKind, Xxh3, hash::AnyHasher};
+use koel::{
+    Builder, CuckooFilter, MergeError, Prehashed, TableKind, Xxh3,
+    hash::{AnyHasher, StdHasher},
+};
 use std::hash::RandomState;
 
 fn builder() -> Builder {

@@ -1,5 +1,5 @@
 //! the hasher `RandomState` does not take items
-//! a `BuildHasher`, such as `RandomState`, is wrapped: `StdHasher::new(RandomState::new())`
+//! a `BuildHasher`, such as `RandomState`, is wrapped: `koel::hash::StdHasher::new(RandomState::new())`
 
 use koel::CuckooFilter;
 use std::hash::RandomState;

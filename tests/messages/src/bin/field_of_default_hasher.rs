@@ -1,6 +1,6 @@
 //! expected `CuckooFilter`, found `CuckooFilter<StdHasher<RandomState>>`
 
-use koel::{CuckooFilter, StdHasher};
+use koel::{CuckooFilter, hash::StdHasher};
 use std::hash::RandomState;
 
 struct Service {

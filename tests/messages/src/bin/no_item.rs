@@ -1,6 +1,6 @@
 //! `User` cannot be put into a filter
 //! `{float}` cannot be put into a filter
-//! implement `koel::Item`, or use `StdHasher`
+//! implement `koel::Item`, or use `koel::hash::StdHasher`
 
 use koel::CuckooFilter;
 

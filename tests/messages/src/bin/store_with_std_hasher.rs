@@ -1,7 +1,7 @@
 //! `StdHasher<RandomState>` is not a portable hasher
 //! to store the filter, use `koel::Xxh3`, the default, and implement `koel::Item` for the items
 
-use koel::{CuckooFilter, StdHasher};
+use koel::{CuckooFilter, hash::StdHasher};
 use std::hash::RandomState;
 
 fn main() {
