@@ -95,7 +95,7 @@ pub struct ElasticFilter<H = Xxh3> {
 /// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is to
 /// a [`CuckooFilter`](crate::CuckooFilter). A file of gigabytes is open in a millisecond or so.
 ///
-/// It has all methods of [`ElasticFilter`] that only read. As there, an unverified view of corrupt bytes can give wrong answers, but
+/// It answers as an [`ElasticFilter`] does. An unverified view of corrupt bytes can give wrong answers, but
 /// never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was made.
 ///
 /// # Example

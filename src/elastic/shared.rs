@@ -29,8 +29,8 @@ use crate::{
     storage::{OutOfMemory, reserved},
 };
 
-/// An [`ElasticFilter`] that many threads read and write: all methods take `&self`, except [`merge`](SharedFilter::merge) and
-/// [`union`](SharedFilter::union).
+/// An [`ElasticFilter`] that many threads read and write: all methods take `&self`, except [`merge`](SharedFilter::merge),
+/// [`union`](SharedFilter::union) and [`set_kernel`](SharedFilter::set_kernel).
 ///
 /// Built by [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), or made from an `ElasticFilter` by
 /// [`ElasticFilter::into_shared`]. It grows, and keeps its false-positive rate, as an `ElasticFilter` does.

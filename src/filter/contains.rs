@@ -124,7 +124,8 @@ pub trait Contains<T: ?Sized = Prehashed>: Filter {
 /// ```
 /// use koel::{CuckooFilter, ElasticFilter, Insert, InsertError};
 ///
-/// fn block(names: &mut impl Insert<str>, name: &str) -> Result<(), InsertError> {
+/// // `?Sized`: also for `&mut dyn Insert<str>`, and for what a `Box` holds, as `&mut *boxed`.
+/// fn block(names: &mut (impl Insert<str> + ?Sized), name: &str) -> Result<(), InsertError> {
 ///     names.insert(name)
 /// }
 ///
@@ -138,6 +139,7 @@ pub trait Contains<T: ?Sized = Prehashed>: Filter {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be changed",
     note = "`FilterView` and `ElasticView` only read: `view.to_filter()` copies them into a filter that can be changed",
+    note = "of a pointer to a filter, pass the filter: `&mut *pointer`; a `SharedFilter` is changed through a reference: `&mut &*shared`",
     note = "other filters can be changed by items of the types that their hashers take: see `koel::hash::HashItem`"
 )]
 pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {

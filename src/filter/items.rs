@@ -16,7 +16,8 @@ use crate::{
 /// [`Prehashed::of`] hashes an item without a filter. Any other number that identifies an item, such as a user id, is a key, too;
 /// [Hashes](crate::CuckooFilter#hashes) says what is required of it.
 ///
-/// Batches take whole slices of numbers in place: `&Prehashed(&hashes)`, with a `Vec<u64>`, an array or a slice.
+/// Batches take whole slices of numbers in place: `&Prehashed(&hashes)`, with a `Vec<u64>`, an array or a slice. That is for the methods
+/// of the filters themselves; those of the trait [`Contains`](crate::Contains), which an `Arc<CuckooFilter>` has too, take `&[Prehashed]`.
 ///
 /// # Example
 /// ```

@@ -92,7 +92,7 @@ pub struct CuckooFilter<H = Xxh3> {
 /// A read-only filter that is queried in place, inside a snapshot held by `D`: a `&[u8]`, `Vec<u8>`, `Arc<[u8]>`, `Bytes` or a
 /// memory-mapped file (`memmap2::Mmap`).
 ///
-/// A view has all methods of [`CuckooFilter`] that only read, with the same kernels and the same speed.
+/// A view answers as a [`CuckooFilter`] does, with the same kernels and the same speed.
 /// [`over`](FilterView::over) takes constant time and copies nothing: it validates the header and the length.
 /// [`verify`](FilterView::verify) validates the rest. Without it, corrupt bytes can give wrong answers, false negatives included,
 /// but no bytes cause a read out of bounds.

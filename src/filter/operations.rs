@@ -375,7 +375,7 @@ macro_rules! changes {
             ///
             /// # Errors
             /// That of the first item that is refused. Items before its [`position`](crate::InsertError::position) are in the filter.
-            /// The refused item and those after it are not, and `inserted` is false for them.
+            /// The refused item and those after it are not, and `inserted` is false for them, as for those that were there already.
             ///
             /// # Panics
             /// If the slices differ in length.

@@ -8,7 +8,7 @@ use super::{
 };
 /// A parameter that no filter can have: the value given and its limits, in numbers.
 ///
-/// A message names the parameter, the value, the limits and a remedy. It takes no memory to make an error, nor to display it.
+/// A message names the parameter, the value if that is a number, the limits and a remedy. It takes no memory to make an error, nor to display it.
 ///
 /// # Example
 /// ```

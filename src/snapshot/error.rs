@@ -3,6 +3,7 @@
 use core::{error::Error, fmt};
 #[cfg(feature = "std")]
 use std::{
+    boxed::Box,
     io,
     path::{Path, PathBuf},
 };
@@ -26,6 +27,9 @@ pub struct SnapshotError {
     what: What,
     /// Other than that of the kind.
     remedy: Option<&'static str>,
+    /// That of the file. An array, since a box of one can be allocated fallibly, as a vector.
+    #[cfg(feature = "std")]
+    path: Option<Box<[PathBuf; 1]>>,
 }
 
 /// What is wrong, in numbers. Only the path of a file takes memory, and is left out where there is none.
@@ -43,10 +47,9 @@ enum What {
     /// The filter needs another hasher, this one.
     Hasher(HasherId),
     OutOfMemory(OutOfMemory),
-    /// The operating system or a reader failed. The path is that of a file, or empty.
+    /// The operating system or a reader failed.
     #[cfg(feature = "std")]
     Io {
-        path: PathBuf,
         words: &'static str,
         error: io::Error,
     },
@@ -126,7 +129,14 @@ impl SnapshotError {
     }
 
     fn of(kind: SnapshotErrorKind, offset: u64, what: What) -> Self {
-        Self { kind, offset, what, remedy: None }
+        Self {
+            kind,
+            offset,
+            what,
+            remedy: None,
+            #[cfg(feature = "std")]
+            path: None,
+        }
     }
 
     /// The error for a part of the snapshot that does not match its checksum.
@@ -147,16 +157,18 @@ impl SnapshotError {
     /// The error for a reader or operating system that failed. A gap in the words is for the offset.
     #[cfg(feature = "std")]
     pub(crate) fn io(offset: u64, words: &'static str, error: io::Error) -> Self {
-        Self::of(SnapshotErrorKind::Io, offset, What::Io { path: PathBuf::new(), words, error })
+        Self::of(SnapshotErrorKind::Io, offset, What::Io { words, error })
     }
 
-    /// The same, with the path if it was the system that failed.
+    /// The same, with the path of the file; without it where there is no memory for it.
     #[cfg(feature = "std")]
-    pub(crate) fn in_file(mut self, file: &Path) -> Self {
-        if let What::Io { path, .. } = &mut self.what {
-            *path = joined(Path::new(""), file).unwrap_or_default();
-        }
-        self
+    pub(crate) fn in_file(self, file: &Path) -> Self {
+        let boxed = || {
+            let mut paths = reserved(1).ok()?;
+            paths.push(joined(Path::new(""), file).ok()?);
+            paths.try_into().ok()
+        };
+        Self { path: boxed(), ..self }
     }
 
     /// The same, with another remedy.
@@ -275,6 +287,10 @@ impl fmt::Display for Reason<'_> {
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(feature = "std")]
+        if let Some([path]) = self.path.as_deref() {
+            write!(f, "{}: ", path.display())?;
+        }
         // A file that cannot be opened has no offset.
         if self.kind != SnapshotErrorKind::Io {
             write!(f, "at byte {}: ", self.offset)?;
@@ -296,10 +312,7 @@ impl fmt::Display for SnapshotError {
             }
             What::OutOfMemory(error) => write!(f, "cannot allocate the table of {} bytes", error.bytes())?,
             #[cfg(feature = "std")]
-            What::Io { path, words, error } => {
-                if !path.as_os_str().is_empty() {
-                    write!(f, "{}: ", path.display())?;
-                }
+            What::Io { words, error } => {
                 filled(words, &[self.offset], f)?;
                 // A reader's own error is the source.
                 if error.get_ref().is_none() {
@@ -399,5 +412,7 @@ mod tests {
         assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("the line is dead"));
         assert_eq!(error.io_kind(), Some(io::ErrorKind::Other));
         assert_eq!(SnapshotError::from(OutOfMemory::of(1)).io_kind(), None);
+        let corrupt = SnapshotError::altered(SnapshotErrorKind::BodyChecksum, 80, "table", 1, 2).in_file(Path::new("f.koel"));
+        assert!(corrupt.to_string().starts_with("f.koel: at byte 80: the table was altered: "), "{corrupt}");
     }
 }

@@ -41,6 +41,7 @@ pub(crate) type Fill<'a> = dyn FnMut(&mut [u8], u64) -> Result<usize, SnapshotEr
 /// What a snapshot is read from. Streams are read in large pieces, so that calls through a pointer cost nothing.
 pub(crate) enum Source<'a> {
     Slice(&'a [u8]),
+    #[cfg_attr(not(any(feature = "std", feature = "serde")), expect(dead_code, reason = "everything is in memory"))]
     Stream(&'a mut Fill<'a>),
 }
 
