@@ -17,6 +17,8 @@ use koel_benches::{Extent, count, key, median, row, time};
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
 const DEFAULT_ITEMS: u64 = 100_000_000;
+/// Of which so many are inserted into sets.
+const UNIQUE_ITEMS: usize = 10_000_000;
 
 /// The times of a round.
 struct Times(Vec<(&'static str, f64)>);
@@ -78,6 +80,55 @@ fn round(keys: &[u64], asked: &[u64]) -> Times {
     times
 }
 
+/// Insertions of what is not there yet, one by one and in a batch, into empty filters; then in a batch of what is there.
+fn unique(keys: &[u64]) -> Times {
+    let mut times = Times(Vec::new());
+    let items = keys.len();
+    let mut inserted = vec![false; items];
+    // Of absent items, all but false positives are new; of present ones, none.
+    let check = |inserted: &mut [bool], are_absent: bool| {
+        let new = inserted.iter().filter(|&&new| new).count();
+        let expected = if are_absent { items - items / 500..=items } else { 0..=0 };
+        assert!(expected.contains(&new), "{new} of {items} were new");
+        inserted.fill(false);
+    };
+    macro_rules! one_by_one_and_in_a_batch {
+        ($name:literal, $filter:ident, $build:expr) => {{
+            #[allow(unused_mut, reason = "a shared filter is changed through a shared reference")]
+            let mut $filter = $build;
+            times.take(concat!("`", $name, "::insert_unique`"), items, || {
+                for (key, new) in keys.iter().zip(&mut inserted) {
+                    *new = $filter.insert_unique(black_box(key)).expect("there is room");
+                }
+            });
+            check(&mut inserted, true);
+            $filter.clear();
+            times.take(concat!("`", $name, "::insert_unique_batch`"), items, || {
+                $filter.insert_unique_batch(keys, black_box(&mut inserted)).expect("there is room");
+            });
+            check(&mut inserted, true);
+            times.take(concat!("`", $name, "::insert_unique_batch`, all present"), items, || {
+                $filter.insert_unique_batch(keys, black_box(&mut inserted)).expect("there is room");
+            });
+            check(&mut inserted, false);
+        }};
+    }
+    let flat = || CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("the parameters are right");
+    one_by_one_and_in_a_batch!("CuckooFilter", flat, flat());
+    one_by_one_and_in_a_batch!("ElasticFilter", growing, planned(items).build().expect("the parameters are right"));
+    one_by_one_and_in_a_batch!("SharedFilter", shared, planned(items).build_shared().expect("the parameters are right"));
+    times
+}
+
+fn print(all: &[Times]) {
+    println!("| operation | ns |\n|---|---:|");
+    for (at, (what, _)) in all[0].0.iter().enumerate() {
+        let mut times: Vec<f64> = all.iter().map(|times| times.0[at].1).collect();
+        times.sort_by(f64::total_cmp);
+        row(what, [format!("{:.1} ({:.1} to {:.1})", median(&times), times[0], times[times.len() - 1])]);
+    }
+}
+
 fn main() {
     let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
     let (items, rounds) = (extent.length(), extent.rounds);
@@ -89,14 +140,15 @@ fn main() {
     let asked: Vec<u64> = present.chain(absent).collect();
     let all: Vec<Times> = (0..rounds).map(|_| round(&keys, &asked)).collect();
     println!(
-        "{} items, ε = {RATE}, {} keys looked up, half of them present: ns per item, medians of {rounds} rounds (least to most).\n",
+        "<!-- large -->\n\n{} items, ε = {RATE}, {} keys looked up, half of them present: ns per item, medians of {rounds} rounds (least to most).\n",
         count(items),
         count(asked.len())
     );
-    println!("| operation | ns |\n|---|---:|");
-    for (at, (what, _)) in all[0].0.iter().enumerate() {
-        let mut times: Vec<f64> = all.iter().map(|times| times.0[at].1).collect();
-        times.sort_by(f64::total_cmp);
-        row(what, [format!("{:.1} ({:.1} to {:.1})", median(&times), times[0], times[rounds - 1])]);
-    }
+    print(&all);
+    let keys = &keys[..items.min(UNIQUE_ITEMS)];
+    println!(
+        "\n<!-- unique -->\n\n{} items, ε = {RATE}: ns per item, medians of {rounds} rounds (least to most).\n",
+        count(keys.len())
+    );
+    print(&(0..rounds).map(|_| unique(keys)).collect::<Vec<_>>());
 }
