@@ -362,6 +362,7 @@ mod tests {
         })]
 
         #[test]
+        #[cfg_attr(miri, ignore = "takes too long")]
         fn the_search_finds_what_trying_all_tables_finds(request in any_request()) {
             // NaN does not equal itself.
             let comparable = |error| match error {
