@@ -27,7 +27,7 @@ pub struct SnapshotError {
     what: What,
     /// Other than that of the kind.
     remedy: Option<&'static str>,
-    /// That of the file. An array, since a box of one can be allocated fallibly, as a vector.
+    /// The path of the file. It is in an array because a box of one is made from a vector, whose allocation may fail.
     #[cfg(feature = "std")]
     path: Option<Box<[PathBuf; 1]>>,
 }
@@ -160,7 +160,7 @@ impl SnapshotError {
         Self::of(SnapshotErrorKind::Io, offset, What::Io { words, error })
     }
 
-    /// The same, with the path of the file; without it where there is no memory for it.
+    /// Adds the path of the file, if there is memory for it.
     #[cfg(feature = "std")]
     pub(crate) fn in_file(self, file: &Path) -> Self {
         let boxed = || {

@@ -38,7 +38,7 @@ const MOST_DIRECTORIES: u64 = 16 << 20;
 /// Fills a buffer with the bytes from an offset on, or with fewer at the end of the input. Returns the number of bytes read.
 pub(crate) type Fill<'a> = dyn FnMut(&mut [u8], u64) -> Result<usize, SnapshotError> + 'a;
 
-/// What a snapshot is read from. Streams are read in large pieces, so that calls through a pointer cost nothing.
+/// The input of a reader. Streams are read in large pieces, so a call through a pointer costs nothing.
 pub(crate) enum Source<'a> {
     Slice(&'a [u8]),
     #[cfg_attr(not(any(feature = "std", feature = "serde")), expect(dead_code, reason = "everything is in memory"))]
@@ -213,7 +213,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Goes on behind the tables of a lane, which are in a slice.
+    /// Goes on behind the tables of a lane. The owner of a stream must seek there.
     pub fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
         if let Source::Slice(left) = &mut self.source {
             let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
@@ -263,9 +263,9 @@ pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
         if end > len {
             return Err(too_short(len, end));
         }
-        reading.offset = end;
         let moved = file.seek(SeekFrom::Start(end));
         moved.map_err(|error| SnapshotError::io(end, "the file cannot be read further", error))?;
+        reading.skip(listing.table_bytes)?;
         listing.layers(&params).try_for_each(|layer| reading.allow_directory(layer.depth))?;
     }
     reading.finish_at_end()

@@ -1,4 +1,4 @@
-//! The same as `fixed` with the crate cuckoofilter, whose rate cannot be chosen.
+//! A program that does what `fixed` does, with the crate cuckoofilter. Its rate cannot be chosen.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! The same as `growing` with the crate growable-bloom-filter, which cannot remove.
+//! A program that does what `growing` does, with the crate growable-bloom-filter. It cannot remove.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! The same as `growing` with the crate scalable_cuckoo_filter.
+//! A program that does what `growing` does, with the crate scalable_cuckoo_filter.
 
 #[path = "../end.rs"]
 mod end;
